@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MPIX_SPARSE_H
+#define MPIX_SPARSE_H
+
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @file
+ * Allreduce for vectors that are mostly zero.
+ *
+ * An *element* is the unit that is present or absent. It is one number when the datatype is a basic type,
+ * and a row of D numbers when the datatype is MPI_Type_contiguous(D, basic). A *count* is a number of
+ * elements; an *index* is the number of an element, in [0, count).
+ *
+ * The COO interface, and the fast paths of the dense one, take float, double and the signed and unsigned
+ * C integers of 32 and 64 bits, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
+ *
+ * @par Errors
+ * Every function returns MPI_SUCCESS or an error code whose text (MPI_Error_string) names the argument at
+ * fault and its value. Before returning, a function that has a communicator calls that communicator's error
+ * handler, so that the default, MPI_ERRORS_ARE_FATAL, ends the program. A collective function gives every
+ * rank an error when an argument is wrong on any rank. Output arguments keep their values after an error.
+ *
+ * @par Threads
+ * Calls on different communicators may run at the same time under MPI_THREAD_MULTIPLE. Calls on one
+ * communicator follow MPI's rule for collectives: one after another, in the same order on every rank.
+ */
+
+/** Version of this header, (major << 16) + (minor << 8) + patch. @see MPIX_Sparse_get_version */
+#define MPIX_SPARSE_VERSION 0x000100
+
+/** @defgroup results Results of the COO interface
+ * @{ */
+
+/** The outcome of a sparse allreduce. Belongs to the caller until MPIX_Sparse_result_free. */
+typedef struct MPIX_Sparse_result_s *MPIX_Sparse_result;
+
+/** No result. */
+#define MPIX_SPARSE_RESULT_NULL ((MPIX_Sparse_result)0)
+
+/** Look at a result. Not collective.
+ *
+ * The indices ascend without duplicates and have the index type of the call that made the result; the
+ * values are nnz elements of its datatype, in the same order. Both arrays are read-only, belong to the
+ * result, and stay valid until it is freed or handed to another call. Any output pointer may be NULL.
+ *
+ * @param[in]  result   a result; not MPIX_SPARSE_RESULT_NULL
+ * @param[out] nnz      number of elements present on at least one rank
+ * @param[out] indices  nnz indices
+ * @param[out] values   nnz elements
+ * @return MPI_SUCCESS, or an error code if result is null */
+int MPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices, const void **values);
+
+/** Write a result as a dense vector. Not collective.
+ *
+ * @param[in]  result   a result; not MPIX_SPARSE_RESULT_NULL
+ * @param[out] recvbuf  all count elements; an absent element becomes zero bits
+ * @return MPI_SUCCESS, or an error code if an argument is null */
+int MPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf);
+
+/** Free a result and set it to MPIX_SPARSE_RESULT_NULL. Not collective. Freeing a null result does nothing.
+ *
+ * @param[in,out] result  address of a result
+ * @return MPI_SUCCESS, or an error code if the address is null */
+int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
+
+/** @} */
+
+/** @defgroup allreduce Sparse allreduce
+ * @{ */
+
+/** Allreduce of dense buffers that hold mostly zeros. Collective over comm.
+ *
+ * Takes the arguments of MPI_Allreduce and gives what it gives, up to the order of floating-point
+ * additions. All ranks receive the same bits. An element whose bits are all zero is left out of the
+ * messages; it still takes part in MPI_MAX, MPI_MIN and MPI_PROD as a zero. What this library cannot
+ * speed up goes to MPI_Allreduce.
+ *
+ * @param[in]  sendbuf   count elements, or MPI_IN_PLACE on every rank
+ * @param[out] recvbuf   count elements
+ * @param[in]  count     number of elements, equal on all ranks
+ * @param[in]  datatype  type of an element, equal on all ranks
+ * @param[in]  op        reduction, equal on all ranks
+ * @param[in]  comm      an intracommunicator
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                          MPI_Comm comm);
+
+/** Allreduce of coordinate (COO) buffers. Collective over comm.
+ *
+ * An absent element contributes nothing: the result holds the union of all ranks' indices. Elements that
+ * are present with the value zero are kept. Indices may come in any order; the values of one index that
+ * comes several times on a rank are reduced too, in the order given.
+ *
+ * @param[in]     indices    nnz indices in [0, count); may be NULL when nnz is 0
+ * @param[in]     values     nnz elements; may be NULL when nnz is 0
+ * @param[in]     nnz        number of elements present on this rank; may differ between ranks
+ * @param[in]     indextype  MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T or MPI_UINT64_T, wide enough for count - 1
+ * @param[in]     count      length of the whole vector, equal on all ranks
+ * @param[in]     datatype   type of an element, equal on all ranks
+ * @param[in]     op         MPI_SUM, MPI_MAX, MPI_MIN or MPI_PROD, equal on all ranks
+ * @param[in]     comm       an intracommunicator
+ * @param[in,out] result     address of MPIX_SPARSE_RESULT_NULL, or of a result to be overwritten, whose
+ *                           memory is then reused
+ * @return MPI_SUCCESS or an error code; on error *result is as it was */
+int MPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                              MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                              MPIX_Sparse_result *result);
+
+/** @} */
+
+/** @defgroup looking Looking at tensors and at what the library did
+ * @{ */
+
+/** Entries that the table of densification ratios can hold. */
+#define MPIX_SPARSE_GAMMA_MAX 32
+
+/** How sparse a tensor is, over all ranks of a communicator: the characteristics C1 to C3 of the Zen paper. */
+typedef struct {
+    MPI_Count count;        /**< elements of the vector */
+    int       ranks;        /**< ranks of the communicator */
+    double    density;      /**< mean over ranks of (elements present / count) */
+    double    density_max;  /**< the largest of any rank */
+    double    density_out;  /**< elements present on at least one rank / count */
+    double    overlap;      /**< C1: mean over pairs of ranks of |I1 & I2| / min(|I1|, |I2|) */
+    double    skewness;     /**< C3: density of the densest of `ranks` equal contiguous parts / density, mean over ranks */
+    int       gammas;       /**< entries used in the two arrays below */
+    int       gamma_ranks[MPIX_SPARSE_GAMMA_MAX]; /**< 2, 4, 8 … and last `ranks` itself */
+    double    gamma[MPIX_SPARSE_GAMMA_MAX]; /**< C2: density of the union over that many ranks / density */
+    MPI_Count sampled;      /**< elements looked at; equal to count when the figures are exact */
+} MPIX_Sparse_profile_t;
+
+/** Measure how sparse a dense buffer is. Collective over comm.
+ *
+ * @param[in]  buf       count elements
+ * @param[in]  count     number of elements, equal on all ranks
+ * @param[in]  datatype  type of an element, equal on all ranks
+ * @param[in]  comm      an intracommunicator
+ * @param[out] profile   equal on all ranks
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                        MPIX_Sparse_profile_t *profile);
+
+/** Room for a name in a report, with its final null. */
+#define MPIX_SPARSE_NAME_MAX 32
+/** Room for the sentence in a report, with its final null. */
+#define MPIX_SPARSE_REASON_MAX 160
+
+/** What the last call on a communicator did. Names are those of the knobs in mpix_sparse(7). */
+typedef struct {
+    char      scheme[MPIX_SPARSE_NAME_MAX];    /**< scheme that ran */
+    char      choice[MPIX_SPARSE_NAME_MAX];    /**< scheme that the selector prefers, also when another was forced */
+    char      reason[MPIX_SPARSE_REASON_MAX];  /**< why `scheme` ran, in a sentence */
+    char      push_wire[MPIX_SPARSE_NAME_MAX]; /**< format of the messages, of the push for two-step schemes; "mixed", "none" */
+    char      pull_wire[MPIX_SPARSE_NAME_MAX]; /**< format of the pull; "none" for one-step schemes */
+    char      partition[MPIX_SPARSE_NAME_MAX]; /**< partition map, "none" for schemes without one */
+    int       grain;              /**< consecutive elements that stay in one part; 0 without a partition map */
+    int       ranks;              /**< ranks of the communicator */
+    int       nodes;              /**< distinct nodes among them */
+    MPI_Count count;              /**< elements of the vector */
+    MPI_Count row;                /**< basic values in an element */
+    MPI_Count nnz_in;             /**< elements present on this rank */
+    MPI_Count nnz_in_max;         /**< the largest of any rank; an estimate where `dense` ran on dense buffers */
+    MPI_Count nnz_in_sum;         /**< sum over all ranks; likewise */
+    MPI_Count nnz_out;            /**< elements of the result; -1 where nobody counted them */
+    MPI_Count bytes_sent;         /**< by this rank, headers included; for `dense` the volume of a ring */
+    MPI_Count bytes_received;     /**< likewise */
+    MPI_Count header_bytes_sent;  /**< bytes of bytes_sent that are headers */
+    MPI_Count messages_sent;      /**< by this rank */
+    double    push_imbalance;     /**< ranks * largest part / elements of this rank (Zen, Definition 5); 0 without parts */
+    double    pull_imbalance;     /**< ranks * largest aggregated part / elements of the result; 0 without parts */
+    double    predicted_seconds;  /**< price of `scheme` in the cost model */
+    double    measured_seconds;   /**< time this rank spent in the call */
+} MPIX_Sparse_report_t;
+
+/** Report on the last call on a communicator. Not collective.
+ *
+ * @param[in]  comm    a communicator on which a call of this library has completed
+ * @param[out] report  what that call did, on this rank
+ * @return MPI_SUCCESS, or an error code if no call has completed on comm */
+int MPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report);
+
+/** Version of the library, to compare with MPIX_SPARSE_VERSION. Not collective; may be called before MPI_Init.
+ *
+ * @param[out] version  (major << 16) + (minor << 8) + patch
+ * @return MPI_SUCCESS, or an error code if version is null */
+int MPIX_Sparse_get_version(int *version);
+
+/** @} */
+
+/** @defgroup profiling Profiling interface: the same functions under their PMPI names
+ * @{ */
+int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                           MPI_Comm comm);
+int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                               MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                               MPIX_Sparse_result *result);
+int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices, const void **values);
+int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf);
+int PMPIX_Sparse_result_free(MPIX_Sparse_result *result);
+int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                         MPIX_Sparse_profile_t *profile);
+int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report);
+int PMPIX_Sparse_get_version(int *version);
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

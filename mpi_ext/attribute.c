@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A context hangs on its communicator as an attribute, whose delete function frees it with the communicator.
+ * MPI_Finalize does not delete the attributes of communicators that live until then; it does delete those
+ * of MPI_COMM_SELF, first of all, so a second attribute there frees the contexts that are left. */
+
+#include "mpi_ext/attribute.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct owner {
+    MPI_Comm comm;
+    struct sar_context *context;
+    struct owner *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int keyval = MPI_KEYVAL_INVALID, farewell = MPI_KEYVAL_INVALID;
+static struct owner *owners; /* all that are alive */
+
+static void forget(struct owner *owner)
+{
+    pthread_mutex_lock(&lock);
+    for (struct owner **at = &owners; *at != NULL; at = &(*at)->next) {
+        if (*at == owner) {
+            *at = owner->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct owner *owner = value;
+    (void)comm, (void)key, (void)extra;
+    forget(owner);
+    sar_context_close(owner->context);
+    free(owner);
+    return MPI_SUCCESS;
+}
+
+/* Contexts of MPI_COMM_SELF are left to MPI, which is deleting that communicator's attributes right now. */
+static struct owner *any_owner(void)
+{
+    pthread_mutex_lock(&lock);
+    struct owner *owner = owners;
+    while (owner != NULL && owner->comm == MPI_COMM_SELF)
+        owner = owner->next;
+    pthread_mutex_unlock(&lock);
+    return owner;
+}
+
+static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    struct owner *owner;
+    while ((owner = any_owner()) != NULL)
+        MPI_Comm_delete_attr(owner->comm, keyval);
+    sar_agree_cleanup();
+    MPI_Comm_free_keyval(&keyval);
+    MPI_Comm_free_keyval(&farewell);
+    return MPI_SUCCESS;
+}
+
+static enum sar_status create_keyvals(void)
+{
+    SAR_TRY(sar_agree_setup());
+    SAR_TRY(sar_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, say_farewell, &farewell, NULL)));
+    SAR_TRY(sar_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL)));
+    return sar_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL));
+}
+
+static enum sar_status set_up_once(void)
+{
+    pthread_mutex_lock(&lock);
+    enum sar_status status = keyval == MPI_KEYVAL_INVALID ? create_keyvals() : SAR_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static enum sar_status attach(MPI_Comm comm, struct owner *owner)
+{
+    SAR_TRY(sar_mpi(MPI_Comm_set_attr(comm, keyval, owner)));
+    pthread_mutex_lock(&lock);
+    owner->next = owners;
+    owners = owner;
+    pthread_mutex_unlock(&lock);
+    return SAR_OK;
+}
+
+/* All ranks open the context or none: memory for the owner is part of the vote. */
+static enum sar_status create(MPI_Comm comm, struct owner **created, char *sentence)
+{
+    struct owner *owner = calloc(1, sizeof *owner);
+    struct sar_context *context = NULL;
+    enum sar_status status = sar_context_open(comm, &context, sentence);
+    if (status == SAR_OK) {
+        status = sar_net_worst(&context->net, owner == NULL ? SAR_NO_MEMORY : SAR_OK);
+        if (status != SAR_OK)
+            sar_context_close(context);
+    }
+    if (status != SAR_OK) {
+        free(owner);
+        return status;
+    }
+    owner->comm = comm;
+    owner->context = context;
+    *created = owner;
+    return attach(comm, owner);
+}
+
+static enum sar_status check(MPI_Comm comm, char *sentence)
+{
+    int inter = 0;
+    const char *wrong = NULL;
+    if (comm == MPI_COMM_NULL)
+        wrong = "MPI_COMM_NULL";
+    else if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
+        wrong = "not a communicator, or one that was freed";
+    else if (inter)
+        wrong = "an intercommunicator";
+    if (wrong == NULL)
+        return SAR_OK;
+    snprintf(sentence, SAR_SENTENCE, "%s", wrong);
+    return SAR_BAD_COMM;
+}
+
+static struct owner *find(MPI_Comm comm)
+{
+    struct owner *owner;
+    int found = 0;
+    if (keyval == MPI_KEYVAL_INVALID || MPI_Comm_get_attr(comm, keyval, &owner, &found) != MPI_SUCCESS)
+        return NULL;
+    return found ? owner : NULL;
+}
+
+enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence)
+{
+    sentence[0] = '\0';
+    SAR_TRY(check(comm, sentence));
+    SAR_TRY(set_up_once());
+    struct owner *owner = find(comm);
+    if (owner == NULL)
+        SAR_TRY(create(comm, &owner, sentence));
+    *context = owner->context;
+    return SAR_OK;
+}
+
+struct sar_context *sar_attribute_peek(MPI_Comm comm)
+{
+    char sentence[SAR_SENTENCE];
+    struct owner *owner = check(comm, sentence) == SAR_OK ? find(comm) : NULL;
+    return owner == NULL ? NULL : owner->context;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_MPI_EXT_ATTRIBUTE_H
+#define SAR_MPI_EXT_ATTRIBUTE_H
+
+#include "plan/context.h"
+
+/** The context of a communicator, made at its first use and freed with it or by MPI_Finalize. Collective where
+ * it is not there yet.
+ * @param sentence room for SAR_SENTENCE bytes, further words on SAR_BAD_KNOB and SAR_BAD_COMM */
+enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence);
+
+/** The context if there is one, else NULL. Local. */
+struct sar_context *sar_attribute_peek(MPI_Comm comm);
+
+#endif

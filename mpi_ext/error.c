@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One error class and one code for each status. The text of a code is that of its last use: codes cannot be
+ * given back, so one for each sentence would pile up. */
+
+#include "mpi_ext/error.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "mpi_ext/types.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int codes[SAR_STATUSES]; /* 0: not made yet */
+
+static bool mpi_is_up(void)
+{
+    int up = 0, down = 0;
+    MPI_Initialized(&up);
+    MPI_Finalized(&down);
+    return up && !down;
+}
+
+static int code_for(enum sar_status status, const char *text)
+{
+    int class, code;
+    if (!mpi_is_up())
+        return MPI_ERR_OTHER;
+    pthread_mutex_lock(&lock);
+    if (codes[status] == 0 && MPI_Add_error_class(&class) == MPI_SUCCESS &&
+        MPI_Add_error_code(class, &code) == MPI_SUCCESS)
+        codes[status] = code;
+    code = codes[status];
+    if (code != 0)
+        MPI_Add_error_string(code, text);
+    pthread_mutex_unlock(&lock);
+    return code == 0 ? MPI_ERR_OTHER : code;
+}
+
+void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room)
+{
+    static const char *const calls[] = { "MPIX_Sparse_allreduce", "MPIX_Sparse_allreduce_coo", "MPIX_Sparse_profile" };
+    if (field == SAR_FIELD_DATATYPE)
+        sar_datatype_describe(number, text, room);
+    else if (field == SAR_FIELD_OP)
+        sar_operation_describe(number, text, room);
+    else if (field == SAR_FIELD_CALL && number >= 0 && number < 3)
+        snprintf(text, room, "%s", calls[number]);
+    else
+        snprintf(text, room, "%lld", (long long)number);
+}
+
+static void describe_mismatch(const struct sar_verdict *v, char *text, size_t room)
+{
+    char low[64], high[64], left[96], right[96];
+    enum sar_field field = (enum sar_field)(v->status - SAR_MISMATCHED_CALL);
+    sar_describe_field(field, v->low, low, sizeof low);
+    sar_describe_field(field, v->high, high, sizeof high);
+    snprintf(left, sizeof left, "%s on rank %lld", low, (long long)v->low_rank);
+    snprintf(right, sizeof right, "%s on rank %lld", high, (long long)v->high_rank);
+    snprintf(text, room, sar_status_text(v->status), left, right);
+}
+
+/* The value at fault in words. */
+static void describe_value(const struct sar_verdict *v, char *text, size_t room)
+{
+    if (v->status == SAR_BAD_DATATYPE || v->status == SAR_BAD_INDEXTYPE)
+        sar_datatype_describe(v->value, text, room);
+    else if (v->status == SAR_BAD_OP)
+        sar_operation_describe(v->value, text, room);
+    else if (v->status == SAR_BAD_COUNT || v->status == SAR_BAD_NNZ || v->status == SAR_BAD_INDEX)
+        snprintf(text, room, "%lld", (long long)v->value);
+    else if (v->status >= SAR_BAD_SENDBUF && v->status < SAR_MISMATCHED_CALL)
+        snprintf(text, room, "%s", v->value == 0 ? "null" : v->value == 1 ? "the other buffer" : "out of place");
+    else
+        text[0] = '\0';
+}
+
+static void describe(const struct sar_verdict *v, const char *detail, char *text, size_t room)
+{
+    char value[64], rank[32] = "";
+    if (v->status >= SAR_MISMATCHED_CALL && v->status < SAR_MISMATCHED_IN_PLACE) {
+        describe_mismatch(v, text, room);
+        return;
+    }
+    describe_value(v, value, sizeof value);
+    if (v->agreed && v->status >= SAR_NO_MEMORY && v->status < SAR_MISMATCHED_CALL)
+        snprintf(rank, sizeof rank, " (on rank %lld)", (long long)v->rank);
+    snprintf(text, room, sar_status_text(v->status), detail != NULL ? detail : value, rank);
+}
+
+int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail)
+{
+    char sentence[MPI_MAX_ERROR_STRING - 64], text[MPI_MAX_ERROR_STRING];
+    if (verdict->status == SAR_OK)
+        return MPI_SUCCESS;
+    describe(verdict, detail, sentence, sizeof sentence);
+    snprintf(text, sizeof text, "%s: %s", function, sentence);
+    int code = code_for(verdict->status, text);
+    if (mpi_is_up())
+        MPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, code);
+    return code;
+}
+
+int sar_error_code(const char *function, enum sar_status status)
+{
+    char text[MPI_MAX_ERROR_STRING], sentence[MPI_MAX_ERROR_STRING - 64];
+    if (status == SAR_OK)
+        return MPI_SUCCESS;
+    snprintf(sentence, sizeof sentence, sar_status_text(status), "null", "");
+    snprintf(text, sizeof text, "%s: %s", function, sentence);
+    return code_for(status, text);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_MPI_EXT_ERROR_H
+#define SAR_MPI_EXT_ERROR_H
+
+#include <mpi.h>
+
+#include "plan/call.h"
+
+/** Turn what went wrong into an MPI error code whose text says so, call the error handler of comm, and return
+ * the code. MPI_SUCCESS when nothing did.
+ * @param detail  further words, or NULL */
+int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail);
+
+/** For functions without a communicator: the code alone. */
+int sar_error_code(const char *function, enum sar_status status);
+
+/** Describe a datatype or op by the number that stands for it in an agreement. */
+void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Functions that look and do not reduce. */
+
+#include "mpi_ext/attribute.h"
+#include "mpi_ext/error.h"
+#include "mpi_ext/types.h"
+
+/* Value of SAR_FIELD_CALL, behind those of the allreduces. */
+enum { CALL_PROFILE = 2 };
+
+/* Slots of a profile that was asked for: exact up to this many elements. */
+enum { PROFILE_SLOTS = 1 << 20 };
+
+static void copy_profile(const struct sar_profile *from, const struct sar_context *context, MPI_Count count,
+                         MPIX_Sparse_profile_t *to)
+{
+    *to = (MPIX_Sparse_profile_t){
+        .count = count, .ranks = context->net.ranks, .density = from->density, .density_max = from->density_max,
+        .density_out = from->density_out, .overlap = from->overlap, .skewness = from->skewness,
+        .sampled = (MPI_Count)from->sampled,
+    };
+    for (int i = 1; i < from->gamma.entries; i++) {
+        to->gamma_ranks[to->gammas] = from->gamma.ranks[i];
+        to->gamma[to->gammas++] = from->gamma.ratio[i];
+    }
+}
+
+static void check_profile(struct sar_call *call, const void *buf, MPI_Count count, struct sar_datatype type,
+                          const MPIX_Sparse_profile_t *profile)
+{
+    struct sar_verdict *v = &call->verdict;
+    if (profile == NULL)
+        *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT };
+    if (buf == NULL && count > 0)
+        *v = (struct sar_verdict){ .status = SAR_BAD_SENDBUF };
+    if (!type.valid || !type.native)
+        *v = (struct sar_verdict){ .status = SAR_BAD_DATATYPE, .value = type.valid ? type.number : 0 };
+    if (count < 0)
+        *v = (struct sar_verdict){ .status = SAR_BAD_COUNT, .value = (int64_t)count };
+}
+
+int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                         MPIX_Sparse_profile_t *profile)
+{
+    static const char function[] = "MPIX_Sparse_profile";
+    struct sar_context *context;
+    struct sar_profile measured;
+    char sentence[SAR_SENTENCE];
+    struct sar_datatype type = sar_datatype_look(datatype);
+    struct sar_call call = { .dense_face = true, .buffers.sendbuf = buf,
+                             .field = { CALL_PROFILE, (int64_t)count, type.number, 0, 0 } };
+    check_profile(&call, buf, count, type, profile);
+    enum sar_status status = sar_attribute_context(comm, &context, sentence);
+    if (status != SAR_OK) {
+        call.verdict = (struct sar_verdict){ .status = status };
+        return sar_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &call.verdict, sentence);
+    }
+    call.shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0), .row = type.row,
+                                     .element_size = type.extent, .base = type.base };
+    call.shape.index_size = sar_index_size(call.shape.count);
+    sar_call_profile(context, &call, PROFILE_SLOTS, &measured);
+    if (call.verdict.status == SAR_OK)
+        copy_profile(&measured, context, count, profile);
+    return sar_raise(comm, function, &call.verdict, NULL);
+}
+
+int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
+{
+    static const char function[] = "MPIX_Sparse_get_report";
+    struct sar_context *context = sar_attribute_peek(comm);
+    struct sar_verdict verdict = { .status = SAR_OK };
+    if (report == NULL)
+        verdict.status = SAR_BAD_OUTPUT;
+    else if (context == NULL || !context->reported)
+        verdict.status = SAR_NO_REPORT;
+    else
+        *report = context->report;
+    return sar_raise(comm, function, &verdict, NULL);
+}
+
+int PMPIX_Sparse_get_version(int *version)
+{
+    if (version == NULL)
+        return sar_error_code("MPIX_Sparse_get_version", SAR_BAD_OUTPUT);
+    *version = MPIX_SPARSE_VERSION;
+    return MPI_SUCCESS;
+}
+
+#pragma weak MPIX_Sparse_profile = PMPIX_Sparse_profile
+#pragma weak MPIX_Sparse_get_report = PMPIX_Sparse_get_report
+#pragma weak MPIX_Sparse_get_version = PMPIX_Sparse_get_version

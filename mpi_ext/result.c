@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi_ext/result.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_ext/error.h"
+
+static void free_arrays(struct sar_arrays *arrays)
+{
+    free(arrays->index);
+    free(arrays->value);
+    *arrays = (struct sar_arrays){ 0 };
+}
+
+static bool allocate(struct sar_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
+{
+    if (index_bytes > SIZE_MAX - 1 || value_bytes > SIZE_MAX - 1)
+        return false;
+    struct sar_arrays made = { malloc(index_bytes + 1), malloc(value_bytes + 1), index_bytes, value_bytes };
+    if (made.index == NULL || made.value == NULL)
+        free_arrays(&made);
+    *arrays = made;
+    return made.index != NULL;
+}
+
+/* The scheme writes its own narrow indices at the front of the array; sar_result_commit widens them. */
+static enum sar_status room(struct sar_sink *sink, struct sar_request *request, size_t nnz, struct sar_run *run)
+{
+    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
+    uint64_t index_bytes = sar_times(nnz, result->next_index_size);
+    uint64_t value_bytes = sar_times(nnz, request->agreed->shape.element_size);
+    struct sar_arrays *into = &result->held;
+    if (into->index == NULL || into->index_bytes < index_bytes || into->value_bytes < value_bytes) {
+        into = &result->next;
+        free_arrays(into);
+        if (!allocate(into, index_bytes, value_bytes))
+            return SAR_NO_MEMORY;
+    }
+    *run = (struct sar_run){ into->index, into->value, nnz };
+    return SAR_OK;
+}
+
+struct MPIX_Sparse_result_s *sar_result_make(void)
+{
+    struct MPIX_Sparse_result_s *result = calloc(1, sizeof *result);
+    if (result != NULL)
+        result->sink.room = room;
+    return result;
+}
+
+/* From the back, so that no index is overwritten before it is read. */
+static void widen(void *index, size_t n)
+{
+    const uint32_t *narrow = index;
+    uint64_t *wide = index;
+    for (size_t i = n; i-- > 0;)
+        wide[i] = narrow[i];
+}
+
+void sar_result_commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+{
+    if (result->next.index != NULL) {
+        free_arrays(&result->held);
+        result->held = result->next;
+        result->next = (struct sar_arrays){ 0 };
+    }
+    if (result->next_index_size > call->shape.index_size)
+        widen(result->held.index, call->nnz_out);
+    result->nnz = call->nnz_out;
+    result->shape = call->shape;
+    result->index_size = result->next_index_size;
+}
+
+void sar_result_abandon(struct MPIX_Sparse_result_s *result)
+{
+    free_arrays(&result->next);
+}
+
+int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices, const void **values)
+{
+    if (result == MPIX_SPARSE_RESULT_NULL)
+        return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT);
+    if (nnz != NULL)
+        *nnz = (MPI_Count)result->nnz;
+    if (indices != NULL)
+        *indices = result->held.index;
+    if (values != NULL)
+        *values = result->held.value;
+    return MPI_SUCCESS;
+}
+
+int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
+{
+    if (result == MPIX_SPARSE_RESULT_NULL)
+        return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RESULT);
+    if (recvbuf == NULL && result->shape.count != 0)
+        return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RECVBUF);
+    struct sar_shape shape = result->shape;
+    struct sar_run run = { result->held.index, result->held.value, result->nnz };
+    shape.index_size = result->index_size;
+    if (shape.count != 0)
+        memset(recvbuf, 0, (size_t)shape.count * shape.element_size);
+    sar_dense_scatter(&shape, &run, recvbuf);
+    return MPI_SUCCESS;
+}
+
+int PMPIX_Sparse_result_free(MPIX_Sparse_result *result)
+{
+    if (result == NULL)
+        return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT);
+    if (*result != MPIX_SPARSE_RESULT_NULL) {
+        free_arrays(&(*result)->held);
+        free_arrays(&(*result)->next);
+        free(*result);
+    }
+    *result = MPIX_SPARSE_RESULT_NULL;
+    return MPI_SUCCESS;
+}
+
+#pragma weak MPIX_Sparse_result_get = PMPIX_Sparse_result_get
+#pragma weak MPIX_Sparse_result_dense = PMPIX_Sparse_result_dense
+#pragma weak MPIX_Sparse_result_free = PMPIX_Sparse_result_free

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_MPI_EXT_TYPES_H
+#define SAR_MPI_EXT_TYPES_H
+
+#include <mpi.h>
+
+#include "tensor/ingest.h"
+
+/** What a user's datatype is to us. */
+struct sar_datatype {
+    bool valid;         /**< not MPI_DATATYPE_NULL */
+    bool native;        /**< a basic type that we reduce, or a contiguous row of them */
+    enum sar_base base;
+    size_t row;         /**< basic values in an element */
+    size_t extent;      /**< bytes from one element to the next */
+    MPI_Datatype basic; /**< MPI's name of the basic type */
+    int64_t number;     /**< the same for the same type on all ranks */
+};
+
+/** What a user's op is to us. */
+struct sar_operation {
+    bool valid;         /**< not MPI_OP_NULL */
+    bool native;
+    enum sar_op op;
+    int64_t number;
+};
+
+struct sar_datatype sar_datatype_look(MPI_Datatype datatype);
+struct sar_operation sar_operation_look(MPI_Op op);
+
+/** False for what is no index type of the interface. */
+bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type);
+
+/** Describe the numbers above in words. */
+void sar_datatype_describe(int64_t number, char *text, size_t room);
+void sar_operation_describe(int64_t number, char *text, size_t room);
+
+#endif

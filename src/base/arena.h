@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_BASE_ARENA_H
+#define SAR_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct sar_block;
+
+/** Memory that is taken piece by piece and given back all at once. Zero bytes are an empty arena. */
+struct sar_arena {
+    struct sar_block *newest; /**< block that pieces are cut from; owns the older ones */
+    size_t taken;             /**< bytes cut since the last reset */
+};
+
+/** Every piece starts at a multiple of this many bytes. */
+enum { SAR_ALIGNMENT = 64 };
+
+/** Take count * size bytes, uninitialised, aligned to SAR_ALIGNMENT, valid until reset or free.
+ * *memory is never NULL after success, even for zero bytes. */
+enum sar_status sar_arena_take(struct sar_arena *arena, size_t count, size_t size, void **memory);
+
+/** As sar_arena_take, filled with zero bytes. */
+enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory);
+
+/** Make all pieces available again. Keeps memory, so that equal use later allocates nothing. */
+void sar_arena_reset(struct sar_arena *arena);
+
+/** Give all memory back. */
+void sar_arena_free(struct sar_arena *arena);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_BASE_CONFIG_H
+#define SAR_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { SAR_KNOB_TEXT = 64 };
+
+/** Which model prices the schemes. */
+enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
+
+/** Grain that the planner chooses. */
+enum { SAR_AUTO = 0 };
+
+/** All knobs of one communicator. Plain bytes, so that rank 0's can be sent to the others. Names of schemes,
+ * formats and partitions are kept as text: their rooms know which exist. */
+struct sar_config {
+    char scheme[SAR_KNOB_TEXT];    /**< or "auto" */
+    char push_wire[SAR_KNOB_TEXT]; /**< or "auto", "smallest" */
+    char pull_wire[SAR_KNOB_TEXT];
+    char partition[SAR_KNOB_TEXT]; /**< or "auto" */
+    int grain;                     /**< or SAR_AUTO */
+    int model;                     /**< enum sar_model */
+    bool explain, learn;
+    uint64_t seed;                 /**< 0: drawn */
+    uint64_t profile_every;        /**< calls from one profile of a tensor to the next */
+    double imbalance;              /**< limit that the planner's grain keeps to */
+    double alpha, beta, gamma;     /**< 0: measured */
+};
+
+/** The text of a knob, or NULL. `name` comes without prefix, in capitals. */
+typedef const char *(*sar_lookup_fn)(const char *name, void *from);
+
+/** Set every knob from lookup, or to its default.
+ * @param sentence  room for one, which tells what is wrong on SAR_BAD_KNOB */
+enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup, void *from, char *sentence,
+                                size_t room);
+
+/** Lookup in the environment, as MPIX_SPARSE_<name>. */
+const char *sar_environment(const char *name, void *unused);
+
+/** First name at or behind environ[*at] that begins with MPIX_SPARSE_ and is no knob; NULL when there is none.
+ * Advances *at behind it; its length goes to *length. */
+const char *sar_config_unknown(char *const environ[], size_t *at, size_t *length);
+
+/** Name, default and help of knob i; false behind the last. */
+bool sar_config_describe(size_t i, const char **name, const char **fallback, const char **help);
+
+#endif

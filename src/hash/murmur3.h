@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MurmurHash3 (Austin Appleby, public domain algorithm): the finalisers, and the 32-bit hash of one word.
+ * One text for the host and for CUDA. */
+
+#ifndef SAR_HASH_MURMUR3_H
+#define SAR_HASH_MURMUR3_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define SAR_HOST_DEVICE __host__ __device__
+#else
+#define SAR_HOST_DEVICE
+#endif
+
+/** fmix32: a bijection in which every input bit changes every output bit with probability 1/2. */
+SAR_HOST_DEVICE static inline uint32_t sar_mix32(uint32_t h)
+{
+    h ^= h >> 16;
+    h *= 0x85ebca6bu;
+    h ^= h >> 13;
+    h *= 0xc2b2ae35u;
+    h ^= h >> 16;
+    return h;
+}
+
+/** fmix64. */
+SAR_HOST_DEVICE static inline uint64_t sar_mix64(uint64_t h)
+{
+    h ^= h >> 33;
+    h *= 0xff51afd7ed558ccdu;
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53u;
+    h ^= h >> 33;
+    return h;
+}
+
+SAR_HOST_DEVICE static inline uint32_t sar_rotate32(uint32_t x, unsigned bits)
+{
+    return (x << bits) | (x >> (32 - bits));
+}
+
+/** MurmurHash3_x86_32 of the four little-endian bytes of key. */
+SAR_HOST_DEVICE static inline uint32_t sar_murmur3(uint32_t key, uint32_t seed)
+{
+    uint32_t k = sar_rotate32(key * 0xcc9e2d51u, 15) * 0x1b873593u;
+    uint32_t h = sar_rotate32(seed ^ k, 13) * 5 + 0xe6546b64u;
+    return sar_mix32(h ^ 4);
+}
+
+/** The same of a 64-bit key as MurmurHash3_x86_32 sees its eight little-endian bytes. */
+SAR_HOST_DEVICE static inline uint32_t sar_murmur3_wide(uint64_t key, uint32_t seed)
+{
+    uint32_t k = sar_rotate32((uint32_t)key * 0xcc9e2d51u, 15) * 0x1b873593u;
+    uint32_t h = sar_rotate32(seed ^ k, 13) * 5 + 0xe6546b64u;
+    k = sar_rotate32((uint32_t)(key >> 32) * 0xcc9e2d51u, 15) * 0x1b873593u;
+    h = sar_rotate32(h ^ k, 13) * 5 + 0xe6546b64u;
+    return sar_mix32(h ^ 8);
+}
+
+/** Map a hash onto [0, range) without a division (Lemire). */
+SAR_HOST_DEVICE static inline uint32_t sar_hash_range(uint32_t hash, uint32_t range)
+{
+    return (uint32_t)(((uint64_t)hash * range) >> 32);
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agreement: one allreduce of a ballot, with an op of our own, tells every rank the worst status, the sum and
+ * maximum of nnz, and for each argument that must be equal its least and largest value and who has them.
+ *
+ *     time = log2(p) alpha */
+
+#include "net/agree.h"
+
+static MPI_Op merge_op = MPI_OP_NULL;
+static MPI_Datatype ballot_type = MPI_DATATYPE_NULL;
+
+struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field[SAR_FIELDS])
+{
+    struct sar_ballot ballot = { .status_rank = net->rank };
+    for (int i = 0; i < SAR_FIELDS; i++) {
+        ballot.field[i].low = ballot.field[i].high = field[i];
+        ballot.field[i].low_rank = ballot.field[i].high_rank = net->rank;
+    }
+    return ballot;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of equal values the lowest rank is named, so that the outcome does not depend on the order. */
+static void merge_status(const struct sar_ballot *in, struct sar_ballot *inout)
+{
+    if (in->status < inout->status || (in->status == inout->status && in->status_rank > inout->status_rank))
+        return;
+    inout->status = in->status;
+    inout->status_rank = in->status_rank;
+    inout->status_value = in->status_value;
+}
+
+static void merge_field(const struct sar_ballot *in, struct sar_ballot *inout, int i)
+{
+    bool lower = in->field[i].low < inout->field[i].low;
+    bool higher = in->field[i].high > inout->field[i].high;
+    if (lower || (in->field[i].low == inout->field[i].low && in->field[i].low_rank < inout->field[i].low_rank)) {
+        inout->field[i].low = in->field[i].low;
+        inout->field[i].low_rank = in->field[i].low_rank;
+    }
+    if (higher || (in->field[i].high == inout->field[i].high && in->field[i].high_rank < inout->field[i].high_rank)) {
+        inout->field[i].high = in->field[i].high;
+        inout->field[i].high_rank = in->field[i].high_rank;
+    }
+}
+
+void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout)
+{
+    inout->nnz_sum += in->nnz_sum;
+    inout->nnz_max = larger(in->nnz_max, inout->nnz_max);
+    inout->seconds = larger(in->seconds, inout->seconds);
+    inout->flags |= in->flags;
+    merge_status(in, inout);
+    for (int i = 0; i < SAR_FIELDS; i++)
+        merge_field(in, inout, i);
+}
+
+static void merge_callback(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    const struct sar_ballot *from = in;
+    struct sar_ballot *to = inout;
+    for (int i = 0; i < *n; i++)
+        sar_ballot_merge(&from[i], &to[i]);
+}
+
+enum sar_status sar_agree_setup(void)
+{
+    SAR_TRY(sar_mpi(MPI_Type_contiguous((int)sizeof(struct sar_ballot), MPI_BYTE, &ballot_type)));
+    SAR_TRY(sar_mpi(MPI_Type_commit(&ballot_type)));
+    return sar_mpi(MPI_Op_create(merge_callback, 1, &merge_op));
+}
+
+void sar_agree_cleanup(void)
+{
+    if (merge_op != MPI_OP_NULL)
+        MPI_Op_free(&merge_op);
+    if (ballot_type != MPI_DATATYPE_NULL)
+        MPI_Type_free(&ballot_type);
+}
+
+enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement)
+{
+    return sar_mpi(MPI_Iallreduce(&agreement->mine, &agreement->all, 1, ballot_type, merge_op, net->comm,
+                                  &agreement->request));
+}
+
+enum sar_status sar_agree_finish(struct sar_agreement *agreement, bool block, bool *done)
+{
+    int flag = 1;
+    if (block)
+        SAR_TRY(sar_mpi(MPI_Wait(&agreement->request, MPI_STATUS_IGNORE)));
+    else
+        SAR_TRY(sar_mpi(MPI_Test(&agreement->request, &flag, MPI_STATUS_IGNORE)));
+    *done = flag != 0;
+    return SAR_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_NET_AGREE_H
+#define SAR_NET_AGREE_H
+
+#include <stdbool.h>
+
+#include "net/net.h"
+
+/** What must be equal on all ranks of a call, in the order in which it is looked at. */
+enum sar_field {
+    SAR_FIELD_CALL,     /**< which function */
+    SAR_FIELD_COUNT,
+    SAR_FIELD_DATATYPE,
+    SAR_FIELD_OP,
+    SAR_FIELD_IN_PLACE,
+    SAR_FIELDS
+};
+
+/** One rank's share in an agreement, and after it everybody's. */
+struct sar_ballot {
+    int64_t nnz_sum, nnz_max;
+    int64_t seconds; /**< nanoseconds the call before this one took; the largest */
+    int64_t flags;   /**< bits; those of all ranks */
+    int64_t status;  /**< enum sar_status; the largest */
+    int64_t status_rank, status_value;
+    struct {
+        int64_t low, high;
+        int64_t low_rank, high_rank;
+    } field[SAR_FIELDS];
+};
+
+/** An agreement under way. */
+struct sar_agreement {
+    struct sar_ballot mine, all;
+    MPI_Request request;
+};
+
+/** Fill in one rank's ballot but for status, nnz, seconds and flags. */
+struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field[SAR_FIELDS]);
+
+/** Combine two ballots into the second. Associative and commutative. */
+void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout);
+
+/** Start: agreement->mine is this rank's ballot. Collective over net; one small message a stage. */
+enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement);
+
+/** Wait, or look whether agreement->all is there. */
+enum sar_status sar_agree_finish(struct sar_agreement *agreement, bool block, bool *done);
+
+/** Create and free the MPI handles that agreements need; once in a process, local. */
+enum sar_status sar_agree_setup(void);
+void sar_agree_cleanup(void);
+
+#endif

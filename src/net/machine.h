@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_NET_MACHINE_H
+#define SAR_NET_MACHINE_H
+
+#include "net/net.h"
+
+/** What messages and work cost on a communicator; the same on all its ranks. */
+struct sar_machine {
+    int ranks;
+    double alpha;       /**< seconds for a message */
+    double beta;        /**< seconds for a byte, while all ranks send */
+    double gamma;       /**< seconds for an element reduced */
+    double memory;      /**< seconds for a byte read or written in memory, while all ranks do */
+    double dense_alpha; /**< seconds for the smallest MPI_Allreduce */
+    double dense_beta;  /**< seconds for a byte of MPI_Allreduce */
+};
+
+/** Measure all constants in a few milliseconds. Collective; every rank gets the slowest rank's figures. */
+enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/net.h"
+
+#include <stddef.h>
+
+enum { LEAST_TAGS = 32768 /* what MPI guarantees */ };
+
+/* Count the nodes: one rank of each, the first, adds one. */
+static enum sar_status find_nodes(struct sar_net *net)
+{
+    MPI_Comm node;
+    int rank, ranks, mine[2], all[2];
+    SAR_TRY(sar_mpi(MPI_Comm_split_type(net->comm, MPI_COMM_TYPE_SHARED, net->rank, MPI_INFO_NULL, &node)));
+    MPI_Comm_rank(node, &rank);
+    MPI_Comm_size(node, &ranks);
+    MPI_Comm_free(&node);
+    mine[0] = rank == 0;
+    mine[1] = ranks;
+    SAR_TRY(sar_mpi(MPI_Allreduce(&mine[0], &all[0], 1, MPI_INT, MPI_SUM, net->comm)));
+    SAR_TRY(sar_mpi(MPI_Allreduce(&mine[1], &all[1], 1, MPI_INT, MPI_MAX, net->comm)));
+    net->nodes = all[0];
+    net->node_most = all[1];
+    return SAR_OK;
+}
+
+enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)
+{
+    struct sar_net made = { .comm = MPI_COMM_NULL, .tags = LEAST_TAGS };
+    SAR_TRY(sar_mpi(MPI_Comm_dup(user, &made.comm)));
+    MPI_Comm_set_errhandler(made.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(made.comm, &made.rank);
+    MPI_Comm_size(made.comm, &made.ranks);
+    enum sar_status status = find_nodes(&made);
+    if (status != SAR_OK)
+        sar_net_close(&made);
+    else
+        *net = made;
+    return status;
+}
+
+void sar_net_close(struct sar_net *net)
+{
+    if (net->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&net->comm);
+}
+
+enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n)
+{
+    return sar_mpi(MPI_Bcast(bytes, n, MPI_BYTE, 0, net->comm));
+}
+
+enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status)
+{
+    int mine = (int)status, worst;
+    SAR_TRY(sar_mpi(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, net->comm)));
+    return (enum sar_status)worst;
+}
+
+enum sar_status sar_net_sum(const struct sar_net *net, uint16_t *counters, int n)
+{
+    return sar_mpi(MPI_Allreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm));
+}
+
+enum sar_status sar_net_gather(const struct sar_net *net, uint64_t value, uint64_t *out)
+{
+    return sar_mpi(MPI_Allgather(&value, 1, MPI_UINT64_T, out, 1, MPI_UINT64_T, net->comm));
+}
+
+enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n)
+{
+    return sar_mpi(MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, net->comm));
+}

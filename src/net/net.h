@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_NET_NET_H
+#define SAR_NET_NET_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/** The library's own duplicate of a user's communicator. Its error handler returns. */
+struct sar_net {
+    MPI_Comm comm;
+    int rank, ranks;
+    int nodes;     /**< groups of ranks that share memory */
+    int node_most; /**< ranks on the fullest node */
+    int tags;      /**< tags in [0, tags) may be used */
+};
+
+static inline enum sar_status sar_mpi(int code)
+{
+    return code == MPI_SUCCESS ? SAR_OK : SAR_MPI_FAILED;
+}
+
+/** Duplicate a communicator. Collective. */
+enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net);
+
+/** Give the duplicate back. Collective. */
+void sar_net_close(struct sar_net *net);
+
+/** Rank 0's bytes to all. Collective. */
+enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n);
+
+/** The same verdict on all ranks: the worst status of any. Collective. */
+enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status);
+
+/** Sum n counters over all ranks, in place. Collective. */
+enum sar_status sar_net_sum(const struct sar_net *net, uint16_t *counters, int n);
+
+/** out[r] = rank r's value. Collective. */
+enum sar_status sar_net_gather(const struct sar_net *net, uint64_t value, uint64_t *out);
+
+/** Element-wise maximum over all ranks, in place. Collective. */
+enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n);
+
+#endif

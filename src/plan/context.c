@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What rank 0 tells the others. */
+struct settings {
+    enum sar_status status;
+    struct sar_config config;
+    uint32_t seed;
+    char sentence[SAR_SENTENCE];
+};
+
+extern char **environ;
+
+static void warn_unknown(void)
+{
+    static bool warned = false;
+    size_t at = 0, length;
+    const char *name;
+    if (warned)
+        return;
+    warned = true;
+    while ((name = sar_config_unknown(environ, &at, &length)) != NULL)
+        fprintf(stderr, "mpix_sparse: %.*s is set but is no knob of this library\n", (int)length, name);
+}
+
+static uint32_t draw_seed(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint32_t)sar_mix64((uint64_t)now.tv_nsec ^ ((uint64_t)now.tv_sec << 30) ^ ((uint64_t)getpid() << 40));
+}
+
+static enum sar_status unknown_name(struct settings *s, const char *knob, const char *name)
+{
+    snprintf(s->sentence, sizeof s->sentence, "MPIX_SPARSE_%s names '%s', which does not exist", knob, name);
+    return SAR_BAD_KNOB;
+}
+
+static int partition_of(const char *name)
+{
+    for (int i = 0; sar_partition_names[i] != NULL; i++)
+        if (strcmp(sar_partition_names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static bool is_word(const char *text, const char *word)
+{
+    return strcmp(text, word) == 0;
+}
+
+static bool wire_exists(const char *name)
+{
+    return is_word(name, "auto") || is_word(name, "smallest") || sar_wire_find(name) != NULL;
+}
+
+static enum sar_status check_names(struct settings *s)
+{
+    const struct sar_config *c = &s->config;
+    if (!is_word(c->scheme, "auto") && sar_scheme_find(c->scheme) == NULL)
+        return unknown_name(s, "SCHEME", c->scheme);
+    if (!wire_exists(c->push_wire))
+        return unknown_name(s, "WIRE", c->push_wire);
+    if (!wire_exists(c->pull_wire))
+        return unknown_name(s, "WIRE", c->pull_wire);
+    if (!is_word(c->partition, "auto") && partition_of(c->partition) < 0)
+        return unknown_name(s, "PARTITION", c->partition);
+    return SAR_OK;
+}
+
+static void read_settings(struct settings *s)
+{
+    warn_unknown();
+    s->status = sar_config_load(&s->config, sar_environment, NULL, s->sentence, sizeof s->sentence);
+    if (s->status == SAR_OK)
+        s->status = check_names(s);
+    s->seed = s->config.seed != 0 ? (uint32_t)sar_mix64(s->config.seed) : draw_seed();
+}
+
+static enum sar_status measure(struct sar_context *context)
+{
+    const struct sar_config *config = &context->config;
+    struct sar_machine *machine = &context->machine;
+    SAR_TRY(sar_machine_measure(&context->net, machine));
+    machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
+    machine->beta = config->beta > 0 ? config->beta : machine->beta;
+    machine->gamma = config->gamma > 0 ? config->gamma : machine->gamma;
+    return SAR_OK;
+}
+
+static void apply(const struct settings *s, struct sar_context *context)
+{
+    context->config = s->config;
+    context->seed = s->seed;
+    context->forced = sar_scheme_find(s->config.scheme);
+    context->push_wire = sar_wire_find(s->config.push_wire);
+    context->pull_wire = sar_wire_find(s->config.pull_wire);
+    context->partition = partition_of(s->config.partition);
+}
+
+static enum sar_status fill(struct sar_context *context, char *sentence)
+{
+    struct settings settings;
+    memset(&settings, 0, sizeof settings);
+    if (context->net.rank == 0)
+        read_settings(&settings);
+    SAR_TRY(sar_net_broadcast(&context->net, &settings, (int)sizeof settings));
+    memcpy(sentence, settings.sentence, sizeof settings.sentence);
+    SAR_TRY(settings.status);
+    apply(&settings, context);
+    return measure(context);
+}
+
+/* Nothing that can fail on one rank alone stands between two collective steps without a vote. */
+enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence)
+{
+    struct sar_net net;
+    SAR_TRY(sar_net_open(user, &net));
+    struct sar_context *made = calloc(1, sizeof *made);
+    enum sar_status status = sar_net_worst(&net, made == NULL ? SAR_NO_MEMORY : SAR_OK);
+    if (status == SAR_OK) {
+        made->net = net;
+        status = sar_net_worst(&net, fill(made, sentence));
+    }
+    if (status == SAR_OK) {
+        *context = made;
+        return SAR_OK;
+    }
+    free(made);
+    sar_net_close(&net);
+    return status;
+}
+
+void sar_context_close(struct sar_context *context)
+{
+    sar_net_close(&context->net);
+    sar_arena_free(&context->arena);
+    free(context);
+}
+
+struct sar_record *sar_context_record(struct sar_context *context, const int64_t field[SAR_FIELDS])
+{
+    size_t size = sizeof context->records[0].field;
+    for (uint32_t i = 0; i < SAR_RECORDS && i < context->records_made; i++)
+        if (memcmp(context->records[i].field, field, size) == 0)
+            return &context->records[i];
+    struct sar_record *record = &context->records[context->records_made++ % SAR_RECORDS];
+    if (context->homework.record == record)
+        context->homework.record = NULL;
+    memset(record, 0, sizeof *record);
+    memcpy(record->field, field, size);
+    return record;
+}

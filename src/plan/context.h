@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_PLAN_CONTEXT_H
+#define SAR_PLAN_CONTEXT_H
+
+#include "mpix_sparse.h"
+#include "net/agree.h"
+#include "plan/profile.h"
+#include "plan/select.h"
+
+enum { SAR_RECORDS = 32, SAR_SENTENCE = 256 };
+
+/** What is remembered of one tensor: calls with the same arguments on this communicator. */
+struct sar_record {
+    int64_t field[SAR_FIELDS]; /**< the key */
+    uint64_t calls;
+    bool profiled;
+    struct sar_profile profile;
+    struct sar_lessons lessons;
+};
+
+/** The call whose time the next ballot carries. */
+struct sar_homework {
+    struct sar_record *record; /**< NULL when there is none */
+    int scheme;
+    double predicted;
+    int64_t nanoseconds;
+};
+
+/** What hangs on a user's communicator. Everything in it that choices depend on is equal on all ranks. */
+struct sar_context {
+    struct sar_net net;
+    struct sar_config config;
+    struct sar_machine machine;
+    const struct sar_scheme *forced;              /**< or NULL */
+    const struct sar_wire *push_wire, *pull_wire; /**< or NULL */
+    int partition;                                /**< or -1 */
+    uint32_t seed;
+    uint32_t epoch;                               /**< calls so far */
+    struct sar_record records[SAR_RECORDS];       /**< the most recently made one replaces the oldest */
+    uint32_t records_made;
+    struct sar_homework homework;
+    struct sar_arena arena;
+    MPIX_Sparse_report_t report;
+    bool reported;
+};
+
+/** Make the context of a communicator. Collective over user: all ranks succeed, or all fail alike.
+ * @param sentence  room for SAR_SENTENCE bytes, set on SAR_BAD_KNOB on all ranks */
+enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence);
+
+/** Free a context. Collective. */
+void sar_context_close(struct sar_context *context);
+
+/** The record of a tensor, made when there is none. */
+struct sar_record *sar_context_record(struct sar_context *context, const int64_t field[SAR_FIELDS]);
+
+#endif

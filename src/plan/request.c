@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/request.h"
+
+#include <string.h>
+
+void sar_request_begin(struct sar_request *request)
+{
+    struct sar_envelope envelope = { .fingerprint = request->fingerprint, .epoch = request->epoch };
+    sar_message_failed(&envelope, &request->exchange.failure);
+    request->stage = request->scheme->stages;
+    request->stages_run = 0;
+    request->dense = (struct sar_dense){ .request = MPI_REQUEST_NULL };
+    sar_exchange_phase(&request->exchange, request->epoch, 0);
+}
+
+static bool finished(const struct sar_stage *stage)
+{
+    return stage->compute == NULL && stage->post == NULL;
+}
+
+static void run_stage(struct sar_request *request)
+{
+    const struct sar_stage *stage = request->stage;
+    struct sar_exchange *exchange = &request->exchange;
+    if (stage->compute != NULL && exchange->status == SAR_OK)
+        sar_exchange_fail(exchange, stage->compute(request));
+    sar_exchange_phase(exchange, request->epoch, request->stages_run++);
+    request->again = false;
+    if (stage->post != NULL)
+        stage->post(request);
+    if (!request->again)
+        request->stage++;
+}
+
+void sar_request_advance(struct sar_request *request, bool block, bool *done)
+{
+    bool moved, reduced;
+    for (;;) {
+        *done = false;
+        sar_exchange_advance(&request->exchange, block, &moved);
+        if (!moved)
+            return;
+        enum sar_status status = sar_dense_advance(&request->dense, block, &reduced);
+        sar_exchange_fail(&request->exchange, status);
+        if (status == SAR_OK && !reduced)
+            return;
+        *done = finished(request->stage);
+        if (*done)
+            return;
+        run_stage(request);
+    }
+}

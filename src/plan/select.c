@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The selector: the least price wins, the earlier scheme on a tie.
+ *
+ * A price is the model's prediction times what measured calls of this tensor have shown it to be off by. The
+ * first calls of a tensor try every scheme whose price is near the best a few times, since no model tells
+ * close rivals apart; after that the winner runs, and its own times keep its price up to date. */
+
+#include "plan/select.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TRIALS = 3 /* calls of each rival; the first of them is cold */ };
+
+static const double RIVAL = 1.8;      /* times the best price within which a scheme is worth trying */
+static const double FORGETTING = 0.1; /* weight of a slower time; a faster one counts at once */
+
+/* Reading dense buffers for their elements, and writing the outcome. */
+static double buffer_seconds(const struct sar_agreed *agreed)
+{
+    double bytes = (double)agreed->shape.count * (double)agreed->shape.element_size;
+    if (!agreed->dense_face)
+        return 0;
+    return bytes * agreed->machine.memory * (agreed->in_place ? 1 : 2);
+}
+
+static double predict(const struct sar_scheme *scheme, const struct sar_agreed *agreed, enum sar_model model)
+{
+    if (model == SAR_MODEL_MEASURED)
+        return scheme->seconds(agreed) + (scheme->on_dense_buffers ? 0 : buffer_seconds(agreed));
+    return scheme->paper_bytes == NULL ? INFINITY : scheme->paper_bytes(agreed) * agreed->machine.beta;
+}
+
+static struct sar_price price_of(int i, const struct sar_agreed *agreed, const struct sar_config *config,
+                                 const struct sar_lessons *lessons)
+{
+    const struct sar_scheme *scheme = sar_schemes[i];
+    struct sar_price p = { .obstacle = scheme->obstacle(agreed), .predicted = INFINITY, .price = INFINITY };
+    if (p.obstacle != NULL)
+        return p;
+    p.predicted = p.price = predict(scheme, agreed, (enum sar_model)config->model);
+    if (config->learn && config->model == SAR_MODEL_MEASURED && lessons->trials[i] != 0)
+        p.price *= lessons->ratio[i];
+    return p;
+}
+
+static int cheapest(const struct sar_selection *s)
+{
+    int best = 0;
+    for (int i = 1; sar_schemes[i] != NULL; i++)
+        if (s->prices[i].price < s->prices[best].price)
+            best = i;
+    return best;
+}
+
+/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. */
+static int next_trial(const struct sar_selection *s, const struct sar_lessons *lessons)
+{
+    int next = -1;
+    for (int i = 0; sar_schemes[i] != NULL; i++) {
+        if (lessons->trials[i] >= TRIALS || !(s->prices[i].price <= RIVAL * s->prices[s->choice].price))
+            continue;
+        if (next < 0 || lessons->trials[i] < lessons->trials[next] ||
+            (lessons->trials[i] == lessons->trials[next] && s->prices[i].price < s->prices[next].price))
+            next = i;
+    }
+    return next;
+}
+
+static int eligible(const struct sar_selection *s)
+{
+    int n = 0;
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        n += s->prices[i].obstacle == NULL;
+    return n;
+}
+
+enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
+                           const struct sar_lessons *lessons, const struct sar_scheme *forced,
+                           struct sar_selection *selection)
+{
+    struct sar_selection s = { .why = "cheapest" };
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        s.prices[i] = price_of(i, agreed, config, lessons);
+    s.runs = s.choice = cheapest(&s);
+    if (s.prices[s.choice].obstacle != NULL)
+        return SAR_UNSUPPORTED;
+    if (forced != NULL && agreed->native) {
+        for (s.runs = 0; sar_schemes[s.runs] != forced;)
+            s.runs++;
+        s.why = "asked for";
+        *selection = s;
+        return s.prices[s.runs].obstacle == NULL ? SAR_OK : SAR_UNSUPPORTED;
+    }
+    int trial = config->learn && config->model == SAR_MODEL_MEASURED ? next_trial(&s, lessons) : -1;
+    if (eligible(&s) == 1) {
+        s.why = "only one";
+    } else if (trial >= 0 && trial != s.choice) {
+        s.runs = trial;
+        s.why = "on trial";
+    }
+    *selection = s;
+    return SAR_OK;
+}
+
+void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, double seconds)
+{
+    if (!(predicted > 0) || !isfinite(predicted))
+        return;
+    double ratio = seconds / predicted, known = lessons->ratio[scheme];
+    if (lessons->trials[scheme]++ == 0 || ratio < known)
+        lessons->ratio[scheme] = ratio;
+    else
+        lessons->ratio[scheme] = known + FORGETTING * (ratio - known);
+}
+
+/* The cheapest scheme other than the one that runs, or -1. */
+static int runner_up(const struct sar_selection *s)
+{
+    int next = -1;
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (i != s->runs && isfinite(s->prices[i].price) && (next < 0 || s->prices[i].price < s->prices[next].price))
+            next = i;
+    return next;
+}
+
+void sar_selection_reason(const struct sar_selection *s, char *text, size_t room)
+{
+    int next = runner_up(s);
+    if (strcmp(s->why, "only one") == 0) {
+        snprintf(text, room, "no other scheme takes this type and op");
+    } else if (strcmp(s->why, "asked for") == 0) {
+        snprintf(text, room, "asked for; the selector would take %s at %.4g ms", sar_schemes[s->choice]->name,
+                 s->prices[s->choice].price * 1e3);
+    } else if (next < 0) {
+        snprintf(text, room, "no other scheme has a price");
+    } else {
+        snprintf(text, room, "%s: %.4g ms expected, %s %.4g ms", s->why, s->prices[s->runs].price * 1e3,
+                 sar_schemes[next]->name, s->prices[next].price * 1e3);
+    }
+}
+
+void sar_selection_explain(const struct sar_selection *s, const struct sar_agreed *agreed,
+                           const struct sar_lessons *lessons, FILE *to)
+{
+    int last = agreed->gamma.entries - 1;
+    fprintf(to, "# mpix_sparse: %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f, gamma^%d %.3f\n",
+            agreed->machine.ranks, (unsigned long long)agreed->shape.count, agreed->shape.element_size,
+            agreed->nnz_mean, agreed->nnz_max, agreed->gamma.ranks[last], agreed->gamma.ratio[last]);
+    fprintf(to, "# %-20s %12s %12s %8s %7s\n", "scheme", "model_us", "price_us", "trials", "");
+    for (int i = 0; sar_schemes[i] != NULL; i++) {
+        const char *mark = i == s->runs ? s->why : i == s->choice ? "cheapest" : "";
+        if (s->prices[i].obstacle != NULL)
+            fprintf(to, "# %-20s not eligible: %s\n", sar_schemes[i]->name, s->prices[i].obstacle);
+        else
+            fprintf(to, "# %-20s %12.1f %12.1f %8u %s%s\n", sar_schemes[i]->name, s->prices[i].predicted * 1e6,
+                    s->prices[i].price * 1e6, lessons->trials[i], i == s->runs ? "<- " : "", mark);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_PLAN_SELECT_H
+#define SAR_PLAN_SELECT_H
+
+#include <stdio.h>
+
+#include "base/config.h"
+#include "scheme/scheme.h"
+
+enum { SAR_MOST_SCHEMES = 16 };
+
+/** What measured calls have taught about one tensor; the same on all ranks. */
+struct sar_lessons {
+    double ratio[SAR_MOST_SCHEMES];   /**< measured over predicted time, of each scheme in sar_schemes */
+    uint32_t trials[SAR_MOST_SCHEMES];
+};
+
+/** One line of the table of prices. */
+struct sar_price {
+    const char *obstacle; /**< NULL when the scheme is eligible */
+    double predicted;     /**< by the model alone, seconds */
+    double price;         /**< with lessons; what is compared */
+};
+
+/** A selection and how it came about. */
+struct sar_selection {
+    struct sar_price prices[SAR_MOST_SCHEMES];
+    int choice;           /**< place in sar_schemes of the cheapest */
+    int runs;             /**< of the one to run: the choice, the one asked for, or one on trial */
+    const char *why;      /**< "cheapest", "asked for", "on trial", "only one" */
+};
+
+/** Choose. Equal arguments give equal selections.
+ * @param forced  the scheme asked for, or NULL
+ * @return SAR_UNSUPPORTED when the scheme asked for has an obstacle */
+enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
+                           const struct sar_lessons *lessons, const struct sar_scheme *forced,
+                           struct sar_selection *selection);
+
+/** Learn from a call of scheme i that took so long. */
+void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, double seconds);
+
+/** A sentence on why the scheme that runs was taken. */
+void sar_selection_reason(const struct sar_selection *selection, char *text, size_t room);
+
+/** Print the table. */
+void sar_selection_explain(const struct sar_selection *selection, const struct sar_agreed *agreed,
+                           const struct sar_lessons *lessons, FILE *to);
+
+#endif

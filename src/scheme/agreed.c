@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scheme/agreed.h"
+
+#include <math.h>
+
+#include "base/config.h"
+
+enum { LARGEST_GRAIN = 256 };
+
+double sar_gamma_at(const struct sar_gamma *gamma, double k)
+{
+    int i = 1;
+    if (k <= 1)
+        return 1;
+    while (i < gamma->entries - 1 && gamma->ranks[i] < k)
+        i++;
+    if (i >= gamma->entries || k >= gamma->ranks[gamma->entries - 1])
+        return gamma->ratio[gamma->entries - 1];
+    double low = log(gamma->ranks[i - 1]), high = log(gamma->ranks[i]), part = (log(k) - low) / (high - low);
+    return exp(log(gamma->ratio[i - 1]) * (1 - part) + log(gamma->ratio[i]) * part);
+}
+
+struct sar_gamma sar_gamma_independent(double density, int ranks)
+{
+    struct sar_gamma gamma = { 0 };
+    for (int64_t k = 1; k <= ranks; k = k < ranks && 2 * k > ranks ? ranks : 2 * k) {
+        double rest = density < 1e-9 ? 1 - (double)k * density : pow(1 - density, (double)k);
+        gamma.ranks[gamma.entries] = (int)k;
+        gamma.ratio[gamma.entries++] = density > 0 ? (1 - rest) / density : 1;
+    }
+    return gamma;
+}
+
+double sar_agreed_union(const struct sar_agreed *agreed, double k)
+{
+    double elements = agreed->nnz_mean * sar_gamma_at(&agreed->gamma, k);
+    return fmin(elements, (double)agreed->shape.count);
+}
+
+struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t span, unsigned index_size)
+{
+    return (struct sar_layout){ span, agreed->shape.element_size, index_size, agreed->dense_face };
+}
+
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
+                                       uint64_t nnz)
+{
+    const struct sar_wire *forced = pull ? agreed->pull_wire : agreed->push_wire;
+    bool smallest = pull ? agreed->pull_smallest : agreed->push_smallest;
+    struct sar_wire_price price = { agreed->machine.beta, smallest ? 0 : agreed->machine.gamma };
+    return forced != NULL ? forced : sar_wire_cheapest(layout, nnz, price);
+}
+
+struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
+                                double nnz)
+{
+    const struct sar_wire *wire = sar_agreed_wire(agreed, pull, layout, (uint64_t)nnz);
+    return (struct sar_cost){ (double)wire->bytes(layout, (uint64_t)nnz), wire->work(layout, nnz) };
+}
+
+struct sar_map sar_agreed_map(const struct sar_agreed *agreed)
+{
+    double ranks = agreed->machine.ranks, nnz = fmax(agreed->nnz_mean, 1);
+    enum sar_partition kind = agreed->partition < 0 ? SAR_PARTITION_HASH : (enum sar_partition)agreed->partition;
+    unsigned grain = LARGEST_GRAIN;
+    while (grain > 1 && 1 + sqrt(2 * ranks * log(ranks) * grain / nnz) > agreed->imbalance)
+        grain /= 2;
+    if (agreed->grain != SAR_AUTO)
+        grain = (unsigned)agreed->grain;
+    return sar_map_make(kind, agreed->shape.count, (uint32_t)agreed->machine.ranks, grain, agreed->seed);
+}

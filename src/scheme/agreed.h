@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_SCHEME_AGREED_H
+#define SAR_SCHEME_AGREED_H
+
+#include "hash/map.h"
+#include "net/machine.h"
+#include "tensor/shape.h"
+#include "wire/wire.h"
+
+enum { SAR_GAMMAS = 32 };
+
+/** Densification: how many more elements the union of k ranks has than one rank. */
+struct sar_gamma {
+    int entries;
+    int ranks[SAR_GAMMAS];     /**< 1, 2, 4 … and last all; ascending */
+    double ratio[SAR_GAMMAS];  /**< 1 at one rank */
+};
+
+/** The ratio at k ranks, interpolated on logarithmic axes. */
+double sar_gamma_at(const struct sar_gamma *gamma, double k);
+
+/** The ratios of ranks that choose their elements independently at a density: where nothing is known. */
+struct sar_gamma sar_gamma_independent(double density, int ranks);
+
+/** What all ranks know of a call. Made from agreed numbers only, never from one rank's data alone, so that all
+ * ranks choose alike. Whatever a choice depends on is in here. */
+struct sar_agreed {
+    struct sar_shape shape;
+    struct sar_machine machine;
+    double nnz_mean, nnz_max; /**< elements present, over ranks */
+    struct sar_gamma gamma;
+    bool dense_face;          /**< dense buffers in and out */
+    bool in_place;
+    bool native;              /**< type and op are the library's own; others can only go to MPI_Allreduce */
+    double imbalance;         /**< limit for the grain */
+    int partition;            /**< enum sar_partition, or -1 for the planner's choice */
+    int grain;                /**< or SAR_AUTO */
+    uint32_t seed;
+    const struct sar_wire *push_wire, *pull_wire; /**< NULL for the cheapest of each message */
+    bool push_smallest, pull_smallest;
+};
+
+/** Elements of the union of k ranks. */
+double sar_agreed_union(const struct sar_agreed *agreed, double k);
+
+/** Layout of messages about a stretch of `span` indices of `index_size` bytes. */
+struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t span, unsigned index_size);
+
+/** The format for a message of nnz elements: the forced one, or the cheapest. */
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
+                                       uint64_t nnz);
+
+/** Predicted bytes, and work of coding in elements, of a message of nnz elements. */
+struct sar_cost {
+    double bytes, work;
+};
+struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
+                                double nnz);
+
+/** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose predicted
+ * imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */
+struct sar_map sar_agreed_map(const struct sar_agreed *agreed);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "scheme/scheme.h"
+
+const struct sar_scheme *const sar_schemes[] = {
+    &sar_scheme_dense, &sar_scheme_allgather, &sar_scheme_recursive_doubling, &sar_scheme_balanced, NULL,
+};
+
+const struct sar_scheme *sar_scheme_find(const char *name)
+{
+    for (size_t i = 0; sar_schemes[i] != NULL; i++)
+        if (strcmp(sar_schemes[i]->name, name) == 0)
+            return sar_schemes[i];
+    return NULL;
+}
+
+const char *sar_sparse_obstacle(const struct sar_agreed *agreed)
+{
+    return agreed->native ? NULL : "type or op";
+}
+
+struct sar_shape sar_request_shape(const struct sar_request *request)
+{
+    struct sar_shape shape = request->agreed->shape;
+    shape.absent_is_zero |= request->agreed->dense_face && request->minus_zero;
+    return shape;
+}
+
+struct sar_envelope sar_request_envelope(const struct sar_request *request, struct sar_layout layout)
+{
+    return (struct sar_envelope){ layout, request->fingerprint, request->epoch,
+                                  request->minus_zero };
+}
+
+static void note_wire(const char **note, const char *name)
+{
+    if (*note == NULL)
+        *note = name;
+    else if (strcmp(*note, name) != 0)
+        *note = "mixed";
+}
+
+enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
+                                   const struct sar_run *run, struct sar_message *message)
+{
+    const struct sar_wire *wire = sar_agreed_wire(request->agreed, pull, &layout, run->nnz);
+    struct sar_envelope envelope = sar_request_envelope(request, layout);
+    SAR_TRY(sar_message_encode(&envelope, wire, run, request->arena, message));
+    note_wire(pull ? &request->notes.pull_wire : &request->notes.push_wire, wire->name);
+    return SAR_OK;
+}
+
+enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int peer,
+                                   struct sar_run *run)
+{
+    struct sar_envelope envelope = sar_request_envelope(request, layout);
+    SAR_TRY(sar_message_decode(&envelope, &request->exchange.arrived[peer], request->arena, run));
+    request->minus_zero |= envelope.note != 0;
+    return SAR_OK;
+}
+
+enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
+                                    const struct sar_run runs[], size_t n)
+{
+    struct sar_run out;
+    SAR_TRY(request->sink->room(request->sink, request, sar_reduce_bound(shape, runs, n), &out));
+    SAR_TRY(request->device->reduce(shape, runs, n, request->arena, &out));
+    request->output = out;
+    return SAR_OK;
+}
+
+enum sar_status sar_request_take(struct sar_request *request, size_t n, size_t size, void *memory)
+{
+    void *taken;
+    SAR_TRY(sar_arena_take_zeroed(request->arena, n, size, &taken));
+    memcpy(memory, &taken, sizeof taken);
+    return SAR_OK;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dense: MPI_Allreduce. On dense buffers it is the call itself. Coordinates are first written into a vector of
+ * the op's identity, and a bitmap of the elements present, reduced by OR, tells afterwards which there are.
+ *
+ *     time = dense_alpha + n s dense_beta    (measured constants of this MPI) */
+
+#include <string.h>
+
+#include "scheme/scheme.h"
+
+struct state {
+    unsigned char *vector, *bitmap;
+    int failures; /* ranks that cannot go on */
+};
+
+static double seconds(const struct sar_agreed *a)
+{
+    double bytes = (double)a->shape.count * (double)a->shape.element_size;
+    double time = a->machine.dense_alpha + bytes * a->machine.dense_beta;
+    if (a->dense_face)
+        return time;
+    double bitmap = (double)sar_bitmap_bytes(a->shape.count), work = 0.3 * (double)a->shape.count;
+    return time + a->machine.dense_alpha + bitmap * a->machine.dense_beta + work * a->machine.gamma;
+}
+
+static const char *obstacle(const struct sar_agreed *agreed)
+{
+    bool fits = sar_times(agreed->shape.count, agreed->shape.element_size) <= (uint64_t)PTRDIFF_MAX;
+    return agreed->dense_face || fits ? NULL : "a vector larger than memory";
+}
+
+static enum sar_status densify(struct sar_request *request)
+{
+    struct state *state = request->state;
+    const struct sar_shape *shape = &request->agreed->shape;
+    if (request->agreed->dense_face)
+        return SAR_OK;
+    struct sar_layout layout = sar_agreed_layout(request->agreed, shape->count, shape->index_size);
+    SAR_TRY(sar_request_take(request, (size_t)shape->count, shape->element_size, &state->vector));
+    SAR_TRY(sar_request_take(request, (size_t)sar_bitmap_bytes(shape->count), 1, &state->bitmap));
+    shape->kernels->fill_identity(state->vector, (size_t)shape->count * shape->row);
+    request->device->scatter(shape, &request->input, state->vector);
+    sar_bitmap_encode(&layout, &request->input, state->bitmap);
+    return SAR_OK;
+}
+
+static void start(struct sar_request *request, const struct sar_dense_call *call)
+{
+    enum sar_status status = sar_dense_start(request->net, call, request->blocking, &request->dense);
+    sar_exchange_fail(&request->exchange, status);
+}
+
+/* A rank without memory cannot take part in the allreduce: all must know before it begins. */
+static void vote(struct sar_request *request)
+{
+    struct state *state = request->state;
+    if (request->agreed->dense_face)
+        return;
+    state->failures = request->exchange.status != SAR_OK;
+    start(request, &(struct sar_dense_call){ MPI_IN_PLACE, &state->failures, 1, MPI_INT, MPI_SUM });
+}
+
+static enum sar_status count_votes(struct sar_request *request)
+{
+    const struct state *state = request->state;
+    return state->failures == 0 ? SAR_OK : SAR_PEER_FAILED;
+}
+
+static void reduce_values(struct sar_request *request)
+{
+    struct state *state = request->state;
+    struct sar_dense_call call = request->buffers;
+    double bytes = (double)request->agreed->shape.count * (double)request->agreed->shape.element_size;
+    double ring = 2 * bytes * (request->net->ranks - 1) / request->net->ranks;
+    if (request->exchange.status != SAR_OK)
+        return;
+    if (!request->agreed->dense_face) {
+        call.sendbuf = MPI_IN_PLACE;
+        call.recvbuf = state->vector;
+    }
+    request->exchange.traffic.bytes_sent = request->exchange.traffic.bytes_received = (uint64_t)ring;
+    request->output_in_place = request->agreed->dense_face;
+    start(request, &call);
+}
+
+static void reduce_presence(struct sar_request *request)
+{
+    struct state *state = request->state;
+    uint64_t bytes = sar_bitmap_bytes(request->agreed->shape.count);
+    if (request->agreed->dense_face || request->exchange.status != SAR_OK)
+        return;
+    start(request, &(struct sar_dense_call){ MPI_IN_PLACE, state->bitmap, bytes, MPI_UINT8_T, MPI_BOR });
+}
+
+static size_t count_bits(const unsigned char *bitmap, uint64_t bytes)
+{
+    size_t bits = 0;
+    for (uint64_t i = 0; i < bytes; i++)
+        bits += (size_t)__builtin_popcount(bitmap[i]);
+    return bits;
+}
+
+static enum sar_status sparsify(struct sar_request *request)
+{
+    struct state *state = request->state;
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_run out;
+    if (request->agreed->dense_face)
+        return SAR_OK;
+    struct sar_layout layout = sar_agreed_layout(request->agreed, shape->count, shape->index_size);
+    size_t nnz = count_bits(state->bitmap, sar_bitmap_bytes(shape->count)), size = shape->element_size;
+    SAR_TRY(request->sink->room(request->sink, request, nnz, &out));
+    SAR_TRY(sar_bitmap_decode(&layout, state->bitmap, nnz, out.index));
+    for (size_t i = 0; i < nnz; i++)
+        memcpy((unsigned char *)out.value + i * size,
+               state->vector + sar_index_get(out.index, shape->index_size, i) * size, size);
+    out.nnz = nnz;
+    request->output = out;
+    return SAR_OK;
+}
+
+static const struct sar_stage stages[] = {
+    { densify, vote },       { count_votes, reduce_values }, { NULL, reduce_presence },
+    { sparsify, NULL },      { NULL, NULL },
+};
+
+const struct sar_scheme sar_scheme_dense = {
+    .name = "dense",
+    .summary = "MPI_Allreduce of the dense vector",
+    .obstacle = obstacle,
+    .seconds = seconds,
+    .on_dense_buffers = true,
+    .state_size = sizeof(struct state),
+    .stages = stages,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_SCHEME_SCHEME_H
+#define SAR_SCHEME_SCHEME_H
+
+#include "device/device.h"
+#include "net/dense.h"
+#include "net/exchange.h"
+#include "scheme/agreed.h"
+
+struct sar_request;
+
+/** One stage of a scheme. `compute` works on what has arrived and prepares what is to be sent; it may fail, and
+ * is skipped once the call has failed. `post` sends and expects messages; it takes no memory and is never
+ * skipped, so that every rank gets the messages it waits for, be it the news of the failure. Either may be NULL.
+ * A stage is over when its messages are; it runs again while post set request->again. */
+struct sar_stage {
+    enum sar_status (*compute)(struct sar_request *request);
+    void (*post)(struct sar_request *request);
+};
+
+/** A way to carry out the allreduce. One constant in each file of this room. */
+struct sar_scheme {
+    const char *name;
+    const char *summary;
+    /** NULL when the scheme can carry out the call, else why it cannot. */
+    const char *(*obstacle)(const struct sar_agreed *agreed);
+    /** Predicted time. */
+    double (*seconds)(const struct sar_agreed *agreed);
+    /** Time by the paper's equation in units of 1 / bandwidth, i.e. bytes; NULL where the paper has none. */
+    double (*paper_bytes)(const struct sar_agreed *agreed);
+    bool on_dense_buffers;          /**< takes the caller's dense buffers as they are */
+    size_t state_size;              /**< bytes of request->state, zero at the start */
+    const struct sar_stage *stages; /**< run in order; ended by one without functions */
+};
+
+/** Where the outcome goes. */
+struct sar_sink {
+    /** Room for the outcome, at most nnz elements. */
+    enum sar_status (*room)(struct sar_sink *sink, struct sar_request *request, size_t nnz, struct sar_run *run);
+};
+
+/** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
+struct sar_notes {
+    const char *push_wire, *pull_wire; /**< "mixed" where messages differ */
+    const char *partition;
+    int grain;
+    double push_imbalance, pull_imbalance;
+};
+
+/** One call on its way through a scheme. */
+struct sar_request {
+    const struct sar_scheme *scheme;
+    const struct sar_stage *stage;
+    const struct sar_agreed *agreed;
+    const struct sar_device *device;
+    const struct sar_net *net;
+    struct sar_arena *arena;
+    struct sar_exchange exchange;
+    struct sar_dense dense;      /**< an MPI_Allreduce under way; used by `dense` */
+    struct sar_dense_call buffers; /**< the caller's dense buffers, with MPI's names of the basic type and op */
+    bool blocking;               /**< the caller waits inside the call */
+    int stages_run;
+    bool again;                  /**< set by post: the stage runs once more */
+    uint32_t epoch, fingerprint;
+    struct sar_run input;        /**< this rank's elements */
+    struct sar_run output;       /**< the outcome, in the sink's memory; set by the last stage */
+    bool minus_zero;             /**< a rank heard of so far has a floating-point -0.0 */
+    bool output_in_place;        /**< the outcome stands in the caller's dense buffer already */
+    struct sar_sink *sink;
+    struct sar_notes notes;
+    void *state;                 /**< the scheme's own */
+};
+
+/** All schemes, ended by NULL. The order breaks ties; `dense` comes first because it serves every call. */
+extern const struct sar_scheme *const sar_schemes[];
+
+extern const struct sar_scheme sar_scheme_dense;
+extern const struct sar_scheme sar_scheme_allgather;
+extern const struct sar_scheme sar_scheme_recursive_doubling;
+extern const struct sar_scheme sar_scheme_balanced;
+
+/** The scheme with this name, or NULL. */
+const struct sar_scheme *sar_scheme_find(const char *name);
+
+/** For `obstacle`: types, ops and index spaces that no sparse scheme takes. */
+const char *sar_sparse_obstacle(const struct sar_agreed *agreed);
+
+/** The agreed shape; with a float sum of dense buffers that hold a -0.0 somewhere, absent elements must be
+ * added as zeros, since -0.0 + 0.0 is +0.0. */
+struct sar_shape sar_request_shape(const struct sar_request *request);
+
+/** Envelope of messages about a stretch of the index space. */
+struct sar_envelope sar_request_envelope(const struct sar_request *request, struct sar_layout layout);
+
+/** Encode a run in the format for it. */
+enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
+                                   const struct sar_run *run, struct sar_message *message);
+
+/** Decode the message that came from a peer. */
+enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int peer,
+                                   struct sar_run *run);
+
+/** Reduce runs into the sink and make that the request's output. */
+enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
+                                    const struct sar_run runs[], size_t n);
+
+/** Take n zeroed pieces of `size` bytes for the state. */
+enum sar_status sar_request_take(struct sar_request *request, size_t n, size_t size, void *memory);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between dense buffers and runs. The scan looks at a group of values at once and skips it when no bit is
+ * set; within a group it writes every value and advances only behind those that count, without a branch.
+ *
+ *     time = count * element bytes / memory bandwidth, below one non-zero in ten */
+
+#include "tensor/dense.h"
+
+#include <string.h>
+
+#include "tensor/reduce.h"
+
+enum { GROUP = 16, STRIDE = 4096 /* elements scanned between looks at the room left */ };
+
+/* Values `from` … of 4 bytes, n of them, to out at k; returns the new k. */
+SAR_INLINE size_t scan4(const uint32_t *v, size_t from, size_t n, unsigned size, struct sar_run out, size_t k)
+{
+    uint32_t *value = out.value;
+    for (size_t i = from; i < from + n; i += GROUP) {
+        size_t group = from + n - i < GROUP ? from + n - i : GROUP;
+        uint32_t any = 0;
+        for (size_t j = 0; j < group; j++)
+            any |= v[i + j];
+        for (size_t j = 0; any != 0 && j < group; j++) {
+            sar_index_set(out.index, size, k, i + j);
+            value[k] = v[i + j];
+            k += v[i + j] != 0;
+        }
+    }
+    return k;
+}
+
+SAR_INLINE size_t scan8(const uint64_t *v, size_t from, size_t n, unsigned size, struct sar_run out, size_t k)
+{
+    uint64_t *value = out.value;
+    for (size_t i = from; i < from + n; i += GROUP) {
+        size_t group = from + n - i < GROUP ? from + n - i : GROUP;
+        uint64_t any = 0;
+        for (size_t j = 0; j < group; j++)
+            any |= v[i + j];
+        for (size_t j = 0; any != 0 && j < group; j++) {
+            sar_index_set(out.index, size, k, i + j);
+            value[k] = v[i + j];
+            k += v[i + j] != 0;
+        }
+    }
+    return k;
+}
+
+SAR_CLONES static size_t scan4_narrow(const uint32_t *v, size_t from, size_t n, struct sar_run out, size_t k)
+{
+    return scan4(v, from, n, 4, out, k);
+}
+
+SAR_CLONES static size_t scan8_narrow(const uint64_t *v, size_t from, size_t n, struct sar_run out, size_t k)
+{
+    return scan8(v, from, n, 4, out, k);
+}
+
+/* Rows are multiples of 4 bytes. */
+SAR_CLONES static bool row_counts(const uint32_t *row, size_t words)
+{
+    uint32_t any = 0;
+    for (size_t i = 0; i < words; i++)
+        any |= row[i];
+    return any != 0;
+}
+
+static size_t scan_rows(const unsigned char *buf, const struct sar_shape *shape, size_t from, size_t n,
+                        struct sar_run out, size_t k)
+{
+    size_t bytes = shape->element_size;
+    for (size_t i = from; i < from + n; i++) {
+        if (!row_counts((const uint32_t *)(buf + i * bytes), bytes / 4))
+            continue;
+        sar_index_set(out.index, shape->index_size, k, i);
+        memcpy((unsigned char *)out.value + k * bytes, buf + i * bytes, bytes);
+        k++;
+    }
+    return k;
+}
+
+static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, size_t n, struct sar_run out,
+                   size_t k)
+{
+    if (shape->element_size == 4)
+        return shape->index_size == 4 ? scan4_narrow(buf, from, n, out, k) : scan4(buf, from, n, 8, out, k);
+    if (shape->element_size == 8)
+        return shape->index_size == 4 ? scan8_narrow(buf, from, n, out, k) : scan8(buf, from, n, 8, out, k);
+    return scan_rows(buf, shape, from, n, out, k);
+}
+
+/* Move k elements to larger arrays. */
+static enum sar_status widen(const struct sar_shape *shape, size_t room, size_t k, struct sar_arena *arena,
+                             struct sar_run *run)
+{
+    struct sar_run wider;
+    SAR_TRY(sar_run_take(shape, room, arena, &wider));
+    if (k != 0) {
+        memcpy(wider.index, run->index, k * shape->index_size);
+        memcpy(wider.value, run->value, k * shape->element_size);
+    }
+    *run = wider;
+    return SAR_OK;
+}
+
+enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,
+                                  struct sar_arena *arena, struct sar_run *run)
+{
+    struct sar_run out = { NULL, NULL, 0 };
+    size_t count = (size_t)shape->count, room = 0, k = 0;
+    for (size_t i = 0; i < count; i += STRIDE) {
+        size_t n = count - i < STRIDE ? count - i : STRIDE;
+        if (k + n + 1 > room) {
+            room = room == 0 ? expected + expected / 8 : room + room / 2;
+            room = (room > k + n ? room : k + n) + 1;
+            SAR_TRY(widen(shape, room, k, arena, &out));
+        }
+        k = scan(shape, buf, i, n, out, k);
+    }
+    *run = (struct sar_run){ out.index, out.value, k };
+    return SAR_OK;
+}
+
+size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n)
+{
+    const unsigned char *bytes = buf;
+    size_t counted = 0;
+    for (size_t i = 0; i < n; i++)
+        counted += row_counts((const uint32_t *)(bytes + i * shape->element_size), shape->element_size / 4);
+    return counted;
+}
+
+bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n)
+{
+    const uint32_t *single = values;
+    const uint64_t *twofold = values;
+    bool found = false;
+    if (base == SAR_FLOAT)
+        for (size_t i = 0; i < n; i++)
+            found |= single[i] == (uint32_t)1 << 31;
+    else if (base == SAR_DOUBLE)
+        for (size_t i = 0; i < n; i++)
+            found |= twofold[i] == (uint64_t)1 << 63;
+    return found;
+}
+
+SAR_INLINE void scatter(const struct sar_run *run, unsigned size, size_t bytes, unsigned char *buf)
+{
+    const unsigned char *value = run->value;
+    for (size_t i = 0; i < run->nnz; i++)
+        memcpy(buf + sar_index_get(run->index, size, i) * bytes, value + i * bytes, bytes);
+}
+
+void sar_dense_scatter(const struct sar_shape *shape, const struct sar_run *run, void *buf)
+{
+    if (shape->element_size == 4)
+        SAR_FOR_INDEX_SIZE(shape->index_size, scatter(run, INDEX_SIZE, 4, buf));
+    else if (shape->element_size == 8)
+        SAR_FOR_INDEX_SIZE(shape->index_size, scatter(run, INDEX_SIZE, 8, buf));
+    else
+        scatter(run, shape->index_size, shape->element_size, buf);
+}
+
+void sar_dense_clear(const struct sar_shape *shape, const struct sar_run *run, void *buf)
+{
+    unsigned char *out = buf;
+    for (size_t i = 0; i < run->nnz; i++)
+        memset(out + sar_index_get(run->index, shape->index_size, i) * shape->element_size, 0, shape->element_size);
+}

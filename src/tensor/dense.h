@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_TENSOR_DENSE_H
+#define SAR_TENSOR_DENSE_H
+
+#include "base/arena.h"
+#include "tensor/shape.h"
+
+/** Elements of buf[0, n) that have a bit set; scanned at memory speed where they are few. */
+size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n);
+
+/** Whether an element of a run is a floating-point -0.0, or a row that holds one. */
+bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n);
+
+/** Make a run of the elements of buf that have a bit set, decided by bits, never by arithmetic.
+ * @param expected  guess of their number; memory for more is taken as needed */
+enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,
+                                  struct sar_arena *arena, struct sar_run *run);
+
+/** Write a run's elements to their places in buf; the rest of buf is left alone. */
+void sar_dense_scatter(const struct sar_shape *shape, const struct sar_run *run, void *buf);
+
+/** Zero a run's elements in buf. */
+void sar_dense_clear(const struct sar_shape *shape, const struct sar_run *run, void *buf);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_TENSOR_REDUCE_H
+#define SAR_TENSOR_REDUCE_H
+
+#include "base/arena.h"
+#include "tensor/shape.h"
+
+/** Reduce several runs into one.
+ *
+ * For each index the contributions are folded in the order of the runs, and within a run in the order in
+ * which equal indices stand there. Runs ascend and may hold equal indices; the outcome has none. Where
+ * shape->absent_is_zero, an element that a run lacks is folded with a zero once.
+ *
+ * @param out  its arrays have room for min(sum of nnz, shape->count) elements; nnz is set */
+enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                           struct sar_arena *arena, struct sar_run *out);
+
+/** Room that sar_reduce needs in its outcome. */
+size_t sar_reduce_bound(const struct sar_shape *shape, const struct sar_run runs[], size_t n);
+
+/** sar_reduce into memory from the arena. */
+enum sar_status sar_reduce_taken(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                                 struct sar_arena *arena, struct sar_run *out);
+
+/** Take memory for a run of nnz elements. */
+enum sar_status sar_run_take(const struct sar_shape *shape, size_t nnz, struct sar_arena *arena,
+                             struct sar_run *run);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/message.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "hash/murmur3.h"
+
+static uint32_t check_of(const struct sar_header *header)
+{
+    uint32_t words[offsetof(struct sar_header, check) / 4], hash = 0;
+    memcpy(words, header, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hash = sar_murmur3(words[i], hash);
+    return hash;
+}
+
+static struct sar_header make_header(const struct sar_envelope *envelope)
+{
+    return (struct sar_header){
+        .magic = SAR_MAGIC,
+        .version = SAR_HEADER_VERSION,
+        .wire = SAR_NO_WIRE,
+        .fingerprint = envelope->fingerprint,
+        .epoch = envelope->epoch,
+        .span = envelope->layout.span,
+        .note = envelope->note,
+    };
+}
+
+static uint16_t number_of(const struct sar_wire *wire)
+{
+    uint16_t i = 0;
+    while (sar_wires[i] != wire)
+        i++;
+    return i;
+}
+
+/* The format with a number that cannot be trusted, or NULL. */
+static const struct sar_wire *wire_of(uint16_t number)
+{
+    for (size_t i = 0; sar_wires[i] != NULL; i++)
+        if (i == number)
+            return sar_wires[i];
+    return NULL;
+}
+
+enum sar_status sar_message_encode(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                   const struct sar_run *run, struct sar_arena *arena,
+                                   struct sar_message *message)
+{
+    struct sar_header header = make_header(envelope);
+    void *buffer;
+    header.wire = number_of(wire);
+    header.nnz = run->nnz;
+    header.bytes = wire->bytes(&envelope->layout, run->nnz);
+    header.check = check_of(&header);
+    if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
+        return SAR_NO_MEMORY;
+    SAR_TRY(sar_arena_take(arena, SAR_HEADER_BYTES + header.bytes, 1, &buffer));
+    memcpy(buffer, &header, sizeof header);
+    wire->encode(&envelope->layout, run, (unsigned char *)buffer + SAR_HEADER_BYTES);
+    *message = (struct sar_message){ buffer, SAR_HEADER_BYTES + header.bytes };
+    return SAR_OK;
+}
+
+void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *header)
+{
+    *header = make_header(envelope);
+    header->check = check_of(header);
+}
+
+enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct sar_message *message,
+                                   struct sar_arena *arena, struct sar_run *run)
+{
+    struct sar_header header;
+    if (message->bytes < SAR_HEADER_BYTES)
+        return SAR_CORRUPT;
+    memcpy(&header, message->buffer, sizeof header);
+    if (header.magic != SAR_MAGIC || header.version != SAR_HEADER_VERSION || header.check != check_of(&header))
+        return SAR_CORRUPT;
+    if (header.fingerprint != envelope->fingerprint || header.epoch != envelope->epoch)
+        return SAR_CORRUPT;
+    if (header.wire == SAR_NO_WIRE)
+        return SAR_PEER_FAILED;
+    const struct sar_wire *wire = wire_of(header.wire);
+    if (wire == NULL || header.span != envelope->layout.span || header.bytes != message->bytes - SAR_HEADER_BYTES)
+        return SAR_CORRUPT;
+    struct sar_run decoded = { NULL, NULL, (size_t)header.nnz };
+    SAR_TRY(wire->decode(&envelope->layout, (unsigned char *)message->buffer + SAR_HEADER_BYTES, header.bytes,
+                         arena, &decoded));
+    envelope->note = header.note;
+    *run = decoded;
+    return SAR_OK;
+}

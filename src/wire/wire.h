@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_WIRE_WIRE_H
+#define SAR_WIRE_WIRE_H
+
+#include "base/arena.h"
+#include "tensor/shape.h"
+
+/** The index space of one message: a part of the vector, or all of it. Equal at both ends. */
+struct sar_layout {
+    uint64_t span;       /**< indices are in [0, span) */
+    size_t element_size; /**< bytes of an element */
+    unsigned index_size; /**< bytes of an index in a run, 4 or 8 */
+    bool zero_is_absent; /**< an element of zero bits may be lost on the way (dense interface) */
+};
+
+/** A way to write a run as bytes. One constant per file. doc/formats.md has the layouts. */
+struct sar_wire {
+    const char *name;
+    const char *summary;
+    /** Bytes of nnz elements, exactly. */
+    uint64_t (*bytes)(const struct sar_layout *layout, uint64_t nnz);
+    /** What writing and reading them costs, in elements reduced: the unit of gamma. */
+    double (*work)(const struct sar_layout *layout, double nnz);
+    /** Write a run. payload has room for bytes(layout, run->nnz). */
+    void (*encode)(const struct sar_layout *layout, const struct sar_run *run, void *payload);
+    /** Read nnz elements from `bytes` bytes that cannot be trusted. The run may point into payload.
+     * SAR_CORRUPT unless the bytes are what encode writes: indices ascending below span, nnz of them. */
+    enum sar_status (*decode)(const struct sar_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_run *run);
+};
+
+/** All formats, ended by NULL; where prices tie the earlier one is taken. */
+extern const struct sar_wire *const sar_wires[];
+
+extern const struct sar_wire sar_wire_coo;
+extern const struct sar_wire sar_wire_hash_bitmap;
+extern const struct sar_wire sar_wire_dense;
+
+/** The format with this name, or NULL. */
+const struct sar_wire *sar_wire_find(const char *name);
+
+/** What a message costs: seconds for a byte, and for the work of one element reduced. */
+struct sar_wire_price {
+    double beta, gamma;
+};
+
+/** The cheapest format for nnz elements; gamma 0 asks for the fewest bytes. */
+const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz, struct sar_wire_price price);
+
+/** Decode a bitmap over a layout's span into nnz ascending indices; SAR_CORRUPT when it holds another number of
+ * bits, or bits behind the span. `bitmap` has sar_bitmap_bytes(span) bytes at any address. */
+enum sar_status sar_bitmap_decode(const struct sar_layout *layout, const unsigned char *bitmap, size_t nnz,
+                                  void *index);
+
+/** Write the bitmap of a run. */
+void sar_bitmap_encode(const struct sar_layout *layout, const struct sar_run *run, unsigned char *bitmap);
+
+static inline uint64_t sar_bitmap_bytes(uint64_t span)
+{
+    return span / 8 + (span % 8 != 0);
+}
+
+#endif
