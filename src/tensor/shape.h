@@ -92,7 +92,7 @@ static inline uint64_t sar_plus(uint64_t a, uint64_t b)
 /** Variants of a loop for newer processors, chosen at load time where the toolchain can. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(SAR_NO_CLONES) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SAR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define SAR_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define SAR_CLONES
 #endif

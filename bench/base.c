@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE /* _SC_PHYS_PAGES */
+#endif
+
+#include "base.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What is left over is for MPI, the library and the system. */
+static const double MEMORY_SHARE = 0.75;
+
+void perf_world_find(struct perf_world *world)
+{
+    MPI_Comm node;
+    int node_rank, node_ranks, leader;
+    double pages = (double)sysconf(_SC_PHYS_PAGES), page = (double)sysconf(_SC_PAGESIZE);
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &node_rank);
+    MPI_Comm_size(node, &node_ranks);
+    MPI_Comm_free(&node);
+    leader = node_rank == 0;
+    world->memory = MEMORY_SHARE * pages * page / node_ranks;
+    MPI_Allreduce(&leader, &world->nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &world->memory, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+}
+
+void *perf_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count == 0 ? 1 : count, size == 0 ? 1 : size);
+    if (memory == NULL) {
+        fprintf(stderr, "mpix_sparse_perf: no memory for %zu times %zu bytes\n", count, size);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return memory;
+}
+
+struct perf_block perf_block_make(size_t bytes, size_t lines)
+{
+    struct perf_block block;
+    uintptr_t skip;
+
+    block.memory = perf_alloc(bytes + (lines + 1) * PERF_LINE, 1);
+    skip = PERF_LINE - (uintptr_t)block.memory % PERF_LINE;
+    block.data = (char *)block.memory + skip + lines * PERF_LINE;
+    return block;
+}
+
+void perf_block_free(struct perf_block *block)
+{
+    free(block->memory);
+    block->memory = block->data = NULL;
+}

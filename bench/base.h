@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every file of the benchmark stands on: the ranks, memory that is there or ends the run, bit mixing. */
+#ifndef PERF_BASE_H
+#define PERF_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The ranks of MPI_COMM_WORLD. */
+struct perf_world {
+    int rank, ranks, nodes;
+    double memory; /* bytes that one rank may use; equal on all ranks */
+};
+
+/* Collective. */
+void perf_world_find(struct perf_world *world);
+
+/* Memory for count things of some size, zeroed. Never NULL: a lack of memory ends all ranks. */
+void *perf_alloc(size_t count, size_t size);
+
+/* A buffer whose data begin on a cache line, some lines into the allocation. */
+struct perf_block {
+    void *memory; /* what free() takes */
+    void *data;
+};
+
+enum { PERF_LINE = 64 };
+
+struct perf_block perf_block_make(size_t bytes, size_t lines);
+void perf_block_free(struct perf_block *block);
+
+/* A bijection on 64 bits after which any bits may be used. */
+static inline uint64_t perf_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "names.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* `all` takes them in this order. A new scheme of the library is one line here. */
+static const struct perf_scheme schemes[] = {
+    { "dense", "all elements, by MPI_Allreduce", false, false },
+    { "allgather", "everybody gathers everything", true, false },
+    { "recursive_doubling", "pairs merge, over and over", true, false },
+    { "balanced", "hashed parts, push and pull", true, true },
+    { "auto", "the selector's choice", true, true },
+};
+
+static const char *const wires[] = { "coo", "hash_bitmap", "dense", "smallest", "auto" };
+static const char *const partitions[] = { "hash", "cyclic", "range", "auto" };
+static const char *const interfaces[] = { "coo", "dense" };
+static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
+static const char *const orders[] = { "sorted", "shuffled" };
+static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
+
+struct perf_scheme perf_scheme_find(const char *name)
+{
+    for (int i = 0; i < LENGTH(schemes); i++)
+        if (strcmp(schemes[i].name, name) == 0)
+            return schemes[i];
+    return (struct perf_scheme){ name, "", true, true };
+}
+
+const char *perf_scheme_name(int i)
+{
+    return i < LENGTH(schemes) ? schemes[i].name : NULL;
+}
+
+const char *perf_wire_name(int i)
+{
+    return i < LENGTH(wires) ? wires[i] : NULL;
+}
+
+const char *perf_partition_name(int i)
+{
+    return i < LENGTH(partitions) ? partitions[i] : NULL;
+}
+
+const char *perf_interface_name(int i)
+{
+    return i < LENGTH(interfaces) ? interfaces[i] : NULL;
+}
+
+const char *perf_index_name(int i)
+{
+    return i < LENGTH(indices) ? indices[i] : NULL;
+}
+
+const char *perf_order_name(int i)
+{
+    return i < LENGTH(orders) ? orders[i] : NULL;
+}
+
+const char *perf_format_name(int i)
+{
+    return i < LENGTH(formats) ? formats[i] : NULL;
+}

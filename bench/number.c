@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "number.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "names.h"
+
+static void put_float(void *to, double value)
+{
+    *(float *)to = (float)value;
+}
+
+static void put_double(void *to, double value)
+{
+    *(double *)to = value;
+}
+
+static void put_int32(void *to, double value)
+{
+    *(int32_t *)to = (int32_t)value;
+}
+
+static void put_int64(void *to, double value)
+{
+    *(int64_t *)to = (int64_t)value;
+}
+
+static void put_uint32(void *to, double value)
+{
+    *(uint32_t *)to = (uint32_t)value;
+}
+
+static void put_uint64(void *to, double value)
+{
+    *(uint64_t *)to = (uint64_t)value;
+}
+
+enum { TYPES = 6 };
+
+/* Far beyond all numbers made here. Not the largest unsigned numbers: MPICH 4.0 compares those as signed ones. */
+const struct perf_type perf_types[TYPES] = {
+    { "float", 4, true, true, { .f32 = -INFINITY }, { .f32 = INFINITY }, put_float },
+    { "double", 8, true, true, { .f64 = -(double)INFINITY }, { .f64 = (double)INFINITY }, put_double },
+    { "int32", 4, false, true, { .i32 = INT32_MIN }, { .i32 = INT32_MAX }, put_int32 },
+    { "int64", 8, false, true, { .i64 = INT64_MIN }, { .i64 = INT64_MAX }, put_int64 },
+    { "uint32", 4, false, false, { .u32 = 0 }, { .u32 = INT32_MAX }, put_uint32 },
+    { "uint64", 8, false, false, { .u64 = 0 }, { .u64 = INT64_MAX }, put_uint64 },
+};
+
+const char *perf_type_name(int i)
+{
+    return i < TYPES ? perf_types[i].name : NULL;
+}
+
+const char *perf_op_name(int i)
+{
+    static const char *const names[] = { "sum", "max", "min", "prod" };
+    return i <= PERF_PROD ? names[i] : NULL;
+}
+
+/* MPI's handles need not be constants, so these tables cannot be static. */
+MPI_Datatype perf_type_mpi(int i)
+{
+    const MPI_Datatype handles[TYPES] = { MPI_FLOAT,   MPI_DOUBLE,   MPI_INT32_T,
+                                          MPI_INT64_T, MPI_UINT32_T, MPI_UINT64_T };
+    return handles[i];
+}
+
+MPI_Datatype perf_index_mpi(int i)
+{
+    const MPI_Datatype handles[] = { MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T };
+    return handles[i];
+}
+
+MPI_Op perf_op_mpi(int op)
+{
+    const MPI_Op handles[] = { MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD };
+    return handles[op];
+}
+
+/* Factors of integer products: above 1 on 16 ranks only, since 3^16 still fits in 31 bits. */
+static double factor(const struct perf_type *type, int rank, uint64_t bits)
+{
+    static const double powers[] = { 0.5, 1, 2 };
+    if (type->is_real)
+        return powers[bits % 3];
+    return rank < 16 ? 1 + (double)(bits % 3) : 1;
+}
+
+void perf_number_put(const struct perf_type *type, int op, int rank, uint64_t bits, void *to)
+{
+    bool negative = type->is_signed && (bits & 8) != 0;
+    double magnitude = op == PERF_PROD ? factor(type, rank, bits >> 4) : 1 + (double)(bits & 7);
+    type->put(to, negative ? -magnitude : magnitude);
+}
+
+void perf_number_neutral(const struct perf_type *type, int op, void *to, size_t n)
+{
+    union perf_number neutral;
+
+    memset(&neutral, 0, sizeof neutral);
+    if (op == PERF_SUM) {
+        memset(to, 0, n * type->size);
+        return;
+    }
+    if (op == PERF_MAX)
+        neutral = type->lowest;
+    else if (op == PERF_MIN)
+        neutral = type->highest;
+    else if (op == PERF_PROD)
+        type->put(&neutral, 1);
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *)to + i * type->size, &neutral, type->size);
+}

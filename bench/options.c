@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <mpi.h>
+#include <mpix_sparse.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "knobs.h"
+#include "number.h"
+
+struct setting {
+    char letter;
+    const char *name, *value, *fallback;
+    perf_parse_fn parse;
+    size_t to;
+    struct perf_domain domain;
+    const char *help;
+};
+
+#define TO(field) offsetof(struct perf_options, field)
+
+enum {
+    OPTION_COUNT,
+    OPTION_DENSITY,
+    OPTION_ROW,
+    OPTION_SCHEME,
+    OPTION_WIRE,
+    OPTION_PARTITION,
+    OPTION_GRAIN,
+    OPTION_TYPE,
+    OPTION_OP,
+    OPTION_INTERFACE,
+    OPTION_INDEX,
+    OPTION_IN_PLACE,
+    OPTION_OVERLAP,
+    OPTION_SKEW,
+    OPTION_ORDER,
+    OPTION_WORKLOAD,
+    OPTION_BATCH,
+    OPTION_ITERATIONS,
+    OPTION_WARMUP,
+    OPTION_CHECK,
+    OPTION_SEED,
+    OPTION_FORMAT,
+    OPTION_JSON,
+    OPTION_MEMORY,
+    OPTION_TIMEOUT,
+    OPTION_HELP,
+    OPTION_VERSION,
+    OPTIONS
+};
+
+/* clang-format off */
+static const struct setting table[OPTIONS] = {
+    [OPTION_COUNT] = { 'c', "count", "LIST", "1M",
+        perf_parse_counts, TO(count), { NULL, 0, 1e15 },
+        "elements of the vector; k, M, G are 1000s, Ki, Mi, Gi 1024s" },
+    [OPTION_DENSITY] = { 'd', "density", "LIST", "0.01",
+        perf_parse_reals, TO(density), { NULL, 0, 1 },
+        "share of the elements that is present on each rank" },
+    [OPTION_ROW] = { 'R', "row", "D", "1",
+        perf_parse_count, TO(row), { NULL, 1, 1 << 24 },
+        "basic values in an element; 64 for a text unless given" },
+    [OPTION_SCHEME] = { 'S', "scheme", "LIST", "all",
+        perf_parse_names, TO(scheme), { perf_scheme_name, 0, 0 },
+        "communication schemes, or all" },
+    [OPTION_WIRE] = { 'W', "wire", "LIST", "auto",
+        perf_parse_wires, TO(wire), { perf_wire_name, 0, 0 },
+        "formats of messages, pairs push/pull of them, or all" },
+    [OPTION_PARTITION] = { 'P', "partition", "LIST", "auto",
+        perf_parse_names, TO(partition), { perf_partition_name, 0, 0 },
+        "partition maps, or all" },
+    [OPTION_GRAIN] = { 'g', "grain", "N", "auto",
+        perf_parse_grain, TO(grain), { NULL, 1, 256 },
+        "consecutive elements that stay in one part, a power of\ntwo up to 256, or auto" },
+    [OPTION_TYPE] = { 't', "datatype", "LIST", "float",
+        perf_parse_choices, TO(type), { perf_type_name, 0, 0 },
+        "basic types, or all" },
+    [OPTION_OP] = { 'o', "op", "LIST", "sum",
+        perf_parse_choices, TO(op), { perf_op_name, 0, 0 },
+        "reductions, or all" },
+    [OPTION_INTERFACE] = { 'i', "interface", "NAME", "coo",
+        perf_parse_choice, TO(interface), { perf_interface_name, 0, 0 },
+        "call MPIX_Sparse_allreduce_coo or MPIX_Sparse_allreduce" },
+    [OPTION_INDEX] = { 0, "index", "NAME", "auto",
+        perf_parse_choice, TO(index), { perf_index_name, 0, 0 },
+        "type of indices; auto is int32 where that is wide enough" },
+    [OPTION_IN_PLACE] = { 0, "in-place", NULL, NULL,
+        perf_parse_flag, TO(in_place), { NULL, 0, 0 },
+        "dense interface with MPI_IN_PLACE" },
+    [OPTION_OVERLAP] = { 0, "overlap", "F", "0.3",
+        perf_parse_real, TO(overlap), { NULL, 0, 1 },
+        "share of a rank's elements that all ranks have:\n0 is disjoint, 1 identical" },
+    [OPTION_SKEW] = { 0, "skew", "F", "0",
+        perf_parse_real, TO(skew), { NULL, 0, 1 },
+        "share of the elements in the first eighth of the range,\nfrom 0.125; 0 is uniform" },
+    [OPTION_ORDER] = { 0, "order", "NAME", "sorted",
+        perf_parse_choice, TO(order), { perf_order_name, 0, 0 },
+        "order of the indices handed to the COO interface" },
+    [OPTION_WORKLOAD] = { 0, "workload", "NAME", "random",
+        perf_parse_workload, TO(text), { NULL, 0, 0 },
+        "random, or text:FILE for the rows of a text's words" },
+    [OPTION_BATCH] = { 0, "batch", "TOKENS", "700",
+        perf_parse_count, TO(batch), { NULL, 1, 1e9 },
+        "words of the text that a rank takes in a step" },
+    [OPTION_ITERATIONS] = { 'n', "iterations", "N", "20",
+        perf_parse_count, TO(iterations), { NULL, 1, 1e5 },
+        "measured calls of a row; slow rows do fewer, at least 5,\nto stay below 5 seconds" },
+    [OPTION_WARMUP] = { 'w', "warmup", "N", "5",
+        perf_parse_count, TO(warmup), { NULL, 1, 1e5 },
+        "calls before that; at least 12 for the scheme auto,\nwhich tries near ties at first" },
+    [OPTION_CHECK] = { 0, "check", "0|1", "1",
+        perf_parse_count, TO(check), { NULL, 0, 1 },
+        "compare the first and the last result with MPI_Allreduce" },
+    [OPTION_SEED] = { 0, "seed", "N", "42",
+        perf_parse_count, TO(seed), { NULL, 0, 4294967295.0 },
+        "seed of the tensors and, when given, of the library" },
+    [OPTION_FORMAT] = { 0, "format", "NAME", "table",
+        perf_parse_choice, TO(format), { perf_format_name, 0, 0 },
+        "form of the standard output" },
+    [OPTION_JSON] = { 0, "json", "FILE", NULL,
+        perf_parse_path, TO(json), { NULL, 0, 0 },
+        "write JSON lines to a file besides" },
+    [OPTION_MEMORY] = { 0, "memory", "BYTES", "0",
+        perf_parse_count, TO(memory), { NULL, 0, 1e15 },
+        "what a rank may use; 0 is 3/4 of the node's, shared out" },
+    [OPTION_TIMEOUT] = { 'T', "timeout", "SECONDS", "0",
+        perf_parse_count, TO(timeout), { NULL, 0, 1e6 },
+        "end with exit status 3 after that time; 0 is never" },
+    [OPTION_HELP] = { 'h', "help", NULL, NULL,
+        perf_parse_flag, TO(help), { NULL, 0, 0 },
+        "print this and exit" },
+    [OPTION_VERSION] = { 0, "version", NULL, NULL,
+        perf_parse_flag, TO(version), { NULL, 0, 0 },
+        "print the version and exit" },
+};
+/* clang-format on */
+
+enum { HELP_LEFT = 29 };
+
+/* The help of an option behind its name: the text, the good names, the default. */
+static void print_right(const struct setting *o)
+{
+    for (const char *c = o->help; *c != '\0'; c++)
+        if (*c == '\n')
+            printf("\n%*s", HELP_LEFT, "");
+        else
+            putchar(*c);
+    if (o->fallback != NULL)
+        printf(" (%s)", o->fallback);
+    for (int i = 0; o->domain.names != NULL && o->domain.names(i) != NULL; i++) {
+        if (i == 0)
+            printf(":\n%*s", HELP_LEFT, "");
+        printf("%s%s", i == 0 ? "" : ", ", o->domain.names(i));
+    }
+    putchar('\n');
+}
+
+static void print_help(void)
+{
+    printf("usage: mpirun -n N mpix_sparse_perf [options]\n\n"
+           "Time the sparse allreduce against MPI_Allreduce and the allgather scheme on the same data.\n"
+           "LIST is a comma-separated list; every combination is measured.\n\n");
+    for (const struct setting *o = table; o < table + OPTIONS; o++) {
+        char left[HELP_LEFT], letter[5] = "    ";
+        if (o->letter != 0)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(left, sizeof left, "  %s--%s %s", letter, o->name, o->value != NULL ? o->value : "");
+        printf("%-*s", HELP_LEFT, left);
+        print_right(o);
+    }
+    printf("\nExit status: 0 all right, 1 a wrong value or nothing measured, 2 bad usage, 3 out of time.\n");
+}
+
+static void print_version(void)
+{
+    int version = 0;
+    MPIX_Sparse_get_version(&version);
+    printf("mpix_sparse_perf %d.%d.%d, library %d.%d.%d\n", MPIX_SPARSE_VERSION >> 16,
+           MPIX_SPARSE_VERSION >> 8 & 255, MPIX_SPARSE_VERSION & 255, version >> 16, version >> 8 & 255,
+           version & 255);
+}
+
+/* Find the option that an argument names. *value is what stands in the same argument, or NULL. */
+static const struct setting *find(const char *argument, const char **value)
+{
+    const char *equals = strchr(argument, '=');
+    size_t length = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
+    bool is_long = argument[0] == '-' && argument[1] == '-';
+
+    for (const struct setting *o = table; o < table + OPTIONS; o++) {
+        if (is_long && strlen(o->name) + 2 == length && strncmp(argument + 2, o->name, length - 2) == 0) {
+            *value = equals != NULL ? equals + 1 : NULL;
+            return o;
+        }
+        if (!is_long && argument[0] == '-' && o->letter != 0 && argument[1] == o->letter) {
+            *value = argument[2] != '\0' ? argument + 2 : NULL;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static bool set(const struct setting *o, const char *text, struct perf_options *options)
+{
+    char why[PERF_WHY_MAX];
+
+    if (o->parse(&o->domain, text, (char *)options + o->to, why))
+        return true;
+    fprintf(stderr, "mpix_sparse_perf: option --%s: '%s' %s\n", o->name, text, why);
+    return false;
+}
+
+/* Read all arguments; `given` tells which options were among them. */
+static bool read_arguments(int argc, char **argv, struct perf_options *options, bool *given)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = NULL;
+        const struct setting *o = find(argv[i], &value);
+
+        if (o == NULL) {
+            fprintf(stderr, "mpix_sparse_perf: unknown option '%s'; --help lists them\n", argv[i]);
+            return false;
+        }
+        if (o->value == NULL && value != NULL) {
+            fprintf(stderr, "mpix_sparse_perf: option --%s takes no value, not '%s'\n", o->name, value);
+            return false;
+        }
+        if (o->value != NULL && value == NULL)
+            value = ++i < argc ? argv[i] : NULL;
+        if (o->value != NULL && value == NULL) {
+            fprintf(stderr, "mpix_sparse_perf: option --%s needs a value\n", o->name);
+            return false;
+        }
+        if (!set(o, value, options))
+            return false;
+        given[o - table] = true;
+    }
+    return true;
+}
+
+/* What no single option can know to be wrong; NULL when all is well. */
+static const char *conflict(const struct perf_options *options, const bool *given)
+{
+    static const double index_end[] = { 2147483648.0, 4294967296.0, 9e18, 9e18, 9e18 };
+    bool text = options->text[0] != '\0';
+
+    for (int i = 0; i < options->count.n && !text; i++) {
+        if ((double)options->count.at[i] > index_end[options->index])
+            return "option --index: the type is too narrow for --count";
+        if ((double)options->count.at[i] * (double)options->row > 1e17)
+            return "option --count: that many elements of --row values are too many";
+    }
+    if (text && (given[OPTION_COUNT] || given[OPTION_DENSITY]))
+        return "options --count and --density: a text has its own";
+    if (text && (given[OPTION_OVERLAP] || given[OPTION_SKEW]))
+        return "options --overlap and --skew: a text has its own";
+    if (!text && given[OPTION_BATCH])
+        return "option --batch is for --workload text:FILE";
+    if (options->in_place && options->interface != PERF_DENSE)
+        return "option --in-place is for --interface dense";
+    if (options->skew > 0 && options->skew < 0.125)
+        return "option --skew: neither 0 nor from 0.125 to 1";
+    return NULL;
+}
+
+/* Knobs of the user's environment stay in force where no option speaks of them. */
+static void take_environment(struct perf_options *options, const bool *given)
+{
+    if (!given[OPTION_SCHEME] && perf_knob_get(PERF_KNOB_SCHEME, options->scheme.at[0]))
+        options->scheme.n = 1;
+    if (!given[OPTION_WIRE] && perf_knob_get(PERF_KNOB_WIRE, options->wire.at[0]))
+        snprintf(options->plain_wire, PERF_NAME_MAX, "%s", options->wire.at[0]);
+    if (!given[OPTION_PARTITION] && perf_knob_get(PERF_KNOB_PARTITION, options->partition.at[0]))
+        snprintf(options->plain_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
+    if (!given[OPTION_GRAIN])
+        perf_knob_get(PERF_KNOB_GRAIN, options->grain);
+}
+
+static bool read_all(int argc, char **argv, struct perf_options *options)
+{
+    enum { TEXT_ROW = 64 };
+    bool given[OPTIONS] = { false };
+    const char *problem;
+
+    memset(options, 0, sizeof *options);
+    snprintf(options->plain_wire, PERF_NAME_MAX, "auto");
+    snprintf(options->plain_partition, PERF_NAME_MAX, "auto");
+    for (const struct setting *o = table; o < table + OPTIONS; o++)
+        if (o->fallback != NULL && !set(o, o->fallback, options))
+            return false;
+    if (!read_arguments(argc, argv, options, given))
+        return false;
+    problem = conflict(options, given);
+    if (problem != NULL) {
+        fprintf(stderr, "mpix_sparse_perf: %s\n", problem);
+        return false;
+    }
+    if (options->text[0] != '\0' && !given[OPTION_ROW])
+        options->row = TEXT_ROW;
+    options->seed_given = given[OPTION_SEED];
+    take_environment(options, given);
+    return true;
+}
+
+enum perf_verdict perf_options_read(int argc, char **argv, const struct perf_world *world,
+                                    struct perf_options *options)
+{
+    int verdict = PERF_GO_ON;
+
+    if (world->rank == 0) {
+        if (!read_all(argc, argv, options))
+            verdict = PERF_BAD_USAGE;
+        else if (options->help || options->version)
+            verdict = PERF_DONE;
+        if (verdict == PERF_DONE && options->help)
+            print_help();
+        else if (verdict == PERF_DONE)
+            print_version();
+    }
+    MPI_Bcast(&verdict, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(options, (int)sizeof *options, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return (enum perf_verdict)verdict;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "oracle.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A piece of the right result: elements low to high - 1. */
+struct piece {
+    size_t low, high;
+    char *values;
+    unsigned char *present; /* COO interface: whether any rank has the element */
+};
+
+/* How far the comparison with a sparse result has come. */
+struct cursor {
+    MPI_Count nnz, at;
+    const void *indices;
+    const char *values;
+};
+
+static size_t span_of(const struct perf_case *c)
+{
+    const size_t bytes = 1 << 22;
+    size_t span = bytes / c->element_bytes + 1;
+    return span < c->count ? span : c->count;
+}
+
+static void reduce_dense(const struct perf_case *c, const struct perf_tensor *tensor, struct piece *piece)
+{
+    const char *input = (const char *)tensor->step[0].dense.data + piece->low * c->element_bytes;
+
+    MPI_Allreduce(input, piece->values, (int)((piece->high - piece->low) * c->row), c->basic, c->mpi_op,
+                  MPI_COMM_WORLD);
+}
+
+/* An absent element takes part as the number that changes nothing. */
+static void reduce_coo(const struct perf_case *c, const struct perf_tensor *tensor, struct piece *piece,
+                       size_t *next)
+{
+    const struct perf_set *set = &tensor->first;
+    size_t n = piece->high - piece->low;
+
+    perf_number_neutral(c->type, c->op, piece->values, n * c->row);
+    memset(piece->present, 0, n);
+    perf_tensor_scatter(tensor, c, piece->low, piece->high, piece->values);
+    for (; *next < set->n && set->at[*next] < piece->high; ++*next)
+        piece->present[set->at[*next] - piece->low] = 1;
+    MPI_Allreduce(MPI_IN_PLACE, piece->values, (int)(n * c->row), c->basic, c->mpi_op, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, piece->present, (int)n, MPI_UINT8_T, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static long long compare_dense(const struct perf_case *c, const struct piece *piece, const void *dense)
+{
+    const char *got = (const char *)dense + piece->low * c->element_bytes;
+    size_t n = piece->high - piece->low, bytes = c->element_bytes;
+    long long wrong = 0;
+
+    if (memcmp(piece->values, got, n * bytes) == 0)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        wrong += memcmp(piece->values + i * bytes, got + i * bytes, bytes) != 0;
+    return wrong;
+}
+
+/* A negative index becomes a huge one, which no element has. */
+static uint64_t index_at(const struct perf_case *c, const struct cursor *cursor)
+{
+    switch (c->index) {
+    case PERF_INT32: return (uint64_t)(int64_t)((const int32_t *)cursor->indices)[cursor->at];
+    case PERF_UINT32: return ((const uint32_t *)cursor->indices)[cursor->at];
+    default: return ((const uint64_t *)cursor->indices)[cursor->at];
+    }
+}
+
+/* Walk the result beside the piece. Each missing, unexpected, misplaced or different element is one wrong. */
+static long long compare_coo(const struct perf_case *c, const struct piece *piece, struct cursor *cursor)
+{
+    size_t bytes = c->element_bytes;
+    long long wrong = 0;
+
+    for (size_t i = piece->low; i < piece->high; i++) {
+        if (!piece->present[i - piece->low])
+            continue;
+        for (; cursor->at < cursor->nnz && index_at(c, cursor) < i; cursor->at++)
+            wrong++;
+        if (cursor->at == cursor->nnz || index_at(c, cursor) != i) {
+            wrong++;
+            continue;
+        }
+        wrong += memcmp(piece->values + (i - piece->low) * bytes, cursor->values + (size_t)cursor->at * bytes,
+                        bytes) != 0;
+        cursor->at++;
+    }
+    return wrong;
+}
+
+static struct cursor open_cursor(const struct perf_claim *claim)
+{
+    struct cursor cursor = { 0, 0, NULL, NULL };
+    const void *values = NULL;
+
+    if (claim->result != MPIX_SPARSE_RESULT_NULL)
+        MPIX_Sparse_result_get(claim->result, &cursor.nnz, &cursor.indices, &values);
+    cursor.values = values;
+    return cursor;
+}
+
+static void check_piece(const struct perf_case *c, const struct piece *piece, struct perf_claim *claims,
+                        struct cursor *cursors, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (c->options->interface == PERF_COO)
+            claims[i].wrong += compare_coo(c, piece, &cursors[i]);
+        else
+            claims[i].wrong += compare_dense(c, piece, claims[i].dense);
+}
+
+void perf_oracle_check(const struct perf_case *c, const struct perf_tensor *tensor, struct perf_claim *claims,
+                       int n)
+{
+    size_t span = span_of(c), next = 0;
+    struct piece piece = { 0, 0, perf_alloc(span, c->element_bytes), perf_alloc(span, 1) };
+    struct cursor *cursors = perf_alloc((size_t)n, sizeof *cursors);
+
+    for (int i = 0; i < n; i++)
+        cursors[i] = open_cursor(&claims[i]);
+    for (piece.low = 0; piece.low < c->count; piece.low = piece.high) {
+        piece.high = c->count - piece.low < span ? c->count : piece.low + span;
+        if (c->options->interface == PERF_COO)
+            reduce_coo(c, tensor, &piece, &next);
+        else
+            reduce_dense(c, tensor, &piece);
+        check_piece(c, &piece, claims, cursors, n);
+    }
+    for (int i = 0; i < n; i++)
+        claims[i].wrong += cursors[i].nnz - cursors[i].at;
+    free(cursors);
+    free(piece.values);
+    free(piece.present);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mpix_sparse_perf: time the sparse allreduce against MPI_Allreduce and against the allgather scheme. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* sigaction, alarm */
+#endif
+
+#include <math.h>
+#include <mpi.h>
+#include <mpix_sparse.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "measure.h"
+#include "options.h"
+#include "plan.h"
+#include "report.h"
+
+enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_TIMEOUT = 3 };
+
+struct bench {
+    struct perf_world world;
+    struct perf_options options;
+    struct perf_text text;
+    struct perf_report report; /* rank 0 only */
+    struct perf_progress progress;
+    long long rows, wrong;
+};
+
+static const struct perf_text *text_of(const struct bench *bench)
+{
+    return bench->options.text[0] != '\0' ? &bench->text : NULL;
+}
+
+/* Rows keep results and scratch memory of the library, a few times the size of their data. */
+static int rows_at_once(const struct perf_case *c, const struct perf_tensor *tensor,
+                        const struct perf_shape *shape)
+{
+    const double copies = 4, most = 1000;
+    double elements = (double)shape->nnz_in_max + (double)shape->nnz_out;
+    double each = copies * elements * (double)(c->element_bytes + sizeof(uint64_t));
+    double rows = each > 0 ? (c->world->memory - tensor->bytes) / each : most;
+
+    return rows < 1 ? 1 : rows > most ? (int)most : (int)rows;
+}
+
+static double median_of(const struct perf_plan *plan, int row)
+{
+    return row < 0 || plan->row[row].refused ? NAN : plan->row[row].times.median;
+}
+
+static void note_refused(struct bench *bench, const struct perf_row *row)
+{
+    if (bench->world.rank == 0)
+        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s: %s",
+                         row->knobs.at[PERF_KNOB_SCHEME], row->knobs.at[PERF_KNOB_WIRE],
+                         row->knobs.at[PERF_KNOB_PARTITION], row->error);
+}
+
+/* Turn the rows that anybody asked for into records and print them. */
+static void publish(struct bench *bench, const struct perf_case *c, const struct perf_shape *shape,
+                    const struct perf_plan *plan)
+{
+    struct perf_outcome outcome = { perf_alloc((size_t)plan->rows, sizeof *outcome.record), 0, NULL };
+
+    for (int g = 0; g < plan->groups; g++) {
+        const struct perf_group *group = &plan->group[g];
+        struct perf_baselines baselines = { median_of(plan, group->plain),
+                                            median_of(plan, group->allgather) };
+
+        for (int i = group->begin; i < group->end; i++) {
+            const struct perf_row *row = &plan->row[i];
+            if (row->refused && !row->plain)
+                note_refused(bench, row);
+            if (row->hidden || row->refused)
+                continue;
+            perf_record_make(&outcome.record[outcome.records++], c, shape, row, baselines);
+            bench->rows++;
+            bench->wrong += row->wrong > 0 ? row->wrong : 0;
+        }
+    }
+    if (!plan->row[plan->pick].refused)
+        outcome.pick = &plan->row[plan->pick].report;
+    if (bench->world.rank == 0)
+        perf_report_case(&bench->report, &outcome);
+    free(outcome.record);
+}
+
+static void run_case(struct bench *bench, const struct perf_case *c)
+{
+    struct perf_tensor tensor;
+    struct perf_shape shape;
+    struct perf_plan plan;
+
+    bench->progress.number++;
+    if (!perf_tensor_make(&tensor, c, text_of(bench))) {
+        if (bench->world.rank == 0)
+            perf_report_note(&bench->report,
+                             "skipped %zu elements, density %g: more than the %.3g bytes of a rank", c->count,
+                             c->density, bench->world.memory);
+        return;
+    }
+    perf_shape_find(&shape, c, &tensor.first);
+    perf_plan_make(&plan, &bench->options, rows_at_once(c, &tensor, &shape), tensor.recv.data != NULL);
+    if (bench->world.rank == 0 && tensor.recv.data == NULL)
+        perf_report_note(&bench->report,
+                         "no MPI_Allreduce and no check on %zu elements: more than the %.3g bytes"
+                         " of a rank",
+                         c->count, bench->world.memory);
+    for (int g = 0; g < plan.groups; g++)
+        perf_measure(c, &tensor, plan.row + plan.group[g].begin, plan.group[g].end - plan.group[g].begin,
+                     &bench->progress);
+    perf_plan_choose(&plan, &bench->options);
+    perf_progress_erase(&bench->progress);
+    publish(bench, c, &shape, &plan);
+    perf_plan_free(&plan);
+    perf_tensor_free(&tensor);
+}
+
+/* All tensors of one type and reduction. */
+static void run_sizes(struct bench *bench, struct perf_case *c)
+{
+    const struct perf_options *options = &bench->options;
+
+    if (text_of(bench) != NULL) {
+        perf_case_size(c, bench->text.words, 0);
+        run_case(bench, c);
+        return;
+    }
+    for (int d = 0; d < options->density.n; d++)
+        for (int i = 0; i < options->count.n; i++) {
+            perf_case_size(c, (size_t)options->count.at[i], options->density.at[d]);
+            run_case(bench, c);
+        }
+}
+
+static void run_all(struct bench *bench)
+{
+    const struct perf_options *options = &bench->options;
+    int sizes = text_of(bench) != NULL ? 1 : options->density.n * options->count.n;
+
+    perf_progress_make(&bench->progress, bench->world.rank, sizes * options->type.n * options->op.n);
+    for (int t = 0; t < options->type.n; t++)
+        for (int o = 0; o < options->op.n; o++) {
+            struct perf_case c;
+            perf_case_make(&c, &bench->world, options, options->type.at[t], options->op.at[o]);
+            run_sizes(bench, &c);
+            perf_case_free(&c);
+        }
+}
+
+/* MPI_Abort may hang where the signal came at a bad moment; a second signal then ends this rank. */
+static void out_of_time(int number)
+{
+    enum { GRACE = 5 };
+    static const char message[] = "mpix_sparse_perf: out of time (option --timeout)\n";
+    ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+
+    (void)written;
+    signal(number, SIG_DFL);
+    alarm(GRACE);
+    MPI_Abort(MPI_COMM_WORLD, EXIT_TIMEOUT);
+}
+
+static void watch_time(const struct bench *bench)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof action);
+    action.sa_handler = out_of_time;
+    action.sa_flags = SA_NODEFER;
+    if (bench->options.timeout > 0 && bench->world.rank == 0 && sigaction(SIGALRM, &action, NULL) == 0)
+        alarm((unsigned)bench->options.timeout);
+}
+
+static int run(struct bench *bench)
+{
+    size_t least = (size_t)bench->options.batch * (size_t)bench->world.ranks;
+    int ready = 1, written = 1;
+
+    if (bench->options.memory > 0)
+        bench->world.memory = (double)bench->options.memory;
+    if (text_of(bench) != NULL && !perf_text_load(&bench->text, bench->options.text, least, &bench->world))
+        return EXIT_USAGE;
+    if (bench->world.rank == 0)
+        ready = perf_report_open(&bench->report, &bench->options, &bench->world);
+    MPI_Bcast(&ready, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (ready) {
+        run_all(bench);
+        if (bench->world.rank == 0)
+            written = perf_report_close(&bench->report);
+        MPI_Bcast(&written, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    perf_text_free(&bench->text);
+    if (!ready)
+        return EXIT_USAGE;
+    return bench->wrong > 0 || bench->rows == 0 || !written ? EXIT_WRONG : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench *bench;
+    enum perf_verdict verdict;
+    int status = 0;
+
+    MPI_Init(&argc, &argv);
+    bench = perf_alloc(1, sizeof *bench);
+    perf_world_find(&bench->world);
+    verdict = perf_options_read(argc, argv, &bench->world, &bench->options);
+    if (verdict == PERF_BAD_USAGE)
+        status = EXIT_USAGE;
+    if (verdict == PERF_GO_ON) {
+        watch_time(bench);
+        status = run(bench);
+    }
+    free(bench);
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *knob(const struct perf_row *row, enum perf_knob which)
+{
+    return row->knobs.at[which];
+}
+
+static bool is(const struct perf_row *row, enum perf_knob which, const char *value)
+{
+    return strcmp(knob(row, which), value) == 0;
+}
+
+static void set(struct perf_row *row, enum perf_knob which, const char *value)
+{
+    snprintf(row->knobs.at[which], PERF_NAME_MAX, "%s", value);
+}
+
+/* A row with the knobs of rows that nobody asked for. */
+static void reference(struct perf_row *row, const struct perf_options *options, const char *scheme)
+{
+    memset(row, 0, sizeof *row);
+    row->hidden = true;
+    set(row, PERF_KNOB_SCHEME, scheme);
+    set(row, PERF_KNOB_WIRE, options->plain_wire);
+    set(row, PERF_KNOB_PARTITION, options->plain_partition);
+    set(row, PERF_KNOB_GRAIN, options->grain);
+    if (options->seed_given)
+        snprintf(row->knobs.at[PERF_KNOB_SEED], PERF_NAME_MAX, "%lld", options->seed);
+}
+
+/* Whether a row runs its scheme as it is run for comparison. */
+static bool is_reference(const struct perf_row *row, const struct perf_options *options, const char *scheme)
+{
+    return !row->plain && is(row, PERF_KNOB_SCHEME, scheme) && is(row, PERF_KNOB_WIRE, options->plain_wire) &&
+           is(row, PERF_KNOB_PARTITION, options->plain_partition);
+}
+
+/* All combinations asked for; a scheme gets one row for all wires or partitions that mean nothing to it. */
+static int expand(const struct perf_options *options, struct perf_row *rows)
+{
+    int n = 0;
+
+    for (int s = 0; s < options->scheme.n; s++) {
+        struct perf_scheme scheme = perf_scheme_find(options->scheme.at[s]);
+        for (int w = 0; w < (scheme.wires ? options->wire.n : 1); w++)
+            for (int p = 0; p < (scheme.parts ? options->partition.n : 1); p++) {
+                struct perf_row *row = &rows[n++];
+                reference(row, options, scheme.name);
+                row->hidden = false;
+                if (scheme.wires)
+                    set(row, PERF_KNOB_WIRE, options->wire.at[w]);
+                if (scheme.parts)
+                    set(row, PERF_KNOB_PARTITION, options->partition.at[p]);
+            }
+    }
+    return n;
+}
+
+/* The rows asked for and one of the selector, in fresh memory. */
+static struct perf_row *wanted(const struct perf_options *options, int *n)
+{
+    size_t most = (size_t)options->scheme.n * (size_t)options->wire.n * (size_t)options->partition.n + 1;
+    struct perf_row *rows = perf_alloc(most, sizeof *rows);
+
+    *n = expand(options, rows);
+    for (int i = 0; i < *n; i++)
+        if (is_reference(&rows[i], options, "auto"))
+            return rows;
+    reference(&rows[(*n)++], options, "auto");
+    return rows;
+}
+
+/* Put the baselines behind the rows of a group. */
+static void close_group(struct perf_plan *plan, struct perf_group *group, const struct perf_options *options,
+                        bool plain)
+{
+    group->plain = group->allgather = -1;
+    for (int i = group->begin; i < plan->rows; i++)
+        if (is_reference(&plan->row[i], options, "allgather"))
+            group->allgather = i;
+    if (group->allgather < 0) {
+        group->allgather = plan->rows;
+        reference(&plan->row[plan->rows++], options, "allgather");
+    }
+    if (plain) {
+        group->plain = plan->rows;
+        plan->row[plan->rows] = (struct perf_row){ .plain = true, .hidden = true };
+        plan->rows++;
+    }
+    group->end = plan->rows;
+}
+
+void perf_plan_make(struct perf_plan *plan, const struct perf_options *options, int at_once, bool plain)
+{
+    int n;
+    struct perf_row *rows = wanted(options, &n);
+    int groups = (n + at_once - 1) / at_once;
+
+    *plan = (struct perf_plan){ .groups = groups };
+    plan->row = perf_alloc((size_t)(n + 2 * groups), sizeof *plan->row);
+    plan->group = perf_alloc((size_t)groups, sizeof *plan->group);
+    for (int g = 0; g < groups; g++) {
+        plan->group[g].begin = plan->rows;
+        for (int i = g * at_once; i < n && i < (g + 1) * at_once; i++) {
+            if (is_reference(&rows[i], options, "auto"))
+                plan->pick = plan->rows;
+            plan->row[plan->rows++] = rows[i];
+        }
+        close_group(plan, &plan->group[g], options, plain);
+    }
+    free(rows);
+}
+
+/* Whether a row does what another one, of the scheme auto, ended up doing. */
+static bool does_the_same(const struct perf_row *row, const struct perf_row *pick,
+                          const struct perf_options *options)
+{
+    const MPIX_Sparse_report_t *did = &row->report, *picked = &pick->report;
+    bool same_wire =
+        strcmp(did->push_wire, picked->push_wire) == 0 && strcmp(did->pull_wire, picked->pull_wire) == 0;
+    bool same_parts = strcmp(did->partition, picked->partition) == 0 && did->grain == picked->grain;
+
+    return !row->hidden && !row->refused && is(row, PERF_KNOB_SCHEME, picked->scheme) &&
+           (is(row, PERF_KNOB_WIRE, options->plain_wire) || same_wire) &&
+           (is(row, PERF_KNOB_PARTITION, options->plain_partition) || same_parts);
+}
+
+void perf_plan_choose(struct perf_plan *plan, const struct perf_options *options)
+{
+    struct perf_row *pick = &plan->row[plan->pick];
+
+    if (pick->refused)
+        return;
+    for (int i = 0; i < plan->rows; i++)
+        if (is_reference(&plan->row[i], options, pick->report.scheme) && !plan->row[i].hidden &&
+            !plan->row[i].refused) {
+            plan->row[i].chosen = true;
+            return;
+        }
+    for (int i = 0; i < plan->rows; i++)
+        if (does_the_same(&plan->row[i], pick, options)) {
+            plan->row[i].chosen = true;
+            return;
+        }
+    pick->chosen = true;
+}
+
+void perf_plan_free(struct perf_plan *plan)
+{
+    free(plan->row);
+    free(plan->group);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "record.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD(key, kind, member)                        \
+    {                                                   \
+        key, kind, offsetof(struct perf_record, member) \
+    }
+
+/* clang-format off */
+const struct perf_field perf_fields[] = {
+    FIELD("ranks", PERF_INTEGER, ranks),
+    FIELD("nodes", PERF_INTEGER, nodes),
+    FIELD("interface", PERF_TEXT, interface),
+    FIELD("count", PERF_INTEGER, count),
+    FIELD("row", PERF_INTEGER, row),
+    FIELD("datatype", PERF_TEXT, datatype),
+    FIELD("op", PERF_TEXT, op),
+    FIELD("workload", PERF_LETTERS, workload),
+    FIELD("density", PERF_REAL, density),
+    FIELD("overlap", PERF_REAL, overlap),
+    FIELD("overlap_measured", PERF_REAL, overlap_measured),
+    FIELD("skew", PERF_REAL, skew),
+    FIELD("order", PERF_TEXT, order),
+    FIELD("index", PERF_TEXT, index),
+    FIELD("in_place", PERF_BOOL, in_place),
+    FIELD("nnz_in_max", PERF_INTEGER, nnz_in_max),
+    FIELD("nnz_in_mean", PERF_REAL, nnz_in_mean),
+    FIELD("nnz_out", PERF_INTEGER, nnz_out),
+    FIELD("gamma", PERF_REAL, gamma),
+    FIELD("scheme", PERF_TEXT, scheme),
+    FIELD("wire_requested", PERF_TEXT, wire_requested),
+    FIELD("partition_requested", PERF_TEXT, partition_requested),
+    FIELD("chosen", PERF_BOOL, chosen),
+    FIELD("ran", PERF_TEXT, ran),
+    FIELD("push_wire", PERF_TEXT, push_wire),
+    FIELD("pull_wire", PERF_TEXT, pull_wire),
+    FIELD("partition", PERF_TEXT, partition),
+    FIELD("grain", PERF_INTEGER, grain),
+    FIELD("push_imbalance", PERF_REAL, push_imbalance),
+    FIELD("pull_imbalance", PERF_REAL, pull_imbalance),
+    FIELD("bytes_sent_max", PERF_INTEGER, bytes_sent_max),
+    FIELD("bytes_received_max", PERF_INTEGER, bytes_received_max),
+    FIELD("header_bytes_sent_max", PERF_INTEGER, header_bytes_sent_max),
+    FIELD("messages_sent_max", PERF_INTEGER, messages_sent_max),
+    FIELD("bytes_floor", PERF_REAL, bytes_floor),
+    FIELD("predicted_s", PERF_REAL, predicted),
+    FIELD("median_s", PERF_REAL, median),
+    FIELD("min_s", PERF_REAL, min),
+    FIELD("p99_s", PERF_REAL, p99),
+    FIELD("dense_median_s", PERF_REAL, dense_median),
+    FIELD("allgather_median_s", PERF_REAL, allgather_median),
+    FIELD("wrong", PERF_INTEGER, wrong),
+    FIELD("reason", PERF_TEXT, reason),
+    FIELD("iterations", PERF_INTEGER, iterations),
+    FIELD("seed", PERF_INTEGER, seed),
+};
+/* clang-format on */
+
+const int perf_field_count = (int)(sizeof perf_fields / sizeof *perf_fields);
+
+/* The library reports 0 where there is nothing to report. */
+static double positive(double figure)
+{
+    return figure > 0 ? figure : NAN;
+}
+
+static void tell_case(struct perf_record *r, const struct perf_case *c, const struct perf_shape *shape)
+{
+    const struct perf_options *options = c->options;
+    bool text = options->text[0] != '\0';
+
+    r->ranks = c->world->ranks;
+    r->nodes = c->world->nodes;
+    r->interface = perf_interface_name(options->interface);
+    r->count = (long long)c->count;
+    r->row = (long long)c->row;
+    r->bytes = (double)perf_case_bytes(c);
+    r->datatype = c->type->name;
+    r->op = perf_op_name(c->op);
+    snprintf(r->workload, sizeof r->workload, "%s%s", text ? "text:" : "random", options->text);
+    r->density = text ? shape->nnz_in_mean / (double)c->count : c->density;
+    r->overlap = text ? shape->overlap : options->overlap;
+    r->overlap_measured = shape->overlap;
+    r->skew = text ? shape->head : options->skew;
+    r->order = perf_order_name(options->order);
+    r->index = perf_index_name(c->index);
+    r->in_place = options->in_place;
+    r->nnz_in_max = shape->nnz_in_max;
+    r->nnz_in_mean = shape->nnz_in_mean;
+    r->nnz_out = shape->nnz_out;
+    r->gamma = shape->nnz_in_mean > 0 ? (double)shape->nnz_out / shape->nnz_in_mean : NAN;
+    r->seed = options->seed;
+}
+
+/* What a rank sends at least when everything is sent once: its part of the push, and its part of the pull. */
+static double least_bytes(const struct perf_case *c, const struct perf_shape *shape)
+{
+    double n = c->world->ranks, count = (double)c->count, value = (double)c->element_bytes;
+    double in = shape->nnz_in_mean, out = (double)shape->nnz_out;
+
+    return (n - 1) / n *
+           (in * (value + perf_index_bytes(count, in)) + out * (value + perf_index_bytes(count, out)));
+}
+
+void perf_record_make(struct perf_record *r, const struct perf_case *c, const struct perf_shape *shape,
+                      const struct perf_row *row, struct perf_baselines baselines)
+{
+    const MPIX_Sparse_report_t *report = &row->report;
+
+    tell_case(r, c, shape);
+    r->scheme = row->knobs.at[PERF_KNOB_SCHEME];
+    r->wire_requested = row->knobs.at[PERF_KNOB_WIRE];
+    r->partition_requested = row->knobs.at[PERF_KNOB_PARTITION];
+    r->chosen = row->chosen;
+    r->ran = report->scheme;
+    r->push_wire = report->push_wire;
+    r->pull_wire = report->pull_wire;
+    r->partition = report->partition;
+    r->grain = report->grain;
+    r->reason = report->reason;
+    r->push_imbalance = positive(report->push_imbalance);
+    r->pull_imbalance = positive(report->pull_imbalance);
+    r->bytes_sent_max = report->bytes_sent;
+    r->bytes_received_max = report->bytes_received;
+    r->header_bytes_sent_max = report->header_bytes_sent;
+    r->messages_sent_max = report->messages_sent;
+    r->bytes_floor = least_bytes(c, shape);
+    r->predicted = positive(report->predicted_seconds);
+    r->median = row->times.median;
+    r->min = row->times.min;
+    r->p99 = row->times.p99;
+    r->iterations = row->times.n;
+    r->dense_median = baselines.dense;
+    r->allgather_median = baselines.allgather;
+    r->wrong = row->wrong;
+}

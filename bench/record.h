@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What there is to say about a measured row: flat data with a table of its fields, for whoever prints it. */
+#ifndef PERF_RECORD_H
+#define PERF_RECORD_H
+
+#include <mpix_sparse.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "case.h"
+#include "row.h"
+#include "shape.h"
+
+/* Texts belong to the case and the row. A negative integer or a NaN is not known. */
+struct perf_record {
+    long long ranks, nodes, count, row, nnz_in_max, nnz_out, grain;
+    long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max, wrong, iterations,
+        seed;
+    double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
+    double bytes_floor, predicted, median, min, p99, dense_median, allgather_median;
+    double bytes; /* of the dense vector */
+    const char *interface, *datatype, *op, *order, *index;
+    const char *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire, *partition,
+        *reason;
+    char workload[PERF_PATH_MAX + 8];
+    bool in_place, chosen;
+};
+
+enum perf_kind { PERF_INTEGER, PERF_REAL, PERF_TEXT, PERF_LETTERS, PERF_BOOL };
+
+struct perf_field {
+    const char *key;
+    enum perf_kind kind; /* PERF_TEXT is a pointer, PERF_LETTERS an array */
+    size_t at;
+};
+
+extern const struct perf_field perf_fields[];
+extern const int perf_field_count;
+
+/* What a row is compared with: seconds, NaN where they were not measured. */
+struct perf_baselines {
+    double dense, allgather;
+};
+
+void perf_record_make(struct perf_record *record, const struct perf_case *c, const struct perf_shape *shape,
+                      const struct perf_row *row, struct perf_baselines baselines);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "row.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* MPI_Allreduce of basic values, in pieces that its int counts can hold. */
+static int plain_allreduce(const struct perf_case *c, const void *send, void *recv)
+{
+    const size_t piece = (size_t)1 << 30;
+    size_t values = c->count * c->row;
+    int code = MPI_SUCCESS;
+
+    for (size_t at = 0; at < values && code == MPI_SUCCESS; at += values > INT_MAX ? piece : values) {
+        size_t n = values > INT_MAX && values - at > piece ? piece : values - at;
+        const void *from = send == MPI_IN_PLACE ? send : (const char *)send + at * c->type->size;
+        code = MPI_Allreduce(from, (char *)recv + at * c->type->size, (int)n, c->basic, c->mpi_op,
+                             MPI_COMM_WORLD);
+    }
+    return code;
+}
+
+static int plain_call(const struct perf_case *c, const struct perf_tensor *tensor, int step, void *recv)
+{
+    const void *send = tensor->send.data;
+
+    if (c->options->interface == PERF_DENSE)
+        send = c->options->in_place ? NULL : tensor->step[step].dense.data;
+    return plain_allreduce(c, send != NULL ? send : MPI_IN_PLACE, recv);
+}
+
+static int sparse_call(struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
+                       void *recv)
+{
+    if (c->options->interface == PERF_COO)
+        return MPIX_Sparse_allreduce_coo(step->index.data, step->values.data, (MPI_Count)step->nnz,
+                                         c->index_type, (MPI_Count)c->count, c->element, c->mpi_op, row->comm,
+                                         &row->result);
+    return MPIX_Sparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->dense.data, recv,
+                                 (MPI_Count)c->count, c->element, c->mpi_op, row->comm);
+}
+
+/* Put the input where an in-place call takes it from. */
+static void restore(const struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
+                    int step, void *recv)
+{
+    if (c->options->interface == PERF_DENSE && c->options->in_place)
+        memcpy(recv, tensor->step[step].dense.data, perf_case_bytes(c));
+    if (c->options->interface == PERF_COO && row->plain && tensor->send.data == NULL) {
+        memset(recv, 0, perf_case_bytes(c));
+        perf_tensor_scatter(tensor, c, 0, c->count, recv);
+    }
+}
+
+double perf_row_call(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
+                     int step, int i)
+{
+    void *recv = perf_tensor_recv(tensor, i);
+    double start, seconds;
+    int code;
+
+    restore(row, c, tensor, step, recv);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    if (row->plain)
+        code = plain_call(c, tensor, step, recv);
+    else
+        code = sparse_call(row, c, &tensor->step[step], recv);
+    seconds = MPI_Wtime() - start;
+    if (row->code == MPI_SUCCESS)
+        row->code = code;
+    return seconds;
+}
+
+void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
+{
+    struct perf_environment before;
+
+    row->comm = MPI_COMM_NULL;
+    row->result = MPIX_SPARSE_RESULT_NULL;
+    row->code = MPI_SUCCESS;
+    row->refused = false;
+    row->wrong = -1;
+    if (!row->plain) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
+        MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);
+    }
+    /* No rank leaves the call before rank 0, whose environment counts, has entered it. */
+    perf_knobs_set(&row->knobs, &before);
+    row->estimate = perf_row_call(row, c, tensor, 0, 0);
+    perf_knobs_restore(&before);
+    perf_row_agree(row);
+}
+
+void perf_row_agree(struct perf_row *row)
+{
+    int length = 0, failed = row->code != MPI_SUCCESS;
+
+    snprintf(row->error, sizeof row->error, "another rank failed");
+    if (failed) {
+        MPI_Error_string(row->code, row->error, &length);
+        row->error[length] = '\0';
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    row->refused = failed;
+}
+
+void perf_row_report(struct perf_row *row)
+{
+    enum { FIGURES = 8 };
+    MPIX_Sparse_report_t *r = &row->report;
+    double largest[FIGURES];
+
+    memset(r, 0, sizeof *r);
+    if (row->plain || MPIX_Sparse_get_report(row->comm, r) != MPI_SUCCESS)
+        memset(r, 0, sizeof *r);
+    largest[0] = (double)r->bytes_sent;
+    largest[1] = (double)r->bytes_received;
+    largest[2] = (double)r->header_bytes_sent;
+    largest[3] = (double)r->messages_sent;
+    largest[4] = r->push_imbalance;
+    largest[5] = r->pull_imbalance;
+    largest[6] = r->predicted_seconds;
+    largest[7] = r->nodes;
+    MPI_Allreduce(MPI_IN_PLACE, largest, FIGURES, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    r->bytes_sent = (MPI_Count)largest[0];
+    r->bytes_received = (MPI_Count)largest[1];
+    r->header_bytes_sent = (MPI_Count)largest[2];
+    r->messages_sent = (MPI_Count)largest[3];
+    r->push_imbalance = largest[4];
+    r->pull_imbalance = largest[5];
+    r->predicted_seconds = largest[6];
+    r->nodes = (int)largest[7];
+}
+
+void perf_row_close(struct perf_row *row)
+{
+    MPIX_Sparse_result_free(&row->result);
+    if (row->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&row->comm);
+}

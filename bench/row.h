@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A row: one way to carry out the allreduce of a case, and how that went. */
+#ifndef PERF_ROW_H
+#define PERF_ROW_H
+
+#include <mpi.h>
+#include <mpix_sparse.h>
+#include <stdbool.h>
+
+#include "knobs.h"
+#include "stats.h"
+#include "tensor.h"
+
+struct perf_row {
+    /* What it is. */
+    struct perf_knobs knobs;
+    bool plain;  /* MPI_Allreduce itself rather than the library */
+    bool hidden; /* measured for what others are compared with, and not reported */
+
+    /* How it goes. */
+    MPI_Comm comm;
+    MPIX_Sparse_result result;
+    int code;        /* of the first call that failed on this rank, MPI_SUCCESS if none did */
+    bool refused;    /* some call failed on some rank; equal on all ranks */
+    double estimate; /* seconds of the fastest call of the warm-up */
+
+    /* How it went. */
+    char error[MPI_MAX_ERROR_STRING + 1];
+    struct perf_times times;
+    MPIX_Sparse_report_t report; /* largest figures of any rank */
+    long long wrong;             /* elements over all ranks; -1 when nobody looked */
+    bool chosen;
+};
+
+/* Give the row a communicator of its own and make the first call on it, step 0, under its knobs. */
+void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor);
+
+/* One call; returns the seconds it took on this rank. The i-th call writes to the i-th place. */
+double perf_row_call(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
+                     int step, int i);
+
+/* Make all ranks know whether the row failed on any. */
+void perf_row_agree(struct perf_row *row);
+
+/* Collect the report of the last call from all ranks. */
+void perf_row_report(struct perf_row *row);
+
+void perf_row_close(struct perf_row *row);
+
+#endif

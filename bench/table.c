@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The formats `table` and `osu`: a line a row, and remarks behind a #. */
+
+#include <math.h>
+#include <mpi.h>
+#include <mpix_sparse.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { WIDTH = 80 };
+
+/* The name of the MPI library: what its version string says first. */
+static void print_mpi(void)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length, word = 0;
+
+    MPI_Get_library_version(text, &length);
+    text[strcspn(text, ",\n")] = '\0';
+    for (char *part = strtok(text, " \t"); part != NULL; part = strtok(NULL, " \t"))
+        if (strcmp(part, "Version:") != 0)
+            printf("%s%s", word++ == 0 ? "" : " ", part);
+}
+
+static void print_tensors(const struct perf_options *options)
+{
+    printf("# interface %s%s, ", perf_interface_name(options->interface),
+           options->in_place ? " in place" : "");
+    if (options->text[0] != '\0')
+        printf("text %s, %lld words a batch, ", options->text, options->batch);
+    else
+        printf("random, overlap %g, skew %g, ", options->overlap, options->skew);
+    printf("%s indices, check %s\n", perf_order_name(options->order), options->check ? "on" : "off");
+}
+
+static void print_columns(int format)
+{
+    if (format == PERF_TABLE) {
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s\n", "count",
+               "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", "median", "min", "p99",
+               "algbw", "sent", "vs-dense", "vs-allg.", "wrong");
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s\n", "(elements)",
+               "", "", "", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(bytes)", "(times)", "(times)",
+               "");
+    } else if (format == PERF_OSU) {
+        printf("%-10s%20s%20s%20s%20s%20s\n", "# Size", "Median Latency(us)", "Min Latency(us)",
+               "P99 Latency(us)", "Iterations", "Validation");
+    }
+}
+
+void perf_print_header(const struct perf_report *report)
+{
+    const struct perf_options *options = report->options;
+    const struct perf_world *world = report->world;
+
+    printf("# mpix_sparse_perf %d.%d.%d, ", MPIX_SPARSE_VERSION >> 16, MPIX_SPARSE_VERSION >> 8 & 255,
+           MPIX_SPARSE_VERSION & 255);
+    print_mpi();
+    printf(", %d rank%s on %d node%s, seed %lld\n", world->ranks, world->ranks == 1 ? "" : "s", world->nodes,
+           world->nodes == 1 ? "" : "s", options->seed);
+    print_tensors(options);
+    printf("# warmup %lld, iterations %lld, time = max over ranks, median over iterations\n", options->warmup,
+           options->iterations);
+    print_columns(options->format);
+}
+
+static void print_times(double times)
+{
+    if (isnan(times))
+        printf(" %8s", "-");
+    else
+        printf(" %8.2f", times);
+}
+
+/* Two names with a slash between them, in parentheses when nobody asked for them. */
+static void name_what_ran(char *text, const char *asked, const char *first, const char *second)
+{
+    bool own = strcmp(asked, "auto") == 0 && strcmp(first, "none") != 0, alone = strcmp(second, "none") == 0;
+
+    snprintf(text, WIDTH, "%s%s%s%s%s", own ? "(" : "", first, alone ? "" : "/", alone ? "" : second,
+             own ? ")" : "");
+}
+
+static void print_row(const struct perf_record *r)
+{
+    char scheme[2 * PERF_NAME_MAX], wire[WIDTH], part[WIDTH], grain[WIDTH];
+    bool is_auto = strcmp(r->scheme, r->ran) != 0;
+
+    snprintf(scheme, sizeof scheme, "%c %s%s%s%s", r->chosen ? '*' : ' ', r->scheme, is_auto ? "(" : "",
+             is_auto ? r->ran : "", is_auto ? ")" : "");
+    name_what_ran(wire, r->wire_requested, r->push_wire, r->pull_wire);
+    snprintf(grain, sizeof grain, "%lld", r->grain);
+    name_what_ran(part, r->partition_requested, r->partition, r->grain > 0 ? grain : "none");
+    printf("%12lld %5lld %9.3g %6s %4s %-28s %-25s %-10s %11.2f %11.2f %11.2f %8.2f %11lld", r->count, r->row,
+           r->density, r->datatype, r->op, scheme, wire, part, r->median * 1e6, r->min * 1e6, r->p99 * 1e6,
+           r->bytes / r->median / 1e9, r->bytes_sent_max);
+    print_times(r->dense_median / r->median);
+    print_times(r->allgather_median / r->median);
+    if (r->wrong < 0)
+        printf(" %6s\n", "-");
+    else
+        printf(" %6lld\n", r->wrong);
+}
+
+void perf_print_table(const struct perf_outcome *outcome)
+{
+    for (int i = 0; i < outcome->records; i++)
+        print_row(&outcome->record[i]);
+}
+
+/* Only the size changes between lines of such a listing; a remark says what else does. */
+void perf_print_osu(struct perf_report *report, const struct perf_outcome *outcome)
+{
+    for (int i = 0; i < outcome->records; i++) {
+        const struct perf_record *r = &outcome->record[i];
+        char label[sizeof report->label];
+
+        snprintf(label, sizeof label,
+                 "# Scheme: %s, wire: %s, partition: %s, density: %g, datatype: %s, op: %s", r->scheme,
+                 r->wire_requested, r->partition_requested, r->density, r->datatype, r->op);
+        if (strcmp(label, report->label) != 0)
+            printf("%s\n", label);
+        memcpy(report->label, label, sizeof label);
+        printf("%-10.0f%20.2f%20.2f%20.2f%20lld%20s\n", r->bytes, r->median * 1e6, r->min * 1e6, r->p99 * 1e6,
+               r->iterations,
+               r->wrong < 0    ? "-"
+               : r->wrong == 0 ? "Pass"
+                               : "Fail");
+    }
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A word and its number; `word` is NULL in an empty place. */
+struct entry {
+    const char *word;
+    size_t length;
+    uint32_t number;
+};
+
+/* Open addressing in a table whose size is a power of two and twice what it holds, or more. */
+struct dictionary {
+    struct entry *entry;
+    size_t size, used;
+};
+
+/* The place of a word, or the empty place where it belongs. */
+static struct entry *place_of(const struct dictionary *dictionary, const char *word, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    size_t at;
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)word[i]) * UINT64_C(0x100000001b3);
+    at = (size_t)perf_mix(hash) & (dictionary->size - 1);
+    while (dictionary->entry[at].word != NULL &&
+           (dictionary->entry[at].length != length || memcmp(dictionary->entry[at].word, word, length) != 0))
+        at = (at + 1) & (dictionary->size - 1);
+    return &dictionary->entry[at];
+}
+
+static void grow(struct dictionary *dictionary)
+{
+    struct dictionary larger = { NULL, dictionary->size * 2, dictionary->used };
+
+    larger.entry = perf_alloc(larger.size, sizeof *larger.entry);
+    for (size_t i = 0; i < dictionary->size; i++) {
+        const struct entry *old = &dictionary->entry[i];
+        if (old->word != NULL)
+            *place_of(&larger, old->word, old->length) = *old;
+    }
+    free(dictionary->entry);
+    *dictionary = larger;
+}
+
+static uint32_t number_of(struct dictionary *dictionary, const char *word, size_t length)
+{
+    struct entry *entry = place_of(dictionary, word, length);
+    uint32_t number;
+
+    if (entry->word != NULL)
+        return entry->number;
+    number = (uint32_t)dictionary->used++;
+    *entry = (struct entry){ word, length, number };
+    if (dictionary->used * 2 > dictionary->size)
+        grow(dictionary);
+    return number;
+}
+
+/* Step to the next word at or behind *at; its length, 0 when there is none. */
+static size_t next_word(const char *content, size_t bytes, size_t *at)
+{
+    size_t end;
+
+    while (*at < bytes && isspace((unsigned char)content[*at]))
+        ++*at;
+    for (end = *at; end < bytes && !isspace((unsigned char)content[end]); end++)
+        ;
+    return end - *at;
+}
+
+static void number_words(struct perf_text *text, const char *content, size_t bytes)
+{
+    enum { FIRST_SIZE = 4096 };
+    struct dictionary dictionary = { perf_alloc(FIRST_SIZE, sizeof(struct entry)), FIRST_SIZE, 0 };
+    size_t length;
+
+    text->tokens = 0;
+    for (size_t at = 0; (length = next_word(content, bytes, &at)) > 0; at += length)
+        text->tokens++;
+    text->token = perf_alloc(text->tokens, sizeof *text->token);
+    text->tokens = 0;
+    for (size_t at = 0; (length = next_word(content, bytes, &at)) > 0; at += length)
+        text->token[text->tokens++] = number_of(&dictionary, content + at, length);
+    text->words = dictionary.used;
+    free(dictionary.entry);
+}
+
+/* Read all of a file into memory that grows; false on an error. */
+static bool read_all(FILE *file, char **content, size_t *bytes)
+{
+    size_t room = 1 << 16;
+
+    for (*bytes = 0;;) {
+        char *larger = realloc(*content, room *= 2);
+        if (larger == NULL)
+            return false;
+        *content = larger;
+        *bytes += fread(larger + *bytes, 1, room - *bytes, file);
+        if (*bytes < room)
+            return !ferror(file);
+    }
+}
+
+/* The whole file in fresh memory, or NULL with errno set. */
+static char *read_file(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    char *content = NULL;
+    int error = 0;
+
+    if (file == NULL)
+        return NULL;
+    if (!read_all(file, &content, bytes)) {
+        error = errno;
+        free(content);
+        content = NULL;
+    }
+    fclose(file);
+    errno = error;
+    return content;
+}
+
+static void broadcast(char *content, size_t bytes)
+{
+    const size_t piece = 1 << 30;
+
+    for (size_t at = 0; at < bytes; at += piece)
+        MPI_Bcast(content + at, (int)(bytes - at < piece ? bytes - at : piece), MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+bool perf_text_load(struct perf_text *text, const char *path, size_t least, const struct perf_world *world)
+{
+    char *content = NULL;
+    size_t bytes = 0;
+    long long length = -1;
+
+    if (world->rank == 0) {
+        content = read_file(path, &bytes);
+        if (content != NULL)
+            length = (long long)bytes;
+        else
+            fprintf(stderr, "mpix_sparse_perf: cannot read '%s': %s\n", path, strerror(errno));
+    }
+    MPI_Bcast(&length, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+    if (length < 0)
+        return false;
+    bytes = (size_t)length;
+    if (world->rank != 0)
+        content = perf_alloc(bytes, 1);
+    broadcast(content, bytes);
+    number_words(text, content, bytes);
+    free(content);
+    if (text->tokens >= least)
+        return true;
+    if (world->rank == 0)
+        fprintf(stderr, "mpix_sparse_perf: '%s' has %zu words, and %d batches need %zu\n", path, text->tokens,
+                world->ranks, least);
+    perf_text_free(text);
+    return false;
+}
+
+void perf_text_free(struct perf_text *text)
+{
+    free(text->token);
+    text->token = NULL;
+    text->tokens = text->words = 0;
+}

@@ -1,0 +1,166 @@
+# Shared by scripts/check, scripts/demo and .ci/run: packages, configure, build, and the tests' totals.
+# Wants $top, the folder of configure.ac.
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154  # the lists are for the caller, and top comes from it
+
+base_packages="gcc libc6-dev make pkg-config libhwloc-dev"
+tree_packages="autoconf automake libtool"
+mpich_packages="mpich libmpich-dev"
+openmpi_packages="openmpi-bin libopenmpi-dev"
+test_packages="libcmocka-dev mandoc universal-ctags"
+optional_packages="clang-format-14"
+
+heading() {
+    printf '\n== %s\n' "$*"
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif ! command -v sudo >/dev/null; then
+        echo "not root, and there is no sudo"
+        return 1
+    elif [ -t 0 ]; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+have_apt() {
+    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null
+}
+
+# The packages among these that are not installed.
+missing_packages() {
+    for package; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+    done
+}
+
+apt() {
+    mkdir -p "$top/build"
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$top/build/apt.log" 2>&1; then
+        tail -n 20 "$top/build/apt.log"
+        return 1
+    fi
+}
+
+# Install what is missing of these packages. Says what it could not do and fails.
+install_packages() {
+    have_apt || return 0
+    missing=$(missing_packages "$@" | tr '\n' ' ')
+    [ -n "$missing" ] || return 0
+    heading "installing $missing"
+    apt update
+    # shellcheck disable=SC2086  # a list of words
+    apt install -y --no-install-recommends $missing || {
+        echo "could not install $missing; going on with what is there"
+        return 1
+    }
+}
+
+# Install those of the packages that this release has.
+install_if_known() {
+    have_apt || return 0
+    for package in $(missing_packages "$@"); do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            apt install -y --no-install-recommends "$package"
+        fi
+    done
+}
+
+# Where there is no apt: say which programs are missing.
+tell_missing_programs() {
+    have_apt && return
+    for program; do
+        command -v "$program" >/dev/null || echo "missing: $program"
+    done
+}
+
+# All that configure and make need: packages, or their names where there is no apt. More packages as arguments.
+prepare() {
+    tree=
+    if [ ! -x "$top/configure" ] || [ -e "$top/.git" ]; then
+        tree=$tree_packages
+    fi
+    mpi=
+    if [ -z "$MPICC" ]; then
+        mpi=$mpich_packages
+    fi
+    # shellcheck disable=SC2086  # lists of words
+    install_packages $base_packages $tree $mpi "$@"
+    # shellcheck disable=SC2086
+    tell_missing_programs cc make pkg-config ${tree:+autoconf automake libtoolize} "${MPICC:-mpicc}"
+}
+
+cores() {
+    nproc 2>/dev/null || echo 2
+}
+
+# configure_in FOLDER [ARGUMENT...]: configure out of tree, unless that was done already with these arguments.
+configure_in() {
+    folder=$1
+    shift
+    [ -x "$top/configure" ] || "$top/bootstrap" || return 1
+    stamp="$folder $*"
+    if [ -f "$folder/Makefile" ] && [ "$(cat "$folder/configured" 2>/dev/null)" = "$stamp" ]; then
+        return 0
+    fi
+    # What was built elsewhere or otherwise is of no use; keep only the logs of these scripts.
+    if [ -d "$folder" ]; then
+        find "$folder" -mindepth 1 -maxdepth 1 ! -name apt.log ! -name demo.log -exec rm -rf {} +
+    fi
+    mkdir -p "$folder" || return 1
+    (cd "$folder" && "$top/configure" "$@") || return 1
+    echo "$stamp" >"$folder/configured"
+}
+
+# The value of a variable in a Makefile: make_variable FOLDER NAME.
+make_variable() {
+    sed -n "s/^$2 = *//p" "$1/Makefile"
+}
+
+# Configure build/ for the MPI in $MPICC, or MPICH, or Open MPI where MPICH cannot start two ranks
+# (as some releases have shipped it).
+configure_build() {
+    if [ -n "$MPICC" ]; then
+        configure_in "$top/build" MPICC="$MPICC" "$@"
+    elif command -v mpicc.mpich >/dev/null; then
+        configure_in "$top/build" MPICC=mpicc.mpich "$@" || return 1
+        [ -z "$(make_variable "$top/build" MPIEXEC)" ] || return 0
+        heading "MPICH cannot start two ranks here; trying Open MPI"
+        # shellcheck disable=SC2086  # a list of words
+        install_packages $openmpi_packages || return 0
+        configure_in "$top/build" MPICC=mpicc.openmpi "$@"
+    else
+        configure_in "$top/build" "$@"
+    fi
+}
+
+# The totals of automake's test-suite.log in a folder, as three numbers: passed, failed, skipped.
+test_totals() {
+    awk '
+        /^# PASS:/ || /^# XFAIL:/ { passed += $3 }
+        /^# FAIL:/ || /^# XPASS:/ || /^# ERROR:/ { failed += $3 }
+        /^# SKIP:/ { skipped += $3 }
+        /^# ERROR:/ { ended = 1 }
+        /^$/ && ended { exit }
+        END { print passed + 0, failed + 0, skipped + 0 }' "$1/test-suite.log" 2>/dev/null || echo 0 0 0
+}
+
+# What was skipped and why, and the end of the log of what failed.
+test_details() {
+    find "$1" -name '*.trs' | sort | while read -r result; do
+        log=${result%.trs}.log
+        name=${log#"$1"/}
+        name=${name%.log}
+        case $(sed -n 's/^:global-test-result: //p' "$result") in
+        SKIP) echo "skipped: $name: $(sed -n 's/^SKIP:* *//p' "$log" | head -n 1)" ;;
+        FAIL | ERROR | XPASS)
+            echo "FAILED: $name; the end of $log:"
+            tail -n 40 "$log" | sed 's/^/    /'
+            ;;
+        esac
+    done
+}

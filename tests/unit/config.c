@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of knobs: defaults, what each takes and refuses, and names that are no knob. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+
+#define LENGTH(table) (sizeof(table) / sizeof *(table))
+
+/* One knob's text; an array of these, ended by a null name, stands in for the environment. */
+struct setting {
+    const char *name, *text;
+};
+
+static const char *find(const char *name, void *from)
+{
+    for (const struct setting *setting = from; setting->name != NULL; setting++) {
+        if (strcmp(setting->name, name) == 0)
+            return setting->text;
+    }
+    return NULL;
+}
+
+static enum sar_status load_one(const char *name, const char *text, struct sar_config *config, char *sentence,
+                                size_t room)
+{
+    struct setting settings[] = { { name, text }, { NULL, NULL } };
+    return sar_config_load(config, find, settings, sentence, room);
+}
+
+enum field { TEXT, INT, BOOL, WHOLE, DOUBLE };
+
+/* What a field of the configuration must hold. */
+struct wanted {
+    const char *knob, *text;
+    enum field field;
+    size_t offset;
+    const char *as_text;
+    double as_number;
+};
+
+#define AT(name) offsetof(struct sar_config, name)
+
+static void check(const struct sar_config *config, const struct wanted *w)
+{
+    const char *field = (const char *)config + w->offset;
+    double number = 0;
+    switch (w->field) {
+    case TEXT: assert_string_equal(field, w->as_text); return;
+    case INT: number = *(const int *)field; break;
+    case BOOL: number = *(const bool *)field; break;
+    case WHOLE: number = (double)*(const uint64_t *)field; break;
+    case DOUBLE: number = *(const double *)field; break;
+    }
+    if (number != w->as_number)
+        fail_msg("%s=%s gave %g", w->knob, w->text, number);
+}
+
+static const struct wanted defaults[] = {
+    { "SCHEME", "auto", TEXT, AT(scheme), "auto", 0 },
+    { "WIRE", "auto", TEXT, AT(push_wire), "auto", 0 },
+    { "WIRE", "auto", TEXT, AT(pull_wire), "auto", 0 },
+    { "PARTITION", "auto", TEXT, AT(partition), "auto", 0 },
+    { "GRAIN", "auto", INT, AT(grain), NULL, SAR_AUTO },
+    { "IMBALANCE", "1.1", DOUBLE, AT(imbalance), NULL, 1.1 },
+    { "SEED", "0", WHOLE, AT(seed), NULL, 0 },
+    { "MODEL", "measured", INT, AT(model), NULL, SAR_MODEL_MEASURED },
+    { "LEARN", "on", BOOL, AT(learn), NULL, 1 },
+    { "PROFILE_EVERY", "256", WHOLE, AT(profile_every), NULL, 256 },
+    { "ALPHA", "0", DOUBLE, AT(alpha), NULL, 0 },
+    { "BETA", "0", DOUBLE, AT(beta), NULL, 0 },
+    { "GAMMA", "0", DOUBLE, AT(gamma), NULL, 0 },
+    { "EXPLAIN", "off", BOOL, AT(explain), NULL, 0 },
+};
+
+static void test_defaults(void **state)
+{
+    struct setting none = { NULL, NULL };
+    struct sar_config config;
+    char sentence[256] = "";
+    (void)state;
+    memset(&config, 0xff, sizeof config);
+    assert_int_equal(sar_config_load(&config, find, &none, sentence, sizeof sentence), SAR_OK);
+    for (size_t i = 0; i < LENGTH(defaults); i++)
+        check(&config, &defaults[i]);
+    assert_string_equal(sentence, "");
+}
+
+/* The list that manuals and the bench are checked against holds these knobs and no others. */
+static void test_description(void **state)
+{
+    const char *name = NULL, *fallback = NULL, *help = NULL;
+    size_t knobs = 0;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(defaults); i++) {
+        if (i > 0 && strcmp(defaults[i].knob, defaults[i - 1].knob) == 0)
+            continue;
+        assert_true(sar_config_describe(knobs++, &name, &fallback, &help));
+        assert_string_equal(name, defaults[i].knob);
+        assert_string_equal(fallback, defaults[i].text);
+        assert_true(strlen(help) > 10);
+    }
+    assert_false(sar_config_describe(knobs, &name, &fallback, &help));
+    assert_false(sar_config_describe(SIZE_MAX, &name, &fallback, &help));
+}
+
+#define LETTERS_63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static const struct wanted good[] = {
+    { "SCHEME", "balanced", TEXT, AT(scheme), "balanced", 0 },
+    { "SCHEME", LETTERS_63, TEXT, AT(scheme), LETTERS_63, 0 },
+    { "WIRE", "coo", TEXT, AT(push_wire), "coo", 0 },
+    { "WIRE", "coo", TEXT, AT(pull_wire), "coo", 0 },
+    { "WIRE", "coo/hash_bitmap", TEXT, AT(push_wire), "coo", 0 },
+    { "WIRE", "coo/hash_bitmap", TEXT, AT(pull_wire), "hash_bitmap", 0 },
+    { "WIRE", "smallest/auto", TEXT, AT(push_wire), "smallest", 0 },
+    { "WIRE", "smallest/auto", TEXT, AT(pull_wire), "auto", 0 },
+    { "WIRE", LETTERS_63 "/b", TEXT, AT(push_wire), LETTERS_63, 0 },
+    { "WIRE", "b/" LETTERS_63, TEXT, AT(pull_wire), LETTERS_63, 0 },
+    { "PARTITION", "cyclic", TEXT, AT(partition), "cyclic", 0 },
+    { "GRAIN", "1", INT, AT(grain), NULL, 1 },
+    { "GRAIN", "64", INT, AT(grain), NULL, 64 },
+    { "GRAIN", "256", INT, AT(grain), NULL, 256 },
+    { "GRAIN", "auto", INT, AT(grain), NULL, SAR_AUTO },
+    { "IMBALANCE", "1", DOUBLE, AT(imbalance), NULL, 1 },
+    { "IMBALANCE", "2.5e3", DOUBLE, AT(imbalance), NULL, 2500 },
+    { "SEED", "1", WHOLE, AT(seed), NULL, 1 },
+    { "SEED", "18446744073709551615", WHOLE, AT(seed), NULL, 0x1p64 },
+    { "MODEL", "paper", INT, AT(model), NULL, SAR_MODEL_PAPER },
+    { "MODEL", "measured", INT, AT(model), NULL, SAR_MODEL_MEASURED },
+    { "LEARN", "off", BOOL, AT(learn), NULL, 0 },
+    { "LEARN", "0", BOOL, AT(learn), NULL, 0 },
+    { "LEARN", "no", BOOL, AT(learn), NULL, 0 },
+    { "PROFILE_EVERY", "1", WHOLE, AT(profile_every), NULL, 1 },
+    { "PROFILE_EVERY", "1000000000000", WHOLE, AT(profile_every), NULL, 1e12 },
+    { "ALPHA", "2e-6", DOUBLE, AT(alpha), NULL, 2e-6 },
+    { "BETA", "8e-11", DOUBLE, AT(beta), NULL, 8e-11 },
+    { "GAMMA", "0.000000003", DOUBLE, AT(gamma), NULL, 3e-9 },
+    { "EXPLAIN", "on", BOOL, AT(explain), NULL, 1 },
+    { "EXPLAIN", "1", BOOL, AT(explain), NULL, 1 },
+    { "EXPLAIN", "yes", BOOL, AT(explain), NULL, 1 },
+};
+
+/* A knob that is set changes its field, and leaves the fields of the other knobs at their defaults. */
+static void test_good_values(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        struct sar_config config;
+        char sentence[256];
+        assert_int_equal(load_one(good[i].knob, good[i].text, &config, sentence, sizeof sentence), SAR_OK);
+        check(&config, &good[i]);
+        for (size_t k = 0; k < LENGTH(defaults); k++) {
+            if (strcmp(defaults[k].knob, good[i].knob) != 0)
+                check(&config, &defaults[k]);
+        }
+    }
+}
+
+static const struct setting bad[] = {
+    { "SCHEME", "" },
+    { "SCHEME", LETTERS_63 "b" },
+    { "WIRE", "" },
+    { "WIRE", "/" },
+    { "WIRE", "/coo" },
+    { "WIRE", "coo/" },
+    { "WIRE", LETTERS_63 "b" },
+    { "WIRE", LETTERS_63 "b/coo" },
+    { "WIRE", "coo/" LETTERS_63 "b" },
+    { "PARTITION", "" },
+    { "PARTITION", LETTERS_63 "b" },
+    { "GRAIN", "" },
+    { "GRAIN", "0" },
+    { "GRAIN", "-1" },
+    { "GRAIN", "3" },
+    { "GRAIN", "96" },
+    { "GRAIN", "512" },
+    { "GRAIN", "64k" },
+    { "GRAIN", "Auto" },
+    { "GRAIN", "18446744073709551616" },
+    { "IMBALANCE", "" },
+    { "IMBALANCE", "0.99" },
+    { "IMBALANCE", "-2" },
+    { "IMBALANCE", "1.1x" },
+    { "IMBALANCE", "nan" },
+    { "IMBALANCE", "inf" },
+    { "SEED", "" },
+    { "SEED", "-1" },
+    { "SEED", "1.5" },
+    { "SEED", "seed" },
+    { "SEED", "0x10" },
+    { "SEED", "18446744073709551616" },
+    { "MODEL", "" },
+    { "MODEL", "Paper" },
+    { "MODEL", "papers" },
+    { "LEARN", "" },
+    { "LEARN", "2" },
+    { "LEARN", "true" },
+    { "PROFILE_EVERY", "0" },
+    { "PROFILE_EVERY", "-5" },
+    { "PROFILE_EVERY", "often" },
+    { "ALPHA", "-1e-6" },
+    { "ALPHA", "1us" },
+    { "ALPHA", "nan" },
+    { "BETA", "fast" },
+    { "BETA", "inf" },
+    { "GAMMA", "-0.1" },
+    { "EXPLAIN", "maybe" },
+    { "EXPLAIN", "onn" },
+};
+
+static const char *help_of(const char *knob)
+{
+    const char *name, *fallback, *help;
+    for (size_t i = 0; sar_config_describe(i, &name, &fallback, &help); i++) {
+        if (strcmp(name, knob) == 0)
+            return help;
+    }
+    return NULL;
+}
+
+static void test_bad_values(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LENGTH(bad); i++) {
+        struct sar_config config, before;
+        char sentence[256], name[64], value[64];
+        memset(&config, 0x5a, sizeof config);
+        memcpy(&before, &config, sizeof config);
+        if (load_one(bad[i].name, bad[i].text, &config, sentence, sizeof sentence) != SAR_BAD_KNOB)
+            fail_msg("%s took '%s'", bad[i].name, bad[i].text);
+        assert_memory_equal(&config, &before, sizeof config);
+        snprintf(name, sizeof name, "MPIX_SPARSE_%s", bad[i].name);
+        snprintf(value, sizeof value, "'%.60s'", bad[i].text);
+        assert_non_null(strstr(sentence, name));
+        assert_non_null(strstr(sentence, value));
+        assert_non_null(strstr(sentence, help_of(bad[i].name)));
+    }
+}
+
+static void test_a_sentence_keeps_to_its_room(void **state)
+{
+    (void)state;
+    for (size_t room = 1; room < 40; room++) {
+        struct sar_config config;
+        char sentence[64];
+        memset(sentence, '#', sizeof sentence);
+        assert_int_equal(load_one("GRAIN", "3", &config, sentence, room), SAR_BAD_KNOB);
+        assert_int_equal(strlen(sentence), room - 1);
+        assert_int_equal(sentence[room], '#');
+    }
+}
+
+/* What knobs print as their defaults is what they do when they are not set. */
+static void test_defaults_pass_through_the_parsers(void **state)
+{
+    struct setting settings[32] = { { NULL, NULL } }, none = { NULL, NULL };
+    struct sar_config given, left;
+    char sentence[256];
+    const char *help;
+    (void)state;
+    for (size_t i = 0; sar_config_describe(i, &settings[i].name, &settings[i].text, &help); i++)
+        settings[i + 1].name = NULL;
+    memset(&given, 1, sizeof given);
+    memset(&left, 1, sizeof left);
+    assert_int_equal(sar_config_load(&given, find, settings, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(sar_config_load(&left, find, &none, sentence, sizeof sentence), SAR_OK);
+    for (size_t i = 0; i < LENGTH(defaults); i++) {
+        check(&given, &defaults[i]);
+        check(&left, &defaults[i]);
+    }
+}
+
+static void test_the_environment(void **state)
+{
+    struct sar_config config;
+    char sentence[256];
+    (void)state;
+    assert_int_equal(setenv("MPIX_SPARSE_GRAIN", "32", 1), 0);
+    assert_string_equal(sar_environment("GRAIN", NULL), "32");
+    assert_int_equal(sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(config.grain, 32);
+    assert_int_equal(unsetenv("MPIX_SPARSE_GRAIN"), 0);
+    assert_null(sar_environment("GRAIN", NULL));
+}
+
+static void test_unknown_names(void **state)
+{
+    char *const environment[] = {
+        (char *)"HOME=here",           (char *)"MPIX_SPARSE_SCHEME=dense", (char *)"MPIX_SPARSE_SCHEM=dense",
+        (char *)"MPIX_SPARSE_SCHEMES=",  (char *)"MPIX_SPARSE_=1",           (char *)"MPIX_SPARSE=1",
+        (char *)"MPIX_SPARSE_scheme=1",  (char *)"MPIX_SPARSE_PROFILE_EVERY", (char *)"XMPIX_SPARSE_FOO=1",
+        (char *)"MPIX_SPARSE_FOO",       (char *)"",                         NULL,
+    };
+    static const char *const unknown[] = { "MPIX_SPARSE_SCHEM", "MPIX_SPARSE_SCHEMES", "MPIX_SPARSE_",
+                                           "MPIX_SPARSE_scheme", "MPIX_SPARSE_FOO" };
+    size_t at = 0, length = 0;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(unknown); i++) {
+        const char *name = sar_config_unknown(environment, &at, &length);
+        assert_non_null(name);
+        assert_int_equal(length, strlen(unknown[i]));
+        assert_memory_equal(name, unknown[i], length);
+    }
+    assert_null(sar_config_unknown(environment, &at, &length));
+    assert_null(sar_config_unknown(environment, &at, &length));
+}
+
+/* The names that the library itself goes by are no unknown ones. */
+static void test_known_names(void **state)
+{
+    const char *name, *fallback, *help;
+    (void)state;
+    for (size_t i = 0; sar_config_describe(i, &name, &fallback, &help); i++) {
+        char entry[128];
+        char *const environment[] = { entry, NULL };
+        size_t at = 0, length;
+        snprintf(entry, sizeof entry, "MPIX_SPARSE_%s=%s", name, fallback);
+        assert_null(sar_config_unknown(environment, &at, &length));
+        assert_int_equal(at, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_description),
+        cmocka_unit_test(test_good_values),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_a_sentence_keeps_to_its_room),
+        cmocka_unit_test(test_defaults_pass_through_the_parsers),
+        cmocka_unit_test(test_the_environment),
+        cmocka_unit_test(test_unknown_names),
+        cmocka_unit_test(test_known_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

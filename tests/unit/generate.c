@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "generate.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash/murmur3.h"
+
+/* SplitMix64 (Steele, Lea, Flood). */
+uint64_t dice_roll(struct dice *dice)
+{
+    uint64_t z = dice->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t dice_below(struct dice *dice, uint64_t limit)
+{
+    return dice_roll(dice) % limit;
+}
+
+double dice_unit(struct dice *dice)
+{
+    return (double)(dice_roll(dice) >> 11) * 0x1p-53;
+}
+
+static size_t choose_none(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                          uint64_t *index)
+{
+    (void)pattern, (void)span, (void)room, (void)dice, (void)index;
+    return 0;
+}
+
+static size_t choose_first(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                           uint64_t *index)
+{
+    (void)pattern, (void)dice;
+    if (span == 0 || room == 0)
+        return 0;
+    index[0] = 0;
+    return 1;
+}
+
+static size_t choose_ends(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                          uint64_t *index)
+{
+    size_t n = choose_first(pattern, span, room, dice, index);
+    if (span < 2 || room < 2)
+        return n;
+    index[1] = span - 1;
+    return 2;
+}
+
+/* Every 1/density-th, from the last one backwards. */
+static size_t choose_every(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                           uint64_t *index)
+{
+    uint64_t step = (uint64_t)(1 / pattern->density);
+    size_t n = 0;
+    (void)dice;
+    for (uint64_t i = span == 0 ? 0 : (span - 1) % step; i < span && n < room; i += step)
+        index[n++] = i;
+    return n;
+}
+
+/* A stretch in the middle. */
+static size_t choose_block(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                           uint64_t *index)
+{
+    size_t n = 0;
+    (void)pattern, (void)dice;
+    for (uint64_t i = span / 2; i < span && n < 100 && n < room; i++)
+        index[n++] = i;
+    return n;
+}
+
+/* Each element with the same probability; where the room would not do, so that it does. */
+static size_t choose_random(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                            uint64_t *index)
+{
+    double density = fmin(pattern->density, 0.8 * (double)room / (double)span), at = -1;
+    size_t n = 0;
+    while (n < room) {
+        at += 1 + floor(log(1 - dice_unit(dice)) / log1p(-density));
+        if (!(at < (double)span))
+            break;
+        index[n++] = (uint64_t)at;
+    }
+    return n;
+}
+
+const struct pattern patterns[PATTERNS] = {
+    { "none", choose_none, 0 },
+    { "first", choose_first, 0 },
+    { "ends", choose_ends, 0 },
+    { "all", choose_every, 1 },
+    { "every third", choose_every, 1.0 / 3 },
+    { "every 64th", choose_every, 1.0 / 64 },
+    { "block", choose_block, 0 },
+    { "one in 1000", choose_random, 0.001 },
+    { "one in 40", choose_random, 0.025 },
+    { "a quarter", choose_random, 0.25 },
+    { "most", choose_random, 0.95 },
+};
+
+static float float_value(enum values kind, struct dice *dice)
+{
+    static const float special[] = { 0,        -0.0f,    1,       -1,       INFINITY,        -INFINITY,
+                                     NAN,      FLT_MIN,  FLT_MAX, -FLT_MAX, FLT_MIN / 1024,  -FLT_MIN / 1024,
+                                     FLT_EPSILON, 16777216 };
+    switch (kind) {
+    case VALUES_INEXACT: return (float)ldexp(dice_unit(dice) - 0.5, (int)dice_below(dice, 20) - 10);
+    case VALUES_SPECIAL: return special[dice_below(dice, LENGTH(special))];
+    default: return (float)dice_below(dice, 17) - 8;
+    }
+}
+
+static double double_value(enum values kind, struct dice *dice)
+{
+    static const double special[] = { 0,        -0.0,     1,       -1,       INFINITY,        -INFINITY,
+                                      NAN,      DBL_MIN,  DBL_MAX, -DBL_MAX, DBL_MIN / 1024,  -DBL_MIN / 1024,
+                                      DBL_EPSILON, 9007199254740992 };
+    switch (kind) {
+    case VALUES_INEXACT: return ldexp(dice_unit(dice) - 0.5, (int)dice_below(dice, 40) - 20);
+    case VALUES_SPECIAL: return special[dice_below(dice, LENGTH(special))];
+    default: return (double)dice_below(dice, 17) - 8;
+    }
+}
+
+/* For types of 4 bytes the low half. Extremes of either width and either sign are among the special ones. */
+static uint64_t whole_value(enum values kind, size_t size, struct dice *dice)
+{
+    static const uint64_t special[] = { 0, 1, UINT64_MAX, (uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, 2, 3 };
+    uint64_t value;
+    switch (kind) {
+    case VALUES_INEXACT: return dice_roll(dice);
+    case VALUES_SPECIAL:
+        value = special[dice_below(dice, LENGTH(special))];
+        return size == 4 && value > 3 ? (value >> 32) | (value & 1) : value;
+    default: return dice_below(dice, 17) - 8;
+    }
+}
+
+void values_fill(enum sar_base base, enum values kind, void *out, size_t n, struct dice *dice)
+{
+    for (size_t i = 0; i < n; i++) {
+        switch (base) {
+        case SAR_FLOAT: ((float *)out)[i] = float_value(kind, dice); break;
+        case SAR_DOUBLE: ((double *)out)[i] = double_value(kind, dice); break;
+        case SAR_INT32:
+        case SAR_UINT32: ((uint32_t *)out)[i] = (uint32_t)whole_value(kind, 4, dice); break;
+        default: ((uint64_t *)out)[i] = whole_value(kind, 8, dice); break;
+        }
+    }
+}
+
+struct sar_shape shape_make(enum sar_base base, enum sar_op op, uint64_t count, size_t row)
+{
+    const struct sar_kernels *kernels = sar_kernels_of(base, op);
+    return (struct sar_shape){ .count = count,
+                               .row = row,
+                               .element_size = row * kernels->size,
+                               .index_size = sar_index_size(count),
+                               .base = base,
+                               .kernels = kernels };
+}
+
+void *exact(size_t bytes)
+{
+    void *memory = malloc(bytes == 0 ? 1 : bytes);
+    if (memory == NULL) {
+        perror("malloc");
+        abort();
+    }
+    return memory;
+}
+
+struct sar_run run_room(const struct sar_shape *shape, size_t nnz)
+{
+    return (struct sar_run){ exact(nnz * shape->index_size), exact(nnz * shape->element_size), nnz };
+}
+
+struct sar_run run_make(const struct sar_shape *shape, const uint64_t *index, size_t nnz, enum values kind,
+                        struct dice *dice)
+{
+    struct sar_run run = run_room(shape, nnz);
+    for (size_t i = 0; i < nnz; i++)
+        sar_index_set(run.index, shape->index_size, i, index[i]);
+    values_fill(shape->base, kind, run.value, nnz * shape->row, dice);
+    return run;
+}
+
+void run_free(struct sar_run *run)
+{
+    free(run->index);
+    free(run->value);
+    *run = (struct sar_run){ NULL, NULL, 0 };
+}
+
+static bool value_equal(enum sar_base base, size_t size, const void *a, const void *b)
+{
+    if (memcmp(a, b, size) == 0)
+        return true;
+    if (base == SAR_FLOAT)
+        return isnan(*(const float *)a) && isnan(*(const float *)b);
+    return base == SAR_DOUBLE && isnan(*(const double *)a) && isnan(*(const double *)b);
+}
+
+bool run_equal(const struct sar_shape *shape, const struct sar_run *a, const struct sar_run *b)
+{
+    size_t size = shape->kernels->size;
+    if (a->nnz != b->nnz)
+        return false;
+    if (a->nnz == 0)
+        return true;
+    if (memcmp(a->index, b->index, a->nnz * shape->index_size) != 0)
+        return false;
+    for (size_t i = 0; i < a->nnz * shape->row; i++) {
+        const unsigned char *left = a->value, *right = b->value;
+        if (!value_equal(shape->base, size, left + i * size, right + i * size))
+            return false;
+    }
+    return true;
+}
+
+bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span)
+{
+    for (size_t i = 0; i < run->nnz; i++) {
+        uint64_t index = sar_index_get(run->index, index_size, i);
+        if (index >= span || (i > 0 && index <= sar_index_get(run->index, index_size, i - 1)))
+            return false;
+    }
+    return true;
+}
+
+#define FOLD_FLOAT(type)                                   \
+    do {                                                   \
+        type a = *(type *)sum, b = *(const type *)value;   \
+        switch (op) {                                      \
+        case SAR_SUM: a = a + b; break;                    \
+        case SAR_PROD: a = a * b; break;                   \
+        case SAR_MAX: a = a > b ? a : b; break;            \
+        default: a = a < b ? a : b; break;                 \
+        }                                                  \
+        *(type *)sum = a;                                  \
+    } while (0)
+
+/* The builtins give the low bits of the true sum or product. */
+#define FOLD_WHOLE(type)                                              \
+    do {                                                              \
+        type a = *(type *)sum, b = *(const type *)value;              \
+        bool wraps = false;                                           \
+        switch (op) {                                                 \
+        case SAR_SUM: wraps = __builtin_add_overflow(a, b, &a); break;  \
+        case SAR_PROD: wraps = __builtin_mul_overflow(a, b, &a); break; \
+        case SAR_MAX: a = a > b ? a : b; break;                       \
+        default: a = a < b ? a : b; break;                            \
+        }                                                             \
+        (void)wraps;                                                  \
+        *(type *)sum = a;                                             \
+    } while (0)
+
+void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *value)
+{
+    switch (base) {
+    case SAR_FLOAT: FOLD_FLOAT(float); break;
+    case SAR_DOUBLE: FOLD_FLOAT(double); break;
+    case SAR_INT32: FOLD_WHOLE(int32_t); break;
+    case SAR_INT64: FOLD_WHOLE(int64_t); break;
+    case SAR_UINT32: FOLD_WHOLE(uint32_t); break;
+    default: FOLD_WHOLE(uint64_t); break;
+    }
+}
+
+static void fold_element(const struct sar_shape *shape, enum sar_op op, unsigned char *sum,
+                         const unsigned char *value)
+{
+    static const uint64_t zero = 0;
+    size_t size = shape->kernels->size;
+    for (size_t k = 0; k < shape->row; k++)
+        obvious_fold(shape->base, op, sum + k * size, value == NULL ? (const void *)&zero : value + k * size);
+}
+
+static uint64_t least_index(const struct sar_shape *shape, const struct sar_run runs[], size_t n, const size_t at[])
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t r = 0; r < n; r++) {
+        if (at[r] == runs[r].nnz)
+            continue;
+        uint64_t index = sar_index_get(runs[r].index, shape->index_size, at[r]);
+        least = index < least ? index : least;
+    }
+    return least;
+}
+
+struct sar_run obvious_reduce(const struct sar_shape *shape, enum sar_op op, const struct sar_run runs[], size_t n)
+{
+    size_t *at = memset(exact(n * sizeof *at), 0, n * sizeof *at), sum = 0, size = shape->element_size;
+    for (size_t r = 0; r < n; r++)
+        sum += runs[r].nnz;
+    struct sar_run out = run_room(shape, sum);
+    out.nnz = 0;
+    for (uint64_t i; (i = least_index(shape, runs, n, at)) != UINT64_MAX; out.nnz++) {
+        unsigned char *to = (unsigned char *)out.value + out.nnz * size;
+        size_t reached = 0, before;
+        sar_index_set(out.index, shape->index_size, out.nnz, i);
+        for (size_t r = 0, folded = 0; r < n; r++) {
+            for (before = at[r]; at[r] < runs[r].nnz; at[r]++, folded++) {
+                const unsigned char *from = (const unsigned char *)runs[r].value + at[r] * size;
+                if (sar_index_get(runs[r].index, shape->index_size, at[r]) != i)
+                    break;
+                if (folded == 0)
+                    memcpy(to, from, size);
+                else
+                    fold_element(shape, op, to, from);
+            }
+            reached += at[r] > before;
+        }
+        if (shape->absent_is_zero && reached < n)
+            fold_element(shape, op, to, NULL);
+    }
+    free(at);
+    return out;
+}
+
+void header_seal(struct sar_header *header)
+{
+    uint32_t hash = 0, word;
+    for (size_t i = 0; i < offsetof(struct sar_header, check); i += sizeof word) {
+        memcpy(&word, (const char *)header + i, sizeof word);
+        hash = sar_murmur3(word, hash);
+    }
+    header->check = hash;
+}

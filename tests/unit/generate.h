@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the unit tests share: numbers that look random and are the same in every run, index sets, runs in
+ * memory of exactly their size, and the obvious way to reduce. */
+
+#ifndef SAR_TESTS_UNIT_GENERATE_H
+#define SAR_TESTS_UNIT_GENERATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tensor/shape.h"
+#include "wire/message.h"
+
+#define LENGTH(table) (sizeof(table) / sizeof *(table))
+
+/** A stream of numbers. Equal states give equal streams. */
+struct dice {
+    uint64_t state;
+};
+
+uint64_t dice_roll(struct dice *dice);
+uint64_t dice_below(struct dice *dice, uint64_t limit);
+
+/** From 0 to 1, the latter excluded. */
+double dice_unit(struct dice *dice);
+
+/** A way to choose indices. */
+struct pattern {
+    const char *name;
+    /** Write ascending indices below span, at most `room` of them; returns their number. */
+    size_t (*choose)(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice, uint64_t *index);
+    double density;
+};
+
+enum { PATTERNS = 11 };
+extern const struct pattern patterns[PATTERNS];
+
+/** What values are like. */
+enum values {
+    VALUES_INEXACT, /**< sums of floats depend on their order; integers wrap around */
+    VALUES_SPECIAL, /**< zeros of both signs, infinities, NaNs, denormals, extremes; explicit zeros */
+    VALUES_EXACT    /**< small whole numbers */
+};
+
+/** Random values of a basic type. */
+void values_fill(enum sar_base base, enum values kind, void *out, size_t n, struct dice *dice);
+
+/** A shape in which absent elements are not zeros, with indices as narrow as the count allows. */
+struct sar_shape shape_make(enum sar_base base, enum sar_op op, uint64_t count, size_t row);
+
+/** malloc that neither fails nor returns NULL. The sanitizers see every byte before and behind. */
+void *exact(size_t bytes);
+
+/** A run with these indices and random values, in memory of exactly its size. */
+struct sar_run run_make(const struct sar_shape *shape, const uint64_t *index, size_t nnz, enum values kind,
+                        struct dice *dice);
+
+/** Such a run with room for nnz elements, uninitialised. */
+struct sar_run run_room(const struct sar_shape *shape, size_t nnz);
+
+void run_free(struct sar_run *run);
+
+/** Equal indices and values: in bits, but that any NaN equals any other. */
+bool run_equal(const struct sar_shape *shape, const struct sar_run *a, const struct sar_run *b);
+
+/** Indices that ascend strictly below span. */
+bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span);
+
+/** The obvious way to fold one basic value. */
+void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *value);
+
+/** The obvious way to reduce: the least index of all runs, then each run's elements of this index. */
+struct sar_run obvious_reduce(const struct sar_shape *shape, enum sar_op op, const struct sar_run runs[], size_t n);
+
+/** Make a header's check fit its other fields. */
+void header_seal(struct sar_header *header);
+
+#endif

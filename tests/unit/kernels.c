@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arithmetic of every basic type and op, against the obvious scalar loop. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+
+enum { MOST = 70, MOST_ROW = 7, PLACES = 13 };
+
+struct kind {
+    enum sar_base base;
+    enum sar_op op;
+    const struct sar_kernels *kernels;
+};
+
+static void for_all_kinds(void (*check)(const struct kind *kind))
+{
+    for (unsigned base = 0; base < SAR_BASES; base++) {
+        for (unsigned op = 0; op < SAR_OPS; op++) {
+            struct kind kind = { (enum sar_base)base, (enum sar_op)op, NULL };
+            kind.kernels = sar_kernels_of(kind.base, kind.op);
+            check(&kind);
+        }
+    }
+}
+
+static void check_size(const struct kind *kind)
+{
+    static const size_t sizes[] = { sizeof(float),    sizeof(double),   sizeof(int32_t),
+                                    sizeof(int64_t),  sizeof(uint32_t), sizeof(uint64_t) };
+    assert_int_equal(kind->kernels->size, sizes[kind->base]);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    for_all_kinds(check_size);
+}
+
+/* Bits of 4 and of 8 bytes that identities must not touch: NaNs with a payload too. As integers they are just
+ * numbers. A signalling NaN is left out, as arithmetic quiets it. */
+static const uint32_t bits4[] = { 0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                  0xffc00000, 0x7fc12345, 0xffffffff, 0x00000001, 0x80000001, 0x007fffff, 0x00800000,
+                                  0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x12345678 };
+static const uint64_t bits8[] = { 0,
+                                  0x8000000000000000,
+                                  0x3ff0000000000000,
+                                  0x7ff0000000000000,
+                                  0xfff0000000000000,
+                                  0x7ff8000000000000,
+                                  0xfff8000000012345,
+                                  0xffffffffffffffff,
+                                  0x0000000000000001,
+                                  0x8000000000000001,
+                                  0x000fffffffffffff,
+                                  0x0010000000000000,
+                                  0x7fefffffffffffff,
+                                  0xffefffffffffffff,
+                                  0x7fffffffffffffff,
+                                  0x123456789abcdef0 };
+
+/* Fold each value into an identity alone, in a vector and as a row. */
+static void check_identity(const struct kind *kind)
+{
+    size_t size = kind->kernels->size, n = size == 4 ? LENGTH(bits4) : LENGTH(bits8);
+    const void *bits = size == 4 ? (const void *)bits4 : bits8;
+    static const uint32_t at[1] = { 0 };
+    uint64_t sum[LENGTH(bits8) + LENGTH(bits4)];
+    kind->kernels->fill_identity(sum, n);
+    kind->kernels->fold(sum, bits, n);
+    assert_memory_equal(sum, bits, n * size);
+    for (size_t i = 0; i < n; i++) {
+        kind->kernels->fill_identity(sum, 1);
+        kind->kernels->fold_rows(sum, at, (const unsigned char *)bits + i * size, 1, 1);
+        assert_memory_equal(sum, (const unsigned char *)bits + i * size, size);
+    }
+    kind->kernels->fill_identity(sum, n);
+    kind->kernels->fold_rows(sum, at, bits, 1, n);
+    assert_memory_equal(sum, bits, n * size);
+}
+
+static void test_identities_leave_bits_alone(void **state)
+{
+    (void)state;
+    for_all_kinds(check_identity);
+}
+
+/* Values as a run, since runs compare with any NaN equal to any other. */
+static bool same(const struct kind *kind, const void *a, const void *b, size_t n)
+{
+    static uint32_t index[4096];
+    struct sar_shape shape = shape_make(kind->base, kind->op, LENGTH(index), 1);
+    struct sar_run left = { index, (void *)a, n }, right = { index, (void *)b, n };
+    return run_equal(&shape, &left, &right);
+}
+
+/* Fold n values, `shift` elements behind an aligned address; nothing else may be written. */
+static void check_fold_of(const struct kind *kind, enum values values, size_t n, size_t shift)
+{
+    struct dice dice = { n };
+    size_t size = kind->kernels->size;
+    unsigned char *sum = exact((MOST + 2) * size), *expected = exact((MOST + 2) * size), *in = exact(n * size);
+    values_fill(kind->base, values, sum, MOST + 2, &dice);
+    values_fill(kind->base, values, in, n, &dice);
+    memcpy(expected, sum, (MOST + 2) * size);
+    kind->kernels->fold(sum + shift * size, in, n);
+    for (size_t i = 0; i < n; i++)
+        obvious_fold(kind->base, kind->op, expected + (shift + i) * size, in + i * size);
+    assert_true(same(kind, sum, expected, MOST + 2));
+    free(sum);
+    free(expected);
+    free(in);
+}
+
+static void check_fold(const struct kind *kind)
+{
+    for (size_t n = 0; n <= MOST; n++) {
+        for (size_t shift = 0; shift < 2; shift++) {
+            check_fold_of(kind, VALUES_INEXACT, n, shift);
+            check_fold_of(kind, VALUES_SPECIAL, n, shift);
+        }
+    }
+}
+
+static void test_fold(void **state)
+{
+    (void)state;
+    for_all_kinds(check_fold);
+}
+
+static void check_fold_zero(const struct kind *kind)
+{
+    static const uint64_t zero = 0;
+    size_t size = kind->kernels->size;
+    for (size_t n = 0; n <= MOST; n++) {
+        struct dice dice = { n };
+        uint64_t sum[MOST + 1], expected[MOST + 1];
+        values_fill(kind->base, VALUES_SPECIAL, sum, sizeof sum / size, &dice);
+        memcpy(expected, sum, sizeof sum);
+        kind->kernels->fold_zero(sum, n);
+        for (size_t i = 0; i < n; i++)
+            obvious_fold(kind->base, kind->op, (unsigned char *)expected + i * size, &zero);
+        assert_true(same(kind, sum, expected, sizeof sum / size));
+    }
+}
+
+static void test_fold_zero(void **state)
+{
+    (void)state;
+    for_all_kinds(check_fold_zero);
+}
+
+/* Rows of PLACES places, each hit several times, in an order that the sums of floats show. */
+static void check_rows_of(const struct kind *kind, enum values values, size_t n, size_t row)
+{
+    struct dice dice = { n * MOST_ROW + row };
+    size_t size = kind->kernels->size, all = PLACES * row;
+    uint32_t *at = exact(n * sizeof *at);
+    unsigned char *sum = exact(all * size), *expected = exact(all * size), *in = exact(n * row * size);
+    values_fill(kind->base, values, sum, all, &dice);
+    values_fill(kind->base, values, in, n * row, &dice);
+    memcpy(expected, sum, all * size);
+    for (size_t i = 0; i < n; i++) {
+        at[i] = (uint32_t)dice_below(&dice, PLACES);
+        for (size_t k = 0; k < row; k++)
+            obvious_fold(kind->base, kind->op, expected + (at[i] * row + k) * size, in + (i * row + k) * size);
+    }
+    kind->kernels->fold_rows(sum, at, in, n, row);
+    assert_true(same(kind, sum, expected, all));
+    free(at);
+    free(sum);
+    free(expected);
+    free(in);
+}
+
+static void check_rows(const struct kind *kind)
+{
+    for (size_t row = 1; row <= MOST_ROW; row++) {
+        for (size_t n = 0; n <= MOST; n += 1 + n / 8) {
+            check_rows_of(kind, VALUES_INEXACT, n, row);
+            check_rows_of(kind, VALUES_SPECIAL, n, row);
+        }
+    }
+}
+
+static void test_fold_rows(void **state)
+{
+    (void)state;
+    for_all_kinds(check_rows);
+}
+
+/* Integers wrap around; the numbers are worked out by hand. For 4 bytes the low halves. */
+static void test_integers_wrap_around(void **state)
+{
+    static const struct {
+        enum sar_base base;
+        enum sar_op op;
+        uint64_t a, b, outcome;
+    } cases[] = {
+        { SAR_INT32, SAR_SUM, 0x7fffffff, 1, 0x80000000 },
+        { SAR_INT32, SAR_SUM, 0x80000000, 0x80000000, 0 },
+        { SAR_INT32, SAR_PROD, 0x80000000, 0xffffffff, 0x80000000 },
+        { SAR_INT32, SAR_PROD, 65536, 65537, 65536 },
+        { SAR_UINT32, SAR_SUM, 0xffffffff, 2, 1 },
+        { SAR_UINT32, SAR_PROD, 0xffffffff, 0xffffffff, 1 },
+        { SAR_INT64, SAR_SUM, 0x7fffffffffffffff, 1, 0x8000000000000000 },
+        { SAR_INT64, SAR_PROD, 0x8000000000000000, UINT64_MAX, 0x8000000000000000 },
+        { SAR_UINT64, SAR_SUM, UINT64_MAX, 2, 1 },
+        { SAR_UINT64, SAR_PROD, (uint64_t)1 << 33, ((uint64_t)1 << 31) + 1, (uint64_t)1 << 33 },
+        { SAR_INT32, SAR_MAX, 0xffffffff, 1, 1 },
+        { SAR_UINT32, SAR_MAX, 0xffffffff, 1, 0xffffffff },
+        { SAR_INT64, SAR_MIN, UINT64_MAX, 1, UINT64_MAX },
+        { SAR_UINT64, SAR_MIN, UINT64_MAX, 1, 1 },
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct sar_kernels *kernels = sar_kernels_of(cases[i].base, cases[i].op);
+        uint32_t a4 = (uint32_t)cases[i].a, b4 = (uint32_t)cases[i].b;
+        uint64_t a8 = cases[i].a, b8 = cases[i].b;
+        if (kernels->size == 4)
+            kernels->fold(&a4, &b4, 1);
+        else
+            kernels->fold(&a8, &b8, 1);
+        assert_int_equal(kernels->size == 4 ? a4 : a8, cases[i].outcome);
+    }
+}
+
+/* MPI adds in the order of ranks; floats show it. 1e8 swallows a 1. */
+static void test_rows_are_folded_in_order(void **state)
+{
+    static const float in[] = { 1e8f, 1, -1e8f, 1 };
+    static const uint32_t at[] = { 0, 0, 0, 0 };
+    float sum = -0.0f;
+    (void)state;
+    sar_kernels_of(SAR_FLOAT, SAR_SUM)->fold_rows(&sum, at, in, LENGTH(in), 1);
+    assert_true(sum == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_identities_leave_bits_alone),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_fold_zero),
+        cmocka_unit_test(test_fold_rows),
+        cmocka_unit_test(test_integers_wrap_around),
+        cmocka_unit_test(test_rows_are_folded_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reduction of sorted runs, against the obvious one. Runs and the outcome have memory of exactly the size that is
+ * promised, so that the sanitizers see each access beyond. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "tensor/reduce.h"
+
+enum { MOST_RUNS = 9 };
+
+/* Where the indices of a case lie: in a window of the vector. */
+struct window {
+    uint64_t count, start, length;
+};
+
+struct trial {
+    struct window window;
+    struct sar_shape shape;
+    enum sar_op op;
+    enum values values;
+    size_t runs;
+    size_t room;      /* most elements of a run */
+    bool duplicates;  /* within a run */
+    uint64_t seed;
+};
+
+/* Let about a quarter of the indices stand two or three times. */
+static size_t repeat(uint64_t *index, size_t nnz, size_t room, struct dice *dice)
+{
+    uint64_t *from = exact(nnz * sizeof *from);
+    size_t n = 0;
+    memcpy(from, index, nnz * sizeof *from);
+    for (size_t i = 0; i < nnz && n < room; i++) {
+        size_t times = dice_below(dice, 4) == 0 ? 2 + dice_below(dice, 2) : 1;
+        for (size_t k = 0; k < times && n < room; k++)
+            index[n++] = from[i];
+    }
+    free(from);
+    return n;
+}
+
+/* Each run of its own pattern, beginning with `first` and going round. */
+static void make_runs(const struct trial *t, size_t first, struct sar_run runs[])
+{
+    struct dice dice = { t->seed };
+    uint64_t *index = exact(t->room * sizeof *index);
+    for (size_t r = 0; r < t->runs; r++) {
+        const struct pattern *pattern = &patterns[(first + r * r) % PATTERNS];
+        size_t nnz = pattern->choose(pattern, t->window.length, t->room, &dice, index);
+        if (t->duplicates)
+            nnz = repeat(index, nnz, t->room, &dice);
+        for (size_t i = 0; i < nnz; i++)
+            index[i] += t->window.start;
+        runs[r] = run_make(&t->shape, index, nnz, t->values, &dice);
+    }
+    free(index);
+}
+
+static uint64_t obvious_bound(const struct trial *t, const struct sar_run runs[])
+{
+    uint64_t sum = 0;
+    for (size_t r = 0; r < t->runs; r++)
+        sum += runs[r].nnz;
+    return sum < t->shape.count ? sum : t->shape.count;
+}
+
+static void check(const struct trial *t, size_t first)
+{
+    struct sar_run runs[MOST_RUNS];
+    struct sar_arena arena = { 0 };
+    make_runs(t, first, runs);
+    size_t bound = sar_reduce_bound(&t->shape, runs, t->runs);
+    assert_int_equal(bound, obvious_bound(t, runs));
+    struct sar_run out = run_room(&t->shape, bound), expected = obvious_reduce(&t->shape, t->op, runs, t->runs);
+    assert_int_equal(sar_reduce(&t->shape, runs, t->runs, &arena, &out), SAR_OK);
+    if (!run_equal(&t->shape, &out, &expected))
+        fail_msg("%zu runs of pattern %zu, %llu elements at %llu of %llu, row %zu, base %d, op %d", t->runs, first,
+                 (unsigned long long)t->window.length, (unsigned long long)t->window.start,
+                 (unsigned long long)t->window.count, t->shape.row, (int)t->shape.base, (int)t->op);
+    run_free(&out);
+    run_free(&expected);
+    for (size_t r = 0; r < t->runs; r++)
+        run_free(&runs[r]);
+    sar_arena_free(&arena);
+}
+
+static struct trial trial_make(struct window window, enum sar_base base, enum sar_op op, size_t row)
+{
+    struct trial t = { .window = window, .op = op, .runs = 3, .room = 1500, .seed = 1 };
+    t.shape = shape_make(base, op, window.count, row);
+    return t;
+}
+
+/* Around the sizes of words, of words of words, and of tiles; tiles that begin off the start; the end of what
+ * 4-byte indices can number, and beyond. */
+static const struct window windows[] = {
+    { 1, 0, 1 },
+    { 2, 0, 2 },
+    { 63, 0, 63 },
+    { 64, 0, 64 },
+    { 65, 0, 65 },
+    { 127, 0, 127 },
+    { 4095, 0, 4095 },
+    { 4096, 0, 4096 },
+    { 4097, 0, 4097 },
+    { 32767, 0, 32767 },
+    { 32768, 0, 32768 },
+    { 32769, 0, 32769 },
+    { 65537, 32700, 200 },
+    { 1000000, 0, 1000000 },
+    { 1000000, 999000, 1000 },
+    { 4294967295, 4294967295u - 70000, 70000 },
+    { 4294967296, 4294967296u - 70000, 70000 },
+    { ((uint64_t)1 << 40) + 12345, (uint64_t)1 << 40, 12345 },
+    { (uint64_t)1 << 40, 0, (uint64_t)1 << 40 },
+    { (uint64_t)1 << 62, ((uint64_t)1 << 62) - 100000, 100000 },
+};
+
+static void test_windows_and_patterns(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < LENGTH(windows); w++) {
+        for (size_t first = 0; first < PATTERNS; first++) {
+            struct trial t = trial_make(windows[w], SAR_FLOAT, SAR_SUM, 1);
+            t.seed = w * 100 + first;
+            t.duplicates = first % 2 == 1;
+            check(&t, first);
+        }
+    }
+}
+
+static void test_numbers_of_runs(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= MOST_RUNS; n++) {
+        for (size_t w = 0; w < LENGTH(windows); w++) {
+            struct trial t = trial_make(windows[w], w % 2 == 0 ? SAR_FLOAT : SAR_DOUBLE, SAR_SUM, 1);
+            t.runs = n;
+            t.seed = n;
+            check(&t, w + n);
+        }
+    }
+}
+
+/* As many elements as make whole tiles full, and the chunks they are worked on in. */
+static void test_full_vectors(void **state)
+{
+    static const uint64_t counts[] = { 1023, 1024, 1025, 16384, 32768, 70000, 200000 };
+    (void)state;
+    for (size_t c = 0; c < LENGTH(counts); c++) {
+        for (size_t first = 0; first < PATTERNS; first++) {
+            struct trial t = trial_make((struct window){ counts[c], 0, counts[c] }, SAR_FLOAT, SAR_SUM, 1);
+            t.room = counts[c];
+            t.runs = 2;
+            check(&t, first);
+        }
+    }
+}
+
+static void test_rows(void **state)
+{
+    static const size_t rows[] = { 1, 2, 3, 5, 64, 1000 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(rows); k++) {
+        for (size_t w = 0; w < LENGTH(windows); w++) {
+            struct trial t = trial_make(windows[w], w % 3 == 0 ? SAR_DOUBLE : SAR_FLOAT, SAR_SUM, rows[k]);
+            t.room = rows[k] < 64 ? 500 : 40;
+            t.duplicates = k % 2 == 0;
+            t.shape.absent_is_zero = w % 2 == 0;
+            check(&t, w);
+        }
+    }
+}
+
+/* Every type and op; absent elements as nothing and as zeros; special values among them -0.0. */
+static void test_types_and_ops(void **state)
+{
+    (void)state;
+    for (unsigned k = 0; k < SAR_BASES * SAR_OPS; k++) {
+        for (unsigned variant = 0; variant < 8; variant++) {
+            struct trial t = trial_make((struct window){ 900, 100, 700 }, (enum sar_base)(k / SAR_OPS),
+                                        (enum sar_op)(k % SAR_OPS), variant % 2 == 0 ? 1 : 3);
+            t.values = variant / 2 % 2 == 0 ? VALUES_INEXACT : VALUES_SPECIAL;
+            t.shape.absent_is_zero = variant / 4 % 2 == 0;
+            t.duplicates = k % 2 == 0;
+            t.seed = k;
+            check(&t, k + variant);
+        }
+    }
+}
+
+/* Indices of 8 bytes where 4 would do. */
+static void test_wide_indices(void **state)
+{
+    (void)state;
+    for (size_t first = 0; first < PATTERNS; first++) {
+        struct trial t = trial_make((struct window){ 5000, 0, 5000 }, SAR_DOUBLE, SAR_SUM, 1);
+        t.shape.index_size = 8;
+        t.room = 5000;
+        check(&t, first);
+    }
+}
+
+/* One element at 7 of `count` in each run that is not told to lack it. */
+static float reduce_one(enum sar_op op, bool absent_is_zero, const float *const values[], size_t n)
+{
+    struct sar_shape shape = shape_make(SAR_FLOAT, op, 1000, 1);
+    struct sar_run runs[MOST_RUNS], out;
+    struct sar_arena arena = { 0 };
+    uint32_t index = 7;
+    float outcome;
+    shape.absent_is_zero = absent_is_zero;
+    for (size_t r = 0; r < n; r++)
+        runs[r] = (struct sar_run){ &index, (void *)values[r], values[r] != NULL };
+    assert_int_equal(sar_reduce_taken(&shape, runs, n, &arena, &out), SAR_OK);
+    assert_int_equal(out.nnz, 1);
+    assert_int_equal(*(uint32_t *)out.index, 7);
+    memcpy(&outcome, out.value, sizeof outcome);
+    sar_arena_free(&arena);
+    return outcome;
+}
+
+/* What a dense MPI_Allreduce would give, worked out by hand. NULL: the run lacks the element. */
+static void test_absent_elements_by_hand(void **state)
+{
+    static const float minus_zero = -0.0f, minus_two = -2, two = 2, three = 3;
+    static const struct {
+        enum sar_op op;
+        const float *values[3];
+        float as_nothing, as_zero;
+    } cases[] = {
+        { SAR_MAX, { &minus_two, NULL, NULL }, -2, 0 },
+        { SAR_MAX, { &minus_two, &three, NULL }, 3, 3 },
+        { SAR_MAX, { &minus_two, &minus_two, &minus_two }, -2, -2 },
+        { SAR_MIN, { NULL, &three, &two }, 2, 0 },
+        { SAR_MIN, { &two, &three, &two }, 2, 2 },
+        { SAR_PROD, { &two, &three, NULL }, 6, 0 },
+        { SAR_PROD, { &minus_two, NULL, NULL }, -2, -0.0f },
+        { SAR_PROD, { &minus_two, &three, &two }, -12, -12 },
+        { SAR_SUM, { &minus_zero, NULL, NULL }, -0.0f, 0 },
+        { SAR_SUM, { NULL, &minus_zero, &minus_zero }, -0.0f, 0 },
+        { SAR_SUM, { &minus_zero, &minus_zero, &minus_zero }, -0.0f, -0.0f },
+        { SAR_SUM, { &two, NULL, &minus_two }, 0, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        float nothing = reduce_one(cases[i].op, false, cases[i].values, 3);
+        float zero = reduce_one(cases[i].op, true, cases[i].values, 3);
+        assert_memory_equal(&nothing, &cases[i].as_nothing, sizeof nothing);
+        assert_memory_equal(&zero, &cases[i].as_zero, sizeof zero);
+    }
+}
+
+/* 1e8 swallows a 1 that comes after it; the sums tell the order of ranks. */
+static void test_the_order_is_that_of_the_runs(void **state)
+{
+    static const float big = 1e8f, one = 1, minus = -1e8f;
+    static const float *const orders[][3] = { { &big, &one, &minus }, { &big, &minus, &one }, { &one, &big, &minus } };
+    static const float sums[] = { 0, 1, 0 };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(sums); i++)
+        assert_true(reduce_one(SAR_SUM, false, orders[i], 3) == sums[i]);
+}
+
+/* Equal indices within a run are folded where they stand, before the next run's. */
+static void test_the_order_within_a_run(void **state)
+{
+    static const uint64_t index[] = { 5, 5, 5 };
+    struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, 100, 1);
+    struct dice dice = { 1 };
+    struct sar_arena arena = { 0 };
+    struct sar_run runs[2], out;
+    (void)state;
+    runs[0] = run_make(&shape, index, 3, VALUES_EXACT, &dice);
+    runs[1] = run_make(&shape, index, 1, VALUES_EXACT, &dice);
+    memcpy(runs[0].value, (const float[]){ 1e8f, 1, -1e8f }, 3 * sizeof(float));
+    memcpy(runs[1].value, (const float[]){ 1 }, sizeof(float));
+    assert_int_equal(sar_reduce_taken(&shape, runs, 2, &arena, &out), SAR_OK);
+    assert_int_equal(out.nnz, 1);
+    assert_true(*(float *)out.value == 1);
+    run_free(&runs[0]);
+    run_free(&runs[1]);
+    sar_arena_free(&arena);
+}
+
+/* The same arena serves call after call, and what one leaves behind does not show in the next. */
+static void test_a_used_arena(void **state)
+{
+    struct trial t = trial_make((struct window){ 100000, 0, 100000 }, SAR_FLOAT, SAR_SUM, 1);
+    struct sar_arena arena = { 0 };
+    struct sar_run runs[MOST_RUNS], out;
+    void *dirt;
+    (void)state;
+    for (size_t round = 0; round < 20; round++) {
+        t.seed = round;
+        t.shape.absent_is_zero = round % 3 == 0;
+        make_runs(&t, round, runs);
+        struct sar_run expected = obvious_reduce(&t.shape, t.op, runs, t.runs);
+        assert_int_equal(sar_reduce_taken(&t.shape, runs, t.runs, &arena, &out), SAR_OK);
+        assert_true(run_equal(&t.shape, &out, &expected));
+        run_free(&expected);
+        for (size_t r = 0; r < t.runs; r++)
+            run_free(&runs[r]);
+        sar_arena_reset(&arena);
+        assert_int_equal(sar_arena_take(&arena, 1, 600000, &dirt), SAR_OK);
+        memset(dirt, 0xa5, 600000);
+        sar_arena_reset(&arena);
+    }
+    sar_arena_free(&arena);
+}
+
+static void test_bounds(void **state)
+{
+    struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, 100, 1);
+    struct sar_run runs[3] = { { NULL, NULL, 40 }, { NULL, NULL, 0 }, { NULL, NULL, 59 } };
+    (void)state;
+    assert_int_equal(sar_reduce_bound(&shape, runs, 0), 0);
+    assert_int_equal(sar_reduce_bound(&shape, runs, 1), 40);
+    assert_int_equal(sar_reduce_bound(&shape, runs, 3), 99);
+    runs[1].nnz = 2;
+    assert_int_equal(sar_reduce_bound(&shape, runs, 3), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_windows_and_patterns),
+        cmocka_unit_test(test_numbers_of_runs),
+        cmocka_unit_test(test_full_vectors),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_types_and_ops),
+        cmocka_unit_test(test_wide_indices),
+        cmocka_unit_test(test_absent_elements_by_hand),
+        cmocka_unit_test(test_the_order_is_that_of_the_runs),
+        cmocka_unit_test(test_the_order_within_a_run),
+        cmocka_unit_test(test_a_used_arena),
+        cmocka_unit_test(test_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
