@@ -34,11 +34,11 @@ static const struct perf_text *text_of(const struct bench *bench)
     return bench->options.text[0] != '\0' ? &bench->text : NULL;
 }
 
-/* Rows keep results and scratch memory of the library, a few times the size of their data. */
+/* Rows keep a result and scratch memory of the library, each about the size of their data. */
 static int rows_at_once(const struct perf_case *c, const struct perf_tensor *tensor,
                         const struct perf_shape *shape)
 {
-    const double copies = 4, most = 1000;
+    const double copies = 2, most = 1000;
     double elements = (double)shape->nnz_in_max + (double)shape->nnz_out;
     double each = copies * elements * (double)(c->element_bytes + sizeof(uint64_t));
     double rows = each > 0 ? (c->world->memory - tensor->bytes) / each : most;
@@ -109,6 +109,9 @@ static void run_case(struct bench *bench, const struct perf_case *c)
                          "no MPI_Allreduce and no check on %zu elements: more than the %.3g bytes"
                          " of a rank",
                          c->count, bench->world.memory);
+    if (bench->world.rank == 0 && plan.groups > 1)
+        perf_report_note(&bench->report, "the rows are measured in %d groups, as memory is short",
+                         plan.groups);
     for (int g = 0; g < plan.groups; g++)
         perf_measure(c, &tensor, plan.row + plan.group[g].begin, plan.group[g].end - plan.group[g].begin,
                      &bench->progress);

@@ -14,10 +14,14 @@ enum { WIDTH = 80 };
 static void print_mpi(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    char *sentence;
     int length, word = 0;
 
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = '\0';
+    sentence = strstr(text, ". ");
+    if (sentence != NULL)
+        *sentence = '\0';
     for (char *part = strtok(text, " \t"); part != NULL; part = strtok(NULL, " \t"))
         if (strcmp(part, "Version:") != 0)
             printf("%s%s", word++ == 0 ? "" : " ", part);

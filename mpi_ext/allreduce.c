@@ -117,6 +117,7 @@ int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Coun
     if (operation.valid && !operation.native)
         blame(&call, SAR_BAD_OP, operation.number);
     call.field[SAR_FIELD_CALL] = CALL_COO;
+    call.buffers = (struct sar_dense_call){ NULL, NULL, call.shape.count * type.row, type.basic, op };
     bool fresh = result == NULL || *result == MPIX_SPARSE_RESULT_NULL;
     struct MPIX_Sparse_result_s *into = fresh ? sar_result_make() : *result;
     if (into == NULL) {

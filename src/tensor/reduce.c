@@ -194,8 +194,9 @@ SAR_INLINE size_t take_word(struct tile *tile, uint32_t word, size_t k)
     uint32_t *found = tile->found + k;
     tile->bits[word] = 0;
     for (size_t first = 0; first < n; first += BATCH) {
-        for (size_t i = first; i < first + BATCH; i++, bits &= bits - 1)
-            found[i] = word * 64 + (bits == 0 ? 0 : (uint32_t)__builtin_ctzll(bits));
+#pragma GCC unroll 4
+        for (size_t i = 0; i < BATCH; i++, bits &= bits - 1)
+            found[first + i] = word * 64 + (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
     }
     return k + n;
 }
