@@ -38,7 +38,7 @@ static void put_uint64(void *to, double value)
 
 enum { TYPES = 6 };
 
-/* Far beyond all numbers made here. Not the largest unsigned numbers: MPICH 4.0 compares those as signed ones. */
+/* Not the largest unsigned numbers, since MPICH 4.0 compares those as signed ones. */
 const struct perf_type perf_types[TYPES] = {
     { "float", 4, true, true, { .f32 = -INFINITY }, { .f32 = INFINITY }, put_float },
     { "double", 8, true, true, { .f64 = -(double)INFINITY }, { .f64 = (double)INFINITY }, put_double },

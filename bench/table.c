@@ -88,7 +88,7 @@ static void name_what_ran(char *text, const char *asked, const char *first, cons
 
 static void print_row(const struct perf_record *r)
 {
-    char scheme[2 * PERF_NAME_MAX], wire[WIDTH], part[WIDTH], grain[WIDTH];
+    char scheme[2 * PERF_NAME_MAX], wire[WIDTH], part[WIDTH], grain[24];
     bool is_auto = strcmp(r->scheme, r->ran) != 0;
 
     snprintf(scheme, sizeof scheme, "%c %s%s%s%s", r->chosen ? '*' : ' ', r->scheme, is_auto ? "(" : "",

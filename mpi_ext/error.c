@@ -69,7 +69,7 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
         sar_operation_describe(v->value, text, room);
     else if (v->status == SAR_BAD_COUNT || v->status == SAR_BAD_NNZ || v->status == SAR_BAD_INDEX)
         snprintf(text, room, "%lld", (long long)v->value);
-    else if (v->status >= SAR_BAD_SENDBUF && v->status < SAR_MISMATCHED_CALL)
+    else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_OUTPUT)
         snprintf(text, room, "%s", v->value == 0 ? "null" : v->value == 1 ? "the other buffer" : "out of place");
     else
         text[0] = '\0';

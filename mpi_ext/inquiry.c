@@ -32,7 +32,7 @@ static void check_profile(struct sar_call *call, const void *buf, MPI_Count coun
     if (profile == NULL)
         *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT };
     if (buf == NULL && count > 0)
-        *v = (struct sar_verdict){ .status = SAR_BAD_SENDBUF };
+        *v = (struct sar_verdict){ .status = SAR_BAD_BUF };
     if (!type.valid || !type.native)
         *v = (struct sar_verdict){ .status = SAR_BAD_DATATYPE, .value = type.valid ? type.number : 0 };
     if (count < 0)

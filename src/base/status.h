@@ -20,6 +20,7 @@
     X(BAD_OP, "argument op is %s, which the call does not take%s")                                     \
     X(BAD_SENDBUF, "argument sendbuf is %s%s")                                                         \
     X(BAD_RECVBUF, "argument recvbuf is %s%s")                                                         \
+    X(BAD_BUF, "argument buf is %s%s")                                                                 \
     X(BAD_INDICES, "argument indices is %s%s")                                                         \
     X(BAD_VALUES, "argument values is %s%s")                                                           \
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                           \

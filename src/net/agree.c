@@ -89,13 +89,15 @@ enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement 
                                   &agreement->request));
 }
 
-enum sar_status sar_agree_finish(struct sar_agreement *agreement, bool block, bool *done)
+enum sar_status sar_agree_finish(const struct sar_net *net, struct sar_agreement *agreement, bool block,
+                                 bool *done)
 {
-    int flag = 1;
-    if (block)
-        SAR_TRY(sar_mpi(MPI_Wait(&agreement->request, MPI_STATUS_IGNORE)));
-    else
+    int flag = 0, looks = 0;
+    for (;;) {
         SAR_TRY(sar_mpi(MPI_Test(&agreement->request, &flag, MPI_STATUS_IGNORE)));
-    *done = flag != 0;
-    return SAR_OK;
+        *done = flag != 0;
+        if (*done || !block)
+            return SAR_OK;
+        sar_net_pause(net, &looks);
+    }
 }

@@ -3,15 +3,17 @@
  * size, and receives: one message a peer and phase, whatever its content, so that neither a rank that ran
  * out of memory nor a damaged message can leave another rank waiting. */
 
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include "net/exchange.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <string.h>
 
 enum {
-    SPINS = 200,         /* fruitless looks before the processor is offered to others */
-    MEGABYTE = 1 << 20   /* unit of messages beyond INT_MAX bytes */
+    MEGABYTE = 1 << 20 /* unit of messages beyond INT_MAX bytes */
 };
 
 enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *arena, struct sar_exchange *x)
@@ -161,14 +163,13 @@ static bool all_moved(struct sar_exchange *x)
 
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
 {
-    int spins = 0;
+    int looks = 0;
     for (;;) {
         while (look_for_message(x))
-            spins = 0;
+            looks = 0;
         *done = x->expected == 0 && all_moved(x);
         if (*done || !block)
             return;
-        if (++spins > SPINS)
-            sched_yield();
+        sar_net_pause(x->net, &looks);
     }
 }

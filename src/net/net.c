@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/net.h"
 
+#include <sched.h>
 #include <stddef.h>
 
-enum { LEAST_TAGS = 32768 /* what MPI guarantees */ };
+#include "net/topology.h"
+
+enum {
+    LEAST_TAGS = 32768, /* what MPI guarantees */
+    LOOKS = 200         /* before a rank that waits yields */
+};
 
 /* Count the nodes: one rank of each, the first, adds one. */
 static enum sar_status find_nodes(struct sar_net *net)
@@ -20,7 +26,14 @@ static enum sar_status find_nodes(struct sar_net *net)
     SAR_TRY(sar_mpi(MPI_Allreduce(&mine[1], &all[1], 1, MPI_INT, MPI_MAX, net->comm)));
     net->nodes = all[0];
     net->node_most = all[1];
+    net->crowded = ranks > sar_topology_processors();
     return SAR_OK;
+}
+
+void sar_net_pause(const struct sar_net *net, int *looks)
+{
+    if (net->crowded || ++*looks > LOOKS)
+        sched_yield();
 }
 
 enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)

@@ -3,6 +3,7 @@
 #define SAR_NET_NET_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -14,12 +15,17 @@ struct sar_net {
     int nodes;     /**< groups of ranks that share memory */
     int node_most; /**< ranks on the fullest node */
     int tags;      /**< tags in [0, tags) may be used */
+    bool crowded;  /**< more ranks on a node than processors: whoever waits should let others run */
 };
 
 static inline enum sar_status sar_mpi(int code)
 {
     return code == MPI_SUCCESS ? SAR_OK : SAR_MPI_FAILED;
 }
+
+/** Called after each fruitless look at messages under way: offers the processor to others after a while, at once
+ * where the node is crowded. MPI libraries spin in their own waits, which then cost whole time slices. */
+void sar_net_pause(const struct sar_net *net, int *looks);
 
 /** Duplicate a communicator. Collective. */
 enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net);

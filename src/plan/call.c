@@ -119,7 +119,7 @@ static bool agree(struct work *w)
     bool done;
     enum sar_status status = sar_agree_start(&w->context->net, &agreement);
     if (status == SAR_OK)
-        status = sar_agree_finish(&agreement, true, &done);
+        status = sar_agree_finish(&w->context->net, &agreement, true, &done);
     w->all = agreement.all;
     w->call->verdict = judge(&w->all);
     if (status != SAR_OK)
@@ -132,7 +132,7 @@ static bool agree(struct work *w)
 static void do_homework(struct work *w)
 {
     struct sar_homework *h = &w->context->homework;
-    if (h->record != NULL)
+    if (h->record != NULL && w->all.seconds > 0)
         sar_lesson(&h->record->lessons, h->scheme, h->predicted, (double)w->all.seconds * 1e-9);
     h->record = NULL;
 }

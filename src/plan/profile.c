@@ -111,7 +111,7 @@ static double overlap_of(const struct sample *s, const double *histogram, uint64
 /* Density of the densest of `parts` contiguous parts over the density of all (Zen, Definition 4). */
 static double skewness_of(const struct sar_shape *shape, const struct sar_run *run, int parts)
 {
-    uint64_t width = shape->count / (uint64_t)parts + 1;
+    uint64_t width = shape->count / (uint64_t)parts + (shape->count % (uint64_t)parts != 0);
     size_t most = 0, here = 0;
     uint64_t part = 0;
     for (size_t i = 0; i < run->nnz; i++) {

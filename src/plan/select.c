@@ -31,6 +31,21 @@ static double predict(const struct sar_scheme *scheme, const struct sar_agreed *
     return scheme->paper_bytes == NULL ? INFINITY : scheme->paper_bytes(agreed) * agreed->machine.beta;
 }
 
+static bool learns(const struct sar_config *config)
+{
+    return config->learn && config->model == SAR_MODEL_MEASURED;
+}
+
+/* What to expect of a scheme that has not run yet: that it is off by as much as the best of those that have. */
+static double mildest(const struct sar_lessons *lessons)
+{
+    double least = INFINITY;
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (lessons->trials[i] != 0)
+            least = fmin(least, lessons->ratio[i]);
+    return isfinite(least) ? least : 1;
+}
+
 static struct sar_price price_of(int i, const struct sar_agreed *agreed, const struct sar_config *config,
                                  const struct sar_lessons *lessons)
 {
@@ -39,8 +54,8 @@ static struct sar_price price_of(int i, const struct sar_agreed *agreed, const s
     if (p.obstacle != NULL)
         return p;
     p.predicted = p.price = predict(scheme, agreed, (enum sar_model)config->model);
-    if (config->learn && config->model == SAR_MODEL_MEASURED && lessons->trials[i] != 0)
-        p.price *= lessons->ratio[i];
+    if (learns(config))
+        p.price *= lessons->trials[i] != 0 ? lessons->ratio[i] : mildest(lessons);
     return p;
 }
 
@@ -79,7 +94,10 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
                            const struct sar_lessons *lessons, const struct sar_scheme *forced,
                            struct sar_selection *selection)
 {
+    static const struct sar_lessons none = { .trials = { 0 } };
     struct sar_selection s = { .why = "cheapest" };
+    if (forced != NULL)
+        lessons = &none; /* of one scheme only: they would not be fair to it */
     for (int i = 0; sar_schemes[i] != NULL; i++)
         s.prices[i] = price_of(i, agreed, config, lessons);
     s.runs = s.choice = cheapest(&s);
@@ -92,7 +110,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
         *selection = s;
         return s.prices[s.runs].obstacle == NULL ? SAR_OK : SAR_UNSUPPORTED;
     }
-    int trial = config->learn && config->model == SAR_MODEL_MEASURED ? next_trial(&s, lessons) : -1;
+    int trial = learns(config) ? next_trial(&s, lessons) : -1;
     if (eligible(&s) == 1) {
         s.why = "only one";
     } else if (trial >= 0 && trial != s.choice) {

@@ -117,7 +117,8 @@ static void fold_in(struct sar_request *request)
 }
 
 /* Reduce what came from a peer with what is here; the lower ranks' elements come first, so that both ends get
- * the same bits. The last reduction goes straight into the outcome. */
+ * the same bits. The last reduction goes straight into the outcome, but not where it must be sent on: the
+ * outcome is written when nothing can fail any more. */
 static enum sar_status merge(struct sar_request *request, int peer, bool last)
 {
     struct state *state = request->state;
@@ -126,11 +127,8 @@ static enum sar_status merge(struct sar_request *request, int peer, bool last)
     struct sar_shape shape = sar_request_shape(request);
     both[peer > request->net->rank] = theirs;
     both[peer < request->net->rank] = state->mine;
-    if (last) {
-        SAR_TRY(sar_request_deliver(request, &shape, both, 2));
-        state->mine = request->output;
-        return SAR_OK;
-    }
+    if (last)
+        return sar_request_deliver(request, &shape, both, 2);
     SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, both, 2), request->arena, &state->mine));
     return request->device->reduce(&shape, both, 2, request->arena, &state->mine);
 }
@@ -139,7 +137,7 @@ static enum sar_status merge(struct sar_request *request, int peer, bool last)
 static enum sar_status absorb(struct sar_request *request, const struct place *p)
 {
     struct state *state = request->state;
-    bool last = state->distance == p->power;
+    bool last = state->distance == p->power && !takes_over(request->net, p);
     if (p->rank < 0)
         return SAR_OK;
     if (state->distance > 1)
@@ -194,12 +192,14 @@ static void fold_out(struct sar_request *request)
 static enum sar_status take_back(struct sar_request *request)
 {
     struct place p = place_of(request->net);
+    struct state *state = request->state;
     struct sar_shape shape = request->agreed->shape;
-    struct sar_run outcome;
+    struct sar_run outcome = state->mine;
     shape.absent_is_zero = false;
-    if (!hands_over(request->net, &p))
+    if (request->net->rank >= p.folded)
         return SAR_OK;
-    SAR_TRY(sar_request_decode(request, layout_of(request->agreed), request->net->rank + 1, &outcome));
+    if (hands_over(request->net, &p))
+        SAR_TRY(sar_request_decode(request, layout_of(request->agreed), request->net->rank + 1, &outcome));
     return sar_request_deliver(request, &shape, &outcome, 1);
 }
 

@@ -36,10 +36,10 @@ struct sar_shape {
     const struct sar_kernels *kernels;
 };
 
-/** Bytes of an index that can number `count` elements. */
+/** Bytes of an index below count. */
 static inline unsigned sar_index_size(uint64_t count)
 {
-    return count <= UINT32_MAX ? 4 : 8;
+    return count <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
 }
 
 /** Present elements in ascending order of index. Points into memory that others own. */

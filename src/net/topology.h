@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_NET_TOPOLOGY_H
+#define SAR_NET_TOPOLOGY_H
+
+/** Processors of this machine that this job may use, at least 1; by hwloc where it was found. Looked up once. */
+int sar_topology_processors(void);
+
+#endif

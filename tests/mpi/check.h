@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How every program in this folder begins, complains and ends. A failed check says where and why, and ends the
+ * program on all ranks at once. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+
+extern int rank, ranks;
+
+/** More ranks than processors: what takes long is to be cut short. */
+extern bool crowded;
+
+/** Start MPI with a level of thread support; returns the level there is. No knob is set afterwards but a seed. */
+int check_begin(int *argc, char ***argv, int threads);
+
+/** Finish MPI, tell how many checks were made and fail if there was none. Returns main's value. */
+int check_end(const char *program);
+
+/** Name the case that the checks to come belong to. */
+void check_case(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/** One check; the text is what was expected and what was found. */
+void check(bool good, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/** Checks that `code` is MPI_SUCCESS. */
+void check_success(int code, const char *call);
+
+/** Checks that all ranks have the same number. Collective. */
+void check_equal_on_ranks(uint64_t number, const char *what);
+
+/** Leave a program that cannot test anything here, with exit status 77. */
+int check_skip(const char *program, const char *reason);
+
+/** What forces the library's hand; NULL leaves a choice to it. */
+struct knobs {
+    const char *scheme, *wire, *partition, *grain;
+};
+
+/** Put knobs into the environment. They hold for communicators that are first used afterwards. */
+void knobs_set(const struct knobs *knobs);
+
+/** A duplicate of MPI_COMM_WORLD that has been used under these knobs, and returns errors. */
+MPI_Comm knobs_comm(const struct knobs *knobs);
+
+/** "balanced, wire coo, …" in memory that the next call overwrites. */
+const char *knobs_text(const struct knobs *knobs);
+
+/** A mixing function: equal keys, equal numbers, on all ranks and machines. */
+uint64_t mix(uint64_t key);
+
+/** A hash of bytes. */
+uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
+
+/** calloc or give up. Never NULL. */
+void *get_memory(size_t n, size_t size);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Blocking MPI functions for more ranks than processors. MPICH spins in them and never gives the processor to
+ * the rank that it waits for, so that each costs a time slice of the system, a hundred times what it takes. These
+ * put the nonblocking function and a loop that yields in their place; the library under test and the test
+ * programs both get them at link time. Where every rank has a processor they are the plain functions. */
+
+#include <mpi.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { LOOKS = 20 /* before the first yield */ };
+
+static int finish(MPI_Request *request, MPI_Status *status)
+{
+    int flag = 0, code = MPI_SUCCESS;
+    for (int i = 0; !flag && code == MPI_SUCCESS; i++) {
+        code = PMPI_Test(request, &flag, status);
+        if (!flag && i > LOOKS)
+            sched_yield();
+    }
+    return code;
+}
+
+/* The outcome of a nonblocking call that has just been made. */
+static int finish_call(int code, MPI_Request *request)
+{
+    return code == MPI_SUCCESS ? finish(request, MPI_STATUS_IGNORE) : code;
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    return crowded ? finish(request, status) : PMPI_Wait(request, status);
+}
+
+int MPI_Barrier(MPI_Comm comm)
+{
+    MPI_Request request;
+    return crowded ? finish_call(PMPI_Ibarrier(comm, &request), &request) : PMPI_Barrier(comm);
+}
+
+int MPI_Bcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    MPI_Request request;
+    if (!crowded)
+        return PMPI_Bcast(buffer, n, type, root, comm);
+    return finish_call(PMPI_Ibcast(buffer, n, type, root, comm, &request), &request);
+}
+
+int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    MPI_Request request;
+    if (!crowded)
+        return PMPI_Allreduce(in, out, n, type, op, comm);
+    return finish_call(PMPI_Iallreduce(in, out, n, type, op, comm, &request), &request);
+}
+
+int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, MPI_Comm comm)
+{
+    MPI_Request request;
+    if (!crowded)
+        return PMPI_Allgather(in, n, type, out, m, to, comm);
+    return finish_call(PMPI_Iallgather(in, n, type, out, m, to, comm, &request), &request);
+}
+
+int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m, MPI_Datatype type_in,
+                 int from, int tag_in, MPI_Comm comm, MPI_Status *status)
+{
+    MPI_Request receives, sends;
+    if (!crowded)
+        return PMPI_Sendrecv(out, n, type, to, tag, in, m, type_in, from, tag_in, comm, status);
+    int code = PMPI_Irecv(in, m, type_in, from, tag_in, comm, &receives);
+    if (code != MPI_SUCCESS)
+        return code;
+    code = finish_call(PMPI_Isend(out, n, type, to, tag, comm, &sends), &sends);
+    int received = finish(&receives, status);
+    return code == MPI_SUCCESS ? received : code;
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
+{
+    MPI_Request request;
+    return crowded ? finish_call(PMPI_Comm_idup(comm, copy, &request), &request) : PMPI_Comm_dup(comm, copy);
+}
+
+static int all_on_one_node(MPI_Comm comm)
+{
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length, size, same = 1;
+    PMPI_Comm_size(comm, &size);
+    PMPI_Get_processor_name(name, &length);
+    char *names = calloc((size_t)size, sizeof name);
+    if (names == NULL)
+        abort();
+    MPI_Allgather(name, sizeof name, MPI_CHAR, names, sizeof name, MPI_CHAR, comm);
+    for (int i = 0; i < size; i++)
+        same &= memcmp(name, names + (size_t)i * sizeof name, sizeof name) == 0;
+    free(names);
+    return same;
+}
+
+/* It has no nonblocking form, and is the slowest of all. Ranks that share a node all get a duplicate. */
+int MPI_Comm_split_type(MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *part)
+{
+    if (crowded && kind == MPI_COMM_TYPE_SHARED && all_on_one_node(comm))
+        return MPI_Comm_dup(comm, part);
+    return PMPI_Comm_split_type(comm, kind, key, info, part);
+}

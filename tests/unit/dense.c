@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between dense buffers and runs, against obvious loops over bytes. Buffers have exactly their size, and begin at
+ * an aligned address or one element behind it. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "tensor/dense.h"
+
+/* Around the groups and strides of the scan. */
+static const size_t counts[] = { 0,    1,    2,    15,   16,    17,    31,    32,   33,
+                                 63,   64,   65,   4095, 4096,  4097,  4111,  4112, 4113,
+                                 8191, 8192, 8193, 9000, 20000, 40961 };
+
+static const double densities[] = { 0, 0.0005, 0.01, 0.1, 0.5, 0.9, 1 };
+
+/* Elements of 4, 8, 12 and 256 bytes, and of a long row. */
+static const struct {
+    enum sar_base base;
+    size_t row;
+} elements[] = { { SAR_FLOAT, 1 }, { SAR_INT64, 1 }, { SAR_DOUBLE, 1 }, { SAR_INT32, 3 }, { SAR_FLOAT, 64 },
+                 { SAR_DOUBLE, 5 } };
+
+static struct sar_shape element_shape(size_t kind, size_t count)
+{
+    return shape_make(elements[kind].base, SAR_SUM, count, elements[kind].row);
+}
+
+/* A dense buffer and where in its memory it begins. */
+struct buffer {
+    unsigned char *memory, *start;
+    size_t bytes;
+};
+
+static struct buffer buffer_make(const struct sar_shape *shape, bool shifted)
+{
+    size_t bytes = (size_t)shape->count * shape->element_size, gap = shifted ? shape->element_size : 0;
+    unsigned char *memory = memset(exact(bytes + gap), 0, bytes + gap);
+    return (struct buffer){ memory, memory + gap, bytes };
+}
+
+/* Elements with a bit set somewhere, the rest zero: one bit anywhere, all of them, or a random value. */
+static void scatter_bits(const struct sar_shape *shape, double density, struct dice *dice, unsigned char *start)
+{
+    size_t size = shape->element_size;
+    for (size_t i = 0; i < shape->count; i++) {
+        unsigned char *element = start + i * size;
+        if (dice_unit(dice) >= density)
+            continue;
+        switch (dice_below(dice, 3)) {
+        case 0: element[dice_below(dice, size)] = (unsigned char)(1u << dice_below(dice, 8)); break;
+        case 1: memset(element, 0xff, size); break;
+        default: values_fill(shape->base, VALUES_SPECIAL, element, shape->row, dice); break;
+        }
+    }
+}
+
+static bool is_present(const struct sar_shape *shape, const unsigned char *start, size_t i)
+{
+    for (size_t k = 0; k < shape->element_size; k++) {
+        if (start[i * shape->element_size + k] != 0)
+            return true;
+    }
+    return false;
+}
+
+static size_t obvious_count(const struct sar_shape *shape, const unsigned char *start, size_t n)
+{
+    size_t counted = 0;
+    for (size_t i = 0; i < n; i++)
+        counted += is_present(shape, start, i);
+    return counted;
+}
+
+static void check_run(const struct sar_shape *shape, const unsigned char *start, const struct sar_run *run)
+{
+    size_t k = 0, size = shape->element_size;
+    for (size_t i = 0; i < shape->count; i++) {
+        if (!is_present(shape, start, i))
+            continue;
+        assert_true(k < run->nnz);
+        assert_true(sar_index_get(run->index, shape->index_size, k) == i);
+        assert_true(memcmp((const char *)run->value + k * size, start + i * size, size) == 0);
+        k++;
+    }
+    assert_int_equal(k, run->nnz);
+}
+
+static void check_compact(const struct sar_shape *shape, const struct buffer *buffer, size_t expected)
+{
+    struct sar_arena arena = { 0 };
+    struct sar_run run;
+    assert_int_equal(sar_dense_compact(shape, buffer->start, expected, &arena, &run), SAR_OK);
+    check_run(shape, buffer->start, &run);
+    sar_arena_free(&arena);
+}
+
+/* Guesses that are right, too small, too large, and silly. */
+static void check_guesses(const struct sar_shape *shape, const struct buffer *buffer)
+{
+    size_t present = obvious_count(shape, buffer->start, (size_t)shape->count);
+    size_t guesses[] = { present, 0, 1, present / 2, present + 1, 2 * (size_t)shape->count };
+    for (size_t g = 0; g < LENGTH(guesses); g++)
+        check_compact(shape, buffer, guesses[g]);
+}
+
+/* Every element size, density and count; long vectors of large elements are left out. */
+static void for_all_buffers(void (*check)(const struct sar_shape *shape, const struct buffer *buffer))
+{
+    for (size_t k = 0; k < LENGTH(elements) * LENGTH(densities) * LENGTH(counts); k++) {
+        struct dice dice = { k };
+        struct sar_shape shape = element_shape(k % LENGTH(elements), counts[k / LENGTH(elements) % LENGTH(counts)]);
+        double density = densities[k / LENGTH(elements) / LENGTH(counts)];
+        if (shape.element_size * shape.count > 400000)
+            continue;
+        struct buffer buffer = buffer_make(&shape, dice_below(&dice, 2) == 1);
+        shape.index_size = dice_below(&dice, 3) == 0 ? 8 : 4;
+        scatter_bits(&shape, density, &dice, buffer.start);
+        check(&shape, &buffer);
+        free(buffer.memory);
+    }
+}
+
+static void test_compact(void **state)
+{
+    (void)state;
+    for_all_buffers(check_guesses);
+}
+
+static void check_counts(const struct sar_shape *shape, const struct buffer *buffer)
+{
+    static const size_t prefixes[] = { 0, 1, 5, 64, 4096, SIZE_MAX };
+    for (size_t p = 0; p < LENGTH(prefixes); p++) {
+        size_t n = prefixes[p] < shape->count ? prefixes[p] : (size_t)shape->count;
+        assert_int_equal(sar_dense_count(shape, buffer->start, n), obvious_count(shape, buffer->start, n));
+    }
+}
+
+static void test_count(void **state)
+{
+    (void)state;
+    for_all_buffers(check_counts);
+}
+
+/* Scattering a run gives the buffer back that it came from; what the run does not name stays. Clearing zeroes what
+ * it names and nothing else. */
+static void check_scatter(const struct sar_shape *shape, const struct buffer *buffer)
+{
+    struct sar_arena arena = { 0 };
+    struct sar_run run;
+    struct buffer other = buffer_make(shape, false);
+    size_t size = shape->element_size;
+    assert_int_equal(sar_dense_compact(shape, buffer->start, 0, &arena, &run), SAR_OK);
+    sar_dense_scatter(shape, &run, other.start);
+    assert_true(memcmp(other.start, buffer->start, buffer->bytes) == 0);
+    memset(other.start, 0x77, other.bytes);
+    sar_dense_scatter(shape, &run, other.start);
+    for (size_t i = 0; i < shape->count; i++) {
+        if (is_present(shape, buffer->start, i))
+            assert_true(memcmp(other.start + i * size, buffer->start + i * size, size) == 0);
+        else
+            assert_true(other.start[i * size] == 0x77 && other.start[(i + 1) * size - 1] == 0x77);
+    }
+    memset(other.start, 0x77, other.bytes);
+    sar_dense_clear(shape, &run, other.start);
+    for (size_t i = 0; i < shape->count; i++) {
+        unsigned char wanted = is_present(shape, buffer->start, i) ? 0 : 0x77;
+        for (size_t b = 0; b < size; b++)
+            assert_true(other.start[i * size + b] == wanted);
+    }
+    sar_arena_free(&arena);
+    free(other.memory);
+}
+
+static void test_scatter_and_clear(void **state)
+{
+    (void)state;
+    for_all_buffers(check_scatter);
+}
+
+/* What is zero is decided by the bits. */
+static void test_bits_decide(void **state)
+{
+    static const float floats[] = { 0, -0.0f, 1e-45f, NAN, 0, 5, 0 };
+    static const uint32_t floats_kept[] = { 1, 2, 3, 5 };
+    static const double doubles[] = { -0.0, 0, 5e-324, 0, NAN };
+    static const uint32_t doubles_kept[] = { 0, 2, 4 };
+    struct sar_shape four = shape_make(SAR_FLOAT, SAR_SUM, LENGTH(floats), 1);
+    struct sar_shape eight = shape_make(SAR_DOUBLE, SAR_SUM, LENGTH(doubles), 1);
+    struct sar_arena arena = { 0 };
+    struct sar_run run;
+    (void)state;
+    assert_int_equal(sar_dense_compact(&four, floats, 0, &arena, &run), SAR_OK);
+    assert_int_equal(run.nnz, LENGTH(floats_kept));
+    assert_memory_equal(run.index, floats_kept, sizeof floats_kept);
+    assert_int_equal(sar_dense_compact(&eight, doubles, 0, &arena, &run), SAR_OK);
+    assert_int_equal(run.nnz, LENGTH(doubles_kept));
+    assert_memory_equal(run.index, doubles_kept, sizeof doubles_kept);
+    sar_arena_free(&arena);
+}
+
+/* A -0.0 is found wherever it stands, and nothing else is taken for one: not an integer of the same bits, not the
+ * half of another value. */
+static void test_negative_zero(void **state)
+{
+    enum { MOST = 70 };
+    (void)state;
+    for (size_t n = 0; n <= MOST; n++) {
+        float floats[MOST + 1] = { 0 };
+        double doubles[MOST + 1] = { 0 };
+        for (size_t i = 0; i < n; i++) {
+            floats[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? -1e-45f : 0;
+            doubles[i] = i % 3 == 0 ? -INFINITY : i % 3 == 1 ? -2 - 0x1p-21 : 0;
+        }
+        floats[n] = doubles[n] = -0.0f;
+        assert_false(sar_has_negative_zero(SAR_FLOAT, floats, n));
+        assert_false(sar_has_negative_zero(SAR_DOUBLE, doubles, n));
+        for (size_t place = 0; place < n; place++) {
+            float kept4 = floats[place];
+            double kept8 = doubles[place];
+            floats[place] = doubles[place] = -0.0f;
+            assert_true(sar_has_negative_zero(SAR_FLOAT, floats, n));
+            assert_true(sar_has_negative_zero(SAR_DOUBLE, doubles, n));
+            for (unsigned base = SAR_INT32; base < SAR_BASES; base++)
+                assert_false(sar_has_negative_zero((enum sar_base)base, doubles, n));
+            floats[place] = kept4;
+            doubles[place] = kept8;
+        }
+    }
+}
+
+/* The low half of a double looks like a float's -0.0, and two floats like a double's. */
+static void test_halves_are_not_negative_zeros(void **state)
+{
+    static const uint64_t low_half = 0x3ff0000080000000;
+    static const uint32_t pair[] = { 0x00000001, 0x80000001, 0x00000000, 0x3f800000 };
+    (void)state;
+    assert_false(sar_has_negative_zero(SAR_DOUBLE, &low_half, 1));
+    assert_false(sar_has_negative_zero(SAR_FLOAT, pair, 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compact),
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_scatter_and_clear),
+        cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_negative_zero),
+        cmocka_unit_test(test_halves_are_not_negative_zeros),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
