@@ -33,7 +33,7 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
     if (!op.valid)
         blame(call, SAR_BAD_OP, 0);
     call->shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0), .row = type.row,
-                                      .element_size = type.extent, .base = type.base };
+                                      .element_size = type.extent, .base = type.base, .op = op.op };
     call->shape.index_size = sar_index_size(call->shape.count);
     if (call->native)
         call->shape.kernels = sar_kernels_of(type.base, op.op);

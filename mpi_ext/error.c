@@ -20,7 +20,7 @@ static bool mpi_is_up(void)
     return up && !down;
 }
 
-static int code_for(enum sar_status status, const char *text)
+static int code_for(enum sar_status status, char *text)
 {
     int class, code;
     if (!mpi_is_up())

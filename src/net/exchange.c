@@ -97,7 +97,7 @@ void sar_exchange_expect(struct sar_exchange *x, int peer)
     x->expected++;
 }
 
-static uint64_t size_of(const MPI_Status *status)
+static uint64_t size_of(MPI_Status *status)
 {
     int n;
     MPI_Get_count(status, MPI_BYTE, &n);
@@ -114,7 +114,7 @@ static uint64_t size_of(const MPI_Status *status)
 
 /* Receive a message that has been seen. Without memory for it, it is received into nothing, which MPI calls
  * a truncation, so that its sender can go on. */
-static void accept_message(struct sar_exchange *x, const MPI_Status *status)
+static void accept_message(struct sar_exchange *x, MPI_Status *status)
 {
     int peer = status->MPI_SOURCE;
     uint64_t bytes = size_of(status);

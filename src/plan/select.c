@@ -82,6 +82,14 @@ static int next_trial(const struct sar_selection *s, const struct sar_lessons *l
     return next;
 }
 
+static int place_of(const struct sar_scheme *scheme)
+{
+    int i = 0;
+    while (sar_schemes[i] != scheme)
+        i++;
+    return i;
+}
+
 static int eligible(const struct sar_selection *s)
 {
     int n = 0;
@@ -102,13 +110,13 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
         s.prices[i] = price_of(i, agreed, config, lessons);
     s.runs = s.choice = cheapest(&s);
     if (s.prices[s.choice].obstacle != NULL)
-        return SAR_UNSUPPORTED;
+        return SAR_UNSUPPORTED; /* none can */
     if (forced != NULL && agreed->native) {
-        for (s.runs = 0; sar_schemes[s.runs] != forced;)
-            s.runs++;
-        s.why = "asked for";
+        int asked = place_of(forced);
+        s.why = s.prices[asked].obstacle == NULL ? "asked for" : "in place of the scheme asked for";
+        s.runs = s.prices[asked].obstacle == NULL ? asked : s.choice;
         *selection = s;
-        return s.prices[s.runs].obstacle == NULL ? SAR_OK : SAR_UNSUPPORTED;
+        return SAR_OK;
     }
     int trial = learns(config) ? next_trial(&s, lessons) : -1;
     if (eligible(&s) == 1) {

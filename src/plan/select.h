@@ -27,12 +27,12 @@ struct sar_selection {
     struct sar_price prices[SAR_MOST_SCHEMES];
     int choice;           /**< place in sar_schemes of the cheapest */
     int runs;             /**< of the one to run: the choice, the one asked for, or one on trial */
-    const char *why;      /**< "cheapest", "asked for", "on trial", "only one" */
+    const char *why;      /**< "cheapest", "asked for", "on trial", … */
 };
 
 /** Choose. Equal arguments give equal selections.
- * @param forced  the scheme asked for, or NULL
- * @return SAR_UNSUPPORTED when the scheme asked for has an obstacle */
+ * @param forced  the scheme asked for, or NULL. The cheapest scheme that can, runs where the one asked for cannot.
+ * @return SAR_UNSUPPORTED when no scheme can carry out the call */
 enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
                            const struct sar_lessons *lessons, const struct sar_scheme *forced,
                            struct sar_selection *selection);

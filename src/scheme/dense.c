@@ -23,8 +23,14 @@ static double seconds(const struct sar_agreed *a)
     return time + a->machine.dense_alpha + bitmap * a->machine.dense_beta + work * a->machine.gamma;
 }
 
+/* Absent elements stand at the op's identity, the largest or smallest number for MIN and MAX; MPICH up to 4.0.2
+ * compares unsigned numbers as signed ones, to which those look negative. */
 static const char *obstacle(const struct sar_agreed *agreed)
 {
+    const struct sar_shape *shape = &agreed->shape;
+    bool unsigned_type = shape->base == SAR_UINT32 || shape->base == SAR_UINT64;
+    if (!agreed->dense_face && unsigned_type && (shape->op == SAR_MAX || shape->op == SAR_MIN))
+        return "MAX and MIN of unsigned coordinates";
     bool fits = sar_times(agreed->shape.count, agreed->shape.element_size) <= (uint64_t)PTRDIFF_MAX;
     return agreed->dense_face || fits ? NULL : "a vector larger than memory";
 }

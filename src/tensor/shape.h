@@ -32,6 +32,7 @@ struct sar_shape {
     size_t element_size;  /**< bytes of an element */
     unsigned index_size;  /**< bytes of an index inside the library, 4 or 8 */
     enum sar_base base;   /**< basic type */
+    enum sar_op op;
     bool absent_is_zero;  /**< an absent element takes part in the reduction as a zero (dense interface) */
     const struct sar_kernels *kernels;
 };

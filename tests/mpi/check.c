@@ -162,7 +162,7 @@ uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
 
 void *get_memory(size_t n, size_t size)
 {
-    void *memory = calloc(n + 1, size + 1);
+    void *memory = calloc(n > 0 ? n : 1, size > 0 ? size : 1);
     check(memory != NULL, "expected %zu times %zu bytes of memory, found none", n, size);
     return memory;
 }
