@@ -169,7 +169,8 @@ static enum sar_status select_scheme(struct work *w)
     describe(w);
     SAR_TRY(sar_select(&w->agreed, &c->config, &w->record->lessons, c->forced, &w->selection));
     if (c->config.explain && c->net.rank == 0)
-        sar_selection_explain(&w->selection, &w->agreed, &w->record->lessons, stderr);
+        sar_selection_explain(&w->selection, &w->agreed, &w->record->lessons,
+                              w->record->profiled ? &w->record->profile : NULL, stderr);
     return SAR_OK;
 }
 

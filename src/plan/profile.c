@@ -64,7 +64,7 @@ static double distinct(const struct sample *s, double occupied)
 {
     if (s->exact || occupied == 0)
         return occupied;
-    return -s->slots * log1p(-fmin(occupied, s->slots - 0.5) / s->slots);
+    return -(double)s->slots * log1p(-fmin(occupied, s->slots - 0.5) / s->slots);
 }
 
 /* histogram[c] slots are held by c ranks. */

@@ -167,12 +167,17 @@ void sar_selection_reason(const struct sar_selection *s, char *text, size_t room
 }
 
 void sar_selection_explain(const struct sar_selection *s, const struct sar_agreed *agreed,
-                           const struct sar_lessons *lessons, FILE *to)
+                           const struct sar_lessons *lessons, const struct sar_profile *profile, FILE *to)
 {
-    int last = agreed->gamma.entries - 1;
-    fprintf(to, "# mpix_sparse: %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f, gamma^%d %.3f\n",
-            agreed->machine.ranks, (unsigned long long)agreed->shape.count, agreed->shape.element_size,
-            agreed->nnz_mean, agreed->nnz_max, agreed->gamma.ranks[last], agreed->gamma.ratio[last]);
+    fprintf(to, "# mpix_sparse: %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f\n", agreed->machine.ranks,
+            (unsigned long long)agreed->shape.count, agreed->shape.element_size, agreed->nnz_mean, agreed->nnz_max);
+    fprintf(to, profile == NULL ? "# no profile yet, independent ranks assumed:" : "# profile:");
+    for (int i = 1; i < agreed->gamma.entries; i++)
+        fprintf(to, " gamma^%d %.3f", agreed->gamma.ranks[i], agreed->gamma.ratio[i]);
+    if (profile != NULL)
+        fprintf(to, ", overlap %.3f, skewness %.2f", profile->overlap, profile->skewness);
+    fprintf(to, "\n# alpha %.3g s, beta %.3g s/B, gamma %.3g s/element\n", agreed->machine.alpha,
+            agreed->machine.beta, agreed->machine.gamma);
     fprintf(to, "# %-20s %12s %12s %8s %7s\n", "scheme", "model_us", "price_us", "trials", "");
     for (int i = 0; sar_schemes[i] != NULL; i++) {
         const char *mark = i == s->runs ? s->why : i == s->choice ? "cheapest" : "";

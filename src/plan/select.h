@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/config.h"
+#include "plan/profile.h"
 #include "scheme/scheme.h"
 
 enum { SAR_MOST_SCHEMES = 16 };
@@ -43,8 +44,9 @@ void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, doubl
 /** A sentence on why the scheme that runs was taken. */
 void sar_selection_reason(const struct sar_selection *selection, char *text, size_t room);
 
-/** Print the table. */
+/** Print the table.
+ * @param profile  of the tensor, or NULL when it has none yet */
 void sar_selection_explain(const struct sar_selection *selection, const struct sar_agreed *agreed,
-                           const struct sar_lessons *lessons, FILE *to);
+                           const struct sar_lessons *lessons, const struct sar_profile *profile, FILE *to);
 
 #endif

@@ -166,6 +166,7 @@ struct sar_shape shape_make(enum sar_base base, enum sar_op op, uint64_t count, 
                                .element_size = row * kernels->size,
                                .index_size = sar_index_size(count),
                                .base = base,
+                               .op = op,
                                .kernels = kernels };
 }
 
@@ -276,13 +277,12 @@ void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *val
     }
 }
 
-static void fold_element(const struct sar_shape *shape, enum sar_op op, unsigned char *sum,
-                         const unsigned char *value)
+static void fold_element(const struct sar_shape *shape, unsigned char *sum, const unsigned char *value)
 {
     static const uint64_t zero = 0;
     size_t size = shape->kernels->size;
     for (size_t k = 0; k < shape->row; k++)
-        obvious_fold(shape->base, op, sum + k * size, value == NULL ? (const void *)&zero : value + k * size);
+        obvious_fold(shape->base, shape->op, sum + k * size, value == NULL ? (const void *)&zero : value + k * size);
 }
 
 static uint64_t least_index(const struct sar_shape *shape, const struct sar_run runs[], size_t n, const size_t at[])
@@ -297,7 +297,7 @@ static uint64_t least_index(const struct sar_shape *shape, const struct sar_run 
     return least;
 }
 
-struct sar_run obvious_reduce(const struct sar_shape *shape, enum sar_op op, const struct sar_run runs[], size_t n)
+struct sar_run obvious_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n)
 {
     size_t *at = memset(exact(n * sizeof *at), 0, n * sizeof *at), sum = 0, size = shape->element_size;
     for (size_t r = 0; r < n; r++)
@@ -316,12 +316,12 @@ struct sar_run obvious_reduce(const struct sar_shape *shape, enum sar_op op, con
                 if (folded == 0)
                     memcpy(to, from, size);
                 else
-                    fold_element(shape, op, to, from);
+                    fold_element(shape, to, from);
             }
             reached += at[r] > before;
         }
         if (shape->absent_is_zero && reached < n)
-            fold_element(shape, op, to, NULL);
+            fold_element(shape, to, NULL);
     }
     free(at);
     return out;

@@ -71,7 +71,7 @@ bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span);
 void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *value);
 
 /** The obvious way to reduce: the least index of all runs, then each run's elements of this index. */
-struct sar_run obvious_reduce(const struct sar_shape *shape, enum sar_op op, const struct sar_run runs[], size_t n);
+struct sar_run obvious_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n);
 
 /** Make a header's check fit its other fields. */
 void header_seal(struct sar_header *header);

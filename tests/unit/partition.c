@@ -20,7 +20,8 @@ static const uint32_t parts_table[] = { 1, 2, 3, 7, 8, 16, MOST_PARTS };
 static const unsigned grains[] = { 1, 2, 16, 64, 256 };
 
 /* The last ones need 8-byte indices; the very last has more than 2^32 blocks for small grains. */
-static const uint64_t counts[] = { 1, 63, 1000, 4096, 100003, 4294967295, 4294967296, ((uint64_t)1 << 38) + 77 };
+static const uint64_t counts[] = { 1, 63, 1000, 4096, 100003, 4294967295, 4294967296, 4294967297,
+                                   ((uint64_t)1 << 38) + 77 };
 
 /* Walk through the run in order: each element must be the next one of its part. */
 static void check_parts(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
