@@ -20,7 +20,8 @@ static void blame(struct sar_call *call, enum sar_status status, int64_t value)
 }
 
 /* Count, datatype and op, which both calls have. */
-static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_datatype type, struct sar_operation op)
+static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_datatype type,
+                           struct sar_operation op)
 {
     call->field[SAR_FIELD_COUNT] = (int64_t)count;
     call->field[SAR_FIELD_DATATYPE] = type.valid ? type.number : 0;
@@ -32,8 +33,11 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
         blame(call, SAR_BAD_DATATYPE, 0);
     if (!op.valid)
         blame(call, SAR_BAD_OP, 0);
-    call->shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0), .row = type.row,
-                                      .element_size = type.extent, .base = type.base, .op = op.op };
+    call->shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0),
+                                      .row = type.row,
+                                      .element_size = type.extent,
+                                      .base = type.base,
+                                      .op = op.op };
     call->shape.index_size = sar_index_size(call->shape.count);
     if (call->native)
         call->shape.kernels = sar_kernels_of(type.base, op.op);
@@ -67,8 +71,8 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
         blame(call, SAR_BAD_SENDBUF, BUFFER_SHARED);
 }
 
-int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
-                           MPI_Comm comm)
+int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                           MPI_Op op, MPI_Comm comm)
 {
     struct sar_call call = { .dense_face = true };
     struct sar_datatype type = sar_datatype_look(datatype);
@@ -93,7 +97,8 @@ static void look_at_coordinates(struct sar_call *call, MPI_Count nnz, MPI_Dataty
     if (nnz < 0)
         blame(call, SAR_BAD_NNZ, (int64_t)nnz);
     if (!known || call->shape.count > sar_index_type_limit(call->coo.type))
-        blame(call, SAR_BAD_INDEXTYPE, indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
+        blame(call, SAR_BAD_INDEXTYPE,
+              indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
     if (nnz > 0 && call->coo.indices == NULL)
         blame(call, SAR_BAD_INDICES, BUFFER_NULL);
     if (nnz > 0 && call->coo.values == NULL)

@@ -38,7 +38,8 @@ static int code_for(enum sar_status status, char *text)
 
 void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room)
 {
-    static const char *const calls[] = { "MPIX_Sparse_allreduce", "MPIX_Sparse_allreduce_coo", "MPIX_Sparse_profile" };
+    static const char *const calls[] = { "MPIX_Sparse_allreduce", "MPIX_Sparse_allreduce_coo",
+                                         "MPIX_Sparse_profile" };
     if (field == SAR_FIELD_DATATYPE)
         sar_datatype_describe(number, text, room);
     else if (field == SAR_FIELD_OP)
@@ -70,7 +71,10 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
     else if (v->status == SAR_BAD_COUNT || v->status == SAR_BAD_NNZ || v->status == SAR_BAD_INDEX)
         snprintf(text, room, "%lld", (long long)v->value);
     else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_OUTPUT)
-        snprintf(text, room, "%s", v->value == 0 ? "null" : v->value == 1 ? "the other buffer" : "out of place");
+        snprintf(text, room, "%s",
+                 v->value == 0   ? "null"
+                 : v->value == 1 ? "the other buffer"
+                                 : "out of place");
     else
         text[0] = '\0';
 }

@@ -15,8 +15,13 @@ static void copy_profile(const struct sar_profile *from, const struct sar_contex
                          MPIX_Sparse_profile_t *to)
 {
     *to = (MPIX_Sparse_profile_t){
-        .count = count, .ranks = context->net.ranks, .density = from->density, .density_max = from->density_max,
-        .density_out = from->density_out, .overlap = from->overlap, .skewness = from->skewness,
+        .count = count,
+        .ranks = context->net.ranks,
+        .density = from->density,
+        .density_max = from->density_max,
+        .density_out = from->density_out,
+        .overlap = from->overlap,
+        .skewness = from->skewness,
         .sampled = (MPI_Count)from->sampled,
     };
     for (int i = 1; i < from->gamma.entries; i++) {
@@ -47,7 +52,8 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
     struct sar_profile measured;
     char sentence[SAR_SENTENCE];
     struct sar_datatype type = sar_datatype_look(datatype);
-    struct sar_call call = { .dense_face = true, .buffers.sendbuf = buf,
+    struct sar_call call = { .dense_face = true,
+                             .buffers.sendbuf = buf,
                              .field = { CALL_PROFILE, (int64_t)count, type.number, 0, 0 } };
     check_profile(&call, buf, count, type, profile);
     enum sar_status status = sar_attribute_context(comm, &context, sentence);
@@ -55,8 +61,10 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
         call.verdict = (struct sar_verdict){ .status = status };
         return sar_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &call.verdict, sentence);
     }
-    call.shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0), .row = type.row,
-                                     .element_size = type.extent, .base = type.base };
+    call.shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0),
+                                     .row = type.row,
+                                     .element_size = type.extent,
+                                     .base = type.base };
     call.shape.index_size = sar_index_size(call.shape.count);
     sar_call_profile(context, &call, PROFILE_SLOTS, &measured);
     if (call.verdict.status == SAR_OK)

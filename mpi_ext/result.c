@@ -25,7 +25,8 @@ static bool allocate(struct sar_arrays *arrays, uint64_t index_bytes, uint64_t v
 }
 
 /* The scheme writes its own narrow indices at the front of the array; sar_result_commit widens them. */
-static enum sar_status room(struct sar_sink *sink, struct sar_request *request, size_t nnz, struct sar_run *run)
+static enum sar_status room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
+                            struct sar_run *run)
 {
     struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
     uint64_t index_bytes = sar_times(nnz, result->next_index_size);
@@ -77,7 +78,8 @@ void sar_result_abandon(struct MPIX_Sparse_result_s *result)
     free_arrays(&result->next);
 }
 
-int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices, const void **values)
+int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices,
+                            const void **values)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT);

@@ -17,7 +17,7 @@ struct MPIX_Sparse_result_s {
     struct sar_arrays held, next;
     size_t nnz;
     struct sar_shape shape;
-    unsigned index_size;  /**< bytes of the caller's index type */
+    unsigned index_size;      /**< bytes of the caller's index type */
     unsigned next_index_size; /**< the same of a call under way */
 };
 

@@ -20,11 +20,16 @@ static const struct {
     MPI_Datatype type;
     enum kind kind;
 } integers[] = {
-    { MPI_INT, KIND_SIGNED },           { MPI_LONG, KIND_SIGNED },
-    { MPI_LONG_LONG, KIND_SIGNED },     { MPI_INT32_T, KIND_SIGNED },
-    { MPI_INT64_T, KIND_SIGNED },       { MPI_UNSIGNED, KIND_UNSIGNED },
-    { MPI_UNSIGNED_LONG, KIND_UNSIGNED }, { MPI_UNSIGNED_LONG_LONG, KIND_UNSIGNED },
-    { MPI_UINT32_T, KIND_UNSIGNED },    { MPI_UINT64_T, KIND_UNSIGNED },
+    { MPI_INT, KIND_SIGNED },
+    { MPI_LONG, KIND_SIGNED },
+    { MPI_LONG_LONG, KIND_SIGNED },
+    { MPI_INT32_T, KIND_SIGNED },
+    { MPI_INT64_T, KIND_SIGNED },
+    { MPI_UNSIGNED, KIND_UNSIGNED },
+    { MPI_UNSIGNED_LONG, KIND_UNSIGNED },
+    { MPI_UNSIGNED_LONG_LONG, KIND_UNSIGNED },
+    { MPI_UINT32_T, KIND_UNSIGNED },
+    { MPI_UINT64_T, KIND_UNSIGNED },
 };
 
 static bool find_integer(MPI_Datatype type, enum sar_base *base)
@@ -75,7 +80,8 @@ static bool find_row(MPI_Datatype type, struct sar_datatype *found, size_t row)
     if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP)
         return false;
     MPI_Type_get_contents(type, n, 0, 1, lengths, &none, &inner);
-    bool is_row = find_row(inner, found, row * (size_t)(combiner == MPI_COMBINER_CONTIGUOUS ? lengths[0] : 1));
+    bool is_row =
+        find_row(inner, found, row * (size_t)(combiner == MPI_COMBINER_CONTIGUOUS ? lengths[0] : 1));
     release(&inner);
     return is_row;
 }
@@ -90,7 +96,8 @@ struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
     MPI_Type_size(datatype, &size);
     found.extent = extent > 0 ? (size_t)extent : 0;
     found.native = find_row(datatype, &found, 1);
-    found.number = found.native ? (int64_t)found.row * BASE_RADIX + (int64_t)found.base + 1 : -1 - (int64_t)size;
+    found.number =
+        found.native ? (int64_t)found.row * BASE_RADIX + (int64_t)found.base + 1 : -1 - (int64_t)size;
     return found;
 }
 
@@ -98,9 +105,10 @@ static const struct {
     MPI_Op op;
     const char *name;
 } operations[] = {
-    { MPI_SUM, "MPI_SUM" },   { MPI_MAX, "MPI_MAX" },   { MPI_MIN, "MPI_MIN" },       { MPI_PROD, "MPI_PROD" },
-    { MPI_LAND, "MPI_LAND" }, { MPI_BAND, "MPI_BAND" }, { MPI_LOR, "MPI_LOR" },       { MPI_BOR, "MPI_BOR" },
-    { MPI_LXOR, "MPI_LXOR" }, { MPI_BXOR, "MPI_BXOR" }, { MPI_MINLOC, "MPI_MINLOC" }, { MPI_MAXLOC, "MPI_MAXLOC" },
+    { MPI_SUM, "MPI_SUM" },         { MPI_MAX, "MPI_MAX" },       { MPI_MIN, "MPI_MIN" },
+    { MPI_PROD, "MPI_PROD" },       { MPI_LAND, "MPI_LAND" },     { MPI_BAND, "MPI_BAND" },
+    { MPI_LOR, "MPI_LOR" },         { MPI_BOR, "MPI_BOR" },       { MPI_LXOR, "MPI_LXOR" },
+    { MPI_BXOR, "MPI_BXOR" },       { MPI_MINLOC, "MPI_MINLOC" }, { MPI_MAXLOC, "MPI_MAXLOC" },
     { MPI_REPLACE, "MPI_REPLACE" }, { MPI_NO_OP, "MPI_NO_OP" },
 };
 
@@ -108,7 +116,8 @@ enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 struct sar_operation sar_operation_look(MPI_Op op)
 {
-    struct sar_operation found = { .valid = op != MPI_OP_NULL && op != MPI_REPLACE && op != MPI_NO_OP, .number = -1 };
+    struct sar_operation found = { .valid = op != MPI_OP_NULL && op != MPI_REPLACE && op != MPI_NO_OP,
+                                   .number = -1 };
     for (int i = 0; i < OPERATIONS; i++)
         if (operations[i].op == op)
             found.number = i + 1;
@@ -120,8 +129,10 @@ struct sar_operation sar_operation_look(MPI_Op op)
 bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
 {
     static const enum sar_index_type of_base[SAR_BASES] = {
-        [SAR_INT32] = SAR_INDEX_INT32, [SAR_INT64] = SAR_INDEX_INT64,
-        [SAR_UINT32] = SAR_INDEX_UINT32, [SAR_UINT64] = SAR_INDEX_UINT64,
+        [SAR_INT32] = SAR_INDEX_INT32,
+        [SAR_INT64] = SAR_INDEX_INT64,
+        [SAR_UINT32] = SAR_INDEX_UINT32,
+        [SAR_UINT64] = SAR_INDEX_UINT64,
     };
     enum sar_base base;
     if (indextype == MPI_DATATYPE_NULL || !find_integer(indextype, &base))
@@ -139,7 +150,8 @@ void sar_datatype_describe(int64_t number, char *text, size_t room)
     else if ((number - 1) / BASE_RADIX == 1)
         snprintf(text, room, "%s", base_names[(number - 1) % BASE_RADIX]);
     else
-        snprintf(text, room, "%lld x %s", (long long)((number - 1) / BASE_RADIX), base_names[(number - 1) % BASE_RADIX]);
+        snprintf(text, room, "%lld x %s", (long long)((number - 1) / BASE_RADIX),
+                 base_names[(number - 1) % BASE_RADIX]);
 }
 
 void sar_operation_describe(int64_t number, char *text, size_t room)

@@ -8,8 +8,8 @@
 
 /** What a user's datatype is to us. */
 struct sar_datatype {
-    bool valid;         /**< not MPI_DATATYPE_NULL */
-    bool native;        /**< a basic type that we reduce, or a contiguous row of them */
+    bool valid;  /**< not MPI_DATATYPE_NULL */
+    bool native; /**< a basic type that we reduce, or a contiguous row of them */
     enum sar_base base;
     size_t row;         /**< basic values in an element */
     size_t extent;      /**< bytes from one element to the next */
@@ -19,7 +19,7 @@ struct sar_datatype {
 
 /** What a user's op is to us. */
 struct sar_operation {
-    bool valid;         /**< not MPI_OP_NULL */
+    bool valid; /**< not MPI_OP_NULL */
     bool native;
     enum sar_op op;
     int64_t number;

@@ -113,8 +113,9 @@ static const char *const model_names[] = { "measured", "paper", NULL };
 static const struct knob knobs[] = {
     { "SCHEME", "auto", "name of a scheme, or auto to let the cost model choose", FIELD(scheme), parse_text,
       NULL, 0, 0 },
-    { "WIRE", "auto", "format of messages, auto for the cheapest, smallest for the fewest bytes; or push/pull",
-      0, parse_wires, NULL, 0, 0 },
+    { "WIRE", "auto",
+      "format of messages, auto for the cheapest, smallest for the fewest bytes; or push/pull", 0,
+      parse_wires, NULL, 0, 0 },
     { "PARTITION", "auto", "map of elements to parts: auto, hash, cyclic or range", FIELD(partition),
       parse_text, NULL, 0, 0 },
     { "GRAIN", "auto", "consecutive elements that stay in one part: auto, or a power of two from 1 to 256",
@@ -130,9 +131,10 @@ static const struct knob knobs[] = {
       FIELD(profile_every), parse_whole, NULL, 1, 0 },
     { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), parse_double, NULL, 0, 1e9 },
     { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), parse_double, NULL, 0, 1e9 },
-    { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), parse_double, NULL, 0, 1e9 },
-    { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), parse_switch,
-      switch_names, 0, 0 },
+    { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), parse_double, NULL, 0,
+      1e9 },
+    { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain),
+      parse_switch, switch_names, 0, 0 },
 };
 
 enum { KNOBS = sizeof knobs / sizeof knobs[0] };
@@ -147,7 +149,8 @@ enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup,
         if (text == NULL)
             text = knobs[i].fallback;
         if (!knobs[i].parse(&knobs[i], text, &loaded)) {
-            snprintf(sentence, room, PREFIX "%s is '%.60s'; it must be: %s", knobs[i].name, text, knobs[i].help);
+            snprintf(sentence, room, PREFIX "%s is '%.60s'; it must be: %s", knobs[i].name, text,
+                     knobs[i].help);
             return SAR_BAD_KNOB;
         }
     }

@@ -26,10 +26,10 @@ struct sar_config {
     int grain;                     /**< or SAR_AUTO */
     int model;                     /**< enum sar_model */
     bool explain, learn;
-    uint64_t seed;                 /**< 0: drawn */
-    uint64_t profile_every;        /**< calls from one profile of a tensor to the next */
-    double imbalance;              /**< limit that the planner's grain keeps to */
-    double alpha, beta, gamma;     /**< 0: measured */
+    uint64_t seed;             /**< 0: drawn */
+    uint64_t profile_every;    /**< calls from one profile of a tensor to the next */
+    double imbalance;          /**< limit that the planner's grain keeps to */
+    double alpha, beta, gamma; /**< 0: measured */
 };
 
 /** The text of a knob, or NULL. `name` comes without prefix, in capitals. */

@@ -4,34 +4,34 @@
 
 /** What can go wrong, each with the sentence that tells the user. The two %s are the value at fault and
  * what it should have been. Later entries win when ranks fail differently. */
-#define SAR_STATUS_MAP(X)                                                                              \
-    X(OK, "no error%s%s")                                                                              \
-    X(UNSUPPORTED, "the scheme asked for cannot carry out this call%s%s")                              \
-    X(NO_MEMORY, "out of memory%s%s")                                                                  \
-    X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                      \
-    X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                        \
-    X(MPI_FAILED, "an MPI function failed%s%s")                                                        \
-    X(BAD_KNOB, "configuration: %s%s")                                                                 \
-    X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                             \
-    X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                              \
-    X(BAD_DATATYPE, "argument datatype is %s, which the call does not take%s")                         \
-    X(BAD_INDEXTYPE, "argument indextype is %s, which is not a 32-bit or 64-bit integer type wide "    \
-                     "enough for count - 1%s")                                                         \
-    X(BAD_OP, "argument op is %s, which the call does not take%s")                                     \
-    X(BAD_SENDBUF, "argument sendbuf is %s%s")                                                         \
-    X(BAD_RECVBUF, "argument recvbuf is %s%s")                                                         \
-    X(BAD_BUF, "argument buf is %s%s")                                                                 \
-    X(BAD_INDICES, "argument indices is %s%s")                                                         \
-    X(BAD_VALUES, "argument values is %s%s")                                                           \
-    X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                           \
-    X(BAD_RESULT, "argument result is %s%s")                                                           \
-    X(BAD_OUTPUT, "an output argument is %s%s")                                                        \
-    X(BAD_COMM, "argument comm is %s%s")                                                               \
-    X(NO_REPORT, "argument comm has no completed call to report on%s%s")                               \
-    X(MISMATCHED_CALL, "ranks call different functions: %s and %s")                                    \
-    X(MISMATCHED_COUNT, "argument count differs between ranks: %s and %s")                             \
-    X(MISMATCHED_DATATYPE, "argument datatype differs between ranks: %s and %s")                       \
-    X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                   \
+#define SAR_STATUS_MAP(X)                                                                           \
+    X(OK, "no error%s%s")                                                                           \
+    X(UNSUPPORTED, "the scheme asked for cannot carry out this call%s%s")                           \
+    X(NO_MEMORY, "out of memory%s%s")                                                               \
+    X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                   \
+    X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
+    X(MPI_FAILED, "an MPI function failed%s%s")                                                     \
+    X(BAD_KNOB, "configuration: %s%s")                                                              \
+    X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
+    X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
+    X(BAD_DATATYPE, "argument datatype is %s, which the call does not take%s")                      \
+    X(BAD_INDEXTYPE, "argument indextype is %s, which is not a 32-bit or 64-bit integer type wide " \
+                     "enough for count - 1%s")                                                      \
+    X(BAD_OP, "argument op is %s, which the call does not take%s")                                  \
+    X(BAD_SENDBUF, "argument sendbuf is %s%s")                                                      \
+    X(BAD_RECVBUF, "argument recvbuf is %s%s")                                                      \
+    X(BAD_BUF, "argument buf is %s%s")                                                              \
+    X(BAD_INDICES, "argument indices is %s%s")                                                      \
+    X(BAD_VALUES, "argument values is %s%s")                                                        \
+    X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
+    X(BAD_RESULT, "argument result is %s%s")                                                        \
+    X(BAD_OUTPUT, "an output argument is %s%s")                                                     \
+    X(BAD_COMM, "argument comm is %s%s")                                                            \
+    X(NO_REPORT, "argument comm has no completed call to report on%s%s")                            \
+    X(MISMATCHED_CALL, "ranks call different functions: %s and %s")                                 \
+    X(MISMATCHED_COUNT, "argument count differs between ranks: %s and %s")                          \
+    X(MISMATCHED_DATATYPE, "argument datatype differs between ranks: %s and %s")                    \
+    X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \
     X(MISMATCHED_IN_PLACE, "argument sendbuf is MPI_IN_PLACE on some ranks only%s%s")
 
 enum sar_status {

@@ -21,8 +21,8 @@ struct sar_device {
                                  struct sar_arena *, struct sar_run parts[]);
     enum sar_status (*unpartition)(const struct sar_map *, const struct sar_shape *, uint32_t part,
                                    struct sar_arena *, struct sar_run *);
-    enum sar_status (*reduce)(const struct sar_shape *, const struct sar_run runs[], size_t n, struct sar_arena *,
-                              struct sar_run *out);
+    enum sar_status (*reduce)(const struct sar_shape *, const struct sar_run runs[], size_t n,
+                              struct sar_arena *, struct sar_run *out);
 };
 
 extern const struct sar_device sar_device_host;

@@ -25,7 +25,8 @@ static void set_divisor(struct sar_map *map)
     map->magic_shift = ceiling - 1;
 }
 
-struct sar_map sar_map_make(enum sar_partition kind, uint64_t count, uint32_t parts, unsigned grain, uint32_t seed)
+struct sar_map sar_map_make(enum sar_partition kind, uint64_t count, uint32_t parts, unsigned grain,
+                            uint32_t seed)
 {
     struct sar_map map = { .kind = kind, .parts = parts, .seed = seed, .count = count };
     if (kind == SAR_PARTITION_RANGE) {

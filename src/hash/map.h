@@ -38,10 +38,10 @@ struct sar_map {
     uint32_t seed;        /* of the line hash */
     unsigned grain_shift; /* a block has 1 << grain_shift elements */
     uint64_t count;
-    uint64_t span;        /* slots of the largest part; slots are in [0, span) */
-    uint32_t magic;       /* block / parts by multiplication, see sar_map_divide */
+    uint64_t span;  /* slots of the largest part; slots are in [0, span) */
+    uint32_t magic; /* block / parts by multiplication, see sar_map_divide */
     unsigned magic_shift;
-    bool narrow;          /* block numbers fit 32 bits */
+    bool narrow; /* block numbers fit 32 bits */
 };
 
 /** Where an element lives. */
@@ -51,7 +51,8 @@ struct sar_place {
 };
 
 /** Build a map. grain is a power of two in [1, 256]; range ignores it. parts > 0. */
-struct sar_map sar_map_make(enum sar_partition kind, uint64_t count, uint32_t parts, unsigned grain, uint32_t seed);
+struct sar_map sar_map_make(enum sar_partition kind, uint64_t count, uint32_t parts, unsigned grain,
+                            uint32_t seed);
 
 /** Slots that `part` really has, at most map->span. */
 uint64_t sar_map_slots(const struct sar_map *map, uint32_t part);
@@ -68,7 +69,8 @@ SAR_HOST_DEVICE static inline uint32_t sar_map_turn(const struct sar_map *map, u
 {
     if (map->kind != SAR_PARTITION_HASH)
         return 0;
-    return sar_hash_range(map->narrow ? sar_murmur3((uint32_t)line, map->seed) : sar_murmur3_wide(line, map->seed),
+    return sar_hash_range(map->narrow ? sar_murmur3((uint32_t)line, map->seed)
+                                      : sar_murmur3_wide(line, map->seed),
                           map->parts);
 }
 

@@ -38,11 +38,13 @@ static void merge_field(const struct sar_ballot *in, struct sar_ballot *inout, i
 {
     bool lower = in->field[i].low < inout->field[i].low;
     bool higher = in->field[i].high > inout->field[i].high;
-    if (lower || (in->field[i].low == inout->field[i].low && in->field[i].low_rank < inout->field[i].low_rank)) {
+    if (lower ||
+        (in->field[i].low == inout->field[i].low && in->field[i].low_rank < inout->field[i].low_rank)) {
         inout->field[i].low = in->field[i].low;
         inout->field[i].low_rank = in->field[i].low_rank;
     }
-    if (higher || (in->field[i].high == inout->field[i].high && in->field[i].high_rank < inout->field[i].high_rank)) {
+    if (higher ||
+        (in->field[i].high == inout->field[i].high && in->field[i].high_rank < inout->field[i].high_rank)) {
         inout->field[i].high = in->field[i].high;
         inout->field[i].high_rank = in->field[i].high_rank;
     }

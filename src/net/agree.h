@@ -8,7 +8,7 @@
 
 /** What must be equal on all ranks of a call, in the order in which it is looked at. */
 enum sar_field {
-    SAR_FIELD_CALL,     /**< which function */
+    SAR_FIELD_CALL, /**< which function */
     SAR_FIELD_COUNT,
     SAR_FIELD_DATATYPE,
     SAR_FIELD_OP,
@@ -45,7 +45,8 @@ void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout);
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement);
 
 /** Wait, or look whether agreement->all is there. */
-enum sar_status sar_agree_finish(const struct sar_net *net, struct sar_agreement *agreement, bool block, bool *done);
+enum sar_status sar_agree_finish(const struct sar_net *net, struct sar_agreement *agreement, bool block,
+                                 bool *done);
 
 /** Create and free the MPI handles that agreements need; once in a process, local. */
 enum sar_status sar_agree_setup(void);

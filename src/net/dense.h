@@ -20,8 +20,8 @@ struct sar_dense_call {
 struct sar_dense {
     const struct sar_net *net;
     struct sar_dense_call call;
-    MPI_Aint extent;  /**< of the datatype */
-    uint64_t done;    /**< elements reduced or posted */
+    MPI_Aint extent; /**< of the datatype */
+    uint64_t done;   /**< elements reduced or posted */
     MPI_Request request;
 };
 

@@ -23,7 +23,9 @@ enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *a
     SAR_TRY(sar_arena_take_zeroed(arena, ranks, sizeof *x->arrived, &arrived));
     SAR_TRY(sar_arena_take(arena, 2 * ranks, sizeof *x->requests, &requests));
     SAR_TRY(sar_arena_take_zeroed(arena, ranks, sizeof *x->awaited, &awaited));
-    *x = (struct sar_exchange){ .net = net, .arena = arena, .arrived = arrived, .requests = requests, .awaited = awaited };
+    *x = (struct sar_exchange){
+        .net = net, .arena = arena, .arrived = arrived, .requests = requests, .awaited = awaited
+    };
     return SAR_OK;
 }
 
@@ -155,7 +157,8 @@ static bool all_moved(struct sar_exchange *x)
         return all != 0;
     sar_exchange_fail(x, SAR_MPI_FAILED);
     for (int i = 0; i < x->pending; i++) {
-        if (x->requests[i] != MPI_REQUEST_NULL && MPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        if (x->requests[i] != MPI_REQUEST_NULL &&
+            MPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS)
             all &= flag;
     }
     return all != 0;

@@ -26,11 +26,11 @@ struct sar_exchange {
     enum sar_status status;      /**< the first thing that went wrong, SAR_OK so far */
     struct sar_header failure;   /**< sent in place of messages once status is not SAR_OK */
     struct sar_traffic traffic;
-    int tag;                     /**< of the present phase */
-    int expected;                /**< messages of this phase not yet seen */
-    int pending;                 /**< entries of requests in use */
+    int tag;      /**< of the present phase */
+    int expected; /**< messages of this phase not yet seen */
+    int pending;  /**< entries of requests in use */
     MPI_Request *requests;
-    bool *awaited;               /**< of each peer */
+    bool *awaited; /**< of each peer */
 };
 
 /** Prepare the messages of a call. Local. */

@@ -12,11 +12,11 @@
 
 enum {
     TRIES = 5,
-    SMALL = 8,                /* bytes that cost nothing but their message */
-    LARGE = 256 << 10,        /* bytes that cost nothing but their transfer */
-    VAST = 8 << 20,           /* bytes beyond the caches */
-    SAMPLE = 16 << 10,        /* elements of the reduction that is timed */
-    SPACING = 50              /* slots from one of them to the next */
+    SMALL = 8,         /* bytes that cost nothing but their message */
+    LARGE = 256 << 10, /* bytes that cost nothing but their transfer */
+    VAST = 8 << 20,    /* bytes beyond the caches */
+    SAMPLE = 16 << 10, /* elements of the reduction that is timed */
+    SPACING = 50       /* slots from one of them to the next */
 };
 
 struct bench {
@@ -32,7 +32,8 @@ struct bench {
 /* Every rank sends to the next and receives from the one before. */
 static void shift(struct bench *b, int bytes)
 {
-    int ranks = b->net->ranks, next = (b->net->rank + 1) % ranks, previous = (b->net->rank + ranks - 1) % ranks;
+    int ranks = b->net->ranks, next = (b->net->rank + 1) % ranks,
+        previous = (b->net->rank + ranks - 1) % ranks;
     MPI_Sendrecv(b->out, bytes, MPI_BYTE, next, 0, b->in, bytes, MPI_BYTE, previous, 0, b->net->comm,
                  MPI_STATUS_IGNORE);
 }
@@ -90,7 +91,10 @@ static enum sar_status set_up(struct bench *b)
     b->vast = vast;
     b->out = out;
     b->in = in;
-    b->shape = (struct sar_shape){ .count = SAMPLE * SPACING, .row = 1, .element_size = 4, .index_size = 4,
+    b->shape = (struct sar_shape){ .count = SAMPLE * SPACING,
+                                   .row = 1,
+                                   .element_size = 4,
+                                   .index_size = 4,
                                    .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) };
     for (uint32_t r = 0; r < 2; r++) {
         SAR_TRY(sar_run_take(&b->shape, SAMPLE, &b->arena, &b->runs[r]));
@@ -108,12 +112,15 @@ enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machin
     enum sar_status status = sar_net_worst(net, set_up(&b));
     if (status == SAR_OK) {
         double small = least_seconds(&b, shift_small), dense = least_seconds(&b, dense_small);
-        double figures[] = { small, least_seconds(&b, shift_large) / LARGE,
-                             least_seconds(&b, reduce_runs) / (2.0 * SAMPLE), least_seconds(&b, write_memory) / VAST,
-                             dense, least_seconds(&b, dense_large) / LARGE };
+        double figures[] = { small,
+                             least_seconds(&b, shift_large) / LARGE,
+                             least_seconds(&b, reduce_runs) / (2.0 * SAMPLE),
+                             least_seconds(&b, write_memory) / VAST,
+                             dense,
+                             least_seconds(&b, dense_large) / LARGE };
         status = sar_net_maximum(net, figures, sizeof figures / sizeof figures[0]);
-        *machine = (struct sar_machine){ net->ranks, figures[0], figures[1], figures[2], figures[3], figures[4],
-                                         figures[5] };
+        *machine = (struct sar_machine){ net->ranks, figures[0], figures[1], figures[2],
+                                         figures[3], figures[4], figures[5] };
     }
     sar_arena_free(&b.arena);
     sar_arena_free(&b.scratch);

@@ -11,9 +11,9 @@
 #include "plan/request.h"
 
 enum {
-    FLAG_UNSURE = 1,         /* nnz is an estimate */
-    SAMPLE_GROUPS = 256,     /* of a dense buffer, looked at before the agreement */
-    SAMPLE_GROUP = 64        /* elements each */
+    FLAG_UNSURE = 1,     /* nnz is an estimate */
+    SAMPLE_GROUPS = 256, /* of a dense buffer, looked at before the agreement */
+    SAMPLE_GROUP = 64    /* elements each */
 };
 
 struct work {
@@ -38,8 +38,10 @@ static size_t estimate_nnz(const struct sar_call *call)
         return sar_dense_count(&call->shape, buf, count);
     size_t stride = count / SAMPLE_GROUPS;
     for (uint32_t g = 0; g < SAMPLE_GROUPS; g++) {
-        size_t at = g * stride + sar_hash_range(sar_mix32(g + 1), (uint32_t)(stride - SAMPLE_GROUP < UINT32_MAX ?
-                                                                             stride - SAMPLE_GROUP + 1 : UINT32_MAX));
+        size_t at =
+            g * stride + sar_hash_range(sar_mix32(g + 1), (uint32_t)(stride - SAMPLE_GROUP < UINT32_MAX
+                                                                         ? stride - SAMPLE_GROUP + 1
+                                                                         : UINT32_MAX));
         present += sar_dense_count(&call->shape, buf + at * call->shape.element_size, SAMPLE_GROUP);
         seen += SAMPLE_GROUP;
     }
@@ -98,16 +100,21 @@ static struct sar_ballot make_ballot(const struct work *w)
 static struct sar_verdict judge(const struct sar_ballot *all)
 {
     static const enum sar_status mismatch[SAR_FIELDS] = {
-        SAR_MISMATCHED_CALL, SAR_MISMATCHED_COUNT, SAR_MISMATCHED_DATATYPE, SAR_MISMATCHED_OP,
-        SAR_MISMATCHED_IN_PLACE,
+        SAR_MISMATCHED_CALL, SAR_MISMATCHED_COUNT,    SAR_MISMATCHED_DATATYPE,
+        SAR_MISMATCHED_OP,   SAR_MISMATCHED_IN_PLACE,
     };
-    struct sar_verdict v = { .agreed = true, .status = (enum sar_status)all->status, .rank = all->status_rank,
+    struct sar_verdict v = { .agreed = true,
+                             .status = (enum sar_status)all->status,
+                             .rank = all->status_rank,
                              .value = all->status_value };
     for (int i = 0; v.status == SAR_OK && i < SAR_FIELDS; i++) {
         if (all->field[i].low == all->field[i].high)
             continue;
-        v = (struct sar_verdict){ .agreed = true, .status = mismatch[i], .low = all->field[i].low,
-                                  .high = all->field[i].high, .low_rank = all->field[i].low_rank,
+        v = (struct sar_verdict){ .agreed = true,
+                                  .status = mismatch[i],
+                                  .low = all->field[i].low,
+                                  .high = all->field[i].high,
+                                  .low_rank = all->field[i].low_rank,
                                   .high_rank = all->field[i].high_rank };
     }
     return v;
@@ -140,8 +147,8 @@ static void do_homework(struct work *w)
 static enum sar_status profile(struct work *w)
 {
     uint32_t slots = sar_profile_slots((uint64_t)w->all.nnz_sum);
-    SAR_TRY(sar_profile_measure(&w->context->net, &w->call->shape, &w->request.input, slots, &w->context->arena,
-                                &w->record->profile));
+    SAR_TRY(sar_profile_measure(&w->context->net, &w->call->shape, &w->request.input, slots,
+                                &w->context->arena, &w->record->profile));
     w->record->profiled = true;
     return SAR_OK;
 }
@@ -152,12 +159,21 @@ static void describe(struct work *w)
     const struct sar_call *call = w->call;
     struct sar_agreed *a = &w->agreed;
     *a = (struct sar_agreed){
-        .shape = call->shape, .machine = c->machine, .dense_face = call->dense_face, .in_place = call->in_place,
-        .native = call->native, .imbalance = c->config.imbalance, .partition = c->partition,
-        .grain = c->config.grain, .seed = c->seed, .push_wire = c->push_wire, .pull_wire = c->pull_wire,
+        .shape = call->shape,
+        .machine = c->machine,
+        .dense_face = call->dense_face,
+        .in_place = call->in_place,
+        .native = call->native,
+        .imbalance = c->config.imbalance,
+        .partition = c->partition,
+        .grain = c->config.grain,
+        .seed = c->seed,
+        .push_wire = c->push_wire,
+        .pull_wire = c->pull_wire,
         .push_smallest = strcmp(c->config.push_wire, "smallest") == 0,
         .pull_smallest = strcmp(c->config.pull_wire, "smallest") == 0,
-        .nnz_mean = (double)w->all.nnz_sum / c->net.ranks, .nnz_max = (double)w->all.nnz_max,
+        .nnz_mean = (double)w->all.nnz_sum / c->net.ranks,
+        .nnz_max = (double)w->all.nnz_max,
     };
     double density = call->shape.count == 0 ? 0 : a->nnz_mean / (double)call->shape.count;
     a->gamma = w->record->profiled ? w->record->profile.gamma : sar_gamma_independent(density, c->net.ranks);
@@ -175,7 +191,8 @@ static enum sar_status select_scheme(struct work *w)
 }
 
 /* Room for the outcome of dense buffers: scratch, from which it is scattered. */
-static enum sar_status dense_room(struct sar_sink *sink, struct sar_request *request, size_t nnz, struct sar_run *run)
+static enum sar_status dense_room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
+                                  struct sar_run *run)
 {
     (void)sink;
     return sar_run_take(&request->agreed->shape, nnz, request->arena, run);
@@ -189,8 +206,8 @@ static void compact(struct work *w)
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     if (!call->dense_face || request->scheme->on_dense_buffers)
         return;
-    enum sar_status status = request->device->compact(&call->shape, buf, (size_t)w->agreed.nnz_max, request->arena,
-                                                      &request->input);
+    enum sar_status status = request->device->compact(&call->shape, buf, (size_t)w->agreed.nnz_max,
+                                                      request->arena, &request->input);
     sar_exchange_fail(&request->exchange, status);
     if (status == SAR_OK)
         request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,
@@ -256,17 +273,23 @@ static void report(struct work *w, double seconds)
     MPIX_Sparse_report_t *r = &w->context->report;
     bool dense_buffers = w->call->dense_face && request->output_in_place;
     *r = (MPIX_Sparse_report_t){
-        .grain = notes->grain, .ranks = w->context->net.ranks, .nodes = w->context->net.nodes,
-        .count = (MPI_Count)w->call->shape.count, .row = (MPI_Count)w->call->shape.row,
-        .nnz_in = dense_buffers ? -1 : (MPI_Count)request->input.nnz, .nnz_in_max = (MPI_Count)w->all.nnz_max,
+        .grain = notes->grain,
+        .ranks = w->context->net.ranks,
+        .nodes = w->context->net.nodes,
+        .count = (MPI_Count)w->call->shape.count,
+        .row = (MPI_Count)w->call->shape.row,
+        .nnz_in = dense_buffers ? -1 : (MPI_Count)request->input.nnz,
+        .nnz_in_max = (MPI_Count)w->all.nnz_max,
         .nnz_in_sum = (MPI_Count)w->all.nnz_sum,
         .nnz_out = dense_buffers ? -1 : (MPI_Count)request->output.nnz,
         .bytes_sent = (MPI_Count)request->exchange.traffic.bytes_sent,
         .bytes_received = (MPI_Count)request->exchange.traffic.bytes_received,
         .header_bytes_sent = (MPI_Count)request->exchange.traffic.header_bytes_sent,
         .messages_sent = (MPI_Count)request->exchange.traffic.messages_sent,
-        .push_imbalance = notes->push_imbalance, .pull_imbalance = notes->pull_imbalance,
-        .predicted_seconds = w->selection.prices[w->selection.runs].price, .measured_seconds = seconds,
+        .push_imbalance = notes->push_imbalance,
+        .pull_imbalance = notes->pull_imbalance,
+        .predicted_seconds = w->selection.prices[w->selection.runs].price,
+        .measured_seconds = seconds,
     };
     name(r->scheme, request->scheme->name);
     name(r->choice, sar_schemes[w->selection.choice]->name);
@@ -294,8 +317,9 @@ static void finish(struct work *w)
 
 void sar_call_run(struct sar_context *context, struct sar_call *call)
 {
-    struct work w = { .context = context, .call = call, .start = MPI_Wtime(),
-                      .request.device = &sar_device_host };
+    struct work w = {
+        .context = context, .call = call, .start = MPI_Wtime(), .request.device = &sar_device_host
+    };
     enum sar_status status = SAR_OK;
     sar_arena_reset(&context->arena);
     prepare(&w);
@@ -331,7 +355,8 @@ void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32
     if (!agree(&w))
         return;
     do_homework(&w);
-    enum sar_status status = sar_profile_measure(&context->net, &call->shape, &run, slots, &context->arena, profile);
+    enum sar_status status =
+        sar_profile_measure(&context->net, &call->shape, &run, slots, &context->arena, profile);
     if (status != SAR_OK)
         call->verdict = (struct sar_verdict){ .status = status, .agreed = true };
 }

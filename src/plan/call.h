@@ -8,17 +8,17 @@
 struct sar_verdict {
     enum sar_status status;
     bool agreed;
-    int64_t value;       /**< the value at fault */
-    int64_t rank;        /**< the rank it is on */
-    int64_t low, high;   /**< for arguments that differ: the least and the largest, and who has them */
+    int64_t value;     /**< the value at fault */
+    int64_t rank;      /**< the rank it is on */
+    int64_t low, high; /**< for arguments that differ: the least and the largest, and who has them */
     int64_t low_rank, high_rank;
 };
 
 /** One call of the allreduce, from arguments that the MPI face has looked at. */
 struct sar_call {
-    int64_t field[SAR_FIELDS];     /**< what must be equal on all ranks */
-    struct sar_shape shape;        /**< meaningful when native */
-    bool native;                   /**< type and op are the library's own */
+    int64_t field[SAR_FIELDS]; /**< what must be equal on all ranks */
+    struct sar_shape shape;    /**< meaningful when native */
+    bool native;               /**< type and op are the library's own */
     bool dense_face, in_place;
     struct sar_coo coo;            /**< coordinates in */
     struct sar_dense_call buffers; /**< or dense buffers in and out */

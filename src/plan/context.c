@@ -32,7 +32,8 @@ static uint32_t draw_seed(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint32_t)sar_mix64((uint64_t)now.tv_nsec ^ ((uint64_t)now.tv_sec << 30) ^ ((uint64_t)getpid() << 40));
+    return (uint32_t)sar_mix64((uint64_t)now.tv_nsec ^ ((uint64_t)now.tv_sec << 30) ^
+                               ((uint64_t)getpid() << 40));
 }
 
 static enum sar_status unknown_name(struct settings *s, const char *knob, const char *name)

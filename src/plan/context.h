@@ -35,8 +35,8 @@ struct sar_context {
     const struct sar_wire *push_wire, *pull_wire; /**< or NULL */
     int partition;                                /**< or -1 */
     uint32_t seed;
-    uint32_t epoch;                               /**< calls so far */
-    struct sar_record records[SAR_RECORDS];       /**< the most recently made one replaces the oldest */
+    uint32_t epoch;                         /**< calls so far */
+    struct sar_record records[SAR_RECORDS]; /**< the most recently made one replaces the oldest */
     uint32_t records_made;
     struct sar_homework homework;
     struct sar_arena arena;

@@ -7,8 +7,8 @@
 #include "hash/murmur3.h"
 
 enum {
-    SAMPLE = 4096,      /* elements of all ranks to count */
-    SLOTS_EACH = 16,    /* slots for each of them, so that few are shared by accident */
+    SAMPLE = 4096,   /* elements of all ranks to count */
+    SLOTS_EACH = 16, /* slots for each of them, so that few are shared by accident */
     LEAST_SLOTS = 64,
     SAMPLE_SEED = 0x5eed
 };
@@ -16,10 +16,10 @@ enum {
 /* Everything is counted in slots of one sample. */
 struct sample {
     uint32_t slots;
-    bool exact;          /* slot i is element i */
-    uint32_t threshold;  /* an index whose hash is below is in the sample */
-    double share;        /* of the index space */
-    uint16_t *ranks_in;  /* of each slot */
+    bool exact;         /* slot i is element i */
+    uint32_t threshold; /* an index whose hash is below is in the sample */
+    double share;       /* of the index space */
+    uint16_t *ranks_in; /* of each slot */
 };
 
 uint32_t sar_profile_slots(uint64_t nnz_sum)

@@ -8,10 +8,10 @@
 /** How sparse a tensor is over all ranks: Zen's characteristics C1 to C3. Equal on all ranks. */
 struct sar_profile {
     double density, density_max, density_out;
-    double overlap;          /**< C1 */
-    struct sar_gamma gamma;  /**< C2 */
-    double skewness;         /**< C3 */
-    uint64_t sampled;        /**< elements of the index space looked at, about */
+    double overlap;         /**< C1 */
+    struct sar_gamma gamma; /**< C2 */
+    double skewness;        /**< C3 */
+    uint64_t sampled;       /**< elements of the index space looked at, about */
 };
 
 /** Profile a tensor from each rank's run. Collective; one allreduce of at most 2 * slots bytes.

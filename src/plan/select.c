@@ -145,7 +145,8 @@ static int runner_up(const struct sar_selection *s)
 {
     int next = -1;
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        if (i != s->runs && isfinite(s->prices[i].price) && (next < 0 || s->prices[i].price < s->prices[next].price))
+        if (i != s->runs && isfinite(s->prices[i].price) &&
+            (next < 0 || s->prices[i].price < s->prices[next].price))
             next = i;
     return next;
 }
@@ -169,8 +170,9 @@ void sar_selection_reason(const struct sar_selection *s, char *text, size_t room
 void sar_selection_explain(const struct sar_selection *s, const struct sar_agreed *agreed,
                            const struct sar_lessons *lessons, const struct sar_profile *profile, FILE *to)
 {
-    fprintf(to, "# mpix_sparse: %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f\n", agreed->machine.ranks,
-            (unsigned long long)agreed->shape.count, agreed->shape.element_size, agreed->nnz_mean, agreed->nnz_max);
+    fprintf(to, "# mpix_sparse: %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f\n",
+            agreed->machine.ranks, (unsigned long long)agreed->shape.count, agreed->shape.element_size,
+            agreed->nnz_mean, agreed->nnz_max);
     fprintf(to, profile == NULL ? "# no profile yet, independent ranks assumed:" : "# profile:");
     for (int i = 1; i < agreed->gamma.entries; i++)
         fprintf(to, " gamma^%d %.3f", agreed->gamma.ranks[i], agreed->gamma.ratio[i]);
@@ -184,7 +186,8 @@ void sar_selection_explain(const struct sar_selection *s, const struct sar_agree
         if (s->prices[i].obstacle != NULL)
             fprintf(to, "# %-20s not eligible: %s\n", sar_schemes[i]->name, s->prices[i].obstacle);
         else
-            fprintf(to, "# %-20s %12.1f %12.1f %8u %s%s\n", sar_schemes[i]->name, s->prices[i].predicted * 1e6,
-                    s->prices[i].price * 1e6, lessons->trials[i], i == s->runs ? "<- " : "", mark);
+            fprintf(to, "# %-20s %12.1f %12.1f %8u %s%s\n", sar_schemes[i]->name,
+                    s->prices[i].predicted * 1e6, s->prices[i].price * 1e6, lessons->trials[i],
+                    i == s->runs ? "<- " : "", mark);
     }
 }

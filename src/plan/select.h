@@ -12,7 +12,7 @@ enum { SAR_MOST_SCHEMES = 16 };
 
 /** What measured calls have taught about one tensor; the same on all ranks. */
 struct sar_lessons {
-    double ratio[SAR_MOST_SCHEMES];   /**< measured over predicted time, of each scheme in sar_schemes */
+    double ratio[SAR_MOST_SCHEMES]; /**< measured over predicted time, of each scheme in sar_schemes */
     uint32_t trials[SAR_MOST_SCHEMES];
 };
 
@@ -26,9 +26,9 @@ struct sar_price {
 /** A selection and how it came about. */
 struct sar_selection {
     struct sar_price prices[SAR_MOST_SCHEMES];
-    int choice;           /**< place in sar_schemes of the cheapest */
-    int runs;             /**< of the one to run: the choice, the one asked for, or one on trial */
-    const char *why;      /**< "cheapest", "asked for", "on trial", … */
+    int choice;      /**< place in sar_schemes of the cheapest */
+    int runs;        /**< of the one to run: the choice, the one asked for, or one on trial */
+    const char *why; /**< "cheapest", "asked for", "on trial", … */
 };
 
 /** Choose. Equal arguments give equal selections.

@@ -42,8 +42,8 @@ struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t sp
     return (struct sar_layout){ span, agreed->shape.element_size, index_size, agreed->dense_face };
 }
 
-const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
-                                       uint64_t nnz)
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
+                                       const struct sar_layout *layout, uint64_t nnz)
 {
     const struct sar_wire *forced = pull ? agreed->pull_wire : agreed->push_wire;
     bool smallest = pull ? agreed->pull_smallest : agreed->push_smallest;
@@ -61,7 +61,8 @@ struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, cons
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)
 {
     double ranks = agreed->machine.ranks, nnz = fmax(agreed->nnz_mean, 1);
-    enum sar_partition kind = agreed->partition < 0 ? SAR_PARTITION_HASH : (enum sar_partition)agreed->partition;
+    enum sar_partition kind =
+        agreed->partition < 0 ? SAR_PARTITION_HASH : (enum sar_partition)agreed->partition;
     unsigned grain = LARGEST_GRAIN;
     while (grain > 1 && 1 + sqrt(2 * ranks * log(ranks) * grain / nnz) > agreed->imbalance)
         grain /= 2;

@@ -12,8 +12,8 @@ enum { SAR_GAMMAS = 32 };
 /** Densification: how many more elements the union of k ranks has than one rank. */
 struct sar_gamma {
     int entries;
-    int ranks[SAR_GAMMAS];     /**< 1, 2, 4 … and last all; ascending */
-    double ratio[SAR_GAMMAS];  /**< 1 at one rank */
+    int ranks[SAR_GAMMAS];    /**< 1, 2, 4 … and last all; ascending */
+    double ratio[SAR_GAMMAS]; /**< 1 at one rank */
 };
 
 /** The ratio at k ranks, interpolated on logarithmic axes. */
@@ -29,12 +29,12 @@ struct sar_agreed {
     struct sar_machine machine;
     double nnz_mean, nnz_max; /**< elements present, over ranks */
     struct sar_gamma gamma;
-    bool dense_face;          /**< dense buffers in and out */
+    bool dense_face; /**< dense buffers in and out */
     bool in_place;
-    bool native;              /**< type and op are the library's own; others can only go to MPI_Allreduce */
-    double imbalance;         /**< limit for the grain */
-    int partition;            /**< enum sar_partition, or -1 for the planner's choice */
-    int grain;                /**< or SAR_AUTO */
+    bool native;      /**< type and op are the library's own; others can only go to MPI_Allreduce */
+    double imbalance; /**< limit for the grain */
+    int partition;    /**< enum sar_partition, or -1 for the planner's choice */
+    int grain;        /**< or SAR_AUTO */
     uint32_t seed;
     const struct sar_wire *push_wire, *pull_wire; /**< NULL for the cheapest of each message */
     bool push_smallest, pull_smallest;
@@ -47,8 +47,8 @@ double sar_agreed_union(const struct sar_agreed *agreed, double k);
 struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t span, unsigned index_size);
 
 /** The format for a message of nnz elements: the forced one, or the cheapest. */
-const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
-                                       uint64_t nnz);
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
+                                       const struct sar_layout *layout, uint64_t nnz);
 
 /** Predicted bytes, and work of coding in elements, of a message of nnz elements. */
 struct sar_cost {

@@ -122,7 +122,8 @@ static enum sar_status reduce(struct sar_request *request)
         if (r != rank)
             SAR_TRY(sar_request_decode(request, layout, r, &state->parts[r]));
     struct sar_shape shape = part_shape(request);
-    SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, state->parts, (size_t)ranks), request->arena, &state->own));
+    SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, state->parts, (size_t)ranks), request->arena,
+                         &state->own));
     SAR_TRY(request->device->reduce(&shape, state->parts, (size_t)ranks, request->arena, &state->own));
     return sar_request_encode(request, true, layout, &state->own, &state->sums);
 }
@@ -157,14 +158,18 @@ static enum sar_status collect(struct sar_request *request)
         if (r == request->net->rank)
             state->parts[r] = state->own;
         else
-            SAR_TRY(sar_request_decode(request, layout_of(request->agreed, &state->map, r), r, &state->parts[r]));
-        SAR_TRY(request->device->unpartition(&state->map, &shape, (uint32_t)r, request->arena, &state->parts[r]));
+            SAR_TRY(
+                sar_request_decode(request, layout_of(request->agreed, &state->map, r), r, &state->parts[r]));
+        SAR_TRY(
+            request->device->unpartition(&state->map, &shape, (uint32_t)r, request->arena, &state->parts[r]));
     }
     request->notes.pull_imbalance = pull_imbalance(request);
     return sar_request_deliver(request, &shape, state->parts, (size_t)request->net->ranks);
 }
 
-static const struct sar_stage stages[] = { { partition, push }, { reduce, pull }, { collect, NULL }, { NULL, NULL } };
+static const struct sar_stage stages[] = {
+    { partition, push }, { reduce, pull }, { collect, NULL }, { NULL, NULL }
+};
 
 const struct sar_scheme sar_scheme_balanced = {
     .name = "balanced",

@@ -29,8 +29,7 @@ struct sar_shape sar_request_shape(const struct sar_request *request)
 
 struct sar_envelope sar_request_envelope(const struct sar_request *request, struct sar_layout layout)
 {
-    return (struct sar_envelope){ layout, request->fingerprint, request->epoch,
-                                  request->minus_zero };
+    return (struct sar_envelope){ layout, request->fingerprint, request->epoch, request->minus_zero };
 }
 
 static void note_wire(const char **note, const char *name)

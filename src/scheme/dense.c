@@ -126,8 +126,8 @@ static enum sar_status sparsify(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { densify, vote },       { count_votes, reduce_values }, { NULL, reduce_presence },
-    { sparsify, NULL },      { NULL, NULL },
+    { densify, vote }, { count_votes, reduce_values }, { NULL, reduce_presence }, { sparsify, NULL },
+    { NULL, NULL },
 };
 
 const struct sar_scheme sar_scheme_dense = {

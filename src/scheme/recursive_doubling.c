@@ -15,9 +15,9 @@
 #include "scheme/scheme.h"
 
 struct state {
-    struct sar_run mine;         /* what this rank's group has so far */
+    struct sar_run mine; /* what this rank's group has so far */
     struct sar_message outgoing;
-    int distance;                /* in ranks of the power-of-two group, of the exchange that comes next */
+    int distance; /* in ranks of the power-of-two group, of the exchange that comes next */
 };
 
 /* Where a rank stands among the largest power of two of ranks. */
@@ -67,8 +67,9 @@ static double seconds(const struct sar_agreed *a)
         time += stage_seconds(a, elements, 2 * elements);
     }
     if (power != a->machine.ranks)
-        time += stage_seconds(a, a->nnz_max, 2 * a->nnz_mean) +
-                stage_seconds(a, sar_agreed_union(a, a->machine.ranks), sar_agreed_union(a, a->machine.ranks));
+        time +=
+            stage_seconds(a, a->nnz_max, 2 * a->nnz_mean) +
+            stage_seconds(a, sar_agreed_union(a, a->machine.ranks), sar_agreed_union(a, a->machine.ranks));
     return time;
 }
 
@@ -204,8 +205,11 @@ static enum sar_status take_back(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { encode_input, fold_in },      { prepare_exchange, exchange }, { finish_exchanges, fold_out },
-    { take_back, NULL },            { NULL, NULL },
+    { encode_input, fold_in },
+    { prepare_exchange, exchange },
+    { finish_exchanges, fold_out },
+    { take_back, NULL },
+    { NULL, NULL },
 };
 
 const struct sar_scheme sar_scheme_recursive_doubling = {

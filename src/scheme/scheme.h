@@ -36,7 +36,8 @@ struct sar_scheme {
 /** Where the outcome goes. */
 struct sar_sink {
     /** Room for the outcome, at most nnz elements. */
-    enum sar_status (*room)(struct sar_sink *sink, struct sar_request *request, size_t nnz, struct sar_run *run);
+    enum sar_status (*room)(struct sar_sink *sink, struct sar_request *request, size_t nnz,
+                            struct sar_run *run);
 };
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
@@ -56,19 +57,20 @@ struct sar_request {
     const struct sar_net *net;
     struct sar_arena *arena;
     struct sar_exchange exchange;
-    struct sar_dense dense;      /**< an MPI_Allreduce under way; used by `dense` */
-    struct sar_dense_call buffers; /**< the caller's dense buffers, with MPI's names of the basic type and op */
-    bool blocking;               /**< the caller waits inside the call */
+    struct sar_dense dense; /**< an MPI_Allreduce under way; used by `dense` */
+    struct sar_dense_call
+        buffers;   /**< the caller's dense buffers, with MPI's names of the basic type and op */
+    bool blocking; /**< the caller waits inside the call */
     int stages_run;
-    bool again;                  /**< set by post: the stage runs once more */
+    bool again; /**< set by post: the stage runs once more */
     uint32_t epoch, fingerprint;
-    struct sar_run input;        /**< this rank's elements */
-    struct sar_run output;       /**< the outcome, in the sink's memory; set by the last stage */
-    bool minus_zero;             /**< a rank heard of so far has a floating-point -0.0 */
-    bool output_in_place;        /**< the outcome stands in the caller's dense buffer already */
+    struct sar_run input;  /**< this rank's elements */
+    struct sar_run output; /**< the outcome, in the sink's memory; set by the last stage */
+    bool minus_zero;       /**< a rank heard of so far has a floating-point -0.0 */
+    bool output_in_place;  /**< the outcome stands in the caller's dense buffer already */
     struct sar_sink *sink;
     struct sar_notes notes;
-    void *state;                 /**< the scheme's own */
+    void *state; /**< the scheme's own */
 };
 
 /** All schemes, ended by NULL. The order breaks ties; `dense` comes first because it serves every call. */

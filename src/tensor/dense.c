@@ -166,5 +166,6 @@ void sar_dense_clear(const struct sar_shape *shape, const struct sar_run *run, v
 {
     unsigned char *out = buf;
     for (size_t i = 0; i < run->nnz; i++)
-        memset(out + sar_index_get(run->index, shape->index_size, i) * shape->element_size, 0, shape->element_size);
+        memset(out + sar_index_get(run->index, shape->index_size, i) * shape->element_size, 0,
+               shape->element_size);
 }

@@ -15,45 +15,45 @@
 #define MIN(wide, a, b) ((a) < (b) ? (a) : (b))
 
 /* `wide` is the type to compute in: unsigned for integers, so that overflow is defined. */
-#define DEFINE_KERNELS(name, type, wide, apply, identity)                                          \
-    static void name##_fill(void *out, size_t n)                                                   \
-    {                                                                                              \
-        type *o = out;                                                                             \
-        for (size_t i = 0; i < n; i++)                                                             \
-            o[i] = (type)(identity);                                                               \
-    }                                                                                              \
-    SAR_CLONES static void name##_fold(void *out, const void *in, size_t n)                        \
-    {                                                                                              \
-        type *restrict o = out;                                                                    \
-        const type *restrict v = in;                                                               \
-        for (size_t i = 0; i < n; i++)                                                             \
-            o[i] = (type)apply(wide, o[i], v[i]);                                                  \
-    }                                                                                              \
-    static void name##_zero(void *out, size_t n)                                                   \
-    {                                                                                              \
-        const type zero = 0;                                                                       \
-        for (type *o = out, *end = o + n; o < end; o++)                                            \
-            *o = (type)apply(wide, *o, zero);                                                      \
-    }                                                                                              \
-    static void name##_rows(void *out, const uint32_t *at, const void *in, size_t n, size_t row)   \
-    {                                                                                              \
-        type *restrict o = out;                                                                    \
-        const type *restrict v = in;                                                               \
-        if (row != 1) {                                                                            \
-            for (size_t i = 0; i < n; i++)                                                         \
-                name##_fold(o + at[i] * row, v + i * row, row);                                    \
-            return;                                                                                \
-        }                                                                                          \
-        for (size_t i = 0; i < n; i++)                                                             \
-            o[at[i]] = (type)apply(wide, o[at[i]], v[i]);                                          \
-    }                                                                                              \
-    static const struct sar_kernels name = { sizeof(type), name##_fill, name##_fold, name##_zero,  \
+#define DEFINE_KERNELS(name, type, wide, apply, identity)                                         \
+    static void name##_fill(void *out, size_t n)                                                  \
+    {                                                                                             \
+        type *o = out;                                                                            \
+        for (size_t i = 0; i < n; i++)                                                            \
+            o[i] = (type)(identity);                                                              \
+    }                                                                                             \
+    SAR_CLONES static void name##_fold(void *out, const void *in, size_t n)                       \
+    {                                                                                             \
+        type *restrict o = out;                                                                   \
+        const type *restrict v = in;                                                              \
+        for (size_t i = 0; i < n; i++)                                                            \
+            o[i] = (type)apply(wide, o[i], v[i]);                                                 \
+    }                                                                                             \
+    static void name##_zero(void *out, size_t n)                                                  \
+    {                                                                                             \
+        const type zero = 0;                                                                      \
+        for (type *o = out, *end = o + n; o < end; o++)                                           \
+            *o = (type)apply(wide, *o, zero);                                                     \
+    }                                                                                             \
+    static void name##_rows(void *out, const uint32_t *at, const void *in, size_t n, size_t row)  \
+    {                                                                                             \
+        type *restrict o = out;                                                                   \
+        const type *restrict v = in;                                                              \
+        if (row != 1) {                                                                           \
+            for (size_t i = 0; i < n; i++)                                                        \
+                name##_fold(o + at[i] * row, v + i * row, row);                                   \
+            return;                                                                               \
+        }                                                                                         \
+        for (size_t i = 0; i < n; i++)                                                            \
+            o[at[i]] = (type)apply(wide, o[at[i]], v[i]);                                         \
+    }                                                                                             \
+    static const struct sar_kernels name = { sizeof(type), name##_fill, name##_fold, name##_zero, \
                                              name##_rows };
 
-#define DEFINE_TYPE(name, type, wide, zero, lowest, highest)    \
-    DEFINE_KERNELS(name##_sum, type, wide, SUM, zero)           \
-    DEFINE_KERNELS(name##_max, type, wide, MAX, lowest)         \
-    DEFINE_KERNELS(name##_min, type, wide, MIN, highest)        \
+#define DEFINE_TYPE(name, type, wide, zero, lowest, highest) \
+    DEFINE_KERNELS(name##_sum, type, wide, SUM, zero)        \
+    DEFINE_KERNELS(name##_max, type, wide, MAX, lowest)      \
+    DEFINE_KERNELS(name##_min, type, wide, MIN, highest)     \
     DEFINE_KERNELS(name##_prod, type, wide, PROD, 1)
 
 DEFINE_TYPE(float32, float, float, -0.0f, -INFINITY, INFINITY)
@@ -63,7 +63,10 @@ DEFINE_TYPE(int64, int64_t, uint64_t, 0, INT64_MIN, INT64_MAX)
 DEFINE_TYPE(uint32, uint32_t, uint32_t, 0, 0, UINT32_MAX)
 DEFINE_TYPE(uint64, uint64_t, uint64_t, 0, 0, UINT64_MAX)
 
-#define OPS_OF(name) { &name##_sum, &name##_max, &name##_min, &name##_prod }
+#define OPS_OF(name)                                        \
+    {                                                       \
+        &name##_sum, &name##_max, &name##_min, &name##_prod \
+    }
 
 const struct sar_kernels *sar_kernels_of(enum sar_base base, enum sar_op op)
 {

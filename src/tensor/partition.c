@@ -10,7 +10,8 @@ struct places {
     size_t *next;          /* where the next element of each part goes */
 };
 
-SAR_INLINE void locate_body(const struct sar_map *map, const void *index, unsigned size, size_t n, struct places to)
+SAR_INLINE void locate_body(const struct sar_map *map, const void *index, unsigned size, size_t n,
+                            struct places to)
 {
     for (size_t i = 0; i < n; i++) {
         struct sar_place place = sar_map_place(map, sar_index_get(index, size, i));
@@ -20,7 +21,8 @@ SAR_INLINE void locate_body(const struct sar_map *map, const void *index, unsign
 }
 
 /* The usual maps get loops of their own, in which the kind and the width are constants. */
-SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *index, size_t n, struct places to)
+SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *index, size_t n,
+                                   struct places to)
 {
     struct sar_map fixed = *map;
     fixed.kind = SAR_PARTITION_HASH;
@@ -28,7 +30,8 @@ SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *in
     locate_body(&fixed, index, 4, n, to);
 }
 
-SAR_CLONES static void locate_cyclic(const struct sar_map *map, const uint32_t *index, size_t n, struct places to)
+SAR_CLONES static void locate_cyclic(const struct sar_map *map, const uint32_t *index, size_t n,
+                                     struct places to)
 {
     struct sar_map fixed = *map;
     fixed.kind = SAR_PARTITION_CYCLIC;
@@ -83,8 +86,8 @@ static void lay_out(const struct sar_map *map, const struct places *at, size_t n
     }
 }
 
-enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
-                              struct sar_arena *arena, struct sar_run parts[])
+enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
+                              const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[])
 {
     void *part, *place, *next, *slot, *value;
     SAR_TRY(sar_arena_take(arena, run->nnz, sizeof(uint32_t), &part));
@@ -103,8 +106,8 @@ enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape 
     return SAR_OK;
 }
 
-SAR_INLINE void index_body(const struct sar_map *map, uint32_t part, const uint32_t *slot, size_t n, void *index,
-                           unsigned size)
+SAR_INLINE void index_body(const struct sar_map *map, uint32_t part, const uint32_t *slot, size_t n,
+                           void *index, unsigned size)
 {
     for (size_t i = 0; i < n; i++)
         sar_index_set(index, size, i, sar_map_index(map, part, slot[i]));

@@ -9,8 +9,8 @@
 /** Split a run by a map into map->parts runs whose indices are slots of 4 bytes. The order is kept, so that
  * the slots of each part ascend. map->span is at most 2^32. Time: three passes over the indices, one over
  * the values. */
-enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
-                              struct sar_arena *arena, struct sar_run parts[]);
+enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
+                              const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[]);
 
 /** Turn the slots of one part back into indices of shape->index_size bytes. The values stay where they are. */
 enum sar_status sar_unpartition(const struct sar_map *map, const struct sar_shape *shape, uint32_t part,

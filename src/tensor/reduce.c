@@ -18,19 +18,19 @@ enum {
     TILE_BYTES = 128 << 10, /* accumulators of a tile */
     TILE_MOST = 32 << 10,   /* slots */
     TILE_LEAST = 64,
-    CHUNK = 1024,           /* indices turned into slots at a time */
-    WORDS_EACH = 2,         /* words of bitmap for an element beyond which a tile is thinly filled */
-    BATCH = 4               /* bits of a word taken out without a test */
+    CHUNK = 1024,   /* indices turned into slots at a time */
+    WORDS_EACH = 2, /* words of bitmap for an element beyond which a tile is thinly filled */
+    BATCH = 4       /* bits of a word taken out without a test */
 };
 
 struct tile {
     uint64_t start;
-    uint32_t slots;     /* a power of two, at least 64 */
-    uint64_t *bits;     /* slots that hold something */
-    uint64_t *summary;  /* words of bits that are not zero; kept only while thin */
-    bool thin;          /* few elements, far apart */
-    uint32_t *found;    /* room for the slots of a sweep */
-    uint32_t *hits;     /* runs that reached a slot; NULL unless absent elements are zeros */
+    uint32_t slots;    /* a power of two, at least 64 */
+    uint64_t *bits;    /* slots that hold something */
+    uint64_t *summary; /* words of bits that are not zero; kept only while thin */
+    bool thin;         /* few elements, far apart */
+    uint32_t *found;   /* room for the slots of a sweep */
+    uint32_t *hits;    /* runs that reached a slot; NULL unless absent elements are zeros */
     unsigned char *sums;
 };
 
@@ -133,7 +133,8 @@ static size_t find_end(const struct sar_run *run, unsigned size, size_t from, ui
 }
 
 /* Slots of elements [from, from + n) of a run, relative to the tile. */
-SAR_INLINE void slots_of(const void *index, unsigned size, size_t from, size_t n, uint64_t start, uint32_t *slot)
+SAR_INLINE void slots_of(const void *index, unsigned size, size_t from, size_t n, uint64_t start,
+                         uint32_t *slot)
 {
     for (size_t i = 0; i < n; i++)
         slot[i] = (uint32_t)(sar_index_get(index, size, from + i) - start);
@@ -179,8 +180,9 @@ static void fold_run(struct sweep *s, size_t r)
         set_bits(&s->tile, slot, n);
         if (s->tile.hits != NULL)
             count_hits(&s->tile, slot, n, &last);
-        shape->kernels->fold_rows(s->tile.sums, slot, (const unsigned char *)run->value + from * shape->element_size,
-                                  n, shape->row);
+        shape->kernels->fold_rows(s->tile.sums, slot,
+                                  (const unsigned char *)run->value + from * shape->element_size, n,
+                                  shape->row);
     }
     s->next[r] = end;
 }

@@ -27,13 +27,13 @@ const struct sar_kernels *sar_kernels_of(enum sar_base base, enum sar_op op);
 
 /** What the vector is; equal on all ranks. */
 struct sar_shape {
-    uint64_t count;       /**< elements */
-    size_t row;           /**< basic values in an element */
-    size_t element_size;  /**< bytes of an element */
-    unsigned index_size;  /**< bytes of an index inside the library, 4 or 8 */
-    enum sar_base base;   /**< basic type */
+    uint64_t count;      /**< elements */
+    size_t row;          /**< basic values in an element */
+    size_t element_size; /**< bytes of an element */
+    unsigned index_size; /**< bytes of an index inside the library, 4 or 8 */
+    enum sar_base base;  /**< basic type */
     enum sar_op op;
-    bool absent_is_zero;  /**< an absent element takes part in the reduction as a zero (dense interface) */
+    bool absent_is_zero; /**< an absent element takes part in the reduction as a zero (dense interface) */
     const struct sar_kernels *kernels;
 };
 

@@ -36,7 +36,8 @@ static bool is_zero(const unsigned char *element, size_t size)
 }
 
 /* List the elements with a bit set; fewer than announced where the sum of some was zero. */
-static enum sar_status list_nonzeros(const struct sar_layout *layout, const unsigned char *in, struct sar_run *run)
+static enum sar_status list_nonzeros(const struct sar_layout *layout, const unsigned char *in,
+                                     struct sar_run *run)
 {
     size_t k = 0;
     for (uint64_t i = 0; i < layout->span; i++) {

@@ -77,14 +77,16 @@ enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct s
     if (message->bytes < SAR_HEADER_BYTES)
         return SAR_CORRUPT;
     memcpy(&header, message->buffer, sizeof header);
-    if (header.magic != SAR_MAGIC || header.version != SAR_HEADER_VERSION || header.check != check_of(&header))
+    if (header.magic != SAR_MAGIC || header.version != SAR_HEADER_VERSION ||
+        header.check != check_of(&header))
         return SAR_CORRUPT;
     if (header.fingerprint != envelope->fingerprint || header.epoch != envelope->epoch)
         return SAR_CORRUPT;
     if (header.wire == SAR_NO_WIRE)
         return SAR_PEER_FAILED;
     const struct sar_wire *wire = wire_of(header.wire);
-    if (wire == NULL || header.span != envelope->layout.span || header.bytes != message->bytes - SAR_HEADER_BYTES)
+    if (wire == NULL || header.span != envelope->layout.span ||
+        header.bytes != message->bytes - SAR_HEADER_BYTES)
         return SAR_CORRUPT;
     struct sar_run decoded = { NULL, NULL, (size_t)header.nnz };
     SAR_TRY(wire->decode(&envelope->layout, (unsigned char *)message->buffer + SAR_HEADER_BYTES, header.bytes,

@@ -16,7 +16,7 @@ struct sar_header {
     uint64_t bytes;       /**< of payload behind the header */
     uint64_t note;        /**< a number for the scheme's own use */
     uint32_t spare[3];
-    uint32_t check;       /**< hash of the bytes before it */
+    uint32_t check; /**< hash of the bytes before it */
 };
 
 enum { SAR_HEADER_BYTES = 64, SAR_HEADER_VERSION = 1, SAR_NO_WIRE = 0xffff };

@@ -20,7 +20,8 @@ static double price_of(const struct sar_wire *wire, const struct sar_layout *lay
     return (double)wire->bytes(layout, nnz) * price.beta + wire->work(layout, (double)nnz) * price.gamma;
 }
 
-const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz, struct sar_wire_price price)
+const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz,
+                                         struct sar_wire_price price)
 {
     const struct sar_wire *best = sar_wires[0];
     for (size_t i = 1; sar_wires[i] != NULL; i++)

@@ -45,7 +45,8 @@ struct sar_wire_price {
 };
 
 /** The cheapest format for nnz elements; gamma 0 asks for the fewest bytes. */
-const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz, struct sar_wire_price price);
+const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz,
+                                         struct sar_wire_price price);
 
 /** Decode a bitmap over a layout's span into nnz ascending indices; SAR_CORRUPT when it holds another number of
  * bits, or bits behind the span. `bitmap` has sar_bitmap_bytes(span) bytes at any address. */
