@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two collective calls: look at the arguments, find the context, run the call, raise what went wrong.
- * A wrong argument does not return at once: the rank takes its verdict to the agreement, where all learn of it. */
+ * A wrong argument does not return at once: the rank takes its verdict to the agreement, where all learn
+ * of it. */
 
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"

@@ -4,8 +4,8 @@
 
 #include "plan/context.h"
 
-/** The context of a communicator, made at its first use and freed with it or by MPI_Finalize. Collective where
- * it is not there yet.
+/** The context of a communicator, made at its first use and freed with it or by MPI_Finalize. Collective
+ * where it is not there yet.
  * @param sentence room for SAR_SENTENCE bytes, further words on SAR_BAD_KNOB and SAR_BAD_COMM */
 enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence);
 

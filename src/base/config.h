@@ -43,8 +43,8 @@ enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup,
 /** Lookup in the environment, as MPIX_SPARSE_<name>. */
 const char *sar_environment(const char *name, void *unused);
 
-/** First name at or behind environ[*at] that begins with MPIX_SPARSE_ and is no knob; NULL when there is none.
- * Advances *at behind it; its length goes to *length. */
+/** First name at or behind environ[*at] that begins with MPIX_SPARSE_ and is no knob; NULL when there is
+ * none. Advances *at behind it; its length goes to *length. */
 const char *sar_config_unknown(char *const environ[], size_t *at, size_t *length);
 
 /** Name, default and help of knob i; false behind the last. */

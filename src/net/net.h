@@ -23,8 +23,9 @@ static inline enum sar_status sar_mpi(int code)
     return code == MPI_SUCCESS ? SAR_OK : SAR_MPI_FAILED;
 }
 
-/** Called after each fruitless look at messages under way: offers the processor to others after a while, at once
- * where the node is crowded. MPI libraries spin in their own waits, which then cost whole time slices. */
+/** Called after each fruitless look at messages under way: offers the processor to others after a while,
+ * at once where the node is crowded. MPI libraries spin in their own waits, which then cost whole time
+ * slices. */
 void sar_net_pause(const struct sar_net *net, int *looks);
 
 /** Duplicate a communicator. Collective. */

@@ -2,7 +2,8 @@
 #ifndef SAR_NET_TOPOLOGY_H
 #define SAR_NET_TOPOLOGY_H
 
-/** Processors of this machine that this job may use, at least 1; by hwloc where it was found. Looked up once. */
+/** Processors of this machine that this job may use, at least 1; by hwloc where it was found. Looked up
+ * once. */
 int sar_topology_processors(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a call: look at this rank's input, agree on what all ranks must know, profile the tensor when it
- * is due, select, run the scheme, hand the outcome over. Everything that one rank alone may get wrong
- * before the scheme starts goes through the agreement, so that all ranks go on or none does. */
+/* The life of a call: look at this rank's input, agree on what all ranks must know, profile the tensor
+ * when it is due, select, run the scheme, hand the outcome over. Everything that one rank alone may get
+ * wrong before the scheme starts goes through the agreement, so that all ranks go on or none does. */
 
 #include "plan/call.h"
 

@@ -36,7 +36,8 @@ static bool learns(const struct sar_config *config)
     return config->learn && config->model == SAR_MODEL_MEASURED;
 }
 
-/* What to expect of a scheme that has not run yet: that it is off by as much as the best of those that have. */
+/* What to expect of a scheme that has not run yet: that it is off by as much as the best of those that
+ * have. */
 static double mildest(const struct sar_lessons *lessons)
 {
     double least = INFINITY;

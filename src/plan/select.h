@@ -32,7 +32,8 @@ struct sar_selection {
 };
 
 /** Choose. Equal arguments give equal selections.
- * @param forced  the scheme asked for, or NULL. The cheapest scheme that can, runs where the one asked for cannot.
+ * @param forced the scheme asked for, or NULL. The cheapest scheme that can, runs where the one asked for
+ *   cannot.
  * @return SAR_UNSUPPORTED when no scheme can carry out the call */
 enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
                            const struct sar_lessons *lessons, const struct sar_scheme *forced,

@@ -24,9 +24,8 @@ struct sar_gamma sar_gamma_independent(double density, int ranks)
 {
     struct sar_gamma gamma = { 0 };
     for (int64_t k = 1; k <= ranks; k = k < ranks && 2 * k > ranks ? ranks : 2 * k) {
-        double rest = density < 1e-9 ? 1 - (double)k * density : pow(1 - density, (double)k);
         gamma.ranks[gamma.entries] = (int)k;
-        gamma.ratio[gamma.entries++] = density > 0 ? (1 - rest) / density : 1;
+        gamma.ratio[gamma.entries++] = density > 0 ? -expm1((double)k * log1p(-density)) / density : 1;
     }
     return gamma;
 }

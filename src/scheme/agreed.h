@@ -22,8 +22,8 @@ double sar_gamma_at(const struct sar_gamma *gamma, double k);
 /** The ratios of ranks that choose their elements independently at a density: where nothing is known. */
 struct sar_gamma sar_gamma_independent(double density, int ranks);
 
-/** What all ranks know of a call. Made from agreed numbers only, never from one rank's data alone, so that all
- * ranks choose alike. Whatever a choice depends on is in here. */
+/** What all ranks know of a call. Made from agreed numbers only, never from one rank's data alone, so
+ * that all ranks choose alike. Whatever a choice depends on is in here. */
 struct sar_agreed {
     struct sar_shape shape;
     struct sar_machine machine;
@@ -57,8 +57,8 @@ struct sar_cost {
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
                                 double nnz);
 
-/** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose predicted
- * imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */
+/** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose
+ * predicted imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed);
 
 #endif

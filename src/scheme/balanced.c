@@ -6,8 +6,8 @@
  *
  *     time = 2 (p-1) alpha + (p-1)/p (m(z) + m(z gamma^p)) beta + (z + z + z gamma^p) gamma
  *
- * z elements of the fullest rank, m bytes of message for so many elements, gamma^p densification over all ranks.
- * With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 1. */
+ * z elements of the fullest rank, m bytes of message for so many elements, gamma^p densification over all
+ * ranks. With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 1. */
 
 #include "scheme/scheme.h"
 

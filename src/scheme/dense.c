@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense: MPI_Allreduce. On dense buffers it is the call itself. Coordinates are first written into a vector of
- * the op's identity, and a bitmap of the elements present, reduced by OR, tells afterwards which there are.
+/* Dense: MPI_Allreduce. On dense buffers it is the call itself. Coordinates are first written into a
+ * vector of the op's identity, and a bitmap of the elements present, reduced by OR, tells afterwards
+ * which there are.
  *
  *     time = dense_alpha + n s dense_beta    (measured constants of this MPI) */
 
@@ -23,8 +24,8 @@ static double seconds(const struct sar_agreed *a)
     return time + a->machine.dense_alpha + bitmap * a->machine.dense_beta + work * a->machine.gamma;
 }
 
-/* Absent elements stand at the op's identity, the largest or smallest number for MIN and MAX; MPICH up to 4.0.2
- * compares unsigned numbers as signed ones, to which those look negative. */
+/* Absent elements stand at the op's identity, the largest or smallest number for MIN and MAX; MPICH up to
+ * 4.0.2 compares unsigned numbers as signed ones, to which those look negative. */
 static const char *obstacle(const struct sar_agreed *agreed)
 {
     const struct sar_shape *shape = &agreed->shape;

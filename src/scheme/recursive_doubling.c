@@ -2,9 +2,9 @@
 /* Recursive doubling (SparCML's SSAR_Recursive_double; the paper's Hierarchical Centralization): in stage i
  * each rank exchanges all it has with the rank 2^i away and reduces both.
  *
- * Few messages, and equal indices meet early: for few ranks, small messages and vectors that overlap much. When
- * p is not a power of two, the first 2 (p - 2^L) ranks pair up: the even ones hand their elements to the odd
- * ones before the first stage and get the outcome after the last.
+ * Few messages, and equal indices meet early: for few ranks, small messages and vectors that overlap
+ * much. When p is not a power of two, the first 2 (p - 2^L) ranks pair up: the even ones hand their
+ * elements to the odd ones before the first stage and get the outcome after the last.
  *
  *     time = sum over i < L of (alpha + m(z gamma^(2^i)) beta + 2 z gamma^(2^i) gamma)
  *

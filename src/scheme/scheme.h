@@ -9,10 +9,11 @@
 
 struct sar_request;
 
-/** One stage of a scheme. `compute` works on what has arrived and prepares what is to be sent; it may fail, and
- * is skipped once the call has failed. `post` sends and expects messages; it takes no memory and is never
- * skipped, so that every rank gets the messages it waits for, be it the news of the failure. Either may be NULL.
- * A stage is over when its messages are; it runs again while post set request->again. */
+/** One stage of a scheme. `compute` works on what has arrived and prepares what is to be sent; it may
+ * fail, and is skipped once the call has failed. `post` sends and expects messages; it takes no memory
+ * and is never skipped, so that every rank gets the messages it waits for, be it the news of the failure.
+ * Either may be NULL. A stage is over when its messages are; it runs again while post set request->again.
+ * */
 struct sar_stage {
     enum sar_status (*compute)(struct sar_request *request);
     void (*post)(struct sar_request *request);

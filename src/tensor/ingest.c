@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A caller's coordinate buffers become a run. One pass finds indices out of range and tells ascending from
- * unsorted input; ascending 32-bit input is used where it lies. Unsorted input goes through a stable radix sort of
- * (index, position) pairs, so that equal indices keep the caller's order, and then through sar_reduce. */
+/* A caller's coordinate buffers become a run. One pass finds indices out of range and tells ascending
+ * from unsorted input; ascending 32-bit input is used where it lies. Unsorted input goes through a stable
+ * radix sort of (index, position) pairs, so that equal indices keep the caller's order, and then through
+ * sar_reduce. */
 
 #include "tensor/ingest.h"
 

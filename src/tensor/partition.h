@@ -12,7 +12,8 @@
 enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
                               const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[]);
 
-/** Turn the slots of one part back into indices of shape->index_size bytes. The values stay where they are. */
+/** Turn the slots of one part back into indices of shape->index_size bytes. The values stay where they
+ * are. */
 enum sar_status sar_unpartition(const struct sar_map *map, const struct sar_shape *shape, uint32_t part,
                                 struct sar_arena *arena, struct sar_run *run);
 

@@ -63,7 +63,8 @@ static inline void sar_index_set(void *index, unsigned size, size_t i, uint64_t 
         ((uint64_t *)index)[i] = value;
 }
 
-/** Compile `call` twice, once for each index size as a constant, so that inlined loops have no test inside. */
+/** Compile `call` twice, once for each index size as a constant, so that inlined loops have no test
+ * inside. */
 #define SAR_FOR_INDEX_SIZE(size, call) \
     do {                               \
         if ((size) == 4) {             \

@@ -48,8 +48,8 @@ struct sar_wire_price {
 const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz,
                                          struct sar_wire_price price);
 
-/** Decode a bitmap over a layout's span into nnz ascending indices; SAR_CORRUPT when it holds another number of
- * bits, or bits behind the span. `bitmap` has sar_bitmap_bytes(span) bytes at any address. */
+/** Decode a bitmap over a layout's span into nnz ascending indices; SAR_CORRUPT when it holds another
+ * number of bits, or bits behind the span. `bitmap` has sar_bitmap_bytes(span) bytes at any address. */
 enum sar_status sar_bitmap_decode(const struct sar_layout *layout, const unsigned char *bitmap, size_t nnz,
                                   void *index);
 

@@ -25,6 +25,12 @@ static void put_real(const struct kind *k, double x, void *out)
     }
 }
 
+static void put_whole(size_t size, uint64_t x, void *out)
+{
+    uint32_t narrow = (uint32_t)x;
+    memcpy(out, size == 4 ? (const void *)&narrow : &x, size);
+}
+
 static double exact_real(enum op op, uint64_t bits)
 {
     double sign = bits % 2 == 0 ? 1 : -1;
@@ -37,13 +43,15 @@ void put_numbers(const struct kind *k, uint64_t key, void *out)
 {
     size_t size = base_types[k->base].size;
     struct kind one = { k->base, k->op, 1, 1 };
+    bool halve = (k->base == UINT32 || k->base == UINT64) && (k->op == MAX || k->op == MIN);
     for (size_t i = 0; i < k->row; i++) {
         uint64_t bits = mix(key + i * 0x10001);
+        uint64_t limited = halve ? (bits | 1) & ~(UINT64_C(1) << (8 * size - 1)) : bits | 1;
         unsigned char *at = (unsigned char *)out + i * size;
         if (is_float(k))
             put_real(&one, exact_real(k->op, bits), at);
         else
-            memcpy(at, &(uint64_t){ bits | 1 }, size); /* little-endian or not: some of the bits */
+            put_whole(size, limited, at);
     }
 }
 

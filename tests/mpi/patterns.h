@@ -21,7 +21,8 @@ extern const struct pattern patterns[];
 void tensor_draw(const struct pattern *pattern, const struct kind *kind, uint64_t seed, struct tensor *tensor);
 
 /** Numbers whose reduction over all our ranks is exact in any order: small whole quarters for float sums, powers
- * of two for float products, any bits for integers. Never zero. */
+ * of two for float products, any bits for integers, without the sign bit where MPICH 4.0.2
+ * mistakes unsigned numbers for signed ones (MAX and MIN). Never zero. */
 void put_numbers(const struct kind *kind, uint64_t key, void *out);
 
 #endif

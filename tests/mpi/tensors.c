@@ -93,14 +93,15 @@ void reduce_numbers(enum base base, enum op op, void *inout, const void *in, siz
     }
 }
 
+/* MPICH 4.0.2 compares unsigned numbers as signed, so those for MAX and MIN stay below the sign bit. */
 static void put_one_identity(enum base base, enum op op, void *out)
 {
     static const float single[OPS] = { -0.0f, -INFINITY, INFINITY, 1 };
     static const double twofold[OPS] = { -0.0, -INFINITY, INFINITY, 1 };
     static const int32_t narrow[OPS] = { 0, INT32_MIN, INT32_MAX, 1 };
     static const int64_t wide[OPS] = { 0, INT64_MIN, INT64_MAX, 1 };
-    static const uint32_t whole[OPS] = { 0, 0, UINT32_MAX, 1 };
-    static const uint64_t long_whole[OPS] = { 0, 0, UINT64_MAX, 1 };
+    static const uint32_t whole[OPS] = { 0, 0, INT32_MAX, 1 };
+    static const uint64_t long_whole[OPS] = { 0, 0, INT64_MAX, 1 };
     const void *all[BASES] = { &single[op], &twofold[op], &narrow[op], &wide[op], &whole[op], &long_whole[op] };
     memcpy(out, all[base], base_types[base].size);
 }
