@@ -28,42 +28,55 @@ void sar_bitmap_encode(const struct sar_layout *layout, const struct sar_run *ru
     SAR_FOR_INDEX_SIZE(layout->index_size, set_bits(run, INDEX_SIZE, bitmap));
 }
 
-/* Up to eight bytes of a bitmap as one little-endian word, whatever the machine's order. */
-static uint64_t load_word(const unsigned char *bitmap, uint64_t word, uint64_t bytes)
+/* The eight bytes of a bitmap's word, the first one lowest whatever the machine's order. */
+SAR_INLINE uint64_t load_word(const unsigned char *bitmap)
 {
-    unsigned char part[8] = { 0 };
-    uint64_t bits = 0, left = bytes - word * 8;
-    memcpy(part, bitmap + word * 8, left < 8 ? left : 8);
-    for (unsigned i = 0; i < 8; i++)
-        bits |= (uint64_t)part[i] << (8 * i);
+    uint64_t bits;
+    memcpy(&bits, bitmap, sizeof bits);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bits = __builtin_bswap64(bits);
+#endif
     return bits;
 }
 
-SAR_INLINE enum sar_status list_bits(const struct sar_layout *layout, const unsigned char *bitmap, size_t nnz,
-                                     void *index, unsigned size)
+/* List the set bits of `words` words from index k on; SIZE_MAX when there are more than nnz of them. */
+SAR_INLINE size_t list_words(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index,
+                             unsigned size)
 {
-    uint64_t bytes = sar_bitmap_bytes(layout->span);
     size_t k = 0;
-    for (uint64_t word = 0; word * 8 < bytes; word++) {
-        uint64_t bits = load_word(bitmap, word, bytes);
+    for (uint64_t word = 0; word < words; word++) {
+        uint64_t bits = load_word(bitmap + word * 8);
         if (bits == 0)
             continue;
         if ((size_t)__builtin_popcountll(bits) > nnz - k)
-            return SAR_CORRUPT;
+            return SIZE_MAX;
         for (; bits != 0; bits &= bits - 1)
             sar_index_set(index, size, k++, word * 64 + (unsigned)__builtin_ctzll(bits));
     }
-    if (k != nnz || (k != 0 && sar_index_get(index, size, k - 1) >= layout->span))
-        return SAR_CORRUPT;
-    return SAR_OK;
+    return k;
+}
+
+SAR_CLONES static size_t list_narrow(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index)
+{
+    return list_words(bitmap, words, nnz, index, 4);
 }
 
 enum sar_status sar_bitmap_decode(const struct sar_layout *layout, const unsigned char *bitmap, size_t nnz,
                                   void *index)
 {
-    if (layout->index_size == 4)
-        return list_bits(layout, bitmap, nnz, index, 4);
-    return list_bits(layout, bitmap, nnz, index, 8);
+    uint64_t bytes = sar_bitmap_bytes(layout->span), words = bytes / 8;
+    unsigned size = layout->index_size;
+    size_t k = size == 4 ? list_narrow(bitmap, words, nnz, index) : list_words(bitmap, words, nnz, index, 8);
+    if (k > nnz)
+        return SAR_CORRUPT;
+    for (uint64_t bit = words * 64; bit < bytes * 8; bit++) {
+        if ((bitmap[bit / 8] >> (bit % 8) & 1) == 0)
+            continue;
+        if (k == nnz || bit >= layout->span)
+            return SAR_CORRUPT;
+        sar_index_set(index, size, k++, bit);
+    }
+    return k == nnz && (k == 0 || sar_index_get(index, size, k - 1) < layout->span) ? SAR_OK : SAR_CORRUPT;
 }
 
 static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
