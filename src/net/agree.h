@@ -20,7 +20,6 @@ enum sar_field {
 struct sar_ballot {
     int64_t nnz_sum, nnz_max;
     int64_t seconds; /**< nanoseconds the call before this one took; the largest */
-    int64_t flags;   /**< bits; those of all ranks */
     int64_t status;  /**< enum sar_status; the largest */
     int64_t status_rank, status_value;
     struct {
@@ -35,7 +34,7 @@ struct sar_agreement {
     MPI_Request request;
 };
 
-/** Fill in one rank's ballot but for status, nnz, seconds and flags. */
+/** Fill in one rank's ballot but for status, nnz and seconds. */
 struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field[SAR_FIELDS]);
 
 /** Combine two ballots into the second. Associative and commutative. */

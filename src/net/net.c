@@ -15,19 +15,14 @@ enum {
 static enum sar_status find_nodes(struct sar_net *net)
 {
     MPI_Comm node;
-    int rank, ranks, mine[2], all[2];
+    int rank, ranks, first;
     SAR_TRY(sar_mpi(MPI_Comm_split_type(net->comm, MPI_COMM_TYPE_SHARED, net->rank, MPI_INFO_NULL, &node)));
     MPI_Comm_rank(node, &rank);
     MPI_Comm_size(node, &ranks);
     MPI_Comm_free(&node);
-    mine[0] = rank == 0;
-    mine[1] = ranks;
-    SAR_TRY(sar_mpi(MPI_Allreduce(&mine[0], &all[0], 1, MPI_INT, MPI_SUM, net->comm)));
-    SAR_TRY(sar_mpi(MPI_Allreduce(&mine[1], &all[1], 1, MPI_INT, MPI_MAX, net->comm)));
-    net->nodes = all[0];
-    net->node_most = all[1];
+    first = rank == 0;
     net->crowded = ranks > sar_topology_processors();
-    return SAR_OK;
+    return sar_mpi(MPI_Allreduce(&first, &net->nodes, 1, MPI_INT, MPI_SUM, net->comm));
 }
 
 void sar_net_pause(const struct sar_net *net, int *looks)

@@ -13,7 +13,6 @@ struct sar_net {
     MPI_Comm comm;
     int rank, ranks;
     int nodes;     /**< groups of ranks that share memory */
-    int node_most; /**< ranks on the fullest node */
     int tags;      /**< tags in [0, tags) may be used */
     bool crowded;  /**< more ranks on a node than processors: whoever waits should let others run */
 };

@@ -11,7 +11,6 @@
 #include "plan/request.h"
 
 enum {
-    FLAG_UNSURE = 1,     /* nnz is an estimate */
     SAMPLE_GROUPS = 256, /* of a dense buffer, looked at before the agreement */
     SAMPLE_GROUP = 64    /* elements each */
 };

@@ -25,7 +25,7 @@ struct sample {
 uint32_t sar_profile_slots(uint64_t nnz_sum)
 {
     uint32_t slots = LEAST_SLOTS;
-    while (slots < SAMPLE * SLOTS_EACH && slots < nnz_sum * SLOTS_EACH)
+    while (slots < SAMPLE * SLOTS_EACH && slots / SLOTS_EACH < nnz_sum)
         slots *= 2;
     return slots;
 }

@@ -35,7 +35,6 @@ static struct sar_ballot random_ballot(int rank, struct dice *dice)
     struct sar_ballot ballot = sar_ballot_make(&net, field);
     ballot.nnz_sum = ballot.nnz_max = (int64_t)dice_below(dice, 1000);
     ballot.seconds = (int64_t)dice_below(dice, 1000000);
-    ballot.flags = (int64_t)(1u << dice_below(dice, 6));
     ballot.status = dice_below(dice, 2) == 0 ? SAR_OK : (int64_t)dice_below(dice, SAR_STATUSES);
     ballot.status_value = rank * 10;
     return ballot;
@@ -87,7 +86,6 @@ static struct sar_ballot obvious_merge(const struct sar_ballot *ballots, int n)
     for (int r = 1; r < n; r++) {
         const struct sar_ballot *b = &ballots[r];
         all.nnz_sum += b->nnz_sum;
-        all.flags |= b->flags;
         if (b->nnz_max > all.nnz_max)
             all.nnz_max = b->nnz_max;
         if (b->seconds > all.seconds)
@@ -137,7 +135,7 @@ static void test_a_ballot(void **state)
     (void)state;
     assert_int_equal(ballot.status, SAR_OK);
     assert_int_equal(ballot.status_rank, 3);
-    assert_true(ballot.nnz_sum == 0 && ballot.nnz_max == 0 && ballot.seconds == 0 && ballot.flags == 0);
+    assert_true(ballot.nnz_sum == 0 && ballot.nnz_max == 0 && ballot.seconds == 0);
     for (int i = 0; i < SAR_FIELDS; i++) {
         assert_true(ballot.field[i].low == field[i] && ballot.field[i].high == field[i]);
         assert_true(ballot.field[i].low_rank == 3 && ballot.field[i].high_rank == 3);

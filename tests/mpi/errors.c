@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that names the
+ * argument and the rank, soon, through the communicator's error handler, once; outputs stay as they were, and the
+ * next call works. */
+
+#include <mpix_sparse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { COUNT = 100, NNZ = 3 };
+
+static const double SOON = 1, SOON_IF_CROWDED = 5; /* seconds */
+
+/* All that the two calls take. */
+struct arguments {
+    bool dense;
+    const void *indices, *values, *sendbuf;
+    void *recvbuf;
+    MPI_Count nnz, count;
+    MPI_Datatype indextype, datatype;
+    MPI_Op op;
+    MPIX_Sparse_result *result;
+};
+
+static int32_t indices[NNZ] = { 5, 3, 99 };
+static float values[NNZ] = { 1, 2, 3 }, sendbuf[COUNT], recvbuf[COUNT];
+static MPIX_Sparse_result result;
+static MPI_Datatype pair_type;
+static MPI_Op user_op;
+
+static void index_negative(struct arguments *a)
+{
+    static const int32_t bad[NNZ] = { 5, -1, 99 };
+    a->indices = bad;
+}
+
+static void index_is_count(struct arguments *a)
+{
+    static const int32_t bad[NNZ] = { COUNT, 3, 99 };
+    a->indices = bad;
+}
+
+static void index_long(struct arguments *a)
+{
+    static const int64_t bad[NNZ] = { 5, 3, INT64_C(4294967299) };
+    a->indices = bad;
+    a->indextype = MPI_INT64_T;
+}
+
+static void index_long_negative(struct arguments *a)
+{
+    static const int64_t bad[NNZ] = { 5, -7, 99 };
+    a->indices = bad;
+    a->indextype = MPI_INT64_T;
+}
+
+static void indices_null(struct arguments *a)
+{
+    a->indices = NULL;
+}
+
+static void values_null(struct arguments *a)
+{
+    a->values = NULL;
+}
+
+static void result_null(struct arguments *a)
+{
+    a->result = NULL;
+}
+
+static void nnz_negative(struct arguments *a)
+{
+    a->nnz = -1;
+}
+
+static void indextype_null(struct arguments *a)
+{
+    a->indextype = MPI_DATATYPE_NULL;
+}
+
+static void indextype_float(struct arguments *a)
+{
+    a->indextype = MPI_FLOAT;
+}
+
+static void indextype_narrow(struct arguments *a)
+{
+    a->count = (MPI_Count)1 << 32;
+}
+
+static void count_negative(struct arguments *a)
+{
+    a->count = -1;
+}
+
+static void count_other(struct arguments *a)
+{
+    a->count = COUNT + 1;
+}
+
+static void count_vast(struct arguments *a)
+{
+    a->count = INT64_MAX / 2;
+    a->indextype = MPI_INT64_T;
+}
+
+static void datatype_null(struct arguments *a)
+{
+    a->datatype = MPI_DATATYPE_NULL;
+}
+
+static void datatype_char(struct arguments *a)
+{
+    a->datatype = MPI_CHAR;
+}
+
+static void datatype_pair(struct arguments *a)
+{
+    a->datatype = pair_type;
+}
+
+static void datatype_other(struct arguments *a)
+{
+    a->datatype = MPI_INT32_T;
+}
+
+static void op_null(struct arguments *a)
+{
+    a->op = MPI_OP_NULL;
+}
+
+static void op_bits(struct arguments *a)
+{
+    a->op = MPI_BAND;
+}
+
+static void op_users(struct arguments *a)
+{
+    a->op = user_op;
+}
+
+static void op_other(struct arguments *a)
+{
+    a->op = MPI_MAX;
+}
+
+static void sendbuf_null(struct arguments *a)
+{
+    a->sendbuf = NULL;
+}
+
+static void sendbuf_shared(struct arguments *a)
+{
+    a->sendbuf = a->recvbuf;
+}
+
+static void sendbuf_in_place(struct arguments *a)
+{
+    a->sendbuf = MPI_IN_PLACE;
+}
+
+static void recvbuf_null(struct arguments *a)
+{
+    a->recvbuf = NULL;
+}
+
+static void recvbuf_in_place(struct arguments *a)
+{
+    a->recvbuf = MPI_IN_PLACE;
+}
+
+static void function_other(struct arguments *a)
+{
+    a->dense = !a->dense;
+}
+
+enum { ANYWHERE, ON_ONE_RANK /* is no fault when all ranks do it */ };
+
+static const struct fault {
+    const char *name;
+    bool dense;
+    void (*spoil)(struct arguments *arguments);
+    const char *says;
+    int where;
+    bool names_no_rank;
+} faults[] = {
+    { "index -1", false, index_negative, "indices holds -1", ANYWHERE, false },
+    { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, false },
+    { "64-bit index beyond 32 bits", false, index_long, "indices holds 4294967299", ANYWHERE, false },
+    { "64-bit index -7", false, index_long_negative, "indices holds -7", ANYWHERE, false },
+    { "null indices", false, indices_null, "indices is null", ANYWHERE, false },
+    { "null values", false, values_null, "values is null", ANYWHERE, false },
+    { "null result", false, result_null, "result is null", ANYWHERE, false },
+    { "nnz -1", false, nnz_negative, "nnz is -1", ANYWHERE, false },
+    { "null indextype", false, indextype_null, "indextype", ANYWHERE, false },
+    { "indextype float", false, indextype_float, "indextype is float", ANYWHERE, false },
+    { "indextype too narrow", false, indextype_narrow, "indextype is int32", ANYWHERE, false },
+    { "count -1", false, count_negative, "count is -1", ANYWHERE, false },
+    { "vast count", false, count_vast, "count is 4611686018427387903", ANYWHERE, false },
+    { "another count", false, count_other, "count differs between ranks", ON_ONE_RANK, false },
+    { "null datatype", false, datatype_null, "datatype", ANYWHERE, false },
+    { "datatype char", false, datatype_char, "datatype", ANYWHERE, false },
+    { "datatype struct", false, datatype_pair, "datatype", ANYWHERE, false },
+    { "another datatype", false, datatype_other, "datatype differs between ranks", ON_ONE_RANK, false },
+    { "null op", false, op_null, "argument op", ANYWHERE, false },
+    { "op MPI_BAND", false, op_bits, "op is MPI_BAND", ANYWHERE, false },
+    { "a user's op", false, op_users, "op is a user-defined op", ANYWHERE, false },
+    { "another op", false, op_other, "op differs between ranks", ON_ONE_RANK, false },
+    { "another function", false, function_other, "different functions", ON_ONE_RANK, false },
+    { "null sendbuf", true, sendbuf_null, "sendbuf is null", ANYWHERE, false },
+    { "sendbuf = recvbuf", true, sendbuf_shared, "sendbuf", ANYWHERE, false },
+    { "in place on one rank", true, sendbuf_in_place, "MPI_IN_PLACE", ON_ONE_RANK, true },
+    { "null recvbuf", true, recvbuf_null, "recvbuf is null", ANYWHERE, false },
+    { "recvbuf in place", true, recvbuf_in_place, "recvbuf", ANYWHERE, false },
+    { "count -1", true, count_negative, "count is -1", ANYWHERE, false },
+    { "another count", true, count_other, "count differs between ranks", ON_ONE_RANK, false },
+    { "null datatype", true, datatype_null, "datatype", ANYWHERE, false },
+    { "another datatype", true, datatype_other, "datatype differs between ranks", ON_ONE_RANK, false },
+    { "null op", true, op_null, "argument op", ANYWHERE, false },
+    { "another op", true, op_other, "op differs between ranks", ON_ONE_RANK, false },
+    { "another function", true, function_other, "different functions", ON_ONE_RANK, false },
+};
+
+enum { FAULTS = sizeof faults / sizeof faults[0] };
+
+/* What the error handler saw. */
+static int handled, handled_code;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    handled++;
+    handled_code = *code;
+}
+
+static struct arguments good_arguments(bool dense)
+{
+    return (struct arguments){ dense,     indices, values,      sendbuf,   recvbuf, NNZ,
+                               COUNT,     MPI_INT32_T, MPI_FLOAT, MPI_SUM, &result };
+}
+
+static int call(const struct arguments *a, MPI_Comm comm)
+{
+    if (a->dense)
+        return MPIX_Sparse_allreduce(a->sendbuf, a->recvbuf, a->count, a->datatype, a->op, comm);
+    return MPIX_Sparse_allreduce_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype, a->op, comm,
+                                     a->result);
+}
+
+static void check_text(int code, const char *says, int at_fault)
+{
+    char text[MPI_MAX_ERROR_STRING] = "", who[32];
+    int length;
+    check(code != MPI_SUCCESS, "expected an error, found success");
+    MPI_Error_string(code, text, &length);
+    check(strstr(text, says) != NULL, "expected '%s' in the error, found '%s'", says, text);
+    snprintf(who, sizeof who, "rank %d", at_fault);
+    check(at_fault < 0 || strstr(text, who) != NULL, "expected '%s' in the error, found '%s'", who, text);
+}
+
+static uint64_t outputs(void)
+{
+    static const struct kind kind = { FLOAT32, SUM, 1, COUNT };
+    uint64_t hash = result_hash(result, &kind, &index_types[0]);
+    return hash_bytes(recvbuf, sizeof recvbuf, hash ^ (uint64_t)(uintptr_t)result);
+}
+
+static void check_good_calls(MPI_Comm comm)
+{
+    for (int dense = 0; dense < 2; dense++) {
+        struct arguments a = good_arguments(dense);
+        check_success(call(&a, comm), "a correct call after the wrong one");
+    }
+    check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
+}
+
+/* `wrong` is the rank at fault, or -1 for all. */
+static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool counts)
+{
+    struct arguments a = good_arguments(fault->dense);
+    uint64_t before = outputs();
+    check_case("%s, %s face, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
+    if (wrong < 0 || wrong == rank)
+        fault->spoil(&a);
+    handled = 0;
+    double start = MPI_Wtime();
+    int code = call(&a, comm);
+    double seconds = MPI_Wtime() - start;
+    check(seconds < (crowded ? SOON_IF_CROWDED : SOON), "expected the error soon, found it after %g s", seconds);
+    check_text(code, fault->says, fault->names_no_rank ? -1 : wrong < 0 ? 0 : wrong);
+    check(!counts || (handled == 1 && handled_code == code), "expected one call of the handler, found %d", handled);
+    check(outputs() == before, "expected outputs as they were, found them changed");
+    check_good_calls(comm);
+}
+
+static void try_faults(MPI_Comm comm, bool counts)
+{
+    check_good_calls(comm);
+    for (int i = 0; i < FAULTS; i++) {
+        if (faults[i].where == ANYWHERE)
+            try_fault(&faults[i], -1, comm, counts);
+        if (ranks == 1)
+            continue;
+        try_fault(&faults[i], 0, comm, counts);
+        try_fault(&faults[i], ranks - 1, comm, counts);
+    }
+}
+
+static void add_pairs(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)in, (void)inout, (void)n, (void)type;
+}
+
+/* Communicators that can carry no call. Their own handler cannot be called, that of the world is. */
+static void try_no_comm(void)
+{
+    struct arguments a = good_arguments(false);
+    MPI_Errhandler old;
+    check_case("MPI_COMM_NULL");
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &old);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    check_text(call(&a, MPI_COMM_NULL), "argument comm", -1);
+    a.dense = true;
+    check_text(call(&a, MPI_COMM_NULL), "argument comm", -1);
+    check_text(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, MPI_COMM_NULL, &(MPIX_Sparse_profile_t){ 0 }),
+               "argument comm", -1);
+    check_text(MPIX_Sparse_get_report(MPI_COMM_NULL, &(MPIX_Sparse_report_t){ 0 }), "argument comm", -1);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, old);
+    MPI_Errhandler_free(&old);
+}
+
+static void try_intercommunicator(void)
+{
+    MPI_Comm half, both;
+    MPI_Errhandler handler;
+    struct arguments a = good_arguments(false);
+    check_case("an intercommunicator");
+    if (ranks == 1)
+        return;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both);
+    MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_set_errhandler(both, handler);
+    for (int dense = 0; dense < 2; dense++) {
+        handled = 0;
+        a.dense = dense;
+        check_text(call(&a, both), "argument comm", -1);
+        check(handled == 1, "expected one call of the intercommunicator's handler, found %d", handled);
+    }
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+}
+
+static const struct {
+    const char *name, *value;
+} bad_knobs[] = {
+    { "MPIX_SPARSE_SCHEME", "nonsense" },    { "MPIX_SPARSE_GRAIN", "3" },         { "MPIX_SPARSE_GRAIN", "512" },
+    { "MPIX_SPARSE_WIRE", "nonsense" },      { "MPIX_SPARSE_WIRE", "coo/" },       { "MPIX_SPARSE_WIRE", "coo/x" },
+    { "MPIX_SPARSE_PARTITION", "nonsense" }, { "MPIX_SPARSE_SEED", "-1" },         { "MPIX_SPARSE_IMBALANCE", "0.5" },
+    { "MPIX_SPARSE_MODEL", "x" },            { "MPIX_SPARSE_LEARN", "maybe" },     { "MPIX_SPARSE_ALPHA", "-1" },
+    { "MPIX_SPARSE_PROFILE_EVERY", "0" },    { "MPIX_SPARSE_EXPLAIN", "perhaps" }, { "MPIX_SPARSE_BETA", "1 s" },
+};
+
+/* Rank 0's environment holds for all; that of the others is not looked at. */
+static void try_knobs(int whose)
+{
+    for (size_t i = 0; i < sizeof bad_knobs / sizeof bad_knobs[0]; i++) {
+        MPI_Comm comm;
+        struct arguments a = good_arguments(i % 2 == 0);
+        char *old = getenv(bad_knobs[i].name), kept[64] = "";
+        snprintf(kept, sizeof kept, "%s", old == NULL ? "" : old);
+        check_case("%s=%s on rank %d", bad_knobs[i].name, bad_knobs[i].value, whose);
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        if (rank == whose)
+            setenv(bad_knobs[i].name, bad_knobs[i].value, 1);
+        if (whose == 0)
+            check_text(call(&a, comm), bad_knobs[i].name, -1);
+        unsetenv(bad_knobs[i].name);
+        if (old != NULL)
+            setenv(bad_knobs[i].name, kept, 1);
+        if (i % 4 == 0 || whose != 0) /* the first good use takes long */
+            check_good_calls(comm);
+        MPI_Comm_free(&comm);
+        if (whose != 0)
+            return;
+    }
+}
+
+static void try_outputs(void)
+{
+    MPI_Comm comm;
+    MPIX_Sparse_report_t report;
+    check_case("null outputs");
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    check_text(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
+    check_text(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, NULL), "output argument", rank == -1 ? 0 : -1);
+    check_text(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
+    check_good_calls(comm);
+    check_text(MPIX_Sparse_get_report(comm, NULL), "output argument", -1);
+    check_text(MPIX_Sparse_get_version(NULL), "output argument", -1);
+    check_text(MPIX_Sparse_result_get(MPIX_SPARSE_RESULT_NULL, NULL, NULL, NULL), "result is null", -1);
+    check_text(MPIX_Sparse_result_dense(MPIX_SPARSE_RESULT_NULL, recvbuf), "result is null", -1);
+    check_text(MPIX_Sparse_result_dense(result, NULL), "recvbuf is null", -1);
+    check_text(MPIX_Sparse_result_free(NULL), "result is null", -1);
+    check_success(MPIX_Sparse_result_get(result, NULL, NULL, NULL), "MPIX_Sparse_result_get without outputs");
+    MPI_Comm_free(&comm);
+}
+
+static void try_profile(void)
+{
+    MPIX_Sparse_profile_t profile;
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    for (int wrong = -1; wrong < ranks; wrong += ranks > 1 ? ranks - 1 : 2) {
+        bool mine = wrong < 0 || wrong == rank;
+        int named = wrong < 0 ? 0 : wrong;
+        check_case("profile with a wrong argument on rank %d", wrong);
+        check_text(MPIX_Sparse_profile(mine ? NULL : values, NNZ, MPI_FLOAT, comm, &profile), "buf is null", named);
+        check_text(MPIX_Sparse_profile(values, mine ? -1 : NNZ, MPI_FLOAT, comm, &profile), "count is -1", named);
+        check_text(MPIX_Sparse_profile(values, NNZ, mine ? MPI_CHAR : MPI_FLOAT, comm, &profile), "datatype", named);
+        check_text(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, mine ? NULL : &profile), "null", named);
+        check_success(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
+        if (wrong >= 0)
+            check_text(MPIX_Sparse_profile(values, mine ? 2 : NNZ, MPI_FLOAT, comm, &profile),
+                       ranks > 1 ? "count differs" : "", -1);
+    }
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm returning, counting;
+    MPI_Errhandler handler;
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    sendbuf[3] = 2;
+    MPI_Type_contiguous(2, MPI_CHAR, &pair_type);
+    MPI_Type_commit(&pair_type);
+    MPI_Op_create(add_pairs, 1, &user_op);
+    returning = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    try_faults(returning, false);
+    counting = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL });
+    MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_set_errhandler(counting, handler);
+    try_faults(counting, true);
+    try_no_comm();
+    try_intercommunicator();
+    try_knobs(0);
+    if (ranks > 1)
+        try_knobs(ranks - 1);
+    try_outputs();
+    try_profile();
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_free(&returning);
+    MPI_Comm_free(&counting);
+    MPI_Type_free(&pair_type);
+    MPI_Op_free(&user_op);
+    return check_end("errors");
+}
