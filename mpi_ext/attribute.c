@@ -119,10 +119,8 @@ static enum sar_status check(MPI_Comm comm, char *sentence)
         wrong = "MPI_COMM_NULL";
     else if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
         wrong = "not a communicator, or one that was freed";
-    else if (inter)
-        wrong = "an intercommunicator";
     if (wrong == NULL)
-        return SAR_OK;
+        return inter ? SAR_INTERCOMMUNICATOR : SAR_OK;
     snprintf(sentence, SAR_SENTENCE, "%s", wrong);
     return SAR_BAD_COMM;
 }
@@ -148,9 +146,11 @@ enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **contex
     return SAR_OK;
 }
 
-struct sar_context *sar_attribute_peek(MPI_Comm comm)
+enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, char *sentence)
 {
-    char sentence[SAR_SENTENCE];
-    struct owner *owner = check(comm, sentence) == SAR_OK ? find(comm) : NULL;
-    return owner == NULL ? NULL : owner->context;
+    sentence[0] = '\0';
+    SAR_TRY(check(comm, sentence));
+    struct owner *owner = find(comm);
+    *context = owner == NULL ? NULL : owner->context;
+    return SAR_OK;
 }

@@ -10,6 +10,6 @@
 enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence);
 
 /** The context if there is one, else NULL. Local. */
-struct sar_context *sar_attribute_peek(MPI_Comm comm);
+enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, char *sentence);
 
 #endif

@@ -70,6 +70,8 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
         sar_operation_describe(v->value, text, room);
     else if (v->status == SAR_BAD_COUNT || v->status == SAR_BAD_NNZ || v->status == SAR_BAD_INDEX)
         snprintf(text, room, "%lld", (long long)v->value);
+    else if (v->status == SAR_BAD_UNSIGNED_INDEX)
+        snprintf(text, room, "%llu", (unsigned long long)v->value);
     else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_OUTPUT)
         snprintf(text, room, "%s",
                  v->value == 0   ? "null"

@@ -75,8 +75,13 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
 int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
 {
     static const char function[] = "MPIX_Sparse_get_report";
-    struct sar_context *context = sar_attribute_peek(comm);
-    struct sar_verdict verdict = { .status = SAR_OK };
+    struct sar_context *context = NULL;
+    char sentence[SAR_SENTENCE];
+    struct sar_verdict verdict = { .status = sar_attribute_peek(comm, &context, sentence) };
+    if (verdict.status == SAR_BAD_COMM)
+        return sar_raise(MPI_COMM_NULL, function, &verdict, sentence);
+    if (verdict.status != SAR_OK)
+        return sar_raise(comm, function, &verdict, NULL);
     if (report == NULL)
         verdict.status = SAR_BAD_OUTPUT;
     else if (context == NULL || !context->reported)

@@ -24,9 +24,11 @@
     X(BAD_INDICES, "argument indices is %s%s")                                                      \
     X(BAD_VALUES, "argument values is %s%s")                                                        \
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
+    X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is outside [0, count)%s")               \
     X(BAD_RESULT, "argument result is %s%s")                                                        \
     X(BAD_OUTPUT, "an output argument is %s%s")                                                     \
     X(BAD_COMM, "argument comm is %s%s")                                                            \
+    X(INTERCOMMUNICATOR, "argument comm is an intercommunicator%s%s")                               \
     X(NO_REPORT, "argument comm has no completed call to report on%s%s")                            \
     X(MISMATCHED_CALL, "ranks call different functions: %s and %s")                                 \
     X(MISMATCHED_COUNT, "argument count differs between ranks: %s and %s")                          \

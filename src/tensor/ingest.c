@@ -138,7 +138,7 @@ enum sar_status sar_ingest(const struct sar_shape *shape, const struct sar_coo *
     struct findings found = size == 4 ? look32(coo->indices, coo->nnz) : look64(coo->indices, coo->nnz);
     if (found.most >= shape->count) {
         *bad = first_bad(coo, shape->count);
-        return SAR_BAD_INDEX;
+        return coo->type == SAR_INDEX_UINT64 ? SAR_BAD_UNSIGNED_INDEX : SAR_BAD_INDEX;
     }
     if (!found.ascending)
         return sort_run(shape, coo, found.most, arena, run);

@@ -93,6 +93,17 @@ void check_success(int code, const char *call)
     check(code == MPI_SUCCESS, "expected %s to succeed, found: %s", call, text);
 }
 
+void check_error(int code, const char *says, int at_fault)
+{
+    char text[MPI_MAX_ERROR_STRING] = "", who[32];
+    int length;
+    check(code != MPI_SUCCESS, "expected an error that says '%s', found success", says);
+    MPI_Error_string(code, text, &length);
+    check(strstr(text, says) != NULL, "expected '%s' in the error, found '%s'", says, text);
+    snprintf(who, sizeof who, "rank %d", at_fault);
+    check(at_fault < 0 || strstr(text, who) != NULL, "expected '%s' in the error, found '%s'", who, text);
+}
+
 void check_equal_on_ranks(uint64_t number, const char *what)
 {
     uint64_t least[2] = { number, ~number };

@@ -31,6 +31,9 @@ void check(bool good, const char *format, ...) PRINTF_LIKE(2, 3);
 /** Checks that `code` is MPI_SUCCESS. */
 void check_success(int code, const char *call);
 
+/** Checks that `code` is an error whose text has some words, and names a rank unless that is negative. */
+void check_error(int code, const char *says, int at_fault);
+
 /** Checks that all ranks have the same number. Collective. */
 void check_equal_on_ranks(uint64_t number, const char *what);
 
