@@ -24,7 +24,7 @@
     X(BAD_INDICES, "argument indices is %s%s")                                                      \
     X(BAD_VALUES, "argument values is %s%s")                                                        \
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
-    X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is outside [0, count)%s")               \
+    X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is not below count%s")                  \
     X(BAD_RESULT, "argument result is %s%s")                                                        \
     X(BAD_OUTPUT, "an output argument is %s%s")                                                     \
     X(BAD_COMM, "argument comm is %s%s")                                                            \
