@@ -69,12 +69,14 @@ static int cheapest(const struct sar_selection *s)
     return best;
 }
 
-/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. */
+/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. A first, cold trial may
+ * look bad: until a scheme has had all its trials, it is a rival by the model. */
 static int next_trial(const struct sar_selection *s, const struct sar_lessons *lessons)
 {
     int next = -1;
     for (int i = 0; sar_schemes[i] != NULL; i++) {
-        if (lessons->trials[i] >= TRIALS || !(s->prices[i].price <= RIVAL * s->prices[s->choice].price))
+        double hoped = s->prices[i].predicted * mildest(lessons);
+        if (lessons->trials[i] >= TRIALS || !(hoped <= RIVAL * s->prices[s->choice].price))
             continue;
         if (next < 0 || lessons->trials[i] < lessons->trials[next] ||
             (lessons->trials[i] == lessons->trials[next] && s->prices[i].price < s->prices[next].price))

@@ -22,17 +22,23 @@
 #include "hash/murmur3.h"
 #include "wire/message.h"
 
-enum { CONTROL = 6, FIT_HEADER = 0x80, FIT_LENGTH = 0x40 };
+/* Small numbers, since large ones show nothing more and take longer. */
+enum { CONTROL = 6, FIT_HEADER = 0x80, FIT_LENGTH = 0x40, SPANS = 1200, NUMBERS = 1300 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct sar_layout layout_from(const uint8_t *control)
 {
     static const size_t sizes[] = { 4, 8, 12, 256 };
-    return (struct sar_layout){ .span = control[2] + 256u * control[3],
+    return (struct sar_layout){ .span = (control[2] + 256u * control[3]) % SPANS,
                                 .element_size = sizes[control[0] % 4],
                                 .index_size = control[0] & 4 ? 8 : 4,
                                 .zero_is_absent = (control[0] & 8) != 0 };
+}
+
+static uint64_t nnz_from(const uint8_t *control)
+{
+    return (control[4] + 256u * control[5]) % NUMBERS;
 }
 
 static uint16_t wire_from(uint8_t control)
@@ -98,13 +104,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[1] & FIT_HEADER) {
         header = (struct sar_header){ .magic = SAR_MAGIC, .version = SAR_HEADER_VERSION, .wire = wire,
                                       .fingerprint = 1, .epoch = 2, .span = envelope.layout.span };
-        header.nnz = data[4] + 256u * data[5];
+        header.nnz = nnz_from(data);
     } else {
         payload += sizeof header;
     }
     uint64_t bytes = (uint64_t)(data + size - payload);
     if (data[1] & FIT_LENGTH)
-        bytes = sar_wires[wire]->bytes(&envelope.layout, data[4] + 256u * data[5]);
+        bytes = sar_wires[wire]->bytes(&envelope.layout, nnz_from(data));
     if (data[1] & FIT_HEADER) {
         header.bytes = bytes;
         seal(&header);
