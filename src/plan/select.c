@@ -69,8 +69,8 @@ static int cheapest(const struct sar_selection *s)
     return best;
 }
 
-/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. A first, cold trial may
- * look bad: until a scheme has had all its trials, it is a rival by the model. */
+/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. A first, cold
+ * trial may look bad: until a scheme has had all its trials, it is a rival by the model. */
 static int next_trial(const struct sar_selection *s, const struct sar_lessons *lessons)
 {
     int next = -1;

@@ -21,8 +21,8 @@ struct sar_coo {
 
 /** Make a run of a caller's elements: check the range, and sort and reduce equal indices where needed. Where
  * nothing is needed the run points into the caller's arrays.
- * @param bad  the first index out of range, as the caller's type shows it, on SAR_BAD_INDEX or, where that type
- * is uint64, SAR_BAD_UNSIGNED_INDEX */
+ * @param bad the first index out of range, as the caller's type shows it, on SAR_BAD_INDEX or, where that
+ *   type is uint64, SAR_BAD_UNSIGNED_INDEX */
 enum sar_status sar_ingest(const struct sar_shape *shape, const struct sar_coo *coo, struct sar_arena *arena,
                            struct sar_run *run, long long *bad);
 

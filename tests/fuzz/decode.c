@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_message_decode refuses them
- * or makes a valid run of them.
+/* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_message_decode
+ * refuses them or makes a valid run of them.
  *
- * The first bytes of the input choose what is expected and what the header says; the rest is the payload. By
- * chance no input would get past the header's checks, so they are made to fit, but for the share of inputs that
- * asks for a header of its own.
+ * The first bytes of the input choose what is expected and what the header says; the rest is the payload.
+ * By chance no input would get past the header's checks, so they are made to fit, but for the share of
+ * inputs that asks for a header of its own.
  *
  *     byte 0      element size; index size; whether zeros are absent
  *     byte 1      format; whether the header and the payload's length are made to fit
@@ -102,8 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sar_header header;
     memcpy(&header, payload, sizeof header);
     if (data[1] & FIT_HEADER) {
-        header = (struct sar_header){ .magic = SAR_MAGIC, .version = SAR_HEADER_VERSION, .wire = wire,
-                                      .fingerprint = 1, .epoch = 2, .span = envelope.layout.span };
+        header = (struct sar_header){ .magic = SAR_MAGIC,
+                                      .version = SAR_HEADER_VERSION,
+                                      .wire = wire,
+                                      .fingerprint = 1,
+                                      .epoch = 2,
+                                      .span = envelope.layout.span };
         header.nnz = nnz_from(data);
     } else {
         payload += sizeof header;

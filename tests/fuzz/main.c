@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Drives a libFuzzer target where libFuzzer is not there: replays the files named, or else changes bytes at random
- * for some seconds.
+/* Drives a libFuzzer target where libFuzzer is not there: replays the files named, or else changes bytes
+ * at random for some seconds.
  *
  *     fuzz-decode FILE...
  *     fuzz-decode [-s SECONDS] [-r SEED]

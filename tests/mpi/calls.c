@@ -41,8 +41,8 @@ static void print_number(enum base base, const void *at, char *text, size_t room
 }
 
 /* Name the first number that differs. */
-static void compare(const struct kind *k, const void *found, const void *expected, size_t n, const uint64_t *index,
-                    const char *what)
+static void compare(const struct kind *k, const void *found, const void *expected, size_t n,
+                    const uint64_t *index, const char *what)
 {
     char left[64] = "", right[64] = "";
     size_t size = base_types[k->base].size, bytes = element_bytes(k), i = 0, j = 0;
@@ -95,8 +95,8 @@ void call_coo(const struct tensor *t, const struct oracle *o, const struct index
     size_t index_bytes = t->nnz * type->size, value_bytes = t->nnz * element_bytes(&t->kind);
     MPI_Datatype element = row_type(&t->kind);
     uint64_t before = hash_bytes(indices, index_bytes, hash_bytes(t->value, value_bytes, 1));
-    check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, type->type, t->kind.count, element,
-                                            op_types[t->kind.op].op, comm, result),
+    check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, type->type, t->kind.count,
+                                            element, op_types[t->kind.op].op, comm, result),
                   "MPIX_Sparse_allreduce_coo");
     check(before == hash_bytes(indices, index_bytes, hash_bytes(t->value, value_bytes, 1)),
           "expected the caller's coordinates as they were, found them changed");

@@ -143,9 +143,9 @@ MPI_Comm knobs_comm(const struct knobs *knobs)
 const char *knobs_text(const struct knobs *knobs)
 {
     static char text[128];
-    snprintf(text, sizeof text, "scheme %s, wire %s, partition %s, grain %s", knobs->scheme ? knobs->scheme : "-",
-             knobs->wire ? knobs->wire : "-", knobs->partition ? knobs->partition : "-",
-             knobs->grain ? knobs->grain : "-");
+    snprintf(text, sizeof text, "scheme %s, wire %s, partition %s, grain %s",
+             knobs->scheme ? knobs->scheme : "-", knobs->wire ? knobs->wire : "-",
+             knobs->partition ? knobs->partition : "-", knobs->grain ? knobs->grain : "-");
     return text;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How every program in this folder begins, complains and ends. A failed check says where and why, and ends the
- * program on all ranks at once. */
+/* How every program in this folder begins, complains and ends. A failed check says where and why, and
+ * ends the program on all ranks at once. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -16,7 +16,8 @@ extern int rank, ranks;
 /** More ranks than processors: what takes long is to be cut short. */
 extern bool crowded;
 
-/** Start MPI with a level of thread support; returns the level there is. No knob is set afterwards but a seed. */
+/** Start MPI with a level of thread support; returns the level there is. No knob is set afterwards but a
+ * seed. */
 int check_begin(int *argc, char ***argv, int threads);
 
 /** Finish MPI, tell how many checks were made and fail if there was none. Returns main's value. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many calls on one communicator whose schemes the library chooses: while it profiles, tries schemes out and learns,
- * every outcome is right and all ranks choose alike, whatever one rank alone sees. */
+/* Many calls on one communicator whose schemes the library chooses: while it profiles, tries schemes out
+ * and learns, every outcome is right and all ranks choose alike, whatever one rank alone sees. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -40,8 +40,10 @@ static const struct pattern *find_pattern(const char *name)
 /* A few tensors take turns, each with a density that changes from call to call. */
 static void try_mixture(const struct knobs *knobs)
 {
-    static const struct kind kinds[TENSORS] = { { FLOAT32, SUM, 1, 5000 }, { FLOAT64, MAX, 1, 300 },
-                                                { INT32, SUM, 4, 999 },    { FLOAT32, PROD, 1, 5000 },
+    static const struct kind kinds[TENSORS] = { { FLOAT32, SUM, 1, 5000 },
+                                                { FLOAT64, MAX, 1, 300 },
+                                                { INT32, SUM, 4, 999 },
+                                                { FLOAT32, PROD, 1, 5000 },
                                                 { UINT64, SUM, 1, 20000 } };
     MPI_Comm comm = knobs_comm(knobs);
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Manners of a library among others in one program: communicators of all sorts come and go, results outlive them,
- * threads use several at once, tools put themselves between by PMPI. */
+/* Manners of a library among others in one program: communicators of all sorts come and go, results
+ * outlive them, threads use several at once, tools put themselves between by PMPI. */
 
 #include <mpix_sparse.h>
 #include <pthread.h>
@@ -22,11 +22,13 @@ static void check_sums(MPI_Comm comm, MPIX_Sparse_result result, int round)
     check_success(MPIX_Sparse_result_get(result, &nnz, &found, NULL), "MPIX_Sparse_result_get");
     check(nnz == n + 1, "expected %d elements, found %lld", n + 1, (long long)nnz);
     for (int i = 0; i < (int)nnz; i++)
-        check(((const int32_t *)found)[i] == i, "expected index %d, found %d", i, ((const int32_t *)found)[i]);
+        check(((const int32_t *)found)[i] == i, "expected index %d, found %d", i,
+              ((const int32_t *)found)[i]);
     check_success(MPIX_Sparse_result_dense(result, values), "MPIX_Sparse_result_dense");
     for (int i = 0; i < SLOTS; i++) {
         float expected = i > n ? 0.0f : (float)((i == 0 ? n : i) * round);
-        check(values[i] == expected, "expected %g at index %d, found %g", (double)expected, i, (double)values[i]);
+        check(values[i] == expected, "expected %g at index %d, found %g", (double)expected, i,
+              (double)values[i]);
     }
 }
 
@@ -56,8 +58,8 @@ static void use(MPI_Comm comm, int round)
     in[r] = 1;
     in[SLOTS - 1] = (float)round;
     check_success(MPIX_Sparse_allreduce(in, out, SLOTS, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
-    check(out[r] == 1 && out[SLOTS - 1] == (float)(n * round), "expected 1 and %d, found %g and %g", n * round,
-          (double)out[r], (double)out[SLOTS - 1]);
+    check(out[r] == 1 && out[SLOTS - 1] == (float)(n * round), "expected 1 and %d, found %g and %g",
+          n * round, (double)out[r], (double)out[SLOTS - 1]);
 }
 
 static void try_duplicate(void)
@@ -137,7 +139,8 @@ static int free_contexts(void)
     return n;
 }
 
-/* MPICH has about two thousand contexts, so that each one lost can be seen; Open MPI has too many to count. */
+/* MPICH has about two thousand contexts, so that each one lost can be seen; Open MPI has too many to
+ * count. */
 static void try_many(void)
 {
     const double limit = 3; /* seconds */
@@ -158,7 +161,8 @@ static void try_many(void)
     }
 #ifdef MPICH_VERSION
     int after = free_contexts();
-    check(after == before, "expected room for %d communicators after %d were used, found %d", before, made, after);
+    check(after == before, "expected room for %d communicators after %d were used, found %d", before, made,
+          after);
 #else
     (void)free_contexts;
     (void)before;
@@ -236,19 +240,21 @@ static void try_names(void)
     check_success(MPIX_Sparse_get_version(&version), "MPIX_Sparse_get_version");
     check(intercepted == 1 && version == MPIX_SPARSE_VERSION, "expected version %x through a tool, found %x",
           MPIX_SPARSE_VERSION, version);
-    check_success(PMPIX_Sparse_allreduce(&in, &out, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), "PMPIX allreduce");
+    check_success(PMPIX_Sparse_allreduce(&in, &out, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+                  "PMPIX allreduce");
     check(out == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)out);
-    check_success(PMPIX_Sparse_allreduce_coo(&index, &in, 1, MPI_INT32_T, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
-                                             &result),
+    check_success(PMPIX_Sparse_allreduce_coo(&index, &in, 1, MPI_INT32_T, 1, MPI_FLOAT, MPI_SUM,
+                                             MPI_COMM_WORLD, &result),
                   "PMPIX allreduce_coo");
     check_success(PMPIX_Sparse_result_get(result, &nnz, NULL, NULL), "PMPIX result_get");
     check_success(PMPIX_Sparse_result_dense(result, &in), "PMPIX result_dense");
-    check(nnz == 1 && in == out, "expected 1 element, %g, found %lld, %g", (double)out, (long long)nnz, (double)in);
+    check(nnz == 1 && in == out, "expected 1 element, %g, found %lld, %g", (double)out, (long long)nnz,
+          (double)in);
     check_success(PMPIX_Sparse_result_free(&result), "PMPIX result_free");
     check_success(PMPIX_Sparse_profile(&in, 1, MPI_FLOAT, MPI_COMM_WORLD, &profile), "PMPIX profile");
     check_success(PMPIX_Sparse_get_report(MPI_COMM_WORLD, &report), "PMPIX get_report");
-    check(profile.density == 1 && report.ranks == ranks, "expected density 1 on %d ranks, found %g on %d", ranks,
-          profile.density, report.ranks);
+    check(profile.density == 1 && report.ranks == ranks, "expected density 1 on %d ranks, found %g on %d",
+          ranks, profile.density, report.ranks);
 }
 
 int main(int argc, char **argv)

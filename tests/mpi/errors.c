@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that names the
- * argument and the rank, soon, through the communicator's error handler, once; outputs stay as they were, and the
- * next call works. */
+/* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that
+ * names the argument and the rank, soon, through the communicator's error handler, once; outputs stay as
+ * they were, and the next call works. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -241,16 +241,16 @@ static void handle(MPI_Comm *comm, int *code, ...)
 
 static struct arguments good_arguments(bool dense)
 {
-    return (struct arguments){ dense,     indices, values,      sendbuf,   recvbuf, NNZ,
-                               COUNT,     MPI_INT32_T, MPI_FLOAT, MPI_SUM, &result };
+    return (struct arguments){ dense, indices,     values,    sendbuf, recvbuf, NNZ,
+                               COUNT, MPI_INT32_T, MPI_FLOAT, MPI_SUM, &result };
 }
 
 static int call(const struct arguments *a, MPI_Comm comm)
 {
     if (a->dense)
         return MPIX_Sparse_allreduce(a->sendbuf, a->recvbuf, a->count, a->datatype, a->op, comm);
-    return MPIX_Sparse_allreduce_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype, a->op, comm,
-                                     a->result);
+    return MPIX_Sparse_allreduce_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype,
+                                     a->op, comm, a->result);
 }
 
 static uint64_t outputs(void)
@@ -281,9 +281,11 @@ static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool 
     double start = MPI_Wtime();
     int code = call(&a, comm);
     double seconds = MPI_Wtime() - start;
-    check(seconds < (crowded ? SOON_IF_CROWDED : SOON), "expected the error soon, found it after %g s", seconds);
+    check(seconds < (crowded ? SOON_IF_CROWDED : SOON), "expected the error soon, found it after %g s",
+          seconds);
     check_error(code, fault->says, fault->names_no_rank ? -1 : wrong < 0 ? 0 : wrong);
-    check(!counts || (handled == 1 && handled_code == code), "expected one call of the handler, found %d", handled);
+    check(!counts || (handled == 1 && handled_code == code), "expected one call of the handler, found %d",
+          handled);
     check(outputs() == before, "expected outputs as they were, found them changed");
     check_good_calls(comm);
 }

@@ -286,8 +286,8 @@ static void descending(struct tensor *t, uint64_t key, double density)
 static void shuffled(struct tensor *t, uint64_t key, double density)
 {
     for (double left = density * (double)t->kind.count; left > 0; left--)
-        add(t, key ^ mix((uint64_t)left), mix(key ^ mix((uint64_t)left * 64 + (uint64_t)rank)) %
-                                              ((uint64_t)t->kind.count));
+        add(t, key ^ mix((uint64_t)left),
+            mix(key ^ mix((uint64_t)left * 64 + (uint64_t)rank)) % ((uint64_t)t->kind.count));
 }
 
 const struct pattern patterns[] = {
@@ -322,7 +322,10 @@ const struct pattern patterns[] = {
     { .name = "denormals", .add = denormals, .floats_only = true, .sums_only = true },
     { .name = "values below 1e-8", .add = tiny, .floats_only = true, .sums_only = true },
     { .name = "cancelled sums", .add = cancelled, .floats_only = true, .sums_only = true },
-    { .name = "sums cancelled to -0.0", .add = cancelled_to_minus_zero, .floats_only = true, .sums_only = true },
+    { .name = "sums cancelled to -0.0",
+      .add = cancelled_to_minus_zero,
+      .floats_only = true,
+      .sums_only = true },
     { .name = NULL },
 };
 

@@ -14,9 +14,10 @@
 #include "patterns.h"
 #include "tensors.h"
 
-static const char *const schemes[] = { "dense", "allgather", "recursive_doubling", "balanced", "balanced", "auto" };
-static const char *const wires[] = { "auto", "smallest", "coo", "hash_bitmap", "dense", "coo/hash_bitmap",
-                                     "dense/coo", "hash_bitmap/dense" };
+static const char *const schemes[] = { "dense",    "allgather", "recursive_doubling",
+                                       "balanced", "balanced",  "auto" };
+static const char *const wires[] = { "auto",  "smallest",        "coo",       "hash_bitmap",
+                                     "dense", "coo/hash_bitmap", "dense/coo", "hash_bitmap/dense" };
 static const char *const partitions[] = { "hash", "cyclic", "range" };
 static const char *const grains[] = { "auto", "1", "2", "4", "16", "64", "256" };
 
@@ -40,8 +41,8 @@ static struct setting *find_setting(uint64_t seed, uint64_t bits)
     if (s->knobs.scheme != NULL)
         return s;
     uint64_t draw = mix(seed * MOST_COMMS + number);
-    s->knobs = (struct knobs){ ONE_OF(schemes, draw), ONE_OF(wires, draw >> 16), ONE_OF(partitions, draw >> 32),
-                               ONE_OF(grains, draw >> 48) };
+    s->knobs = (struct knobs){ ONE_OF(schemes, draw), ONE_OF(wires, draw >> 16),
+                               ONE_OF(partitions, draw >> 32), ONE_OF(grains, draw >> 48) };
     s->comm = knobs_comm(&s->knobs);
     s->result = MPIX_SPARSE_RESULT_NULL;
     return s;
@@ -85,9 +86,9 @@ static void run_case(uint64_t seed, long number)
     const struct index_type *type = &ONE_OF(index_types, bits >> 8);
     struct tensor tensor;
     struct oracle oracle;
-    check_case("case %ld of seed %llu: %s, density %g, %s %s of %lld x %zu, %s", number, (unsigned long long)seed,
-               p.name, p.density, base_types[kind.base].name, op_types[kind.op].name, (long long)kind.count, kind.row,
-               knobs_text(&s->knobs));
+    check_case("case %ld of seed %llu: %s, density %g, %s %s of %lld x %zu, %s", number,
+               (unsigned long long)seed, p.name, p.density, base_types[kind.base].name,
+               op_types[kind.op].name, (long long)kind.count, kind.row, knobs_text(&s->knobs));
     tensor_draw(&p, &kind, key, &tensor);
     oracle_make(&tensor, &oracle);
     if (bits >> 16 & 1)

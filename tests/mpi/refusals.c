@@ -23,7 +23,8 @@ static int call_dense(MPI_Comm comm)
 
 static int call_coo(MPI_Comm comm)
 {
-    return MPIX_Sparse_allreduce_coo(indices, values, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, &result);
+    return MPIX_Sparse_allreduce_coo(indices, values, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                     &result);
 }
 
 static void check_good_calls(MPI_Comm comm)
@@ -75,7 +76,8 @@ static void try_no_comm(MPI_Errhandler handler)
         handled = 0;
         check_error(call_dense(stale), "argument comm", -1);
         check_error(call_coo(stale), "argument comm", -1);
-        check(handled >= 2, "expected two calls of the world's error handler, and MPI's own, found %d", handled);
+        check(handled >= 2, "expected two calls of the world's error handler, and MPI's own, found %d",
+              handled);
     }
 #endif
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, old);
@@ -99,12 +101,14 @@ static void try_intercommunicator(MPI_Errhandler handler)
 static const struct bad_knob {
     const char *name, *value;
 } bad_knobs[] = {
-    { "MPIX_SPARSE_SCHEME", "nonsense" },    { "MPIX_SPARSE_GRAIN", "3" },         { "MPIX_SPARSE_GRAIN", "512" },
-    { "MPIX_SPARSE_GRAIN", "" },             { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
-    { "MPIX_SPARSE_WIRE", "coo/x" },         { "MPIX_SPARSE_SEED", "-1" },         { "MPIX_SPARSE_IMBALANCE", "0.5" },
-    { "MPIX_SPARSE_PARTITION", "nonsense" }, { "MPIX_SPARSE_LEARN", "maybe" },     { "MPIX_SPARSE_ALPHA", "-1" },
-    { "MPIX_SPARSE_PROFILE_EVERY", "0" },    { "MPIX_SPARSE_EXPLAIN", "perhaps" }, { "MPIX_SPARSE_BETA", "1 s" },
-    { "MPIX_SPARSE_MODEL", "x" },
+    { "MPIX_SPARSE_SCHEME", "nonsense" }, { "MPIX_SPARSE_GRAIN", "3" },
+    { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", "" },
+    { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
+    { "MPIX_SPARSE_WIRE", "coo/x" },      { "MPIX_SPARSE_SEED", "-1" },
+    { "MPIX_SPARSE_IMBALANCE", "0.5" },   { "MPIX_SPARSE_PARTITION", "nonsense" },
+    { "MPIX_SPARSE_LEARN", "maybe" },     { "MPIX_SPARSE_ALPHA", "-1" },
+    { "MPIX_SPARSE_PROFILE_EVERY", "0" }, { "MPIX_SPARSE_EXPLAIN", "perhaps" },
+    { "MPIX_SPARSE_BETA", "1 s" },        { "MPIX_SPARSE_MODEL", "x" },
 };
 
 /* Rank 0's environment holds for all; that of the others is not looked at. A communicator whose first use was
@@ -173,11 +177,14 @@ static void try_profile(int wrong, MPI_Comm comm)
     check_case("profile with a wrong argument on rank %d", wrong);
     memset(&profile, 0x5a, sizeof profile);
     before = profile;
-    check_error(MPIX_Sparse_profile(mine ? NULL : values, NNZ, MPI_FLOAT, comm, &profile), "buf is null", named);
-    check_error(MPIX_Sparse_profile(values, mine ? -1 : NNZ, MPI_FLOAT, comm, &profile), "count is -1", named);
-    check_error(MPIX_Sparse_profile(values, NNZ, mine ? MPI_CHAR : MPI_FLOAT, comm, &profile), "datatype", named);
-    check_error(MPIX_Sparse_profile(values, NNZ, mine ? MPI_DATATYPE_NULL : MPI_FLOAT, comm, &profile), "datatype",
+    check_error(MPIX_Sparse_profile(mine ? NULL : values, NNZ, MPI_FLOAT, comm, &profile), "buf is null",
                 named);
+    check_error(MPIX_Sparse_profile(values, mine ? -1 : NNZ, MPI_FLOAT, comm, &profile), "count is -1",
+                named);
+    check_error(MPIX_Sparse_profile(values, NNZ, mine ? MPI_CHAR : MPI_FLOAT, comm, &profile), "datatype",
+                named);
+    check_error(MPIX_Sparse_profile(values, NNZ, mine ? MPI_DATATYPE_NULL : MPI_FLOAT, comm, &profile),
+                "datatype", named);
     check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, mine ? NULL : &profile), "null", named);
     if (wrong >= 0) {
         MPI_Count count = mine ? 2 : NNZ;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every scheme with every format and partition over a table of vectors, against MPI_Allreduce, bit for bit. The
- * more ranks, the smaller the share of all combinations that is run: each rank count runs another one. */
+/* Every scheme with every format and partition over a table of vectors, against MPI_Allreduce, bit for
+ * bit. The more ranks, the smaller the share of all combinations that is run: each rank count runs
+ * another one. */
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static void add_config(const char *scheme, const char *wire, const char *partiti
     config_count++;
 }
 
-/* A communicator's first use takes long, so many ranks have to do with each format and each partition once. */
+/* A communicator's first use takes long, so many ranks have to do with each format and each partition
+ * once. */
 static void add_balanced(void)
 {
     for (size_t w = 0; w < WIRES; w++) {
@@ -86,29 +88,30 @@ static bool is_forced(const struct config *c)
 /* MPI is not trusted with unsigned MAX and MIN of coordinates: see put_identity. */
 static bool gives_way(const struct config *c, const struct kind *kind, bool coordinates)
 {
-    return coordinates && strcmp(c->knobs.scheme, "dense") == 0 && (kind->base == UINT32 || kind->base == UINT64) &&
-           (kind->op == MAX || kind->op == MIN);
+    return coordinates && strcmp(c->knobs.scheme, "dense") == 0 &&
+           (kind->base == UINT32 || kind->base == UINT64) && (kind->op == MAX || kind->op == MIN);
 }
 
 static void check_report(const struct config *c, const struct kind *kind, MPI_Count nnz_out)
 {
     MPIX_Sparse_report_t report;
     check_success(MPIX_Sparse_get_report(c->comm, &report), "MPIX_Sparse_get_report");
-    check(!is_forced(c) || gives_way(c, kind, nnz_out >= 0) || strcmp(report.scheme, c->knobs.scheme) == 0, "expected scheme %s to run, found %s",
-          c->knobs.scheme, report.scheme);
+    check(!is_forced(c) || gives_way(c, kind, nnz_out >= 0) || strcmp(report.scheme, c->knobs.scheme) == 0,
+          "expected scheme %s to run, found %s", c->knobs.scheme, report.scheme);
     check(report.count == kind->count && report.row == (MPI_Count)kind->row && report.ranks == ranks,
           "expected %lld x %zu on %d ranks in the report, found %lld x %lld on %d", (long long)kind->count,
           kind->row, ranks, (long long)report.count, (long long)report.row, report.ranks);
     if (nnz_out >= 0)
-        check(report.nnz_out == nnz_out, "expected %lld elements in the report, found %lld", (long long)nnz_out,
-              (long long)report.nnz_out);
+        check(report.nnz_out == nnz_out, "expected %lld elements in the report, found %lld",
+              (long long)nnz_out, (long long)report.nnz_out);
 }
 
-static void run(struct config *c, const struct tensor *t, const struct oracle *o, int face, const char *pattern)
+static void run(struct config *c, const struct tensor *t, const struct oracle *o, int face,
+                const char *pattern)
 {
-    check_case("%s, %s %s of %lld x %zu, %s, %s", pattern, base_types[t->kind.base].name, op_types[t->kind.op].name,
-               (long long)t->kind.count, t->kind.row, face == 0 ? c->index_type->name : "dense face",
-               knobs_text(&c->knobs));
+    check_case("%s, %s %s of %lld x %zu, %s, %s", pattern, base_types[t->kind.base].name,
+               op_types[t->kind.op].name, (long long)t->kind.count, t->kind.row,
+               face == 0 ? c->index_type->name : "dense face", knobs_text(&c->knobs));
     if (face == 0)
         call_coo(t, o, c->index_type, c->comm, &c->result);
     else
@@ -218,7 +221,8 @@ static void sum_in_order(struct oracle *o)
 {
     size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
     unsigned char *all = get_memory(count * (size_t)ranks, bytes), zero[8] = { 0 };
-    MPI_Allgather(o->mine, (int)(count * bytes), MPI_BYTE, all, (int)(count * bytes), MPI_BYTE, MPI_COMM_WORLD);
+    MPI_Allgather(o->mine, (int)(count * bytes), MPI_BYTE, all, (int)(count * bytes), MPI_BYTE,
+                  MPI_COMM_WORLD);
     put_identity(o->kind.base, SUM, o->value, o->nnz);
     for (size_t i = 0; i < o->nnz; i++) {
         unsigned char *sum = o->value + i * bytes;
@@ -253,7 +257,8 @@ static void run_reals(enum base base)
             continue;
         }
         check_case("reals, %s", knobs_text(&c->knobs));
-        check_success(MPIX_Sparse_allreduce(oracle.mine, out, kind.count, base_types[base].type, MPI_SUM, c->comm),
+        check_success(MPIX_Sparse_allreduce(oracle.mine, out, kind.count, base_types[base].type, MPI_SUM,
+                                            c->comm),
                       "MPIX_Sparse_allreduce");
         if (strcmp(c->knobs.scheme, "dense") != 0)
             check_equal_on_ranks(hash_bytes(out, sizeof out, 3), "the sums");
@@ -275,8 +280,8 @@ static void run_unsigned(struct config *c, enum op op)
         expected[0] += (uint32_t)ranks - 1;
         expected[1] = ranks - 1 + 5 > 7 ? (uint32_t)ranks - 1 + 5 : 7;
     }
-    check_success(MPIX_Sparse_allreduce_coo(indices, values, 3, MPI_UINT32_T, 20, MPI_UINT32_T, op_types[op].op,
-                                            c->comm, &c->result),
+    check_success(MPIX_Sparse_allreduce_coo(indices, values, 3, MPI_UINT32_T, 20, MPI_UINT32_T,
+                                            op_types[op].op, c->comm, &c->result),
                   "MPIX_Sparse_allreduce_coo");
     check_success(MPIX_Sparse_result_get(c->result, &nnz, NULL, &sums), "MPIX_Sparse_result_get");
     check(nnz == 2 && memcmp(sums, expected, 2 * sizeof expected[0]) == 0, "expected %x %x, found %x %x",
@@ -300,8 +305,8 @@ static void run_vast(struct config *c, int64_t count, const struct index_type *t
     MPI_Count nnz = 0;
     const void *indices, *sums;
     check_case("%lld elements, %s, %s", (long long)count, type->name, knobs_text(&c->knobs));
-    check_success(MPIX_Sparse_allreduce_coo(type->size == 4 ? (void *)narrow : (void *)wide, values, 3, type->type,
-                                            count, MPI_INT64_T, MPI_SUM, c->comm, &c->result),
+    check_success(MPIX_Sparse_allreduce_coo(type->size == 4 ? (void *)narrow : (void *)wide, values, 3,
+                                            type->type, count, MPI_INT64_T, MPI_SUM, c->comm, &c->result),
                   "MPIX_Sparse_allreduce_coo");
     check_success(MPIX_Sparse_result_get(c->result, &nnz, &indices, &sums), "MPIX_Sparse_result_get");
     check(nnz == 2 + ranks, "expected %d elements, found %lld", 2 + ranks, (long long)nnz);
@@ -309,20 +314,21 @@ static void run_vast(struct config *c, int64_t count, const struct index_type *t
         uint64_t index = type->size == 4 ? ((const uint32_t *)indices)[i] : ((const uint64_t *)indices)[i];
         uint64_t expected = i == 0 ? 0 : i == ranks + 1 ? (uint64_t)count - 1 : (uint64_t)(count / 2 + i - 1);
         int64_t sum = ((const int64_t *)sums)[i], right = i == 0 ? ranks : i == ranks + 1 ? 3 * ranks : i - 1;
-        check(index == expected && sum == right, "expected %lld at index %llu, found %lld at %llu", (long long)right,
-              (unsigned long long)expected, (long long)sum, (unsigned long long)index);
+        check(index == expected && sum == right, "expected %lld at index %llu, found %lld at %llu",
+              (long long)right, (unsigned long long)expected, (long long)sum, (unsigned long long)index);
     }
 }
 
-/* Formats that have a bit or a value for each element are out of the question, and so are MPI_Allreduce, and parts
- * of more than 2^32 elements. */
+/* Formats that have a bit or a value for each element are out of the question, and so are MPI_Allreduce,
+ * and parts of more than 2^32 elements. */
 static void run_all_vast(void)
 {
     const int64_t edge = (int64_t)1 << 32;
     for (size_t i = 0; i < config_count; i++) {
         struct config *c = &configs[i];
         bool balanced = strcmp(c->knobs.scheme, "balanced") == 0;
-        if (strcmp(c->knobs.scheme, "dense") == 0 || c->knobs.wire == NULL || strcmp(c->knobs.wire, "coo") != 0)
+        if (strcmp(c->knobs.scheme, "dense") == 0 || c->knobs.wire == NULL ||
+            strcmp(c->knobs.wire, "coo") != 0)
             continue;
         if (!balanced || ranks > 1)
             run_vast(c, edge, &index_types[1]);

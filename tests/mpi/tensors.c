@@ -8,8 +8,8 @@
 #include "check.h"
 
 const struct base_type base_types[BASES] = {
-    { "float", MPI_FLOAT, 4 },    { "double", MPI_DOUBLE, 8 },   { "int32", MPI_INT32_T, 4 },
-    { "int64", MPI_INT64_T, 8 },  { "uint32", MPI_UINT32_T, 4 }, { "uint64", MPI_UINT64_T, 8 },
+    { "float", MPI_FLOAT, 4 },   { "double", MPI_DOUBLE, 8 },   { "int32", MPI_INT32_T, 4 },
+    { "int64", MPI_INT64_T, 8 }, { "uint32", MPI_UINT32_T, 4 }, { "uint64", MPI_UINT64_T, 8 },
 };
 
 const struct op_type op_types[OPS] = {
@@ -67,18 +67,18 @@ void tensor_free(struct tensor *tensor)
 }
 
 /* Integers wrap around, as unsigned ones do by definition: MPI's do so too on all machines we know. */
-#define REDUCE(type, wide)                                                                    \
-    do {                                                                                      \
-        type *a = inout;                                                                      \
-        const type *b = in;                                                                   \
-        for (size_t i = 0; i < n; i++) {                                                      \
-            if (op == SUM)                                                                    \
-                a[i] = (type)((wide)a[i] + (wide)b[i]);                                       \
-            else if (op == PROD)                                                              \
-                a[i] = (type)((wide)a[i] * (wide)b[i]);                                       \
-            else                                                                              \
-                a[i] = (op == MAX) == (a[i] > b[i]) ? a[i] : b[i];                            \
-        }                                                                                     \
+#define REDUCE(type, wide)                                         \
+    do {                                                           \
+        type *a = inout;                                           \
+        const type *b = in;                                        \
+        for (size_t i = 0; i < n; i++) {                           \
+            if (op == SUM)                                         \
+                a[i] = (type)((wide)a[i] + (wide)b[i]);            \
+            else if (op == PROD)                                   \
+                a[i] = (type)((wide)a[i] * (wide)b[i]);            \
+            else                                                   \
+                a[i] = (op == MAX) == (a[i] > b[i]) ? a[i] : b[i]; \
+        }                                                          \
     } while (0)
 
 void reduce_numbers(enum base base, enum op op, void *inout, const void *in, size_t n)
@@ -102,7 +102,9 @@ static void put_one_identity(enum base base, enum op op, void *out)
     static const int64_t wide[OPS] = { 0, INT64_MIN, INT64_MAX, 1 };
     static const uint32_t whole[OPS] = { 0, 0, INT32_MAX, 1 };
     static const uint64_t long_whole[OPS] = { 0, 0, INT64_MAX, 1 };
-    const void *all[BASES] = { &single[op], &twofold[op], &narrow[op], &wide[op], &whole[op], &long_whole[op] };
+    const void *all[BASES] = {
+        &single[op], &twofold[op], &narrow[op], &wide[op], &whole[op], &long_whole[op]
+    };
     memcpy(out, all[base], base_types[base].size);
 }
 
@@ -112,7 +114,8 @@ void put_identity(enum base base, enum op op, void *out, size_t n)
         put_one_identity(base, op, (unsigned char *)out + i * base_types[base].size);
 }
 
-/* This rank's elements in a dense buffer of identities, those of one index reduced; `there` tells which there are. */
+/* This rank's elements in a dense buffer of identities, those of one index reduced; `there` tells which
+ * there are. */
 static unsigned char *spread(const struct tensor *t, unsigned char *there)
 {
     const struct kind *k = &t->kind;

@@ -50,9 +50,9 @@ struct oracle {
     struct kind kind;
     size_t nnz;
     uint64_t *index;
-    unsigned char *value;  /**< of the union of all ranks' indices */
-    unsigned char *mine;   /**< this rank's dense buffer */
-    unsigned char *dense;  /**< what MPI_Allreduce makes of all ranks' dense buffers */
+    unsigned char *value; /**< of the union of all ranks' indices */
+    unsigned char *mine;  /**< this rank's dense buffer */
+    unsigned char *dense; /**< what MPI_Allreduce makes of all ranks' dense buffers */
 };
 
 size_t element_bytes(const struct kind *kind);
@@ -75,8 +75,8 @@ void put_identity(enum base base, enum op op, void *out, size_t n);
 void oracle_make(const struct tensor *tensor, struct oracle *oracle);
 void oracle_free(struct oracle *oracle);
 
-/** Equal bits, but that NaNs need not agree in their bits, nor in MAX and MIN zeros in their sign, since MPI leaves
- * both open. */
+/** Equal bits, but that NaNs need not agree in their bits, nor in MAX and MIN zeros in their sign, since
+ * MPI leaves both open. */
 bool equal_numbers(const struct kind *kind, const void *found, const void *expected, size_t elements);
 
 /** Indices of a tensor in an index type; to be freed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the schemes send, byte for byte. Apart from headers, Balanced Parallelism with coordinates in the push and a
- * hash bitmap in the pull must send what the Zen paper says: rank r, with I_r^j of its elements in part j, sends
+/* What the schemes send, byte for byte. Apart from headers, Balanced Parallelism with coordinates in the
+ * push and a hash bitmap in the pull must send what the Zen paper says: rank r, with I_r^j of its
+ * elements in part j, sends
  *
  *     sum over j != r of |I_r^j| (4 + s)  +  (n - 1) (|I^r| s + ceil(slots of part r / 8))
  *
@@ -36,7 +37,8 @@ static bool is_there(const struct oracle *o, size_t index)
 
 static void gather_presence(const struct tensor *t, const struct oracle *o, bool dense, struct presence *p)
 {
-    *p = (struct presence){ t->kind, (size_t)t->kind.count, get_memory((size_t)t->kind.count * (size_t)ranks, 1) };
+    *p = (struct presence){ t->kind, (size_t)t->kind.count,
+                            get_memory((size_t)t->kind.count * (size_t)ranks, 1) };
     unsigned char *mine = get_memory(p->count, 1);
     for (size_t i = 0; dense && i < p->count; i++)
         mine[i] = is_there(o, i);
@@ -111,7 +113,8 @@ static void expect(long long found, long long expected, const char *what)
 
 static void expect_real(double found, double expected, const char *what)
 {
-    check(fabs(found - expected) <= 1e-9 * fabs(expected), "expected %s of %.12g, found %.12g", what, expected, found);
+    check(fabs(found - expected) <= 1e-9 * fabs(expected), "expected %s of %.12g, found %.12g", what,
+          expected, found);
 }
 
 /* What holds for every scheme that sends messages itself. */
@@ -150,7 +153,8 @@ static void check_imbalance(const MPIX_Sparse_report_t *r, const struct presence
     }
     long long nnz = elements(p, rank), nnz_out = elements(p, -1);
     expect_real(r->push_imbalance, nnz == 0 ? 1 : (double)(mine * ranks) / (double)nnz, "a push imbalance");
-    expect_real(r->pull_imbalance, nnz_out == 0 ? 1 : (double)(sums * ranks) / (double)nnz_out, "a pull imbalance");
+    expect_real(r->pull_imbalance, nnz_out == 0 ? 1 : (double)(sums * ranks) / (double)nnz_out,
+                "a pull imbalance");
 }
 
 static void check_balanced(const MPIX_Sparse_report_t *r, const struct presence *p,
@@ -184,11 +188,12 @@ static void check_hashed(const MPIX_Sparse_report_t *r, const struct presence *p
     MPI_Allreduce(MPI_IN_PLACE, &sent, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     long long bitmaps = sent - (ranks - 1) * elements(p, -1) * s, least = (ranks - 1) * ((count + 7) / 8);
     check(bitmaps >= least && bitmaps <= least + (ranks - 1) * ranks + nnz * (INDEX + s),
-          "expected %lld bytes of bitmaps and at most %lld of pushes, found %lld", least, nnz * (INDEX + s), bitmaps);
-    check(r->push_imbalance >= 1 && r->push_imbalance <= ranks, "expected an imbalance of 1 to %d, found %g", ranks,
-          r->push_imbalance);
-    check(r->pull_imbalance >= 1 && r->pull_imbalance <= ranks, "expected an imbalance of 1 to %d, found %g", ranks,
-          r->pull_imbalance);
+          "expected %lld bytes of bitmaps and at most %lld of pushes, found %lld", least, nnz * (INDEX + s),
+          bitmaps);
+    check(r->push_imbalance >= 1 && r->push_imbalance <= ranks, "expected an imbalance of 1 to %d, found %g",
+          ranks, r->push_imbalance);
+    check(r->pull_imbalance >= 1 && r->pull_imbalance <= ranks, "expected an imbalance of 1 to %d, found %g",
+          ranks, r->pull_imbalance);
     if (elements(p, rank) == count && count % ranks == 0)
         expect_real(r->push_imbalance, 1, "a push imbalance");
 }
@@ -199,7 +204,8 @@ static void check_allgather(const MPIX_Sparse_report_t *r, const struct presence
     for (int q = 0; q < ranks; q++)
         received += q == rank ? 0 : elements(p, q);
     check_counts(r, p, ranks - 1);
-    expect(r->bytes_sent - r->header_bytes_sent, (ranks - 1) * elements(p, rank) * element, "bytes of payload sent");
+    expect(r->bytes_sent - r->header_bytes_sent, (ranks - 1) * elements(p, rank) * element,
+           "bytes of payload sent");
     expect(r->bytes_received - HEADER * (ranks - 1), received * element, "bytes of payload received");
 }
 
@@ -278,7 +284,8 @@ int main(int argc, char **argv)
             bool dense = (i + c) % 2 == 1;
             struct kind kind = { i % 3 == 0 ? FLOAT64 : FLOAT32, SUM, 1 + c % 2, counts[c] };
             struct tensor t;
-            check_case("%s, %lld elements, %s face", patterns[i].name, (long long)kind.count, dense ? "dense" : "COO");
+            check_case("%s, %lld elements, %s face", patterns[i].name, (long long)kind.count,
+                       dense ? "dense" : "COO");
             tensor_draw(&patterns[i], &kind, i, &t);
             run(&t, dense);
             tensor_free(&t);

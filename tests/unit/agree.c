@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ballots: merged in any order and grouping they give the same outcome, which names the lowest ranks. MPI itself is
- * not started. */
+/* Ballots: merged in any order and grouping they give the same outcome, which names the lowest ranks. MPI
+ * itself is not started. */
 
 #include <stdarg.h>
 #include <stddef.h>

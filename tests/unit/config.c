@@ -296,10 +296,18 @@ static void test_the_environment(void **state)
 static void test_unknown_names(void **state)
 {
     char *const environment[] = {
-        (char *)"HOME=here",           (char *)"MPIX_SPARSE_SCHEME=dense", (char *)"MPIX_SPARSE_SCHEM=dense",
-        (char *)"MPIX_SPARSE_SCHEMES=",  (char *)"MPIX_SPARSE_=1",           (char *)"MPIX_SPARSE=1",
-        (char *)"MPIX_SPARSE_scheme=1",  (char *)"MPIX_SPARSE_PROFILE_EVERY", (char *)"XMPIX_SPARSE_FOO=1",
-        (char *)"MPIX_SPARSE_FOO",       (char *)"",                         NULL,
+        (char *)"HOME=here",
+        (char *)"MPIX_SPARSE_SCHEME=dense",
+        (char *)"MPIX_SPARSE_SCHEM=dense",
+        (char *)"MPIX_SPARSE_SCHEMES=",
+        (char *)"MPIX_SPARSE_=1",
+        (char *)"MPIX_SPARSE=1",
+        (char *)"MPIX_SPARSE_scheme=1",
+        (char *)"MPIX_SPARSE_PROFILE_EVERY",
+        (char *)"XMPIX_SPARSE_FOO=1",
+        (char *)"MPIX_SPARSE_FOO",
+        (char *)"",
+        NULL,
     };
     static const char *const unknown[] = { "MPIX_SPARSE_SCHEM", "MPIX_SPARSE_SCHEMES", "MPIX_SPARSE_",
                                            "MPIX_SPARSE_scheme", "MPIX_SPARSE_FOO" };

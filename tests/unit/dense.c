@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between dense buffers and runs, against obvious loops over bytes. Buffers have exactly their size, and begin at
- * an aligned address or one element behind it. */
+/* Between dense buffers and runs, against obvious loops over bytes. Buffers have exactly their size, and
+ * begin at an aligned address or one element behind it. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +17,8 @@
 #include "tensor/dense.h"
 
 /* Around the groups and strides of the scan. */
-static const size_t counts[] = { 0,    1,    2,    15,   16,    17,    31,    32,   33,
-                                 63,   64,   65,   4095, 4096,  4097,  4111,  4112, 4113,
-                                 8191, 8192, 8193, 9000, 20000, 40961 };
+static const size_t counts[] = { 0,    1,    2,    15,   16,   17,   31,   32,   33,   63,   64,    65,
+                                 4095, 4096, 4097, 4111, 4112, 4113, 8191, 8192, 8193, 9000, 20000, 40961 };
 
 static const double densities[] = { 0, 0.0005, 0.01, 0.1, 0.5, 0.9, 1 };
 
@@ -27,8 +26,8 @@ static const double densities[] = { 0, 0.0005, 0.01, 0.1, 0.5, 0.9, 1 };
 static const struct {
     enum sar_base base;
     size_t row;
-} elements[] = { { SAR_FLOAT, 1 }, { SAR_INT64, 1 }, { SAR_DOUBLE, 1 }, { SAR_INT32, 3 }, { SAR_FLOAT, 64 },
-                 { SAR_DOUBLE, 5 } };
+} elements[] = { { SAR_FLOAT, 1 }, { SAR_INT64, 1 },  { SAR_DOUBLE, 1 },
+                 { SAR_INT32, 3 }, { SAR_FLOAT, 64 }, { SAR_DOUBLE, 5 } };
 
 static struct sar_shape element_shape(size_t kind, size_t count)
 {
@@ -49,7 +48,8 @@ static struct buffer buffer_make(const struct sar_shape *shape, bool shifted)
 }
 
 /* Elements with a bit set somewhere, the rest zero: one bit anywhere, all of them, or a random value. */
-static void scatter_bits(const struct sar_shape *shape, double density, struct dice *dice, unsigned char *start)
+static void scatter_bits(const struct sar_shape *shape, double density, struct dice *dice,
+                         unsigned char *start)
 {
     size_t size = shape->element_size;
     for (size_t i = 0; i < shape->count; i++) {
@@ -118,7 +118,8 @@ static void for_all_buffers(void (*check)(const struct sar_shape *shape, const s
 {
     for (size_t k = 0; k < LENGTH(elements) * LENGTH(densities) * LENGTH(counts); k++) {
         struct dice dice = { k };
-        struct sar_shape shape = element_shape(k % LENGTH(elements), counts[k / LENGTH(elements) % LENGTH(counts)]);
+        struct sar_shape shape =
+            element_shape(k % LENGTH(elements), counts[k / LENGTH(elements) % LENGTH(counts)]);
         double density = densities[k / LENGTH(elements) / LENGTH(counts)];
         if (shape.element_size * shape.count > 400000)
             continue;
@@ -151,8 +152,8 @@ static void test_count(void **state)
     for_all_buffers(check_counts);
 }
 
-/* Scattering a run gives the buffer back that it came from; what the run does not name stays. Clearing zeroes what
- * it names and nothing else. */
+/* Scattering a run gives the buffer back that it came from; what the run does not name stays. Clearing
+ * zeroes what it names and nothing else. */
 static void check_scatter(const struct sar_shape *shape, const struct buffer *buffer)
 {
     struct sar_arena arena = { 0 };
@@ -208,8 +209,8 @@ static void test_bits_decide(void **state)
     sar_arena_free(&arena);
 }
 
-/* A -0.0 is found wherever it stands, and nothing else is taken for one: not an integer of the same bits, not the
- * half of another value. */
+/* A -0.0 is found wherever it stands, and nothing else is taken for one: not an integer of the same bits,
+ * not the half of another value. */
 static void test_negative_zero(void **state)
 {
     enum { MOST = 70 };
@@ -251,12 +252,9 @@ static void test_halves_are_not_negative_zeros(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compact),
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_scatter_and_clear),
-        cmocka_unit_test(test_bits_decide),
-        cmocka_unit_test(test_negative_zero),
-        cmocka_unit_test(test_halves_are_not_negative_zeros),
+        cmocka_unit_test(test_compact),           cmocka_unit_test(test_count),
+        cmocka_unit_test(test_scatter_and_clear), cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_negative_zero),     cmocka_unit_test(test_halves_are_not_negative_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every allocation fails for once, and every request to an arena: the caller is told, nothing leaks, and the same
- * call succeeds afterwards with the same outcome. Linked with --wrap for malloc, calloc, realloc, free,
- * sar_arena_take and sar_arena_take_zeroed. */
+/* Every allocation fails for once, and every request to an arena: the caller is told, nothing leaks, and
+ * the same call succeeds afterwards with the same outcome. Linked with --wrap for malloc, calloc,
+ * realloc, free, sar_arena_take and sar_arena_take_zeroed. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,14 +49,16 @@ void *__real_calloc(size_t n, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
 void __real_free(void *memory);
 enum sar_status __real_sar_arena_take(struct sar_arena *arena, size_t count, size_t size, void **memory);
-enum sar_status __real_sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory);
+enum sar_status __real_sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size,
+                                             void **memory);
 
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void __wrap_free(void *memory);
 enum sar_status __wrap_sar_arena_take(struct sar_arena *arena, size_t count, size_t size, void **memory);
-enum sar_status __wrap_sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory);
+enum sar_status __wrap_sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size,
+                                             void **memory);
 
 void *__wrap_malloc(size_t bytes)
 {
@@ -88,7 +90,8 @@ enum sar_status __wrap_sar_arena_take(struct sar_arena *arena, size_t count, siz
     return fails(&takes) ? SAR_NO_MEMORY : __real_sar_arena_take(arena, count, size, memory);
 }
 
-enum sar_status __wrap_sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory)
+enum sar_status __wrap_sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size,
+                                             void **memory)
 {
     return fails(&takes) ? SAR_NO_MEMORY : __real_sar_arena_take_zeroed(arena, count, size, memory);
 }
@@ -164,7 +167,9 @@ static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t
 /* Two variants for each format: zeros that may be lost, and that may not. */
 static struct sar_envelope envelope_of(size_t variant)
 {
-    return (struct sar_envelope){ { COUNT, in.shape.element_size, in.shape.index_size, variant % 2 == 1 }, 1, 2, 3 };
+    return (struct sar_envelope){
+        { COUNT, in.shape.element_size, in.shape.index_size, variant % 2 == 1 }, 1, 2, 3
+    };
 }
 
 static enum sar_status encode(struct sar_arena *arena, size_t variant, uint64_t *outcome)
@@ -186,8 +191,8 @@ static enum sar_status decode(struct sar_arena *arena, size_t variant, uint64_t 
     return SAR_OK;
 }
 
-/* Fail one request after the other, or all from it on, until the call no longer gets so far. A request to the heap
- * that fails alone may be mended by a smaller one. */
+/* Fail one request after the other, or all from it on, until the call no longer gets so far. A request to
+ * the heap that fails alone may be mended by a smaller one. */
 static size_t fail_each(action_fn action, size_t variant, struct fault *fault, bool alone, uint64_t wanted)
 {
     bool may_be_mended = fault == &heap && alone;

@@ -19,7 +19,9 @@ static const struct sar_config paper = { .model = SAR_MODEL_PAPER };
 
 static struct sar_agreed agreed_make(int ranks)
 {
-    struct sar_agreed a = { .nnz_mean = 54321, .nnz_max = 65432, .native = true, .imbalance = 1.1, .partition = -1 };
+    struct sar_agreed a = {
+        .nnz_mean = 54321, .nnz_max = 65432, .native = true, .imbalance = 1.1, .partition = -1
+    };
     a.shape = shape_make(SAR_DOUBLE, SAR_SUM, 1234567, 3);
     a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9 };
     a.gamma = sar_gamma_independent(0.04, ranks);
@@ -28,8 +30,8 @@ static struct sar_agreed agreed_make(int ranks)
 
 enum { ROOM = 4096 };
 
-static void write_table(const struct sar_selection *s, const struct sar_agreed *a, const struct sar_lessons *lessons,
-                        const struct sar_profile *profile, char *table)
+static void write_table(const struct sar_selection *s, const struct sar_agreed *a,
+                        const struct sar_lessons *lessons, const struct sar_profile *profile, char *table)
 {
     FILE *to = fmemopen(table, ROOM, "w");
     assert_non_null(to);
@@ -50,7 +52,8 @@ static char *line_of(const char *table, const char *scheme, char *line, size_t r
 }
 
 /* Every scheme has a line: its prices, or why it is not eligible. The one that runs is marked. */
-static void check_table(const struct sar_selection *s, const struct sar_agreed *a, const struct sar_lessons *lessons)
+static void check_table(const struct sar_selection *s, const struct sar_agreed *a,
+                        const struct sar_lessons *lessons)
 {
     char table[ROOM], line[256], number[64];
     write_table(s, a, lessons, NULL, table);
@@ -86,7 +89,8 @@ static void test_the_table(void **state)
         struct sar_selection s;
         a.native = k % 2 == 0;
         a.dense_face = true;
-        assert_int_equal(sar_select(&a, configs[k / 2 % 2], &lessons, k / 4 % 2 == 0 ? NULL : &sar_scheme_allgather, &s),
+        assert_int_equal(sar_select(&a, configs[k / 2 % 2], &lessons,
+                                    k / 4 % 2 == 0 ? NULL : &sar_scheme_allgather, &s),
                          SAR_OK);
         check_table(&s, &a, &lessons);
     }

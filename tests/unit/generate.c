@@ -109,8 +109,8 @@ const struct pattern patterns[PATTERNS] = {
 
 static float float_value(enum values kind, struct dice *dice)
 {
-    static const float special[] = { 0,        -0.0f,    1,       -1,       INFINITY,        -INFINITY,
-                                     NAN,      FLT_MIN,  FLT_MAX, -FLT_MAX, FLT_MIN / 1024,  -FLT_MIN / 1024,
+    static const float special[] = { 0,           -0.0f,   1,       -1,       INFINITY,       -INFINITY,
+                                     NAN,         FLT_MIN, FLT_MAX, -FLT_MAX, FLT_MIN / 1024, -FLT_MIN / 1024,
                                      FLT_EPSILON, 16777216 };
     switch (kind) {
     case VALUES_INEXACT: return (float)ldexp(dice_unit(dice) - 0.5, (int)dice_below(dice, 20) - 10);
@@ -121,9 +121,20 @@ static float float_value(enum values kind, struct dice *dice)
 
 static double double_value(enum values kind, struct dice *dice)
 {
-    static const double special[] = { 0,        -0.0,     1,       -1,       INFINITY,        -INFINITY,
-                                      NAN,      DBL_MIN,  DBL_MAX, -DBL_MAX, DBL_MIN / 1024,  -DBL_MIN / 1024,
-                                      DBL_EPSILON, 9007199254740992 };
+    static const double special[] = { 0,
+                                      -0.0,
+                                      1,
+                                      -1,
+                                      INFINITY,
+                                      -INFINITY,
+                                      NAN,
+                                      DBL_MIN,
+                                      DBL_MAX,
+                                      -DBL_MAX,
+                                      DBL_MIN / 1024,
+                                      -DBL_MIN / 1024,
+                                      DBL_EPSILON,
+                                      9007199254740992 };
     switch (kind) {
     case VALUES_INEXACT: return ldexp(dice_unit(dice) - 0.5, (int)dice_below(dice, 40) - 20);
     case VALUES_SPECIAL: return special[dice_below(dice, LENGTH(special))];
@@ -238,31 +249,31 @@ bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span)
     return true;
 }
 
-#define FOLD_FLOAT(type)                                   \
-    do {                                                   \
-        type a = *(type *)sum, b = *(const type *)value;   \
-        switch (op) {                                      \
-        case SAR_SUM: a = a + b; break;                    \
-        case SAR_PROD: a = a * b; break;                   \
-        case SAR_MAX: a = a > b ? a : b; break;            \
-        default: a = a < b ? a : b; break;                 \
-        }                                                  \
-        *(type *)sum = a;                                  \
+#define FOLD_FLOAT(type)                                 \
+    do {                                                 \
+        type a = *(type *)sum, b = *(const type *)value; \
+        switch (op) {                                    \
+        case SAR_SUM: a = a + b; break;                  \
+        case SAR_PROD: a = a * b; break;                 \
+        case SAR_MAX: a = a > b ? a : b; break;          \
+        default: a = a < b ? a : b; break;               \
+        }                                                \
+        *(type *)sum = a;                                \
     } while (0)
 
 /* The builtins give the low bits of the true sum or product. */
-#define FOLD_WHOLE(type)                                              \
-    do {                                                              \
-        type a = *(type *)sum, b = *(const type *)value;              \
-        bool wraps = false;                                           \
-        switch (op) {                                                 \
+#define FOLD_WHOLE(type)                                                \
+    do {                                                                \
+        type a = *(type *)sum, b = *(const type *)value;                \
+        bool wraps = false;                                             \
+        switch (op) {                                                   \
         case SAR_SUM: wraps = __builtin_add_overflow(a, b, &a); break;  \
         case SAR_PROD: wraps = __builtin_mul_overflow(a, b, &a); break; \
-        case SAR_MAX: a = a > b ? a : b; break;                       \
-        default: a = a < b ? a : b; break;                            \
-        }                                                             \
-        (void)wraps;                                                  \
-        *(type *)sum = a;                                             \
+        case SAR_MAX: a = a > b ? a : b; break;                         \
+        default: a = a < b ? a : b; break;                              \
+        }                                                               \
+        (void)wraps;                                                    \
+        *(type *)sum = a;                                               \
     } while (0)
 
 void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *value)
@@ -282,10 +293,12 @@ static void fold_element(const struct sar_shape *shape, unsigned char *sum, cons
     static const uint64_t zero = 0;
     size_t size = shape->kernels->size;
     for (size_t k = 0; k < shape->row; k++)
-        obvious_fold(shape->base, shape->op, sum + k * size, value == NULL ? (const void *)&zero : value + k * size);
+        obvious_fold(shape->base, shape->op, sum + k * size,
+                     value == NULL ? (const void *)&zero : value + k * size);
 }
 
-static uint64_t least_index(const struct sar_shape *shape, const struct sar_run runs[], size_t n, const size_t at[])
+static uint64_t least_index(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                            const size_t at[])
 {
     uint64_t least = UINT64_MAX;
     for (size_t r = 0; r < n; r++) {

@@ -29,7 +29,8 @@ double dice_unit(struct dice *dice);
 struct pattern {
     const char *name;
     /** Write ascending indices below span, at most `room` of them; returns their number. */
-    size_t (*choose)(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice, uint64_t *index);
+    size_t (*choose)(const struct pattern *pattern, uint64_t span, size_t room, struct dice *dice,
+                     uint64_t *index);
     double density;
 };
 

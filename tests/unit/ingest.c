@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A caller's coordinates become a run: index types, ranges, order, equal indices, and no copy where none is needed. */
+/* A caller's coordinates become a run: index types, ranges, order, equal indices, and no copy where none
+ * is needed. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +61,8 @@ static struct sar_run obvious_ingest(const struct sar_shape *shape, const struct
     qsort(entries, coo->nnz, sizeof *entries, by_index);
     for (size_t i = 0; i < coo->nnz; i++) {
         sar_index_set(sorted.index, shape->index_size, i, entries[i].index);
-        memcpy((char *)sorted.value + i * bytes, (const char *)coo->values + entries[i].position * bytes, bytes);
+        memcpy((char *)sorted.value + i * bytes, (const char *)coo->values + entries[i].position * bytes,
+               bytes);
     }
     struct sar_run out = obvious_reduce(&plain, &sorted, 1);
     run_free(&sorted);
@@ -108,8 +110,17 @@ static bool numbers(enum sar_index_type type, uint64_t count)
     return count <= sar_index_type_limit(type);
 }
 
-static const uint64_t counts[] = { 1, 2, 2048, 2049, 100000, 2147483648u, 4294967295u, 4294967296, 4294967297,
-                                   ((uint64_t)1 << 45) + 3, (uint64_t)1 << 63 };
+static const uint64_t counts[] = { 1,
+                                   2,
+                                   2048,
+                                   2049,
+                                   100000,
+                                   2147483648u,
+                                   4294967295u,
+                                   4294967296,
+                                   4294967297,
+                                   ((uint64_t)1 << 45) + 3,
+                                   (uint64_t)1 << 63 };
 
 /* Every type, count and order, with indices all over the vector; every third time with equal ones. */
 static void test_types_counts_and_orders(void **state)

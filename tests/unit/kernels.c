@@ -34,8 +34,8 @@ static void for_all_kinds(void (*check)(const struct kind *kind))
 
 static void check_size(const struct kind *kind)
 {
-    static const size_t sizes[] = { sizeof(float),    sizeof(double),   sizeof(int32_t),
-                                    sizeof(int64_t),  sizeof(uint32_t), sizeof(uint64_t) };
+    static const size_t sizes[] = { sizeof(float),   sizeof(double),   sizeof(int32_t),
+                                    sizeof(int64_t), sizeof(uint32_t), sizeof(uint64_t) };
     assert_int_equal(kind->kernels->size, sizes[kind->base]);
 }
 
@@ -47,9 +47,9 @@ static void test_sizes(void **state)
 
 /* Bits of 4 and of 8 bytes that identities must not touch: NaNs with a payload too. As integers they are just
  * numbers. A signalling NaN is left out, as arithmetic quiets it. */
-static const uint32_t bits4[] = { 0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000,
-                                  0xffc00000, 0x7fc12345, 0xffffffff, 0x00000001, 0x80000001, 0x007fffff, 0x00800000,
-                                  0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x12345678 };
+static const uint32_t bits4[] = { 0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
+                                  0x7fc00000, 0xffc00000, 0x7fc12345, 0xffffffff, 0x00000001, 0x80000001,
+                                  0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x12345678 };
 static const uint64_t bits8[] = { 0,
                                   0x8000000000000000,
                                   0x3ff0000000000000,
@@ -107,7 +107,8 @@ static void check_fold_of(const struct kind *kind, enum values values, size_t n,
 {
     struct dice dice = { n };
     size_t size = kind->kernels->size;
-    unsigned char *sum = exact((MOST + 2) * size), *expected = exact((MOST + 2) * size), *in = exact(n * size);
+    unsigned char *sum = exact((MOST + 2) * size), *expected = exact((MOST + 2) * size),
+                  *in = exact(n * size);
     values_fill(kind->base, values, sum, MOST + 2, &dice);
     values_fill(kind->base, values, in, n, &dice);
     memcpy(expected, sum, (MOST + 2) * size);
@@ -171,7 +172,8 @@ static void check_rows_of(const struct kind *kind, enum values values, size_t n,
     for (size_t i = 0; i < n; i++) {
         at[i] = (uint32_t)dice_below(&dice, PLACES);
         for (size_t k = 0; k < row; k++)
-            obvious_fold(kind->base, kind->op, expected + (at[i] * row + k) * size, in + (i * row + k) * size);
+            obvious_fold(kind->base, kind->op, expected + (at[i] * row + k) * size,
+                         in + (i * row + k) * size);
     }
     kind->kernels->fold_rows(sum, at, in, n, row);
     assert_true(same(kind, sum, expected, all));

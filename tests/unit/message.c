@@ -171,7 +171,8 @@ static void test_the_format_of_another(void **state)
             struct sar_envelope envelope = envelope_make();
             struct wrong wrong = { "", FIELD(wire), (uint64_t)other - w, SAR_CORRUPT };
             spoil(message.buffer, &wrong, true);
-            assert_int_equal(try_decode(&envelope, message.buffer, message.bytes), other == w ? SAR_OK : SAR_CORRUPT);
+            assert_int_equal(try_decode(&envelope, message.buffer, message.bytes),
+                             other == w ? SAR_OK : SAR_CORRUPT);
             sar_arena_free(&arena);
         }
     }

@@ -24,8 +24,9 @@ static bool near(double a, double b)
 /* Float vectors with so many elements on each rank, on a network of 10 Gb/s. */
 static struct sar_agreed agreed_make(int ranks, uint64_t count, double nnz)
 {
-    struct sar_agreed a = { .nnz_mean = nnz, .nnz_max = nnz, .native = true, .imbalance = 1.1, .partition = -1,
-                            .grain = SAR_AUTO };
+    struct sar_agreed a = {
+        .nnz_mean = nnz, .nnz_max = nnz, .native = true, .imbalance = 1.1, .partition = -1, .grain = SAR_AUTO
+    };
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, count, 1);
     a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9 };
     a.gamma = sar_gamma_independent(nnz / (double)count, ranks);
@@ -111,7 +112,7 @@ static void test_gamma_between_its_entries(void **state)
     (void)state;
     for (int i = 0; i < gamma.entries; i++)
         assert_true(near(sar_gamma_at(&gamma, gamma.ranks[i]), gamma.ratio[i]));
-    assert_true(near(sar_gamma_at(&gamma, 4), 3));            /* half way from 2 to 8: sqrt(1.5 * 6) */
+    assert_true(near(sar_gamma_at(&gamma, 4), 3)); /* half way from 2 to 8: sqrt(1.5 * 6) */
     assert_true(near(sar_gamma_at(&gamma, sqrt(2)), sqrt(1.5)));
     assert_true(near(sar_gamma_at(&gamma, 12), 6));
     assert_true(near(sar_gamma_at(&gamma, 1000), 6));
@@ -182,7 +183,8 @@ static void test_the_grain(void **state)
     static const double nnz[] = { 1, 100, 1e4, 1e5, 1e6, 1e7, 1e8 }, limits[] = { 1, 1.05, 1.1, 2 };
     (void)state;
     for (size_t k = 0; k < LENGTH(ranks) * LENGTH(nnz) * LENGTH(limits); k++) {
-        struct sar_agreed a = agreed_make(ranks[k % LENGTH(ranks)], 1000000000, nnz[k / LENGTH(ranks) % LENGTH(nnz)]);
+        struct sar_agreed a =
+            agreed_make(ranks[k % LENGTH(ranks)], 1000000000, nnz[k / LENGTH(ranks) % LENGTH(nnz)]);
         a.imbalance = limits[k / LENGTH(ranks) / LENGTH(nnz)];
         struct sar_map map = sar_agreed_map(&a);
         unsigned grain = 1u << map.grain_shift;
@@ -238,8 +240,8 @@ static void check_times(const struct sar_scheme *scheme, int ranks, bool dense_f
             struct sar_agreed a = step((enum axis)axis, k, ranks, dense_face);
             double seconds = scheme->seconds(&a);
             if (!(isfinite(seconds) && seconds >= before))
-                fail_msg("%s, %d ranks, axis %u, step %d: %g s after %g s", scheme->name, ranks, axis, k, seconds,
-                         before);
+                fail_msg("%s, %d ranks, axis %u, step %d: %g s after %g s", scheme->name, ranks, axis, k,
+                         seconds, before);
             before = seconds;
         }
     }
@@ -281,13 +283,15 @@ static void test_costs_of_messages(void **state)
     struct sar_agreed a = agreed_make(8, 100000, 1000);
     struct sar_layout layout = sar_agreed_layout(&a, 5000, 4);
     (void)state;
-    assert_true(layout.span == 5000 && layout.element_size == 4 && layout.index_size == 4 && !layout.zero_is_absent);
+    assert_true(layout.span == 5000 && layout.element_size == 4 && layout.index_size == 4 &&
+                !layout.zero_is_absent);
     for (uint64_t nnz = 0; nnz <= layout.span; nnz += 50) {
         struct sar_wire_price price = { a.machine.beta, a.machine.gamma };
         const struct sar_wire *wire = sar_agreed_wire(&a, false, &layout, nnz);
         struct sar_cost cost = sar_agreed_cost(&a, false, &layout, (double)nnz);
         assert_ptr_equal(wire, sar_wire_cheapest(&layout, nnz, price));
-        assert_true(cost.bytes == (double)wire->bytes(&layout, nnz) && cost.work == wire->work(&layout, (double)nnz));
+        assert_true(cost.bytes == (double)wire->bytes(&layout, nnz) &&
+                    cost.work == wire->work(&layout, (double)nnz));
         a.pull_smallest = true;
         price.gamma = 0;
         assert_ptr_equal(sar_agreed_wire(&a, true, &layout, nnz), sar_wire_cheapest(&layout, nnz, price));

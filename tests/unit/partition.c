@@ -20,8 +20,9 @@ static const uint32_t parts_table[] = { 1, 2, 3, 7, 8, 16, MOST_PARTS };
 static const unsigned grains[] = { 1, 2, 16, 64, 256 };
 
 /* The last ones need 8-byte indices; the very last has more than 2^32 blocks for small grains. */
-static const uint64_t counts[] = { 1, 63, 1000, 4096, 100003, 4294967295, 4294967296, 4294967297,
-                                   ((uint64_t)1 << 38) + 77 };
+static const uint64_t counts[] = { 1,          63,         1000,
+                                   4096,       100003,     4294967295,
+                                   4294967296, 4294967297, ((uint64_t)1 << 38) + 77 };
 
 /* Walk through the run in order: each element must be the next one of its part. */
 static void check_parts(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
@@ -34,7 +35,8 @@ static void check_parts(const struct sar_map *map, const struct sar_shape *shape
         size_t k = next[place.part]++;
         assert_true(k < part->nnz);
         assert_int_equal(((const uint32_t *)part->index)[k], place.slot);
-        assert_memory_equal((const char *)part->value + k * bytes, (const char *)run->value + i * bytes, bytes);
+        assert_memory_equal((const char *)part->value + k * bytes, (const char *)run->value + i * bytes,
+                            bytes);
     }
     for (uint32_t p = 0; p < map->parts; p++) {
         assert_int_equal(next[p], parts[p].nnz);
@@ -42,8 +44,8 @@ static void check_parts(const struct sar_map *map, const struct sar_shape *shape
     }
 }
 
-/* Slots become indices again. Values stay, and all parts together hold each index of the run once: this does not
- * rely on sar_map_place. */
+/* Slots become indices again. Values stay, and all parts together hold each index of the run once: this
+ * does not rely on sar_map_place. */
 static void check_back(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
                        struct sar_run parts[], struct sar_arena *arena)
 {
@@ -58,8 +60,8 @@ static void check_back(const struct sar_map *map, const struct sar_shape *shape,
     for (size_t i = 0; i < run->nnz; i++) {
         uint64_t index = sar_index_get(run->index, shape->index_size, i);
         uint32_t p = 0;
-        while (p < map->parts && (at[p] == parts[p].nnz ||
-                                  sar_index_get(parts[p].index, shape->index_size, at[p]) != index))
+        while (p < map->parts &&
+               (at[p] == parts[p].nnz || sar_index_get(parts[p].index, shape->index_size, at[p]) != index))
             p++;
         assert_true(p < map->parts);
         at[p]++;
@@ -116,8 +118,8 @@ static void test_values_and_indices(void **state)
         enum sar_partition kind = (enum sar_partition)(k % SAR_PARTITIONS);
         struct sar_map map = sar_map_make(kind, 30011, 8, 16, (uint32_t)k);
         for (unsigned variant = 0; variant < 4; variant++) {
-            struct sar_shape shape = shape_make(variant % 2 == 0 ? SAR_FLOAT : SAR_INT64, SAR_SUM, 30011,
-                                                rows[k % LENGTH(rows)]);
+            struct sar_shape shape =
+                shape_make(variant % 2 == 0 ? SAR_FLOAT : SAR_INT64, SAR_SUM, 30011, rows[k % LENGTH(rows)]);
             shape.index_size = variant < 2 ? 4 : 8;
             check(&map, &shape, &patterns[k % PATTERNS]);
         }

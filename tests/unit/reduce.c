@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction of sorted runs, against the obvious one. Runs and the outcome have memory of exactly the size that is
- * promised, so that the sanitizers see each access beyond. */
+/* Reduction of sorted runs, against the obvious one. Runs and the outcome have memory of exactly the size
+ * that is promised, so that the sanitizers see each access beyond. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ struct trial {
     struct sar_shape shape;
     enum values values;
     size_t runs;
-    size_t room;      /* most elements of a run */
-    bool duplicates;  /* within a run */
+    size_t room;     /* most elements of a run */
+    bool duplicates; /* within a run */
     uint64_t seed;
 };
 
@@ -82,8 +82,8 @@ static void check(const struct trial *t, size_t first)
     struct sar_run out = run_room(&t->shape, bound), expected = obvious_reduce(&t->shape, runs, t->runs);
     assert_int_equal(sar_reduce(&t->shape, runs, t->runs, &arena, &out), SAR_OK);
     if (!run_equal(&t->shape, &out, &expected))
-        fail_msg("%zu runs of pattern %zu, %llu elements at %llu of %llu, row %zu, base %d, op %d", t->runs, first,
-                 (unsigned long long)t->window.length, (unsigned long long)t->window.start,
+        fail_msg("%zu runs of pattern %zu, %llu elements at %llu of %llu, row %zu, base %d, op %d", t->runs,
+                 first, (unsigned long long)t->window.length, (unsigned long long)t->window.start,
                  (unsigned long long)t->window.count, t->shape.row, (int)t->shape.base, (int)t->shape.op);
     run_free(&out);
     run_free(&expected);
@@ -264,7 +264,9 @@ static void test_absent_elements_by_hand(void **state)
 static void test_the_order_is_that_of_the_runs(void **state)
 {
     static const float big = 1e8f, one = 1, minus = -1e8f;
-    static const float *const orders[][3] = { { &big, &one, &minus }, { &big, &minus, &one }, { &one, &big, &minus } };
+    static const float *const orders[][3] = { { &big, &one, &minus },
+                                              { &big, &minus, &one },
+                                              { &one, &big, &minus } };
     static const float sums[] = { 0, 1, 0 };
     (void)state;
     for (size_t i = 0; i < LENGTH(sums); i++)

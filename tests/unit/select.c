@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The selector on invented machines: what it takes, when it tries others, what it learns, and what it says. */
+/* The selector on invented machines: what it takes, when it tries others, what it learns, and what it
+ * says. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,13 +30,18 @@ struct scene {
 /* MPI_Allreduce as it is for large vectors on a good MPI: every byte is sent and received about twice. */
 static struct sar_agreed agreed_of(const struct scene *s)
 {
-    struct sar_agreed a = { .nnz_mean = s->count * s->density, .native = true, .dense_face = s->dense_face,
-                            .imbalance = 1.1, .partition = -1, .grain = SAR_AUTO };
+    struct sar_agreed a = { .nnz_mean = s->count * s->density,
+                            .native = true,
+                            .dense_face = s->dense_face,
+                            .imbalance = 1.1,
+                            .partition = -1,
+                            .grain = SAR_AUTO };
     double n = s->ranks, beta = 8 / (s->gigabits * 1e9);
     a.nnz_max = a.nnz_mean;
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)s->count, 1);
-    a.machine = (struct sar_machine){ s->ranks, s->alpha, beta, 3e-9, 1e-10, 2 * log2(n) * s->alpha,
-                                      2 * (n - 1) / n * beta };
+    a.machine = (struct sar_machine){
+        s->ranks, s->alpha, beta, 3e-9, 1e-10, 2 * log2(n) * s->alpha, 2 * (n - 1) / n * beta
+    };
     a.gamma = sar_gamma_independent(s->density, s->ranks);
     for (int i = 0; s->identical && i < a.gamma.entries; i++)
         a.gamma.ratio[i] = 1;
@@ -63,9 +69,9 @@ static struct sar_selection select_for(const struct sar_agreed *agreed, const st
     return s;
 }
 
-/* Few bytes: few messages win. Two ranks: one message each way is best however large. Few ranks on a fast network:
- * one step. Many elements that overlap, or meet at many ranks: each element reduced by its owner. Nearly dense
- * buffers, or a network as fast as memory: MPI_Allreduce. */
+/* Few bytes: few messages win. Two ranks: one message each way is best however large. Few ranks on a fast
+ * network: one step. Many elements that overlap, or meet at many ranks: each element reduced by its
+ * owner. Nearly dense buffers, or a network as fast as memory: MPI_Allreduce. */
 static void test_decisions(void **state)
 {
     static const struct sar_scheme *const dense = &sar_scheme_dense, *const allgather = &sar_scheme_allgather;
@@ -105,8 +111,8 @@ static void test_decisions(void **state)
         struct sar_agreed a = agreed_of(&table[i].scene);
         struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
         if (sar_schemes[s.choice] != table[i].wins)
-            fail_msg("line %zu: %s at %g s, not %s at %g s", i, sar_schemes[s.choice]->name, s.prices[s.choice].price,
-                     table[i].wins->name, s.prices[place_of(table[i].wins)].price);
+            fail_msg("line %zu: %s at %g s, not %s at %g s", i, sar_schemes[s.choice]->name,
+                     s.prices[s.choice].price, table[i].wins->name, s.prices[place_of(table[i].wins)].price);
         assert_int_equal(s.runs, s.choice);
         assert_string_equal(s.why, "cheapest");
     }
@@ -120,14 +126,16 @@ static void test_the_papers_model(void **state)
         struct scene scene = { 10, 10e-6, ranks, 1e6, 0.05, true, false };
         struct sar_agreed a = agreed_of(&scene);
         struct sar_selection s = select_for(&a, &paper, &no_lessons, NULL);
-        assert_ptr_equal(sar_schemes[s.choice], ranks < 16 ? &sar_scheme_recursive_doubling : &sar_scheme_balanced);
+        assert_ptr_equal(sar_schemes[s.choice],
+                         ranks < 16 ? &sar_scheme_recursive_doubling : &sar_scheme_balanced);
         assert_int_equal(s.runs, s.choice);
         assert_true(isinf(s.prices[place_of(&sar_scheme_dense)].price));
         assert_true(isinf(s.prices[place_of(&sar_scheme_allgather)].price));
     }
 }
 
-/* Two ranks send the same messages in allgather as in recursive doubling. Where nothing costs anything, all tie. */
+/* Two ranks send the same messages in allgather as in recursive doubling. Where nothing costs anything,
+ * all tie. */
 static void test_ties_go_to_the_earlier(void **state)
 {
     struct scene scene = { 10, 10e-6, 2, 1e6, 0.001, false, false };
@@ -249,7 +257,8 @@ static void test_trials(void **state)
     assert_string_equal(s.why, "cheapest");
 }
 
-/* A rival that is faster than predicted wins in the end; a scheme far off is not tried, however fast it would be. */
+/* A rival that is faster than predicted wins in the end; a scheme far off is not tried, however fast it
+ * would be. */
 static void test_lessons_change_the_choice(void **state)
 {
     struct sar_agreed a = agreed_of(&close_scene);
@@ -269,7 +278,8 @@ static void test_lessons_change_the_choice(void **state)
     }
 }
 
-/* The first time counts, a faster one at once, a slower one by a tenth; no lesson where there was no prediction. */
+/* The first time counts, a faster one at once, a slower one by a tenth; no lesson where there was no
+ * prediction. */
 static void test_what_a_lesson_is(void **state)
 {
     struct sar_lessons lessons = no_lessons;

@@ -89,8 +89,10 @@ static void test_try_leaves_with_what_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentences_take_two_texts), cmocka_unit_test(test_sentences_differ),
-        cmocka_unit_test(test_numbers_that_are_no_status), cmocka_unit_test(test_the_order_tells_which_is_worse),
+        cmocka_unit_test(test_sentences_take_two_texts),
+        cmocka_unit_test(test_sentences_differ),
+        cmocka_unit_test(test_numbers_that_are_no_status),
+        cmocka_unit_test(test_the_order_tells_which_is_worse),
         cmocka_unit_test(test_try_leaves_with_what_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

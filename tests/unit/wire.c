@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The formats: round trips, exact sizes, and bytes that are not what encode writes. The contents are judged by
- * rules that hold for any format, so that a new one is tested by being in the list. */
+/* The formats: round trips, exact sizes, and bytes that are not what encode writes. The contents are
+ * judged by rules that hold for any format, so that a new one is tested by being in the list. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,8 @@ static void for_all_samples(uint64_t largest, void (*check)(const struct sample 
             uint64_t span = spans[k / VARIANTS % LENGTH(spans)];
             if (span > largest)
                 continue;
-            struct sample s = sample_make(sar_wires[w], k % VARIANTS, span, &patterns[k / VARIANTS / LENGTH(spans)]);
+            struct sample s =
+                sample_make(sar_wires[w], k % VARIANTS, span, &patterns[k / VARIANTS / LENGTH(spans)]);
             check(&s);
             run_free(&s.run);
         }
@@ -126,7 +127,8 @@ static void check_round_trip(const struct sample *s)
     assert_int_equal(s->wire->decode(&s->layout, payload, bytes, &arena, &arrived), SAR_OK);
     if (!arrived_whole(s, &arrived))
         fail_msg("%s, span %llu, nnz %zu, %zu bytes an element, %u an index", s->wire->name,
-                 (unsigned long long)s->layout.span, s->run.nnz, s->layout.element_size, s->layout.index_size);
+                 (unsigned long long)s->layout.span, s->run.nnz, s->layout.element_size,
+                 s->layout.index_size);
     sar_arena_free(&arena);
     free(payload);
 }
@@ -137,7 +139,8 @@ static void test_round_trips(void **state)
     for_all_samples(UINT64_MAX, check_round_trip);
 }
 
-/* Decode a copy of `bytes` bytes in memory of exactly their size. The outcome is a valid run, or a refusal. */
+/* Decode a copy of `bytes` bytes in memory of exactly their size. The outcome is a valid run, or a
+ * refusal. */
 static enum sar_status try_decode(const struct sample *s, const void *payload, uint64_t bytes, size_t nnz)
 {
     void *copy = memcpy(exact(bytes), payload, bytes);
@@ -163,7 +166,7 @@ static void check_lengths(const struct sample *s)
     unsigned char *payload = exact(bytes + 1);
     s->wire->encode(&s->layout, &s->run, payload);
     payload[bytes] = 0;
-    for (uint64_t length = 0; length < bytes; length += bytes > 2000 ? 97 : 1)
+    for (uint64_t length = 0; length<bytes; length += bytes> 2000 ? 97 : 1)
         assert_int_equal(try_decode(s, payload, length, s->run.nnz), SAR_CORRUPT);
     assert_int_equal(try_decode(s, payload, bytes + 1, s->run.nnz), SAR_CORRUPT);
     free(payload);
@@ -179,8 +182,15 @@ static void test_truncations_are_refused(void **state)
 static void check_other_numbers(const struct sample *s)
 {
     uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
-    size_t numbers[] = { 0, 1, s->run.nnz + 1, s->run.nnz - 1, (size_t)s->layout.span, (size_t)s->layout.span + 1,
-                         SIZE_MAX, SIZE_MAX / s->layout.element_size + 1, (size_t)1 << 62 };
+    size_t numbers[] = { 0,
+                         1,
+                         s->run.nnz + 1,
+                         s->run.nnz - 1,
+                         (size_t)s->layout.span,
+                         (size_t)s->layout.span + 1,
+                         SIZE_MAX,
+                         SIZE_MAX / s->layout.element_size + 1,
+                         (size_t)1 << 62 };
     void *payload = encoded(s, bytes);
     for (size_t i = 0; i < LENGTH(numbers); i++) {
         enum sar_status status = try_decode(s, payload, bytes, numbers[i]);
@@ -273,15 +283,18 @@ static void test_bitmaps(void **state)
     }
 }
 
-/* The paper: with bits for indices a message is smaller from 3.1 % on with 4-byte indices (1 in 32), from 1.6 %
- * with 8-byte ones, and smaller than the dense vector up to a share of 1 - 1/(8 s), 97 % for floats. */
+/* The paper: with bits for indices a message is smaller from 3.1 % on with 4-byte indices (1 in 32), from
+ * 1.6 % with 8-byte ones, and smaller than the dense vector up to a share of 1 - 1/(8 s), 97 % for
+ * floats. */
 static void test_where_formats_cross(void **state)
 {
     (void)state;
     for (unsigned k = 0; k < VARIANTS; k++) {
-        struct sar_layout layout = { 3 << 19, elements[k / 4].row * (k / 4 == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8, true };
+        struct sar_layout layout = { 3 << 19, elements[k / 4].row * (k / 4 == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
+                                     true };
         struct sar_wire_price fewest = { 1, 0 };
-        uint64_t low = layout.span / 8 / layout.index_size, high = layout.span - layout.span / 8 / layout.element_size;
+        uint64_t low = layout.span / 8 / layout.index_size,
+                 high = layout.span - layout.span / 8 / layout.element_size;
         const struct sar_wire *coo = &sar_wire_coo, *bitmap = &sar_wire_hash_bitmap, *dense = &sar_wire_dense;
         assert_true(coo->bytes(&layout, low - 1) < bitmap->bytes(&layout, low - 1));
         assert_true(coo->bytes(&layout, low) == bitmap->bytes(&layout, low));
@@ -299,12 +312,15 @@ static void test_where_formats_cross(void **state)
 /* The cheapest is the one of the least bytes and work, the first of them on a tie. */
 static void test_the_cheapest(void **state)
 {
-    static const struct sar_wire_price prices[] = { { 1, 0 }, { 0, 1 }, { 8e-9, 3e-9 }, { 2e-11, 3e-9 }, { 0, 0 } };
+    static const struct sar_wire_price prices[] = {
+        { 1, 0 }, { 0, 1 }, { 8e-9, 3e-9 }, { 2e-11, 3e-9 }, { 0, 0 }
+    };
     (void)state;
     for (unsigned k = 0; k < VARIANTS * LENGTH(prices) * 300; k++) {
         struct sar_wire_price price = prices[k / VARIANTS % LENGTH(prices)];
         size_t kind = k % VARIANTS / 4;
-        struct sar_layout layout = { 30000, elements[kind].row * (kind == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8, k / 2 % 2 == 1 };
+        struct sar_layout layout = { 30000, elements[kind].row * (kind == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
+                                     k / 2 % 2 == 1 };
         uint64_t nnz = k / VARIANTS / LENGTH(prices) * 100;
         const struct sar_wire *cheapest = sar_wire_cheapest(&layout, nnz, price);
         double least = INFINITY;
@@ -320,7 +336,8 @@ static void test_the_cheapest(void **state)
     }
 }
 
-/* Sizes and work grow with the number of elements; sizes stop at the largest number rather than wrap around. */
+/* Sizes and work grow with the number of elements; sizes stop at the largest number rather than wrap
+ * around. */
 static void test_sizes_and_work_grow(void **state)
 {
     (void)state;
@@ -328,7 +345,8 @@ static void test_sizes_and_work_grow(void **state)
         struct sar_layout small = { 10000, 12, 4, false }, vast = { UINT64_MAX, 256, 8, false };
         for (uint64_t nnz = 1; nnz <= small.span; nnz += 7) {
             assert_true(sar_wires[w]->bytes(&small, nnz) >= sar_wires[w]->bytes(&small, nnz - 1));
-            assert_true(sar_wires[w]->work(&small, (double)nnz) >= sar_wires[w]->work(&small, (double)nnz - 1));
+            assert_true(sar_wires[w]->work(&small, (double)nnz) >=
+                        sar_wires[w]->work(&small, (double)nnz - 1));
         }
         assert_true(sar_wires[w]->work(&small, 0) >= 0 && isfinite(sar_wires[w]->work(&vast, 1e18)));
         assert_true(sar_wires[w]->bytes(&vast, UINT64_MAX) == UINT64_MAX);
