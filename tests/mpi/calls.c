@@ -61,7 +61,7 @@ static void compare(const struct kind *k, const void *found, const void *expecte
           (unsigned long long)(index == NULL ? i : index[i]), j, right, left);
 }
 
-static void compare_result(const struct oracle *o, const struct index_type *type, MPIX_Sparse_result result)
+void compare_result(const struct oracle *o, const struct index_type *type, MPIX_Sparse_result result)
 {
     MPI_Count nnz = -1;
     const void *indices, *values;

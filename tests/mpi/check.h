@@ -16,6 +16,9 @@ extern int rank, ranks;
 /** More ranks than processors: what takes long is to be cut short. */
 extern bool crowded;
 
+/** Few processors to spare, for other programs want some too: blocking calls of MPI sleep, see patient.c. */
+extern bool patient;
+
 /** Start MPI with a level of thread support; returns the level there is. No knob is set afterwards but a
  * seed. */
 int check_begin(int *argc, char ***argv, int threads);
@@ -25,6 +28,9 @@ int check_end(const char *program);
 
 /** Name the case that the checks to come belong to. */
 void check_case(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/** End the program, with the name of the case, if it is not over after so many seconds. */
+void check_alarm(unsigned seconds);
 
 /** One check; the text is what was expected and what was found. */
 void check(bool good, const char *format, ...) PRINTF_LIKE(2, 3);

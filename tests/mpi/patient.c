@@ -44,7 +44,7 @@ static int finish_call(int code, MPI_Request *request)
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-    return crowded ? finish(request, status) : PMPI_Wait(request, status);
+    return patient ? finish(request, status) : PMPI_Wait(request, status);
 }
 
 /* The library's own loop looks for messages with this one. */
@@ -53,7 +53,7 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status
     static _Thread_local int looks;
     int code = PMPI_Iprobe(source, tag, comm, flag, status);
     looks = *flag ? 0 : looks + 1;
-    if (crowded)
+    if (patient)
         rest(looks);
     return code;
 }
@@ -61,13 +61,13 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status
 int MPI_Barrier(MPI_Comm comm)
 {
     MPI_Request request;
-    return crowded ? finish_call(PMPI_Ibarrier(comm, &request), &request) : PMPI_Barrier(comm);
+    return patient ? finish_call(PMPI_Ibarrier(comm, &request), &request) : PMPI_Barrier(comm);
 }
 
 int MPI_Bcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm)
 {
     MPI_Request request;
-    if (!crowded)
+    if (!patient)
         return PMPI_Bcast(buffer, n, type, root, comm);
     return finish_call(PMPI_Ibcast(buffer, n, type, root, comm, &request), &request);
 }
@@ -75,7 +75,7 @@ int MPI_Bcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm)
 int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     MPI_Request request;
-    if (!crowded)
+    if (!patient)
         return PMPI_Allreduce(in, out, n, type, op, comm);
     return finish_call(PMPI_Iallreduce(in, out, n, type, op, comm, &request), &request);
 }
@@ -83,7 +83,7 @@ int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op
 int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, MPI_Comm comm)
 {
     MPI_Request request;
-    if (!crowded)
+    if (!patient)
         return PMPI_Allgather(in, n, type, out, m, to, comm);
     return finish_call(PMPI_Iallgather(in, n, type, out, m, to, comm, &request), &request);
 }
@@ -92,7 +92,7 @@ int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, voi
                  MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status)
 {
     MPI_Request receives, sends;
-    if (!crowded)
+    if (!patient)
         return PMPI_Sendrecv(out, n, type, to, tag, in, m, type_in, from, tag_in, comm, status);
     int code = PMPI_Irecv(in, m, type_in, from, tag_in, comm, &receives);
     if (code != MPI_SUCCESS)
@@ -105,7 +105,7 @@ int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, voi
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
 {
     MPI_Request request;
-    return crowded ? finish_call(PMPI_Comm_idup(comm, copy, &request), &request) : PMPI_Comm_dup(comm, copy);
+    return patient ? finish_call(PMPI_Comm_idup(comm, copy, &request), &request) : PMPI_Comm_dup(comm, copy);
 }
 
 static int all_on_one_node(MPI_Comm comm)
@@ -127,7 +127,7 @@ static int all_on_one_node(MPI_Comm comm)
 /* It has no nonblocking form, and is the slowest of all. Ranks that share a node all get a duplicate. */
 int MPI_Comm_split_type(MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *part)
 {
-    if (crowded && kind == MPI_COMM_TYPE_SHARED && all_on_one_node(comm))
+    if (patient && kind == MPI_COMM_TYPE_SHARED && all_on_one_node(comm))
         return MPI_Comm_dup(comm, part);
     return PMPI_Comm_split_type(comm, kind, key, info, part);
 }

@@ -21,7 +21,6 @@ enum {
     WIRES = sizeof wires / sizeof wires[0],
     GRAINS = sizeof grains / sizeof grains[0],
     MOST_CONFIGS = 128,
-    MANY = 5, /* ranks from which on only a share is run */
     FACES = 3 /* coordinates, dense, dense in place */
 };
 
@@ -31,6 +30,9 @@ struct config {
     MPIX_Sparse_result result; /* handed from call to call */
     const struct index_type *index_type;
 };
+
+/* Many ranks, or few processors: only a share of all combinations is run. */
+static bool few;
 
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
@@ -50,12 +52,12 @@ static void add_balanced(void)
 {
     for (size_t w = 0; w < WIRES; w++) {
         for (size_t g = 0; g < GRAINS; g++) {
-            if (ranks >= MANY && w % GRAINS != g)
+            if (few && w % GRAINS != g)
                 continue;
             add_config("balanced", wires[w], "hash", grains[g]);
             add_config("balanced", wires[(w + 1) % WIRES], "cyclic", grains[g]);
         }
-        if (ranks < MANY || w % 3 == 0)
+        if (!few || w % 3 == 0)
             add_config("balanced", wires[w], "range", NULL);
     }
 }
@@ -141,12 +143,12 @@ static void run_shape(const struct pattern *pattern, size_t number, size_t shape
     oracle_make(&tensor, &oracle);
     for (size_t i = 0; i < config_count; i++) {
         size_t combination = (number * SHAPES + shape) * MOST_CONFIGS + i;
-        if (!chosen(combination, ranks < MANY ? 1 : ranks / 2))
+        if (!chosen(combination, few ? 2 + ranks / 3 : 1))
             continue;
         for (int face = 0; face < FACES; face++)
-            if (ranks < MANY || combination % FACES == (size_t)face)
+            if (!few || combination % FACES == (size_t)face)
                 run(&configs[i], &tensor, &oracle, face, pattern->name);
-        if (pattern->exact_bits && (ranks < MANY || combination % FACES == 0))
+        if (pattern->exact_bits && (!few || combination % FACES == 0))
             check_equal_on_ranks(result_hash(configs[i].result, &kind, configs[i].index_type), "the result");
     }
     tensor_free(&tensor);
@@ -175,7 +177,7 @@ static void run_types(const struct pattern *pattern, const struct kind *kind)
         for (size_t j = 0; j < INDEX_TYPES; j++) {
             c.index_type = &index_types[j];
             c.result = result;
-            if (chosen(i * INDEX_TYPES + j + 64 * kind->base + 512 * kind->op, ranks < MANY ? 1 : 4))
+            if (chosen(i * INDEX_TYPES + j + 64 * kind->base + 512 * kind->op, few ? 4 : 1))
                 run(&c, &tensor, &oracle, 0, pattern->name);
             result = c.result;
         }
@@ -343,6 +345,7 @@ static void run_all_vast(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    few = crowded || ranks > 4;
     make_configs();
     run_patterns();
     run_all_types();

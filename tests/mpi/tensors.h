@@ -82,6 +82,9 @@ bool equal_numbers(const struct kind *kind, const void *found, const void *expec
 /** Indices of a tensor in an index type; to be freed. */
 void *typed_indices(const struct tensor *tensor, const struct index_type *type);
 
+/** Check what a result holds against the oracle. */
+void compare_result(const struct oracle *oracle, const struct index_type *type, MPIX_Sparse_result result);
+
 /** Do one call with a tensor, and check the whole outcome against the oracle. Collective. */
 void call_coo(const struct tensor *tensor, const struct oracle *oracle, const struct index_type *type,
               MPI_Comm comm, MPIX_Sparse_result *result);

@@ -130,9 +130,10 @@ static void test_windows_and_patterns(void **state)
     (void)state;
     for (size_t w = 0; w < LENGTH(windows); w++) {
         for (size_t first = 0; first < PATTERNS; first++) {
-            struct trial t = trial_make(windows[w], SAR_FLOAT, SAR_SUM, 1);
+            struct trial t = trial_make(windows[w], SAR_FLOAT, (enum sar_op)((w + first) % SAR_OPS), 1);
             t.seed = w * 100 + first;
             t.duplicates = first % 2 == 1;
+            t.shape.absent_is_zero = first % 3 == 1;
             check(&t, first);
         }
     }
@@ -151,18 +152,21 @@ static void test_numbers_of_runs(void **state)
     }
 }
 
-/* As many elements as make whole tiles full, and the chunks they are worked on in. */
+/* As many elements as make whole tiles full, and the chunks they are worked on in; every op, since each
+ * leaves something else behind for the next tile. */
 static void test_full_vectors(void **state)
 {
     static const uint64_t counts[] = { 1023, 1024, 1025, 16384, 32768, 70000, 200000 };
     (void)state;
-    for (size_t c = 0; c < LENGTH(counts); c++) {
-        for (size_t first = 0; first < PATTERNS; first++) {
-            struct trial t = trial_make((struct window){ counts[c], 0, counts[c] }, SAR_FLOAT, SAR_SUM, 1);
-            t.room = counts[c];
-            t.runs = 2;
-            check(&t, first);
-        }
+    for (size_t k = 0; k < LENGTH(counts) * PATTERNS * SAR_OPS; k++) {
+        uint64_t count = counts[k % LENGTH(counts)];
+        struct window window = { count, 0, count };
+        enum sar_op op = (enum sar_op)(k / LENGTH(counts) / PATTERNS);
+        struct trial t = trial_make(window, k % 2 == 0 ? SAR_FLOAT : SAR_INT64, op, 1);
+        t.room = count;
+        t.runs = 2;
+        t.shape.absent_is_zero = k % 3 == 0;
+        check(&t, k / LENGTH(counts));
     }
 }
 
@@ -210,20 +214,19 @@ static void test_wide_indices(void **state)
     }
 }
 
-/* One element at 7 of `count` in each run that is not told to lack it. */
-static float reduce_one(enum sar_op op, bool absent_is_zero, const float *const values[], size_t n)
+/* One element, the index-th of 1000, in each run that has a value. */
+static float reduce_one(uint32_t index, enum sar_op op, bool absent_is_zero, const float *const values[3])
 {
     struct sar_shape shape = shape_make(SAR_FLOAT, op, 1000, 1);
-    struct sar_run runs[MOST_RUNS], out;
+    struct sar_run runs[3], out;
     struct sar_arena arena = { 0 };
-    uint32_t index = 7;
     float outcome;
     shape.absent_is_zero = absent_is_zero;
-    for (size_t r = 0; r < n; r++)
+    for (size_t r = 0; r < 3; r++)
         runs[r] = (struct sar_run){ &index, (void *)values[r], values[r] != NULL };
-    assert_int_equal(sar_reduce_taken(&shape, runs, n, &arena, &out), SAR_OK);
+    assert_int_equal(sar_reduce_taken(&shape, runs, 3, &arena, &out), SAR_OK);
     assert_int_equal(out.nnz, 1);
-    assert_int_equal(*(uint32_t *)out.index, 7);
+    assert_int_equal(*(uint32_t *)out.index, index);
     memcpy(&outcome, out.value, sizeof outcome);
     sar_arena_free(&arena);
     return outcome;
@@ -252,11 +255,13 @@ static void test_absent_elements_by_hand(void **state)
         { SAR_SUM, { &two, NULL, &minus_two }, 0, 0 },
     };
     (void)state;
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        float nothing = reduce_one(cases[i].op, false, cases[i].values, 3);
-        float zero = reduce_one(cases[i].op, true, cases[i].values, 3);
-        assert_memory_equal(&nothing, &cases[i].as_nothing, sizeof nothing);
-        assert_memory_equal(&zero, &cases[i].as_zero, sizeof zero);
+    for (size_t i = 0; i < 3 * LENGTH(cases); i++) {
+        const uint32_t index = (uint32_t[]){ 0, 7, 999 }[i / LENGTH(cases)];
+        size_t k = i % LENGTH(cases);
+        float nothing = reduce_one(index, cases[k].op, false, cases[k].values);
+        float zero = reduce_one(index, cases[k].op, true, cases[k].values);
+        assert_memory_equal(&nothing, &cases[k].as_nothing, sizeof nothing);
+        assert_memory_equal(&zero, &cases[k].as_zero, sizeof zero);
     }
 }
 
@@ -270,7 +275,7 @@ static void test_the_order_is_that_of_the_runs(void **state)
     static const float sums[] = { 0, 1, 0 };
     (void)state;
     for (size_t i = 0; i < LENGTH(sums); i++)
-        assert_true(reduce_one(SAR_SUM, false, orders[i], 3) == sums[i]);
+        assert_true(reduce_one(7, SAR_SUM, false, orders[i]) == sums[i]);
 }
 
 /* Equal indices within a run are folded where they stand, before the next run's. */

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPIX_Sparse_profile against a slow and obvious computation: who has what is gathered, and every choice
+ * of k ranks is looked at. */
+
+#include <mpix_sparse.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+/* A row of count bytes for each rank. */
+struct presence {
+    size_t count;
+    unsigned char *has;
+};
+
+static void expect(double found, double expected, double tolerance, const char *what)
+{
+    check(fabs(found - expected) <= tolerance * fabs(expected) + 1e-12, "expected %s %.9g, found %.9g", what,
+          expected, found);
+}
+
+static long long size_of(const struct presence *p, int r)
+{
+    long long n = 0;
+    for (size_t i = 0; i < p->count; i++)
+        n += p->has[(size_t)r * p->count + i];
+    return n;
+}
+
+static long long both_have(const struct presence *p, int r, int q)
+{
+    long long n = 0;
+    for (size_t i = 0; i < p->count; i++)
+        n += p->has[(size_t)r * p->count + i] & p->has[(size_t)q * p->count + i];
+    return n;
+}
+
+/* Elements that one of a set of ranks has; bit r of the set stands for rank r. */
+static long long union_of(const struct presence *p, unsigned set)
+{
+    long long n = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        unsigned char any = 0;
+        for (int r = 0; r < ranks; r++)
+            any |= set >> r & 1 ? p->has[(size_t)r * p->count + i] : 0;
+        n += any;
+    }
+    return n;
+}
+
+static double mean_union(const struct presence *p, int k)
+{
+    double sum = 0, sets = 0;
+    for (unsigned set = 0; set < 1u << ranks; set++) {
+        if (__builtin_popcount(set) != k)
+            continue;
+        sum += (double)union_of(p, set);
+        sets++;
+    }
+    return sum / sets;
+}
+
+static double overlap(const struct presence *p)
+{
+    double both = 0, smaller = 0;
+    for (int r = 0; r < ranks; r++) {
+        for (int q = 0; q < r; q++) {
+            both += (double)both_have(p, r, q);
+            smaller += fmin((double)size_of(p, r), (double)size_of(p, q));
+        }
+    }
+    return smaller > 0 ? both / smaller : 0;
+}
+
+static double skewness(const struct presence *p)
+{
+    double sum = 0;
+    size_t n = (size_t)ranks, width = (p->count + n - 1) / n;
+    for (int r = 0; r < ranks; r++) {
+        long long most = 0, nnz = size_of(p, r);
+        for (size_t j = 0; j < n; j++) {
+            long long here = 0;
+            for (size_t i = j * width; i < (j + 1) * width && i < p->count; i++)
+                here += p->has[(size_t)r * p->count + i];
+            most = here > most ? here : most;
+        }
+        sum += nnz == 0 ? 1 : (double)most / (double)nnz * ranks;
+    }
+    return sum / ranks;
+}
+
+static void check_densities(const MPIX_Sparse_profile_t *found, const struct presence *p)
+{
+    double sum = 0, most = 0, count = (double)p->count;
+    for (int r = 0; r < ranks; r++) {
+        sum += (double)size_of(p, r);
+        most = fmax(most, (double)size_of(p, r));
+    }
+    expect(found->density, count > 0 ? sum / ranks / count : 0, 1e-9, "density");
+    expect(found->density_max, count > 0 ? most / count : 0, 1e-9, "largest density");
+    expect(found->density_out, count > 0 ? (double)union_of(p, (1u << ranks) - 1) / count : 0, 1e-9,
+           "density of the union");
+    expect(found->overlap, overlap(p), 1e-9, "overlap");
+    if (p->count > 0)
+        expect(found->skewness, skewness(p), p->count % (size_t)ranks == 0 ? 1e-5 : 1, "skewness");
+}
+
+static void check_gammas(const MPIX_Sparse_profile_t *found, const struct presence *p)
+{
+    double one = mean_union(p, 1);
+    int k = 1;
+    for (int i = 0; i < found->gammas; i++) {
+        k = 2 * k < ranks ? 2 * k : ranks;
+        check(found->gamma_ranks[i] == k, "expected a ratio at %d ranks, found one at %d", k,
+              found->gamma_ranks[i]);
+        expect(found->gamma[i], one > 0 ? mean_union(p, k) / one : 1, 1e-9, "densification");
+    }
+    check(ranks == 1 || k == ranks, "expected ratios up to %d ranks, found them up to %d", ranks, k);
+}
+
+static MPIX_Sparse_profile_t measure(const struct oracle *o, MPI_Comm comm)
+{
+    MPIX_Sparse_profile_t profile;
+    MPI_Datatype type = row_type(&o->kind);
+    memset(&profile, 0, sizeof profile);
+    check_success(MPIX_Sparse_profile(o->mine, o->kind.count, type, comm, &profile), "MPIX_Sparse_profile");
+    row_type_free(&o->kind, &type);
+    check(profile.count == o->kind.count && profile.ranks == ranks,
+          "expected %lld elements on %d ranks, found %lld on %d", (long long)o->kind.count, ranks,
+          (long long)profile.count, profile.ranks);
+    check_equal_on_ranks(hash_bytes(&profile, sizeof profile, 1), "the profile");
+    return profile;
+}
+
+static void gather_presence(const struct oracle *o, struct presence *p)
+{
+    size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
+    unsigned char *mine = get_memory(count, 1), *zero = get_memory(bytes, 1);
+    for (size_t i = 0; i < count; i++)
+        mine[i] = memcmp(o->mine + i * bytes, zero, bytes) != 0;
+    *p = (struct presence){ count, get_memory(count * (size_t)ranks, 1) };
+    MPI_Allgather(mine, (int)count, MPI_BYTE, p->has, (int)count, MPI_BYTE, MPI_COMM_WORLD);
+    free(mine);
+    free(zero);
+}
+
+static void try_pattern(const struct pattern *pattern, const struct kind *kind, MPI_Comm comm)
+{
+    struct tensor tensor;
+    struct oracle oracle;
+    struct presence p;
+    check_case("%s, %lld x %zu elements", pattern->name, (long long)kind->count, kind->row);
+    tensor_draw(pattern, kind, 5, &tensor);
+    oracle_make(&tensor, &oracle);
+    gather_presence(&oracle, &p);
+    MPIX_Sparse_profile_t found = measure(&oracle, comm);
+    check(found.sampled == kind->count, "expected exact figures, found %lld elements sampled",
+          (long long)found.sampled);
+    check_densities(&found, &p);
+    check_gammas(&found, &p);
+    free(p.has);
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
+/* Beyond 2^20 elements a sample has to do, and to be near. */
+static void try_sample(MPI_Comm comm)
+{
+    const double density = 0.02, tolerance = 0.1;
+    struct kind kind = { FLOAT32, SUM, 1, 1 << 21 };
+    struct oracle o = { .kind = kind, .mine = get_memory((size_t)kind.count, sizeof(float)) };
+    double all = 1 - pow(1 - density, ranks);
+    check_case("a sample");
+    for (int64_t i = 0; i < kind.count; i++)
+        if ((double)(mix((uint64_t)i * 64 + (uint64_t)rank) >> 11) < density * 0x1p53)
+            ((float *)o.mine)[i] = 1;
+    MPIX_Sparse_profile_t found = measure(&o, comm);
+    expect(found.density, density, tolerance, "density");
+    expect(found.density_out, all, tolerance, "density of the union");
+    if (ranks > 1)
+        expect(found.gamma[found.gammas - 1], all / density, tolerance, "densification");
+    check(found.overlap < 2 * density + 0.01, "expected an overlap of %g, found %g", density, found.overlap);
+    check(found.skewness >= 1 && found.skewness < 1.1, "expected a skewness of 1, found %g", found.skewness);
+    memset(o.mine, 0, (size_t)kind.count * sizeof(float));
+    for (int64_t i = 0; i < kind.count; i += 50)
+        ((float *)o.mine)[i] = 1;
+    found = measure(&o, comm);
+    if (ranks > 1) {
+        expect(found.gamma[found.gammas - 1], 1, tolerance, "densification of the identical");
+        expect(found.overlap, 1, tolerance, "overlap of the identical");
+    }
+    free(o.mine);
+}
+
+/* The largest vector whose figures are exact. */
+static void try_exact_limit(MPI_Comm comm)
+{
+    struct kind kind = { FLOAT32, SUM, 1, 1 << 20 };
+    struct oracle o = { .kind = kind, .mine = get_memory((size_t)kind.count, sizeof(float)) };
+    check_case("2^20 elements");
+    for (int64_t i = rank % 4; i < kind.count; i += 4)
+        ((float *)o.mine)[i] = 1;
+    MPIX_Sparse_profile_t found = measure(&o, comm);
+    double classes = ranks < 4 ? ranks : 4; /* ranks that are equal modulo 4 have the same elements */
+    check(found.sampled == kind.count, "expected exact figures, found %lld elements sampled",
+          (long long)found.sampled);
+    expect(found.density, 0.25, 1e-9, "density");
+    expect(found.density_out, classes / 4, 1e-9, "density of the union");
+    if (ranks > 1)
+        expect(found.gamma[found.gammas - 1], classes, 1e-9, "densification");
+    free(o.mine);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    const int64_t counts[] = { 24 * ranks, 0, 1, 201 };
+    for (size_t i = 0; patterns[i].name != NULL; i++) {
+        size_t turn = i % 4;
+        struct kind kind = { i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, 1 + i % 3 / 2, counts[turn] };
+        try_pattern(&patterns[i], &kind, comm);
+        kind.count = counts[0];
+        if (turn != 0)
+            try_pattern(&patterns[i], &kind, comm);
+    }
+    try_exact_limit(comm);
+    try_sample(comm);
+    MPI_Comm_free(&comm);
+    return check_end("profile");
+}
