@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 5000, MOST_FAULTS = 200, PATIENCE = 120 /* seconds */ };
+enum { COUNT = 5000, MOST_FAULTS = 200, PATIENCE = 280 /* seconds */ };
 
 /* What to do to which message or allocation of this rank; counts down. */
 static struct {
