@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every allocation of the library fails once, on one rank: the first of a call, the second, and so on until a call
+ * gets through. No rank hangs, each returns an error that tells of memory or of another rank or else holds the right
+ * outcome, and the next call works.
+ *
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc, and with the library's objects, not the shared
+ * library: MPI's own allocations must succeed, since MPI does not survive their failure. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { PATIENCE = 120 /* seconds */ };
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+/* Which allocation of the present call is to fail, -1 for none, and how many there have been. */
+static long fails = -1, asked;
+
+static bool refuse(void)
+{
+    return fails >= 0 && asked++ == fails;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return refuse() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return refuse() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return refuse() ? NULL : __real_realloc(memory, bytes);
+}
+
+enum face { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, FACES };
+
+static const char *const face_names[FACES] = { "COO", "COO into an old result", "dense", "dense in place", "profile" };
+
+struct vector {
+    struct tensor tensor;
+    struct oracle oracle;
+    void *indices; /* shuffled ones have to be sorted */
+};
+
+static struct vector small, large;
+
+struct state {
+    MPI_Comm comm;
+    enum face face;
+    MPIX_Sparse_result result;
+    float *out;
+    MPIX_Sparse_profile_t profile;
+};
+
+static void make_vector(struct vector *v, const char *name, int64_t count, size_t row)
+{
+    size_t i = 0;
+    while (strcmp(patterns[i].name, name) != 0)
+        i++;
+    tensor_draw(&patterns[i], &(struct kind){ FLOAT32, SUM, row, count }, 17, &v->tensor);
+    oracle_make(&v->tensor, &v->oracle);
+    v->indices = typed_indices(&v->tensor, &index_types[2]);
+}
+
+static void free_vector(struct vector *v)
+{
+    free(v->indices);
+    tensor_free(&v->tensor);
+    oracle_free(&v->oracle);
+}
+
+static int call(struct state *s, const struct vector *v)
+{
+    const struct kind *k = &v->tensor.kind;
+    MPI_Datatype type = row_type(k);
+    int code;
+    if (s->face == PROFILE)
+        code = MPIX_Sparse_profile(v->oracle.mine, k->count, type, s->comm, &s->profile);
+    else if (s->face == DENSE_IN_PLACE)
+        code = MPIX_Sparse_allreduce(MPI_IN_PLACE, s->out, k->count, type, MPI_SUM, s->comm);
+    else if (s->face == DENSE)
+        code = MPIX_Sparse_allreduce(v->oracle.mine, s->out, k->count, type, MPI_SUM, s->comm);
+    else
+        code = MPIX_Sparse_allreduce_coo(v->indices, v->tensor.value, (MPI_Count)v->tensor.nnz, MPI_INT64_T, k->count,
+                                         type, MPI_SUM, s->comm, &s->result);
+    row_type_free(k, &type);
+    return code;
+}
+
+static void check_right(const struct state *s, const struct vector *v)
+{
+    if (s->face == PROFILE)
+        check(s->profile.ranks == ranks && s->profile.density > 0, "expected a profile, found none");
+    else if (s->face == DENSE || s->face == DENSE_IN_PLACE)
+        check(equal_numbers(&v->oracle.kind, s->out, v->oracle.dense, (size_t)v->oracle.kind.count),
+              "expected the right sums, found others");
+    else
+        compare_result(&v->oracle, &index_types[2], s->result);
+}
+
+static void call_well(struct state *s, const struct vector *v)
+{
+    memcpy(s->out, v->oracle.mine, (size_t)v->oracle.kind.count * element_bytes(&v->oracle.kind));
+    check_success(call(s, v), "a call with enough memory");
+    check_right(s, v);
+}
+
+static void check_outcome(const struct state *s, int code, bool mine)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS) {
+        check_right(s, &large);
+        return;
+    }
+    MPI_Error_string(code, text, &length);
+    bool memory = strstr(text, "out of memory") != NULL, other = strstr(text, "another rank") != NULL;
+    check(memory || (other && !mine), "expected an error that tells of memory%s, found '%s'",
+          mine ? "" : " or of another rank", text);
+}
+
+/* Starve one rank in a call of the large vector. False when the call made no so many allocations. */
+static bool starve(struct state *s, int whose, long which)
+{
+    bool reuses = s->face == COO_REUSED;
+    uint64_t before = reuses ? result_hash(s->result, &small.oracle.kind, &index_types[2]) : 0;
+    if (s->face == COO)
+        check_success(MPIX_Sparse_result_free(&s->result), "MPIX_Sparse_result_free");
+    memcpy(s->out, large.oracle.mine, (size_t)large.oracle.kind.count * element_bytes(&large.oracle.kind));
+    fails = rank == whose ? which : -1;
+    asked = 0;
+    int code = call(s, &large);
+    int refused = fails >= 0 && asked > fails;
+    fails = -1;
+    check_outcome(s, code, refused);
+    if (code != MPI_SUCCESS && reuses)
+        check(result_hash(s->result, &small.oracle.kind, &index_types[2]) == before,
+              "expected the result as it was, found it changed");
+    check(code == MPI_SUCCESS || s->face != COO || s->result == MPIX_SPARSE_RESULT_NULL,
+          "expected no result after an error");
+    MPI_Bcast(&refused, 1, MPI_INT, whose, MPI_COMM_WORLD);
+    check(refused || code == MPI_SUCCESS, "expected success with enough memory everywhere");
+    return refused != 0;
+}
+
+/* A communicator in use keeps its scratch memory until it has not needed it for a while: two small calls. */
+static void try_in_use(MPI_Comm comm, const struct knobs *knobs, int whose)
+{
+    struct state s = { .comm = comm, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
+    for (int face = 0; face < FACES; face++) {
+        bool refused = true;
+        s.face = (enum face)face;
+        for (long which = 0; refused; which++) {
+            check_case("allocation %ld on rank %d, %s of %lld, %s", which, whose, face_names[face],
+                       (long long)large.oracle.kind.count, knobs_text(knobs));
+            check_alarm(PATIENCE);
+            call_well(&s, &small);
+            call_well(&s, &small);
+            refused = starve(&s, whose, which);
+        }
+    }
+    check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
+    free(s.out);
+}
+
+/* Scratch memory comes in blocks, so that with each size it is another step that needs a new one. */
+static const int64_t sizes[] = { 600, 800, 1100, 1500, 2200, 3000, 4700, 6500, 9000, 14000, 20000, 30000 };
+
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* Rank 1 is one that may keep its neighbour's elements, and hand back the outcome. */
+static void try_size(MPI_Comm comm, int64_t size, const struct knobs *knobs)
+{
+    make_vector(&large, "shuffled", size, 1);
+    try_in_use(comm, knobs, 0);
+    if (ranks > 2)
+        try_in_use(comm, knobs, 1);
+    if (ranks > 1)
+        try_in_use(comm, knobs, ranks - 1);
+    free_vector(&large);
+}
+
+static void try_first_use(const struct knobs *knobs, enum face face, int whose)
+{
+    bool refused = true;
+    struct state s = { .face = face, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
+    for (long which = 0; refused; which++) {
+        check_case("allocation %ld on rank %d, %s, first use, %s", which, whose, face_names[face], knobs_text(knobs));
+        check_alarm(PATIENCE);
+        knobs_set(knobs);
+        MPI_Comm_dup(MPI_COMM_WORLD, &s.comm);
+        MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+        refused = starve(&s, whose, which);
+        if (which % 4 == 0)
+            call_well(&s, &large);
+        MPI_Comm_free(&s.comm);
+    }
+    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL });
+    check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
+    free(s.out);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const schemes[] = { "dense", "allgather", "recursive_doubling", "balanced", NULL };
+    static const char *const wires[] = { "coo", "hash_bitmap", "dense" };
+    enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    make_vector(&small, "random 0.5", 20, 1);
+    setenv("MPIX_SPARSE_PROFILE_EVERY", "1", 1);
+    for (size_t i = 0; i < SCHEMES; i++) {
+        struct knobs knobs = { schemes[i], wires[i % 3], NULL, NULL };
+        MPI_Comm comm = knobs_comm(&knobs);
+        for (size_t j = 0; j < SIZES; j++)
+            if (!crowded || (i + j + (size_t)ranks) % 4 == 0)
+                try_size(comm, sizes[j], &knobs);
+        MPI_Comm_free(&comm);
+        make_vector(&large, "shuffled", sizes[SIZES - 1], 1);
+        if (i > 0 && (!crowded || i == 3))
+            try_first_use(&knobs, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
+        free_vector(&large);
+    }
+    check_alarm(0);
+    free_vector(&small);
+    return check_end("starved");
+}
