@@ -28,7 +28,8 @@ struct arguments {
 };
 
 static int32_t indices[NNZ] = { 5, 3, 99 };
-/* Room for what a wrong count or datatype makes of COUNT floats: a rank's own buffer is as long as it says. */
+/* Room for what a wrong count or datatype makes of COUNT floats: a rank's own buffer is as long as it
+ * says. */
 static float values[4 * NNZ] = { 1, 2, 3 }, sendbuf[4 * COUNT], recvbuf[4 * COUNT];
 static MPIX_Sparse_result result;
 static MPI_Datatype pair_type;

@@ -206,12 +206,12 @@ static void test_wrong_numbers_of_elements(void **state)
     for_all_samples(257, check_other_numbers);
 }
 
-/* Every bit wrong for once. */
+/* Every bit wrong for once; of long payloads every fifth. */
 static void check_flips(const struct sample *s)
 {
     uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
     unsigned char *payload = encoded(s, bytes);
-    for (uint64_t bit = 0; bytes <= 160 && bit < 8 * bytes; bit++) {
+    for (uint64_t bit = 0; bytes <= 160 && bit < 8 * bytes; bit += bytes <= 24 ? 1 : 5) {
         payload[bit / 8] ^= (unsigned char)(1u << (bit % 8));
         try_decode(s, payload, bytes, s->run.nnz);
         payload[bit / 8] ^= (unsigned char)(1u << (bit % 8));
