@@ -102,7 +102,7 @@ static const struct setting table[OPTIONS] = {
     [OPTION_WORKLOAD] = { 0, "workload", "NAME", "random",
         perf_parse_workload, TO(text), { NULL, 0, 0 },
         "random, or text:FILE for the rows of a text's words" },
-    [OPTION_BATCH] = { 0, "batch", "TOKENS", "4096",
+    [OPTION_BATCH] = { 0, "batch", "TOKENS", "1024",
         perf_parse_count, TO(batch), { NULL, 1, 1e9 },
         "words of the text that a rank takes in a step" },
     [OPTION_ITERATIONS] = { 'n', "iterations", "N", "20",
