@@ -8,8 +8,9 @@
 #include "net/net.h"
 #include "wire/message.h"
 
-/** Phases that one call may have. */
-enum { SAR_PHASES = 64 };
+/** Phases of one call whose tags differ from those of the next; a call with more uses tags again, which is
+ * safe since messages of one pair of ranks do not overtake each other. */
+enum { SAR_PHASES = 4096 };
 
 /** What a call moved, on this rank. */
 struct sar_traffic {

@@ -41,20 +41,31 @@ struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t sp
     return (struct sar_layout){ span, agreed->shape.element_size, index_size, agreed->dense_face };
 }
 
-const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
-                                       const struct sar_layout *layout, uint64_t nnz)
+static const struct sar_wire *forced_wire(const struct sar_agreed *agreed, bool pull)
 {
-    const struct sar_wire *forced = pull ? agreed->pull_wire : agreed->push_wire;
+    return pull ? agreed->pull_wire : agreed->push_wire;
+}
+
+static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull)
+{
     bool smallest = pull ? agreed->pull_smallest : agreed->push_smallest;
-    struct sar_wire_price price = { agreed->machine.beta, smallest ? 0 : agreed->machine.gamma };
-    return forced != NULL ? forced : sar_wire_cheapest(layout, nnz, price);
+    return (struct sar_wire_price){ agreed->machine.beta, smallest ? 0 : agreed->machine.gamma };
+}
+
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
+                                       const struct sar_layout *layout, const struct sar_run *run)
+{
+    const struct sar_wire *forced = forced_wire(agreed, pull);
+    return forced != NULL ? forced : sar_wire_cheapest(layout, run, price_of(agreed, pull));
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
                                 double nnz)
 {
-    const struct sar_wire *wire = sar_agreed_wire(agreed, pull, layout, (uint64_t)nnz);
-    return (struct sar_cost){ (double)wire->bytes(layout, (uint64_t)nnz), wire->work(layout, nnz) };
+    const struct sar_wire *wire = forced_wire(agreed, pull);
+    if (wire == NULL)
+        wire = sar_wire_likely(layout, nnz, price_of(agreed, pull));
+    return (struct sar_cost){ sar_wire_expected(wire, layout, nnz), wire->work(layout, nnz) };
 }
 
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)

@@ -46,9 +46,9 @@ double sar_agreed_union(const struct sar_agreed *agreed, double k);
 /** Layout of messages about a stretch of `span` indices of `index_size` bytes. */
 struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t span, unsigned index_size);
 
-/** The format for a message of nnz elements: the forced one, or the cheapest. */
+/** The format for a message: the forced one, or the cheapest for that run. */
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
-                                       const struct sar_layout *layout, uint64_t nnz);
+                                       const struct sar_layout *layout, const struct sar_run *run);
 
 /** Predicted bytes, and work of coding in elements, of a message of nnz elements. */
 struct sar_cost {

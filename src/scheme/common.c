@@ -43,7 +43,7 @@ static void note_wire(const char **note, const char *name)
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                    const struct sar_run *run, struct sar_message *message)
 {
-    const struct sar_wire *wire = sar_agreed_wire(request->agreed, pull, &layout, run->nnz);
+    const struct sar_wire *wire = sar_agreed_wire(request->agreed, pull, &layout, run);
     struct sar_envelope envelope = sar_request_envelope(request, layout);
     SAR_TRY(sar_message_encode(&envelope, wire, run, request->arena, message));
     note_wire(pull ? &request->notes.pull_wire : &request->notes.push_wire, wire->name);

@@ -69,7 +69,7 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_coo = {
     .name = "coo",
     .summary = "an index and a value for each element",
-    .bytes = bytes_of,
+    .least = bytes_of,
     .work = work,
     .encode = encode,
     .decode = decode,

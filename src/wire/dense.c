@@ -78,7 +78,7 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_dense = {
     .name = "dense",
     .summary = "a value for each slot, present or not",
-    .bytes = bytes_of,
+    .least = bytes_of,
     .work = work,
     .encode = encode,
     .decode = decode,

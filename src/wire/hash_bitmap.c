@@ -106,7 +106,7 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_hash_bitmap = {
     .name = "hash_bitmap",
     .summary = "the values, and a bit for each slot of the part (Zen, Algorithm 2)",
-    .bytes = bytes_of,
+    .least = bytes_of,
     .work = work,
     .encode = encode,
     .decode = decode,

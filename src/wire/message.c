@@ -53,7 +53,7 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
     void *buffer;
     header.wire = number_of(wire);
     header.nnz = run->nnz;
-    header.bytes = wire->bytes(&envelope->layout, run->nnz);
+    header.bytes = sar_wire_bytes(wire, &envelope->layout, run);
     header.check = check_of(&header);
     if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
         return SAR_NO_MEMORY;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -14,18 +15,49 @@ const struct sar_wire *sar_wire_find(const char *name)
     return NULL;
 }
 
-static double price_of(const struct sar_wire *wire, const struct sar_layout *layout, uint64_t nnz,
-                       struct sar_wire_price price)
+uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_layout *layout,
+                        const struct sar_run *run)
 {
-    return (double)wire->bytes(layout, nnz) * price.beta + wire->work(layout, (double)nnz) * price.gamma;
+    return wire->bytes == NULL ? wire->least(layout, run->nnz) : wire->bytes(layout, run);
 }
 
-const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz,
+double sar_wire_expected(const struct sar_wire *wire, const struct sar_layout *layout, double nnz)
+{
+    return wire->expected == NULL ? (double)wire->least(layout, (uint64_t)nnz) : wire->expected(layout, nnz);
+}
+
+/* Indices are only looked at where the fewest bytes they might take would win. */
+const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const struct sar_run *run,
                                          struct sar_wire_price price)
 {
-    const struct sar_wire *best = sar_wires[0];
-    for (size_t i = 1; sar_wires[i] != NULL; i++)
-        if (price_of(sar_wires[i], layout, nnz, price) < price_of(best, layout, nnz, price))
+    const struct sar_wire *best = NULL;
+    double least = INFINITY;
+    for (size_t i = 0; sar_wires[i] != NULL; i++) {
+        const struct sar_wire *wire = sar_wires[i];
+        double work = wire->work(layout, (double)run->nnz) * price.gamma;
+        if (best != NULL && (double)wire->least(layout, run->nnz) * price.beta + work >= least)
+            continue;
+        double cost = (double)sar_wire_bytes(wire, layout, run) * price.beta + work;
+        if (best == NULL || cost < least) {
+            best = wire;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+const struct sar_wire *sar_wire_likely(const struct sar_layout *layout, double nnz,
+                                       struct sar_wire_price price)
+{
+    const struct sar_wire *best = NULL;
+    double least = INFINITY;
+    for (size_t i = 0; sar_wires[i] != NULL; i++) {
+        double cost = sar_wire_expected(sar_wires[i], layout, nnz) * price.beta +
+                      sar_wires[i]->work(layout, nnz) * price.gamma;
+        if (best == NULL || cost < least) {
             best = sar_wires[i];
+            least = cost;
+        }
+    }
     return best;
 }

@@ -17,11 +17,15 @@ struct sar_layout {
 struct sar_wire {
     const char *name;
     const char *summary;
-    /** Bytes of nnz elements, exactly. */
-    uint64_t (*bytes)(const struct sar_layout *layout, uint64_t nnz);
+    /** Fewest bytes that nnz elements can take: exactly what any nnz elements take where `bytes` is NULL. */
+    uint64_t (*least)(const struct sar_layout *layout, uint64_t nnz);
+    /** Bytes of a run, exactly, where they depend on its indices. UINT64_MAX when it cannot be written. */
+    uint64_t (*bytes)(const struct sar_layout *layout, const struct sar_run *run);
+    /** Bytes to expect of nnz elements that lie anywhere; NULL where `bytes` is. */
+    double (*expected)(const struct sar_layout *layout, double nnz);
     /** What writing and reading them costs, in elements reduced: the unit of gamma. */
     double (*work)(const struct sar_layout *layout, double nnz);
-    /** Write a run. payload has room for bytes(layout, run->nnz). */
+    /** Write a run. payload has room for sar_wire_bytes(wire, layout, run). */
     void (*encode)(const struct sar_layout *layout, const struct sar_run *run, void *payload);
     /** Read nnz elements from `bytes` bytes that cannot be trusted. The run may point into payload.
      * SAR_CORRUPT unless the bytes are what encode writes: indices ascending below span, nnz of them. */
@@ -39,14 +43,25 @@ extern const struct sar_wire sar_wire_dense;
 /** The format with this name, or NULL. */
 const struct sar_wire *sar_wire_find(const char *name);
 
+/** Bytes of a run in a format, exactly. */
+uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_layout *layout,
+                        const struct sar_run *run);
+
+/** Bytes to expect of nnz elements that lie anywhere. */
+double sar_wire_expected(const struct sar_wire *wire, const struct sar_layout *layout, double nnz);
+
 /** What a message costs: seconds for a byte, and for the work of one element reduced. */
 struct sar_wire_price {
     double beta, gamma;
 };
 
-/** The cheapest format for nnz elements; gamma 0 asks for the fewest bytes. */
-const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, uint64_t nnz,
+/** The cheapest format for a run, from exact bytes; gamma 0 asks for the fewest bytes. */
+const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const struct sar_run *run,
                                          struct sar_wire_price price);
+
+/** The format expected to be the cheapest for nnz elements. */
+const struct sar_wire *sar_wire_likely(const struct sar_layout *layout, double nnz,
+                                       struct sar_wire_price price);
 
 /** Decode a bitmap over a layout's span into nnz ascending indices; SAR_CORRUPT when it holds another
  * number of bits, or bits behind the span. `bitmap` has sar_bitmap_bytes(span) bytes at any address. */

@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     uint64_t bytes = (uint64_t)(data + size - payload);
     if (data[1] & FIT_LENGTH)
-        bytes = sar_wires[wire]->bytes(&envelope.layout, nnz_from(data));
+        bytes = sar_wires[wire]->least(&envelope.layout, nnz_from(data));
     if (data[1] & FIT_HEADER) {
         header.bytes = bytes;
         seal(&header);

@@ -287,17 +287,18 @@ static void test_costs_of_messages(void **state)
                 !layout.zero_is_absent);
     for (uint64_t nnz = 0; nnz <= layout.span; nnz += 50) {
         struct sar_wire_price price = { a.machine.beta, a.machine.gamma };
-        const struct sar_wire *wire = sar_agreed_wire(&a, false, &layout, nnz);
+        struct sar_run run = { NULL, NULL, nnz };
+        const struct sar_wire *wire = sar_agreed_wire(&a, false, &layout, &run);
         struct sar_cost cost = sar_agreed_cost(&a, false, &layout, (double)nnz);
-        assert_ptr_equal(wire, sar_wire_cheapest(&layout, nnz, price));
-        assert_true(cost.bytes == (double)wire->bytes(&layout, nnz) &&
+        assert_ptr_equal(wire, sar_wire_likely(&layout, (double)nnz, price));
+        assert_true(cost.bytes == sar_wire_expected(wire, &layout, (double)nnz) &&
                     cost.work == wire->work(&layout, (double)nnz));
         a.pull_smallest = true;
         price.gamma = 0;
-        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, nnz), sar_wire_cheapest(&layout, nnz, price));
+        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run), sar_wire_likely(&layout, (double)nnz, price));
         a.pull_wire = &sar_wire_dense;
-        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, nnz), &sar_wire_dense);
-        assert_ptr_equal(sar_agreed_wire(&a, false, &layout, nnz), wire);
+        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run), &sar_wire_dense);
+        assert_ptr_equal(sar_agreed_wire(&a, false, &layout, &run), wire);
         a.pull_wire = NULL;
     }
 }

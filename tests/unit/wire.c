@@ -120,7 +120,7 @@ static void *encoded(const struct sample *s, uint64_t bytes)
 
 static void check_round_trip(const struct sample *s)
 {
-    uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
+    uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
     void *payload = encoded(s, bytes);
     struct sar_arena arena = { 0 };
     struct sar_run arrived = { NULL, NULL, s->run.nnz };
@@ -162,7 +162,7 @@ static enum sar_status try_decode(const struct sample *s, const void *payload, u
 /* Any number of bytes but the right one is refused. */
 static void check_lengths(const struct sample *s)
 {
-    uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
+    uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
     unsigned char *payload = exact(bytes + 1);
     s->wire->encode(&s->layout, &s->run, payload);
     payload[bytes] = 0;
@@ -181,7 +181,7 @@ static void test_truncations_are_refused(void **state)
 /* A number of elements that is not the one encoded. */
 static void check_other_numbers(const struct sample *s)
 {
-    uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
+    uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
     size_t numbers[] = { 0,
                          1,
                          s->run.nnz + 1,
@@ -209,7 +209,7 @@ static void test_wrong_numbers_of_elements(void **state)
 /* Every bit wrong for once; of long payloads every fifth. */
 static void check_flips(const struct sample *s)
 {
-    uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
+    uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
     unsigned char *payload = encoded(s, bytes);
     for (uint64_t bit = 0; bytes <= 160 && bit < 8 * bytes; bit += bytes <= 24 ? 1 : 5) {
         payload[bit / 8] ^= (unsigned char)(1u << (bit % 8));
@@ -230,7 +230,7 @@ static void test_single_wrong_bits(void **state)
 static void check_noise(const struct sample *s)
 {
     struct dice dice = { s->run.nnz };
-    uint64_t bytes = s->wire->bytes(&s->layout, s->run.nnz);
+    uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
     unsigned char *payload = exact(bytes);
     for (unsigned round = 0; round < 4; round++) {
         for (uint64_t i = 0; i < bytes; i++)
@@ -308,15 +308,15 @@ static void test_where_formats_cross(void **state)
         uint64_t low = layout.span / 8 / layout.index_size,
                  high = layout.span - layout.span / 8 / layout.element_size;
         const struct sar_wire *coo = &sar_wire_coo, *bitmap = &sar_wire_hash_bitmap, *dense = &sar_wire_dense;
-        assert_true(coo->bytes(&layout, low - 1) < bitmap->bytes(&layout, low - 1));
-        assert_true(coo->bytes(&layout, low) == bitmap->bytes(&layout, low));
-        assert_true(coo->bytes(&layout, low + 1) > bitmap->bytes(&layout, low + 1));
-        assert_true(bitmap->bytes(&layout, high - 1) < dense->bytes(&layout, high - 1));
-        assert_true(bitmap->bytes(&layout, high + 1) > dense->bytes(&layout, high + 1));
-        assert_ptr_equal(sar_wire_cheapest(&layout, low, fewest), coo);
-        assert_ptr_equal(sar_wire_cheapest(&layout, low + 1, fewest), bitmap);
-        assert_ptr_equal(sar_wire_cheapest(&layout, high, fewest), bitmap);
-        assert_ptr_equal(sar_wire_cheapest(&layout, high + 1, fewest), dense);
+        assert_true(coo->least(&layout, low - 1) < bitmap->least(&layout, low - 1));
+        assert_true(coo->least(&layout, low) == bitmap->least(&layout, low));
+        assert_true(coo->least(&layout, low + 1) > bitmap->least(&layout, low + 1));
+        assert_true(bitmap->least(&layout, high - 1) < dense->least(&layout, high - 1));
+        assert_true(bitmap->least(&layout, high + 1) > dense->least(&layout, high + 1));
+        assert_ptr_equal(sar_wire_likely(&layout, (double)low, fewest), coo);
+        assert_ptr_equal(sar_wire_likely(&layout, (double)(low + 1), fewest), bitmap);
+        assert_ptr_equal(sar_wire_likely(&layout, (double)high, fewest), bitmap);
+        assert_ptr_equal(sar_wire_likely(&layout, (double)(high + 1), fewest), dense);
         assert_true(k / 4 != 0 || high * 100 / layout.span >= 95);
     }
 }
@@ -334,11 +334,11 @@ static void test_the_cheapest(void **state)
         struct sar_layout layout = { 30000, elements[kind].row * (kind == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
                                      k / 2 % 2 == 1 };
         uint64_t nnz = k / VARIANTS / LENGTH(prices) * 100;
-        const struct sar_wire *cheapest = sar_wire_cheapest(&layout, nnz, price);
+        const struct sar_wire *cheapest = sar_wire_likely(&layout, (double)nnz, price);
         double least = INFINITY;
         const struct sar_wire *best = NULL;
         for (size_t w = 0; sar_wires[w] != NULL; w++) {
-            double cost = (double)sar_wires[w]->bytes(&layout, nnz) * price.beta +
+            double cost = sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta +
                           sar_wires[w]->work(&layout, (double)nnz) * price.gamma;
             if (cost < least)
                 best = sar_wires[w];
@@ -356,13 +356,13 @@ static void test_sizes_and_work_grow(void **state)
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_layout small = { 10000, 12, 4, false }, vast = { UINT64_MAX, 256, 8, false };
         for (uint64_t nnz = 1; nnz <= small.span; nnz += 7) {
-            assert_true(sar_wires[w]->bytes(&small, nnz) >= sar_wires[w]->bytes(&small, nnz - 1));
+            assert_true(sar_wires[w]->least(&small, nnz) >= sar_wires[w]->least(&small, nnz - 1));
             assert_true(sar_wires[w]->work(&small, (double)nnz) >=
                         sar_wires[w]->work(&small, (double)nnz - 1));
         }
         assert_true(sar_wires[w]->work(&small, 0) >= 0 && isfinite(sar_wires[w]->work(&vast, 1e18)));
-        assert_true(sar_wires[w]->bytes(&vast, UINT64_MAX) == UINT64_MAX);
-        assert_true(sar_wires[w]->bytes(&vast, UINT64_MAX / 256 + 1) == UINT64_MAX);
+        assert_true(sar_wires[w]->least(&vast, UINT64_MAX) == UINT64_MAX);
+        assert_true(sar_wires[w]->least(&vast, UINT64_MAX / 256 + 1) == UINT64_MAX);
     }
 }
 
