@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    MEGABYTE = 1 << 20 /* unit of messages beyond INT_MAX bytes */
+    MEGABYTE = 1 << 20,   /* unit of messages beyond INT_MAX bytes */
+    DROP_BLOCK = 64 << 10 /* unit of messages received into nothing */
 };
 
 enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *arena, struct sar_exchange *x)
@@ -42,32 +43,40 @@ void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase)
     x->expected = 0;
 }
 
-/* MPI counts with int: a large message is megabytes and a rest, in one datatype. */
-static enum sar_status large_type(uint64_t bytes, MPI_Datatype *type)
+/* Bytes in blocks and a rest, as one datatype: blocks one behind the other, or one over the other, which throws
+ * away all but the last. MPI counts with int, and truncates what finds no room, an error that MPICH raises on
+ * MPI_COMM_WORLD. */
+static enum sar_status block_type(uint64_t bytes, int block, int stride, MPI_Datatype *type)
 {
-    MPI_Datatype megabyte, types[2];
-    int lengths[2] = { (int)(bytes / MEGABYTE), (int)(bytes % MEGABYTE) };
-    MPI_Aint places[2] = { 0, (MPI_Aint)(bytes - bytes % MEGABYTE) };
-    if (bytes / MEGABYTE > INT_MAX)
+    MPI_Datatype blocks, types[2];
+    int lengths[2] = { 1, (int)(bytes % (uint64_t)block) };
+    MPI_Aint places[2] = { 0, (MPI_Aint)(bytes / (uint64_t)block) * stride };
+    if (bytes / (uint64_t)block > INT_MAX)
         return SAR_MPI_FAILED;
-    SAR_TRY(sar_mpi(MPI_Type_contiguous(MEGABYTE, MPI_BYTE, &megabyte)));
-    types[0] = megabyte;
+    SAR_TRY(sar_mpi(MPI_Type_vector((int)(bytes / (uint64_t)block), block, stride, MPI_BYTE, &blocks)));
+    types[0] = blocks;
     types[1] = MPI_BYTE;
     enum sar_status status = sar_mpi(MPI_Type_create_struct(2, lengths, places, types, type));
-    MPI_Type_free(&megabyte);
+    MPI_Type_free(&blocks);
     SAR_TRY(status);
     return sar_mpi(MPI_Type_commit(type));
 }
 
+/* Post a message; without a buffer it is received into nothing. */
 static enum sar_status post(struct sar_exchange *x, bool sends, void *buffer, uint64_t bytes, int peer)
 {
+    static unsigned char nothing[DROP_BLOCK];
     MPI_Request *request = &x->requests[x->pending];
     MPI_Datatype type = MPI_BYTE;
     int n = (int)bytes, code;
     if (x->pending == 2 * x->net->ranks)
         return SAR_CORRUPT; /* more messages than peers: none of ours */
-    if (bytes > INT_MAX) {
-        SAR_TRY(large_type(bytes, &type));
+    if (buffer == NULL) {
+        SAR_TRY(block_type(bytes, DROP_BLOCK, 0, &type));
+        buffer = nothing;
+        n = 1;
+    } else if (bytes > INT_MAX) {
+        SAR_TRY(block_type(bytes, MEGABYTE, MEGABYTE, &type));
         n = 1;
     }
     if (sends)
@@ -114,8 +123,7 @@ static uint64_t size_of(MPI_Status *status)
     return 0;
 }
 
-/* Receive a message that has been seen. Without memory for it, it is received into nothing, which MPI calls
- * a truncation, so that its sender can go on. */
+/* Receive a message that has been seen; into nothing without memory for it, so that its sender can go on. */
 static void accept_message(struct sar_exchange *x, MPI_Status *status)
 {
     int peer = status->MPI_SOURCE;
@@ -130,7 +138,7 @@ static void accept_message(struct sar_exchange *x, MPI_Status *status)
     x->traffic.bytes_received += bytes;
     x->expected -= x->awaited[peer];
     x->awaited[peer] = false;
-    sar_exchange_fail(x, post(x, false, buffer, taken == SAR_OK ? bytes : 0, peer));
+    sar_exchange_fail(x, post(x, false, buffer, bytes, peer));
 }
 
 static bool look_for_message(struct sar_exchange *x)
@@ -149,18 +157,16 @@ static bool look_for_message(struct sar_exchange *x)
     return seen != 0;
 }
 
-/* After a dropped message Testall reports the truncation and may leave others unfinished: test one by one. */
 static bool all_moved(struct sar_exchange *x)
 {
-    int flag = 1, all = 1;
+    int all = 1, flag;
     if (x->status == SAR_OK && MPI_Testall(x->pending, x->requests, &all, MPI_STATUSES_IGNORE) == MPI_SUCCESS)
         return all != 0;
     sar_exchange_fail(x, SAR_MPI_FAILED);
-    for (int i = 0; i < x->pending; i++) {
+    for (int i = 0; i < x->pending; i++)
         if (x->requests[i] != MPI_REQUEST_NULL &&
             MPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS)
             all &= flag;
-    }
     return all != 0;
 }
 

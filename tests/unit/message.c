@@ -67,7 +67,8 @@ static void test_round_trips(void **state)
         struct sar_run run = sample_run(&shape), arrived;
         struct sar_message message = sample_message(sar_wires[w], &arena);
         assert_int_equal((uintptr_t)message.buffer % SAR_ALIGNMENT, 0);
-        assert_int_equal(message.bytes, SAR_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &envelope.layout, &run));
+        assert_int_equal(message.bytes,
+                         SAR_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &envelope.layout, &run));
         envelope.note = 0;
         assert_int_equal(sar_message_decode(&envelope, &message, &arena, &arrived), SAR_OK);
         assert_true(run_equal(&shape, &run, &arrived));

@@ -295,7 +295,8 @@ static void test_costs_of_messages(void **state)
                     cost.work == wire->work(&layout, (double)nnz));
         a.pull_smallest = true;
         price.gamma = 0;
-        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run), sar_wire_likely(&layout, (double)nnz, price));
+        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run),
+                         sar_wire_likely(&layout, (double)nnz, price));
         a.pull_wire = &sar_wire_dense;
         assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run), &sar_wire_dense);
         assert_ptr_equal(sar_agreed_wire(&a, false, &layout, &run), wire);
