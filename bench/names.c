@@ -12,6 +12,8 @@ static const struct perf_scheme schemes[] = {
     { "allgather", "everybody gathers everything", true, false },
     { "recursive_doubling", "pairs merge, over and over", true, false },
     { "balanced", "hashed parts, push and pull", true, true },
+    { "sparse_ps", "ranges served by ranks", true, false },
+    { "oktopk", "recomputed parts, push and pull", true, false },
     { "auto", "the selector's choice", true, true },
 };
 

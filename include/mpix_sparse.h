@@ -105,7 +105,7 @@ int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, M
  * @param[in]     comm       an intracommunicator
  * @param[in,out] result     address of MPIX_SPARSE_RESULT_NULL, or of a result to be overwritten, whose
  *                           memory is then reused
- * @return MPI_SUCCESS or an error code; on error *result is as it was */
+ * @return MPI_SUCCESS or an error code; on error *result is as it was, or empty */
 int MPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                               MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                               MPIX_Sparse_result *result);

@@ -24,21 +24,38 @@ static bool allocate(struct sar_arrays *arrays, uint64_t index_bytes, uint64_t v
     return made.index != NULL;
 }
 
+static bool holds(const struct sar_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
+{
+    return arrays->index != NULL && arrays->index_bytes >= index_bytes && arrays->value_bytes >= value_bytes;
+}
+
+/* Larger arrays in place of `next`, with the elements that the run has so far. */
+static enum sar_status enlarge(struct MPIX_Sparse_result_s *result, const struct sar_shape *shape,
+                               uint64_t index_bytes, uint64_t value_bytes, const struct sar_run *run)
+{
+    struct sar_arrays made;
+    if (!allocate(&made, index_bytes, value_bytes))
+        return SAR_NO_MEMORY;
+    sar_run_copy(shape, run, &(struct sar_run){ made.index, made.value, 0 });
+    free_arrays(&result->next);
+    result->next = made;
+    return SAR_OK;
+}
+
 /* The scheme writes its own narrow indices at the front of the array; sar_result_commit widens them. */
 static enum sar_status room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
                             struct sar_run *run)
 {
     struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
+    const struct sar_shape *shape = &request->agreed->shape;
     uint64_t index_bytes = sar_times(nnz, result->next_index_size);
-    uint64_t value_bytes = sar_times(nnz, request->agreed->shape.element_size);
-    struct sar_arrays *into = &result->held;
-    if (into->index == NULL || into->index_bytes < index_bytes || into->value_bytes < value_bytes) {
-        into = &result->next;
-        free_arrays(into);
-        if (!allocate(into, index_bytes, value_bytes))
-            return SAR_NO_MEMORY;
-    }
-    *run = (struct sar_run){ into->index, into->value, nnz };
+    uint64_t value_bytes = sar_times(nnz, shape->element_size);
+    bool held = result->next.index == NULL && holds(&result->held, index_bytes, value_bytes);
+    if (!held && !holds(&result->next, index_bytes, value_bytes))
+        SAR_TRY(enlarge(result, shape, index_bytes, value_bytes, run));
+    struct sar_arrays *into = held ? &result->held : &result->next;
+    result->spoilt |= held && request->streams;
+    *run = (struct sar_run){ into->index, into->value, run->nnz };
     return SAR_OK;
 }
 
@@ -68,6 +85,7 @@ void sar_result_commit(struct MPIX_Sparse_result_s *result, const struct sar_cal
     }
     if (result->next_index_size > call->shape.index_size)
         widen(result->held.index, call->nnz_out);
+    result->spoilt = false;
     result->nnz = call->nnz_out;
     result->shape = call->shape;
     result->index_size = result->next_index_size;
@@ -76,6 +94,9 @@ void sar_result_commit(struct MPIX_Sparse_result_s *result, const struct sar_cal
 void sar_result_abandon(struct MPIX_Sparse_result_s *result)
 {
     free_arrays(&result->next);
+    if (result->spoilt)
+        result->nnz = 0;
+    result->spoilt = false;
 }
 
 int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices,

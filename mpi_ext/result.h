@@ -11,10 +11,12 @@ struct sar_arrays {
 };
 
 /** A result. A call writes into `held` when that is large enough, else into `next`; only a call that succeeds
- * makes what it wrote the result, so a call that fails leaves it as it was. */
+ * makes what it wrote the result. A call that fails leaves it as it was or, when it had begun to write into
+ * `held`, empty. */
 struct MPIX_Sparse_result_s {
     struct sar_sink sink; /**< first, so that a sink is its result */
     struct sar_arrays held, next;
+    bool spoilt; /**< a call writes into `held` before all is well */
     size_t nnz;
     struct sar_shape shape;
     unsigned index_size;      /**< bytes of the caller's index type */

@@ -64,19 +64,33 @@ enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, siz
     return SAR_OK;
 }
 
+/* One block in place of a chain, as large as the most that was needed. */
+static void join(struct sar_arena *arena)
+{
+    size_t most = arena->most;
+    sar_arena_free(arena);
+    arena->newest = make_block(most > SMALLEST_BLOCK ? most : SMALLEST_BLOCK, NULL);
+    arena->most = most;
+}
+
+void sar_arena_recycle(struct sar_arena *arena)
+{
+    arena->most = arena->taken > arena->most ? arena->taken : arena->most;
+    arena->taken = 0;
+    if (arena->newest == NULL)
+        return;
+    if (arena->newest->older != NULL)
+        join(arena);
+    else
+        arena->newest->used = 0;
+}
+
 void sar_arena_reset(struct sar_arena *arena)
 {
-    size_t taken = arena->taken;
-    struct sar_block *block = arena->newest;
-    arena->taken = 0;
-    if (block == NULL)
-        return;
-    if (block->older == NULL && block->capacity / WASTE_LIMIT <= taken + SMALLEST_BLOCK) {
-        block->used = 0;
-        return;
-    }
-    sar_arena_free(arena);
-    arena->newest = make_block(taken > SMALLEST_BLOCK ? taken : SMALLEST_BLOCK, NULL);
+    sar_arena_recycle(arena);
+    if (arena->newest != NULL && arena->newest->capacity / WASTE_LIMIT > arena->most + SMALLEST_BLOCK)
+        join(arena);
+    arena->most = 0;
 }
 
 void sar_arena_free(struct sar_arena *arena)
@@ -87,4 +101,5 @@ void sar_arena_free(struct sar_arena *arena)
         free(block);
     }
     arena->taken = 0;
+    arena->most = 0;
 }

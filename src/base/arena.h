@@ -11,7 +11,8 @@ struct sar_block;
 /** Memory that is taken piece by piece and given back all at once. Zero bytes are an empty arena. */
 struct sar_arena {
     struct sar_block *newest; /**< block that pieces are cut from; owns the older ones */
-    size_t taken;             /**< bytes cut since the last reset */
+    size_t taken;             /**< bytes cut since the last reset or recycling */
+    size_t most;              /**< the largest such number since the last reset */
 };
 
 /** Every piece starts at a multiple of this many bytes. */
@@ -26,6 +27,9 @@ enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, siz
 
 /** Make all pieces available again. Keeps memory, so that equal use later allocates nothing. */
 void sar_arena_reset(struct sar_arena *arena);
+
+/** Make all pieces available again in the middle of a use of many steps: no memory is given back. */
+void sar_arena_recycle(struct sar_arena *arena);
 
 /** Give all memory back. */
 void sar_arena_free(struct sar_arena *arena);

@@ -84,7 +84,8 @@ static bool parse_whole(const struct knob *knob, const char *text, struct sar_co
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || (double)value < knob->least)
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || (double)value < knob->least ||
+        (knob->most > 0 && (double)value > knob->most))
         return false;
     *(uint64_t *)field_of(knob, config) = value;
     return true;
@@ -129,6 +130,12 @@ static const struct knob knobs[] = {
       switch_names, 0, 0 },
     { "PROFILE_EVERY", "256", "calls from one profile of a tensor to the next: a whole number from 1 on",
       FIELD(profile_every), parse_whole, NULL, 1, 0 },
+    { "SEGMENT", "262144", "bytes of a message from which balanced works in segments: a number from 1 on",
+      FIELD(segment), parse_whole, NULL, 1, 0 },
+    { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
+      parse_whole, NULL, 8192, 1 << 30 },
+    { "RECOMPUTE", "64", "calls of a tensor for which oktopk keeps its boundaries: a number from 1 on",
+      FIELD(recompute), parse_whole, NULL, 1, 0 },
     { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), parse_double, NULL, 0, 1e9 },
     { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), parse_double, NULL, 0, 1e9 },
     { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), parse_double, NULL, 0,

@@ -28,6 +28,9 @@ struct sar_config {
     bool explain, learn;
     uint64_t seed;             /**< 0: drawn */
     uint64_t profile_every;    /**< calls from one profile of a tensor to the next */
+    uint64_t segment;          /**< bytes of a message from which a scheme works in segments */
+    uint64_t chunk;            /**< most bytes handed to MPI at a time */
+    uint64_t recompute;        /**< calls from one choice of boundaries to the next, for oktopk */
     double imbalance;          /**< limit that the planner's grain keeps to */
     double alpha, beta, gamma; /**< 0: measured */
 };

@@ -38,7 +38,8 @@ struct sar_map {
     uint32_t seed;        /* of the line hash */
     unsigned grain_shift; /* a block has 1 << grain_shift elements */
     uint64_t count;
-    uint64_t span;  /* slots of the largest part; slots are in [0, span) */
+    uint64_t span;  /* slots of the largest part */
+    uint64_t base;  /* number of a part's first slot that counts: places begin with 0 there; a whole line */
     uint32_t magic; /* block / parts by multiplication, see sar_map_divide */
     unsigned magic_shift;
     bool narrow; /* block numbers fit 32 bits */
@@ -54,7 +55,7 @@ struct sar_place {
 struct sar_map sar_map_make(enum sar_partition kind, uint64_t count, uint32_t parts, unsigned grain,
                             uint32_t seed);
 
-/** Slots that `part` really has, at most map->span. */
+/** Slots that `part` really has, at most map->span. map->base is 0. */
 uint64_t sar_map_slots(const struct sar_map *map, uint32_t part);
 
 /** block / parts for 32-bit blocks, by the round-up method (Granlund and Montgomery). */
@@ -80,20 +81,21 @@ SAR_HOST_DEVICE static inline struct sar_place sar_map_place(const struct sar_ma
     struct sar_place place;
     if (map->kind == SAR_PARTITION_RANGE) {
         place.part = (uint32_t)(index / map->span);
-        place.slot = index - place.part * map->span;
+        place.slot = index - place.part * map->span - map->base;
         return place;
     }
     uint64_t block = index >> map->grain_shift;
     uint64_t line = map->narrow ? sar_map_divide(map, (uint32_t)block) : block / map->parts;
     uint32_t part = (uint32_t)(block - line * map->parts) + sar_map_turn(map, line);
     place.part = part < map->parts ? part : part - map->parts;
-    place.slot = (line << map->grain_shift) | (index & ((1u << map->grain_shift) - 1));
+    place.slot = ((line << map->grain_shift) | (index & ((1u << map->grain_shift) - 1))) - map->base;
     return place;
 }
 
 /** The element at a slot of a part: the inverse of sar_map_place. */
 SAR_HOST_DEVICE static inline uint64_t sar_map_index(const struct sar_map *map, uint32_t part, uint64_t slot)
 {
+    slot += map->base;
     if (map->kind == SAR_PARTITION_RANGE)
         return part * map->span + slot;
     uint64_t line = slot >> map->grain_shift;

@@ -1,32 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Point-to-point messages whose sizes only the sender knows. The receiver probes, takes memory of the right
- * size, and receives: one message a peer and phase, whatever its content, so that neither a rank that ran
- * out of memory nor a damaged message can leave another rank waiting. */
-
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
+ * size, and receives: one message a port and phase, whatever its content, so that neither a rank that ran out
+ * of memory nor a damaged message can leave another rank waiting.
+ *
+ * MPI gets no more than net->chunk bytes at a time. A longer message goes in pieces: the first FIRST_PIECE
+ * bytes, by whose number the receiver knows that more will come and whose header tells it how much, then
+ * pieces of a chunk each until a shorter one, which may be empty. A message of just FIRST_PIECE bytes is sent
+ * that way too. */
 
 #include "net/exchange.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum {
-    MEGABYTE = 1 << 20,   /* unit of messages beyond INT_MAX bytes */
-    DROP_BLOCK = 64 << 10 /* unit of messages received into nothing */
+    FIRST_PIECE = 4096,
+    DROP_BLOCK = 64 << 10, /* unit of pieces received into nothing */
+    REQUESTS_EACH = 2      /* requests under way for each port */
+};
+
+struct sar_transfer {
+    unsigned char *buffer; /* NULL when the message is dropped */
+    uint64_t bytes;        /* of the whole message */
+    uint64_t moved;        /* bytes handed to MPI, or received from it */
+    bool open;             /* pieces are still to come */
 };
 
 enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *arena, struct sar_exchange *x)
 {
-    void *arrived, *requests, *awaited;
-    size_t ranks = (size_t)net->ranks;
-    SAR_TRY(sar_arena_take_zeroed(arena, ranks, sizeof *x->arrived, &arrived));
-    SAR_TRY(sar_arena_take(arena, 2 * ranks, sizeof *x->requests, &requests));
-    SAR_TRY(sar_arena_take_zeroed(arena, ranks, sizeof *x->awaited, &awaited));
-    *x = (struct sar_exchange){
-        .net = net, .arena = arena, .arrived = arrived, .requests = requests, .awaited = awaited
-    };
+    void *arrived, *incoming, *outgoing, *requests, *sends_to;
+    size_t ports = SAR_LANES * (size_t)net->ranks, room = REQUESTS_EACH * ports;
+    SAR_TRY(sar_arena_take_zeroed(arena, ports, sizeof *x->arrived, &arrived));
+    SAR_TRY(sar_arena_take_zeroed(arena, ports, sizeof *x->incoming, &incoming));
+    SAR_TRY(sar_arena_take_zeroed(arena, ports, sizeof *x->outgoing, &outgoing));
+    SAR_TRY(sar_arena_take(arena, room, sizeof *x->requests, &requests));
+    SAR_TRY(sar_arena_take(arena, room, sizeof *x->sends_to, &sends_to));
+    *x = (struct sar_exchange){ .net = net,
+                                .arena = arena,
+                                .arrived = arrived,
+                                .incoming = incoming,
+                                .outgoing = outgoing,
+                                .room = (int)room,
+                                .requests = requests,
+                                .sends_to = sends_to };
     return SAR_OK;
 }
 
@@ -38,22 +53,20 @@ void sar_exchange_fail(struct sar_exchange *x, enum sar_status status)
 
 void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase)
 {
-    x->tag = (int)((epoch * SAR_PHASES + (uint32_t)phase) % (uint32_t)x->net->tags);
+    uint32_t number = (epoch * SAR_PHASES + (uint32_t)phase) % ((uint32_t)x->net->tags / SAR_LANES);
+    x->tag = (int)number * SAR_LANES;
     x->pending = 0;
-    x->expected = 0;
+    memset(x->expected, 0, sizeof x->expected);
 }
 
-/* Bytes in blocks and a rest, as one datatype: blocks one behind the other, or one over the other, which throws
- * away all but the last. MPI counts with int, and truncates what finds no room, an error that MPICH raises on
- * MPI_COMM_WORLD. */
-static enum sar_status block_type(uint64_t bytes, int block, int stride, MPI_Datatype *type)
+/* Blocks one over the other and a rest: all but the last bytes are lost. MPI would truncate what finds no
+ * room, an error that MPICH raises on MPI_COMM_WORLD. */
+static enum sar_status dropping_type(int bytes, MPI_Datatype *type)
 {
     MPI_Datatype blocks, types[2];
-    int lengths[2] = { 1, (int)(bytes % (uint64_t)block) };
-    MPI_Aint places[2] = { 0, (MPI_Aint)(bytes / (uint64_t)block) * stride };
-    if (bytes / (uint64_t)block > INT_MAX)
-        return SAR_MPI_FAILED;
-    SAR_TRY(sar_mpi(MPI_Type_vector((int)(bytes / (uint64_t)block), block, stride, MPI_BYTE, &blocks)));
+    int lengths[2] = { 1, bytes % DROP_BLOCK };
+    MPI_Aint places[2] = { 0, 0 };
+    SAR_TRY(sar_mpi(MPI_Type_vector(bytes / DROP_BLOCK, DROP_BLOCK, 0, MPI_BYTE, &blocks)));
     types[0] = blocks;
     types[1] = MPI_BYTE;
     enum sar_status status = sar_mpi(MPI_Type_create_struct(2, lengths, places, types, type));
@@ -62,35 +75,48 @@ static enum sar_status block_type(uint64_t bytes, int block, int stride, MPI_Dat
     return sar_mpi(MPI_Type_commit(type));
 }
 
-/* Post a message; without a buffer it is received into nothing. */
-static enum sar_status post(struct sar_exchange *x, bool sends, void *buffer, uint64_t bytes, int peer)
+/* Post the receive of a piece; without a buffer it is received into nothing. */
+static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int bytes, int peer, int tag)
 {
     static unsigned char nothing[DROP_BLOCK];
-    MPI_Request *request = &x->requests[x->pending];
     MPI_Datatype type = MPI_BYTE;
-    int n = (int)bytes, code;
-    if (x->pending == 2 * x->net->ranks)
-        return SAR_CORRUPT; /* more messages than peers: none of ours */
+    int n = bytes;
     if (buffer == NULL) {
-        SAR_TRY(block_type(bytes, DROP_BLOCK, 0, &type));
+        SAR_TRY(dropping_type(bytes, &type));
         buffer = nothing;
         n = 1;
-    } else if (bytes > INT_MAX) {
-        SAR_TRY(block_type(bytes, MEGABYTE, MEGABYTE, &type));
-        n = 1;
     }
-    if (sends)
-        code = MPI_Isend(buffer, n, type, peer, x->tag, x->net->comm, request);
-    else
-        code = MPI_Irecv(buffer, n, type, peer, x->tag, x->net->comm, request);
+    int code = MPI_Irecv(buffer, n, type, peer, tag, x->net->comm, &x->requests[x->pending]);
     if (type != MPI_BYTE)
         MPI_Type_free(&type);
     SAR_TRY(sar_mpi(code));
-    x->pending++;
+    x->sends_to[x->pending++] = -1;
     return SAR_OK;
 }
 
-void sar_exchange_send(struct sar_exchange *x, int peer, const struct sar_message *message)
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Post the next piece to a port as request i. */
+static enum sar_status post_send(struct sar_exchange *x, int port, int i)
+{
+    struct sar_transfer *t = &x->outgoing[port];
+    uint64_t chunk = x->net->chunk, piece = least_of(t->bytes - t->moved, chunk);
+    int ranks = x->net->ranks;
+    bool whole = t->bytes <= chunk && t->bytes != FIRST_PIECE, first = t->moved == 0;
+    if (first && !whole)
+        piece = FIRST_PIECE;
+    SAR_TRY(sar_mpi(MPI_Isend(t->buffer + t->moved, (int)piece, MPI_BYTE, port % ranks, x->tag + port / ranks,
+                              x->net->comm, &x->requests[i])));
+    x->sends_to[i] = port;
+    t->moved += piece;
+    t->open = first ? !whole : piece == chunk;
+    return SAR_OK;
+}
+
+void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_message *message)
 {
     struct sar_message failure = { &x->failure, sizeof x->failure };
     if (x->status != SAR_OK)
@@ -98,85 +124,141 @@ void sar_exchange_send(struct sar_exchange *x, int peer, const struct sar_messag
     x->traffic.bytes_sent += message->bytes;
     x->traffic.header_bytes_sent += SAR_HEADER_BYTES;
     x->traffic.messages_sent++;
-    sar_exchange_fail(x, post(x, true, message->buffer, message->bytes, peer));
+    x->outgoing[port] = (struct sar_transfer){ .buffer = message->buffer, .bytes = message->bytes };
+    enum sar_status status = post_send(x, port, x->pending);
+    x->pending += status == SAR_OK;
+    sar_exchange_fail(x, status);
 }
 
-void sar_exchange_expect(struct sar_exchange *x, int peer)
+void sar_exchange_expect(struct sar_exchange *x, int port)
 {
-    x->awaited[peer] = true;
-    x->arrived[peer] = (struct sar_message){ NULL, 0 };
-    x->expected++;
+    x->incoming[port] = (struct sar_transfer){ .open = true };
+    x->arrived[port] = (struct sar_message){ NULL, 0 };
+    x->expected[port / x->net->ranks]++;
 }
 
-static uint64_t size_of(MPI_Status *status)
+/* Take memory for a message that begins with a piece of so many bytes. The first of several pieces is
+ * received on the spot, since only its header tells how much memory that is. */
+static enum sar_status begin_receive(struct sar_exchange *x, struct sar_transfer *t, uint64_t piece,
+                                     MPI_Status *status)
 {
-    int n;
-    MPI_Get_count(status, MPI_BYTE, &n);
-    if (n != MPI_UNDEFINED)
-        return (uint64_t)n;
-#ifdef HAVE_MPI_GET_ELEMENTS_X
-    MPI_Count large;
-    MPI_Get_elements_x(status, MPI_BYTE, &large);
-    if (large > 0)
-        return (uint64_t)large;
-#endif
-    return 0;
-}
-
-/* Receive a message that has been seen; into nothing without memory for it, so that its sender can go on. */
-static void accept_message(struct sar_exchange *x, MPI_Status *status)
-{
-    int peer = status->MPI_SOURCE;
-    uint64_t bytes = size_of(status);
-    void *buffer = NULL;
-    enum sar_status taken = SAR_CORRUPT;
-    if (x->awaited[peer])
-        taken = sar_arena_take(x->arena, bytes, 1, &buffer);
-    sar_exchange_fail(x, taken);
-    if (taken == SAR_OK)
-        x->arrived[peer] = (struct sar_message){ buffer, bytes };
-    x->traffic.bytes_received += bytes;
-    x->expected -= x->awaited[peer];
-    x->awaited[peer] = false;
-    sar_exchange_fail(x, post(x, false, buffer, bytes, peer));
-}
-
-static bool look_for_message(struct sar_exchange *x)
-{
-    MPI_Status status;
-    int seen = 0;
-    if (x->expected == 0)
-        return false;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, x->tag, x->net->comm, &seen, &status) != MPI_SUCCESS) {
-        sar_exchange_fail(x, SAR_MPI_FAILED);
-        x->expected = 0;
-        return false;
+    unsigned char first[FIRST_PIECE];
+    struct sar_header header;
+    void *buffer;
+    t->bytes = piece;
+    if (piece == FIRST_PIECE) {
+        SAR_TRY(sar_mpi(MPI_Recv(first, FIRST_PIECE, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG,
+                                 x->net->comm, MPI_STATUS_IGNORE)));
+        t->moved = FIRST_PIECE;
+        if (!sar_message_header(first, &header) || header.bytes < FIRST_PIECE - SAR_HEADER_BYTES)
+            return SAR_CORRUPT;
+        t->bytes = sar_plus(header.bytes, SAR_HEADER_BYTES);
     }
-    if (seen)
-        accept_message(x, &status);
-    return seen != 0;
+    SAR_TRY(sar_arena_take(x->arena, t->bytes, 1, &buffer));
+    t->buffer = buffer;
+    memcpy(buffer, first, t->moved);
+    return SAR_OK;
+}
+
+static void end_receive(struct sar_exchange *x, int port)
+{
+    struct sar_transfer *t = &x->incoming[port];
+    t->open = false;
+    x->expected[port / x->net->ranks]--;
+    if (t->buffer != NULL)
+        x->arrived[port] = (struct sar_message){ t->buffer, t->moved };
+}
+
+/* Receive a piece that has been seen; into nothing without memory for it, so that its sender can go on. */
+static void accept_piece(struct sar_exchange *x, int lane, MPI_Status *status)
+{
+    int peer = status->MPI_SOURCE, port = lane * x->net->ranks + peer, bytes;
+    struct sar_transfer *t = &x->incoming[port];
+    MPI_Get_count(status, MPI_BYTE, &bytes);
+    uint64_t piece = (uint64_t)bytes;
+    bool first = t->open && t->moved == 0, last = first ? piece != FIRST_PIECE : piece < x->net->chunk;
+    x->traffic.bytes_received += piece;
+    if (first)
+        sar_exchange_fail(x, begin_receive(x, t, piece, status));
+    if (!first || last) {
+        bool fits = t->open && t->buffer != NULL && piece <= t->bytes - t->moved;
+        if (!fits) {
+            sar_exchange_fail(x, SAR_CORRUPT);
+            t->buffer = NULL;
+        }
+        sar_exchange_fail(x,
+                          post_receive(x, fits ? t->buffer + t->moved : NULL, bytes, peer, status->MPI_TAG));
+        t->moved += piece;
+    }
+    if (t->open && last)
+        end_receive(x, port);
+}
+
+/* Whether a piece has been seen, on any lane. */
+static bool look_for_pieces(struct sar_exchange *x)
+{
+    bool any = false;
+    for (int lane = 0; lane < SAR_LANES; lane++) {
+        MPI_Status status;
+        int seen = 0;
+        if (x->expected[lane] == 0 || x->pending == x->room)
+            continue;
+        if (MPI_Iprobe(MPI_ANY_SOURCE, x->tag + lane, x->net->comm, &seen, &status) != MPI_SUCCESS) {
+            sar_exchange_fail(x, SAR_MPI_FAILED);
+            x->expected[lane] = 0;
+        } else if (seen) {
+            accept_piece(x, lane, &status);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Give up on requests that MPI cannot tell about. */
+static void abandon(struct sar_exchange *x)
+{
+    int flag;
+    sar_exchange_fail(x, SAR_MPI_FAILED);
+    for (int i = 0; i < x->pending; i++)
+        if (x->requests[i] != MPI_REQUEST_NULL &&
+            MPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            x->requests[i] = MPI_REQUEST_NULL;
+}
+
+/* Drop the requests that are over from the list, and send the next pieces of messages that have some left. */
+static void move_on(struct sar_exchange *x)
+{
+    int kept = 0;
+    for (int i = 0; i < x->pending; i++) {
+        int port = x->sends_to[i];
+        if (x->requests[i] == MPI_REQUEST_NULL && port >= 0 && x->outgoing[port].open)
+            sar_exchange_fail(x, post_send(x, port, i));
+        if (x->requests[i] == MPI_REQUEST_NULL)
+            continue;
+        x->requests[kept] = x->requests[i];
+        x->sends_to[kept++] = port;
+    }
+    x->pending = kept;
 }
 
 static bool all_moved(struct sar_exchange *x)
 {
-    int all = 1, flag;
-    if (x->status == SAR_OK && MPI_Testall(x->pending, x->requests, &all, MPI_STATUSES_IGNORE) == MPI_SUCCESS)
-        return all != 0;
-    sar_exchange_fail(x, SAR_MPI_FAILED);
-    for (int i = 0; i < x->pending; i++)
-        if (x->requests[i] != MPI_REQUEST_NULL &&
-            MPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-            all &= flag;
-    return all != 0;
+    int moved = 0;
+    if (MPI_Testall(x->pending, x->requests, &moved, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+        abandon(x);
+    if (moved || x->status != SAR_OK)
+        move_on(x);
+    return x->pending == 0;
 }
 
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
 {
     int looks = 0;
     for (;;) {
-        while (look_for_message(x))
+        while (look_for_pieces(x))
             looks = 0;
-        *done = x->expected == 0 && all_moved(x);
+        bool moved = all_moved(x);
+        *done = moved && x->expected[0] == 0 && x->expected[1] == 0;
         if (*done || !block)
             return;
         sar_net_pause(x->net, &looks);

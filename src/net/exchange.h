@@ -12,26 +12,33 @@
  * safe since messages of one pair of ranks do not overtake each other. */
 enum { SAR_PHASES = 4096 };
 
+/** Messages that two ranks may exchange in one phase, each way. The message of a peer's lane has the port
+ * lane * ranks + peer; lane 0 is for those that need no more. */
+enum { SAR_LANES = 2 };
+
 /** What a call moved, on this rank. */
 struct sar_traffic {
     uint64_t bytes_sent, bytes_received, header_bytes_sent, messages_sent;
 };
 
-/** The messages of one call, phase by phase. In a phase each rank sends any peer at most one message and
- * expects from any peer at most one, whose size is found when it arrives. Everything that may fail is taken
- * by sar_exchange_open; a message for which memory is lacking is received and dropped. */
+struct sar_transfer;
+
+/** The messages of one call, phase by phase. In a phase each rank sends to any port at most one message and
+ * expects from any port at most one, whose size is found when it arrives. What may fail for lack of memory is
+ * taken by sar_exchange_open; a message for which memory is lacking is received and dropped. */
 struct sar_exchange {
     const struct sar_net *net;
-    struct sar_arena *arena;
-    struct sar_message *arrived; /**< of each peer; a null buffer when it was dropped */
+    struct sar_arena *arena;     /**< for what arrives; may be changed between phases */
+    struct sar_message *arrived; /**< of each port; a null buffer when it was dropped */
     enum sar_status status;      /**< the first thing that went wrong, SAR_OK so far */
     struct sar_header failure;   /**< sent in place of messages once status is not SAR_OK */
     struct sar_traffic traffic;
-    int tag;      /**< of the present phase */
-    int expected; /**< messages of this phase not yet seen */
-    int pending;  /**< entries of requests in use */
+    int tag;                                  /**< of lane 0 in the present phase */
+    int expected[SAR_LANES];                  /**< messages of this phase not yet seen */
+    struct sar_transfer *incoming, *outgoing; /**< of each port */
+    int pending, room;                        /**< entries of requests in use, and in all */
     MPI_Request *requests;
-    bool *awaited; /**< of each peer */
+    int *sends_to; /**< for each request the port that a message is sent to, or -1 */
 };
 
 /** Prepare the messages of a call. Local. */
@@ -40,12 +47,12 @@ enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *a
 /** Begin a phase of a call; equal arguments on all ranks. */
 void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase);
 
-/** Send a message to a peer, or the fact of a failure when x->status says so. The buffer must stay until the
+/** Send a message to a port, or the fact of a failure when x->status says so. The buffer must stay until the
  * phase is over. Never fails in itself: what goes wrong is kept in x->status. */
-void sar_exchange_send(struct sar_exchange *x, int peer, const struct sar_message *message);
+void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_message *message);
 
-/** Expect a message from a peer. */
-void sar_exchange_expect(struct sar_exchange *x, int peer);
+/** Expect a message from a port. */
+void sar_exchange_expect(struct sar_exchange *x, int port);
 
 /** Make progress. *done when all messages of the phase have been sent and have arrived. */
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done);

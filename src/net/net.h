@@ -12,9 +12,10 @@
 struct sar_net {
     MPI_Comm comm;
     int rank, ranks;
-    int nodes;    /**< groups of ranks that share memory */
-    int tags;     /**< tags in [0, tags) may be used */
-    bool crowded; /**< more ranks on a node than processors: whoever waits should let others run */
+    int nodes;      /**< groups of ranks that share memory */
+    int tags;       /**< tags in [0, tags) may be used */
+    uint64_t chunk; /**< most bytes handed to MPI at a time */
+    bool crowded;   /**< more ranks on a node than processors: whoever waits should let others run */
 };
 
 static inline enum sar_status sar_mpi(int code)

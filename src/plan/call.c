@@ -160,12 +160,15 @@ static void describe(struct work *w)
     *a = (struct sar_agreed){
         .shape = call->shape,
         .machine = c->machine,
+        .nodes = c->net.nodes,
         .dense_face = call->dense_face,
         .in_place = call->in_place,
         .native = call->native,
         .imbalance = c->config.imbalance,
         .partition = c->partition,
         .grain = c->config.grain,
+        .skewness = w->record->profiled ? fmax(w->record->profile.skewness, 1) : 1,
+        .segment = c->config.segment,
         .seed = c->seed,
         .push_wire = c->push_wire,
         .pull_wire = c->pull_wire,
@@ -193,8 +196,14 @@ static enum sar_status select_scheme(struct work *w)
 static enum sar_status dense_room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
                                   struct sar_run *run)
 {
+    struct sar_run made;
+    const struct sar_shape *shape = &request->agreed->shape;
     (void)sink;
-    return sar_run_take(&request->agreed->shape, nnz, request->arena, run);
+    SAR_TRY(sar_run_take(shape, nnz, request->arena, &made));
+    sar_run_copy(shape, run, &made);
+    run->index = made.index;
+    run->value = made.value;
+    return SAR_OK;
 }
 
 /* A failure in here is this rank's alone until the first message tells the others. */
@@ -228,7 +237,10 @@ static void run_scheme(struct work *w)
     request->scheme = sar_schemes[w->selection.runs];
     request->agreed = &w->agreed;
     request->net = &w->context->net;
-    request->arena = &w->context->arena;
+    request->arena = request->passing = &w->context->arena;
+    request->scratch = w->context->scratch;
+    request->keep = &w->record->keep;
+    request->recompute = w->context->config.recompute;
     request->buffers = w->call->buffers;
     request->blocking = true;
     request->epoch = w->context->epoch;
@@ -320,7 +332,7 @@ void sar_call_run(struct sar_context *context, struct sar_call *call)
         .context = context, .call = call, .start = MPI_Wtime(), .request.device = &sar_device_host
     };
     enum sar_status status = SAR_OK;
-    sar_arena_reset(&context->arena);
+    sar_context_reset(context);
     prepare(&w);
     if (!agree(&w))
         return;

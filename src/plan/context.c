@@ -98,6 +98,7 @@ static void apply(const struct settings *s, struct sar_context *context)
 {
     context->config = s->config;
     context->seed = s->seed;
+    context->net.chunk = s->config.chunk;
     context->forced = sar_scheme_find(s->config.scheme);
     context->push_wire = sar_wire_find(s->config.push_wire);
     context->pull_wire = sar_wire_find(s->config.pull_wire);
@@ -117,22 +118,45 @@ static enum sar_status fill(struct sar_context *context, char *sentence)
     return measure(context);
 }
 
+static size_t bounds_each(const struct sar_net *net)
+{
+    return (size_t)net->ranks + 1;
+}
+
+static void discard(struct sar_context *context)
+{
+    if (context != NULL)
+        free(context->bounds);
+    free(context);
+}
+
+static struct sar_context *make(const struct sar_net *net)
+{
+    struct sar_context *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return NULL;
+    made->net = *net;
+    made->bounds = malloc(SAR_RECORDS * bounds_each(net) * sizeof *made->bounds);
+    if (made->bounds != NULL)
+        return made;
+    discard(made);
+    return NULL;
+}
+
 /* Nothing that can fail on one rank alone stands between two collective steps without a vote. */
 enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence)
 {
     struct sar_net net;
     SAR_TRY(sar_net_open(user, &net));
-    struct sar_context *made = calloc(1, sizeof *made);
+    struct sar_context *made = make(&net);
     enum sar_status status = sar_net_worst(&net, made == NULL ? SAR_NO_MEMORY : SAR_OK);
-    if (status == SAR_OK) {
-        made->net = net;
+    if (status == SAR_OK)
         status = sar_net_worst(&net, fill(made, sentence));
-    }
     if (status == SAR_OK) {
         *context = made;
         return SAR_OK;
     }
-    free(made);
+    discard(made);
     sar_net_close(&net);
     return status;
 }
@@ -141,7 +165,16 @@ void sar_context_close(struct sar_context *context)
 {
     sar_net_close(&context->net);
     sar_arena_free(&context->arena);
-    free(context);
+    for (int i = 0; i < SAR_SCRATCHES; i++)
+        sar_arena_free(&context->scratch[i]);
+    discard(context);
+}
+
+void sar_context_reset(struct sar_context *context)
+{
+    sar_arena_reset(&context->arena);
+    for (int i = 0; i < SAR_SCRATCHES; i++)
+        sar_arena_reset(&context->scratch[i]);
 }
 
 struct sar_record *sar_context_record(struct sar_context *context, const int64_t field[SAR_FIELDS])
@@ -154,6 +187,7 @@ struct sar_record *sar_context_record(struct sar_context *context, const int64_t
     if (context->homework.record == record)
         context->homework.record = NULL;
     memset(record, 0, sizeof *record);
+    record->keep.bounds = context->bounds + (size_t)(record - context->records) * bounds_each(&context->net);
     memcpy(record->field, field, size);
     return record;
 }

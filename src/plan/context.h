@@ -16,6 +16,7 @@ struct sar_record {
     bool profiled;
     struct sar_profile profile;
     struct sar_lessons lessons;
+    struct sar_keep keep;
 };
 
 /** The call whose time the next ballot carries. */
@@ -38,8 +39,10 @@ struct sar_context {
     uint32_t epoch;                         /**< calls so far */
     struct sar_record records[SAR_RECORDS]; /**< the most recently made one replaces the oldest */
     uint32_t records_made;
+    uint64_t *bounds; /**< for all records' keep, ranks + 1 each */
     struct sar_homework homework;
-    struct sar_arena arena;
+    struct sar_arena arena;                  /**< of the present call */
+    struct sar_arena scratch[SAR_SCRATCHES]; /**< of its steps, in turn */
     MPIX_Sparse_report_t report;
     bool reported;
 };
@@ -50,6 +53,9 @@ enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, ch
 
 /** Free a context. Collective. */
 void sar_context_close(struct sar_context *context);
+
+/** Make the memory of the last call available again. */
+void sar_context_reset(struct sar_context *context);
 
 /** The record of a tensor, made when there is none. */
 struct sar_record *sar_context_record(struct sar_context *context, const int64_t field[SAR_FIELDS]);

@@ -28,8 +28,21 @@ static void run_stage(struct sar_request *request)
     request->again = false;
     if (stage->post != NULL)
         stage->post(request);
+    request->meanwhile = stage->meanwhile;
     if (!request->again)
         request->stage++;
+}
+
+/* What can be done while messages are under way, once they have been given a first push. */
+static void use_the_wait(struct sar_request *request)
+{
+    enum sar_status (*meanwhile)(struct sar_request *) = request->meanwhile;
+    bool moved;
+    request->meanwhile = NULL;
+    if (meanwhile == NULL || request->exchange.status != SAR_OK)
+        return;
+    sar_exchange_advance(&request->exchange, false, &moved);
+    sar_exchange_fail(&request->exchange, meanwhile(request));
 }
 
 void sar_request_advance(struct sar_request *request, bool block, bool *done)
@@ -37,6 +50,7 @@ void sar_request_advance(struct sar_request *request, bool block, bool *done)
     bool moved, reduced;
     for (;;) {
         *done = false;
+        use_the_wait(request);
         sar_exchange_advance(&request->exchange, block, &moved);
         if (!moved)
             return;

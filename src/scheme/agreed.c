@@ -41,31 +41,44 @@ struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t sp
     return (struct sar_layout){ span, agreed->shape.element_size, index_size, agreed->dense_face };
 }
 
-static const struct sar_wire *forced_wire(const struct sar_agreed *agreed, bool pull)
+static bool fewest(const struct sar_agreed *agreed, bool pull)
 {
-    return pull ? agreed->pull_wire : agreed->push_wire;
+    return pull ? agreed->pull_smallest : agreed->push_smallest;
+}
+
+/* What was asked for goes before the scheme's own format; NULL leaves it to the price. */
+static const struct sar_wire *fixed_wire(const struct sar_agreed *agreed, bool pull,
+                                         const struct sar_wire *own)
+{
+    const struct sar_wire *forced = pull ? agreed->pull_wire : agreed->push_wire;
+    return forced != NULL || fewest(agreed, pull) ? forced : own;
 }
 
 static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull)
 {
-    bool smallest = pull ? agreed->pull_smallest : agreed->push_smallest;
-    return (struct sar_wire_price){ agreed->machine.beta, smallest ? 0 : agreed->machine.gamma };
+    return (struct sar_wire_price){ agreed->machine.beta, fewest(agreed, pull) ? 0 : agreed->machine.gamma };
 }
 
-const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
                                        const struct sar_layout *layout, const struct sar_run *run)
 {
-    const struct sar_wire *forced = forced_wire(agreed, pull);
-    return forced != NULL ? forced : sar_wire_cheapest(layout, run, price_of(agreed, pull));
+    const struct sar_wire *fixed = fixed_wire(agreed, pull, own);
+    return fixed != NULL ? fixed : sar_wire_cheapest(layout, run, price_of(agreed, pull));
+}
+
+struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
+                                   const struct sar_layout *layout, double nnz)
+{
+    const struct sar_wire *wire = fixed_wire(agreed, pull, own);
+    if (wire == NULL)
+        wire = sar_wire_likely(layout, nnz, price_of(agreed, pull));
+    return (struct sar_cost){ sar_wire_expected(wire, layout, nnz), wire->work(layout, nnz) };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
                                 double nnz)
 {
-    const struct sar_wire *wire = forced_wire(agreed, pull);
-    if (wire == NULL)
-        wire = sar_wire_likely(layout, nnz, price_of(agreed, pull));
-    return (struct sar_cost){ sar_wire_expected(wire, layout, nnz), wire->work(layout, nnz) };
+    return sar_agreed_cost_in(agreed, pull, NULL, layout, nnz);
 }
 
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)

@@ -27,12 +27,15 @@ struct sar_gamma sar_gamma_independent(double density, int ranks);
 struct sar_agreed {
     struct sar_shape shape;
     struct sar_machine machine;
+    int nodes; /**< groups of ranks that share memory; between several, messages move while ranks work */
     double nnz_mean, nnz_max; /**< elements present, over ranks */
     struct sar_gamma gamma;
     bool dense_face; /**< dense buffers in and out */
     bool in_place;
     bool native;      /**< type and op are the library's own; others can only go to MPI_Allreduce */
     double imbalance; /**< limit for the grain */
+    double skewness;  /**< elements of the fullest of `ranks` contiguous parts over the mean, 1 at least */
+    uint64_t segment; /**< bytes of a message from which schemes work in segments */
     int partition;    /**< enum sar_partition, or -1 for the planner's choice */
     int grain;        /**< or SAR_AUTO */
     uint32_t seed;
@@ -46,8 +49,9 @@ double sar_agreed_union(const struct sar_agreed *agreed, double k);
 /** Layout of messages about a stretch of `span` indices of `index_size` bytes. */
 struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t span, unsigned index_size);
 
-/** The format for a message: the forced one, or the cheapest for that run. */
-const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
+/** The format for a message: the forced one, the scheme's own, or the cheapest for that run.
+ * @param own  or NULL */
+const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
                                        const struct sar_layout *layout, const struct sar_run *run);
 
 /** Predicted bytes, and work of coding in elements, of a message of nnz elements. */
@@ -56,6 +60,10 @@ struct sar_cost {
 };
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,
                                 double nnz);
+
+/** The same for a scheme that has a format of its own. */
+struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
+                                   const struct sar_layout *layout, double nnz);
 
 /** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose
  * predicted imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */

@@ -4,7 +4,13 @@
 #include "scheme/scheme.h"
 
 const struct sar_scheme *const sar_schemes[] = {
-    &sar_scheme_dense, &sar_scheme_allgather, &sar_scheme_recursive_doubling, &sar_scheme_balanced, NULL,
+    &sar_scheme_dense,
+    &sar_scheme_allgather,
+    &sar_scheme_recursive_doubling,
+    &sar_scheme_balanced,
+    &sar_scheme_sparse_ps,
+    &sar_scheme_oktopk,
+    NULL,
 };
 
 const struct sar_scheme *sar_scheme_find(const char *name)
@@ -43,26 +49,33 @@ static void note_wire(const char **note, const char *name)
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                    const struct sar_run *run, struct sar_message *message)
 {
-    const struct sar_wire *wire = sar_agreed_wire(request->agreed, pull, &layout, run);
+    const struct sar_wire *wire =
+        sar_agreed_wire(request->agreed, pull, request->own_wire[pull], &layout, run);
     struct sar_envelope envelope = sar_request_envelope(request, layout);
-    SAR_TRY(sar_message_encode(&envelope, wire, run, request->arena, message));
+    SAR_TRY(sar_message_encode(&envelope, wire, run, request->passing, message));
     note_wire(pull ? &request->notes.pull_wire : &request->notes.push_wire, wire->name);
     return SAR_OK;
 }
 
-enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int peer,
-                                   struct sar_run *run)
+enum sar_status sar_request_read(struct sar_request *request, struct sar_layout layout,
+                                 const struct sar_message *message, struct sar_run *run)
 {
     struct sar_envelope envelope = sar_request_envelope(request, layout);
-    SAR_TRY(sar_message_decode(&envelope, &request->exchange.arrived[peer], request->arena, run));
+    SAR_TRY(sar_message_decode(&envelope, message, request->passing, run));
     request->minus_zero |= envelope.note != 0;
     return SAR_OK;
+}
+
+enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int port,
+                                   struct sar_run *run)
+{
+    return sar_request_read(request, layout, &request->exchange.arrived[port], run);
 }
 
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
                                     const struct sar_run runs[], size_t n)
 {
-    struct sar_run out;
+    struct sar_run out = { NULL, NULL, 0 };
     SAR_TRY(request->sink->room(request->sink, request, sar_reduce_bound(shape, runs, n), &out));
     SAR_TRY(request->device->reduce(shape, runs, n, request->arena, &out));
     request->output = out;

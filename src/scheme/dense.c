@@ -111,7 +111,7 @@ static enum sar_status sparsify(struct sar_request *request)
 {
     struct state *state = request->state;
     const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_run out;
+    struct sar_run out = { NULL, NULL, 0 };
     if (request->agreed->dense_face)
         return SAR_OK;
     struct sar_layout layout = sar_agreed_layout(request->agreed, shape->count, shape->index_size);
@@ -127,8 +127,11 @@ static enum sar_status sparsify(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { densify, vote }, { count_votes, reduce_values }, { NULL, reduce_presence }, { sparsify, NULL },
-    { NULL, NULL },
+    { densify, vote, NULL },
+    { count_votes, reduce_values, NULL },
+    { NULL, reduce_presence, NULL },
+    { sparsify, NULL, NULL },
+    { NULL, NULL, NULL },
 };
 
 const struct sar_scheme sar_scheme_dense = {

@@ -205,11 +205,11 @@ static enum sar_status take_back(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { encode_input, fold_in },
-    { prepare_exchange, exchange },
-    { finish_exchanges, fold_out },
-    { take_back, NULL },
-    { NULL, NULL },
+    { encode_input, fold_in, NULL },
+    { prepare_exchange, exchange, NULL },
+    { finish_exchanges, fold_out, NULL },
+    { take_back, NULL, NULL },
+    { NULL, NULL, NULL },
 };
 
 const struct sar_scheme sar_scheme_recursive_doubling = {

@@ -12,11 +12,20 @@ struct sar_request;
 /** One stage of a scheme. `compute` works on what has arrived and prepares what is to be sent; it may
  * fail, and is skipped once the call has failed. `post` sends and expects messages; it takes no memory
  * and is never skipped, so that every rank gets the messages it waits for, be it the news of the failure.
- * Either may be NULL. A stage is over when its messages are; it runs again while post set request->again.
- * */
+ * `meanwhile` is like compute and runs while they are under way. Any may be NULL. A stage is over when its
+ * messages are; it runs again while post set request->again. */
 struct sar_stage {
     enum sar_status (*compute)(struct sar_request *request);
     void (*post)(struct sar_request *request);
+    enum sar_status (*meanwhile)(struct sar_request *request);
+};
+
+enum { SAR_SCRATCHES = 3 };
+
+/** What a scheme remembers of a tensor from one call to the next; equal on all ranks. */
+struct sar_keep {
+    uint64_t *bounds; /**< where contiguous parts begin, and count; ranks + 1 of them */
+    uint64_t age;     /**< calls that used them */
 };
 
 /** A way to carry out the allreduce. One constant in each file of this room. */
@@ -36,7 +45,8 @@ struct sar_scheme {
 
 /** Where the outcome goes. */
 struct sar_sink {
-    /** Room for the outcome, at most nnz elements. */
+    /** Make room for nnz elements. The run is zero bytes at first, then as the last call left it: its nnz
+     * elements are kept. */
     enum sar_status (*room)(struct sar_sink *sink, struct sar_request *request, size_t nnz,
                             struct sar_run *run);
 };
@@ -56,18 +66,27 @@ struct sar_request {
     const struct sar_agreed *agreed;
     const struct sar_device *device;
     const struct sar_net *net;
-    struct sar_arena *arena;
+    struct sar_arena *arena;   /**< for as long as the call takes */
+    struct sar_arena *scratch; /**< SAR_SCRATCHES of them for schemes of many steps, used in turn */
+    struct sar_arena
+        *passing; /**< for messages and what is decoded from them: arena, unless a scheme sets it */
+    const struct sar_wire
+        *own_wire[2]; /**< the scheme's formats of push and pull, unless others are asked for */
+    struct sar_keep *keep;
+    uint64_t recompute; /**< calls for which boundaries are kept */
     struct sar_exchange exchange;
     struct sar_dense dense; /**< an MPI_Allreduce under way; used by `dense` */
     struct sar_dense_call
         buffers;   /**< the caller's dense buffers, with MPI's names of the basic type and op */
     bool blocking; /**< the caller waits inside the call */
     int stages_run;
-    bool again; /**< set by post: the stage runs once more */
+    bool again;                                                /**< set by post: the stage runs once more */
+    enum sar_status (*meanwhile)(struct sar_request *request); /**< of the stage, still to run; or NULL */
     uint32_t epoch, fingerprint;
     struct sar_run input;  /**< this rank's elements */
     struct sar_run output; /**< the outcome, in the sink's memory; set by the last stage */
     bool minus_zero;       /**< a rank heard of so far has a floating-point -0.0 */
+    bool streams;          /**< the sink is written while the call may still fail */
     bool output_in_place;  /**< the outcome stands in the caller's dense buffer already */
     struct sar_sink *sink;
     struct sar_notes notes;
@@ -81,6 +100,8 @@ extern const struct sar_scheme sar_scheme_dense;
 extern const struct sar_scheme sar_scheme_allgather;
 extern const struct sar_scheme sar_scheme_recursive_doubling;
 extern const struct sar_scheme sar_scheme_balanced;
+extern const struct sar_scheme sar_scheme_sparse_ps;
+extern const struct sar_scheme sar_scheme_oktopk;
 
 /** The scheme with this name, or NULL. */
 const struct sar_scheme *sar_scheme_find(const char *name);
@@ -99,9 +120,13 @@ struct sar_envelope sar_request_envelope(const struct sar_request *request, stru
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                    const struct sar_run *run, struct sar_message *message);
 
-/** Decode the message that came from a peer. */
-enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int peer,
+/** Decode the message that came from a port in the stage before. */
+enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int port,
                                    struct sar_run *run);
+
+/** Decode a message that arrived at some time. */
+enum sar_status sar_request_read(struct sar_request *request, struct sar_layout layout,
+                                 const struct sar_message *message, struct sar_run *run);
 
 /** Reduce runs into the sink and make that the request's output. */
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,

@@ -63,6 +63,14 @@ enum sar_status sar_run_take(const struct sar_shape *shape, size_t nnz, struct s
     return SAR_OK;
 }
 
+void sar_run_copy(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to)
+{
+    if (from->nnz == 0)
+        return;
+    memcpy(to->index, from->index, from->nnz * shape->index_size);
+    memcpy(to->value, from->value, from->nnz * shape->element_size);
+}
+
 static uint32_t choose_slots(const struct sar_shape *shape)
 {
     uint32_t slots = TILE_LEAST;

@@ -22,6 +22,9 @@ size_t sar_reduce_bound(const struct sar_shape *shape, const struct sar_run runs
 enum sar_status sar_reduce_taken(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
                                  struct sar_arena *arena, struct sar_run *out);
 
+/** Copy a run's elements to the beginning of another's memory. */
+void sar_run_copy(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to);
+
 /** Take memory for a run of nnz elements. */
 enum sar_status sar_run_take(const struct sar_shape *shape, size_t nnz, struct sar_arena *arena,
                              struct sar_run *run);

@@ -70,15 +70,18 @@ void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *
     header->check = check_of(header);
 }
 
+bool sar_message_header(const void *buffer, struct sar_header *header)
+{
+    memcpy(header, buffer, sizeof *header);
+    return header->magic == SAR_MAGIC && header->version == SAR_HEADER_VERSION &&
+           header->check == check_of(header);
+}
+
 enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct sar_message *message,
                                    struct sar_arena *arena, struct sar_run *run)
 {
     struct sar_header header;
-    if (message->bytes < SAR_HEADER_BYTES)
-        return SAR_CORRUPT;
-    memcpy(&header, message->buffer, sizeof header);
-    if (header.magic != SAR_MAGIC || header.version != SAR_HEADER_VERSION ||
-        header.check != check_of(&header))
+    if (message->bytes < SAR_HEADER_BYTES || !sar_message_header(message->buffer, &header))
         return SAR_CORRUPT;
     if (header.fingerprint != envelope->fingerprint || header.epoch != envelope->epoch)
         return SAR_CORRUPT;

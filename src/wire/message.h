@@ -45,6 +45,9 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
 /** The message of a rank that failed: a header without payload. */
 void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *header);
 
+/** Read the header that a message begins with. False when that is none. */
+bool sar_message_header(const void *buffer, struct sar_header *header);
+
 /** Read a message that cannot be trusted.
  * @param envelope  what is expected; its note is set to the sender's
  * @param run       may point into the message

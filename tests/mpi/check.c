@@ -40,7 +40,7 @@ int check_begin(int *argc, char ***argv, int threads)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     find_processors();
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL });
+    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_SEED", "20210", 1);
     return provided;
 }
@@ -146,6 +146,8 @@ void knobs_set(const struct knobs *knobs)
     set("MPIX_SPARSE_WIRE", knobs->wire);
     set("MPIX_SPARSE_PARTITION", knobs->partition);
     set("MPIX_SPARSE_GRAIN", knobs->grain);
+    set("MPIX_SPARSE_SEGMENT", knobs->segment);
+    set("MPIX_SPARSE_CHUNK", knobs->segment != NULL ? "8192" : NULL);
 }
 
 MPI_Comm knobs_comm(const struct knobs *knobs)
@@ -156,16 +158,17 @@ MPI_Comm knobs_comm(const struct knobs *knobs)
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     check_success(MPIX_Sparse_allreduce(&none, &sum, 0, MPI_INT, MPI_SUM, comm), "the first call");
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL });
+    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     return comm;
 }
 
 const char *knobs_text(const struct knobs *knobs)
 {
     static char text[128];
-    snprintf(text, sizeof text, "scheme %s, wire %s, partition %s, grain %s",
+    snprintf(text, sizeof text, "scheme %s, wire %s, partition %s, grain %s, segment %s",
              knobs->scheme ? knobs->scheme : "-", knobs->wire ? knobs->wire : "-",
-             knobs->partition ? knobs->partition : "-", knobs->grain ? knobs->grain : "-");
+             knobs->partition ? knobs->partition : "-", knobs->grain ? knobs->grain : "-",
+             knobs->segment ? knobs->segment : "-");
     return text;
 }
 

@@ -50,6 +50,7 @@ int check_skip(const char *program, const char *reason);
 /** What forces the library's hand; NULL leaves a choice to it. */
 struct knobs {
     const char *scheme, *wire, *partition, *grain;
+    const char *segment; /**< goes with small pieces of messages, too */
 };
 
 /** Put knobs into the environment. They hold for communicators that are first used afterwards. */

@@ -73,7 +73,7 @@ static void try_mixture(const struct knobs *knobs)
 static void try_contrast(bool dense)
 {
     const struct kind kind = { FLOAT32, SUM, 1, 40000 };
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (int i = 0; i < 50; i++) {
         struct pattern pattern = *find_pattern("random 0.1");
@@ -98,7 +98,7 @@ static void try_contrast(bool dense)
 /* More tensors than the library remembers. */
 static void try_many_tensors(void)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (int i = 0; i < 150; i++) {
         struct kind kind = { FLOAT32, SUM, 1, 100 + i % 50 };
@@ -121,12 +121,12 @@ static void try_many_tensors(void)
 static void try_models(void)
 {
     setenv("MPIX_SPARSE_MODEL", "paper", 1);
-    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL });
+    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_MODEL");
     setenv("MPIX_SPARSE_ALPHA", "1e-5", 1);
     setenv("MPIX_SPARSE_BETA", "1e-6", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
-    try_mixture(&(struct knobs){ NULL, "smallest", NULL, NULL });
+    try_mixture(&(struct knobs){ NULL, "smallest", NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_ALPHA");
     unsetenv("MPIX_SPARSE_BETA");
     unsetenv("MPIX_SPARSE_LEARN");
@@ -135,9 +135,9 @@ static void try_models(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL });
+    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_PROFILE_EVERY", "2", 1);
-    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL });
+    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_PROFILE_EVERY");
     try_contrast(false);
     try_contrast(true);

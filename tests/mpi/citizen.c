@@ -181,9 +181,9 @@ static void try_failed_first_use(void)
         float sum;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-        knobs_set(&(struct knobs){ "nonsense", NULL, NULL, NULL });
+        knobs_set(&(struct knobs){ "nonsense", NULL, NULL, NULL, NULL });
         check_error(MPIX_Sparse_allreduce(&value, &sum, 1, MPI_FLOAT, MPI_SUM, comm), "nonsense", -1);
-        knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL });
+        knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
         MPI_Comm_free(&comm);
     }
     int after = free_contexts();

@@ -91,8 +91,9 @@ static void check_outcome(const struct state *s, int code, const float *out, uin
     found_by_itself = strstr(text, "truncated or inconsistent") != NULL;
     told = strstr(text, "another rank") != NULL;
     check(found_by_itself || told, "expected an error that tells of messages or ranks, found '%s'", text);
-    check(s->dense || result_hash(s->result, &s->oracle->kind, &index_types[0]) == before,
-          "expected the result as it was, found it changed");
+    check(s->dense || result_hash(s->result, &s->oracle->kind, &index_types[0]) == before ||
+              result_is_empty(s->result),
+          "expected the result as it was or empty, found it changed");
 }
 
 static void call_well(struct state *s)
@@ -214,12 +215,14 @@ static void try_knobs(const struct knobs *knobs, bool headers)
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "allgather", "recursive_doubling", "balanced" };
+    static const char *const schemes[] = { "sparse_ps", "oktopk", "allgather", "recursive_doubling",
+                                           "balanced" };
     static const char *const wires[] = { "coo", "hash_bitmap", "dense" };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)
-            try_knobs(&(struct knobs){ schemes[i], wires[j], NULL, NULL }, i == j);
+            try_knobs(&(struct knobs){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
+    try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);
     check_alarm(0);
     check_case("all");
     check(ranks == 1 || damaged > 100, "expected more messages to pass through here than %ld", damaged);

@@ -319,9 +319,9 @@ int main(int argc, char **argv)
     MPI_Type_contiguous(2, MPI_CHAR, &pair_type);
     MPI_Type_commit(&pair_type);
     MPI_Op_create(add_pairs, 1, &user_op);
-    returning = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    returning = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     try_faults(returning, false);
-    counting = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL });
+    counting = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
     MPI_Comm_create_errhandler(handle, &handler);
     MPI_Comm_set_errhandler(counting, handler);
     try_faults(counting, true);

@@ -218,7 +218,7 @@ static void try_exact_limit(MPI_Comm comm)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     const int64_t counts[] = { 24 * ranks, 0, 1, 201 };
     for (size_t i = 0; patterns[i].name != NULL; i++) {
         size_t turn = i % 4;

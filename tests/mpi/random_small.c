@@ -14,12 +14,13 @@
 #include "patterns.h"
 #include "tensors.h"
 
-static const char *const schemes[] = { "dense",    "allgather", "recursive_doubling",
+static const char *const schemes[] = { "dense",    "sparse_ps", "oktopk", "allgather", "recursive_doubling",
                                        "balanced", "balanced",  "auto" };
 static const char *const wires[] = { "auto",  "smallest",        "coo",       "hash_bitmap",
                                      "dense", "coo/hash_bitmap", "dense/coo", "hash_bitmap/dense" };
 static const char *const partitions[] = { "hash", "cyclic", "range" };
 static const char *const grains[] = { "auto", "1", "2", "4", "16", "64", "256" };
+static const char *const segments[] = { NULL, "50", "1000" };
 
 enum { MOST_COMMS = 96, CASES = 2000, MOST_COUNT = 2000, TIMED = 10000 };
 
@@ -41,8 +42,9 @@ static struct setting *find_setting(uint64_t seed, uint64_t bits)
     if (s->knobs.scheme != NULL)
         return s;
     uint64_t draw = mix(seed * MOST_COMMS + number);
-    s->knobs = (struct knobs){ ONE_OF(schemes, draw), ONE_OF(wires, draw >> 16),
-                               ONE_OF(partitions, draw >> 32), ONE_OF(grains, draw >> 48) };
+    s->knobs =
+        (struct knobs){ ONE_OF(schemes, draw), ONE_OF(wires, draw >> 16), ONE_OF(partitions, draw >> 32),
+                        ONE_OF(grains, draw >> 48), ONE_OF(segments, draw >> 56) };
     s->comm = knobs_comm(&s->knobs);
     s->result = MPIX_SPARSE_RESULT_NULL;
     return s;

@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     try_intercommunicator(handler);
     try_knobs();
     try_outputs();
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL });
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     try_profile(-1, comm);
     if (ranks > 1) {
         try_profile(0, comm);

@@ -156,8 +156,8 @@ static bool starve(struct state *s, int whose, long which)
     fails = -1;
     check_outcome(s, code, refused);
     if (code != MPI_SUCCESS && reuses)
-        check(result_hash(s->result, &small.oracle.kind, small.type) == before,
-              "expected the result as it was, found it changed");
+        check(result_hash(s->result, &small.oracle.kind, small.type) == before || result_is_empty(s->result),
+              "expected the result as it was or empty, found it changed");
     check(code == MPI_SUCCESS || s->face != COO || s->result == MPIX_SPARSE_RESULT_NULL,
           "expected no result after an error");
     MPI_Bcast(&refused, 1, MPI_INT, whose, MPI_COMM_WORLD);
@@ -186,8 +186,9 @@ static void try_in_use(MPI_Comm comm, const struct knobs *knobs, int whose)
     free(s.out);
 }
 
-/* Ascending indices are used where they lie, others need memory to be sorted in, so much that what comes later
- * needs no more. Rank 1 is one that may keep its neighbour's elements, and hand back the outcome. */
+/* Ascending indices are used where they lie, others need memory to be sorted in, so much that what comes
+ * later needs no more. Rank 1 is one that may keep its neighbour's elements, and hand back the outcome.
+ * */
 static void try_size(MPI_Comm comm, int64_t size, const struct knobs *knobs)
 {
     for (int sorted = 0; sorted < 2; sorted++) {
@@ -217,20 +218,22 @@ static void try_first_use(const struct knobs *knobs, enum face face, int whose)
             call_well(&s, &large);
         MPI_Comm_free(&s.comm);
     }
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL });
+    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
     free(s.out);
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "dense", "allgather", "recursive_doubling", "balanced", NULL };
+    static const char *const schemes[] = { "dense",     "sparse_ps",          "oktopk",
+                                           "allgather", "recursive_doubling", "balanced",
+                                           NULL };
     static const char *const wires[] = { "coo", "hash_bitmap", "dense" };
     enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     make_vector(&small, "random 0.5", 20);
     for (size_t i = 0; i < SCHEMES; i++) {
-        struct knobs knobs = { schemes[i], wires[i % 3], NULL, NULL };
+        struct knobs knobs = { schemes[i], wires[i % 3], NULL, NULL, i % 2 == 0 ? NULL : "200" };
         /* A profile takes so much memory that the scheme needs no more. */
         setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
         MPI_Comm comm = knobs_comm(&knobs);

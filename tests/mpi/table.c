@@ -12,7 +12,8 @@
 #include "patterns.h"
 #include "tensors.h"
 
-static const char *const schemes[] = { "dense", "allgather", "recursive_doubling", "balanced", "auto" };
+static const char *const schemes[] = { "dense",    "sparse_ps", "oktopk", "allgather", "recursive_doubling",
+                                       "balanced", "auto" };
 static const char *const wires[] = { NULL, "smallest", "coo", "hash_bitmap", "dense", "coo/hash_bitmap" };
 static const char *const grains[] = { "1", "4", "64", "256" };
 
@@ -37,9 +38,10 @@ static bool few;
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
 
-static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain)
+static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
+                       const char *segment)
 {
-    struct knobs knobs = { scheme, wire, partition, grain };
+    struct knobs knobs = { scheme, wire, partition, grain, segment };
     check(config_count < MOST_CONFIGS, "too many configurations for the table");
     configs[config_count] = (struct config){ knobs, knobs_comm(&knobs), MPIX_SPARSE_RESULT_NULL,
                                              &index_types[config_count % INDEX_TYPES] };
@@ -54,22 +56,22 @@ static void add_balanced(void)
         for (size_t g = 0; g < GRAINS; g++) {
             if (few && w % GRAINS != g)
                 continue;
-            add_config("balanced", wires[w], "hash", grains[g]);
-            add_config("balanced", wires[(w + 1) % WIRES], "cyclic", grains[g]);
+            add_config("balanced", wires[w], "hash", grains[g], g % 2 == 0 ? NULL : "200");
+            add_config("balanced", wires[(w + 1) % WIRES], "cyclic", grains[g], g % 2 == 0 ? "40" : NULL);
         }
         if (!few || w % 3 == 0)
-            add_config("balanced", wires[w], "range", NULL);
+            add_config("balanced", wires[w], "range", NULL, NULL);
     }
 }
 
 static void make_configs(void)
 {
-    add_config("dense", NULL, NULL, NULL);
+    add_config("dense", NULL, NULL, NULL, NULL);
     for (size_t s = 0; s < SCHEMES; s++) {
         if (strcmp(schemes[s], "dense") == 0)
             continue;
         for (size_t w = 0; w < WIRES; w++)
-            add_config(schemes[s], wires[w], NULL, NULL);
+            add_config(schemes[s], wires[w], NULL, NULL, NULL);
     }
     add_balanced();
 }

@@ -212,6 +212,13 @@ bool equal_numbers(const struct kind *k, const void *found, const void *expected
     return true;
 }
 
+bool result_is_empty(MPIX_Sparse_result result)
+{
+    MPI_Count nnz;
+    check_success(MPIX_Sparse_result_get(result, &nnz, NULL, NULL), "MPIX_Sparse_result_get");
+    return nnz == 0;
+}
+
 uint64_t result_hash(MPIX_Sparse_result result, const struct kind *kind, const struct index_type *type)
 {
     MPI_Count nnz;

@@ -90,6 +90,9 @@ void call_coo(const struct tensor *tensor, const struct oracle *oracle, const st
               MPI_Comm comm, MPIX_Sparse_result *result);
 void call_dense(const struct oracle *oracle, bool in_place, MPI_Comm comm);
 
+/** Whether a result has no elements. */
+bool result_is_empty(MPIX_Sparse_result result);
+
 /** Hash of what a result holds. */
 uint64_t result_hash(MPIX_Sparse_result result, const struct kind *kind, const struct index_type *type);
 

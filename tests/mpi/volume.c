@@ -244,11 +244,12 @@ static void make_comms(void)
 {
     for (int i = 0; i < PARTITIONS; i++) {
         const char *wire = strcmp(pulls[i], "coo") == 0 ? "coo" : "coo/hash_bitmap";
-        comms[i] = knobs_comm(&(struct knobs){ "balanced", wire, open_maps[i].name, open_maps[i].grain });
+        comms[i] =
+            knobs_comm(&(struct knobs){ "balanced", wire, open_maps[i].name, open_maps[i].grain, NULL });
     }
-    comms[PARTITIONS] = knobs_comm(&(struct knobs){ "balanced", "coo/hash_bitmap", "hash", "1" });
-    comms[PARTITIONS + 1] = knobs_comm(&(struct knobs){ "allgather", "coo", NULL, NULL });
-    comms[PARTITIONS + 2] = knobs_comm(&(struct knobs){ "recursive_doubling", "coo", NULL, NULL });
+    comms[PARTITIONS] = knobs_comm(&(struct knobs){ "balanced", "coo/hash_bitmap", "hash", "1", NULL });
+    comms[PARTITIONS + 1] = knobs_comm(&(struct knobs){ "allgather", "coo", NULL, NULL, NULL });
+    comms[PARTITIONS + 2] = knobs_comm(&(struct knobs){ "recursive_doubling", "coo", NULL, NULL, NULL });
 }
 
 static void run(const struct tensor *t, bool dense)

@@ -24,9 +24,14 @@ static bool near(double a, double b)
 /* Float vectors with so many elements on each rank, on a network of 10 Gb/s. */
 static struct sar_agreed agreed_make(int ranks, uint64_t count, double nnz)
 {
-    struct sar_agreed a = {
-        .nnz_mean = nnz, .nnz_max = nnz, .native = true, .imbalance = 1.1, .partition = -1, .grain = SAR_AUTO
-    };
+    struct sar_agreed a = { .nnz_mean = nnz,
+                            .nnz_max = nnz,
+                            .native = true,
+                            .imbalance = 1.1,
+                            .skewness = 1,
+                            .segment = 1 << 18,
+                            .partition = -1,
+                            .grain = SAR_AUTO };
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, count, 1);
     a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9 };
     a.gamma = sar_gamma_independent(nnz / (double)count, ranks);
@@ -288,18 +293,18 @@ static void test_costs_of_messages(void **state)
     for (uint64_t nnz = 0; nnz <= layout.span; nnz += 50) {
         struct sar_wire_price price = { a.machine.beta, a.machine.gamma };
         struct sar_run run = { NULL, NULL, nnz };
-        const struct sar_wire *wire = sar_agreed_wire(&a, false, &layout, &run);
+        const struct sar_wire *wire = sar_agreed_wire(&a, false, NULL, &layout, &run);
         struct sar_cost cost = sar_agreed_cost(&a, false, &layout, (double)nnz);
         assert_ptr_equal(wire, sar_wire_likely(&layout, (double)nnz, price));
         assert_true(cost.bytes == sar_wire_expected(wire, &layout, (double)nnz) &&
                     cost.work == wire->work(&layout, (double)nnz));
         a.pull_smallest = true;
         price.gamma = 0;
-        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run),
+        assert_ptr_equal(sar_agreed_wire(&a, true, NULL, &layout, &run),
                          sar_wire_likely(&layout, (double)nnz, price));
         a.pull_wire = &sar_wire_dense;
-        assert_ptr_equal(sar_agreed_wire(&a, true, &layout, &run), &sar_wire_dense);
-        assert_ptr_equal(sar_agreed_wire(&a, false, &layout, &run), wire);
+        assert_ptr_equal(sar_agreed_wire(&a, true, NULL, &layout, &run), &sar_wire_dense);
+        assert_ptr_equal(sar_agreed_wire(&a, false, NULL, &layout, &run), wire);
         a.pull_wire = NULL;
     }
 }

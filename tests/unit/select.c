@@ -31,13 +31,15 @@ struct scene {
 static struct sar_agreed agreed_of(const struct scene *s)
 {
     struct sar_agreed a = { .nnz_mean = s->count * s->density,
+                            .nnz_max = s->count * s->density,
                             .native = true,
                             .dense_face = s->dense_face,
                             .imbalance = 1.1,
-                            .partition = -1,
-                            .grain = SAR_AUTO };
+                            .skewness = 1,
+                            .nodes = s->ranks,
+                            .segment = 1 << 18,
+                            .partition = -1 };
     double n = s->ranks, beta = 8 / (s->gigabits * 1e9);
-    a.nnz_max = a.nnz_mean;
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)s->count, 1);
     a.machine = (struct sar_machine){
         s->ranks, s->alpha, beta, 3e-9, 1e-10, 2 * log2(n) * s->alpha, 2 * (n - 1) / n * beta
@@ -257,15 +259,14 @@ static void test_trials(void **state)
     struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL), s;
     struct sar_lessons lessons = no_lessons;
     double truth[SAR_MOST_SCHEMES];
-    int ran[SAR_MOST_SCHEMES] = { 0 }, rivals = 0;
-    bool rival[SAR_MOST_SCHEMES] = { false };
+    int ran[SAR_MOST_SCHEMES] = { 0 }, rivals = 0, rival[SAR_MOST_SCHEMES];
     (void)state;
     for (int i = 0; sar_schemes[i] != NULL; i++) {
         truth[i] = 5 * first.prices[i].predicted;
         rival[i] = first.prices[i].price <= 1.8 * first.prices[first.choice].price;
         rivals += rival[i];
     }
-    assert_in_range(rivals, 2, 3);
+    assert_in_range(rivals, 2, 8);
     for (int round = 1; round <= TRIALS; round++) {
         play(&a, truth, 0, rivals, &lessons, ran);
         for (int i = 0; sar_schemes[i] != NULL; i++)

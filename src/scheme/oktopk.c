@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ok-Topk's split: contiguous parts whose boundaries are computed from the data, so that every part has about
+ * equally many elements, and kept for R calls. Each rank cuts its own elements into p equal shares, and
+ * the boundaries are the means of all ranks'. R = MPIX_SPARSE_RECOMPUTE; a thousand is what the Zen
+ * paper measures as the data-dependent strawman.
+ *
+ * As good as a hash on the call that computes them, and as bad as contiguous ranges once the data have
+ * moved on: the report's imbalance tells.
+ *
+ *     time = alpha log2 p / R + 2 (p-1) alpha + (p-1) (m(z/p) + m(Z s)) beta + (2 z + Z) gamma
+ *
+ * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many; s, the share
+ * that the fullest part has of the outcome, is put at twice the mean, since boundaries follow the
+ * elements and not the outcome. */
+
+#include <math.h>
+
+#include "scheme/owner.h"
+
+static const double PULL_IMBALANCE = 2;
+
+static struct sar_map map_of(const struct sar_agreed *a)
+{
+    return sar_map_make(SAR_PARTITION_RANGE, a->shape.count, (uint32_t)a->machine.ranks, 1, 0);
+}
+
+/* The sum of all ranks' boundaries must fit 64 bits. */
+static const char *obstacle(const struct sar_agreed *a)
+{
+    const char *first = sar_sparse_obstacle(a);
+    if (first != NULL)
+        return first;
+    return sar_times(a->shape.count, (uint64_t)a->machine.ranks) == UINT64_MAX ? "too many elements" : NULL;
+}
+
+static double seconds(const struct sar_agreed *a)
+{
+    struct sar_map map = map_of(a);
+    double share = 1.0 / a->machine.ranks;
+    struct sar_owner_terms terms = { share, fmin(PULL_IMBALANCE * share, 1), NULL, NULL, &map };
+    return sar_owner_seconds(a, &terms);
+}
+
+/* Where equal shares of this rank's elements begin; an empty rank says equal ranges. */
+static void set_own_bounds(const struct sar_request *request, uint64_t *bounds)
+{
+    const struct sar_run *run = &request->input;
+    const struct sar_shape *shape = &request->agreed->shape;
+    uint64_t ranks = (uint64_t)request->net->ranks;
+    for (uint64_t r = 0; r <= ranks; r++) {
+        size_t at = (size_t)((double)run->nnz * (double)r / (double)ranks);
+        bool inside = r > 0 && at < run->nnz;
+        bounds[r] = inside ? sar_index_get(run->index, shape->index_size, at) : shape->count / ranks * r;
+    }
+    bounds[ranks] = shape->count;
+}
+
+/* Takes no memory and is never skipped, so that all ranks keep the same boundaries whatever goes wrong. */
+static void sum_bounds(struct sar_request *request)
+{
+    struct sar_map map = map_of(request->agreed);
+    uint64_t *bounds = request->keep->bounds;
+    sar_owner_open(request, &map);
+    request->notes.partition = "recomputed";
+    if (request->keep->age % request->recompute != 0)
+        return;
+    set_own_bounds(request, bounds);
+    struct sar_dense_call call = { MPI_IN_PLACE, bounds, map.parts + 1, MPI_UINT64_T, MPI_SUM };
+    sar_exchange_fail(&request->exchange,
+                      sar_dense_start(request->net, &call, request->blocking, &request->dense));
+}
+
+static void settle_bounds(struct sar_request *request)
+{
+    struct sar_keep *keep = request->keep;
+    uint64_t ranks = (uint64_t)request->net->ranks;
+    for (uint64_t r = 0; r <= ranks && keep->age % request->recompute == 0; r++)
+        keep->bounds[r] /= ranks;
+    keep->age++;
+    ((struct sar_owner *)request->state)->bounds = keep->bounds;
+}
+
+static const struct sar_stage stages[] = { { NULL, sum_bounds, NULL },
+                                           { NULL, settle_bounds, NULL },
+                                           SAR_OWNER_STAGES };
+
+const struct sar_scheme sar_scheme_oktopk = {
+    .name = "oktopk",
+    .summary = "contiguous parts with boundaries recomputed from the data every so many calls (Ok-Topk)",
+    .obstacle = obstacle,
+    .seconds = seconds,
+    .state_size = sizeof(struct sar_owner),
+    .stages = stages,
+};

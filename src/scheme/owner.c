@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scheme/owner.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_SEGMENTS = 1024 };
+
+static const double SPARE_ROOM = 1.05; /* of the expected outcome */
+
+static int ranks_of(const struct sar_request *request)
+{
+    return request->net->ranks;
+}
+
+/* Slots of a segment, so that a message between two ranks has about agreed->segment bytes. Whole lines, and
+ * whole words of a bitmap. */
+static uint64_t width_of(const struct sar_agreed *a, const struct sar_map *map, double push_bytes,
+                         double pull_bytes)
+{
+    double messages = ceil(fmax(push_bytes, pull_bytes) / (double)a->segment);
+    double slots = ceil((double)map->span / fmin(fmax(messages, 1), MOST_SEGMENTS));
+    uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
+    return ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
+}
+
+static bool contiguous(const struct sar_map *map)
+{
+    return map->kind == SAR_PARTITION_RANGE;
+}
+
+struct forecast {
+    struct sar_cost push, pull; /* of one message of a whole part */
+    uint64_t width;
+    double segments;
+};
+
+static struct forecast forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
+{
+    double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
+    struct forecast f = { .width = terms->map->span, .segments = 1 };
+    struct sar_layout layout = sar_agreed_layout(a, f.width, sar_index_size(f.width));
+    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout,
+                                fmin(a->nnz_max * terms->push_share, (double)f.width));
+    f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout,
+                                fmin(sums * terms->pull_share, (double)f.width));
+    if (contiguous(terms->map) || terms->map->span == 0)
+        return f;
+    f.width = width_of(a, terms->map, f.push.bytes, f.pull.bytes);
+    f.segments = (double)((terms->map->span + f.width - 1) / f.width);
+    return f;
+}
+
+double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_terms *terms)
+{
+    const struct sar_machine *m = &a->machine;
+    struct forecast f = forecast(a, terms);
+    double ranks = m->ranks, peers = ranks - 1, sums = sar_agreed_union(a, ranks);
+    double work =
+        a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + peers * (f.push.work + f.pull.work);
+    double moving = 2 * peers * f.segments * m->alpha + peers * (f.push.bytes + f.pull.bytes) * m->beta;
+    double working = work * m->gamma, hidden = fmin(moving, working) * (1 - 1 / f.segments);
+    return moving + working - (a->nodes > 1 ? hidden : 0);
+}
+
+const char *sar_owner_obstacle(const struct sar_map *map)
+{
+    return !contiguous(map) && map->span > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
+}
+
+void sar_owner_open(struct sar_request *request, const struct sar_map *map)
+{
+    struct sar_owner *o = request->state;
+    double share = 1.0 / ranks_of(request);
+    struct sar_owner_terms terms = { share, share, request->own_wire[0], request->own_wire[1], map };
+    struct forecast f = forecast(request->agreed, &terms);
+    o->map = *map;
+    o->contiguous = contiguous(map);
+    o->width = f.width;
+    o->segments = (uint32_t)f.segments;
+    request->streams = o->segments > 1;
+    request->notes.partition = sar_partition_names[map->kind];
+    request->notes.grain = o->contiguous ? 0 : 1 << map->grain_shift;
+}
+
+/* Bounds of a map of contiguous parts. */
+static enum sar_status take_bounds(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    uint64_t *bounds;
+    SAR_TRY(sar_request_take(request, (size_t)o->map.parts + 1, sizeof *bounds, &bounds));
+    for (uint32_t r = 0; r < o->map.parts; r++)
+        bounds[r + 1] = bounds[r] + sar_map_slots(&o->map, r);
+    o->bounds = bounds;
+    return SAR_OK;
+}
+
+/* Slots that a rank owns of a segment. */
+static uint64_t span_of(const struct sar_owner *o, int rank, uint32_t segment)
+{
+    if (o->contiguous)
+        return o->bounds[rank + 1] - o->bounds[rank];
+    uint64_t slots = sar_map_slots(&o->map, (uint32_t)rank), before = segment * o->width;
+    uint64_t rest = slots > before ? slots - before : 0;
+    return rest < o->width ? rest : o->width;
+}
+
+static struct sar_layout layout_of(const struct sar_request *request, int rank, uint32_t segment)
+{
+    uint64_t span = span_of(request->state, rank, segment);
+    return sar_agreed_layout(request->agreed, span, sar_index_size(span));
+}
+
+/* The map, with slots counted from the segment on. */
+static struct sar_map segment_map(const struct sar_owner *o, uint32_t segment)
+{
+    struct sar_map map = o->map;
+    map.base = segment * o->width;
+    return map;
+}
+
+/* First element of the input at or behind `from` whose index is not below limit. */
+static size_t find(const struct sar_run *run, unsigned size, size_t from, uint64_t limit)
+{
+    size_t low = from, high = run->nnz;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sar_index_get(run->index, size, middle) < limit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct sar_run stretch(const struct sar_shape *shape, const struct sar_run *run, size_t from,
+                              size_t to)
+{
+    return (struct sar_run){ (unsigned char *)run->index + from * shape->index_size,
+                             (unsigned char *)run->value + from * shape->element_size, to - from };
+}
+
+SAR_INLINE void subtract(const void *index, unsigned size, size_t n, uint64_t base, void *out,
+                         unsigned narrow)
+{
+    for (size_t i = 0; i < n; i++)
+        sar_index_set(out, narrow, i, sar_index_get(index, size, i) - base);
+}
+
+/* Split the input at the bounds: values stay where they are. */
+static enum sar_status split_at_bounds(struct sar_request *request, struct sar_run *parts)
+{
+    const struct sar_owner *o = request->state;
+    const struct sar_shape *shape = &request->agreed->shape;
+    size_t from = 0;
+    for (int r = 0; r < ranks_of(request); r++) {
+        unsigned narrow = layout_of(request, r, 0).index_size;
+        size_t to = find(&request->input, shape->index_size, from, o->bounds[r + 1]);
+        struct sar_run part = stretch(shape, &request->input, from, to);
+        void *index;
+        SAR_TRY(sar_arena_take(request->passing, part.nnz, narrow, &index));
+        SAR_FOR_INDEX_SIZE(shape->index_size,
+                           subtract(part.index, INDEX_SIZE, part.nnz, o->bounds[r], index, narrow));
+        parts[r] = (struct sar_run){ index, part.value, part.nnz };
+        from = to;
+    }
+    return SAR_OK;
+}
+
+static enum sar_status split_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    struct sar_owner *o = request->state;
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_map map = segment_map(o, segment);
+    uint64_t limit = sar_times((segment + 1) * o->width, map.parts);
+    size_t from = o->taken;
+    o->taken = segment + 1 == o->segments ? request->input.nnz
+                                          : find(&request->input, shape->index_size, from, limit);
+    struct sar_run run = stretch(shape, &request->input, from, o->taken);
+    return request->device->partition(&map, shape, &run, request->passing, parts);
+}
+
+/* Partition and encode a segment of the push. */
+static enum sar_status prepare_push(struct sar_request *request, uint32_t segment)
+{
+    struct sar_owner *o = request->state;
+    struct sar_run *parts = o->mine[segment % 2];
+    if (o->contiguous)
+        SAR_TRY(split_at_bounds(request, parts));
+    else
+        SAR_TRY(split_segment(request, segment, parts));
+    for (int r = 0; r < ranks_of(request); r++) {
+        o->pushed[r] += parts[r].nnz;
+        if (r != request->net->rank)
+            SAR_TRY(sar_request_encode(request, false, layout_of(request, r, segment), &parts[r],
+                                       &o->outgoing[segment % 2][r]));
+    }
+    return SAR_OK;
+}
+
+/* The memory of three steps ago serves again: what a rank keeps of its own input is needed in the step
+ * after the next. */
+static void next_scratch(struct sar_request *request, uint32_t step)
+{
+    request->passing = &request->scratch[step % SAR_SCRATCHES];
+    request->exchange.arena = request->passing;
+    sar_arena_recycle(request->passing);
+}
+
+enum sar_status sar_owner_begin(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    size_t ranks = (size_t)ranks_of(request);
+    for (int parity = 0; parity < 2; parity++) {
+        SAR_TRY(sar_request_take(request, ranks, sizeof *o->mine[0], &o->mine[parity]));
+        SAR_TRY(sar_request_take(request, ranks, sizeof *o->outgoing[0], &o->outgoing[parity]));
+    }
+    SAR_TRY(sar_request_take(request, ranks, sizeof *o->waiting, &o->waiting));
+    SAR_TRY(sar_request_take(request, ranks, sizeof *o->runs, &o->runs));
+    SAR_TRY(sar_request_take(request, ranks, sizeof *o->pushed, &o->pushed));
+    SAR_TRY(sar_request_take(request, ranks, sizeof *o->kept, &o->kept));
+    if (o->contiguous && o->bounds == NULL)
+        SAR_TRY(take_bounds(request));
+    next_scratch(request, SAR_SCRATCHES - 1);
+    return prepare_push(request, 0);
+}
+
+/* Reduce what the step before has brought of the push, and encode the sums. */
+static enum sar_status reduce_segment(struct sar_request *request, uint32_t segment)
+{
+    struct sar_owner *o = request->state;
+    int rank = request->net->rank, ranks = ranks_of(request);
+    struct sar_layout layout = layout_of(request, rank, segment);
+    struct sar_run *sums = &o->sums[segment % 2];
+    for (int r = 0; r < ranks; r++)
+        if (r != rank)
+            SAR_TRY(sar_request_decode(request, layout, r, &o->runs[r]));
+    o->runs[rank] = o->mine[segment % 2][rank];
+    struct sar_shape shape = sar_request_shape(request);
+    shape.count = layout.span;
+    shape.index_size = layout.index_size;
+    SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, o->runs, (size_t)ranks), request->passing, sums));
+    SAR_TRY(request->device->reduce(&shape, o->runs, (size_t)ranks, request->passing, sums));
+    return sar_request_encode(request, true, layout, sums, &o->pulled[segment % 2]);
+}
+
+/* What has arrived of the pull is decoded when this step's messages are on their way already. */
+static void put_aside_pull(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    size_t ranks = (size_t)ranks_of(request);
+    memcpy(o->waiting, request->exchange.arrived + ranks, ranks * sizeof *o->waiting);
+}
+
+enum sar_status sar_owner_reduce(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    next_scratch(request, o->step);
+    put_aside_pull(request);
+    return o->step == 0 ? SAR_OK : reduce_segment(request, o->step - 1);
+}
+
+/* A message to every other rank: to the next one first, so that not all send to the same one at once. */
+static void post_lane(struct sar_request *request, int lane, const struct sar_message *messages, size_t each)
+{
+    int ranks = ranks_of(request), rank = request->net->rank;
+    for (int i = 1; i < ranks; i++)
+        sar_exchange_expect(&request->exchange, lane * ranks + (rank + i) % ranks);
+    for (int i = 1; i < ranks; i++) {
+        int peer = (rank + i) % ranks;
+        sar_exchange_send(&request->exchange, lane * ranks + peer,
+                          messages == NULL ? NULL : messages + (size_t)peer * each);
+    }
+}
+
+void sar_owner_post(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    if (o->step < o->segments)
+        post_lane(request, 0, o->outgoing[o->step % 2], 1);
+    if (o->step > 0)
+        post_lane(request, 1, &o->pulled[(o->step - 1) % 2], 0);
+    request->again = o->step < o->segments;
+    o->step++;
+}
+
+/* Room for the outcome so far and n elements more. The first time room for the whole outcome is asked for, as
+ * far as it can be foreseen. */
+static enum sar_status room_for(struct sar_request *request, size_t n)
+{
+    struct sar_run *out = &request->output;
+    size_t wanted = out->nnz + n;
+    if (request->streams && out->index == NULL) {
+        double expected = sar_agreed_union(request->agreed, ranks_of(request)) * SPARE_ROOM;
+        expected = fmin(expected, (double)request->agreed->shape.count);
+        wanted = expected > (double)wanted ? (size_t)expected : wanted;
+    }
+    return request->sink->room(request->sink, request, wanted, out);
+}
+
+/* Put the parts of a segment together behind what is there: they have no index in common, so it is a
+ * reduction in which nothing meets. */
+static enum sar_status append(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    struct sar_shape shape = request->agreed->shape;
+    size_t ranks = (size_t)ranks_of(request);
+    shape.absent_is_zero = false;
+    SAR_TRY(room_for(request, sar_reduce_bound(&shape, o->runs, ranks)));
+    struct sar_run *out = &request->output;
+    struct sar_run end = { (unsigned char *)out->index + out->nnz * shape.index_size,
+                           (unsigned char *)out->value + out->nnz * shape.element_size, 0 };
+    SAR_TRY(request->device->reduce(&shape, o->runs, ranks, request->passing, &end));
+    out->nnz += end.nnz;
+    return SAR_OK;
+}
+
+SAR_INLINE void add(const void *slot, unsigned narrow, size_t n, uint64_t base, void *index, unsigned size)
+{
+    for (size_t i = 0; i < n; i++)
+        sar_index_set(index, size, i, sar_index_get(slot, narrow, i) + base);
+}
+
+/* Put contiguous parts one behind the other. */
+static enum sar_status concatenate(struct sar_request *request)
+{
+    const struct sar_owner *o = request->state;
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_run *out = &request->output;
+    size_t nnz = 0;
+    for (int r = 0; r < ranks_of(request); r++)
+        nnz += o->runs[r].nnz;
+    SAR_TRY(room_for(request, nnz));
+    for (int r = 0; r < ranks_of(request); r++) {
+        const struct sar_run *part = &o->runs[r];
+        unsigned narrow = layout_of(request, r, 0).index_size;
+        unsigned char *index = (unsigned char *)out->index + out->nnz * shape->index_size;
+        SAR_FOR_INDEX_SIZE(shape->index_size,
+                           add(part->index, narrow, part->nnz, o->bounds[r], index, INDEX_SIZE));
+        if (part->nnz != 0)
+            memcpy((unsigned char *)out->value + out->nnz * shape->element_size, part->value,
+                   part->nnz * shape->element_size);
+        out->nnz += part->nnz;
+    }
+    return SAR_OK;
+}
+
+/* Decode what an earlier step has brought of the pull, and put it in its place. */
+static enum sar_status deliver_segment(struct sar_request *request, uint32_t segment)
+{
+    struct sar_owner *o = request->state;
+    int rank = request->net->rank, ranks = ranks_of(request);
+    struct sar_map map = segment_map(o, segment);
+    for (int r = 0; r < ranks; r++) {
+        o->runs[r] = o->sums[segment % 2];
+        if (r != rank)
+            SAR_TRY(sar_request_read(request, layout_of(request, r, segment), &o->waiting[r], &o->runs[r]));
+        o->kept[r] += o->runs[r].nnz;
+        if (!o->contiguous)
+            SAR_TRY(request->device->unpartition(&map, &request->agreed->shape, (uint32_t)r, request->passing,
+                                                 &o->runs[r]));
+    }
+    return !o->contiguous ? append(request) : concatenate(request);
+}
+
+/* post has counted the step already. */
+enum sar_status sar_owner_meanwhile(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    uint32_t step = o->step - 1;
+    if (step + 1 < o->segments)
+        SAR_TRY(prepare_push(request, step + 1));
+    return step < 2 ? SAR_OK : deliver_segment(request, step - 2);
+}
+
+static double imbalance(const size_t *parts, int ranks)
+{
+    size_t largest = 0, sum = 0;
+    for (int r = 0; r < ranks; r++) {
+        largest = parts[r] > largest ? parts[r] : largest;
+        sum += parts[r];
+    }
+    return sum == 0 ? 1 : (double)largest * ranks / (double)sum;
+}
+
+enum sar_status sar_owner_finish(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    put_aside_pull(request);
+    SAR_TRY(deliver_segment(request, o->segments - 1));
+    request->notes.push_imbalance = imbalance(o->pushed, ranks_of(request));
+    request->notes.pull_imbalance = imbalance(o->kept, ranks_of(request));
+    return SAR_OK;
+}

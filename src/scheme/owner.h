@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all schemes of two steps have in common: every element has an owner. Push: each rank sends each other
+ * rank the elements that rank owns. The owner reduces them, in rank order. Pull: it sends the sums to all.
+ *
+ * Where a partition map with lines says who owns what, the vector is cut into segments, stretches of lines
+ * that are the same elements on all ranks. Segments follow each other through four steps, so that while one
+ * segment's push is on its way, the next one is partitioned and encoded and the sums of earlier ones are
+ * pulled and put in their place:
+ *
+ *     step   push      reduce    pull      meanwhile
+ *     0      0                             encode 1
+ *     1      1         0         0         encode 2
+ *     2      2         1         1         encode 3, deliver 0
+ *     …
+ *
+ * Memory is that of three steps, whatever the number of segments, and the outcome. Owners of contiguous parts
+ * have one segment, since their sums do not come in the order of the outcome. */
+
+#ifndef SAR_SCHEME_OWNER_H
+#define SAR_SCHEME_OWNER_H
+
+#include "scheme/scheme.h"
+
+/** Who owns what; the beginning of the state of every such scheme. */
+struct sar_owner {
+    struct sar_map map;
+    bool contiguous;        /**< rank r owns [bounds[r], bounds[r + 1]) */
+    const uint64_t *bounds; /**< those of the map unless a stage before sar_owner_begin sets others */
+    uint64_t width;         /**< slots of a segment */
+    uint32_t segments, step;
+    size_t taken;                    /**< elements of the input that have been partitioned */
+    struct sar_run *mine[2];         /**< this rank's elements of a segment for each owner, by parity */
+    struct sar_message *outgoing[2]; /**< the same as messages */
+    struct sar_run sums[2];          /**< of this rank's part of a segment */
+    struct sar_message pulled[2];    /**< the same as messages */
+    struct sar_message *waiting;     /**< messages of the pull that have arrived, by rank */
+    struct sar_run *runs;            /**< one for each rank, for the step at hand */
+    size_t *pushed, *kept;           /**< elements of each part, of this rank's and of the outcome */
+};
+
+/** The stages, to come after one whose `post` calls sar_owner_open. */
+#define SAR_OWNER_STAGES                                                                        \
+    { sar_owner_begin, NULL, NULL }, { sar_owner_reduce, sar_owner_post, sar_owner_meanwhile }, \
+        { sar_owner_finish, NULL, NULL },                                                       \
+    {                                                                                           \
+        NULL, NULL, NULL                                                                        \
+    }
+
+enum sar_status sar_owner_begin(struct sar_request *request);
+enum sar_status sar_owner_reduce(struct sar_request *request);
+void sar_owner_post(struct sar_request *request);
+enum sar_status sar_owner_meanwhile(struct sar_request *request);
+enum sar_status sar_owner_finish(struct sar_request *request);
+
+/** Own by a map. Never fails, since all ranks must know how many steps will follow. request->own_wire is
+ * set. */
+void sar_owner_open(struct sar_request *request, const struct sar_map *map);
+
+/** Why elements cannot be owned by a map, or NULL. */
+const char *sar_owner_obstacle(const struct sar_map *map);
+
+/** How a price is made: the shares of the fullest part, 1 / ranks when all are equal, and the formats
+ * that the scheme brings along, or NULL. */
+struct sar_owner_terms {
+    double push_share, pull_share;
+    const struct sar_wire *push_wire, *pull_wire;
+    const struct sar_map *map;
+};
+
+/** Predicted time, with p ranks, t segments, z elements of a rank and Z of the outcome, m bytes of
+ * message for so many, and the shares s and S that the fullest part has of a rank's elements and of the
+ * outcome:
+ *
+ *     2 (p-1) t alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
+ *
+ * Between nodes all but one segment's share of the lesser of the two sides, moving and working, is hidden behind
+ * the other. */
+double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_terms *terms);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sparse parameter server (Parallax): each rank is the server of one of p contiguous ranges, to which all
+ * send their elements in coordinates, and which sends the sums back.
+ *
+ * Skewed on purpose, as the scheme is in the Zen paper: the server of the fullest range receives and
+ * reduces most of everything, and the others wait for it.
+ *
+ *     time = 2 (p-1) alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
+ *
+ * p ranks, z elements of the fullest rank, Z of the outcome, m(z) bytes of z coordinates, s = skewness /
+ * p the share of the fullest range. */
+
+#include <math.h>
+
+#include "scheme/owner.h"
+
+static struct sar_map map_of(const struct sar_agreed *a)
+{
+    return sar_map_make(SAR_PARTITION_RANGE, a->shape.count, (uint32_t)a->machine.ranks, 1, 0);
+}
+
+static double seconds(const struct sar_agreed *a)
+{
+    struct sar_map map = map_of(a);
+    double share = fmin(a->skewness / a->machine.ranks, 1);
+    return sar_owner_seconds(a,
+                             &(struct sar_owner_terms){ share, share, &sar_wire_coo, &sar_wire_coo, &map });
+}
+
+static void open(struct sar_request *request)
+{
+    struct sar_map map = map_of(request->agreed);
+    request->own_wire[0] = request->own_wire[1] = &sar_wire_coo;
+    sar_owner_open(request, &map);
+}
+
+static const struct sar_stage stages[] = { { NULL, open, NULL }, SAR_OWNER_STAGES };
+
+const struct sar_scheme sar_scheme_sparse_ps = {
+    .name = "sparse_ps",
+    .summary = "each rank serves a contiguous range; push to the server, pull from it (Parallax)",
+    .obstacle = sar_sparse_obstacle,
+    .seconds = seconds,
+    .state_size = sizeof(struct sar_owner),
+    .stages = stages,
+};
