@@ -316,6 +316,7 @@ static void set_homework(struct work *w)
 {
     w->context->homework = (struct sar_homework){ w->record, w->selection.runs,
                                                   w->selection.prices[w->selection.runs].predicted, 0 };
+    w->record->lessons.settled = w->selection.choice + 1;
 }
 
 static void finish(struct work *w)
@@ -339,6 +340,8 @@ void sar_call_run(struct sar_context *context, struct sar_call *call)
     do_homework(&w);
     w.record = sar_context_record(context, call->field);
     w.profile_due = w.record->calls++ % context->config.profile_every == 0 && context->net.ranks > 1;
+    if (w.profile_due)
+        sar_lessons_refresh(&w.record->lessons);
     if (!call->dense_face && w.profile_due)
         status = profile(&w);
     if (status == SAR_OK)

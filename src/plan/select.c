@@ -2,18 +2,25 @@
 /* The selector: the least price wins, the earlier scheme on a tie.
  *
  * A price is the model's prediction times what measured calls of this tensor have shown it to be off by. The
- * first calls of a tensor try every scheme whose price is near the best a few times, since no model tells
- * close rivals apart; after that the winner runs, and its own times keep its price up to date. */
+ * first calls of a tensor try every scheme whose price is near the best, since no model tells close rivals
+ * apart, and those again whose times are near the best. After that the winner runs, and its own times keep its
+ * price up to date; another takes its place when it is clearly cheaper. Each new profile lets every rival be
+ * tried once more. */
 
 #include "plan/select.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { TRIALS = 3 /* calls of each rival; the first of them is cold */ };
+enum {
+    TRIALS = 3,     /* calls of each close rival */
+    COLD_TRIALS = 2 /* calls of each rival: what the first one costs says little */
+};
 
-static const double RIVAL = 1.8;      /* times the best price within which a scheme is worth trying */
-static const double FORGETTING = 0.1; /* weight of a slower time; a faster one counts at once */
+static const double RIVAL = 1.8;       /* times the best price within which a scheme is worth trying */
+static const double CLOSE = 1.2;       /* the same by measured times */
+static const double HYSTERESIS = 1.05; /* times the best price that the scheme chosen last may cost */
+static const double FORGETTING = 0.1;  /* weight of a slower time; a faster one counts at once */
 
 /* Reading dense buffers for their elements, and writing the outcome. */
 static double buffer_seconds(const struct sar_agreed *agreed)
@@ -60,23 +67,33 @@ static struct sar_price price_of(int i, const struct sar_agreed *agreed, const s
     return p;
 }
 
-static int cheapest(const struct sar_selection *s)
+static int cheapest(const struct sar_selection *s, const struct sar_lessons *lessons)
 {
-    int best = 0;
+    int best = 0, last = lessons->settled - 1;
     for (int i = 1; sar_schemes[i] != NULL; i++)
         if (s->prices[i].price < s->prices[best].price)
             best = i;
-    return best;
+    bool stays = last >= 0 && s->prices[last].price <= HYSTERESIS * s->prices[best].price;
+    return stays ? last : best;
 }
 
-/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. A first, cold
- * trial may look bad: until a scheme has had all its trials, it is a rival by the model. */
+/* Whether a scheme is worth another trial: by the model before it has warmed up, then by its times. */
+static bool is_rival(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
+{
+    double best = s->prices[s->choice].price;
+    if (lessons->trials[i] >= TRIALS || s->prices[i].obstacle != NULL)
+        return false;
+    if (lessons->trials[i] >= COLD_TRIALS)
+        return s->prices[i].price <= CLOSE * best;
+    return s->prices[i].predicted * mildest(lessons) <= RIVAL * best;
+}
+
+/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. */
 static int next_trial(const struct sar_selection *s, const struct sar_lessons *lessons)
 {
     int next = -1;
     for (int i = 0; sar_schemes[i] != NULL; i++) {
-        double hoped = s->prices[i].predicted * mildest(lessons);
-        if (lessons->trials[i] >= TRIALS || !(hoped <= RIVAL * s->prices[s->choice].price))
+        if (!is_rival(s, lessons, i))
             continue;
         if (next < 0 || lessons->trials[i] < lessons->trials[next] ||
             (lessons->trials[i] == lessons->trials[next] && s->prices[i].price < s->prices[next].price))
@@ -111,7 +128,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
         lessons = &none; /* of one scheme only: they would not be fair to it */
     for (int i = 0; sar_schemes[i] != NULL; i++)
         s.prices[i] = price_of(i, agreed, config, lessons);
-    s.runs = s.choice = cheapest(&s);
+    s.runs = s.choice = cheapest(&s, lessons);
     if (s.prices[s.choice].obstacle != NULL)
         return SAR_UNSUPPORTED; /* none can */
     if (forced != NULL && agreed->native) {
@@ -141,6 +158,13 @@ void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, doubl
         lessons->ratio[scheme] = ratio;
     else
         lessons->ratio[scheme] = known + FORGETTING * (ratio - known);
+}
+
+void sar_lessons_refresh(struct sar_lessons *lessons)
+{
+    for (int i = 0; i < SAR_MOST_SCHEMES; i++)
+        if (lessons->trials[i] >= COLD_TRIALS)
+            lessons->trials[i] = TRIALS - 1;
 }
 
 /* The cheapest scheme other than the one that runs, or -1. */

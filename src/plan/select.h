@@ -14,6 +14,7 @@ enum { SAR_MOST_SCHEMES = 16 };
 struct sar_lessons {
     double ratio[SAR_MOST_SCHEMES]; /**< measured over predicted time, of each scheme in sar_schemes */
     uint32_t trials[SAR_MOST_SCHEMES];
+    int settled; /**< 1 + place of the scheme chosen last, which only a clearly cheaper one replaces; 0: none */
 };
 
 /** One line of the table of prices. */
@@ -41,6 +42,9 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
 
 /** Learn from a call of scheme i that took so long. */
 void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, double seconds);
+
+/** Let every rival be tried once more: the tensor, or the machine, may have changed. */
+void sar_lessons_refresh(struct sar_lessons *lessons);
 
 /** A sentence on why the scheme that runs was taken. */
 void sar_selection_reason(const struct sar_selection *selection, char *text, size_t room);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the selector does with a choice it has made before: it stays, until another is clearly cheaper or the tensor
+ * is looked at again. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "generate.h"
+#include "plan/select.h"
+
+static const struct sar_config learning = { .model = SAR_MODEL_MEASURED, .learn = true };
+
+static struct sar_agreed agreed_make(void)
+{
+    struct sar_agreed a = { .nnz_mean = 1e5,
+                            .nnz_max = 1e5,
+                            .native = true,
+                            .imbalance = 1.1,
+                            .skewness = 1,
+                            .segment = 1 << 18,
+                            .partition = -1 };
+    a.shape = shape_make(SAR_FLOAT, SAR_SUM, 10000000, 1);
+    a.machine = (struct sar_machine){ 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9 };
+    a.gamma = sar_gamma_independent(0.01, 8);
+    return a;
+}
+
+static struct sar_selection select_now(const struct sar_lessons *lessons)
+{
+    struct sar_agreed a = agreed_make();
+    struct sar_selection s;
+    assert_int_equal(sar_select(&a, &learning, lessons, NULL, &s), SAR_OK);
+    return s;
+}
+
+/* Lessons by which every scheme has had its trials, and costs what was predicted times its factor. */
+static struct sar_lessons taught(int dear, double factor)
+{
+    struct sar_lessons lessons = { .settled = 0 };
+    for (int i = 0; i < SAR_MOST_SCHEMES; i++) {
+        lessons.trials[i] = 3;
+        lessons.ratio[i] = i == dear ? factor : 1;
+    }
+    return lessons;
+}
+
+static void test_the_choice_stays_near_a_tie(void **state)
+{
+    struct sar_lessons lessons = taught(-1, 1);
+    struct sar_selection first = select_now(&lessons), s;
+    int best = first.choice, second = best == 0;
+    (void)state;
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (i != best && first.prices[i].price < first.prices[second].price)
+            second = i;
+    double tie = first.prices[second].price / first.prices[best].price;
+    lessons = taught(best, tie * 1.04);
+    lessons.settled = best + 1;
+    s = select_now(&lessons);
+    assert_int_equal(s.choice, best);
+    assert_int_equal(s.runs, best);
+    lessons.settled = 0;
+    assert_int_equal(select_now(&lessons).choice, second);
+    lessons = taught(best, tie * 1.06);
+    lessons.settled = best + 1;
+    assert_int_equal(select_now(&lessons).choice, second);
+}
+
+static void test_a_refresh_lets_rivals_run_again(void **state)
+{
+    struct sar_lessons lessons = taught(-1, 1);
+    struct sar_selection s = select_now(&lessons);
+    int best = s.choice;
+    (void)state;
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (i != best)
+            lessons.ratio[i] = 1.1 * s.prices[best].price / s.prices[i].price;
+    assert_int_equal(select_now(&lessons).runs, best);
+    sar_lessons_refresh(&lessons);
+    int runs = 0;
+    for (s = select_now(&lessons); runs < 50 && lessons.trials[s.runs] < 3; s = select_now(&lessons)) {
+        sar_lesson(&lessons, s.runs, 1, lessons.ratio[s.runs]);
+        runs++;
+    }
+    assert_in_range(runs, 2, 20);
+    assert_int_equal(s.runs, best);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_choice_stays_near_a_tie),
+        cmocka_unit_test(test_a_refresh_lets_rivals_run_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
