@@ -12,12 +12,14 @@ static const struct perf_scheme schemes[] = {
     { "allgather", "everybody gathers everything", true, false },
     { "recursive_doubling", "pairs merge, over and over", true, false },
     { "balanced", "hashed parts, push and pull", true, true },
+    { "omni", "blocks of 256, push and pull", true, false },
     { "sparse_ps", "ranges served by ranks", true, false },
     { "oktopk", "recomputed parts, push and pull", true, false },
     { "auto", "the selector's choice", true, true },
 };
 
-static const char *const wires[] = { "coo", "hash_bitmap", "dense", "smallest", "auto" };
+static const char *const wires[] = { "coo",   "packed", "elias_fano", "hash_bitmap", "bitmap",
+                                     "block", "dense",  "smallest",   "auto" };
 static const char *const partitions[] = { "hash", "cyclic", "range", "auto" };
 static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };

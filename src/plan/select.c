@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The selector: the least price wins, the earlier scheme on a tie.
  *
- * A price is the model's prediction times what measured calls of this tensor have shown it to be off by. The
- * first calls of a tensor try every scheme whose price is near the best, since no model tells close rivals
- * apart, and those again whose times are near the best. After that the winner runs, and its own times keep its
- * price up to date; another takes its place when it is clearly cheaper. Each new profile lets every rival be
- * tried once more. */
+ * A price is the model's prediction times what measured calls of this tensor have shown it to be off by.
+ * The first calls of a tensor try every scheme whose price is near the best, since no model tells close
+ * rivals apart, and those again whose times are near the best. After that the winner runs, and its own
+ * times keep its price up to date; another takes its place when it is clearly cheaper. Each new profile
+ * lets every rival be tried once more. */
 
 #include "plan/select.h"
 

@@ -8,6 +8,7 @@ const struct sar_scheme *const sar_schemes[] = {
     &sar_scheme_allgather,
     &sar_scheme_recursive_doubling,
     &sar_scheme_balanced,
+    &sar_scheme_omni,
     &sar_scheme_sparse_ps,
     &sar_scheme_oktopk,
     NULL,

@@ -73,8 +73,8 @@ struct sar_owner_terms {
  *
  *     2 (p-1) t alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
  *
- * Between nodes all but one segment's share of the lesser of the two sides, moving and working, is hidden behind
- * the other. */
+ * Between nodes all but one segment's share of the lesser of the two sides, moving and working, is hidden
+ * behind the other. */
 double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_terms *terms);
 
 #endif

@@ -100,6 +100,7 @@ extern const struct sar_scheme sar_scheme_dense;
 extern const struct sar_scheme sar_scheme_allgather;
 extern const struct sar_scheme sar_scheme_recursive_doubling;
 extern const struct sar_scheme sar_scheme_balanced;
+extern const struct sar_scheme sar_scheme_omni;
 extern const struct sar_scheme sar_scheme_sparse_ps;
 extern const struct sar_scheme sar_scheme_oktopk;
 

@@ -5,9 +5,7 @@
  *
  *     bytes = nnz s + ceil(span / 8) */
 
-#include <string.h>
-
-#include "wire/wire.h"
+#include "wire/indices.h"
 
 static uint64_t bytes_of(const struct sar_layout *layout, uint64_t nnz)
 {
@@ -28,24 +26,13 @@ void sar_bitmap_encode(const struct sar_layout *layout, const struct sar_run *ru
     SAR_FOR_INDEX_SIZE(layout->index_size, set_bits(run, INDEX_SIZE, bitmap));
 }
 
-/* The eight bytes of a bitmap's word, the first one lowest whatever the machine's order. */
-SAR_INLINE uint64_t load_word(const unsigned char *bitmap)
-{
-    uint64_t bits;
-    memcpy(&bits, bitmap, sizeof bits);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    bits = __builtin_bswap64(bits);
-#endif
-    return bits;
-}
-
 /* List the set bits of `words` words from index k on; SIZE_MAX when there are more than nnz of them. */
 SAR_INLINE size_t list_words(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index,
                              unsigned size)
 {
     size_t k = 0;
     for (uint64_t word = 0; word < words; word++) {
-        uint64_t bits = load_word(bitmap + word * 8);
+        uint64_t bits = sar_load_word(bitmap + word * 8);
         if (bits == 0)
             continue;
         if ((size_t)__builtin_popcountll(bits) > nnz - k)
@@ -100,7 +87,7 @@ static enum sar_status decode(const struct sar_layout *layout, void *payload, ui
 
 static double work(const struct sar_layout *layout, double nnz)
 {
-    return 0.7 * nnz + 0.005 * (double)layout->span;
+    return 0.4 * nnz + 0.01 * (double)layout->span;
 }
 
 const struct sar_wire sar_wire_hash_bitmap = {

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "wire/wire.h"
 
-const struct sar_wire *const sar_wires[] = { &sar_wire_coo, &sar_wire_hash_bitmap, &sar_wire_dense, NULL };
+const struct sar_wire *const sar_wires[] = {
+    &sar_wire_coo,
+#ifdef HAVE_STREAMVBYTE
+    &sar_wire_packed,
+#endif
+    &sar_wire_elias_fano, &sar_wire_hash_bitmap, &sar_wire_bitmap, &sar_wire_block, &sar_wire_dense, NULL,
+};
 
 const struct sar_wire *sar_wire_find(const char *name)
 {
@@ -18,7 +28,8 @@ const struct sar_wire *sar_wire_find(const char *name)
 uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_layout *layout,
                         const struct sar_run *run)
 {
-    return wire->bytes == NULL ? wire->least(layout, run->nnz) : wire->bytes(layout, run);
+    uint64_t least = wire->least(layout, run->nnz);
+    return wire->bytes == NULL || least > (uint64_t)PTRDIFF_MAX ? least : wire->bytes(layout, run);
 }
 
 double sar_wire_expected(const struct sar_wire *wire, const struct sar_layout *layout, double nnz)

@@ -47,6 +47,17 @@ void check_equal_on_ranks(uint64_t number, const char *what);
 /** Leave a program that cannot test anything here, with exit status 77. */
 int check_skip(const char *program, const char *reason);
 
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+/** A format that is not built everywhere, or one in its place. */
+#ifdef HAVE_STREAMVBYTE
+#define PACKED "packed"
+#else
+#define PACKED "coo"
+#endif
+
 /** What forces the library's hand; NULL leaves a choice to it. */
 struct knobs {
     const char *scheme, *wire, *partition, *grain;

@@ -225,15 +225,16 @@ static void try_first_use(const struct knobs *knobs, enum face face, int whose)
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "dense",     "sparse_ps",          "oktopk",
-                                           "allgather", "recursive_doubling", "balanced",
-                                           NULL };
-    static const char *const wires[] = { "coo", "hash_bitmap", "dense" };
+    static const char *const schemes[] = { "dense",    "omni",      "sparse_ps",
+                                           "oktopk",   "allgather", "recursive_doubling",
+                                           "balanced", NULL };
+    static const char *const wires[] = { "coo",    PACKED,  "elias_fano", "hash_bitmap",
+                                         "bitmap", "block", "dense" };
     enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     make_vector(&small, "random 0.5", 20);
     for (size_t i = 0; i < SCHEMES; i++) {
-        struct knobs knobs = { schemes[i], wires[i % 3], NULL, NULL, i % 2 == 0 ? NULL : "200" };
+        struct knobs knobs = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
         /* A profile takes so much memory that the scheme needs no more. */
         setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
         MPI_Comm comm = knobs_comm(&knobs);

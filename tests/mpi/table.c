@@ -12,16 +12,20 @@
 #include "patterns.h"
 #include "tensors.h"
 
-static const char *const schemes[] = { "dense",    "sparse_ps", "oktopk", "allgather", "recursive_doubling",
+static const char *const schemes[] = { "dense",    "omni",      "sparse_ps",
+                                       "oktopk",   "allgather", "recursive_doubling",
                                        "balanced", "auto" };
-static const char *const wires[] = { NULL, "smallest", "coo", "hash_bitmap", "dense", "coo/hash_bitmap" };
+static const char *const wires[] = { NULL,          "smallest",   "coo",
+                                     "hash_bitmap", "dense",      "coo/hash_bitmap",
+                                     PACKED,        "elias_fano", "bitmap",
+                                     "block" };
 static const char *const grains[] = { "1", "4", "64", "256" };
 
 enum {
     SCHEMES = sizeof schemes / sizeof schemes[0],
     WIRES = sizeof wires / sizeof wires[0],
     GRAINS = sizeof grains / sizeof grains[0],
-    MOST_CONFIGS = 128,
+    MOST_CONFIGS = 512,
     FACES = 3 /* coordinates, dense, dense in place */
 };
 
@@ -70,7 +74,7 @@ static void make_configs(void)
     for (size_t s = 0; s < SCHEMES; s++) {
         if (strcmp(schemes[s], "dense") == 0)
             continue;
-        for (size_t w = 0; w < WIRES; w++)
+        for (size_t w = few ? s % 3 : 0; w < WIRES; w += few ? 3 : 1)
             add_config(schemes[s], wires[w], NULL, NULL, NULL);
     }
     add_balanced();

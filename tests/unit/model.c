@@ -292,20 +292,26 @@ static void test_costs_of_messages(void **state)
                 !layout.zero_is_absent);
     for (uint64_t nnz = 0; nnz <= layout.span; nnz += 50) {
         struct sar_wire_price price = { a.machine.beta, a.machine.gamma };
-        struct sar_run run = { NULL, NULL, nnz };
+        uint32_t index[5000];
+        struct sar_run run = { index, NULL, nnz };
+        for (uint32_t i = 0; i < nnz; i++)
+            index[i] = (uint32_t)(layout.span * i / nnz);
         const struct sar_wire *wire = sar_agreed_wire(&a, false, NULL, &layout, &run);
+        const struct sar_wire *likely = sar_wire_likely(&layout, (double)nnz, price);
         struct sar_cost cost = sar_agreed_cost(&a, false, &layout, (double)nnz);
-        assert_ptr_equal(wire, sar_wire_likely(&layout, (double)nnz, price));
-        assert_true(cost.bytes == sar_wire_expected(wire, &layout, (double)nnz) &&
-                    cost.work == wire->work(&layout, (double)nnz));
+        assert_ptr_equal(wire, sar_wire_cheapest(&layout, &run, price));
+        assert_true(cost.bytes == sar_wire_expected(likely, &layout, (double)nnz) &&
+                    cost.work == likely->work(&layout, (double)nnz));
+        assert_ptr_equal(sar_agreed_wire(&a, false, &sar_wire_block, &layout, &run), &sar_wire_block);
         a.pull_smallest = true;
         price.gamma = 0;
-        assert_ptr_equal(sar_agreed_wire(&a, true, NULL, &layout, &run),
-                         sar_wire_likely(&layout, (double)nnz, price));
+        assert_ptr_equal(sar_agreed_wire(&a, true, &sar_wire_block, &layout, &run),
+                         sar_wire_cheapest(&layout, &run, price));
         a.pull_wire = &sar_wire_dense;
         assert_ptr_equal(sar_agreed_wire(&a, true, NULL, &layout, &run), &sar_wire_dense);
         assert_ptr_equal(sar_agreed_wire(&a, false, NULL, &layout, &run), wire);
         a.pull_wire = NULL;
+        a.pull_smallest = false;
     }
 }
 

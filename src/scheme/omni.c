@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* OmniReduce: blocks of 256 elements, of which those that hold anything are sent whole to their
+ * aggregator and, reduced, back to all. Blocks are dealt out one by one or, with partition=range, in
+ * contiguous ranges.
+ *
+ * Fast where elements stand close together: a block costs as much for one element as for 256, so at a
+ * density d without clusters 1 - (1-d)^256 of all bytes are sent, 92 % at d = 1 %.
+ *
+ *     time = 2 (p-1) t alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
+ *
+ * p ranks, t segments, z elements of the fullest rank, Z of the outcome, m(z) bytes of the blocks that z
+ * elements lie in, s = 1 / p, or skewness / p in contiguous ranges. */
+
+#include <math.h>
+
+#include "scheme/owner.h"
+
+enum { BLOCK = 256 };
+
+static struct sar_map map_of(const struct sar_agreed *a)
+{
+    bool range = a->partition == SAR_PARTITION_RANGE;
+    return sar_map_make(range ? SAR_PARTITION_RANGE : SAR_PARTITION_CYCLIC, a->shape.count,
+                        (uint32_t)a->machine.ranks, BLOCK, 0);
+}
+
+static const char *obstacle(const struct sar_agreed *a)
+{
+    const char *first = sar_sparse_obstacle(a);
+    struct sar_map map = map_of(a);
+    return first != NULL ? first : sar_owner_obstacle(&map);
+}
+
+static double seconds(const struct sar_agreed *a)
+{
+    struct sar_map map = map_of(a);
+    double fullest = map.kind == SAR_PARTITION_RANGE ? a->skewness : 1,
+           share = fmin(fullest / a->machine.ranks, 1);
+    return sar_owner_seconds(a, &(struct sar_owner_terms){ share, share, &sar_wire_block, &sar_wire_block,
+                                                           &map });
+}
+
+static void open(struct sar_request *request)
+{
+    struct sar_map map = map_of(request->agreed);
+    request->own_wire[0] = request->own_wire[1] = &sar_wire_block;
+    sar_owner_open(request, &map);
+}
+
+static const struct sar_stage stages[] = { { NULL, open, NULL }, SAR_OWNER_STAGES };
+
+const struct sar_scheme sar_scheme_omni = {
+    .name = "omni",
+    .summary = "blocks of 256 elements go whole to their aggregator and back (OmniReduce)",
+    .obstacle = obstacle,
+    .seconds = seconds,
+    .state_size = sizeof(struct sar_owner),
+    .stages = stages,
+};
