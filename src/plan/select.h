@@ -14,7 +14,7 @@ enum { SAR_MOST_SCHEMES = 16 };
 struct sar_lessons {
     double ratio[SAR_MOST_SCHEMES]; /**< measured over predicted time, of each scheme in sar_schemes */
     uint32_t trials[SAR_MOST_SCHEMES];
-    int settled; /**< 1 + place of the scheme chosen last, which only a clearly cheaper one replaces; 0: none */
+    int settled; /**< 1 + place of the scheme chosen last, which a clearly cheaper one replaces; 0: none */
 };
 
 /** One line of the table of prices. */

@@ -25,7 +25,8 @@ static double seconds(const struct sar_agreed *a)
     struct sar_layout layout = layout_of(a);
     struct sar_cost message = sar_agreed_cost(a, false, &layout, a->nnz_max);
     double peers = a->machine.ranks - 1;
-    double work = a->machine.ranks * a->nnz_mean + peers * message.work;
+    double coding = a->machine.ranks / 2.0 * message.work; /* written once */
+    double work = a->machine.ranks * a->nnz_mean + coding;
     return peers * (a->machine.alpha + message.bytes * a->machine.beta) + work * a->machine.gamma;
 }
 

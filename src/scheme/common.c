@@ -4,14 +4,10 @@
 #include "scheme/scheme.h"
 
 const struct sar_scheme *const sar_schemes[] = {
-    &sar_scheme_dense,
-    &sar_scheme_allgather,
-    &sar_scheme_recursive_doubling,
-    &sar_scheme_balanced,
-    &sar_scheme_omni,
-    &sar_scheme_sparse_ps,
-    &sar_scheme_oktopk,
-    NULL,
+    &sar_scheme_dense,     &sar_scheme_allgather,       &sar_scheme_recursive_doubling,
+    &sar_scheme_balanced,  &sar_scheme_split_allgather, &sar_scheme_split_dense,
+    &sar_scheme_ring,      &sar_scheme_hybrid,          &sar_scheme_omni,
+    &sar_scheme_sparse_ps, &sar_scheme_oktopk,          NULL,
 };
 
 const struct sar_scheme *sar_scheme_find(const char *name)
@@ -81,6 +77,14 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
     SAR_TRY(request->device->reduce(shape, runs, n, request->arena, &out));
     request->output = out;
     return SAR_OK;
+}
+
+/* Three, for what a rank keeps of its own input is needed in the step after the next. */
+void sar_request_next_scratch(struct sar_request *request)
+{
+    request->passing = &request->scratch[request->turn++ % SAR_SCRATCHES];
+    request->exchange.arena = request->passing;
+    sar_arena_recycle(request->passing);
 }
 
 enum sar_status sar_request_take(struct sar_request *request, size_t n, size_t size, void *memory)

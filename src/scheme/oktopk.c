@@ -19,11 +19,6 @@
 
 static const double PULL_IMBALANCE = 2;
 
-static struct sar_map map_of(const struct sar_agreed *a)
-{
-    return sar_map_make(SAR_PARTITION_RANGE, a->shape.count, (uint32_t)a->machine.ranks, 1, 0);
-}
-
 /* The sum of all ranks' boundaries must fit 64 bits. */
 static const char *obstacle(const struct sar_agreed *a)
 {
@@ -35,7 +30,7 @@ static const char *obstacle(const struct sar_agreed *a)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_map map = map_of(a);
+    struct sar_map map = sar_contiguous_map(a);
     double share = 1.0 / a->machine.ranks;
     struct sar_owner_terms terms = { share, fmin(PULL_IMBALANCE * share, 1), NULL, NULL, &map };
     return sar_owner_seconds(a, &terms);
@@ -58,7 +53,7 @@ static void set_own_bounds(const struct sar_request *request, uint64_t *bounds)
 /* Takes no memory and is never skipped, so that all ranks keep the same boundaries whatever goes wrong. */
 static void sum_bounds(struct sar_request *request)
 {
-    struct sar_map map = map_of(request->agreed);
+    struct sar_map map = sar_contiguous_map(request->agreed);
     uint64_t *bounds = request->keep->bounds;
     sar_owner_open(request, &map);
     request->notes.partition = "recomputed";

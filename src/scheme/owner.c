@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/stretch.h"
+
 enum { MOST_SEGMENTS = 1024 };
 
 static const double SPARE_ROOM = 1.05; /* of the expected outcome */
@@ -56,8 +58,8 @@ double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_term
     const struct sar_machine *m = &a->machine;
     struct forecast f = forecast(a, terms);
     double ranks = m->ranks, peers = ranks - 1, sums = sar_agreed_union(a, ranks);
-    double work =
-        a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + peers * (f.push.work + f.pull.work);
+    double coding = peers * f.push.work + ranks / 2 * f.pull.work; /* the pull is written once */
+    double work = a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + coding;
     double moving = 2 * peers * f.segments * m->alpha + peers * (f.push.bytes + f.pull.bytes) * m->beta;
     double working = work * m->gamma, hidden = fmin(moving, working) * (1 - 1 / f.segments);
     return moving + working - (a->nodes > 1 ? hidden : 0);
@@ -81,18 +83,6 @@ void sar_owner_open(struct sar_request *request, const struct sar_map *map)
     request->streams = o->segments > 1;
     request->notes.partition = sar_partition_names[map->kind];
     request->notes.grain = o->contiguous ? 0 : 1 << map->grain_shift;
-}
-
-/* Bounds of a map of contiguous parts. */
-static enum sar_status take_bounds(struct sar_request *request)
-{
-    struct sar_owner *o = request->state;
-    uint64_t *bounds;
-    SAR_TRY(sar_request_take(request, (size_t)o->map.parts + 1, sizeof *bounds, &bounds));
-    for (uint32_t r = 0; r < o->map.parts; r++)
-        bounds[r + 1] = bounds[r] + sar_map_slots(&o->map, r);
-    o->bounds = bounds;
-    return SAR_OK;
 }
 
 /* Slots that a rank owns of a segment. */
@@ -119,54 +109,6 @@ static struct sar_map segment_map(const struct sar_owner *o, uint32_t segment)
     return map;
 }
 
-/* First element of the input at or behind `from` whose index is not below limit. */
-static size_t find(const struct sar_run *run, unsigned size, size_t from, uint64_t limit)
-{
-    size_t low = from, high = run->nnz;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sar_index_get(run->index, size, middle) < limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static struct sar_run stretch(const struct sar_shape *shape, const struct sar_run *run, size_t from,
-                              size_t to)
-{
-    return (struct sar_run){ (unsigned char *)run->index + from * shape->index_size,
-                             (unsigned char *)run->value + from * shape->element_size, to - from };
-}
-
-SAR_INLINE void subtract(const void *index, unsigned size, size_t n, uint64_t base, void *out,
-                         unsigned narrow)
-{
-    for (size_t i = 0; i < n; i++)
-        sar_index_set(out, narrow, i, sar_index_get(index, size, i) - base);
-}
-
-/* Split the input at the bounds: values stay where they are. */
-static enum sar_status split_at_bounds(struct sar_request *request, struct sar_run *parts)
-{
-    const struct sar_owner *o = request->state;
-    const struct sar_shape *shape = &request->agreed->shape;
-    size_t from = 0;
-    for (int r = 0; r < ranks_of(request); r++) {
-        unsigned narrow = layout_of(request, r, 0).index_size;
-        size_t to = find(&request->input, shape->index_size, from, o->bounds[r + 1]);
-        struct sar_run part = stretch(shape, &request->input, from, to);
-        void *index;
-        SAR_TRY(sar_arena_take(request->passing, part.nnz, narrow, &index));
-        SAR_FOR_INDEX_SIZE(shape->index_size,
-                           subtract(part.index, INDEX_SIZE, part.nnz, o->bounds[r], index, narrow));
-        parts[r] = (struct sar_run){ index, part.value, part.nnz };
-        from = to;
-    }
-    return SAR_OK;
-}
-
 static enum sar_status split_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
     struct sar_owner *o = request->state;
@@ -174,9 +116,9 @@ static enum sar_status split_segment(struct sar_request *request, uint32_t segme
     struct sar_map map = segment_map(o, segment);
     uint64_t limit = sar_times((segment + 1) * o->width, map.parts);
     size_t from = o->taken;
-    o->taken = segment + 1 == o->segments ? request->input.nnz
-                                          : find(&request->input, shape->index_size, from, limit);
-    struct sar_run run = stretch(shape, &request->input, from, o->taken);
+    o->taken =
+        segment + 1 == o->segments ? request->input.nnz : sar_run_find(shape, &request->input, from, limit);
+    struct sar_run run = sar_run_slice(shape, &request->input, from, o->taken);
     return request->device->partition(&map, shape, &run, request->passing, parts);
 }
 
@@ -186,7 +128,7 @@ static enum sar_status prepare_push(struct sar_request *request, uint32_t segmen
     struct sar_owner *o = request->state;
     struct sar_run *parts = o->mine[segment % 2];
     if (o->contiguous)
-        SAR_TRY(split_at_bounds(request, parts));
+        SAR_TRY(sar_contiguous_split(request, o->bounds, parts));
     else
         SAR_TRY(split_segment(request, segment, parts));
     for (int r = 0; r < ranks_of(request); r++) {
@@ -196,15 +138,6 @@ static enum sar_status prepare_push(struct sar_request *request, uint32_t segmen
                                        &o->outgoing[segment % 2][r]));
     }
     return SAR_OK;
-}
-
-/* The memory of three steps ago serves again: what a rank keeps of its own input is needed in the step
- * after the next. */
-static void next_scratch(struct sar_request *request, uint32_t step)
-{
-    request->passing = &request->scratch[step % SAR_SCRATCHES];
-    request->exchange.arena = request->passing;
-    sar_arena_recycle(request->passing);
 }
 
 enum sar_status sar_owner_begin(struct sar_request *request)
@@ -220,18 +153,17 @@ enum sar_status sar_owner_begin(struct sar_request *request)
     SAR_TRY(sar_request_take(request, ranks, sizeof *o->pushed, &o->pushed));
     SAR_TRY(sar_request_take(request, ranks, sizeof *o->kept, &o->kept));
     if (o->contiguous && o->bounds == NULL)
-        SAR_TRY(take_bounds(request));
-    next_scratch(request, SAR_SCRATCHES - 1);
+        SAR_TRY(sar_contiguous_bounds(request, &o->map, &o->bounds));
+    sar_request_next_scratch(request);
     return prepare_push(request, 0);
 }
 
-/* Reduce what the step before has brought of the push, and encode the sums. */
-static enum sar_status reduce_segment(struct sar_request *request, uint32_t segment)
+/* Reduce what the step before has brought of the push. */
+static enum sar_status reduce_segment(struct sar_request *request, uint32_t segment, struct sar_run *sums)
 {
     struct sar_owner *o = request->state;
     int rank = request->net->rank, ranks = ranks_of(request);
     struct sar_layout layout = layout_of(request, rank, segment);
-    struct sar_run *sums = &o->sums[segment % 2];
     for (int r = 0; r < ranks; r++)
         if (r != rank)
             SAR_TRY(sar_request_decode(request, layout, r, &o->runs[r]));
@@ -240,8 +172,12 @@ static enum sar_status reduce_segment(struct sar_request *request, uint32_t segm
     shape.count = layout.span;
     shape.index_size = layout.index_size;
     SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, o->runs, (size_t)ranks), request->passing, sums));
-    SAR_TRY(request->device->reduce(&shape, o->runs, (size_t)ranks, request->passing, sums));
-    return sar_request_encode(request, true, layout, sums, &o->pulled[segment % 2]);
+    return request->device->reduce(&shape, o->runs, (size_t)ranks, request->passing, sums);
+}
+
+enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums)
+{
+    return reduce_segment(request, 0, sums);
 }
 
 /* What has arrived of the pull is decoded when this step's messages are on their way already. */
@@ -255,9 +191,15 @@ static void put_aside_pull(struct sar_request *request)
 enum sar_status sar_owner_reduce(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
-    next_scratch(request, o->step);
+    sar_request_next_scratch(request);
     put_aside_pull(request);
-    return o->step == 0 ? SAR_OK : reduce_segment(request, o->step - 1);
+    if (o->step == 0)
+        return SAR_OK;
+    uint32_t segment = o->step - 1;
+    struct sar_run *sums = &o->sums[segment % 2];
+    SAR_TRY(reduce_segment(request, segment, sums));
+    return sar_request_encode(request, true, layout_of(request, request->net->rank, segment), sums,
+                              &o->pulled[segment % 2]);
 }
 
 /* A message to every other rank: to the next one first, so that not all send to the same one at once. */
@@ -273,11 +215,17 @@ static void post_lane(struct sar_request *request, int lane, const struct sar_me
     }
 }
 
+void sar_owner_push(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    post_lane(request, 0, o->outgoing[o->step % 2], 1);
+}
+
 void sar_owner_post(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
     if (o->step < o->segments)
-        post_lane(request, 0, o->outgoing[o->step % 2], 1);
+        sar_owner_push(request);
     if (o->step > 0)
         post_lane(request, 1, &o->pulled[(o->step - 1) % 2], 0);
     request->again = o->step < o->segments;
@@ -315,36 +263,6 @@ static enum sar_status append(struct sar_request *request)
     return SAR_OK;
 }
 
-SAR_INLINE void add(const void *slot, unsigned narrow, size_t n, uint64_t base, void *index, unsigned size)
-{
-    for (size_t i = 0; i < n; i++)
-        sar_index_set(index, size, i, sar_index_get(slot, narrow, i) + base);
-}
-
-/* Put contiguous parts one behind the other. */
-static enum sar_status concatenate(struct sar_request *request)
-{
-    const struct sar_owner *o = request->state;
-    const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_run *out = &request->output;
-    size_t nnz = 0;
-    for (int r = 0; r < ranks_of(request); r++)
-        nnz += o->runs[r].nnz;
-    SAR_TRY(room_for(request, nnz));
-    for (int r = 0; r < ranks_of(request); r++) {
-        const struct sar_run *part = &o->runs[r];
-        unsigned narrow = layout_of(request, r, 0).index_size;
-        unsigned char *index = (unsigned char *)out->index + out->nnz * shape->index_size;
-        SAR_FOR_INDEX_SIZE(shape->index_size,
-                           add(part->index, narrow, part->nnz, o->bounds[r], index, INDEX_SIZE));
-        if (part->nnz != 0)
-            memcpy((unsigned char *)out->value + out->nnz * shape->element_size, part->value,
-                   part->nnz * shape->element_size);
-        out->nnz += part->nnz;
-    }
-    return SAR_OK;
-}
-
 /* Decode what an earlier step has brought of the pull, and put it in its place. */
 static enum sar_status deliver_segment(struct sar_request *request, uint32_t segment)
 {
@@ -360,7 +278,7 @@ static enum sar_status deliver_segment(struct sar_request *request, uint32_t seg
             SAR_TRY(request->device->unpartition(&map, &request->agreed->shape, (uint32_t)r, request->passing,
                                                  &o->runs[r]));
     }
-    return !o->contiguous ? append(request) : concatenate(request);
+    return o->contiguous ? sar_contiguous_deliver(request, o->bounds, o->runs) : append(request);
 }
 
 /* post has counted the step already. */

@@ -19,7 +19,7 @@
 #ifndef SAR_SCHEME_OWNER_H
 #define SAR_SCHEME_OWNER_H
 
-#include "scheme/scheme.h"
+#include "scheme/contiguous.h"
 
 /** Who owns what; the beginning of the state of every such scheme. */
 struct sar_owner {
@@ -51,6 +51,11 @@ enum sar_status sar_owner_reduce(struct sar_request *request);
 void sar_owner_post(struct sar_request *request);
 enum sar_status sar_owner_meanwhile(struct sar_request *request);
 enum sar_status sar_owner_finish(struct sar_request *request);
+
+/** Of the stages, for schemes of contiguous parts that pull in a way of their own: post the push that
+ * sar_owner_begin has prepared, and in the next stage reduce what came to the sums of this rank's part. */
+void sar_owner_push(struct sar_request *request);
+enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums);
 
 /** Own by a map. Never fails, since all ranks must know how many steps will follow. request->own_wire is
  * set. */

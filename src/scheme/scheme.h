@@ -68,6 +68,7 @@ struct sar_request {
     const struct sar_net *net;
     struct sar_arena *arena;   /**< for as long as the call takes */
     struct sar_arena *scratch; /**< SAR_SCRATCHES of them for schemes of many steps, used in turn */
+    unsigned turn;             /**< whose turn it is */
     struct sar_arena
         *passing; /**< for messages and what is decoded from them: arena, unless a scheme sets it */
     const struct sar_wire
@@ -99,6 +100,10 @@ extern const struct sar_scheme *const sar_schemes[];
 extern const struct sar_scheme sar_scheme_dense;
 extern const struct sar_scheme sar_scheme_allgather;
 extern const struct sar_scheme sar_scheme_recursive_doubling;
+extern const struct sar_scheme sar_scheme_split_allgather;
+extern const struct sar_scheme sar_scheme_ring;
+extern const struct sar_scheme sar_scheme_split_dense;
+extern const struct sar_scheme sar_scheme_hybrid;
 extern const struct sar_scheme sar_scheme_balanced;
 extern const struct sar_scheme sar_scheme_omni;
 extern const struct sar_scheme sar_scheme_sparse_ps;
@@ -132,6 +137,9 @@ enum sar_status sar_request_read(struct sar_request *request, struct sar_layout 
 /** Reduce runs into the sink and make that the request's output. */
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
                                     const struct sar_run runs[], size_t n);
+
+/** Let messages and what is decoded from them use the memory of three steps ago again. */
+void sar_request_next_scratch(struct sar_request *request);
 
 /** Take n zeroed pieces of `size` bytes for the state. */
 enum sar_status sar_request_take(struct sar_request *request, size_t n, size_t size, void *memory);

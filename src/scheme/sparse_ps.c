@@ -10,26 +10,19 @@
  * p ranks, z elements of the fullest rank, Z of the outcome, m(z) bytes of z coordinates, s = skewness /
  * p the share of the fullest range. */
 
-#include <math.h>
-
 #include "scheme/owner.h"
-
-static struct sar_map map_of(const struct sar_agreed *a)
-{
-    return sar_map_make(SAR_PARTITION_RANGE, a->shape.count, (uint32_t)a->machine.ranks, 1, 0);
-}
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_map map = map_of(a);
-    double share = fmin(a->skewness / a->machine.ranks, 1);
+    struct sar_map map = sar_contiguous_map(a);
+    double share = sar_contiguous_share(a);
     return sar_owner_seconds(a,
                              &(struct sar_owner_terms){ share, share, &sar_wire_coo, &sar_wire_coo, &map });
 }
 
 static void open(struct sar_request *request)
 {
-    struct sar_map map = map_of(request->agreed);
+    struct sar_map map = sar_contiguous_map(request->agreed);
     request->own_wire[0] = request->own_wire[1] = &sar_wire_coo;
     sar_owner_open(request, &map);
 }

@@ -9,12 +9,18 @@
 
 #include "wire/wire.h"
 
+/* Headers give places in this list: what some builds lack comes last. */
 const struct sar_wire *const sar_wires[] = {
     &sar_wire_coo,
+    &sar_wire_elias_fano,
+    &sar_wire_hash_bitmap,
+    &sar_wire_bitmap,
+    &sar_wire_block,
+    &sar_wire_dense,
 #ifdef HAVE_STREAMVBYTE
     &sar_wire_packed,
 #endif
-    &sar_wire_elias_fano, &sar_wire_hash_bitmap, &sar_wire_bitmap, &sar_wire_block, &sar_wire_dense, NULL,
+    NULL,
 };
 
 const struct sar_wire *sar_wire_find(const char *name)

@@ -58,6 +58,12 @@ int check_skip(const char *program, const char *reason);
 #define PACKED "coo"
 #endif
 
+/** The schemes other than dense, and the formats. */
+#define EVERY_SPARSE_SCHEME                                                                            \
+    "allgather", "recursive_doubling", "balanced", "split_allgather", "split_dense", "ring", "hybrid", \
+        "omni", "sparse_ps", "oktopk"
+#define EVERY_WIRE "coo", PACKED, "elias_fano", "hash_bitmap", "bitmap", "block", "dense"
+
 /** What forces the library's hand; NULL leaves a choice to it. */
 struct knobs {
     const char *scheme, *wire, *partition, *grain;

@@ -215,10 +215,8 @@ static void try_knobs(const struct knobs *knobs, bool headers)
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "omni",      "sparse_ps",          "oktopk",
-                                           "allgather", "recursive_doubling", "balanced" };
-    static const char *const wires[] = { "coo",    PACKED,  "elias_fano", "hash_bitmap",
-                                         "bitmap", "block", "dense" };
+    static const char *const schemes[] = { EVERY_SPARSE_SCHEME };
+    static const char *const wires[] = { EVERY_WIRE };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)

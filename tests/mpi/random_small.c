@@ -14,13 +14,9 @@
 #include "patterns.h"
 #include "tensors.h"
 
-static const char *const schemes[] = { "dense",    "omni",      "sparse_ps",
-                                       "oktopk",   "allgather", "recursive_doubling",
-                                       "balanced", "balanced",  "auto" };
-static const char *const wires[] = {
-    "auto",       "smallest", "coo",   "hash_bitmap",     "dense",     PACKED,
-    "elias_fano", "bitmap",   "block", "coo/hash_bitmap", "dense/coo", "block/elias_fano"
-};
+static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, "balanced", "auto" };
+static const char *const wires[] = { "auto",      "smallest",         "coo/hash_bitmap",
+                                     "dense/coo", "block/elias_fano", EVERY_WIRE };
 static const char *const partitions[] = { "hash", "cyclic", "range" };
 static const char *const grains[] = { "auto", "1", "2", "4", "16", "64", "256" };
 static const char *const segments[] = { NULL, "50", "1000" };

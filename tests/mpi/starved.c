@@ -225,11 +225,8 @@ static void try_first_use(const struct knobs *knobs, enum face face, int whose)
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "dense",    "omni",      "sparse_ps",
-                                           "oktopk",   "allgather", "recursive_doubling",
-                                           "balanced", NULL };
-    static const char *const wires[] = { "coo",    PACKED,  "elias_fano", "hash_bitmap",
-                                         "bitmap", "block", "dense" };
+    static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, NULL };
+    static const char *const wires[] = { EVERY_WIRE };
     enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     make_vector(&small, "random 0.5", 20);

@@ -12,13 +12,8 @@
 #include "patterns.h"
 #include "tensors.h"
 
-static const char *const schemes[] = { "dense",    "omni",      "sparse_ps",
-                                       "oktopk",   "allgather", "recursive_doubling",
-                                       "balanced", "auto" };
-static const char *const wires[] = { NULL,          "smallest",   "coo",
-                                     "hash_bitmap", "dense",      "coo/hash_bitmap",
-                                     PACKED,        "elias_fano", "bitmap",
-                                     "block" };
+static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, "auto" };
+static const char *const wires[] = { NULL, "smallest", "coo/hash_bitmap", EVERY_WIRE };
 static const char *const grains[] = { "1", "4", "64", "256" };
 
 enum {

@@ -226,18 +226,90 @@ static long long union_of(const struct presence *p, int first, int n)
 static void check_doubling(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
     long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = 0;
+    if ((ranks & (ranks - 1)) != 0)
+        return;
     for (int d = 1; d < ranks; d *= 2, messages++)
         sent += union_of(p, rank / d * d, d) * element;
     check_counts(r, p, messages);
     expect(r->bytes_sent - r->header_bytes_sent, sent, "bytes of payload sent");
 }
 
-enum { PARTITIONS = 4, COMMS = PARTITIONS + 3 };
+static const struct partition ranges = { "range", NULL };
+
+/* A push to the owners, and the sums of all parts but those of the ranks behind. */
+static void check_split(const MPIX_Sparse_report_t *r, const struct presence *p)
+{
+    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = ranks - 1;
+    for (int j = 0; j < ranks; j++)
+        sent += j == rank ? 0 : in_part(p, &ranges, rank, j);
+    for (int parts = 1, n; parts < ranks; parts += n, messages++) {
+        n = parts < ranks - parts ? parts : ranks - parts;
+        for (int i = 0; i < n; i++)
+            sent += in_part(p, &ranges, -1, (rank + i) % ranks);
+    }
+    check_counts(r, p, messages);
+    expect(r->bytes_sent - r->header_bytes_sent, sent * element, "bytes of payload sent");
+}
+
+/* Elements of a part that any of n ranks has, from one on, around the ring. */
+static long long union_in_part(const struct presence *p, int part, int first, int n)
+{
+    long long sum = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        bool any = false;
+        for (int r = 0; r < n; r++)
+            any |= has(p, (first + r) % ranks, i);
+        sum += any && part_of(p, &ranges, i) == part;
+    }
+    return sum;
+}
+
+/* In step i a rank sends the part that began i ranks before, with what all these had; later the sums. */
+static void check_ring(const MPIX_Sparse_report_t *r, const struct presence *p)
+{
+    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0;
+    for (int i = 0; i < 2 * (ranks - 1); i++) {
+        int part = (rank + 2 * ranks - i) % ranks;
+        sent += union_in_part(p, part, part, i < ranks ? i + 1 : ranks);
+    }
+    check_counts(r, p, 2 * (ranks - 1));
+    expect(r->bytes_sent - r->header_bytes_sent, sent * element, "bytes of payload sent");
+}
+
+/* Powers of two only. Groups grow as long as 3 s k 2^T < count; then two messages a level. */
+static void check_hybrid(const MPIX_Sparse_report_t *r, const struct presence *p)
+{
+    double value = (double)element_bytes(&p->kind), most = 1, group = ranks < 2 ? 1 : 2;
+    if ((ranks & (ranks - 1)) != 0)
+        return;
+    for (int q = 0; q < ranks; q++)
+        most = elements(p, q) > most ? (double)elements(p, q) : most;
+    while (group < ranks && 3 * (value + INDEX) / value * most * 2 * group <= (double)p->count)
+        group *= 2;
+    check_counts(r, p, llround(log2(group) + 2 * log2(ranks / group)));
+}
+
+enum { PARTITIONS = 4 };
 
 static const struct partition open_maps[PARTITIONS] = {
     { "range", NULL }, { "cyclic", "1" }, { "cyclic", "4" }, { "cyclic", "1" }
 };
 static const char *const pulls[PARTITIONS] = { "hash_bitmap", "hash_bitmap", "hash_bitmap", "coo" };
+
+static const struct {
+    struct knobs knobs;
+    void (*check)(const MPIX_Sparse_report_t *report, const struct presence *p);
+} others[] = {
+    { { "balanced", "coo/hash_bitmap", "hash", "1", NULL }, check_hashed },
+    { { "allgather", "coo", NULL, NULL, NULL }, check_allgather },
+    { { "recursive_doubling", "coo", NULL, NULL, NULL }, check_doubling },
+    { { "split_allgather", "coo", NULL, NULL, NULL }, check_split },
+    { { "split_dense", "coo", NULL, NULL, NULL }, check_split },
+    { { "ring", "coo", NULL, NULL, NULL }, check_ring },
+    { { "hybrid", "coo", NULL, NULL, NULL }, check_hybrid },
+};
+
+enum { OTHERS = sizeof others / sizeof others[0], COMMS = PARTITIONS + OTHERS };
 static MPI_Comm comms[COMMS];
 
 static void make_comms(void)
@@ -247,9 +319,8 @@ static void make_comms(void)
         comms[i] =
             knobs_comm(&(struct knobs){ "balanced", wire, open_maps[i].name, open_maps[i].grain, NULL });
     }
-    comms[PARTITIONS] = knobs_comm(&(struct knobs){ "balanced", "coo/hash_bitmap", "hash", "1", NULL });
-    comms[PARTITIONS + 1] = knobs_comm(&(struct knobs){ "allgather", "coo", NULL, NULL, NULL });
-    comms[PARTITIONS + 2] = knobs_comm(&(struct knobs){ "recursive_doubling", "coo", NULL, NULL, NULL });
+    for (int i = 0; i < OTHERS; i++)
+        comms[PARTITIONS + i] = knobs_comm(&others[i].knobs);
 }
 
 static void run(const struct tensor *t, bool dense)
@@ -259,17 +330,11 @@ static void run(const struct tensor *t, bool dense)
     oracle_make(t, &oracle);
     gather_presence(t, &oracle, dense, &p);
     for (int i = 0; i < COMMS; i++) {
-        if (i == PARTITIONS + 2 && (ranks & (ranks - 1)) != 0)
-            continue;
         MPIX_Sparse_report_t report = call(t, &oracle, dense, comms[i]);
         if (i < PARTITIONS)
             check_balanced(&report, &p, &open_maps[i], pulls[i]);
-        else if (i == PARTITIONS)
-            check_hashed(&report, &p);
-        else if (i == PARTITIONS + 1)
-            check_allgather(&report, &p);
         else
-            check_doubling(&report, &p);
+            others[i - PARTITIONS].check(&report, &p);
     }
     free(p.has);
     oracle_free(&oracle);

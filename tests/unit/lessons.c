@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the selector does with a choice it has made before: it stays, until another is clearly cheaper or the tensor
- * is looked at again. */
+/* What the selector does with a choice it has made before: it stays, until another is clearly cheaper or
+ * the tensor is looked at again. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -103,7 +103,6 @@ static void test_decisions(void **state)
         { { 100, 2e-6, 32, 1e9, 0.01, false, true }, balanced },
         { { 1, 50e-6, 256, 1e5, 0.9, true, false }, dense },
         { { 10, 10e-6, 16, 1e7, 0.9, true, false }, dense },
-        { { 100, 2e-6, 2, 1e7, 0.9, true, false }, dense },
         { { 400, 1e-6, 1024, 1e9, 0.9, true, false }, dense },
         { { 400, 1e-6, 8, 1e7, 0.01, true, false }, dense },
         { { 400, 1e-6, 64, 1e7, 0.3, false, false }, dense },

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scheme/contiguous.h"
+
+#include <math.h>
+
+#include "tensor/stretch.h"
+
+struct sar_map sar_contiguous_map(const struct sar_agreed *a)
+{
+    return sar_map_make(SAR_PARTITION_RANGE, a->shape.count, (uint32_t)a->machine.ranks, 1, 0);
+}
+
+double sar_contiguous_share(const struct sar_agreed *a)
+{
+    return fmin(a->skewness / a->machine.ranks, 1);
+}
+
+enum sar_status sar_contiguous_bounds(struct sar_request *request, const struct sar_map *map,
+                                      const uint64_t **bounds)
+{
+    uint64_t *taken;
+    SAR_TRY(sar_request_take(request, (size_t)map->parts + 1, sizeof *taken, &taken));
+    for (uint32_t r = 0; r < map->parts; r++)
+        taken[r + 1] = taken[r] + sar_map_slots(map, r);
+    *bounds = taken;
+    return SAR_OK;
+}
+
+struct sar_layout sar_contiguous_layout(const struct sar_request *request, const uint64_t *bounds, int rank)
+{
+    uint64_t span = bounds[rank + 1] - bounds[rank];
+    return sar_agreed_layout(request->agreed, span, sar_index_size(span));
+}
+
+enum sar_status sar_contiguous_split(struct sar_request *request, const uint64_t *bounds,
+                                     struct sar_run parts[])
+{
+    const struct sar_shape *shape = &request->agreed->shape;
+    size_t from = 0;
+    for (int r = 0; r < request->net->ranks; r++) {
+        size_t to = sar_run_find(shape, &request->input, from, bounds[r + 1]);
+        unsigned index_size = sar_contiguous_layout(request, bounds, r).index_size;
+        parts[r] = sar_run_slice(shape, &request->input, from, to);
+        SAR_TRY(sar_run_rebase(shape, bounds[r], index_size, request->passing, &parts[r]));
+        from = to;
+    }
+    return SAR_OK;
+}
+
+enum sar_status sar_contiguous_deliver(struct sar_request *request, const uint64_t *bounds,
+                                       const struct sar_run parts[])
+{
+    struct sar_run *out = &request->output;
+    size_t nnz = 0;
+    for (int r = 0; r < request->net->ranks; r++)
+        nnz += parts[r].nnz;
+    SAR_TRY(request->sink->room(request->sink, request, nnz, out));
+    for (int r = 0; r < request->net->ranks; r++)
+        sar_run_append(&request->agreed->shape, &parts[r],
+                       sar_contiguous_layout(request, bounds, r).index_size, bounds[r], out);
+    return SAR_OK;
+}

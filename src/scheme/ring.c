@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SparCML's sparse ring: p contiguous ranges travel around a ring of ranks. In the first p-1 steps a rank
+ * adds its elements to the range that comes from the rank before and sends it on; then it has the sums of
+ * one range, and in p-1 steps more all ranges' sums go around as they are, without being decoded in
+ * between.
+ *
+ * Each rank talks to two neighbours only. Range by range the elements fill up on their way, so that most
+ * steps carry the union of many ranks; and in every step all wait for the fullest range.
+ *
+ *     time = sum over i < p-1 of (alpha + m(s Z_i) beta) + (p-1) (alpha + m(s Z) beta)
+ *            + (z + 2 s (Z_1 + … + Z_(p-1)) + Z) gamma
+ *
+ * p ranks, z elements of the fullest, Z_i of the union of i ranks, Z of all, m bytes of message for so
+ * many, s = skewness / p the share of the fullest range. */
+
+#include <math.h>
+
+#include "scheme/contiguous.h"
+#include "tensor/reduce.h"
+
+struct ring {
+    const uint64_t *bounds;
+    struct sar_run *parts;        /* this rank's elements of each range; in the end the sums */
+    struct sar_message *gathered; /* sums of each range, as they arrived */
+    struct sar_message outgoing;
+    int step; /* of the 2 (p-1) */
+};
+
+static double seconds(const struct sar_agreed *a)
+{
+    const struct sar_machine *m = &a->machine;
+    double share = sar_contiguous_share(a), sums = sar_agreed_union(a, m->ranks), time = 0,
+           work = a->nnz_max + sums;
+    uint64_t span = sar_contiguous_map(a).span;
+    struct sar_layout layout = sar_agreed_layout(a, span, sar_index_size(span));
+    struct sar_cost pull = sar_agreed_cost(a, true, &layout, fmin(sums * share, (double)span));
+    for (int step = 1; step < m->ranks; step++) {
+        double elements = fmin(sar_agreed_union(a, step) * share, (double)span);
+        struct sar_cost push = sar_agreed_cost(a, false, &layout, elements);
+        time += 2 * m->alpha + (push.bytes + pull.bytes) * m->beta;
+        work += push.work + 2 * elements;
+    }
+    return time + (work + m->ranks / 2.0 * pull.work) * m->gamma; /* sums are written once */
+}
+
+/* The range that this rank sends in a step; what arrives in a step is sent in the next. */
+static int range_of(const struct sar_request *request, int step)
+{
+    int ranks = request->net->ranks;
+    return (request->net->rank + 2 * ranks - step) % ranks;
+}
+
+static bool gathering(const struct sar_request *request, int step)
+{
+    return step >= request->net->ranks - 1;
+}
+
+static struct sar_layout layout_of(const struct sar_request *request, int range)
+{
+    const struct ring *r = request->state;
+    return sar_contiguous_layout(request, r->bounds, range);
+}
+
+static enum sar_status split(struct sar_request *request)
+{
+    struct ring *r = request->state;
+    struct sar_map map = sar_contiguous_map(request->agreed);
+    size_t ranks = (size_t)request->net->ranks;
+    SAR_TRY(sar_request_take(request, ranks, sizeof *r->parts, &r->parts));
+    SAR_TRY(sar_request_take(request, ranks, sizeof *r->gathered, &r->gathered));
+    SAR_TRY(sar_contiguous_bounds(request, &map, &r->bounds));
+    return sar_contiguous_split(request, r->bounds, r->parts);
+}
+
+/* Reduce what came with this rank's elements of the range; those of the ranks before come first. */
+static enum sar_status add(struct sar_request *request, int range)
+{
+    struct ring *r = request->state;
+    int before = (request->net->rank + request->net->ranks - 1) % request->net->ranks;
+    struct sar_layout layout = layout_of(request, range);
+    struct sar_run both[2] = { [1] = r->parts[range] };
+    SAR_TRY(sar_request_decode(request, layout, before, &both[0]));
+    struct sar_shape shape = sar_request_shape(request);
+    shape.count = layout.span;
+    shape.index_size = layout.index_size;
+    return sar_reduce_taken(&shape, both, 2, request->passing, &r->parts[range]);
+}
+
+/* Messages of the steps that gather are kept until the end. */
+static void choose_memory(struct sar_request *request, int step)
+{
+    if (!gathering(request, step)) {
+        sar_request_next_scratch(request);
+        return;
+    }
+    request->passing = request->arena;
+    request->exchange.arena = request->arena;
+}
+
+static enum sar_status prepare(struct sar_request *request)
+{
+    struct ring *r = request->state;
+    int range = range_of(request, r->step), ranks = request->net->ranks;
+    if (r->step == 0)
+        SAR_TRY(split(request));
+    if (ranks == 1)
+        return SAR_OK;
+    choose_memory(request, r->step);
+    if (r->step >= ranks) {
+        r->outgoing = request->exchange.arrived[(request->net->rank + ranks - 1) % ranks];
+        r->gathered[range] = r->outgoing;
+        return SAR_OK;
+    }
+    if (r->step > 0)
+        SAR_TRY(add(request, range));
+    return sar_request_encode(request, gathering(request, r->step), layout_of(request, range),
+                              &r->parts[range], &r->outgoing);
+}
+
+static void post(struct sar_request *request)
+{
+    struct ring *r = request->state;
+    int ranks = request->net->ranks, rank = request->net->rank;
+    if (ranks == 1)
+        return;
+    sar_exchange_expect(&request->exchange, (rank + ranks - 1) % ranks);
+    sar_exchange_send(&request->exchange, (rank + 1) % ranks, &r->outgoing);
+    r->step++;
+    request->again = r->step < 2 * (ranks - 1);
+}
+
+static enum sar_status finish(struct sar_request *request)
+{
+    struct ring *r = request->state;
+    int ranks = request->net->ranks, rank = request->net->rank, last = range_of(request, r->step);
+    if (ranks == 1)
+        return sar_request_deliver(request, &request->agreed->shape, &request->input, 1);
+    r->gathered[last] = request->exchange.arrived[(rank + ranks - 1) % ranks];
+    for (int range = 0; range < ranks; range++)
+        if (range != (rank + 1) % ranks)
+            SAR_TRY(
+                sar_request_read(request, layout_of(request, range), &r->gathered[range], &r->parts[range]));
+    return sar_contiguous_deliver(request, r->bounds, r->parts);
+}
+
+static const struct sar_stage stages[] = { { prepare, post, NULL },
+                                           { finish, NULL, NULL },
+                                           { NULL, NULL, NULL } };
+
+const struct sar_scheme sar_scheme_ring = {
+    .name = "ring",
+    .summary =
+        "contiguous ranges travel around a ring of ranks, to be summed and then to be shared (SparCML)",
+    .obstacle = sar_sparse_obstacle,
+    .seconds = seconds,
+    .state_size = sizeof(struct ring),
+    .stages = stages,
+};
