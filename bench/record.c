@@ -5,13 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIELD(key, kind, member)                        \
-    {                                                   \
-        key, kind, offsetof(struct perf_record, member) \
-    }
+#define FIELD(key, kind, member) PERF_FIELD(perf_record, key, kind, member)
 
 /* clang-format off */
-const struct perf_field perf_fields[] = {
+static const struct perf_field fields[] = {
     FIELD("ranks", PERF_INTEGER, ranks),
     FIELD("nodes", PERF_INTEGER, nodes),
     FIELD("interface", PERF_TEXT, interface),
@@ -60,7 +57,7 @@ const struct perf_field perf_fields[] = {
 };
 /* clang-format on */
 
-const int perf_field_count = (int)(sizeof perf_fields / sizeof *perf_fields);
+const struct perf_schema perf_record_schema = PERF_SCHEMA(fields);
 
 /* The library reports 0 where there is nothing to report. */
 static double positive(double figure)

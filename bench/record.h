@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What there is to say about a measured row: flat data with a table of its fields, for whoever prints it. */
+/* What there is to say about a measured row. */
 #ifndef PERF_RECORD_H
 #define PERF_RECORD_H
 
 #include <mpix_sparse.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "case.h"
+#include "field.h"
 #include "row.h"
 #include "shape.h"
 
-/* Texts belong to the case and the row. A negative integer or a NaN is not known. */
+/* Texts belong to the case and the row. */
 struct perf_record {
     long long ranks, nodes, count, row, nnz_in_max, nnz_out, grain;
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max, wrong, iterations,
@@ -26,16 +26,7 @@ struct perf_record {
     bool in_place, chosen;
 };
 
-enum perf_kind { PERF_INTEGER, PERF_REAL, PERF_TEXT, PERF_LETTERS, PERF_BOOL };
-
-struct perf_field {
-    const char *key;
-    enum perf_kind kind; /* PERF_TEXT is a pointer, PERF_LETTERS an array */
-    size_t at;
-};
-
-extern const struct perf_field perf_fields[];
-extern const int perf_field_count;
+extern const struct perf_schema perf_record_schema;
 
 /* What a row is compared with: seconds, NaN where they were not measured. */
 struct perf_baselines {

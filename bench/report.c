@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "serial.h"
+
 /* Remarks go where they do not get in the way of a program that reads the rows. */
 static FILE *remarks(const struct perf_report *report)
 {
@@ -25,11 +27,25 @@ bool perf_report_open(struct perf_report *report, const struct perf_options *opt
         }
     }
     if (options->format == PERF_CSV)
-        perf_print_csv_header();
+        perf_write_csv_keys(&perf_record_schema);
     else if (options->format != PERF_JSON)
         perf_print_header(report);
     fflush(stdout);
     return true;
+}
+
+/* A record in the formats that no person reads, as far as they are asked for. */
+static void write_for_programs(struct perf_report *report, const struct perf_schema *schema,
+                               const void *record)
+{
+    if (report->options->format == PERF_CSV)
+        perf_write_csv(schema, record);
+    if (report->options->format == PERF_JSON)
+        perf_write_json(stdout, schema, record);
+    if (report->json != NULL) {
+        perf_write_json(report->json, schema, record);
+        fflush(report->json);
+    }
 }
 
 void perf_report_case(struct perf_report *report, const struct perf_outcome *outcome)
@@ -37,13 +53,10 @@ void perf_report_case(struct perf_report *report, const struct perf_outcome *out
     switch (report->options->format) {
     case PERF_TABLE: perf_print_table(outcome); break;
     case PERF_OSU: perf_print_osu(report, outcome); break;
-    case PERF_CSV: perf_print_csv(outcome); break;
-    case PERF_JSON: perf_print_json(stdout, outcome); break;
     case PERF_DEMO: perf_print_demo(outcome); break;
     }
-    if (report->json != NULL)
-        perf_print_json(report->json, outcome);
     for (int i = 0; i < outcome->records; i++) {
+        write_for_programs(report, &perf_record_schema, &outcome->record[i]);
         report->rows++;
         if (outcome->record[i].wrong >= 0)
             report->wrong += outcome->record[i].wrong;

@@ -36,13 +36,10 @@ void perf_report_note(struct perf_report *report, const char *format, ...);
 /* False when not all could be written. */
 bool perf_report_close(struct perf_report *report);
 
-/* One format each. */
+/* One format each, for people. */
 void perf_print_header(const struct perf_report *report);
 void perf_print_table(const struct perf_outcome *outcome);
 void perf_print_osu(struct perf_report *report, const struct perf_outcome *outcome);
-void perf_print_csv_header(void);
-void perf_print_csv(const struct perf_outcome *outcome);
-void perf_print_json(FILE *file, const struct perf_outcome *outcome);
 void perf_print_demo(const struct perf_outcome *outcome);
 
 #endif

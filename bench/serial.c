@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The formats for programs, `json` and `csv`. Both follow the table of fields. */
 
-#include <math.h>
+#include "serial.h"
+
 #include <string.h>
 
-#include "report.h"
-
-static const void *value_of(const struct perf_record *record, const struct perf_field *field)
-{
-    return (const char *)record + field->at;
-}
-
-static const char *text_of(const struct perf_record *record, const struct perf_field *field)
-{
-    const void *value = value_of(record, field);
-    return field->kind == PERF_TEXT ? *(const char *const *)value : value;
-}
+enum { DIGITS = 9 };
 
 /* Bytes of the UTF-8 sequence that begins a text; 0 when it begins with none. */
 static int sequence(const unsigned char *text)
@@ -56,47 +46,26 @@ static void write_string(FILE *file, const char *text)
     fputc('"', file);
 }
 
-/* Numbers and truth values; `nothing` stands for what is not known. */
-static void write_number(FILE *file, const struct perf_record *record, const struct perf_field *field,
-                         const char *nothing)
+void perf_write_json(FILE *file, const struct perf_schema *schema, const void *record)
 {
-    const void *value = value_of(record, field);
+    char number[PERF_NUMBER_MAX];
 
-    if (field->kind == PERF_BOOL)
-        fputs(*(const bool *)value ? "true" : "false", file);
-    else if (field->kind == PERF_INTEGER && *(const long long *)value >= 0)
-        fprintf(file, "%lld", *(const long long *)value);
-    else if (field->kind == PERF_REAL && isfinite(*(const double *)value))
-        fprintf(file, "%.9g", *(const double *)value);
-    else
-        fputs(nothing, file);
-}
-
-static bool is_text(const struct perf_field *field)
-{
-    return field->kind == PERF_TEXT || field->kind == PERF_LETTERS;
-}
-
-void perf_print_json(FILE *file, const struct perf_outcome *outcome)
-{
-    for (const struct perf_record *r = outcome->record; r < outcome->record + outcome->records; r++) {
-        for (int i = 0; i < perf_field_count; i++) {
-            const struct perf_field *field = &perf_fields[i];
-            fprintf(file, "%s\"%s\":", i == 0 ? "{" : ",", field->key);
-            if (is_text(field))
-                write_string(file, text_of(r, field));
-            else
-                write_number(file, r, field, "null");
-        }
-        fputs("}\n", file);
+    for (int i = 0; i < schema->fields; i++) {
+        const struct perf_field *field = &schema->field[i];
+        const char *text = perf_field_text(field, record);
+        fprintf(file, "%s\"%s\":", i == 0 ? "{" : ",", field->key);
+        if (text != NULL)
+            write_string(file, text);
+        else
+            fputs(perf_field_number(field, record, DIGITS, number) ? number : "null", file);
     }
-    fflush(file);
+    fputs("}\n", file);
 }
 
-void perf_print_csv_header(void)
+void perf_write_csv_keys(const struct perf_schema *schema)
 {
-    for (int i = 0; i < perf_field_count; i++)
-        printf("%s%s", i == 0 ? "" : ",", perf_fields[i].key);
+    for (int i = 0; i < schema->fields; i++)
+        printf("%s%s", i == 0 ? "" : ",", schema->field[i].key);
     putchar('\n');
 }
 
@@ -113,17 +82,18 @@ static void write_cell(const char *text)
     putchar('"');
 }
 
-void perf_print_csv(const struct perf_outcome *outcome)
+void perf_write_csv(const struct perf_schema *schema, const void *record)
 {
-    for (const struct perf_record *r = outcome->record; r < outcome->record + outcome->records; r++) {
-        for (int i = 0; i < perf_field_count; i++) {
-            if (i > 0)
-                putchar(',');
-            if (is_text(&perf_fields[i]))
-                write_cell(text_of(r, &perf_fields[i]));
-            else
-                write_number(stdout, r, &perf_fields[i], "");
-        }
-        putchar('\n');
+    char number[PERF_NUMBER_MAX];
+
+    for (int i = 0; i < schema->fields; i++) {
+        const char *text = perf_field_text(&schema->field[i], record);
+        if (i > 0)
+            putchar(',');
+        if (text != NULL)
+            write_cell(text);
+        else if (perf_field_number(&schema->field[i], record, DIGITS, number))
+            fputs(number, stdout);
     }
+    putchar('\n');
 }
