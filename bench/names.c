@@ -28,6 +28,7 @@ static const char *const partitions[] = { "hash", "cyclic", "range", "auto" };
 static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
 static const char *const orders[] = { "sorted", "shuffled" };
+static const char *const studies[] = { "none", "formats", "hash", "balance", "selector" };
 static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
 struct perf_scheme perf_scheme_find(const char *name)
@@ -66,6 +67,11 @@ const char *perf_index_name(int i)
 const char *perf_order_name(int i)
 {
     return i < LENGTH(orders) ? orders[i] : NULL;
+}
+
+const char *perf_study_name(int i)
+{
+    return i < LENGTH(studies) ? studies[i] : NULL;
 }
 
 const char *perf_format_name(int i)

@@ -43,6 +43,10 @@ enum {
     OPTION_WARMUP,
     OPTION_CHECK,
     OPTION_SEED,
+    OPTION_STUDY,
+    OPTION_PARTS,
+    OPTION_EVERY,
+    OPTION_BUDGET,
     OPTION_FORMAT,
     OPTION_JSON,
     OPTION_MEMORY,
@@ -117,6 +121,18 @@ static const struct setting table[OPTIONS] = {
     [OPTION_SEED] = { 0, "seed", "N", "42",
         perf_parse_count, TO(seed), { NULL, 0, 4294967295.0 },
         "seed of the tensors and, when given, of the library" },
+    [OPTION_STUDY] = { 0, "study", "NAME", "none",
+        perf_parse_choice, TO(study), { perf_study_name, 0, 0 },
+        "look into one thing instead of timing the cases" },
+    [OPTION_PARTS] = { 0, "parts", "N", "16",
+        perf_parse_count, TO(parts), { NULL, 1, 4096 },
+        "ranks that formats, hash and balance think of" },
+    [OPTION_EVERY] = { 0, "every", "K", "1",
+        perf_parse_count, TO(every), { NULL, 1, 1e6 },
+        "take each K-th point of selector's grid" },
+    [OPTION_BUDGET] = { 0, "budget", "SECONDS", "0",
+        perf_parse_count, TO(budget), { NULL, 0, 1e6 },
+        "selector begins no point after that time; 0 is no limit" },
     [OPTION_FORMAT] = { 0, "format", "NAME", "table",
         perf_parse_choice, TO(format), { perf_format_name, 0, 0 },
         "form of the standard output" },
@@ -266,6 +282,24 @@ static const char *conflict(const struct perf_options *options, const bool *give
     return NULL;
 }
 
+/* What a study cannot do; NULL when all is well. */
+static const char *study_conflict(const struct perf_options *options, const bool *given)
+{
+    int study = options->study;
+
+    if (study == PERF_NO_STUDY && given[OPTION_PARTS])
+        return "option --parts is for --study";
+    if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
+        return "options --every and --budget are for --study selector";
+    if (study == PERF_NO_STUDY)
+        return NULL;
+    if (options->format == PERF_OSU || options->format == PERF_DEMO)
+        return "option --format: a study is printed as table, csv or json";
+    if (study != PERF_BALANCE && options->text[0] != '\0')
+        return "option --workload: of the studies, only balance takes a text";
+    return NULL;
+}
+
 /* Knobs of the user's environment stay in force where no option speaks of them. */
 static void take_environment(struct perf_options *options, const bool *given)
 {
@@ -294,12 +328,18 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     if (!read_arguments(argc, argv, options, given))
         return false;
     problem = conflict(options, given);
+    if (problem == NULL)
+        problem = study_conflict(options, given);
     if (problem != NULL) {
         fprintf(stderr, "mpix_sparse_perf: %s\n", problem);
         return false;
     }
     if (options->text[0] != '\0' && !given[OPTION_ROW])
         options->row = TEXT_ROW;
+    if (options->study != PERF_NO_STUDY && !given[OPTION_COUNT])
+        options->count.n = 0;
+    if (options->study != PERF_NO_STUDY && !given[OPTION_DENSITY])
+        options->density.n = 0;
     options->seed_given = given[OPTION_SEED];
     take_environment(options, given);
     return true;

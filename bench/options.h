@@ -10,18 +10,18 @@
 
 /* Plain data without pointers: it is broadcast as bytes. */
 struct perf_options {
-    struct perf_counts count;
-    struct perf_reals density;
+    struct perf_counts count;  /* empty: left to the study */
+    struct perf_reals density; /* likewise */
     long long row;
     struct perf_names scheme, wire, partition;
     char plain_wire[PERF_NAME_MAX], plain_partition[PERF_NAME_MAX]; /* of rows that nobody asked for */
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
-    int interface, index, order, format;
+    int interface, index, order, format, study;
     bool in_place, help, version, seed_given;
     double overlap, skew;
     char text[PERF_PATH_MAX]; /* empty: random tensors */
-    long long batch, iterations, warmup, check, seed, timeout, memory;
+    long long batch, iterations, warmup, check, seed, timeout, memory, parts, every, budget;
     char json[PERF_PATH_MAX]; /* empty: none */
 };
 

@@ -17,6 +17,7 @@
 #include "options.h"
 #include "plan.h"
 #include "report.h"
+#include "study.h"
 
 enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_TIMEOUT = 3 };
 
@@ -154,6 +155,17 @@ static void run_all(struct bench *bench)
         }
 }
 
+static void run_study(struct bench *bench)
+{
+    struct perf_study study = {
+        &bench->world, &bench->options, text_of(bench), &bench->report, &bench->progress, 0, 0,
+    };
+
+    perf_study_run(&study);
+    bench->rows = study.rows;
+    bench->wrong = study.wrong;
+}
+
 /* MPI_Abort may hang where the signal came at a bad moment; a second signal then ends this rank. */
 static void out_of_time(int number)
 {
@@ -180,7 +192,9 @@ static void watch_time(const struct bench *bench)
 
 static int run(struct bench *bench)
 {
-    size_t least = (size_t)bench->options.batch * (size_t)bench->world.ranks;
+    bool alone = bench->options.study == PERF_BALANCE;
+    size_t takers = alone ? (size_t)bench->options.parts : (size_t)bench->world.ranks;
+    size_t least = (size_t)bench->options.batch * takers;
     int ready = 1, written = 1;
 
     if (bench->options.memory > 0)
@@ -191,7 +205,7 @@ static int run(struct bench *bench)
         ready = perf_report_open(&bench->report, &bench->options, &bench->world);
     MPI_Bcast(&ready, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (ready) {
-        run_all(bench);
+        (bench->options.study != PERF_NO_STUDY ? run_study : run_all)(bench);
         if (bench->world.rank == 0)
             written = perf_report_close(&bench->report);
         MPI_Bcast(&written, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -26,9 +26,9 @@ bool perf_report_open(struct perf_report *report, const struct perf_options *opt
             return false;
         }
     }
-    if (options->format == PERF_CSV)
+    if (options->format == PERF_CSV && options->study == PERF_NO_STUDY)
         perf_write_csv_keys(&perf_record_schema);
-    else if (options->format != PERF_JSON)
+    else if (options->format != PERF_CSV && options->format != PERF_JSON)
         perf_print_header(report);
     fflush(stdout);
     return true;
@@ -63,6 +63,24 @@ void perf_report_case(struct perf_report *report, const struct perf_outcome *out
         else
             report->unchecked = true;
     }
+    fflush(stdout);
+}
+
+void perf_report_table(struct perf_report *report, const struct perf_schema *schema)
+{
+    report->schema = schema;
+    if (report->options->format == PERF_TABLE)
+        perf_print_keys(schema);
+    if (report->options->format == PERF_CSV)
+        perf_write_csv_keys(schema);
+}
+
+void perf_report_record(struct perf_report *report, const void *record)
+{
+    report->rows++;
+    if (report->options->format == PERF_TABLE)
+        perf_print_record(report->schema, record);
+    write_for_programs(report, report->schema, record);
     fflush(stdout);
 }
 

@@ -18,8 +18,9 @@ struct perf_outcome {
 struct perf_report {
     const struct perf_options *options;
     const struct perf_world *world;
-    FILE *json;      /* NULL when nobody asked for the file */
-    char label[256]; /* what the rows printed last have in common (osu) */
+    FILE *json;                       /* NULL when nobody asked for the file */
+    const struct perf_schema *schema; /* of the table at hand, in a study */
+    char label[256];                  /* what the rows printed last have in common (osu) */
     long long rows, wrong;
     bool unchecked; /* some row was not checked */
 };
@@ -30,6 +31,10 @@ bool perf_report_open(struct perf_report *report, const struct perf_options *opt
 
 void perf_report_case(struct perf_report *report, const struct perf_outcome *outcome);
 
+/* Begin a table of records of one kind, and print one of them: what a study does. */
+void perf_report_table(struct perf_report *report, const struct perf_schema *schema);
+void perf_report_record(struct perf_report *report, const void *record);
+
 /* A remark among the rows, in the manner of printf. */
 void perf_report_note(struct perf_report *report, const char *format, ...);
 
@@ -38,6 +43,8 @@ bool perf_report_close(struct perf_report *report);
 
 /* One format each, for people. */
 void perf_print_header(const struct perf_report *report);
+void perf_print_keys(const struct perf_schema *schema);
+void perf_print_record(const struct perf_schema *schema, const void *record);
 void perf_print_table(const struct perf_outcome *outcome);
 void perf_print_osu(struct perf_report *report, const struct perf_outcome *outcome);
 void perf_print_demo(const struct perf_outcome *outcome);

@@ -63,6 +63,10 @@ void perf_print_header(const struct perf_report *report)
     print_mpi();
     printf(", %d rank%s on %d node%s, seed %lld\n", world->ranks, world->ranks == 1 ? "" : "s", world->nodes,
            world->nodes == 1 ? "" : "s", options->seed);
+    if (options->study != PERF_NO_STUDY) {
+        printf("# study %s\n", perf_study_name(options->study));
+        return;
+    }
     print_tensors(options);
     printf("# warmup %lld, iterations %lld, time = max over ranks, median over iterations\n", options->warmup,
            options->iterations);
