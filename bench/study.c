@@ -11,6 +11,7 @@ void perf_study_run(struct perf_study *study)
     switch (study->options->study) {
     case PERF_FORMATS: perf_study_formats(study); break;
     case PERF_HASH: perf_study_hash(study); break;
+    case PERF_BALANCE: perf_study_balance(study); break;
     }
     MPI_Bcast(&study->rows, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
     MPI_Bcast(&study->wrong, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
