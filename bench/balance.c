@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The study `balance`: how evenly elements fall into parts (Zen, Definition 5), by the library's partition maps
- * and by boundaries that were computed from an earlier batch.
+/* The study `balance`: how evenly elements fall into parts (Zen, Definition 5), by the library's partition
+ * maps and by boundaries that were computed from an earlier batch.
  *
  * All ranks, one for each part, are thought of by one process: nothing is sent. */
 

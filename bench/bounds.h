@@ -6,8 +6,8 @@
 
 #include "workload.h"
 
-/* Part p begins with element bound[p]; bound[parts] is the end. Each of `ranks` sets is cut into `parts` equal
- * shares, and a boundary is the mean of theirs. Elements are below count. */
+/* Part p begins with element bound[p]; bound[parts] is the end. Each of `ranks` sets is cut into `parts`
+ * equal shares, and a boundary is the mean of theirs. Elements are below count. */
 void perf_bounds_find(const struct perf_set *sets, int ranks, uint64_t count, uint32_t parts,
                       uint64_t *bound);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "oracle.h"
+#include "plan/select.h"
 
 enum {
-    AUTO_WARMUP = 12, /* the library tries schemes that nearly tie during its first calls */
     LEAST_ITERATIONS = 5,
 };
 
@@ -86,13 +86,23 @@ static int calls_within(double seconds, double estimate, int least, int most)
     return calls < most ? (int)calls : most;
 }
 
+/* Calls that trials of schemes may last: the time of each is learned from by the next. */
+static int auto_warmup(void)
+{
+    int schemes = 0;
+
+    while (sar_schemes[schemes] != NULL)
+        schemes++;
+    return SAR_TRIALS * schemes + 1;
+}
+
 /* Calls of the warm-up, the first one included. */
 static int warmup_of(const struct run *run, const struct perf_row *row)
 {
     int asked = (int)run->c->options->warmup, calls = calls_within(WARMUP_SECONDS, row->estimate, 2, asked);
 
-    if (!row->plain && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < AUTO_WARMUP)
-        calls = AUTO_WARMUP;
+    if (!row->plain && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < auto_warmup())
+        calls = auto_warmup();
     return calls;
 }
 

@@ -114,7 +114,7 @@ static const struct setting table[OPTIONS] = {
         "measured calls of a row; slow rows do fewer, at least 5,\nto stay below 5 seconds" },
     [OPTION_WARMUP] = { 'w', "warmup", "N", "5",
         perf_parse_count, TO(warmup), { NULL, 1, 1e5 },
-        "calls before that; at least 12 for the scheme auto,\nwhich tries near ties at first" },
+        "calls before that; for the scheme auto as many at least\nas it may try others" },
     [OPTION_CHECK] = { 0, "check", "0|1", "1",
         perf_parse_count, TO(check), { NULL, 0, 1 },
         "compare the first and the last result with MPI_Allreduce" },

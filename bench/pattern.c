@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* Stretching keeps the number of elements of random sets, so that patterns can be compared. OWN stands for the
- * number of parts, and in a text for the values of a word. */
+/* Stretching keeps the number of elements of random sets, so that patterns can be compared. OWN stands for
+ * the number of parts, and in a text for the values of a word. */
 enum { OWN = 0 };
 
 static const struct perf_pattern patterns[] = {

@@ -35,18 +35,6 @@ static const struct perf_text *text_of(const struct bench *bench)
     return bench->options.text[0] != '\0' ? &bench->text : NULL;
 }
 
-/* Rows keep a result and scratch memory of the library, each about the size of their data. */
-static int rows_at_once(const struct perf_case *c, const struct perf_tensor *tensor,
-                        const struct perf_shape *shape)
-{
-    const double copies = 2, most = 1000;
-    double elements = (double)shape->nnz_in_max + (double)shape->nnz_out;
-    double each = copies * elements * (double)(c->element_bytes + sizeof(uint64_t));
-    double rows = each > 0 ? (c->world->memory - tensor->bytes) / each : most;
-
-    return rows < 1 ? 1 : rows > most ? (int)most : (int)rows;
-}
-
 static double median_of(const struct perf_plan *plan, int row)
 {
     return row < 0 || plan->row[row].refused ? NAN : plan->row[row].times.median;
@@ -104,7 +92,7 @@ static void run_case(struct bench *bench, const struct perf_case *c)
         return;
     }
     perf_shape_find(&shape, c, &tensor.first);
-    perf_plan_make(&plan, &bench->options, rows_at_once(c, &tensor, &shape), tensor.recv.data != NULL);
+    perf_plan_make(&plan, &bench->options, perf_plan_room(c, &tensor, &shape), tensor.recv.data != NULL);
     if (bench->world.rank == 0 && tensor.recv.data == NULL)
         perf_report_note(&bench->report,
                          "no MPI_Allreduce and no check on %zu elements: more than the %.3g bytes"

@@ -95,6 +95,18 @@ static void close_group(struct perf_plan *plan, struct perf_group *group, const 
     group->end = plan->rows;
 }
 
+/* Rows keep a result and scratch memory of the library, each about the size of their data. */
+int perf_plan_room(const struct perf_case *c, const struct perf_tensor *tensor,
+                   const struct perf_shape *shape)
+{
+    const double copies = 2, most = 1000;
+    double elements = (double)shape->nnz_in_max + (double)shape->nnz_out;
+    double each = copies * elements * (double)(c->element_bytes + sizeof(uint64_t));
+    double rows = each > 0 ? (c->world->memory - tensor->bytes) / each : most;
+
+    return rows < 1 ? 1 : rows > most ? (int)most : (int)rows;
+}
+
 void perf_plan_make(struct perf_plan *plan, const struct perf_options *options, int at_once, bool plain)
 {
     int n;

@@ -7,6 +7,7 @@
 
 #include "options.h"
 #include "row.h"
+#include "shape.h"
 
 /* Rows that are measured together. Each group has baselines of its own. */
 struct perf_group {
@@ -22,6 +23,10 @@ struct perf_plan {
     int groups;
     int pick; /* the row of the scheme auto that tells what the selector picks */
 };
+
+/* Rows that the memory of a rank has room for, 1 at least. */
+int perf_plan_room(const struct perf_case *c, const struct perf_tensor *tensor,
+                   const struct perf_shape *shape);
 
 /* `at_once` rows may be measured together; `plain` tells whether MPI_Allreduce can be run. */
 void perf_plan_make(struct perf_plan *plan, const struct perf_options *options, int at_once, bool plain);

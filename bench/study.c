@@ -12,6 +12,7 @@ void perf_study_run(struct perf_study *study)
     case PERF_FORMATS: perf_study_formats(study); break;
     case PERF_HASH: perf_study_hash(study); break;
     case PERF_BALANCE: perf_study_balance(study); break;
+    case PERF_SELECTOR: perf_study_selector(study); break;
     }
     MPI_Bcast(&study->rows, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
     MPI_Bcast(&study->wrong, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);

@@ -12,10 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    TRIALS = 3,     /* calls of each close rival */
-    COLD_TRIALS = 2 /* calls of each rival: what the first one costs says little */
-};
+enum { COLD_TRIALS = 2 }; /* calls of each rival: what the first one costs says little */
 
 static const double RIVAL = 1.8;       /* times the best price within which a scheme is worth trying */
 static const double CLOSE = 1.2;       /* the same by measured times */
@@ -81,7 +78,7 @@ static int cheapest(const struct sar_selection *s, const struct sar_lessons *les
 static bool is_rival(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
 {
     double best = s->prices[s->choice].price;
-    if (lessons->trials[i] >= TRIALS || s->prices[i].obstacle != NULL)
+    if (lessons->trials[i] >= SAR_TRIALS || s->prices[i].obstacle != NULL)
         return false;
     if (lessons->trials[i] >= COLD_TRIALS)
         return s->prices[i].price <= CLOSE * best;
@@ -164,7 +161,7 @@ void sar_lessons_refresh(struct sar_lessons *lessons)
 {
     for (int i = 0; i < SAR_MOST_SCHEMES; i++)
         if (lessons->trials[i] >= COLD_TRIALS)
-            lessons->trials[i] = TRIALS - 1;
+            lessons->trials[i] = SAR_TRIALS - 1;
 }
 
 /* The cheapest scheme other than the one that runs, or -1. */

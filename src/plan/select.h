@@ -8,7 +8,8 @@
 #include "plan/profile.h"
 #include "scheme/scheme.h"
 
-enum { SAR_MOST_SCHEMES = 16 };
+/** SAR_TRIALS: calls, at most, in which a scheme is tried before a new profile asks for another. */
+enum { SAR_MOST_SCHEMES = 16, SAR_TRIALS = 3 };
 
 /** What measured calls have taught about one tensor; the same on all ranks. */
 struct sar_lessons {

@@ -17,8 +17,6 @@
 #include "generate.h"
 #include "plan/select.h"
 
-enum { TRIALS = 3 };
-
 /* A call on a machine. */
 struct scene {
     double gigabits, alpha;
@@ -267,13 +265,13 @@ static void test_trials(void **state)
         close += first.prices[i].price <= 1.2 * first.prices[first.choice].price;
     }
     assert_in_range(rivals, 2, 8);
-    for (int round = 1; round < TRIALS; round++) {
+    for (int round = 1; round < SAR_TRIALS; round++) {
         play(&a, truth, 0, rivals, &lessons, ran);
         for (int i = 0; sar_schemes[i] != NULL; i++)
             assert_int_equal(ran[i], rival[i] ? round : 0);
     }
     s = play(&a, truth, 0, close + 20, &lessons, ran);
-    assert_int_equal(ran[first.choice], TRIALS + 20);
+    assert_int_equal(ran[first.choice], SAR_TRIALS + 20);
     assert_int_equal(s.runs, first.choice);
     assert_string_equal(s.why, "cheapest");
 }
