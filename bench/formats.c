@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config.h"
 #include "net/machine.h"
 #include "stats.h"
 #include "study.h"
@@ -19,7 +18,7 @@ struct line {
     const char *study, *wire;
     bool chosen, smallest;
     long long parts, count, row, grain, slots, nnz, bytes, wrong;
-    double density, size, floor, encode, decode, values_rate, dense_rate;
+    double density, size, floor, encode, decode, expected, values_rate, dense_rate;
     double beta, gamma;
 };
 
@@ -42,6 +41,7 @@ static const struct perf_field fields[] = {
     FIELD("smallest", PERF_BOOL, smallest),
     FIELD("encode_ns", PERF_REAL, encode),
     FIELD("decode_ns", PERF_REAL, decode),
+    FIELD("expected_ns", PERF_REAL, expected),
     FIELD("values_gbs", PERF_REAL, values_rate),
     FIELD("dense_gbs", PERF_REAL, dense_rate),
     FIELD("wrong", PERF_INTEGER, wrong),
@@ -159,6 +159,7 @@ static void put_part(struct perf_study *study, struct part *part, struct line *l
         line->wire = sar_wires[i]->name;
         line->chosen = sar_wires[i] == cheapest;
         line->smallest = sar_wires[i] == smallest;
+        line->expected = sar_wires[i]->work(&part->layout, nnz) * line->gamma * 1e9 / nnz;
         line->bytes = (long long)bytes;
         line->size = (double)bytes / (slots * size);
         measure(part, sar_wires[i], line);
@@ -170,15 +171,13 @@ static void put_part(struct perf_study *study, struct part *part, struct line *l
 /* The constants that the library would measure here, unless the environment has others. */
 static void find_prices(struct line *line)
 {
-    struct sar_config config;
+    struct sar_config config = perf_study_config();
     struct sar_machine machine = { 0 };
     struct sar_net net;
-    char sentence[PERF_WHY_MAX];
 
     perf_study_must(sar_net_open(MPI_COMM_WORLD, &net));
     perf_study_must(sar_machine_measure(&net, &machine));
     sar_net_close(&net);
-    perf_study_must(sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence));
     line->beta = config.beta > 0 ? config.beta : machine.beta;
     line->gamma = config.gamma > 0 ? config.gamma : machine.gamma;
 }

@@ -50,15 +50,26 @@ struct perf_reals perf_study_densities(const struct perf_study *study, const dou
     return densities;
 }
 
+struct sar_config perf_study_config(void)
+{
+    struct sar_config config;
+    char sentence[PERF_WHY_MAX];
+
+    if (sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence) != SAR_OK) {
+        fprintf(stderr, "mpix_sparse_perf: %s\n", sentence);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return config;
+}
+
 struct sar_map perf_study_map(const struct perf_study *study, size_t count, size_t nnz)
 {
-    static const double imbalance = 1.1;
     const struct perf_options *options = study->options;
     struct sar_agreed agreed = {
         .shape.count = count,
         .machine.ranks = (int)options->parts,
         .nnz_mean = (double)nnz,
-        .imbalance = imbalance,
+        .imbalance = perf_study_config().imbalance,
         .partition = -1,
         .grain = atoi(options->grain), /* "auto" is SAR_AUTO */
         .seed = (uint32_t)options->seed,

@@ -3,7 +3,7 @@
 #ifndef PERF_STUDY_H
 #define PERF_STUDY_H
 
-#include "base/status.h"
+#include "base/config.h"
 #include "hash/map.h"
 #include "progress.h"
 #include "report.h"
@@ -36,6 +36,9 @@ void perf_study_put(struct perf_study *study, const void *record);
 /* What the option says, or else what the study takes. */
 struct perf_counts perf_study_counts(const struct perf_study *study, long long otherwise);
 struct perf_reals perf_study_densities(const struct perf_study *study, const double *otherwise, int n);
+
+/* The library's knobs, from the environment; a bad one ends all ranks. */
+struct sar_config perf_study_config(void);
 
 /* The map of the library's planner for --parts ranks, each with nnz of count elements. */
 struct sar_map perf_study_map(const struct perf_study *study, size_t count, size_t nnz);
