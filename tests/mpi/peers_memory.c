@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How much memory the library takes, where other implementations of sparse allreduce take too much: every
+ * scheme of the registry, with coordinates.
+ *
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free, and with the library's objects. */
+
+#include <mpix_sparse.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "scheme/scheme.h"
+
+enum { PATIENCE = 280 /* seconds */ };
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *memory, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *memory, size_t bytes);
+void __wrap_free(void *memory);
+
+static size_t held, most_held; /* bytes; frees of what was made elsewhere may wrap `held` around */
+
+static void *hold(void *memory)
+{
+    held += malloc_usable_size(memory);
+    most_held = held > most_held && held <= SIZE_MAX / 2 ? held : most_held;
+    return memory;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return hold(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return hold(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    held -= malloc_usable_size(memory);
+    return hold(__real_realloc(memory, bytes));
+}
+
+void __wrap_free(void *memory)
+{
+    held -= malloc_usable_size(memory);
+    __real_free(memory);
+}
+
+/* A vector of 8-byte numbers, and the elements of its fullest rank, one in `step`. */
+struct size {
+    int64_t count, nnz, step;
+};
+
+/* Bytes that the library holds at most on the greediest rank in a call, beyond what it held before. Ranks
+ * other than `whose` have one element, unless that is negative. */
+static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    int64_t *index = get_memory((size_t)s->nnz, sizeof *index);
+    int64_t *value = get_memory((size_t)s->nnz, sizeof *value);
+    for (int64_t k = 0; k < s->nnz; k++)
+        index[k] = k * s->step;
+    size_t before = most_held = held;
+    check_success(MPIX_Sparse_allreduce_coo(index, value, whose < 0 || rank == whose ? s->nnz : 1,
+                                            MPI_INT64_T, s->count, MPI_INT64_T, MPI_SUM, comm, &result),
+                  "MPIX_Sparse_allreduce_coo");
+    uint64_t bytes = most_held - before;
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    free(index);
+    free(value);
+    MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return bytes;
+}
+
+/* Those that have a dense vector by their nature. */
+static bool carries_everything(const char *scheme)
+{
+    return strcmp(scheme, "dense") == 0;
+}
+
+/* SparCML: temporaries of the vector's length for a handful of elements. Here a bitmap would be too much. */
+static void handful(MPI_Comm comm)
+{
+    const struct size size = { .count = 50000000, .nnz = 3, .step = 9 };
+    const uint64_t most = 4 << 20;
+    uint64_t found = bytes_for(&size, -1, comm);
+    check(found <= most, "expected at most %llu bytes for 3 elements, found %llu", (unsigned long long)most,
+          (unsigned long long)found);
+}
+
+/* Horovod (#554, 4.25 GB), PyTorch (#22226): every rank's elements are padded to the fullest rank's. What is
+ * allowed here is less than that from 13 ranks on, and more than the log n messages that some keep. */
+static void uneven(MPI_Comm comm)
+{
+    const struct size size = { .count = 10000000, .nnz = 100000, .step = 9 };
+    const uint64_t most = 13 * 16 * (uint64_t)size.nnz;
+    uint64_t found = bytes_for(&size, ranks - 1, comm);
+    check(found <= most, "expected at most %llu bytes for %lld elements on one rank, found %llu",
+          (unsigned long long)most, (long long)size.nnz, (unsigned long long)found);
+}
+
+static void try_scheme(const char *scheme)
+{
+    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, NULL });
+    check_case("memory for a handful, scheme %s", scheme);
+    handful(comm);
+    check_case("memory for uneven ranks, scheme %s", scheme);
+    uneven(comm);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(PATIENCE);
+    for (size_t s = 0; sar_schemes[s] != NULL; s++)
+        if (!carries_everything(sar_schemes[s]->name))
+            try_scheme(sar_schemes[s]->name);
+    return check_end("peers_memory");
+}
