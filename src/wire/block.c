@@ -49,8 +49,8 @@ static uint64_t bytes_of(const struct sar_layout *layout, const struct sar_run *
 static double expected(const struct sar_layout *layout, double nnz)
 {
     double density = layout->span == 0 ? 0 : fmin(nnz / (double)layout->span, 1);
-    double all = ceil((double)layout->span / BLOCK);
-    return all * -expm1(BLOCK * log1p(-density)) * (double)bytes_each(layout);
+    double all = ceil((double)layout->span / BLOCK), size = fmin((double)layout->span, BLOCK);
+    return all * -expm1(size * log1p(-density)) * (double)bytes_each(layout);
 }
 
 /* The payload: elements, numbers, presence. */

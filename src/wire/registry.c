@@ -38,9 +38,15 @@ uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_layout *la
     return wire->bytes == NULL || least > (uint64_t)PTRDIFF_MAX ? least : wire->bytes(layout, run);
 }
 
+/* A mean is no whole number: it lies between the two next to it. */
 double sar_wire_expected(const struct sar_wire *wire, const struct sar_layout *layout, double nnz)
 {
-    return wire->expected == NULL ? (double)wire->least(layout, (uint64_t)nnz) : wire->expected(layout, nnz);
+    if (wire->expected != NULL)
+        return wire->expected(layout, nnz);
+    double below = floor(nnz), bytes = (double)wire->least(layout, (uint64_t)below);
+    if (nnz > below)
+        bytes += (nnz - below) * ((double)wire->least(layout, (uint64_t)below + 1) - bytes);
+    return bytes;
 }
 
 /* Indices are only looked at where the fewest bytes they might take would win. */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Prices of all schemes on a hundred thousand random machines and calls: they are finite and positive, no
+ * less than the bytes that have to move take, and grow with what there is to do and what it costs. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/config.h"
+#include "generate.h"
+#include "scheme/scheme.h"
+
+static double between(struct dice *dice, double low, double high)
+{
+    return low * pow(high / low, dice_unit(dice));
+}
+
+static struct sar_agreed random_call(struct dice *dice)
+{
+    struct sar_machine m = { .ranks = (int)between(dice, 2, 1025), .alpha = between(dice, 1e-7, 1e-4) };
+    double count = floor(between(dice, 1, 1e12)), density = between(dice, 1e-9, 1), growth = dice_unit(dice);
+    m.beta = 8e-9 / between(dice, 0.1, 1000);
+    m.gamma = between(dice, 1e-12, 1e-7);
+    m.memory = between(dice, 1e-12, 1e-9);
+    m.dense_alpha = 2 * log2(m.ranks) * m.alpha;
+    m.dense_beta = 2.0 * (m.ranks - 1) / m.ranks * m.beta;
+    struct sar_agreed a = { .machine = m, .native = true, .imbalance = 1.1, .grain = SAR_AUTO };
+    a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)count, 1);
+    a.shape.element_size = (size_t)4 << dice_below(dice, 8);
+    a.nnz_mean = fmax(count * density, 1.0 / m.ranks);
+    a.nnz_max = fmin(fmax(1, a.nnz_mean * between(dice, 1, 4)), count);
+    a.gamma = sar_gamma_independent(density, m.ranks);
+    for (int i = 0; growth > 0.2 && i < a.gamma.entries; i++)
+        a.gamma.ratio[i] = fmin(pow(a.gamma.ranks[i], (growth - 0.2) / 0.8), 1 / density);
+    a.skewness = between(dice, 1, a.machine.ranks);
+    a.segment = (uint64_t)between(dice, 1 << 18, 1 << 28);
+    a.partition = (int)dice_below(dice, SAR_PARTITIONS + 1) - 1;
+    a.dense_face = dice_below(dice, 2) == 0;
+    a.nodes = dice_below(dice, 2) == 0 ? 1 : a.machine.ranks;
+    return a;
+}
+
+/* Fewest seconds that anything can take: a rank must be sent the values of all elements that it lacks. */
+static double floor_of(const struct sar_agreed *a)
+{
+    double lacking = sar_agreed_union(a, a->machine.ranks) - a->nnz_max;
+    return fmax(lacking, 0) * (double)a->shape.element_size * a->machine.beta;
+}
+
+/* The same for the paper's schemes, which say what they send. */
+static double floor_of_scheme(const struct sar_agreed *a, const struct sar_scheme *scheme)
+{
+    double n = a->machine.ranks, values = 0, all = (double)a->shape.count;
+    if (scheme == &sar_scheme_dense)
+        values = 2 * (n - 1) / n * all;
+    else if (scheme == &sar_scheme_allgather)
+        values = (n - 1) * a->nnz_max;
+    else if (scheme == &sar_scheme_balanced || scheme == &sar_scheme_omni || scheme == &sar_scheme_sparse_ps)
+        values = (n - 1) / n * (a->nnz_max + sar_agreed_union(a, n));
+    else if (scheme == &sar_scheme_recursive_doubling)
+        for (int group = 1; group * 2 <= a->machine.ranks; group *= 2)
+            values += sar_agreed_union(a, group);
+    return fmax(floor_of(a), values * (double)a->shape.element_size * a->machine.beta);
+}
+
+/* What grows, by a factor. A multiple of the elements is one of the vector or, denser, in the same vector. */
+enum axis { COUNT, DENSITY, ALPHA, BETA, GAMMA, AXES };
+static const char *const axes[AXES] = { "count", "density", "alpha", "beta", "gamma" };
+
+static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double factor)
+{
+    if (axis == COUNT)
+        a.shape.count = (uint64_t)((double)a.shape.count * factor);
+    if (axis == COUNT || axis == DENSITY) {
+        a.nnz_mean = fmin(a.nnz_mean * factor, (double)a.shape.count);
+        a.nnz_max = fmin(a.nnz_max * factor, (double)a.shape.count);
+    }
+    a.machine.alpha *= axis == ALPHA ? factor : 1;
+    a.machine.dense_alpha *= axis == ALPHA ? factor : 1;
+    a.machine.beta *= axis == BETA ? factor : 1;
+    a.machine.dense_beta *= axis == BETA ? factor : 1;
+    a.machine.gamma *= axis == GAMMA ? factor : 1;
+    return a;
+}
+
+/* By how much a price may fall. Segments are rounded to whole lines, hence a hundredth. Formats are chosen
+ * for each message by itself, so that at other prices more of the work may be hidden: a tenth where they are
+ * not forced. */
+static double slack(const struct sar_agreed *a)
+{
+    return a->push_wire != NULL ? 0.01 : 0.1;
+}
+
+/* Whether a scheme does the same as before, only more of it. The denser the vectors, the sooner hybrid goes
+ * over from sparse to dense stages, and these may be cheaper. */
+static bool keeps_its_way(const struct sar_scheme *scheme, enum axis axis)
+{
+    return scheme != &sar_scheme_hybrid || axis != DENSITY;
+}
+
+static void check_prices(const struct sar_agreed *a, enum axis axis, double factor, int number)
+{
+    struct sar_agreed more = grown(*a, axis, factor);
+    for (size_t i = 0; sar_schemes[i] != NULL; i++) {
+        if (sar_schemes[i]->obstacle(a) != NULL || sar_schemes[i]->obstacle(&more) != NULL)
+            continue;
+        double seconds = sar_schemes[i]->seconds(a), then = sar_schemes[i]->seconds(&more);
+        double least = floor_of_scheme(a, sar_schemes[i]);
+        if (!(isfinite(seconds) && seconds > 0 && seconds >= least * (1 - 1e-9)))
+            fail_msg("machine %d, %s: %g s, at least %g s", number, sar_schemes[i]->name, seconds, least);
+        if (keeps_its_way(sar_schemes[i], axis) && !(then >= seconds * (1 - slack(a))))
+            fail_msg("machine %d, %s: %g s, but %g s with %g times the %s", number, sar_schemes[i]->name,
+                     seconds, then, factor, axes[axis]);
+    }
+}
+
+static void test_random_machines(void **state)
+{
+    enum { MACHINES = 100000 };
+    struct dice dice = { 2026 };
+    size_t wires = 0;
+    while (sar_wires[wires] != NULL)
+        wires++;
+    (void)state;
+    for (int i = 0; i < MACHINES; i++) {
+        struct sar_agreed a = random_call(&dice);
+        if (i % 2 == 0)
+            a.push_wire = a.pull_wire = sar_wires[dice_below(&dice, wires)];
+        check_prices(&a, (enum axis)dice_below(&dice, AXES), between(&dice, 2, 16), i);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_machines) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
