@@ -81,6 +81,12 @@ struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, cons
     return sar_agreed_cost_in(agreed, pull, NULL, layout, nnz);
 }
 
+double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes)
+{
+    double latency = agreed->machine.alpha, transfer = bytes * agreed->machine.beta;
+    return messages < 1 ? 0 : fmax(latency + transfer, messages * latency + transfer / messages);
+}
+
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)
 {
     double ranks = agreed->machine.ranks, nnz = fmax(agreed->nnz_mean, 1);

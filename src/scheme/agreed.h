@@ -65,6 +65,12 @@ struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, cons
 struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
                                    const struct sar_layout *layout, double nnz);
 
+/** Seconds for messages, of so many bytes together, that are all under way at once: the latency of one
+ * passes while the bytes of others arrive.
+ *
+ *     max(alpha + bytes beta, messages alpha + bytes / messages beta) */
+double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes);
+
 /** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose
  * predicted imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed);

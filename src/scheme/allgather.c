@@ -5,9 +5,9 @@
  * One step only, hence good for few ranks and for very sparse vectors. What a rank receives grows with the
  * number of ranks, since equal indices meet only at the end.
  *
- *     time = (p-1) alpha + (p-1) m beta + p z gamma
+ *     time = e(p-1, (p-1) m) + p z gamma
  *
- * p ranks, z elements and m bytes of message for the fullest rank. */
+ * p ranks, z elements and m bytes of message for the fullest rank, e as for sar_agreed_exchange. */
 
 #include "scheme/scheme.h"
 
@@ -27,7 +27,7 @@ static double seconds(const struct sar_agreed *a)
     double peers = a->machine.ranks - 1;
     double coding = a->machine.ranks / 2.0 * message.work; /* written once */
     double work = a->machine.ranks * a->nnz_mean + coding;
-    return peers * (a->machine.alpha + message.bytes * a->machine.beta) + work * a->machine.gamma;
+    return sar_agreed_exchange(a, peers, peers * message.bytes) + work * a->machine.gamma;
 }
 
 static enum sar_status encode(struct sar_request *request)

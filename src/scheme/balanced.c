@@ -2,9 +2,10 @@
 /* Balanced Parallelism (Zen): a hash assigns every element to a rank, so that all have about equally many
  * of any input and of any outcome. Push to the owner, reduce there, pull from it.
  *
- * No rank receives an element twice in the push, nor more than its share; with p ranks and t segments
+ * No rank receives an element twice in the push, nor more than its share; with p ranks, and messages that
+ * take longer than their latency,
  *
- *     time = 2 (p-1) t alpha + (p-1) (m(z/p) + m(z gamma^p / p)) beta + (2 z + z gamma^p) gamma
+ *     time = 2 alpha + (p-1) (m(z/p) + m(z gamma^p / p)) beta + (2 z + z gamma^p) gamma
  *
  * z elements of the fullest rank, m bytes of message for so many elements, gamma^p densification over all
  * ranks. With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 1. */

@@ -6,10 +6,10 @@
  * Fast where elements stand close together: a block costs as much for one element as for 256, so at a
  * density d without clusters 1 - (1-d)^256 of all bytes are sent, 92 % at d = 1 %.
  *
- *     time = 2 (p-1) t alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
+ *     time = 2 alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
  *
- * p ranks, t segments, z elements of the fullest rank, Z of the outcome, m(z) bytes of the blocks that z
- * elements lie in, s = 1 / p, or skewness / p in contiguous ranges. */
+ * p ranks, z elements of the fullest rank, Z of the outcome, m(z) bytes of the blocks that z elements lie
+ * in, s = 1 / p, or skewness / p in contiguous ranges; sar_owner_seconds has the rest. */
 
 #include <math.h>
 

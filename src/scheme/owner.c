@@ -53,15 +53,24 @@ static struct forecast forecast(const struct sar_agreed *a, const struct sar_own
     return f;
 }
 
+/* The first step pushes, the last one pulls, those between do both. */
+static double moving_seconds(const struct sar_agreed *a, const struct forecast *f)
+{
+    double peers = a->machine.ranks - 1, push = peers * f->push.bytes / f->segments,
+           pull = peers * f->pull.bytes / f->segments;
+    return sar_agreed_exchange(a, peers, push) +
+           (f->segments - 1) * sar_agreed_exchange(a, 2 * peers, push + pull) +
+           sar_agreed_exchange(a, peers, pull);
+}
+
 double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
-    const struct sar_machine *m = &a->machine;
     struct forecast f = forecast(a, terms);
-    double ranks = m->ranks, peers = ranks - 1, sums = sar_agreed_union(a, ranks);
-    double coding = peers * f.push.work + ranks / 2 * f.pull.work; /* the pull is written once */
+    double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
+    double coding = (ranks - 1) * f.push.work + ranks / 2 * f.pull.work; /* the pull is written once */
     double work = a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + coding;
-    double moving = 2 * peers * f.segments * m->alpha + peers * (f.push.bytes + f.pull.bytes) * m->beta;
-    double working = work * m->gamma, hidden = fmin(moving, working) * (1 - 1 / f.segments);
+    double moving = moving_seconds(a, &f), working = work * a->machine.gamma;
+    double hidden = fmin(moving, working) * (1 - 1 / f.segments);
     return moving + working - (a->nodes > 1 ? hidden : 0);
 }
 

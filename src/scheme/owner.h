@@ -76,7 +76,9 @@ struct sar_owner_terms {
  * message for so many, and the shares s and S that the fullest part has of a rank's elements and of the
  * outcome:
  *
- *     2 (p-1) t alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
+ *     e(p-1, x) + (t-1) e(2 (p-1), x + y) + e(p-1, y) + (z + z s p + Z) gamma
+ *
+ * with e as for sar_agreed_exchange, x = (p-1) m(z s) / t and y = (p-1) m(Z S) / t.
  *
  * Between nodes all but one segment's share of the lesser of the two sides, moving and working, is hidden
  * behind the other. */

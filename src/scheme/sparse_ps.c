@@ -5,10 +5,10 @@
  * Skewed on purpose, as the scheme is in the Zen paper: the server of the fullest range receives and
  * reduces most of everything, and the others wait for it.
  *
- *     time = 2 (p-1) alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
+ *     time = 2 alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
  *
  * p ranks, z elements of the fullest rank, Z of the outcome, m(z) bytes of z coordinates, s = skewness /
- * p the share of the fullest range. */
+ * p the share of the fullest range; sar_owner_seconds has the rest. */
 
 #include "scheme/owner.h"
 

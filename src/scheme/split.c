@@ -18,7 +18,7 @@ double sar_split_seconds(const struct sar_agreed *a, const struct sar_wire *pull
     struct sar_layout layout = sar_agreed_layout(a, part, sar_index_size(part));
     struct sar_cost push = sar_agreed_cost(a, false, &layout, a->nnz_max * share);
     double work = a->nnz_max + a->nnz_mean * ranks * share + 2 * sums + (ranks - 1) * push.work;
-    double time = (ranks - 1) * (m->alpha + push.bytes * m->beta);
+    double time = sar_agreed_exchange(a, ranks - 1, (ranks - 1) * push.bytes);
     layout.index_size = a->shape.index_size;
     for (int parts = 1; parts < m->ranks; parts += more(parts, m->ranks)) {
         double moved = more(parts, m->ranks);

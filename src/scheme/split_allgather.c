@@ -5,7 +5,7 @@
  * Pushes as sparse_ps does, but pulls in few messages, and a range that is fuller than others only delays
  * the push: what a rank receives of the pull is the whole outcome wherever it stands.
  *
- *     time = (p-1) (alpha + m(z s) beta) + sum over i < L of (alpha + m(Z n_i / p) beta)
+ *     time = e(p-1, (p-1) m(z s)) + sum over i < L of (alpha + m(Z n_i / p) beta)
  *            + (z + z s p + 2 Z) gamma
  *
  * p ranks, L = ceil(log2 p), n_i = min(2^i, p - 2^i) parts, z elements of the fullest rank, Z of the outcome,

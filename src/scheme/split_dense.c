@@ -2,7 +2,7 @@
 /* SparCML's DSAR_Split_allgather: as split_allgather, but the sums are gathered dense, since the outcome
  * of many sparse vectors need not be sparse.
  *
- *     time = (p-1) (alpha + m(z s) beta) + sum over i < L of (alpha + M n_i / p beta)
+ *     time = e(p-1, (p-1) m(z s)) + sum over i < L of (alpha + M n_i / p beta)
  *            + (z + z s p + 2 Z) gamma
  *
  * as for split_allgather, with M bytes of the dense vector. */
