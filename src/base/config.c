@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +11,17 @@
 #define PREFIX "MPIX_SPARSE_"
 
 struct knob;
-typedef bool (*parse_fn)(const struct knob *knob, const char *text, struct sar_config *config);
+
+/* How a knob is read from a text, and written as one. */
+struct kind {
+    bool (*parse)(const struct knob *knob, const char *text, struct sar_config *config);
+    void (*show)(const struct knob *knob, const struct sar_config *config, char *text, size_t room);
+};
 
 struct knob {
     const char *name, *fallback, *help;
     size_t offset;
-    parse_fn parse;
+    const struct kind *kind;
     const char *const *names; /* of a choice, ended by NULL */
     double least, most;       /* of a number */
 };
@@ -25,9 +31,19 @@ static void *field_of(const struct knob *knob, struct sar_config *config)
     return (char *)config + knob->offset;
 }
 
+static const void *value_of(const struct knob *knob, const struct sar_config *config)
+{
+    return (const char *)config + knob->offset;
+}
+
 static bool parse_text(const struct knob *knob, const char *text, struct sar_config *config)
 {
     return text[0] != '\0' && snprintf(field_of(knob, config), SAR_KNOB_TEXT, "%s", text) < SAR_KNOB_TEXT;
+}
+
+static void show_text(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    snprintf(text, room, "%s", (const char *)value_of(knob, config));
 }
 
 /* One name for both steps of a scheme, or push/pull. */
@@ -42,6 +58,13 @@ static bool parse_wires(const struct knob *knob, const char *text, struct sar_co
     config->push_wire[push] = '\0';
     snprintf(config->pull_wire, SAR_KNOB_TEXT, "%s", pull);
     return true;
+}
+
+static void show_wires(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    bool one = strcmp(config->push_wire, config->pull_wire) == 0;
+    (void)knob;
+    snprintf(text, room, "%s%s%s", config->push_wire, one ? "" : "/", one ? "" : config->pull_wire);
 }
 
 static bool choose(const struct knob *knob, const char *text, int *choice)
@@ -60,6 +83,11 @@ static bool parse_choice(const struct knob *knob, const char *text, struct sar_c
     return choose(knob, text, field_of(knob, config));
 }
 
+static void show_choice(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    snprintf(text, room, "%s", knob->names[*(const int *)value_of(knob, config)]);
+}
+
 static bool parse_switch(const struct knob *knob, const char *text, struct sar_config *config)
 {
     int choice;
@@ -67,6 +95,11 @@ static bool parse_switch(const struct knob *knob, const char *text, struct sar_c
         return false;
     *(bool *)field_of(knob, config) = choice % 2 == 1;
     return true;
+}
+
+static void show_switch(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    snprintf(text, room, "%s", knob->names[*(const bool *)value_of(knob, config)]);
 }
 
 static bool parse_double(const struct knob *knob, const char *text, struct sar_config *config)
@@ -79,6 +112,18 @@ static bool parse_double(const struct knob *knob, const char *text, struct sar_c
     return true;
 }
 
+/* As few digits as give the number back. */
+static void show_double(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    double value = *(const double *)value_of(knob, config);
+    char digits[SAR_KNOB_TEXT];
+    int precision = 5;
+    do {
+        snprintf(digits, sizeof digits, "%.*g", ++precision, value);
+    } while (strtod(digits, NULL) != value);
+    snprintf(text, room, "%s", digits);
+}
+
 static bool parse_whole(const struct knob *knob, const char *text, struct sar_config *config)
 {
     char *end;
@@ -89,6 +134,11 @@ static bool parse_whole(const struct knob *knob, const char *text, struct sar_co
         return false;
     *(uint64_t *)field_of(knob, config) = value;
     return true;
+}
+
+static void show_whole(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)value_of(knob, config));
 }
 
 /* "auto", or a power of two. */
@@ -106,61 +156,96 @@ static bool parse_grain(const struct knob *knob, const char *text, struct sar_co
     return true;
 }
 
+static void show_grain(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    int grain = *(const int *)value_of(knob, config);
+    if (grain == SAR_AUTO)
+        snprintf(text, room, "auto");
+    else
+        snprintf(text, room, "%d", grain);
+}
+
+static const struct kind as_text = { parse_text, show_text }, as_wires = { parse_wires, show_wires },
+                         as_choice = { parse_choice, show_choice }, as_switch = { parse_switch, show_switch },
+                         as_double = { parse_double, show_double }, as_whole = { parse_whole, show_whole },
+                         as_grain = { parse_grain, show_grain };
+
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
 
 #define FIELD(name) offsetof(struct sar_config, name)
 
 static const struct knob knobs[] = {
-    { "SCHEME", "auto", "name of a scheme, or auto to let the cost model choose", FIELD(scheme), parse_text,
+    { "SCHEME", "auto", "name of a scheme, or auto to let the cost model choose", FIELD(scheme), &as_text,
       NULL, 0, 0 },
     { "WIRE", "auto",
-      "format of messages, auto for the cheapest, smallest for the fewest bytes; or push/pull", 0,
-      parse_wires, NULL, 0, 0 },
+      "format of messages, auto for the cheapest, smallest for the fewest bytes; or push/pull", 0, &as_wires,
+      NULL, 0, 0 },
     { "PARTITION", "auto", "map of elements to parts: auto, hash, cyclic or range", FIELD(partition),
-      parse_text, NULL, 0, 0 },
+      &as_text, NULL, 0, 0 },
     { "GRAIN", "auto", "consecutive elements that stay in one part: auto, or a power of two from 1 to 256",
-      FIELD(grain), parse_grain, NULL, 1, 256 },
+      FIELD(grain), &as_grain, NULL, 1, 256 },
     { "IMBALANCE", "1.1", "predicted imbalance that an automatic grain stays below: a number from 1 on",
-      FIELD(imbalance), parse_double, NULL, 1, 1e9 },
-    { "SEED", "0", "seed of the hash: a whole number, 0 to draw one", FIELD(seed), parse_whole, NULL, 0, 0 },
+      FIELD(imbalance), &as_double, NULL, 1, 1e9 },
+    { "SEED", "0", "seed of the hash: a whole number, 0 to draw one", FIELD(seed), &as_whole, NULL, 0, 0 },
     { "MODEL", "measured", "what prices the schemes: measured constants, or the paper's two equations",
-      FIELD(model), parse_choice, model_names, 0, 0 },
-    { "LEARN", "on", "let measured times of calls correct the prices: on or off", FIELD(learn), parse_switch,
+      FIELD(model), &as_choice, model_names, 0, 0 },
+    { "LEARN", "on", "let measured times of calls correct the prices: on or off", FIELD(learn), &as_switch,
       switch_names, 0, 0 },
     { "PROFILE_EVERY", "256", "calls from one profile of a tensor to the next: a whole number from 1 on",
-      FIELD(profile_every), parse_whole, NULL, 1, 0 },
+      FIELD(profile_every), &as_whole, NULL, 1, 0 },
     { "SEGMENT", "262144", "bytes of a message from which balanced works in segments: a number from 1 on",
-      FIELD(segment), parse_whole, NULL, 1, 0 },
+      FIELD(segment), &as_whole, NULL, 1, 0 },
     { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
-      parse_whole, NULL, 8192, 1 << 30 },
+      &as_whole, NULL, 8192, 1 << 30 },
     { "RECOMPUTE", "64", "calls of a tensor for which oktopk keeps its boundaries: a number from 1 on",
-      FIELD(recompute), parse_whole, NULL, 1, 0 },
-    { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), parse_double, NULL, 0, 1e9 },
-    { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), parse_double, NULL, 0, 1e9 },
-    { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), parse_double, NULL, 0,
-      1e9 },
-    { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain),
-      parse_switch, switch_names, 0, 0 },
+      FIELD(recompute), &as_whole, NULL, 1, 0 },
+    { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), &as_double, NULL, 0, 1e9 },
+    { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), &as_double, NULL, 0, 1e9 },
+    { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), &as_double, NULL, 0, 1e9 },
+    { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), &as_switch,
+      switch_names, 0, 0 },
 };
 
 enum { KNOBS = sizeof knobs / sizeof knobs[0] };
+
+_Static_assert((int)KNOBS <= (int)SAR_MOST_KNOBS, "struct sar_config keeps the origin of each knob");
+
+static void set_defaults(struct sar_config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (size_t i = 0; i < KNOBS; i++) {
+        bool good = knobs[i].kind->parse(&knobs[i], knobs[i].fallback, config);
+        assert(good), (void)good;
+    }
+}
+
+enum sar_status sar_config_apply(struct sar_config *config, const struct sar_source *source, char *sentence,
+                                 size_t room)
+{
+    struct sar_config changed = *config;
+    for (size_t i = 0; i < KNOBS; i++) {
+        const char *text = source->lookup(knobs[i].name, source->from);
+        if (text == NULL || changed.origin[i] > source->origin)
+            continue;
+        if (!knobs[i].kind->parse(&knobs[i], text, &changed)) {
+            snprintf(sentence, room, PREFIX "%s is '%.60s'; it must be: %s", knobs[i].name, text,
+                     knobs[i].help);
+            return SAR_BAD_KNOB;
+        }
+        changed.origin[i] = (unsigned char)source->origin;
+    }
+    *config = changed;
+    return SAR_OK;
+}
 
 enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup, void *from, char *sentence,
                                 size_t room)
 {
     struct sar_config loaded;
-    memset(&loaded, 0, sizeof loaded);
-    for (size_t i = 0; i < KNOBS; i++) {
-        const char *text = lookup(knobs[i].name, from);
-        if (text == NULL)
-            text = knobs[i].fallback;
-        if (!knobs[i].parse(&knobs[i], text, &loaded)) {
-            snprintf(sentence, room, PREFIX "%s is '%.60s'; it must be: %s", knobs[i].name, text,
-                     knobs[i].help);
-            return SAR_BAD_KNOB;
-        }
-    }
+    set_defaults(&loaded);
+    SAR_TRY(sar_config_apply(&loaded, &(struct sar_source){ SAR_FROM_ENVIRONMENT, lookup, from }, sentence,
+                             room));
     *config = loaded;
     return SAR_OK;
 }
@@ -201,4 +286,21 @@ bool sar_config_describe(size_t i, const char **name, const char **fallback, con
     *fallback = knobs[i].fallback;
     *help = knobs[i].help;
     return true;
+}
+
+bool sar_config_show(const struct sar_config *config, size_t i, char *text, size_t room,
+                     enum sar_origin *origin)
+{
+    if (i >= KNOBS)
+        return false;
+    knobs[i].kind->show(&knobs[i], config, text, room);
+    *origin = (enum sar_origin)config->origin[i];
+    return true;
+}
+
+const char *sar_origin_name(enum sar_origin origin)
+{
+    static const char *const names[SAR_ORIGINS] = { "default", "calibration file", "environment",
+                                                    "info of the communicator", "info of the plan" };
+    return names[origin];
 }

@@ -8,13 +8,23 @@
 
 #include "base/status.h"
 
-enum { SAR_KNOB_TEXT = 64 };
+enum { SAR_KNOB_TEXT = 64, SAR_MOST_KNOBS = 32 };
 
 /** Which model prices the schemes. */
 enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
 
 /** Grain that the planner chooses. */
 enum { SAR_AUTO = 0 };
+
+/** Where the value of a knob came from; a later one goes before an earlier one. */
+enum sar_origin {
+    SAR_FROM_DEFAULT,
+    SAR_FROM_CALIBRATION,
+    SAR_FROM_ENVIRONMENT,
+    SAR_FROM_COMM_INFO,
+    SAR_FROM_PLAN_INFO,
+    SAR_ORIGINS
+};
 
 /** All knobs of one communicator. Plain bytes, so that rank 0's can be sent to the others. Names of schemes,
  * formats and partitions are kept as text: their rooms know which exist. */
@@ -26,22 +36,35 @@ struct sar_config {
     int grain;                     /**< or SAR_AUTO */
     int model;                     /**< enum sar_model */
     bool explain, learn;
-    uint64_t seed;             /**< 0: drawn */
-    uint64_t profile_every;    /**< calls from one profile of a tensor to the next */
-    uint64_t segment;          /**< bytes of a message from which a scheme works in segments */
-    uint64_t chunk;            /**< most bytes handed to MPI at a time */
-    uint64_t recompute;        /**< calls from one choice of boundaries to the next, for oktopk */
-    double imbalance;          /**< limit that the planner's grain keeps to */
-    double alpha, beta, gamma; /**< 0: measured */
+    uint64_t seed;                        /**< 0: drawn */
+    uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
+    uint64_t segment;                     /**< bytes of a message from which a scheme works in segments */
+    uint64_t chunk;                       /**< most bytes handed to MPI at a time */
+    uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
+    double imbalance;                     /**< limit that the planner's grain keeps to */
+    double alpha, beta, gamma;            /**< 0: measured */
+    unsigned char origin[SAR_MOST_KNOBS]; /**< enum sar_origin of each knob, by its place */
 };
 
 /** The text of a knob, or NULL. `name` comes without prefix, in capitals. */
 typedef const char *(*sar_lookup_fn)(const char *name, void *from);
 
-/** Set every knob from lookup, or to its default.
+/** One place where knobs may have a text. */
+struct sar_source {
+    enum sar_origin origin;
+    sar_lookup_fn lookup;
+    void *from; /**< for lookup */
+};
+
+/** Set every knob from lookup, which stands for the environment, or to its default.
  * @param sentence  room for one, which tells what is wrong on SAR_BAD_KNOB */
 enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup, void *from, char *sentence,
                                 size_t room);
+
+/** Set the knobs for which a source has a text, but for those that came from an origin that goes before
+ * it. On SAR_BAD_KNOB, as above, none is set. */
+enum sar_status sar_config_apply(struct sar_config *config, const struct sar_source *source, char *sentence,
+                                 size_t room);
 
 /** Lookup in the environment, as MPIX_SPARSE_<name>. */
 const char *sar_environment(const char *name, void *unused);
@@ -52,5 +75,12 @@ const char *sar_config_unknown(char *const environ[], size_t *at, size_t *length
 
 /** Name, default and help of knob i; false behind the last. */
 bool sar_config_describe(size_t i, const char **name, const char **fallback, const char **help);
+
+/** The value of knob i as a text that it could be set to, and where it came from; false behind the last. */
+bool sar_config_show(const struct sar_config *config, size_t i, char *text, size_t room,
+                     enum sar_origin *origin);
+
+/** An origin in words. */
+const char *sar_origin_name(enum sar_origin origin);
 
 #endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the values of knobs come from, and how they are shown. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+
+#define LENGTH(table) (sizeof(table) / sizeof *(table))
+
+/* One knob's text; an array of these, ended by a null name, is a source. */
+struct setting {
+    const char *name, *text;
+};
+
+static const char *find(const char *name, void *from)
+{
+    for (const struct setting *setting = from; setting->name != NULL; setting++)
+        if (strcmp(setting->name, name) == 0)
+            return setting->text;
+    return NULL;
+}
+
+static void load(struct sar_config *config)
+{
+    struct setting none = { NULL, NULL };
+    char sentence[256];
+    assert_int_equal(sar_config_load(config, find, &none, sentence, sizeof sentence), SAR_OK);
+}
+
+/* Apply a source that has one knob. */
+static enum sar_status apply_one(struct sar_config *config, enum sar_origin origin, const char *name,
+                                 const char *text)
+{
+    struct setting settings[] = { { name, text }, { NULL, NULL } };
+    char sentence[256];
+    return sar_config_apply(config, &(struct sar_source){ origin, find, settings }, sentence,
+                            sizeof sentence);
+}
+
+static size_t place_of(const char *knob)
+{
+    const char *name = "", *fallback, *help;
+    size_t i = 0;
+    while (sar_config_describe(i, &name, &fallback, &help) && strcmp(name, knob) != 0)
+        i++;
+    return i;
+}
+
+static void check_shown(const struct sar_config *config, const char *knob, const char *text,
+                        enum sar_origin origin)
+{
+    char shown[256];
+    enum sar_origin from;
+    assert_true(sar_config_show(config, place_of(knob), shown, sizeof shown, &from));
+    assert_string_equal(shown, text);
+    assert_int_equal(from, origin);
+}
+
+static const struct setting good[] = {
+    { "SCHEME", "balanced" },
+    { "WIRE", "coo" },
+    { "WIRE", "coo/hash_bitmap" },
+    { "WIRE", "smallest/auto" },
+    { "PARTITION", "cyclic" },
+    { "GRAIN", "64" },
+    { "GRAIN", "auto" },
+    { "IMBALANCE", "2500" },
+    { "IMBALANCE", "1.0999999999999999" },
+    { "MODEL", "paper" },
+    { "LEARN", "off" },
+    { "SEED", "18446744073709551615" },
+    { "SEGMENT", "1" },
+    { "CHUNK", "1073741824" },
+    { "ALPHA", "3e-09" },
+    { "BETA", "8.1e-11" },
+    { "GAMMA", "0.333333333333333315" },
+    { "EXPLAIN", "on" },
+};
+
+/* A value is shown as a text that sets it to that value again. */
+static void test_values_are_shown(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        struct sar_config config, again;
+        char shown[256];
+        enum sar_origin origin;
+        load(&config);
+        load(&again);
+        assert_int_equal(apply_one(&config, SAR_FROM_ENVIRONMENT, good[i].name, good[i].text), SAR_OK);
+        assert_true(sar_config_show(&config, place_of(good[i].name), shown, sizeof shown, &origin));
+        assert_int_equal(origin, SAR_FROM_ENVIRONMENT);
+        assert_int_equal(apply_one(&again, SAR_FROM_ENVIRONMENT, good[i].name, shown), SAR_OK);
+        assert_memory_equal(&config, &again, sizeof config);
+        assert_true(strlen(shown) <= strlen(good[i].text));
+    }
+}
+
+/* Every word for a switch is shown as one of two. */
+static void test_switches_are_shown(void **state)
+{
+    static const char *const words[] = { "off", "on", "0", "1", "no", "yes" };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(words); i++) {
+        struct sar_config config;
+        load(&config);
+        assert_int_equal(apply_one(&config, SAR_FROM_ENVIRONMENT, "EXPLAIN", words[i]), SAR_OK);
+        check_shown(&config, "EXPLAIN", words[i % 2], SAR_FROM_ENVIRONMENT);
+    }
+}
+
+static void test_defaults_are_shown(void **state)
+{
+    struct sar_config config;
+    char shown[256];
+    const char *name, *fallback, *help;
+    enum sar_origin origin;
+    size_t i = 0;
+    (void)state;
+    load(&config);
+    for (; sar_config_describe(i, &name, &fallback, &help); i++)
+        check_shown(&config, name, fallback, SAR_FROM_DEFAULT);
+    assert_false(sar_config_show(&config, i, shown, sizeof shown, &origin));
+    assert_false(sar_config_show(&config, SIZE_MAX, shown, sizeof shown, &origin));
+}
+
+/* Whichever is applied first, the origin that goes before the other has its way. */
+static void test_origins(void **state)
+{
+    (void)state;
+    for (int first = SAR_FROM_CALIBRATION; first < SAR_ORIGINS; first++) {
+        for (int second = SAR_FROM_CALIBRATION; second < SAR_ORIGINS; second++) {
+            struct sar_config config;
+            load(&config);
+            assert_int_equal(apply_one(&config, (enum sar_origin)first, "ALPHA", "1e-06"), SAR_OK);
+            check_shown(&config, "ALPHA", "1e-06", (enum sar_origin)first);
+            assert_int_equal(apply_one(&config, (enum sar_origin)second, "ALPHA", "2e-06"), SAR_OK);
+            bool later = second >= first;
+            check_shown(&config, "ALPHA", later ? "2e-06" : "1e-06",
+                        (enum sar_origin)(later ? second : first));
+            check_shown(&config, "BETA", "0", SAR_FROM_DEFAULT);
+        }
+    }
+}
+
+static void test_a_bad_source_changes_nothing(void **state)
+{
+    struct setting settings[] = { { "SCHEME", "dense" }, { "GRAIN", "3" }, { NULL, NULL } };
+    struct sar_config config, before;
+    char sentence[256];
+    (void)state;
+    load(&config);
+    assert_int_equal(apply_one(&config, SAR_FROM_ENVIRONMENT, "ALPHA", "1"), SAR_OK);
+    before = config;
+    assert_int_equal(sar_config_apply(&config, &(struct sar_source){ SAR_FROM_PLAN_INFO, find, settings },
+                                      sentence, sizeof sentence),
+                     SAR_BAD_KNOB);
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void test_names_of_origins(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAR_ORIGINS; i++)
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(sar_origin_name((enum sar_origin)i), sar_origin_name((enum sar_origin)k));
+    assert_string_equal(sar_origin_name(SAR_FROM_ENVIRONMENT), "environment");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_are_shown),
+        cmocka_unit_test(test_switches_are_shown),
+        cmocka_unit_test(test_defaults_are_shown),
+        cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_a_bad_source_changes_nothing),
+        cmocka_unit_test(test_names_of_origins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
