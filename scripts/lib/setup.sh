@@ -3,7 +3,7 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # the lists are for the caller, and top comes from it
 
-base_packages="gcc libc6-dev make pkg-config libhwloc-dev libstreamvbyte-dev"
+base_packages="gcc libc6-dev make pkg-config libhwloc-dev libjansson-dev libstreamvbyte-dev"
 tree_packages="autoconf automake libtool"
 mpich_packages="mpich libmpich-dev"
 openmpi_packages="openmpi-bin libopenmpi-dev"

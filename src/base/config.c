@@ -46,6 +46,11 @@ static void show_text(const struct knob *knob, const struct sar_config *config, 
     snprintf(text, room, "%s", (const char *)value_of(knob, config));
 }
 
+static bool parse_path(const struct knob *knob, const char *text, struct sar_config *config)
+{
+    return text[0] != '\0' && snprintf(field_of(knob, config), SAR_KNOB_PATH, "%s", text) < SAR_KNOB_PATH;
+}
+
 /* One name for both steps of a scheme, or push/pull. */
 static bool parse_wires(const struct knob *knob, const char *text, struct sar_config *config)
 {
@@ -168,7 +173,7 @@ static void show_grain(const struct knob *knob, const struct sar_config *config,
 static const struct kind as_text = { parse_text, show_text }, as_wires = { parse_wires, show_wires },
                          as_choice = { parse_choice, show_choice }, as_switch = { parse_switch, show_switch },
                          as_double = { parse_double, show_double }, as_whole = { parse_whole, show_whole },
-                         as_grain = { parse_grain, show_grain };
+                         as_grain = { parse_grain, show_grain }, as_path = { parse_path, show_text };
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
@@ -203,6 +208,9 @@ static const struct knob knobs[] = {
     { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), &as_double, NULL, 0, 1e9 },
     { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), &as_double, NULL, 0, 1e9 },
     { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), &as_double, NULL, 0, 1e9 },
+    { "CALIBRATION", "none",
+      "file of mpix_sparse_perf --calibrate that holds the machine's constants, or none", FIELD(calibration),
+      &as_path, NULL, 0, 0 },
     { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), &as_switch,
       switch_names, 0, 0 },
 };

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-enum { SAR_KNOB_TEXT = 64, SAR_MOST_KNOBS = 32 };
+enum { SAR_KNOB_TEXT = 64, SAR_KNOB_PATH = 1024, SAR_MOST_KNOBS = 32 };
 
 /** Which model prices the schemes. */
 enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
@@ -43,6 +43,7 @@ struct sar_config {
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double alpha, beta, gamma;            /**< 0: measured */
+    char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */
     unsigned char origin[SAR_MOST_KNOBS]; /**< enum sar_origin of each knob, by its place */
 };
 

@@ -6,6 +6,8 @@
 #include "net/topology.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifdef HAVE_HWLOC
@@ -14,8 +16,17 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int processors = 1;
+static char model[128];
 
 #ifdef HAVE_HWLOC
+static void note_model(hwloc_topology_t topology)
+{
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    const char *name = package == NULL ? NULL : hwloc_obj_get_info_by_name(package, "CPUModel");
+    if (name != NULL)
+        snprintf(model, sizeof model, "%s", name);
+}
+
 /* The allowed set, not this process's binding: launchers bind each rank to a processor of its own. */
 static int allowed(void)
 {
@@ -24,8 +35,11 @@ static int allowed(void)
     if (hwloc_topology_init(&topology) != 0)
         return 0;
     hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-    if (hwloc_topology_load(topology) == 0)
+    hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+    if (hwloc_topology_load(topology) == 0) {
         n = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology));
+        note_model(topology);
+    }
     hwloc_topology_destroy(topology);
     return n;
 }
@@ -38,15 +52,24 @@ static int allowed(void)
 
 static void look(void)
 {
+    struct utsname system;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     int found = allowed();
     if (found <= 0)
         found = (int)online;
     processors = found > 0 ? found : 1;
+    if (model[0] == '\0' && uname(&system) == 0)
+        snprintf(model, sizeof model, "%s", system.machine);
 }
 
 int sar_topology_processors(void)
 {
     pthread_once(&once, look);
     return processors;
+}
+
+const char *sar_topology_model(void)
+{
+    pthread_once(&once, look);
+    return model;
 }

@@ -6,4 +6,7 @@
  * once. */
 int sar_topology_processors(void);
 
+/** Model of this machine's processors, by hwloc, else its architecture. Looked up once. */
+const char *sar_topology_model(void);
+
 #endif

@@ -6,11 +6,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "net/calibration.h"
+
 /* What rank 0 tells the others. */
 struct settings {
     enum sar_status status;
     struct sar_config config;
     uint32_t seed;
+    bool calibrated; /* `machine` is the calibration file's */
+    struct sar_machine machine;
     char sentence[SAR_SENTENCE];
 };
 
@@ -83,11 +87,48 @@ static void read_settings(struct settings *s)
     s->seed = s->config.seed != 0 ? (uint32_t)sar_mix64(s->config.seed) : draw_seed();
 }
 
-static enum sar_status measure(struct sar_context *context)
+static bool wants_calibration(const struct settings *s)
+{
+    return s->status == SAR_OK && !is_word(s->config.calibration, "none");
+}
+
+/* On rank 0: the constants of the calibration file, where they hold for this communicator. */
+static void read_calibration(struct settings *s, const struct sar_fingerprint *here)
+{
+    struct sar_calibration found;
+    struct sar_calibration_source source = { .calibration = &found };
+    s->status = sar_calibration_read(s->config.calibration, here, &found, &s->calibrated, s->sentence,
+                                     sizeof s->sentence);
+    if (s->status != SAR_OK)
+        return;
+    if (s->calibrated) {
+        s->machine = found.machine;
+        s->status =
+            sar_config_apply(&s->config,
+                             &(struct sar_source){ SAR_FROM_CALIBRATION, sar_calibration_lookup, &source },
+                             s->sentence, sizeof s->sentence);
+    } else if (s->config.explain) {
+        fprintf(stderr, "# mpix_sparse: constants are measured, not taken from %s: %s\n",
+                s->config.calibration, s->sentence);
+    }
+}
+
+static enum sar_status calibrate(const struct sar_net *net, struct settings *s)
+{
+    struct sar_fingerprint here;
+    SAR_TRY(sar_fingerprint_make(net, &here));
+    if (net->rank == 0)
+        read_calibration(s, &here);
+    return sar_net_broadcast(net, s, (int)sizeof *s);
+}
+
+static enum sar_status find_constants(struct sar_context *context, const struct settings *s)
 {
     const struct sar_config *config = &context->config;
     struct sar_machine *machine = &context->machine;
-    SAR_TRY(sar_machine_measure(&context->net, machine));
+    *machine = s->machine;
+    if (!s->calibrated)
+        SAR_TRY(sar_machine_measure(&context->net, machine));
     machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
     machine->beta = config->beta > 0 ? config->beta : machine->beta;
     machine->gamma = config->gamma > 0 ? config->gamma : machine->gamma;
@@ -112,10 +153,12 @@ static enum sar_status fill(struct sar_context *context, char *sentence)
     if (context->net.rank == 0)
         read_settings(&settings);
     SAR_TRY(sar_net_broadcast(&context->net, &settings, (int)sizeof settings));
+    if (wants_calibration(&settings))
+        SAR_TRY(calibrate(&context->net, &settings));
     memcpy(sentence, settings.sentence, sizeof settings.sentence);
     SAR_TRY(settings.status);
     apply(&settings, context);
-    return measure(context);
+    return find_constants(context, &settings);
 }
 
 static size_t bounds_each(const struct sar_net *net)

@@ -82,6 +82,7 @@ static const struct wanted defaults[] = {
     { "ALPHA", "0", DOUBLE, AT(alpha), NULL, 0 },
     { "BETA", "0", DOUBLE, AT(beta), NULL, 0 },
     { "GAMMA", "0", DOUBLE, AT(gamma), NULL, 0 },
+    { "CALIBRATION", "none", TEXT, AT(calibration), "none", 0 },
     { "EXPLAIN", "off", BOOL, AT(explain), NULL, 0 },
 };
 
@@ -152,6 +153,8 @@ static const struct wanted good[] = {
     { "ALPHA", "2e-6", DOUBLE, AT(alpha), NULL, 2e-6 },
     { "BETA", "8e-11", DOUBLE, AT(beta), NULL, 8e-11 },
     { "GAMMA", "0.000000003", DOUBLE, AT(gamma), NULL, 3e-9 },
+    { "CALIBRATION", "some file.json", TEXT, AT(calibration), "some file.json", 0 },
+    { "CALIBRATION", LETTERS_63 "/" LETTERS_63, TEXT, AT(calibration), LETTERS_63 "/" LETTERS_63, 0 },
     { "EXPLAIN", "on", BOOL, AT(explain), NULL, 1 },
     { "EXPLAIN", "1", BOOL, AT(explain), NULL, 1 },
     { "EXPLAIN", "yes", BOOL, AT(explain), NULL, 1 },
@@ -225,6 +228,7 @@ static const struct setting bad[] = {
     { "BETA", "fast" },
     { "BETA", "inf" },
     { "GAMMA", "-0.1" },
+    { "CALIBRATION", "" },
     { "EXPLAIN", "maybe" },
     { "EXPLAIN", "onn" },
 };

@@ -82,6 +82,7 @@ static const struct setting good[] = {
     { "ALPHA", "3e-09" },
     { "BETA", "8.1e-11" },
     { "GAMMA", "0.333333333333333315" },
+    { "CALIBRATION", "a/b c.json" },
     { "EXPLAIN", "on" },
 };
 
