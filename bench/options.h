@@ -22,7 +22,8 @@ struct perf_options {
     double overlap, skew;
     char text[PERF_PATH_MAX]; /* empty: random tensors */
     long long batch, iterations, warmup, check, seed, timeout, memory, parts, every, budget;
-    char json[PERF_PATH_MAX]; /* empty: none */
+    char json[PERF_PATH_MAX];      /* empty: none */
+    char calibrate[PERF_PATH_MAX]; /* empty: none */
 };
 
 enum perf_verdict { PERF_GO_ON, PERF_DONE, PERF_BAD_USAGE };

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "calibrate.h"
 #include "measure.h"
 #include "options.h"
 #include "plan.h"
@@ -218,7 +219,10 @@ int main(int argc, char **argv)
         status = EXIT_USAGE;
     if (verdict == PERF_GO_ON) {
         watch_time(bench);
-        status = run(bench);
+        if (bench->options.calibrate[0] != '\0')
+            status = perf_calibrate(bench->options.calibrate) ? 0 : EXIT_USAGE;
+        else
+            status = run(bench);
     }
     free(bench);
     MPI_Finalize();
