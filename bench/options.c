@@ -2,22 +2,13 @@
 #include "options.h"
 
 #include <mpi.h>
-#include <mpix_sparse.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "command.h"
 #include "knobs.h"
 #include "number.h"
-
-struct setting {
-    char letter;
-    const char *name, *value, *fallback;
-    perf_parse_fn parse;
-    size_t to;
-    struct perf_domain domain;
-    const char *help;
-};
 
 #define TO(field) offsetof(struct perf_options, field)
 
@@ -58,7 +49,7 @@ enum {
 };
 
 /* clang-format off */
-static const struct setting table[OPTIONS] = {
+static const struct perf_option table[OPTIONS] = {
     [OPTION_COUNT] = { 'c', "count", "LIST", "1M",
         perf_parse_counts, TO(count), { NULL, 0, 1e15 },
         "elements of the vector; k, M, G are 1000s, Ki, Mi, Gi 1024s" },
@@ -158,108 +149,15 @@ static const struct setting table[OPTIONS] = {
 };
 /* clang-format on */
 
-enum { HELP_LEFT = 29 };
-
-/* The help of an option behind its name: the text, the good names, the default. */
-static void print_right(const struct setting *o)
-{
-    for (const char *c = o->help; *c != '\0'; c++)
-        if (*c == '\n')
-            printf("\n%*s", HELP_LEFT, "");
-        else
-            putchar(*c);
-    if (o->fallback != NULL)
-        printf(" (%s)", o->fallback);
-    for (int i = 0; o->domain.names != NULL && o->domain.names(i) != NULL; i++) {
-        if (i == 0)
-            printf(":\n%*s", HELP_LEFT, "");
-        printf("%s%s", i == 0 ? "" : ", ", o->domain.names(i));
-    }
-    putchar('\n');
-}
-
-static void print_help(void)
-{
-    printf("usage: mpirun -n N mpix_sparse_perf [options]\n\n"
-           "Time the sparse allreduce against MPI_Allreduce and the allgather scheme on the same data.\n"
-           "LIST is a comma-separated list; every combination is measured.\n\n");
-    for (const struct setting *o = table; o < table + OPTIONS; o++) {
-        char left[HELP_LEFT], letter[5] = "    ";
-        if (o->letter != 0)
-            snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        snprintf(left, sizeof left, "  %s--%s %s", letter, o->name, o->value != NULL ? o->value : "");
-        printf("%-*s", HELP_LEFT, left);
-        print_right(o);
-    }
-    printf("\nExit status: 0 all right, 1 a wrong value or nothing measured, 2 bad usage, 3 out of time.\n");
-}
-
-static void print_version(void)
-{
-    int version = 0;
-    MPIX_Sparse_get_version(&version);
-    printf("mpix_sparse_perf %d.%d.%d, library %d.%d.%d\n", MPIX_SPARSE_VERSION >> 16,
-           MPIX_SPARSE_VERSION >> 8 & 255, MPIX_SPARSE_VERSION & 255, version >> 16, version >> 8 & 255,
-           version & 255);
-}
-
-/* Find the option that an argument names. *value is what stands in the same argument, or NULL. */
-static const struct setting *find(const char *argument, const char **value)
-{
-    const char *equals = strchr(argument, '=');
-    size_t length = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
-    bool is_long = argument[0] == '-' && argument[1] == '-';
-
-    for (const struct setting *o = table; o < table + OPTIONS; o++) {
-        if (is_long && strlen(o->name) + 2 == length && strncmp(argument + 2, o->name, length - 2) == 0) {
-            *value = equals != NULL ? equals + 1 : NULL;
-            return o;
-        }
-        if (!is_long && argument[0] == '-' && o->letter != 0 && argument[1] == o->letter) {
-            *value = argument[2] != '\0' ? argument + 2 : NULL;
-            return o;
-        }
-    }
-    return NULL;
-}
-
-static bool set(const struct setting *o, const char *text, struct perf_options *options)
-{
-    char why[PERF_WHY_MAX];
-
-    if (o->parse(&o->domain, text, (char *)options + o->to, why))
-        return true;
-    fprintf(stderr, "mpix_sparse_perf: option --%s: '%s' %s\n", o->name, text, why);
-    return false;
-}
-
-/* Read all arguments; `given` tells which options were among them. */
-static bool read_arguments(int argc, char **argv, struct perf_options *options, bool *given)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *value = NULL;
-        const struct setting *o = find(argv[i], &value);
-
-        if (o == NULL) {
-            fprintf(stderr, "mpix_sparse_perf: unknown option '%s'; --help lists them\n", argv[i]);
-            return false;
-        }
-        if (o->value == NULL && value != NULL) {
-            fprintf(stderr, "mpix_sparse_perf: option --%s takes no value, not '%s'\n", o->name, value);
-            return false;
-        }
-        if (o->value != NULL && value == NULL)
-            value = ++i < argc ? argv[i] : NULL;
-        if (o->value != NULL && value == NULL) {
-            fprintf(stderr, "mpix_sparse_perf: option --%s needs a value\n", o->name);
-            return false;
-        }
-        if (!set(o, value, options))
-            return false;
-        given[o - table] = true;
-    }
-    return true;
-}
+static const struct perf_command command = {
+    .program = "mpix_sparse_perf",
+    .usage = "usage: mpirun -n N mpix_sparse_perf [options]\n\n"
+             "Time the sparse allreduce against MPI_Allreduce and the allgather scheme on the same data.\n"
+             "LIST is a comma-separated list; every combination is measured.\n",
+    .ending = "Exit status: 0 all right, 1 a wrong value or nothing measured, 2 bad usage, 3 out of time.\n",
+    .options = table,
+    .n = OPTIONS,
+};
 
 /* What no single option can know to be wrong; NULL when all is well. */
 static const char *conflict(const struct perf_options *options, const bool *given)
@@ -326,10 +224,7 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     memset(options, 0, sizeof *options);
     snprintf(options->plain_wire, PERF_NAME_MAX, "auto");
     snprintf(options->plain_partition, PERF_NAME_MAX, "auto");
-    for (const struct setting *o = table; o < table + OPTIONS; o++)
-        if (o->fallback != NULL && !set(o, o->fallback, options))
-            return false;
-    if (!read_arguments(argc, argv, options, given))
+    if (!perf_command_read(&command, argc, argv, options, given))
         return false;
     problem = conflict(options, given);
     if (problem == NULL)
@@ -360,9 +255,9 @@ enum perf_verdict perf_options_read(int argc, char **argv, const struct perf_wor
         else if (options->help || options->version)
             verdict = PERF_DONE;
         if (verdict == PERF_DONE && options->help)
-            print_help();
+            perf_command_help(&command);
         else if (verdict == PERF_DONE)
-            print_version();
+            perf_command_version(&command);
     }
     MPI_Bcast(&verdict, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Bcast(options, (int)sizeof *options, MPI_BYTE, 0, MPI_COMM_WORLD);

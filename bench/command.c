@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "command.h"
+
+#include <mpix_sparse.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HELP_LEFT = 29 };
+
+/* The help of an option behind its name: the text, the good names, the default. */
+static void print_right(const struct perf_option *o)
+{
+    for (const char *c = o->help; *c != '\0'; c++)
+        if (*c == '\n')
+            printf("\n%*s", HELP_LEFT, "");
+        else
+            putchar(*c);
+    if (o->fallback != NULL)
+        printf(" (%s)", o->fallback);
+    for (int i = 0; o->domain.names != NULL && o->domain.names(i) != NULL; i++) {
+        if (i == 0)
+            printf(":\n%*s", HELP_LEFT, "");
+        printf("%s%s", i == 0 ? "" : ", ", o->domain.names(i));
+    }
+    putchar('\n');
+}
+
+void perf_command_help(const struct perf_command *command)
+{
+    printf("%s\n", command->usage);
+    for (const struct perf_option *o = command->options; o < command->options + command->n; o++) {
+        char left[HELP_LEFT], letter[5] = "    ";
+        if (o->letter != 0)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(left, sizeof left, "  %s--%s %s", letter, o->name, o->value != NULL ? o->value : "");
+        printf("%-*s", HELP_LEFT, left);
+        print_right(o);
+    }
+    printf("\n%s", command->ending);
+}
+
+void perf_command_version(const struct perf_command *command)
+{
+    int version = 0;
+    MPIX_Sparse_get_version(&version);
+    printf("%s %d.%d.%d, library %d.%d.%d\n", command->program, MPIX_SPARSE_VERSION >> 16,
+           MPIX_SPARSE_VERSION >> 8 & 255, MPIX_SPARSE_VERSION & 255, version >> 16, version >> 8 & 255,
+           version & 255);
+}
+
+/* Find the option that an argument names. *value is what stands in the same argument, or NULL. */
+static const struct perf_option *find(const struct perf_command *command, const char *argument,
+                                      const char **value)
+{
+    const char *equals = strchr(argument, '=');
+    size_t length = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
+    bool is_long = argument[0] == '-' && argument[1] == '-';
+
+    for (const struct perf_option *o = command->options; o < command->options + command->n; o++) {
+        if (is_long && strlen(o->name) + 2 == length && strncmp(argument + 2, o->name, length - 2) == 0) {
+            *value = equals != NULL ? equals + 1 : NULL;
+            return o;
+        }
+        if (!is_long && argument[0] == '-' && o->letter != 0 && argument[1] == o->letter) {
+            *value = argument[2] != '\0' ? argument + 2 : NULL;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static bool set(const struct perf_command *command, const struct perf_option *o, const char *text, void *to)
+{
+    char why[PERF_WHY_MAX];
+    bool is_operand = o < command->options || o >= command->options + command->n;
+
+    if (o->parse(&o->domain, text, (char *)to + o->to, why))
+        return true;
+    fprintf(stderr, "%s: %s%s: '%s' %s\n", command->program, is_operand ? "" : "option --", o->name, text,
+            why);
+    return false;
+}
+
+static bool complain(const struct perf_command *command, const char *before, const char *name,
+                     const char *behind)
+{
+    fprintf(stderr, "%s: %s%s%s\n", command->program, before, name, behind);
+    return false;
+}
+
+/* The option at argv[*i] and its value, which may be the argument behind it. */
+static bool read_option(const struct perf_command *command, char **argv, int *i, void *to, bool *given)
+{
+    const char *value = NULL;
+    const struct perf_option *o = find(command, argv[*i], &value);
+
+    if (o == NULL)
+        return complain(command, "unknown option '", argv[*i], "'; --help lists them");
+    if (o->value == NULL && value != NULL)
+        return complain(command, "option --", o->name, " takes no value");
+    if (o->value != NULL && value == NULL)
+        value = argv[++*i];
+    if (o->value != NULL && value == NULL)
+        return complain(command, "option --", o->name, " needs a value");
+    given[o - command->options] = true;
+    return set(command, o, value, to);
+}
+
+bool perf_command_read(const struct perf_command *command, int argc, char **argv, void *to, bool *given)
+{
+    int operands = 0;
+
+    for (int i = 0; i < command->n; i++)
+        if (command->options[i].fallback != NULL &&
+            !set(command, &command->options[i], command->options[i].fallback, to))
+            return false;
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-' || command->n_operands == 0) {
+            if (!read_option(command, argv, &i, to, given))
+                return false;
+            continue;
+        }
+        if (operands == command->n_operands)
+            return complain(command, "one argument too many: '", argv[i], "'");
+        if (!set(command, &command->operands[operands], argv[i], to))
+            return false;
+        given[command->n + operands++] = true;
+    }
+    return true;
+}
