@@ -2,8 +2,19 @@
 #include "hash/map.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include <stddef.h>
 
 const char *const sar_partition_names[] = { "hash", "cyclic", "range", NULL };
+
+int sar_partition_find(const char *name)
+{
+    for (int i = 0; sar_partition_names[i] != NULL; i++)
+        if (strcmp(sar_partition_names[i], name) == 0)
+            return i;
+    return -1;
+}
 
 static unsigned log2_floor(uint64_t x)
 {

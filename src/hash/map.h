@@ -31,6 +31,9 @@ enum sar_partition { SAR_PARTITION_HASH, SAR_PARTITION_CYCLIC, SAR_PARTITION_RAN
 /** Names of the partitions, ended by NULL. */
 extern const char *const sar_partition_names[];
 
+/** The partition with this name, or -1. */
+int sar_partition_find(const char *name);
+
 /** A map of `count` elements onto `parts` parts. Equal fields on all ranks give equal maps. */
 struct sar_map {
     enum sar_partition kind;

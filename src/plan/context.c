@@ -40,18 +40,10 @@ static uint32_t draw_seed(void)
                                ((uint64_t)getpid() << 40));
 }
 
-static enum sar_status unknown_name(struct settings *s, const char *knob, const char *name)
+static enum sar_status unknown_name(const char *knob, const char *name, char *sentence, size_t room)
 {
-    snprintf(s->sentence, sizeof s->sentence, "MPIX_SPARSE_%s names '%s', which does not exist", knob, name);
+    snprintf(sentence, room, "MPIX_SPARSE_%s names '%s', which does not exist", knob, name);
     return SAR_BAD_KNOB;
-}
-
-static int partition_of(const char *name)
-{
-    for (int i = 0; sar_partition_names[i] != NULL; i++)
-        if (strcmp(sar_partition_names[i], name) == 0)
-            return i;
-    return -1;
 }
 
 static bool is_word(const char *text, const char *word)
@@ -64,17 +56,16 @@ static bool wire_exists(const char *name)
     return is_word(name, "auto") || is_word(name, "smallest") || sar_wire_find(name) != NULL;
 }
 
-static enum sar_status check_names(struct settings *s)
+enum sar_status sar_context_check(const struct sar_config *config, char *sentence, size_t room)
 {
-    const struct sar_config *c = &s->config;
-    if (!is_word(c->scheme, "auto") && sar_scheme_find(c->scheme) == NULL)
-        return unknown_name(s, "SCHEME", c->scheme);
-    if (!wire_exists(c->push_wire))
-        return unknown_name(s, "WIRE", c->push_wire);
-    if (!wire_exists(c->pull_wire))
-        return unknown_name(s, "WIRE", c->pull_wire);
-    if (!is_word(c->partition, "auto") && partition_of(c->partition) < 0)
-        return unknown_name(s, "PARTITION", c->partition);
+    if (!is_word(config->scheme, "auto") && sar_scheme_find(config->scheme) == NULL)
+        return unknown_name("SCHEME", config->scheme, sentence, room);
+    if (!wire_exists(config->push_wire))
+        return unknown_name("WIRE", config->push_wire, sentence, room);
+    if (!wire_exists(config->pull_wire))
+        return unknown_name("WIRE", config->pull_wire, sentence, room);
+    if (!is_word(config->partition, "auto") && sar_partition_find(config->partition) < 0)
+        return unknown_name("PARTITION", config->partition, sentence, room);
     return SAR_OK;
 }
 
@@ -83,7 +74,7 @@ static void read_settings(struct settings *s)
     warn_unknown();
     s->status = sar_config_load(&s->config, sar_environment, NULL, s->sentence, sizeof s->sentence);
     if (s->status == SAR_OK)
-        s->status = check_names(s);
+        s->status = sar_context_check(&s->config, s->sentence, sizeof s->sentence);
     s->seed = s->config.seed != 0 ? (uint32_t)sar_mix64(s->config.seed) : draw_seed();
 }
 
@@ -143,7 +134,7 @@ static void apply(const struct settings *s, struct sar_context *context)
     context->forced = sar_scheme_find(s->config.scheme);
     context->push_wire = sar_wire_find(s->config.push_wire);
     context->pull_wire = sar_wire_find(s->config.pull_wire);
-    context->partition = partition_of(s->config.partition);
+    context->partition = sar_partition_find(s->config.partition);
 }
 
 static enum sar_status fill(struct sar_context *context, char *sentence)

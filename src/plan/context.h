@@ -47,6 +47,10 @@ struct sar_context {
     bool reported;
 };
 
+/** Whether there are the schemes, formats and partitions that knobs name.
+ * @param sentence  room for one, which tells what there is not on SAR_BAD_KNOB */
+enum sar_status sar_context_check(const struct sar_config *config, char *sentence, size_t room);
+
 /** Make the context of a communicator. Collective over user: all ranks succeed, or all fail alike.
  * @param sentence  room for SAR_SENTENCE bytes, set on SAR_BAD_KNOB on all ranks */
 enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence);

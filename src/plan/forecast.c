@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/forecast.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The best that an MPI can do: a tree for what is small, a ring for what is large. */
+static struct sar_machine with_dense(const struct sar_machine *machine)
+{
+    struct sar_machine m = *machine;
+    m.dense_alpha = 2 * log2(m.ranks) * m.alpha;
+    m.dense_beta = 2.0 * (m.ranks - 1) / m.ranks * m.beta;
+    return m;
+}
+
+struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct sar_config *config)
+{
+    double nnz = f->density * (double)f->count;
+    return (struct sar_agreed){
+        .shape = { .count = f->count,
+                   .row = f->row,
+                   .element_size = f->row * sizeof(float),
+                   .index_size = sar_index_size(f->count),
+                   .base = SAR_FLOAT,
+                   .op = SAR_SUM,
+                   .absent_is_zero = f->dense_face,
+                   .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) },
+        .machine = with_dense(&f->machine),
+        .nodes = f->machine.ranks,
+        .nnz_mean = nnz,
+        .nnz_max = nnz,
+        .gamma = f->gamma,
+        .dense_face = f->dense_face,
+        .native = true,
+        .imbalance = config->imbalance,
+        .skewness = 1,
+        .segment = config->segment,
+        .partition = sar_partition_find(config->partition),
+        .grain = config->grain,
+        .push_wire = sar_wire_find(config->push_wire),
+        .pull_wire = sar_wire_find(config->pull_wire),
+        .push_smallest = strcmp(config->push_wire, "smallest") == 0,
+        .pull_smallest = strcmp(config->pull_wire, "smallest") == 0,
+    };
+}
+
+/* Without messages, since their number may follow the bytes, and with nothing hidden behind anything. */
+static double seconds_at(const struct sar_scheme *scheme, const struct sar_agreed *agreed, double beta)
+{
+    struct sar_agreed a = *agreed;
+    a.nodes = 1;
+    a.machine.alpha = 0;
+    a.machine.dense_alpha = 0;
+    a.machine.dense_beta *= beta / a.machine.beta;
+    a.machine.beta = beta;
+    return scheme->seconds(&a);
+}
+
+double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
+{
+    const double step = 1e-4;
+    double beta = agreed->machine.beta;
+    double rise = seconds_at(scheme, agreed, beta * (1 + step)) - seconds_at(scheme, agreed, beta);
+    return rise / (beta * step);
+}

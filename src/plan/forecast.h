@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_PLAN_FORECAST_H
+#define SAR_PLAN_FORECAST_H
+
+#include "base/config.h"
+#include "scheme/scheme.h"
+
+/** A call that nobody makes, on a machine that need not be there. */
+struct sar_forecast {
+    uint64_t count;
+    size_t row; /**< floats in an element */
+    double density;
+    struct sar_gamma gamma;
+    struct sar_machine machine; /**< whose dense_alpha and dense_beta are not looked at */
+    bool dense_face;
+};
+
+/** What all ranks would know of it, by these knobs. Every rank is a node of its own; MPI_Allreduce takes
+ * 2 log2(p) messages and 2 (p-1)/p of the vector, the least that there is. */
+struct sar_agreed sar_forecast_agreed(const struct sar_forecast *forecast, const struct sar_config *config);
+
+/** Bytes that the price of a scheme is made for: what a rank moves in the formats that would be taken.
+ *
+ * A price is alpha times messages and beta times bytes and gamma times work, so the bytes are its slope along
+ * beta; of two formats the cheaper is taken, and where neither is much cheaper, the slope is between theirs. */
+double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed);
+
+#endif

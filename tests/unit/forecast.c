@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that nobody makes: what would be agreed on, and the bytes that prices are made for. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/forecast.h"
+
+static const char *nothing(const char *name, void *unused)
+{
+    (void)name, (void)unused;
+    return NULL;
+}
+
+static struct sar_config config_make(const char *wire)
+{
+    struct sar_config config;
+    char sentence[256];
+    assert_int_equal(sar_config_load(&config, nothing, NULL, sentence, sizeof sentence), SAR_OK);
+    snprintf(config.push_wire, sizeof config.push_wire, "%s", wire);
+    snprintf(config.pull_wire, sizeof config.pull_wire, "%s", wire);
+    return config;
+}
+
+static struct sar_forecast forecast_make(uint64_t count, double density, int ranks)
+{
+    return (struct sar_forecast){
+        .count = count,
+        .row = 1,
+        .density = density,
+        .gamma = sar_gamma_independent(density, ranks),
+        .machine = { .ranks = ranks, .alpha = 1e-5, .beta = 3.2e-10, .gamma = 4e-9, .memory = 1e-10 }
+    };
+}
+
+static void check_close(double found, double wanted)
+{
+    if (fabs(found - wanted) > 1e-6 * wanted + 1e-3)
+        fail_msg("%.9g is not %.9g", found, wanted);
+}
+
+/* What the selector is told. */
+static void test_agreed(void **state)
+{
+    struct sar_config config = config_make("smallest");
+    struct sar_forecast f = forecast_make(1000000, 0.01, 8);
+    (void)state;
+    f.row = 3;
+    snprintf(config.partition, sizeof config.partition, "cyclic");
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(a.shape.element_size, 12);
+    check_close(a.nnz_mean, 10000);
+    check_close(a.machine.dense_alpha, 6e-5);
+    check_close(a.machine.dense_beta * 1e12, 2 * 7.0 / 8 * 320);
+    assert_int_equal(a.partition, SAR_PARTITION_CYCLIC);
+    assert_true(a.push_smallest && a.pull_smallest && a.push_wire == NULL);
+    assert_int_equal(a.nodes, 8);
+}
+
+/* A price is linear in beta, so where nothing else costs, it is bytes times beta: of every scheme, in every
+ * format. */
+static void test_bytes_are_what_costs(void **state)
+{
+    static const int ranks[] = { 2, 3, 8, 13, 128 };
+    static const double densities[] = { 1e-4, 0.01, 0.2, 1 };
+    struct sar_config config = config_make("auto");
+    (void)state;
+    for (int r = 0; r < 5; r++) {
+        for (int d = 0; d < 4; d++) {
+            struct sar_forecast f = forecast_make(1000000, densities[d], ranks[r]);
+            struct sar_agreed a = sar_forecast_agreed(&f, &config);
+            a.machine.alpha = a.machine.gamma = a.machine.dense_alpha = 0;
+            for (int i = 0; sar_schemes[i] != NULL; i++)
+                check_close(sar_forecast_bytes(sar_schemes[i], &a),
+                            sar_schemes[i]->seconds(&a) / a.machine.beta);
+        }
+    }
+}
+
+/* By hand: indices and values of 4 bytes each, on 8 ranks with 1000 elements each. */
+static void test_bytes_of_coordinates(void **state)
+{
+    struct sar_config config = config_make("coo");
+    struct sar_forecast f = forecast_make(1000000, 0.001, 8);
+    (void)state;
+    f.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    check_close(sar_forecast_bytes(&sar_scheme_allgather, &a), 7 * 8000);
+    check_close(sar_forecast_bytes(&sar_scheme_recursive_doubling, &a), (1 + 2 + 4) * 8000);
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (1000 + 8000));
+}
+
+/* Work and latency change the price, and with the formats fixed, not the bytes. */
+static void test_bytes_are_bytes_alone(void **state)
+{
+    struct sar_config config = config_make("coo");
+    (void)state;
+    for (int i = 0; sar_schemes[i] != NULL; i++) {
+        struct sar_forecast f = forecast_make(3000000, 0.02, 16);
+        struct sar_agreed a = sar_forecast_agreed(&f, &config), b;
+        f.machine.alpha = 1;
+        f.machine.gamma = 1e-7;
+        f.machine.beta *= 7;
+        b = sar_forecast_agreed(&f, &config);
+        check_close(sar_forecast_bytes(sar_schemes[i], &b), sar_forecast_bytes(sar_schemes[i], &a));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agreed),
+        cmocka_unit_test(test_bytes_are_what_costs),
+        cmocka_unit_test(test_bytes_of_coordinates),
+        cmocka_unit_test(test_bytes_are_bytes_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
