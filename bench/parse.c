@@ -90,6 +90,14 @@ static bool next_item(const char **text, int used, char *item, char *why)
     return true;
 }
 
+bool perf_parse_items(const char *text, struct perf_names *items, char *why)
+{
+    for (items->n = 0; text != NULL; items->n++)
+        if (!next_item(&text, items->n, items->at[items->n], why))
+            return false;
+    return true;
+}
+
 bool perf_parse_counts(const struct perf_domain *domain, const char *text, void *out, char *why)
 {
     struct perf_counts *list = out;

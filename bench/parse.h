@@ -40,6 +40,9 @@ struct perf_domain {
 /* Reads text to out, or writes to `why` how the text fails, to go on after the text itself: "is not …". */
 typedef bool (*perf_parse_fn)(const struct perf_domain *domain, const char *text, void *out, char *why);
 
+/* The items of a list, whatever they are. */
+bool perf_parse_items(const char *text, struct perf_names *items, char *why);
+
 bool perf_parse_count(const struct perf_domain *domain, const char *text, void *out,
                       char *why); /* long long */
 bool perf_parse_counts(const struct perf_domain *domain, const char *text, void *out,

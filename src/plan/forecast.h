@@ -21,8 +21,8 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *forecast, const
 
 /** Bytes that the price of a scheme is made for: what a rank moves in the formats that would be taken.
  *
- * A price is alpha times messages and beta times bytes and gamma times work, so the bytes are its slope along
- * beta; of two formats the cheaper is taken, and where neither is much cheaper, the slope is between theirs. */
+ * A price is alpha times messages and beta times bytes and gamma times work, so the bytes are its slope
+ * along beta. Where two formats cost nearly the same, the slope may lie between theirs. */
 double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed);
 
 #endif

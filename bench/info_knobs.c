@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "info.h"
+#include "net/calibration.h"
+#include "plan/context.h"
+
+extern char **environ;
+
+static bool bad_knob(const char *sentence)
+{
+    fprintf(stderr, "mpix_sparse_info: %s\n", sentence);
+    return false;
+}
+
+/* Whether the constants hold for a communicator is known when there is one. */
+static bool read_calibration(struct info_settings *settings)
+{
+    struct sar_calibration found;
+    struct sar_calibration_source source = { .calibration = &found };
+    const struct sar_source constants = { SAR_FROM_CALIBRATION, sar_calibration_lookup, &source };
+    char sentence[SAR_SENTENCE] = "out of memory";
+    bool fits = false;
+
+    if (sar_calibration_read(settings->config.calibration, NULL, &found, &fits, sentence, sizeof sentence) !=
+        SAR_OK)
+        return bad_knob(sentence);
+    if (!fits) {
+        printf("# %s is not used: %s\n", settings->config.calibration, sentence);
+        return true;
+    }
+    settings->memory = found.machine.memory;
+    return sar_config_apply(&settings->config, &constants, sentence, sizeof sentence) == SAR_OK ||
+           bad_knob(sentence);
+}
+
+bool info_settings_read(struct info_settings *settings)
+{
+    char sentence[SAR_SENTENCE];
+    const char *name;
+    size_t at = 0, length;
+
+    memset(settings, 0, sizeof *settings);
+    while ((name = sar_config_unknown(environ, &at, &length)) != NULL)
+        fprintf(stderr, "mpix_sparse_info: %.*s is set but is no knob of this library\n", (int)length, name);
+    if (sar_config_load(&settings->config, sar_environment, NULL, sentence, sizeof sentence) != SAR_OK ||
+        sar_context_check(&settings->config, sentence, sizeof sentence) != SAR_OK)
+        return bad_knob(sentence);
+    return strcmp(settings->config.calibration, "none") == 0 || read_calibration(settings);
+}
+
+void info_print_knobs(const struct info_settings *settings)
+{
+    const char *name, *fallback, *help;
+
+    printf("# %-27s %-16s %-17s %s\n", "knob", "value", "from", "what");
+    for (size_t i = 0; sar_config_describe(i, &name, &fallback, &help); i++) {
+        char value[SAR_KNOB_PATH];
+        enum sar_origin origin;
+        sar_config_show(&settings->config, i, value, sizeof value, &origin);
+        printf("MPIX_SPARSE_%-17s %-16s %-17s %s\n", name, value, sar_origin_name(origin), help);
+    }
+}

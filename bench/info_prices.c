@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of prices of a call that nobody makes, by the library's own formulas and its selector. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "info.h"
+#include "plan/forecast.h"
+#include "plan/select.h"
+
+/* Of a processor of today, and a common network, where nothing says more. */
+static const double GAMMA = 4.5e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10;
+
+/* Place of a value without ranks: the ranks that the library itself would measure it at. */
+static long long ranks_of(const struct info_gamma *asked, const struct sar_gamma *usual, int i)
+{
+    if (asked->ranks[i] > 0)
+        return asked->ranks[i];
+    return i + 1 < usual->entries ? usual->ranks[i + 1] : -1;
+}
+
+/* Ratios grow with the ranks and no faster than they do, and tell of all ranks. */
+static bool read_gamma(const struct info_options *options, struct sar_gamma *gamma)
+{
+    static const char option[] = "option --gamma";
+    const struct info_gamma *asked = &options->gamma;
+    struct sar_gamma made = { 1, { 1 }, { 1 } };
+
+    if (asked->n >= SAR_GAMMAS)
+        return info_complain(option, "more than %d values", SAR_GAMMAS - 1);
+    for (int i = 0; i < asked->n; i++) {
+        long long ranks = ranks_of(asked, gamma, i);
+        if (ranks < 0 || ranks > options->ranks)
+            return info_complain(option, "value %d is for more than %lld ranks", i + 1, options->ranks);
+        if (ranks <= made.ranks[i])
+            return info_complain(option, "value %d is not for more ranks than the one before it", i + 1);
+        if (asked->ratio[i] < made.ratio[i] || asked->ratio[i] > (double)ranks)
+            return info_complain(option, "%g at %lld ranks is not from %g, the one before it, to %lld",
+                                 asked->ratio[i], ranks, made.ratio[i], ranks);
+        made.ranks[i + 1] = (int)ranks;
+        made.ratio[i + 1] = asked->ratio[i];
+        made.entries = i + 2;
+    }
+    if (asked->n > 0 && made.ranks[asked->n] < options->ranks)
+        return info_complain(option, "there is no value at %lld ranks", options->ranks);
+    if (asked->n > 0)
+        *gamma = made;
+    return true;
+}
+
+/* An option goes before a knob or a calibration file, and those before what is common. */
+static double first_of(double option, double knob, double common)
+{
+    return option > 0 ? option : knob > 0 ? knob : common;
+}
+
+static struct sar_machine machine_of(const struct info_options *options, const struct info_settings *settings)
+{
+    const struct sar_config *config = &settings->config;
+    double beta = options->gigabits > 0 ? 8e-9 / options->gigabits : 0;
+    bool network = options->gigabits > 0;
+    return (struct sar_machine){ .ranks = (int)options->ranks,
+                                 .alpha = network ? options->microseconds * 1e-6
+                                                  : first_of(0, config->alpha, MICROSECONDS * 1e-6),
+                                 .beta = first_of(beta, config->beta, 8e-9 / GIGABITS),
+                                 .gamma = first_of(0, config->gamma, GAMMA),
+                                 .memory = first_of(0, settings->memory, MEMORY) };
+}
+
+static void print_head(const struct info_options *options, const struct sar_agreed *a)
+{
+    const struct sar_machine *m = &a->machine;
+
+    printf("# %lld elements of %zu B, %.0f present on each of %lld ranks, interface %s\n", options->count,
+           a->shape.element_size, a->nnz_mean, options->ranks, perf_interface_name(options->interface));
+    printf("# %s:", options->gamma.n > 0 ? "as given" : "as if ranks chose alone");
+    for (int i = 1; i < a->gamma.entries; i++)
+        printf(" gamma^%d %.3f", a->gamma.ranks[i], a->gamma.ratio[i]);
+    printf("\n# each rank a node of its own, alpha %.3g s a message, beta %.3g s/B (%.3g Gb/s)\n", m->alpha,
+           m->beta, 8e-9 / m->beta);
+    printf("# gamma %.3g s an element reduced, memory %.3g s/B\n", m->gamma, m->memory);
+    printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
+           m->dense_beta);
+    printf("# bytes are those that a rank sends, or receives, whichever is more\n");
+    printf("%-22s %14s %16s %9s\n", "# scheme", "time(us)", "bytes", "vs-dense");
+}
+
+static const struct sar_selection *sorted_by; /* for qsort */
+
+/* What runs, then by price, then what cannot. */
+static int by_price(const void *a, const void *b)
+{
+    int i = *(const int *)a, k = *(const int *)b;
+    double x = sorted_by->prices[i].price, y = sorted_by->prices[k].price;
+
+    if (i == sorted_by->runs || k == sorted_by->runs)
+        return (k == sorted_by->runs) - (i == sorted_by->runs);
+    return x != y ? (x > y) - (x < y) : (i > k) - (i < k);
+}
+
+static void print_price(const struct sar_selection *s, const struct sar_agreed *a, enum sar_model model,
+                        int i)
+{
+    const struct sar_scheme *scheme = sar_schemes[i];
+    double seconds = s->prices[i].predicted, dense = s->prices[0].predicted;
+
+    printf("%-22s ", scheme->name);
+    if (s->prices[i].obstacle != NULL) {
+        printf("not eligible: %s\n", s->prices[i].obstacle);
+        return;
+    }
+    if (isinf(seconds)) {
+        printf("not eligible: the paper has no equation for it\n");
+        return;
+    }
+    printf("%14.1f %16.0f", seconds * 1e6,
+           model == SAR_MODEL_PAPER ? scheme->paper_bytes(a) : sar_forecast_bytes(scheme, a));
+    if (isfinite(dense) && seconds > 0)
+        printf(" %9.2f", dense / seconds);
+    else
+        printf(" %9s", "-");
+    printf("  %s%s\n", i == s->runs ? "<- " : "", i == s->runs ? s->why : i == s->choice ? "cheapest" : "");
+}
+
+bool info_print_prices(const struct info_options *options, const struct info_settings *settings)
+{
+    static const struct sar_lessons none = { .trials = { 0 } };
+    struct sar_forecast f = { .count = (uint64_t)options->count,
+                              .row = (size_t)options->row,
+                              .density = options->density,
+                              .gamma = sar_gamma_independent(options->density, (int)options->ranks),
+                              .machine = machine_of(options, settings),
+                              .dense_face = options->interface == PERF_DENSE };
+    struct sar_config config = settings->config;
+    struct sar_selection selection;
+    int order[SAR_MOST_SCHEMES], n = 0;
+
+    if (!read_gamma(options, &f.gamma))
+        return false;
+    config.learn = false;
+    struct sar_agreed agreed = sar_forecast_agreed(&f, &config);
+    if (sar_select(&agreed, &config, &none, sar_scheme_find(config.scheme), &selection) != SAR_OK)
+        return info_complain("option --explain", "no scheme can carry out such a call");
+    for (; sar_schemes[n] != NULL; n++)
+        order[n] = n;
+    sorted_by = &selection;
+    qsort(order, (size_t)n, sizeof *order, by_price);
+    print_head(options, &agreed);
+    for (int i = 0; i < n; i++)
+        print_price(&selection, &agreed, (enum sar_model)config.model, order[i]);
+    return true;
+}
