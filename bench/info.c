@@ -12,11 +12,11 @@ static bool print(const struct info_options *options)
     if ((options->knobs || options->explain) && !info_settings_read(&settings))
         return false;
     if (!options->knobs && !options->schemes && !options->explain)
-        info_print_build();
+        info_print_build(options->json);
     if (options->knobs)
-        info_print_knobs(&settings);
+        info_print_knobs(&settings, options->json);
     if (options->schemes)
-        info_print_schemes();
+        info_print_schemes(options->json);
     return !options->explain || info_print_prices(options, &settings);
 }
 

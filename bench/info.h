@@ -17,7 +17,7 @@ struct info_gamma {
 };
 
 struct info_options {
-    bool knobs, schemes, explain, help, version;
+    bool knobs, schemes, explain, json, help, version;
     long long count, ranks, row;
     double density;
     struct info_gamma gamma;
@@ -42,11 +42,12 @@ struct info_settings {
 /* Read the environment, and the calibration file that it names; false, after a sentence, when one is bad. */
 bool info_settings_read(struct info_settings *settings);
 
-void info_print_build(void);
-void info_print_schemes(void);
-void info_print_knobs(const struct info_settings *settings);
+/* As tables, or as JSON lines. */
+void info_print_build(bool json);
+void info_print_schemes(bool json);
+void info_print_knobs(const struct info_settings *settings, bool json);
 
-/* The table of prices. False, after a sentence, where the options contradict each other. */
+/* The table of prices, likewise. False, after a sentence, where the options contradict each other. */
 bool info_print_prices(const struct info_options *options, const struct info_settings *settings);
 
 #endif

@@ -5,6 +5,7 @@
 #include "info.h"
 #include "net/calibration.h"
 #include "plan/context.h"
+#include "serial.h"
 
 extern char **environ;
 
@@ -27,7 +28,7 @@ static bool read_calibration(struct info_settings *settings)
         SAR_OK)
         return bad_knob(sentence);
     if (!fits) {
-        printf("# %s is not used: %s\n", settings->config.calibration, sentence);
+        fprintf(stderr, "mpix_sparse_info: %s is not used: %s\n", settings->config.calibration, sentence);
         return true;
     }
     settings->memory = found.machine.memory;
@@ -50,15 +51,39 @@ bool info_settings_read(struct info_settings *settings)
     return strcmp(settings->config.calibration, "none") == 0 || read_calibration(settings);
 }
 
-void info_print_knobs(const struct info_settings *settings)
+struct line {
+    char knob[SAR_KNOB_TEXT], value[SAR_KNOB_PATH];
+    const char *from, *what;
+};
+
+static void print_line(const struct line *line, bool json)
+{
+    static const struct perf_field fields[] = {
+        PERF_FIELD(line, "knob", PERF_LETTERS, knob),
+        PERF_FIELD(line, "value", PERF_LETTERS, value),
+        PERF_FIELD(line, "from", PERF_TEXT, from),
+        PERF_FIELD(line, "what", PERF_TEXT, what),
+    };
+    static const struct perf_schema schema = PERF_SCHEMA(fields);
+
+    if (json)
+        perf_write_json(stdout, &schema, line);
+    else
+        printf("%-29s %-16s %-17s %s\n", line->knob, line->value, line->from, line->what);
+}
+
+void info_print_knobs(const struct info_settings *settings, bool json)
 {
     const char *name, *fallback, *help;
 
-    printf("# %-27s %-16s %-17s %s\n", "knob", "value", "from", "what");
+    if (!json)
+        print_line(&(struct line){ "# knob", "value", "from", "what" }, json);
     for (size_t i = 0; sar_config_describe(i, &name, &fallback, &help); i++) {
-        char value[SAR_KNOB_PATH];
+        struct line line = { .what = help };
         enum sar_origin origin;
-        sar_config_show(&settings->config, i, value, sizeof value, &origin);
-        printf("MPIX_SPARSE_%-17s %-16s %-17s %s\n", name, value, sar_origin_name(origin), help);
+        sar_config_show(&settings->config, i, line.value, sizeof line.value, &origin);
+        snprintf(line.knob, sizeof line.knob, "MPIX_SPARSE_%s", name);
+        line.from = sar_origin_name(origin);
+        print_line(&line, json);
     }
 }

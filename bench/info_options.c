@@ -17,6 +17,7 @@ enum {
     OPTION_NETWORK,
     OPTION_ROW,
     OPTION_INTERFACE,
+    OPTION_JSON,
     OPTION_HELP,
     OPTION_VERSION,
     OPTIONS
@@ -90,6 +91,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_INTERFACE] = { 'i', "interface", "NAME", "coo",
         perf_parse_choice, TO(interface), { perf_interface_name, 0, 0 },
         "price MPIX_Sparse_allreduce_coo or MPIX_Sparse_allreduce" },
+    [OPTION_JSON] = { 'j', "json", NULL, NULL,
+        perf_parse_flag, TO(json), { NULL, 0, 0 },
+        "print JSON lines" },
     [OPTION_HELP] = { 'h', "help", NULL, NULL,
         perf_parse_flag, TO(help), { NULL, 0, 0 },
         "print this and exit" },

@@ -8,6 +8,7 @@
 #include "info.h"
 #include "plan/forecast.h"
 #include "plan/select.h"
+#include "serial.h"
 
 /* Of a processor of today, and a common network, where nothing says more. */
 static const double GAMMA = 4.5e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10;
@@ -99,28 +100,82 @@ static int by_price(const void *a, const void *b)
     return x != y ? (x > y) - (x < y) : (i > k) - (i < k);
 }
 
-static void print_price(const struct sar_selection *s, const struct sar_agreed *a, enum sar_model model,
-                        int i)
+/* One scheme's line. */
+struct price {
+    const char *scheme, *obstacle, *why;
+    long long count, row, ranks;
+    double density, alpha, beta, gamma, memory;
+    double seconds, bytes, dense_seconds; /* NaN where there is no price */
+    bool runs;
+};
+
+static struct price price_of(const struct sar_selection *s, const struct sar_agreed *a, enum sar_model model,
+                             int i)
 {
     const struct sar_scheme *scheme = sar_schemes[i];
-    double seconds = s->prices[i].predicted, dense = s->prices[0].predicted;
+    const struct sar_machine *m = &a->machine;
+    double dense = s->prices[0].predicted;
+    struct price p = { .scheme = scheme->name,
+                       .obstacle = s->prices[i].obstacle,
+                       .count = (long long)a->shape.count,
+                       .row = (long long)a->shape.row,
+                       .ranks = m->ranks,
+                       .density = a->shape.count > 0 ? a->nnz_mean / (double)a->shape.count : NAN,
+                       .alpha = m->alpha,
+                       .beta = m->beta,
+                       .gamma = m->gamma,
+                       .memory = m->memory,
+                       .seconds = NAN,
+                       .bytes = NAN,
+                       .dense_seconds = isfinite(dense) ? dense : NAN,
+                       .runs = i == s->runs };
+    if (p.runs || i == s->choice)
+        p.why = p.runs ? s->why : "cheapest";
+    if (p.obstacle == NULL && isinf(s->prices[i].predicted))
+        p.obstacle = "the paper has no equation for it";
+    if (p.obstacle != NULL)
+        return p;
+    p.seconds = s->prices[i].predicted;
+    p.bytes = model == SAR_MODEL_PAPER ? scheme->paper_bytes(a) : sar_forecast_bytes(scheme, a);
+    return p;
+}
 
-    printf("%-22s ", scheme->name);
-    if (s->prices[i].obstacle != NULL) {
-        printf("not eligible: %s\n", s->prices[i].obstacle);
+static void print_row(const struct price *p)
+{
+    if (p->obstacle != NULL) {
+        printf("%-22s not eligible: %s\n", p->scheme, p->obstacle);
         return;
     }
-    if (isinf(seconds)) {
-        printf("not eligible: the paper has no equation for it\n");
-        return;
-    }
-    printf("%14.1f %16.0f", seconds * 1e6,
-           model == SAR_MODEL_PAPER ? scheme->paper_bytes(a) : sar_forecast_bytes(scheme, a));
-    if (isfinite(dense) && seconds > 0)
-        printf(" %9.2f", dense / seconds);
+    printf("%-22s %14.1f %16.0f", p->scheme, p->seconds * 1e6, p->bytes);
+    if (!isnan(p->dense_seconds) && p->seconds > 0)
+        printf(" %9.2f", p->dense_seconds / p->seconds);
     else
         printf(" %9s", "-");
-    printf("  %s%s\n", i == s->runs ? "<- " : "", i == s->runs ? s->why : i == s->choice ? "cheapest" : "");
+    printf("  %s%s\n", p->runs ? "<- " : "", p->why != NULL ? p->why : "");
+}
+
+static void print_json(const struct price *p)
+{
+    static const struct perf_field fields[] = {
+        PERF_FIELD(price, "count", PERF_INTEGER, count),
+        PERF_FIELD(price, "row", PERF_INTEGER, row),
+        PERF_FIELD(price, "density", PERF_REAL, density),
+        PERF_FIELD(price, "ranks", PERF_INTEGER, ranks),
+        PERF_FIELD(price, "alpha_s", PERF_REAL, alpha),
+        PERF_FIELD(price, "beta_s", PERF_REAL, beta),
+        PERF_FIELD(price, "gamma_s", PERF_REAL, gamma),
+        PERF_FIELD(price, "memory_s", PERF_REAL, memory),
+        PERF_FIELD(price, "scheme", PERF_TEXT, scheme),
+        PERF_FIELD(price, "predicted_s", PERF_REAL, seconds),
+        PERF_FIELD(price, "bytes", PERF_REAL, bytes),
+        PERF_FIELD(price, "dense_s", PERF_REAL, dense_seconds),
+        PERF_FIELD(price, "obstacle", PERF_TEXT, obstacle),
+        PERF_FIELD(price, "runs", PERF_BOOL, runs),
+        PERF_FIELD(price, "why", PERF_TEXT, why),
+    };
+    static const struct perf_schema schema = PERF_SCHEMA(fields);
+
+    perf_write_json(stdout, &schema, p);
 }
 
 bool info_print_prices(const struct info_options *options, const struct info_settings *settings)
@@ -146,8 +201,11 @@ bool info_print_prices(const struct info_options *options, const struct info_set
         order[n] = n;
     sorted_by = &selection;
     qsort(order, (size_t)n, sizeof *order, by_price);
-    print_head(options, &agreed);
-    for (int i = 0; i < n; i++)
-        print_price(&selection, &agreed, (enum sar_model)config.model, order[i]);
+    if (!options->json)
+        print_head(options, &agreed);
+    for (int i = 0; i < n; i++) {
+        struct price price = price_of(&selection, &agreed, (enum sar_model)config.model, order[i]);
+        (options->json ? print_json : print_row)(&price);
+    }
     return true;
 }

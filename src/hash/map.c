@@ -8,6 +8,12 @@
 
 const char *const sar_partition_names[] = { "hash", "cyclic", "range", NULL };
 
+const char *const sar_partition_summaries[SAR_PARTITIONS] = {
+    [SAR_PARTITION_HASH] = "lines of a block for each part, each line turned by a hash of its number",
+    [SAR_PARTITION_CYCLIC] = "the same lines, not turned: block j of a line belongs to part j",
+    [SAR_PARTITION_RANGE] = "contiguous parts",
+};
+
 int sar_partition_find(const char *name)
 {
     for (int i = 0; sar_partition_names[i] != NULL; i++)

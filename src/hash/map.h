@@ -30,6 +30,7 @@ enum sar_partition { SAR_PARTITION_HASH, SAR_PARTITION_CYCLIC, SAR_PARTITION_RAN
 
 /** Names of the partitions, ended by NULL. */
 extern const char *const sar_partition_names[];
+extern const char *const sar_partition_summaries[SAR_PARTITIONS];
 
 /** The partition with this name, or -1. */
 int sar_partition_find(const char *name);
