@@ -9,6 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under the address sanitizer only the bytes of pieces that are taken may be touched. */
+#if defined(__has_feature)
+#define SAR_ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define SAR_ASAN 1
+#else
+#define SAR_ASAN 0
+#endif
+#if SAR_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
+#endif
+
 struct sar_block {
     struct sar_block *older;
     size_t capacity, used;
@@ -27,6 +42,7 @@ static struct sar_block *make_block(size_t capacity, struct sar_block *older)
     uintptr_t start = (uintptr_t)(block + 1);
     size_t gap = (size_t)(-start & (SAR_ALIGNMENT - 1));
     *block = (struct sar_block){ older, capacity, 0, (unsigned char *)(block + 1) + gap };
+    ASAN_POISON_MEMORY_REGION(block->bytes, capacity);
     return block;
 }
 
@@ -52,6 +68,7 @@ enum sar_status sar_arena_take(struct sar_arena *arena, size_t count, size_t siz
     if (arena->newest == NULL || arena->newest->capacity - arena->newest->used < bytes)
         SAR_TRY(grow(arena, bytes));
     *memory = arena->newest->bytes + arena->newest->used;
+    ASAN_UNPOISON_MEMORY_REGION(*memory, count * size);
     arena->newest->used += bytes;
     arena->taken += bytes;
     return SAR_OK;
@@ -79,10 +96,12 @@ void sar_arena_recycle(struct sar_arena *arena)
     arena->taken = 0;
     if (arena->newest == NULL)
         return;
-    if (arena->newest->older != NULL)
+    if (arena->newest->older != NULL) {
         join(arena);
-    else
-        arena->newest->used = 0;
+        return;
+    }
+    ASAN_POISON_MEMORY_REGION(arena->newest->bytes, arena->newest->used);
+    arena->newest->used = 0;
 }
 
 void sar_arena_reset(struct sar_arena *arena)
