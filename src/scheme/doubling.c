@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "scheme/doubling.h"
 
+#include "tensor/dense.h"
+
 static struct sar_layout layout_of(const struct sar_agreed *agreed)
 {
     return sar_agreed_layout(agreed, agreed->shape.count, agreed->shape.index_size);
@@ -31,9 +33,13 @@ static int limit_of(const struct sar_doubling *d, const struct sar_fold *f)
     return d->limit == 0 ? f->power : d->limit;
 }
 
+/* Zeros that may get lost on the way are lost here too: with a -0.0 or a NaN, a zero that is there and an
+ * absent one do not make the same MAX. */
 static enum sar_status encode(struct sar_request *request, struct sar_run *run)
 {
     struct sar_doubling *d = request->state;
+    if (request->agreed->dense_face)
+        SAR_TRY(sar_drop_zeros(&request->agreed->shape, request->passing, run));
     return sar_request_encode(request, false, layout_of(request->agreed), run, &d->outgoing);
 }
 

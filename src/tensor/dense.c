@@ -12,56 +12,40 @@
 
 enum { GROUP = 16, STRIDE = 4096 /* elements scanned between looks at the room left */ };
 
-/* Values `from` … of 4 bytes, n of them, to out at k; returns the new k. */
-SAR_INLINE size_t scan4(const uint32_t *v, size_t from, size_t n, unsigned size, struct sar_run out, size_t k)
-{
-    uint32_t *value = out.value;
-    for (size_t i = from; i < from + n; i += GROUP) {
-        size_t group = from + n - i < GROUP ? from + n - i : GROUP;
-        uint32_t any = 0;
-        for (size_t j = 0; j < group; j++)
-            any |= v[i + j];
-        for (size_t j = 0; any != 0 && j < group; j++) {
-            sar_index_set(out.index, size, k, i + j);
-            value[k] = v[i + j];
-            k += v[i + j] != 0;
-        }
+/* scanN: values `from` … of N bytes, n of them, to out at k; returns the new k. */
+#define DEFINE_SCAN(name, type)                                                                      \
+    SAR_INLINE size_t name(const type *v, size_t from, size_t n, unsigned size, struct sar_run out,  \
+                           size_t k)                                                                 \
+    {                                                                                                \
+        type *value = out.value;                                                                     \
+        for (size_t i = from; i < from + n; i += GROUP) {                                            \
+            size_t group = from + n - i < GROUP ? from + n - i : GROUP;                              \
+            type any = 0;                                                                            \
+            for (size_t j = 0; j < group; j++)                                                       \
+                any |= v[i + j];                                                                     \
+            for (size_t j = 0; any != 0 && j < group; j++) {                                         \
+                sar_index_set(out.index, size, k, i + j);                                            \
+                value[k] = v[i + j];                                                                 \
+                k += v[i + j] != 0;                                                                  \
+            }                                                                                        \
+        }                                                                                            \
+        return k;                                                                                    \
+    }                                                                                                \
+    SAR_CLONES static size_t name##_narrow(const type *v, size_t from, size_t n, struct sar_run out, \
+                                           size_t k)                                                 \
+    {                                                                                                \
+        return name(v, from, n, 4, out, k);                                                          \
     }
-    return k;
-}
 
-SAR_INLINE size_t scan8(const uint64_t *v, size_t from, size_t n, unsigned size, struct sar_run out, size_t k)
-{
-    uint64_t *value = out.value;
-    for (size_t i = from; i < from + n; i += GROUP) {
-        size_t group = from + n - i < GROUP ? from + n - i : GROUP;
-        uint64_t any = 0;
-        for (size_t j = 0; j < group; j++)
-            any |= v[i + j];
-        for (size_t j = 0; any != 0 && j < group; j++) {
-            sar_index_set(out.index, size, k, i + j);
-            value[k] = v[i + j];
-            k += v[i + j] != 0;
-        }
-    }
-    return k;
-}
+DEFINE_SCAN(scan2, uint16_t)
+DEFINE_SCAN(scan4, uint32_t)
+DEFINE_SCAN(scan8, uint64_t)
 
-SAR_CLONES static size_t scan4_narrow(const uint32_t *v, size_t from, size_t n, struct sar_run out, size_t k)
+/* Rows are multiples of 2 bytes. */
+SAR_CLONES static bool row_counts(const uint16_t *row, size_t halves)
 {
-    return scan4(v, from, n, 4, out, k);
-}
-
-SAR_CLONES static size_t scan8_narrow(const uint64_t *v, size_t from, size_t n, struct sar_run out, size_t k)
-{
-    return scan8(v, from, n, 4, out, k);
-}
-
-/* Rows are multiples of 4 bytes. */
-SAR_CLONES static bool row_counts(const uint32_t *row, size_t words)
-{
-    uint32_t any = 0;
-    for (size_t i = 0; i < words; i++)
+    uint16_t any = 0;
+    for (size_t i = 0; i < halves; i++)
         any |= row[i];
     return any != 0;
 }
@@ -71,7 +55,7 @@ static size_t scan_rows(const unsigned char *buf, const struct sar_shape *shape,
 {
     size_t bytes = shape->element_size;
     for (size_t i = from; i < from + n; i++) {
-        if (!row_counts((const uint32_t *)(buf + i * bytes), bytes / 4))
+        if (!row_counts((const uint16_t *)(buf + i * bytes), bytes / 2))
             continue;
         sar_index_set(out.index, shape->index_size, k, i);
         memcpy((unsigned char *)out.value + k * bytes, buf + i * bytes, bytes);
@@ -83,6 +67,8 @@ static size_t scan_rows(const unsigned char *buf, const struct sar_shape *shape,
 static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, size_t n, struct sar_run out,
                    size_t k)
 {
+    if (shape->element_size == 2)
+        return shape->index_size == 4 ? scan2_narrow(buf, from, n, out, k) : scan2(buf, from, n, 8, out, k);
     if (shape->element_size == 4)
         return shape->index_size == 4 ? scan4_narrow(buf, from, n, out, k) : scan4(buf, from, n, 8, out, k);
     if (shape->element_size == 8)
@@ -127,8 +113,40 @@ size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n)
     const unsigned char *bytes = buf;
     size_t counted = 0;
     for (size_t i = 0; i < n; i++)
-        counted += row_counts((const uint32_t *)(bytes + i * shape->element_size), shape->element_size / 4);
+        counted += row_counts((const uint16_t *)(bytes + i * shape->element_size), shape->element_size / 2);
     return counted;
+}
+
+SAR_CLONES static bool any_zero4(const uint32_t *value, size_t n)
+{
+    uint32_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        found |= value[i] == 0;
+    return found != 0;
+}
+
+/* Whether it is worth a closer look. */
+static bool may_have_zeros(const struct sar_shape *shape, const struct sar_run *run)
+{
+    return shape->element_size != 4 || any_zero4(run->value, run->nnz);
+}
+
+enum sar_status sar_drop_zeros(const struct sar_shape *shape, struct sar_arena *arena, struct sar_run *run)
+{
+    struct sar_run kept;
+    size_t bytes = shape->element_size, k = 0;
+    if (!may_have_zeros(shape, run) || sar_dense_count(shape, run->value, run->nnz) == run->nnz)
+        return SAR_OK;
+    SAR_TRY(sar_run_take(shape, run->nnz, arena, &kept));
+    for (size_t i = 0; i < run->nnz; i++) {
+        const unsigned char *value = (const unsigned char *)run->value + i * bytes;
+        if (!row_counts((const uint16_t *)value, bytes / 2))
+            continue;
+        sar_index_set(kept.index, shape->index_size, k, sar_index_get(run->index, shape->index_size, i));
+        memcpy((unsigned char *)kept.value + k++ * bytes, value, bytes);
+    }
+    *run = (struct sar_run){ kept.index, kept.value, k };
+    return SAR_OK;
 }
 
 bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n)

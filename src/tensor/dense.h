@@ -16,6 +16,9 @@ bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n);
 enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_run *run);
 
+/** Let elements without a bit set leave a run. Its old arrays are only read. */
+enum sar_status sar_drop_zeros(const struct sar_shape *shape, struct sar_arena *arena, struct sar_run *run);
+
 /** Write a run's elements to their places in buf; the rest of buf is left alone. */
 void sar_dense_scatter(const struct sar_shape *shape, const struct sar_run *run, void *buf);
 

@@ -188,6 +188,33 @@ static void test_scatter_and_clear(void **state)
     for_all_buffers(check_scatter);
 }
 
+/* Of a run of all elements those stay that the scan finds; it itself stays as it was. */
+static void check_drop(const struct sar_shape *shape, const struct buffer *buffer)
+{
+    struct sar_arena arena = { 0 };
+    struct sar_run found, all = run_room(shape, (size_t)shape->count), run = all, before;
+    for (size_t i = 0; i < all.nnz; i++)
+        sar_index_set(all.index, shape->index_size, i, i);
+    if (all.nnz != 0)
+        memcpy(all.value, buffer->start, all.nnz * shape->element_size);
+    assert_int_equal(sar_drop_zeros(shape, &arena, &run), SAR_OK);
+    assert_int_equal(sar_dense_compact(shape, buffer->start, 0, &arena, &found), SAR_OK);
+    assert_true(run_equal(shape, &run, &found));
+    before = run;
+    assert_int_equal(sar_drop_zeros(shape, &arena, &run), SAR_OK);
+    assert_true(run.index == before.index && run.value == before.value && run.nnz == before.nnz);
+    for (size_t i = 0; i < all.nnz; i++)
+        assert_int_equal(sar_index_get(all.index, shape->index_size, i), i);
+    run_free(&all);
+    sar_arena_free(&arena);
+}
+
+static void test_drop_zeros(void **state)
+{
+    (void)state;
+    for_all_buffers(check_drop);
+}
+
 /* What is zero is decided by the bits. */
 static void test_bits_decide(void **state)
 {
@@ -252,9 +279,13 @@ static void test_halves_are_not_negative_zeros(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compact),           cmocka_unit_test(test_count),
-        cmocka_unit_test(test_scatter_and_clear), cmocka_unit_test(test_bits_decide),
-        cmocka_unit_test(test_negative_zero),     cmocka_unit_test(test_halves_are_not_negative_zeros),
+        cmocka_unit_test(test_compact),
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_scatter_and_clear),
+        cmocka_unit_test(test_drop_zeros),
+        cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_negative_zero),
+        cmocka_unit_test(test_halves_are_not_negative_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
