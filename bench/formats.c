@@ -77,7 +77,7 @@ static struct part part_make(struct perf_study *study, const struct perf_case *c
     perf_study_must(sar_partition(&part.map, &shape, &whole, &part.arena, parts));
     part.run = parts[0];
     part.layout = (struct sar_layout){ sar_map_slots(&part.map, 0), c->element_bytes, 4,
-                                       c->options->interface == PERF_DENSE };
+                                       c->options->interface == PERF_DENSE, SAR_VALUES_FULL };
     part.iterations = (size_t)c->options->iterations;
     free(parts);
     perf_study_run_free(&whole);

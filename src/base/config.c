@@ -176,6 +176,7 @@ static const struct kind as_text = { parse_text, show_text }, as_wires = { parse
                          as_grain = { parse_grain, show_grain }, as_path = { parse_path, show_text };
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
+static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
 
 #define FIELD(name) offsetof(struct sar_config, name)
@@ -186,6 +187,8 @@ static const struct knob knobs[] = {
     { "WIRE", "auto",
       "format of messages, auto for the cheapest, smallest for the fewest bytes; or push/pull", 0, &as_wires,
       NULL, 0, 0 },
+    { "WIRE_VALUES", "full", "how floats travel: full, or rounded to 16 bits as bf16 or fp16",
+      FIELD(wire_values), &as_choice, values_names, 0, 0 },
     { "PARTITION", "auto", "map of elements to parts: auto, hash, cyclic or range", FIELD(partition),
       &as_text, NULL, 0, 0 },
     { "GRAIN", "auto", "consecutive elements that stay in one part: auto, or a power of two from 1 to 256",

@@ -13,6 +13,9 @@ enum { SAR_KNOB_TEXT = 64, SAR_KNOB_PATH = 1024, SAR_MOST_KNOBS = 32 };
 /** Which model prices the schemes. */
 enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
 
+/** How values of a type that has a narrow form travel. */
+enum sar_values { SAR_VALUES_FULL, SAR_VALUES_BF16, SAR_VALUES_FP16 };
+
 /** Grain that the planner chooses. */
 enum { SAR_AUTO = 0 };
 
@@ -32,6 +35,7 @@ struct sar_config {
     char scheme[SAR_KNOB_TEXT];    /**< or "auto" */
     char push_wire[SAR_KNOB_TEXT]; /**< or "auto", "smallest" */
     char pull_wire[SAR_KNOB_TEXT];
+    int wire_values;               /**< enum sar_values */
     char partition[SAR_KNOB_TEXT]; /**< or "auto" */
     int grain;                     /**< or SAR_AUTO */
     int model;                     /**< enum sar_model */

@@ -152,6 +152,15 @@ static enum sar_status profile(struct work *w)
     return SAR_OK;
 }
 
+/* Only floats have narrow forms. A product may leave their range long before the float's. */
+static enum sar_values values_of(const struct work *w)
+{
+    const struct sar_shape *shape = &w->call->shape;
+    bool travels = w->context->net.ranks > 1;
+    bool narrows = w->call->native && shape->base == SAR_FLOAT && shape->op != SAR_PROD;
+    return travels && narrows ? (enum sar_values)w->context->config.wire_values : SAR_VALUES_FULL;
+}
+
 static void describe(struct work *w)
 {
     const struct sar_context *c = w->context;
@@ -168,6 +177,7 @@ static void describe(struct work *w)
         .partition = c->partition,
         .grain = c->config.grain,
         .skewness = w->record->profiled ? fmax(w->record->profile.skewness, 1) : 1,
+        .values = values_of(w),
         .segment = c->config.segment,
         .seed = c->seed,
         .push_wire = c->push_wire,

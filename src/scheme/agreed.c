@@ -7,6 +7,8 @@
 
 enum { LARGEST_GRAIN = 256 };
 
+static const double ROUNDING_WORK = 0.15; /* of a value, at both ends together */
+
 double sar_gamma_at(const struct sar_gamma *gamma, double k)
 {
     int i = 1;
@@ -38,7 +40,12 @@ double sar_agreed_union(const struct sar_agreed *agreed, double k)
 
 struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t span, unsigned index_size)
 {
-    return (struct sar_layout){ span, agreed->shape.element_size, index_size, agreed->dense_face };
+    size_t size = agreed->shape.element_size;
+    return (struct sar_layout){ .span = span,
+                                .element_size = agreed->values == SAR_VALUES_FULL ? size : size / 2,
+                                .index_size = index_size,
+                                .zero_is_absent = agreed->dense_face,
+                                .values = agreed->values };
 }
 
 static bool fewest(const struct sar_agreed *agreed, bool pull)
@@ -72,7 +79,9 @@ struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, c
     const struct sar_wire *wire = fixed_wire(agreed, pull, own);
     if (wire == NULL)
         wire = sar_wire_likely(layout, nnz, price_of(agreed, pull));
-    return (struct sar_cost){ sar_wire_expected(wire, layout, nnz), wire->work(layout, nnz) };
+    double rounding = layout->values == SAR_VALUES_FULL ? 0 : ROUNDING_WORK * (double)agreed->shape.row;
+    return (struct sar_cost){ sar_wire_expected(wire, layout, nnz),
+                              wire->work(layout, nnz) + rounding * nnz };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, const struct sar_layout *layout,

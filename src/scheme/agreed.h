@@ -35,9 +35,10 @@ struct sar_agreed {
     bool native;      /**< type and op are the library's own; others can only go to MPI_Allreduce */
     double imbalance; /**< limit for the grain */
     double skewness;  /**< elements of the fullest of `ranks` contiguous parts over the mean, 1 at least */
-    uint64_t segment; /**< bytes of a message from which schemes work in segments */
-    int partition;    /**< enum sar_partition, or -1 for the planner's choice */
-    int grain;        /**< or SAR_AUTO */
+    enum sar_values values; /**< how values travel */
+    uint64_t segment;       /**< bytes of a message from which schemes work in segments */
+    int partition;          /**< enum sar_partition, or -1 for the planner's choice */
+    int grain;              /**< or SAR_AUTO */
     uint32_t seed;
     const struct sar_wire *push_wire, *pull_wire; /**< NULL for the cheapest of each message */
     bool push_smallest, pull_smallest;

@@ -12,6 +12,7 @@
 #include "scheme/scheme.h"
 
 struct state {
+    struct sar_run mine; /* as the others read it */
     struct sar_message message;
 };
 
@@ -33,7 +34,8 @@ static double seconds(const struct sar_agreed *a)
 static enum sar_status encode(struct sar_request *request)
 {
     struct state *state = request->state;
-    return sar_request_encode(request, false, layout_of(request->agreed), &request->input, &state->message);
+    state->mine = request->input;
+    return sar_request_encode(request, false, layout_of(request->agreed), &state->mine, &state->message);
 }
 
 /* Begin with the next rank, so that not all send to the same one at once. */
@@ -49,13 +51,14 @@ static void exchange(struct sar_request *request)
 
 static enum sar_status reduce(struct sar_request *request)
 {
+    const struct state *state = request->state;
     struct sar_run *runs;
     int ranks = request->net->ranks;
     SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *runs, &runs));
     for (int r = 0; r < ranks; r++)
         if (r != request->net->rank)
             SAR_TRY(sar_request_decode(request, layout_of(request->agreed), r, &runs[r]));
-    runs[request->net->rank] = request->input;
+    runs[request->net->rank] = state->mine;
     struct sar_shape shape = sar_request_shape(request);
     return sar_request_deliver(request, &shape, runs, (size_t)ranks);
 }

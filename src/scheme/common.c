@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "scheme/scheme.h"
+#include "wire/narrow.h"
 
 const struct sar_scheme *const sar_schemes[] = {
     &sar_scheme_dense,     &sar_scheme_allgather,       &sar_scheme_recursive_doubling,
@@ -44,8 +45,9 @@ static void note_wire(const char **note, const char *name)
 }
 
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
-                                   const struct sar_run *run, struct sar_message *message)
+                                   struct sar_run *run, struct sar_message *message)
 {
+    SAR_TRY(sar_round_run(&layout, request->passing, run));
     const struct sar_wire *wire =
         sar_agreed_wire(request->agreed, pull, request->own_wire[pull], &layout, run);
     struct sar_envelope envelope = sar_request_envelope(request, layout);
@@ -85,6 +87,12 @@ void sar_request_next_scratch(struct sar_request *request)
     request->passing = &request->scratch[request->turn++ % SAR_SCRATCHES];
     request->exchange.arena = request->passing;
     sar_arena_recycle(request->passing);
+}
+
+void sar_request_settle(struct sar_request *request)
+{
+    const struct sar_agreed *agreed = request->agreed;
+    sar_round_values(agreed->values, request->output.value, request->output.nnz * agreed->shape.row);
 }
 
 enum sar_status sar_request_take(struct sar_request *request, size_t n, size_t size, void *memory)

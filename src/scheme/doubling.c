@@ -124,6 +124,8 @@ enum sar_status sar_doubling_end(struct sar_request *request)
     struct sar_doubling *d = request->state;
     if (limit_of(d, &f) == f.power)
         SAR_TRY(sar_doubling_absorb(request));
+    if (f.folded != 0 && d->delivered)
+        sar_request_settle(request);
     return sar_fold_takes_over(&f) ? encode(request, &d->mine) : SAR_OK;
 }
 

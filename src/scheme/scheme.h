@@ -122,9 +122,11 @@ struct sar_shape sar_request_shape(const struct sar_request *request);
 /** Envelope of messages about a stretch of the index space. */
 struct sar_envelope sar_request_envelope(const struct sar_request *request, struct sar_layout layout);
 
-/** Encode a run in the format for it. */
+/** Encode a run in the format for it. Where values are rounded on the way the run becomes what its receiver
+ * will read, in memory of request->passing: whoever keeps what it sends must keep that, so that all ranks
+ * have the same bits. */
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
-                                   const struct sar_run *run, struct sar_message *message);
+                                   struct sar_run *run, struct sar_message *message);
 
 /** Decode the message that came from a port in the stage before. */
 enum sar_status sar_request_decode(struct sar_request *request, struct sar_layout layout, int port,
@@ -140,6 +142,9 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
 
 /** Let messages and what is decoded from them use the memory of three steps ago again. */
 void sar_request_next_scratch(struct sar_request *request);
+
+/** Round what was delivered as if it had been sent: where some ranks get the outcome in a message. */
+void sar_request_settle(struct sar_request *request);
 
 /** Take n zeroed pieces of `size` bytes for the state. */
 enum sar_status sar_request_take(struct sar_request *request, size_t n, size_t size, void *memory);

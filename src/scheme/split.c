@@ -96,7 +96,10 @@ enum sar_status sar_split_prepare(struct sar_request *request)
         return SAR_OK;
     struct sar_layout layout = layout_of(request, request->net->rank, n);
     struct sar_run first = sar_run_slice(shape, &s->have, 0, sar_run_find(shape, &s->have, 0, layout.span));
-    return sar_request_encode(request, true, layout, &first, &s->outgoing);
+    SAR_TRY(sar_request_encode(request, true, layout, &first, &s->outgoing));
+    if (s->coming == 0)
+        s->have = first; /* all of it, as the others read it */
+    return SAR_OK;
 }
 
 void sar_split_exchange(struct sar_request *request)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hash/murmur3.h"
+#include "wire/narrow.h"
 
 static uint32_t check_of(const struct sar_header *header)
 {
@@ -25,6 +26,7 @@ static struct sar_header make_header(const struct sar_envelope *envelope)
         .epoch = envelope->epoch,
         .span = envelope->layout.span,
         .note = envelope->note,
+        .values = envelope->layout.values,
     };
 }
 
@@ -50,6 +52,7 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
                                    struct sar_message *message)
 {
     struct sar_header header = make_header(envelope);
+    struct sar_run sent = *run;
     void *buffer;
     header.wire = number_of(wire);
     header.nnz = run->nnz;
@@ -57,9 +60,10 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
     header.check = check_of(&header);
     if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
         return SAR_NO_MEMORY;
+    SAR_TRY(sar_narrow_run(&envelope->layout, arena, &sent));
     SAR_TRY(sar_arena_take(arena, SAR_HEADER_BYTES + header.bytes, 1, &buffer));
     memcpy(buffer, &header, sizeof header);
-    wire->encode(&envelope->layout, run, (unsigned char *)buffer + SAR_HEADER_BYTES);
+    wire->encode(&envelope->layout, &sent, (unsigned char *)buffer + SAR_HEADER_BYTES);
     *message = (struct sar_message){ buffer, SAR_HEADER_BYTES + header.bytes };
     return SAR_OK;
 }
@@ -88,12 +92,13 @@ enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct s
     if (header.wire == SAR_NO_WIRE)
         return SAR_PEER_FAILED;
     const struct sar_wire *wire = wire_of(header.wire);
-    if (wire == NULL || header.span != envelope->layout.span ||
+    if (wire == NULL || header.span != envelope->layout.span || header.values != envelope->layout.values ||
         header.bytes != message->bytes - SAR_HEADER_BYTES)
         return SAR_CORRUPT;
     struct sar_run decoded = { NULL, NULL, (size_t)header.nnz };
     SAR_TRY(wire->decode(&envelope->layout, (unsigned char *)message->buffer + SAR_HEADER_BYTES, header.bytes,
                          arena, &decoded));
+    SAR_TRY(sar_widen_run(&envelope->layout, arena, &decoded));
     envelope->note = header.note;
     *run = decoded;
     return SAR_OK;

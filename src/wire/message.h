@@ -15,7 +15,8 @@ struct sar_header {
     uint64_t nnz;         /**< elements in the payload */
     uint64_t bytes;       /**< of payload behind the header */
     uint64_t note;        /**< a number for the scheme's own use */
-    uint32_t spare[3];
+    uint32_t values;      /**< enum sar_values */
+    uint32_t spare[2];
     uint32_t check; /**< hash of the bytes before it */
 };
 

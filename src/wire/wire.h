@@ -3,14 +3,16 @@
 #define SAR_WIRE_WIRE_H
 
 #include "base/arena.h"
+#include "base/config.h"
 #include "tensor/shape.h"
 
 /** The index space of one message: a part of the vector, or all of it. Equal at both ends. */
 struct sar_layout {
-    uint64_t span;       /**< indices are in [0, span) */
-    size_t element_size; /**< bytes of an element */
-    unsigned index_size; /**< bytes of an index in a run, 4 or 8 */
-    bool zero_is_absent; /**< an element of zero bits may be lost on the way (dense interface) */
+    uint64_t span;          /**< indices are in [0, span) */
+    size_t element_size;    /**< bytes of an element in a message */
+    unsigned index_size;    /**< bytes of an index in a run, 4 or 8 */
+    bool zero_is_absent;    /**< an element of zero bits may be lost on the way (dense interface) */
+    enum sar_values values; /**< what is done to values on the way: see wire/narrow.h; no format looks here */
 };
 
 /** A way to write a run as bytes. One constant per file. doc/formats.md has the layouts. */

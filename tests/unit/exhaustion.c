@@ -18,6 +18,7 @@
 #include "tensor/ingest.h"
 #include "tensor/partition.h"
 #include "tensor/reduce.h"
+#include "wire/narrow.h"
 
 /* A kind of request and which of them fail: those from number `from` to `until`, the latter excluded. */
 struct fault {
@@ -96,7 +97,7 @@ enum sar_status __wrap_sar_arena_take_zeroed(struct sar_arena *arena, size_t cou
     return fails(&takes) ? SAR_NO_MEMORY : __real_sar_arena_take_zeroed(arena, count, size, memory);
 }
 
-enum { COUNT = 200000, NNZ = 20000, PARTS = 7 };
+enum { COUNT = 200000, NNZ = 20000, PARTS = 7, FORMS = 3 /* of values, for each format */ };
 
 /* Inputs, made once while nothing fails. */
 static struct {
@@ -106,7 +107,7 @@ static struct {
     struct sar_coo unsorted, wide;
     float *dense;
     struct sar_arena arena; /* of messages */
-    struct sar_message messages[16][2];
+    struct sar_message messages[16][FORMS];
 } in;
 
 /* What a call gave, in short: FNV-1a over the runs it made. */
@@ -164,19 +165,29 @@ static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t
     return SAR_OK;
 }
 
-/* Two variants for each format: zeros that may be lost, and that may not. */
+/* Variants for each format: zeros that may not be lost, that may, and that may with narrow values. */
 static struct sar_envelope envelope_of(size_t variant)
 {
-    return (struct sar_envelope){
-        { COUNT, in.shape.element_size, in.shape.index_size, variant % 2 == 1 }, 1, 2, 3
-    };
+    bool narrow = variant % FORMS == 2;
+    struct sar_layout layout = { COUNT, in.shape.element_size / (narrow ? 2 : 1), in.shape.index_size,
+                                 variant % FORMS != 0, narrow ? SAR_VALUES_FP16 : SAR_VALUES_FULL };
+    return (struct sar_envelope){ layout, 1, 2, 3 };
+}
+
+static enum sar_status round_values(struct sar_arena *arena, size_t variant, uint64_t *outcome)
+{
+    struct sar_envelope envelope = envelope_of(variant);
+    struct sar_run run = in.runs[0];
+    SAR_TRY(sar_round_run(&envelope.layout, arena, &run));
+    *outcome = digest(&in.shape, &run, 1);
+    return SAR_OK;
 }
 
 static enum sar_status encode(struct sar_arena *arena, size_t variant, uint64_t *outcome)
 {
     struct sar_envelope envelope = envelope_of(variant);
     struct sar_message message;
-    SAR_TRY(sar_message_encode(&envelope, sar_wires[variant / 2], &in.runs[0], arena, &message));
+    SAR_TRY(sar_message_encode(&envelope, sar_wires[variant / FORMS], &in.runs[0], arena, &message));
     struct sar_shape bytes = { .element_size = 1 };
     *outcome = digest(&bytes, &(struct sar_run){ NULL, message.buffer, (size_t)message.bytes }, 1);
     return SAR_OK;
@@ -186,7 +197,7 @@ static enum sar_status decode(struct sar_arena *arena, size_t variant, uint64_t 
 {
     struct sar_envelope envelope = envelope_of(variant);
     struct sar_run run;
-    SAR_TRY(sar_message_decode(&envelope, &in.messages[variant / 2][variant % 2], arena, &run));
+    SAR_TRY(sar_message_decode(&envelope, &in.messages[variant / FORMS][variant % FORMS], arena, &run));
     *outcome = digest(&in.shape, &run, 1);
     return SAR_OK;
 }
@@ -257,12 +268,20 @@ static void test_compact(void **state)
     check(compact, 1, 2);
 }
 
+/* One of the values becomes a zero and leaves. */
+static void test_round(void **state)
+{
+    (void)state;
+    check(round_values, 2, 2);
+}
+
 static void test_encode(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        check(encode, 2 * w, 1);
-        check(encode, 2 * w + 1, 1);
+        check(encode, FORMS * w, 1);
+        check(encode, FORMS * w + 1, 1);
+        check(encode, FORMS * w + 2, 2);
     }
 }
 
@@ -271,8 +290,9 @@ static void test_decode(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        check(decode, 2 * w, 0);
-        check(decode, 2 * w + 1, 0);
+        check(decode, FORMS * w, 0);
+        check(decode, FORMS * w + 1, 0);
+        check(decode, FORMS * w + 2, 1);
     }
 }
 
@@ -298,14 +318,15 @@ static int set_up(void **state)
         size_t nnz = pattern->choose(pattern, COUNT, COUNT, &dice, index);
         in.runs[r] = run_make(&in.shape, index, nnz, VALUES_INEXACT, &dice);
     }
+    ((float *)in.runs[0].value)[0] = 1e-20f;
     in.unsorted = coo_make(SAR_INDEX_UINT32, false, &dice);
     in.wide = coo_make(SAR_INDEX_INT64, true, &dice);
     in.dense = memset(exact(COUNT * sizeof *in.dense), 0, COUNT * sizeof *in.dense);
     sar_dense_scatter(&in.shape, &in.runs[2], in.dense);
-    for (size_t k = 0; sar_wires[k / 2] != NULL; k++) {
+    for (size_t k = 0; sar_wires[k / FORMS] != NULL; k++) {
         struct sar_envelope envelope = envelope_of(k);
-        struct sar_message *message = &in.messages[k / 2][k % 2];
-        if (sar_message_encode(&envelope, sar_wires[k / 2], &in.runs[0], &in.arena, message) != SAR_OK)
+        struct sar_message *message = &in.messages[k / FORMS][k % FORMS];
+        if (sar_message_encode(&envelope, sar_wires[k / FORMS], &in.runs[0], &in.arena, message) != SAR_OK)
             return -1;
     }
     free(index);
@@ -330,7 +351,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ingest),  cmocka_unit_test(test_partition), cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_compact), cmocka_unit_test(test_encode),    cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_compact), cmocka_unit_test(test_round),     cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_decode),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

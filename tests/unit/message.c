@@ -18,7 +18,7 @@ enum { SPAN = 130, ROOM = 20 };
 
 static struct sar_envelope envelope_make(void)
 {
-    return (struct sar_envelope){ { SPAN, 4, 4, true }, 0x12345678, 77, 0xfeedfacecafe };
+    return (struct sar_envelope){ { SPAN, 4, 4, true, SAR_VALUES_FULL }, 0x12345678, 77, 0xfeedfacecafe };
 }
 
 /* A run of floats in a vector of SPAN. */
@@ -93,7 +93,8 @@ static void test_the_header(void **state)
         assert_int_equal(header.epoch, 77);
         assert_int_equal(header.span, SPAN);
         assert_int_equal(header.bytes, message.bytes - SAR_HEADER_BYTES);
-        assert_int_equal(header.spare[0] | header.spare[1] | header.spare[2], 0);
+        assert_int_equal(header.values, SAR_VALUES_FULL);
+        assert_int_equal(header.spare[0] | header.spare[1], 0);
         sealed = header;
         header_seal(&sealed);
         assert_int_equal(header.check, sealed.check);
@@ -122,6 +123,8 @@ static const struct wrong wrongs[] = {
     { "earlier epoch", FIELD(epoch), (uint64_t)-1, SAR_CORRUPT },
     { "format behind the last", FIELD(wire), 1000, SAR_CORRUPT },
     { "span", FIELD(span), 1, SAR_CORRUPT },
+    { "values", FIELD(values), 1, SAR_CORRUPT },
+    { "values behind the last", FIELD(values), 3, SAR_CORRUPT },
     { "smaller span", FIELD(span), (uint64_t)-1, SAR_CORRUPT },
     { "more bytes", FIELD(bytes), 1, SAR_CORRUPT },
     { "fewer bytes", FIELD(bytes), (uint64_t)-1, SAR_CORRUPT },
@@ -231,7 +234,8 @@ static void test_single_wrong_bits_under_a_right_check(void **state)
             ((unsigned char *)message.buffer)[bit / 8] ^= (unsigned char)(1u << (bit % 8));
             spoil(message.buffer, &nothing, true);
             enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
-            bool free_to_differ = bit / 8 >= offsetof(struct sar_header, note);
+            bool free_to_differ = bit / 8 >= offsetof(struct sar_header, note) &&
+                                  bit / 32 != offsetof(struct sar_header, values) / 4;
             assert_true(status == SAR_CORRUPT || status == SAR_OK);
             if (free_to_differ)
                 assert_int_equal(status, SAR_OK);
@@ -300,7 +304,7 @@ static void test_refusals_change_nothing(void **state)
 /* More bytes than a message can have are not asked for. */
 static void test_sizes_that_overflow(void **state)
 {
-    struct sar_envelope envelope = { { UINT64_MAX, 256, 8, false }, 1, 1, 0 };
+    struct sar_envelope envelope = { { UINT64_MAX, 256, 8, false, SAR_VALUES_FULL }, 1, 1, 0 };
     struct sar_run run = { NULL, NULL, SIZE_MAX / 2 };
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {

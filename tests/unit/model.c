@@ -284,6 +284,22 @@ static void test_times_of_nothing(void **state)
     }
 }
 
+/* Values of 16 bits are counted as such, and rounding them costs work. */
+static void test_costs_of_narrow_values(void **state)
+{
+    struct sar_agreed a = agreed_make(8, 100000, 1000), narrow = a;
+    (void)state;
+    narrow.values = SAR_VALUES_BF16;
+    struct sar_layout layout = sar_agreed_layout(&a, 5000, 4), less = sar_agreed_layout(&narrow, 5000, 4);
+    assert_true(less.span == 5000 && less.element_size == 2 && less.values == SAR_VALUES_BF16);
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        a.push_wire = narrow.push_wire = sar_wires[w];
+        struct sar_cost full = sar_agreed_cost(&a, false, &layout, 700);
+        struct sar_cost half = sar_agreed_cost(&narrow, false, &less, 700);
+        assert_true(half.bytes <= full.bytes - 2 * 700 && half.work > full.work);
+    }
+}
+
 /* A message's cost is that of the format it will have; one asked for is taken at any price. */
 static void test_costs_of_messages(void **state)
 {
@@ -331,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_grain_and_partition_asked_for),
         cmocka_unit_test(test_times_do_not_fall),
         cmocka_unit_test(test_times_of_nothing),
+        cmocka_unit_test(test_costs_of_narrow_values),
         cmocka_unit_test(test_costs_of_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

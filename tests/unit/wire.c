@@ -43,7 +43,8 @@ static struct sample sample_make(const struct sar_wire *wire, unsigned variant, 
     uint64_t *index = exact(room * sizeof *index);
     s.shape = shape_make(elements[kind].base, SAR_SUM, span, elements[kind].row);
     s.shape.index_size = variant % 2 == 0 ? 4 : 8;
-    s.layout = (struct sar_layout){ span, s.shape.element_size, s.shape.index_size, variant / 2 % 2 == 1 };
+    s.layout = (struct sar_layout){ span, s.shape.element_size, s.shape.index_size, variant / 2 % 2 == 1,
+                                    SAR_VALUES_FULL };
     size_t nnz = pattern->choose(pattern, span, room, &dice, index);
     s.run = run_make(&s.shape, index, nnz, variant % 3 == 0 ? VALUES_INEXACT : VALUES_SPECIAL, &dice);
     free(index);
@@ -262,7 +263,7 @@ static enum sar_status list_bits(const struct sar_layout *layout, const unsigned
 /* One bit more or less than told, or behind the span. */
 static void check_bitmap(uint64_t span, unsigned index_size, size_t gap)
 {
-    struct sar_layout layout = { span, 4, index_size, false };
+    struct sar_layout layout = { span, 4, index_size, false, SAR_VALUES_FULL };
     uint64_t bytes = sar_bitmap_bytes(span);
     unsigned char *memory = exact(bytes + gap), *bitmap = memory + gap;
     struct dice dice = { span };
@@ -303,7 +304,7 @@ static void test_where_formats_cross(void **state)
     (void)state;
     for (unsigned k = 0; k < VARIANTS; k++) {
         struct sar_layout layout = { 3 << 19, elements[k / 4].row * (k / 4 == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
-                                     true };
+                                     true, SAR_VALUES_FULL };
         struct sar_wire_price fewest = { 1, 0 };
         uint64_t low = layout.span / 8 / layout.index_size,
                  high = layout.span - layout.span / 8 / layout.element_size;
@@ -332,7 +333,7 @@ static void test_the_cheapest(void **state)
         struct sar_wire_price price = prices[k / VARIANTS % LENGTH(prices)];
         size_t kind = k % VARIANTS / 4;
         struct sar_layout layout = { 30000, elements[kind].row * (kind == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
-                                     k / 2 % 2 == 1 };
+                                     k / 2 % 2 == 1, SAR_VALUES_FULL };
         uint64_t nnz = k / VARIANTS / LENGTH(prices) * 100;
         const struct sar_wire *cheapest = sar_wire_likely(&layout, (double)nnz, price);
         double least = INFINITY;
@@ -354,7 +355,8 @@ static void test_sizes_and_work_grow(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        struct sar_layout small = { 10000, 12, 4, false }, vast = { UINT64_MAX, 256, 8, false };
+        struct sar_layout small = { 10000, 12, 4, false, SAR_VALUES_FULL },
+                          vast = { UINT64_MAX, 256, 8, false, SAR_VALUES_FULL };
         for (uint64_t nnz = 1; nnz <= small.span; nnz += 7) {
             assert_true(sar_wires[w]->least(&small, nnz) >= sar_wires[w]->least(&small, nnz - 1));
             assert_true(sar_wires[w]->work(&small, (double)nnz) >=
