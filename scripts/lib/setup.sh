@@ -70,6 +70,14 @@ install_if_known() {
     done
 }
 
+# What tests/fuzz/run needs: clang, and its runtime where that is a package of its own.
+prepare_fuzz() {
+    install_packages clang libstreamvbyte-dev
+    if command -v clang >/dev/null; then
+        install_if_known "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+    fi
+}
+
 # Where there is no apt: say which programs are missing.
 tell_missing_programs() {
     have_apt && return

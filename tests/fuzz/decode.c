@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_message_decode
- * refuses them or makes a valid run of them.
+ * refuses them or makes a valid run of them, one that its format can write and read again.
  *
- * The first bytes of the input choose what is expected and what the header says; the rest is the payload.
  * By chance no input would get past the header's checks, so they are made to fit, but for the share of
- * inputs that asks for a header of its own.
+ * inputs that asks for a header of its own. See input.h.
  *
- *     byte 0      element size; index size; whether zeros are absent
- *     byte 1      format; whether the header and the payload's length are made to fit
- *     bytes 2-3   span
- *     bytes 4-5   nnz
- *     then        the header where it is the input's own, and the payload
- *
- * Built with clang -fsanitize=fuzzer,address,undefined, or together with tests/fuzz/main.c. */
+ * Built by tests/fuzz/run: with clang -fsanitize=fuzzer,address,undefined, or together with main.c. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,33 +13,14 @@
 
 #include "base/arena.h"
 #include "hash/murmur3.h"
-#include "wire/message.h"
-
-/* Small numbers, since large ones show nothing more and take longer. */
-enum { CONTROL = 6, FIT_HEADER = 0x80, FIT_LENGTH = 0x40, SPANS = 1200, NUMBERS = 1300 };
+#include "input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct sar_layout layout_from(const uint8_t *control)
+static void require(bool good)
 {
-    static const size_t sizes[] = { 4, 8, 12, 256 };
-    return (struct sar_layout){ .span = (control[2] + 256u * control[3]) % SPANS,
-                                .element_size = sizes[control[0] % 4],
-                                .index_size = control[0] & 4 ? 8 : 4,
-                                .zero_is_absent = (control[0] & 8) != 0 };
-}
-
-static uint64_t nnz_from(const uint8_t *control)
-{
-    return (control[4] + 256u * control[5]) % NUMBERS;
-}
-
-static uint16_t wire_from(uint8_t control)
-{
-    uint16_t wires = 0;
-    while (sar_wires[wires] != NULL)
-        wires++;
-    return (uint16_t)((control & 0x3f) % wires);
+    if (!good)
+        abort();
 }
 
 static void seal(struct sar_header *header)
@@ -59,13 +33,28 @@ static void seal(struct sar_header *header)
     header->check = hash;
 }
 
-/* The message in memory of exactly its size; its payload is cut or padded with zeros to `bytes`. */
-static struct sar_message message_from(const struct sar_header *header, const uint8_t *payload, size_t size,
+static struct sar_header fitting_header(const uint8_t *control, uint64_t bytes)
+{
+    struct sar_layout layout = input_layout(control);
+    struct sar_header header = { .magic = SAR_MAGIC,
+                                 .version = SAR_HEADER_VERSION,
+                                 .wire = input_wire(control),
+                                 .fingerprint = FINGERPRINT,
+                                 .epoch = EPOCH,
+                                 .span = layout.span,
+                                 .nnz = input_nnz(control),
+                                 .bytes = bytes,
+                                 .values = layout.values };
+    seal(&header);
+    return header;
+}
+
+/* The message in memory of exactly its size; the payload is cut or padded with zeros to `bytes`. */
+static struct sar_message make_message(const struct sar_header *header, const uint8_t *payload, size_t size,
                                        uint64_t bytes)
 {
     struct sar_message message = { malloc(SAR_HEADER_BYTES + bytes), SAR_HEADER_BYTES + bytes };
-    if (message.buffer == NULL)
-        abort();
+    require(message.buffer != NULL);
     memcpy(message.buffer, header, SAR_HEADER_BYTES);
     unsigned char *to = (unsigned char *)message.buffer + SAR_HEADER_BYTES;
     memset(to, 0, bytes);
@@ -74,55 +63,79 @@ static struct sar_message message_from(const struct sar_header *header, const ui
     return message;
 }
 
+/* NULL where the input is too short for its own header. */
+static struct sar_message input_message(const uint8_t *data, size_t size)
+{
+    const uint8_t *payload = data + CONTROL;
+    struct sar_header header;
+    size -= CONTROL;
+    if (!(data[1] & FIT_HEADER)) {
+        if (size < SAR_HEADER_BYTES)
+            return (struct sar_message){ NULL, 0 };
+        memcpy(&header, payload, sizeof header);
+        return make_message(&header, payload + sizeof header, size - sizeof header, size - sizeof header);
+    }
+    struct sar_layout layout = input_layout(data);
+    uint64_t bytes =
+        data[1] & FIT_LENGTH ? sar_wires[input_wire(data)]->least(&layout, input_nnz(data)) : size;
+    header = fitting_header(data, bytes);
+    return make_message(&header, payload, size, bytes);
+}
+
+static size_t value_bytes(const struct sar_layout *layout)
+{
+    return layout->values == SAR_VALUES_FULL ? layout->element_size : 2 * layout->element_size;
+}
+
 static void check_run(const struct sar_layout *layout, const struct sar_run *run)
 {
     unsigned char any = 0;
-    if (run->nnz > layout->span)
-        abort();
+    require(run->nnz <= layout->span);
     for (size_t i = 0; i < run->nnz; i++) {
         uint64_t index = sar_index_get(run->index, layout->index_size, i);
-        if (index >= layout->span || (i > 0 && index <= sar_index_get(run->index, layout->index_size, i - 1)))
-            abort();
-        for (size_t k = 0; k < layout->element_size; k++)
-            any |= ((const unsigned char *)run->value)[i * layout->element_size + k];
+        require(index < layout->span);
+        require(i == 0 || index > sar_index_get(run->index, layout->index_size, i - 1));
     }
+    for (size_t i = 0; i < run->nnz * value_bytes(layout); i++)
+        any |= ((const unsigned char *)run->value)[i];
     volatile unsigned char read = any; /* so that reading the values is not left out */
     (void)read;
 }
 
+/* What was read comes through another message as it is, but for the bits of NaNs that are narrowed. */
+static void check_again(struct sar_envelope *envelope, const struct sar_wire *wire, const struct sar_run *run,
+                        struct sar_arena *arena)
+{
+    const struct sar_layout *layout = &envelope->layout;
+    struct sar_message message;
+    struct sar_run again;
+    require(sar_message_encode(envelope, wire, run, arena, &message) == SAR_OK);
+    require(sar_message_decode(envelope, &message, arena, &again) == SAR_OK);
+    require(again.nnz == run->nnz);
+    if (run->nnz == 0)
+        return;
+    require(memcmp(again.index, run->index, run->nnz * layout->index_size) == 0);
+    if (layout->values == SAR_VALUES_FULL)
+        require(memcmp(again.value, run->value, run->nnz * layout->element_size) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct sar_arena arena = { 0 };
+    static struct sar_arena arena; /* whose memory is the sanitizer's business, see src/base/arena.c */
     struct sar_run run = { NULL, NULL, 0 };
-    if (size < CONTROL + SAR_HEADER_BYTES)
+    if (size < CONTROL)
         return 0;
-    struct sar_envelope envelope = { layout_from(data), 1, 2, 0 };
-    uint16_t wire = wire_from(data[1]);
-    const uint8_t *payload = data + CONTROL;
-    struct sar_header header;
-    memcpy(&header, payload, sizeof header);
-    if (data[1] & FIT_HEADER) {
-        header = (struct sar_header){ .magic = SAR_MAGIC,
-                                      .version = SAR_HEADER_VERSION,
-                                      .wire = wire,
-                                      .fingerprint = 1,
-                                      .epoch = 2,
-                                      .span = envelope.layout.span };
-        header.nnz = nnz_from(data);
-    } else {
-        payload += sizeof header;
-    }
-    uint64_t bytes = (uint64_t)(data + size - payload);
-    if (data[1] & FIT_LENGTH)
-        bytes = sar_wires[wire]->least(&envelope.layout, nnz_from(data));
-    if (data[1] & FIT_HEADER) {
-        header.bytes = bytes;
-        seal(&header);
-    }
-    struct sar_message message = message_from(&header, payload, (size_t)(data + size - payload), bytes);
-    if (sar_message_decode(&envelope, &message, &arena, &run) == SAR_OK)
+    struct sar_envelope envelope = { input_layout(data), FINGERPRINT, EPOCH, 0 };
+    struct sar_message message = input_message(data, size);
+    if (message.buffer == NULL)
+        return 0;
+    if (sar_message_decode(&envelope, &message, &arena, &run) == SAR_OK) {
+        struct sar_header header;
+        memcpy(&header, message.buffer, sizeof header);
         check_run(&envelope.layout, &run);
-    sar_arena_free(&arena);
+        check_again(&envelope, sar_wires[header.wire], &run, &arena);
+    }
+    sar_arena_recycle(&arena);
     free(message.buffer);
     return 0;
 }

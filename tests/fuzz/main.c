@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Drives a libFuzzer target where libFuzzer is not there: replays the files named, or else changes bytes
- * at random for some seconds.
+ * at random. Of libFuzzer's options it knows
  *
- *     fuzz-decode FILE...
- *     fuzz-decode [-s SECONDS] [-r SEED]
+ *     -max_total_time=SECONDS   how long, 0 for ever
+ *     -runs=INPUTS              how many at most
+ *     -seed=NUMBER
  *
  * An input that ends the program is left in the file crash-input. */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,8 +102,8 @@ static void invent(struct input *to)
             to->data[i] &= (uint8_t)roll();
     }
     to->data[1] |= 0xc0;
-    to->data[3] = roll() % 3 == 0;
-    to->data[5] = roll() % 3 == 0;
+    to->data[3] = (uint8_t)(roll() % 3 == 0 ? roll() % 20 : 0);
+    to->data[5] = (uint8_t)(roll() % 3 == 0 ? roll() % 20 : 0);
 }
 
 static void change(struct input *in)
@@ -116,14 +119,16 @@ static void change(struct input *in)
     }
 }
 
-static void mutate(double seconds, uint64_t seed)
+static void mutate(unsigned long seconds, unsigned long runs, uint64_t seed)
 {
     static struct input kept[KEPT];
-    time_t end = time(NULL) + (time_t)seconds;
+    time_t start = time(NULL);
     uint64_t executions = 0;
     random_state = seed;
     watch();
-    for (; executions % 1024 != 0 || time(NULL) < end; executions++) {
+    for (; executions < runs; executions++) {
+        if (executions % 1024 == 0 && seconds != 0 && time(NULL) >= start + (time_t)seconds)
+            break;
         struct input *from = &kept[roll() % KEPT];
         if (roll() % 16 == 0)
             invent(from);
@@ -136,21 +141,33 @@ static void mutate(double seconds, uint64_t seed)
     printf("%llu executions, seed %llu\n", (unsigned long long)executions, (unsigned long long)seed);
 }
 
+/* Whether an argument is the option of that name, whose number goes to *number. */
+static bool option(const char *argument, const char *name, unsigned long *number)
+{
+    size_t length = strlen(name);
+    if (strncmp(argument, name, length) != 0)
+        return false;
+    *number = strtoul(argument + length, NULL, 10);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    double seconds = 10;
-    uint64_t seed = (uint64_t)time(NULL);
-    int failed = 0, option;
-    while ((option = getopt(argc, argv, "s:r:")) != -1) {
-        switch (option) {
-        case 's': seconds = atof(optarg); break;
-        case 'r': seed = strtoull(optarg, NULL, 10); break;
-        default: fprintf(stderr, "usage: %s [-s SECONDS] [-r SEED] [FILE]...\n", argv[0]); return 2;
+    unsigned long seconds = 0, runs = ULONG_MAX, seed = (unsigned long)time(NULL);
+    int failed = 0, files = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (option(a, "-max_total_time=", &seconds) || option(a, "-runs=", &runs) ||
+            option(a, "-seed=", &seed))
+            continue;
+        if (a[0] == '-') {
+            fprintf(stderr, "%s: no option %s\n", argv[0], a);
+            return 2;
         }
+        failed |= replay(a);
+        files++;
     }
-    if (optind == argc)
-        mutate(seconds, seed);
-    for (int i = optind; i < argc; i++)
-        failed |= replay(argv[i]);
+    if (files == 0)
+        mutate(seconds, runs, seed);
     return failed;
 }
