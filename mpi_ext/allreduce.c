@@ -7,6 +7,7 @@
 #include "mpi_ext/error.h"
 #include "mpi_ext/result.h"
 #include "mpi_ext/types.h"
+#include "plan/progress.h"
 
 /* Values of SAR_FIELD_CALL. */
 enum { CALL_DENSE, CALL_COO };

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "plan/progress.h"
+
 struct owner {
     MPI_Comm comm;
     struct sar_context *context;
@@ -36,6 +38,7 @@ static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
     struct owner *owner = value;
     (void)comm, (void)key, (void)extra;
     forget(owner);
+    sar_progress_drain(owner->context);
     sar_context_close(owner->context);
     free(owner);
     return MPI_SUCCESS;

@@ -4,6 +4,7 @@
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/types.h"
+#include "plan/progress.h"
 
 /* Value of SAR_FIELD_CALL, behind those of the allreduces. */
 enum { CALL_PROFILE = 2 };
@@ -66,6 +67,7 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
                                      .element_size = type.extent,
                                      .base = type.base };
     call.shape.index_size = sar_index_size(call.shape.count);
+    sar_progress_drain(context);
     sar_call_profile(context, &call, PROFILE_SLOTS, &measured);
     if (call.verdict.status == SAR_OK)
         copy_profile(&measured, context, count, profile);

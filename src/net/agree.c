@@ -89,16 +89,3 @@ enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement 
     return sar_mpi(MPI_Iallreduce(&agreement->mine, &agreement->all, 1, ballot_type, merge_op, net->comm,
                                   &agreement->request));
 }
-
-enum sar_status sar_agree_finish(const struct sar_net *net, struct sar_agreement *agreement, bool block,
-                                 bool *done)
-{
-    int flag = 0, looks = 0;
-    for (;;) {
-        SAR_TRY(sar_mpi(MPI_Test(&agreement->request, &flag, MPI_STATUS_IGNORE)));
-        *done = flag != 0;
-        if (*done || !block)
-            return SAR_OK;
-        sar_net_pause(net, &looks);
-    }
-}

@@ -64,14 +64,32 @@ enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status)
     return (enum sar_status)worst;
 }
 
-enum sar_status sar_net_sum(const struct sar_net *net, uint16_t *counters, int n)
+enum sar_status sar_net_worst_start(const struct sar_net *net, int *status, MPI_Request *request)
 {
-    return sar_mpi(MPI_Allreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm));
+    return sar_mpi(MPI_Iallreduce(MPI_IN_PLACE, status, 1, MPI_INT, MPI_MAX, net->comm, request));
 }
 
-enum sar_status sar_net_gather(const struct sar_net *net, uint64_t value, uint64_t *out)
+enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n, MPI_Request *request)
 {
-    return sar_mpi(MPI_Allgather(&value, 1, MPI_UINT64_T, out, 1, MPI_UINT64_T, net->comm));
+    return sar_mpi(MPI_Iallreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm, request));
+}
+
+enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *values, int n, uint64_t *out,
+                                     MPI_Request *request)
+{
+    return sar_mpi(MPI_Iallgather(values, n, MPI_UINT64_T, out, n, MPI_UINT64_T, net->comm, request));
+}
+
+enum sar_status sar_net_test(const struct sar_net *net, MPI_Request *request, bool block, bool *done)
+{
+    int flag = 0, looks = 0;
+    for (;;) {
+        SAR_TRY(sar_mpi(MPI_Test(request, &flag, MPI_STATUS_IGNORE)));
+        *done = flag != 0;
+        if (*done || !block)
+            return SAR_OK;
+        sar_net_pause(net, &looks);
+    }
 }
 
 enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n)

@@ -40,11 +40,18 @@ enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n)
 /** The same verdict on all ranks: the worst status of any. Collective. */
 enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status);
 
-/** Sum n counters over all ranks, in place. Collective. */
-enum sar_status sar_net_sum(const struct sar_net *net, uint16_t *counters, int n);
+/** The same of a status in *status, in place. Collective; sar_net_test tells when that is done. */
+enum sar_status sar_net_worst_start(const struct sar_net *net, int *status, MPI_Request *request);
 
-/** out[r] = rank r's value. Collective. */
-enum sar_status sar_net_gather(const struct sar_net *net, uint64_t value, uint64_t *out);
+/** Sum n counters over all ranks, in place. Likewise. */
+enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n, MPI_Request *request);
+
+/** out[r * n + i] = rank r's values[i]. Likewise. */
+enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *values, int n, uint64_t *out,
+                                     MPI_Request *request);
+
+/** Wait for a request, or look whether it is done. */
+enum sar_status sar_net_test(const struct sar_net *net, MPI_Request *request, bool block, bool *done);
 
 /** Element-wise maximum over all ranks, in place. Collective. */
 enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n);

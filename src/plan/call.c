@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of a call: look at this rank's input, agree on what all ranks must know, profile the tensor
  * when it is due, select, run the scheme, hand the outcome over. Everything that one rank alone may get
- * wrong before the scheme starts goes through the agreement, so that all ranks go on or none does. */
+ * wrong before the scheme starts goes through the agreement, so that all ranks go on or none does.
+ *
+ * Nothing in here waits unless it is asked to: a call moves from phase to phase as often as somebody lets
+ * it. */
 
 #include "plan/call.h"
 
@@ -9,163 +12,22 @@
 #include <string.h>
 
 #include "plan/request.h"
-
-enum {
-    SAMPLE_GROUPS = 256, /* of a dense buffer, looked at before the agreement */
-    SAMPLE_GROUP = 64    /* elements each */
-};
-
-struct work {
-    struct sar_context *context;
-    struct sar_call *call;
-    struct sar_record *record;
-    struct sar_ballot all;
-    struct sar_agreed agreed;
-    struct sar_selection selection;
-    struct sar_request request;
-    struct sar_sink dense_sink;
-    bool profile_due;
-    double start;
-};
-
-/* Estimate a dense buffer's elements from groups that lie where a hash puts them. */
-static size_t estimate_nnz(const struct sar_call *call)
-{
-    size_t count = (size_t)call->shape.count, seen = 0, present = 0;
-    const unsigned char *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
-    if (count <= (size_t)SAMPLE_GROUPS * SAMPLE_GROUP)
-        return sar_dense_count(&call->shape, buf, count);
-    size_t stride = count / SAMPLE_GROUPS;
-    for (uint32_t g = 0; g < SAMPLE_GROUPS; g++) {
-        size_t at =
-            g * stride + sar_hash_range(sar_mix32(g + 1), (uint32_t)(stride - SAMPLE_GROUP < UINT32_MAX
-                                                                         ? stride - SAMPLE_GROUP + 1
-                                                                         : UINT32_MAX));
-        present += sar_dense_count(&call->shape, buf + at * call->shape.element_size, SAMPLE_GROUP);
-        seen += SAMPLE_GROUP;
-    }
-    return (size_t)((double)present / (double)seen * (double)count);
-}
-
-static void fail(struct sar_call *call, enum sar_status status, int64_t value)
-{
-    if (call->verdict.status == SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = status, .value = value };
-}
-
-static size_t largest_state(void)
-{
-    size_t largest = 0;
-    for (size_t i = 0; sar_schemes[i] != NULL; i++)
-        largest = sar_schemes[i]->state_size > largest ? sar_schemes[i]->state_size : largest;
-    return largest;
-}
-
-/* Everything local that may fail before the scheme. */
-static void prepare(struct work *w)
-{
-    struct sar_call *call = w->call;
-    struct sar_request *request = &w->request;
-    long long bad = 0;
-    if (call->verdict.status != SAR_OK)
-        return;
-    enum sar_status status = sar_exchange_open(&w->context->net, &w->context->arena, &request->exchange);
-    if (status == SAR_OK)
-        status = sar_arena_take_zeroed(&w->context->arena, 1, largest_state(), &request->state);
-    if (status == SAR_OK && !call->dense_face)
-        status = request->device->ingest(&call->shape, &call->coo, &w->context->arena, &request->input, &bad);
-    fail(call, status, bad);
-}
-
-static struct sar_ballot make_ballot(const struct work *w)
-{
-    const struct sar_call *call = w->call;
-    struct sar_ballot ballot = sar_ballot_make(&w->context->net, call->field);
-    ballot.status = (int64_t)call->verdict.status;
-    ballot.status_value = call->verdict.value;
-    ballot.seconds = w->context->homework.nanoseconds;
-    if (call->verdict.status != SAR_OK || !call->native)
-        return ballot;
-    if (call->dense_face)
-        ballot.nnz_max = (int64_t)estimate_nnz(call);
-    else
-        ballot.nnz_max = (int64_t)w->request.input.nnz;
-    ballot.nnz_sum = ballot.nnz_max;
-    return ballot;
-}
-
-/* A difference between ranks explains more than what it led to on one of them, a wrong argument more than a
- * difference that it makes. */
-static struct sar_verdict judge(const struct sar_ballot *all)
-{
-    static const enum sar_status mismatch[SAR_FIELDS] = {
-        SAR_MISMATCHED_CALL, SAR_MISMATCHED_COUNT,    SAR_MISMATCHED_DATATYPE,
-        SAR_MISMATCHED_OP,   SAR_MISMATCHED_IN_PLACE,
-    };
-    struct sar_verdict v = { .agreed = true,
-                             .status = (enum sar_status)all->status,
-                             .rank = all->status_rank,
-                             .value = all->status_value };
-    for (int i = 0; v.status == SAR_OK && i < SAR_FIELDS; i++) {
-        if (all->field[i].low == all->field[i].high)
-            continue;
-        v = (struct sar_verdict){ .agreed = true,
-                                  .status = mismatch[i],
-                                  .low = all->field[i].low,
-                                  .high = all->field[i].high,
-                                  .low_rank = all->field[i].low_rank,
-                                  .high_rank = all->field[i].high_rank };
-    }
-    return v;
-}
-
-static bool agree(struct work *w)
-{
-    struct sar_agreement agreement = { .mine = make_ballot(w) };
-    bool done;
-    enum sar_status status = sar_agree_start(&w->context->net, &agreement);
-    if (status == SAR_OK)
-        status = sar_agree_finish(&w->context->net, &agreement, true, &done);
-    w->all = agreement.all;
-    w->call->verdict = judge(&w->all);
-    if (status != SAR_OK)
-        w->call->verdict = (struct sar_verdict){ .status = status };
-    w->context->epoch++;
-    return w->call->verdict.status == SAR_OK;
-}
-
-/* The time of the call before this one, now known of all ranks. */
-static void do_homework(struct work *w)
-{
-    struct sar_homework *h = &w->context->homework;
-    if (h->record != NULL && w->all.seconds > 0)
-        sar_lesson(&h->record->lessons, h->scheme, h->predicted, (double)w->all.seconds * 1e-9);
-    h->record = NULL;
-}
-
-static enum sar_status profile(struct work *w)
-{
-    uint32_t slots = sar_profile_slots((uint64_t)w->all.nnz_sum);
-    SAR_TRY(sar_profile_measure(&w->context->net, &w->call->shape, &w->request.input, slots,
-                                &w->context->arena, &w->record->profile));
-    w->record->profiled = true;
-    return SAR_OK;
-}
+#include "plan/steps.h"
 
 /* Only floats have narrow forms. A product may leave their range long before the float's. */
-static enum sar_values values_of(const struct work *w)
+static enum sar_values values_of(const struct sar_pending *op)
 {
-    const struct sar_shape *shape = &w->call->shape;
-    bool travels = w->context->net.ranks > 1;
-    bool narrows = w->call->native && shape->base == SAR_FLOAT && shape->op != SAR_PROD;
-    return travels && narrows ? (enum sar_values)w->context->config.wire_values : SAR_VALUES_FULL;
+    const struct sar_shape *shape = &op->call->shape;
+    bool travels = op->context->net.ranks > 1;
+    bool narrows = op->call->native && shape->base == SAR_FLOAT && shape->op != SAR_PROD;
+    return travels && narrows ? (enum sar_values)op->context->config.wire_values : SAR_VALUES_FULL;
 }
 
-static void describe(struct work *w)
+static void describe(struct sar_pending *op)
 {
-    const struct sar_context *c = w->context;
-    const struct sar_call *call = w->call;
-    struct sar_agreed *a = &w->agreed;
+    const struct sar_context *c = op->context;
+    const struct sar_call *call = op->call;
+    struct sar_agreed *a = &op->agreed;
     *a = (struct sar_agreed){
         .shape = call->shape,
         .machine = c->machine,
@@ -176,30 +38,40 @@ static void describe(struct work *w)
         .imbalance = c->config.imbalance,
         .partition = c->partition,
         .grain = c->config.grain,
-        .skewness = w->record->profiled ? fmax(w->record->profile.skewness, 1) : 1,
-        .values = values_of(w),
+        .skewness = op->record->profiled ? fmax(op->record->profile.skewness, 1) : 1,
+        .values = values_of(op),
         .segment = c->config.segment,
         .seed = c->seed,
         .push_wire = c->push_wire,
         .pull_wire = c->pull_wire,
         .push_smallest = strcmp(c->config.push_wire, "smallest") == 0,
         .pull_smallest = strcmp(c->config.pull_wire, "smallest") == 0,
-        .nnz_mean = (double)w->all.nnz_sum / c->net.ranks,
-        .nnz_max = (double)w->all.nnz_max,
+        .nnz_mean = (double)op->agreement.all.nnz_sum / c->net.ranks,
+        .nnz_max = (double)op->agreement.all.nnz_max,
     };
     double density = call->shape.count == 0 ? 0 : a->nnz_mean / (double)call->shape.count;
-    a->gamma = w->record->profiled ? w->record->profile.gamma : sar_gamma_independent(density, c->net.ranks);
+    a->gamma =
+        op->record->profiled ? op->record->profile.gamma : sar_gamma_independent(density, c->net.ranks);
 }
 
-static enum sar_status select_scheme(struct work *w)
+static enum sar_status select_scheme(struct sar_pending *op)
 {
-    const struct sar_context *c = w->context;
-    describe(w);
-    SAR_TRY(sar_select(&w->agreed, &c->config, &w->record->lessons, c->forced, &w->selection));
+    const struct sar_context *c = op->context;
+    describe(op);
+    SAR_TRY(sar_select(&op->agreed, &c->config, &op->record->lessons, c->forced, &op->selection));
     if (c->config.explain && c->net.rank == 0)
-        sar_selection_explain(&w->selection, &w->agreed, &w->record->lessons,
-                              w->record->profiled ? &w->record->profile : NULL, stderr);
+        sar_selection_explain(&op->selection, &op->agreed, &op->record->lessons,
+                              op->record->profiled ? &op->record->profile : NULL, stderr);
     return SAR_OK;
+}
+
+/* The time of the call before this one, now known of all ranks. */
+static void do_homework(struct sar_pending *op)
+{
+    struct sar_homework *h = &op->context->homework;
+    if (h->record != NULL && op->agreement.all.seconds > 0)
+        sar_lesson(&h->record->lessons, h->scheme, h->predicted, (double)op->agreement.all.seconds * 1e-9);
+    h->record = NULL;
 }
 
 /* Room for the outcome of dense buffers: scratch, from which it is scattered. */
@@ -217,14 +89,14 @@ static enum sar_status dense_room(struct sar_sink *sink, struct sar_request *req
 }
 
 /* A failure in here is this rank's alone until the first message tells the others. */
-static void compact(struct work *w)
+static void compact(struct sar_pending *op)
 {
-    struct sar_request *request = &w->request;
-    const struct sar_call *call = w->call;
+    struct sar_request *request = &op->request;
+    const struct sar_call *call = op->call;
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     if (!call->dense_face || request->scheme->on_dense_buffers)
         return;
-    enum sar_status status = request->device->compact(&call->shape, buf, (size_t)w->agreed.nnz_max,
+    enum sar_status status = request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
                                                       request->arena, &request->input);
     sar_exchange_fail(&request->exchange, status);
     if (status == SAR_OK)
@@ -232,155 +104,243 @@ static void compact(struct work *w)
                                                     request->input.nnz * call->shape.row);
 }
 
-static uint32_t fingerprint(const struct work *w)
+static uint32_t fingerprint(const struct sar_pending *op)
 {
-    uint32_t hash = (uint32_t)w->selection.runs;
+    uint32_t hash = (uint32_t)op->selection.runs;
     for (int i = 0; i < SAR_FIELDS; i++)
-        hash = sar_murmur3_wide((uint64_t)w->call->field[i], hash);
+        hash = sar_murmur3_wide((uint64_t)op->call->field[i], hash);
     return hash;
 }
 
-static void run_scheme(struct work *w)
+static void open_request(struct sar_pending *op, bool block)
 {
-    struct sar_request *request = &w->request;
-    bool done = false;
-    request->scheme = sar_schemes[w->selection.runs];
-    request->agreed = &w->agreed;
-    request->net = &w->context->net;
-    request->arena = request->passing = &w->context->arena;
-    request->scratch = w->context->scratch;
-    request->keep = &w->record->keep;
-    request->recompute = w->context->config.recompute;
-    request->buffers = w->call->buffers;
-    request->blocking = true;
-    request->epoch = w->context->epoch;
-    request->fingerprint = fingerprint(w);
-    w->dense_sink.room = dense_room;
-    request->sink = w->call->dense_face ? &w->dense_sink : w->call->sink;
-    compact(w);
-    if (w->call->dense_face && !request->scheme->on_dense_buffers && w->profile_due)
-        sar_exchange_fail(&request->exchange, profile(w));
-    sar_request_begin(request);
-    while (!done)
-        sar_request_advance(request, true, &done);
-    if (request->exchange.status != SAR_OK)
-        w->call->verdict = (struct sar_verdict){ .status = request->exchange.status };
-}
-
-/* In place, only the elements of this rank and of the outcome differ from zero. */
-static void write_dense(struct work *w)
-{
-    const struct sar_call *call = w->call;
-    const struct sar_request *request = &w->request;
-    unsigned char *buf = call->buffers.recvbuf;
-    if (!call->dense_face || request->output_in_place)
-        return;
-    if (call->in_place)
-        sar_dense_clear(&call->shape, &request->input, buf);
-    else
-        memset(buf, 0, (size_t)call->shape.count * call->shape.element_size);
-    request->device->scatter(&call->shape, &request->output, buf);
-}
-
-static void name(char *to, const char *from)
-{
-    snprintf(to, MPIX_SPARSE_NAME_MAX, "%s", from == NULL ? "none" : from);
-}
-
-static void report(struct work *w, double seconds)
-{
-    const struct sar_request *request = &w->request;
-    const struct sar_notes *notes = &request->notes;
-    MPIX_Sparse_report_t *r = &w->context->report;
-    bool dense_buffers = w->call->dense_face && request->output_in_place;
-    *r = (MPIX_Sparse_report_t){
-        .grain = notes->grain,
-        .ranks = w->context->net.ranks,
-        .nodes = w->context->net.nodes,
-        .count = (MPI_Count)w->call->shape.count,
-        .row = (MPI_Count)w->call->shape.row,
-        .nnz_in = dense_buffers ? -1 : (MPI_Count)request->input.nnz,
-        .nnz_in_max = (MPI_Count)w->all.nnz_max,
-        .nnz_in_sum = (MPI_Count)w->all.nnz_sum,
-        .nnz_out = dense_buffers ? -1 : (MPI_Count)request->output.nnz,
-        .bytes_sent = (MPI_Count)request->exchange.traffic.bytes_sent,
-        .bytes_received = (MPI_Count)request->exchange.traffic.bytes_received,
-        .header_bytes_sent = (MPI_Count)request->exchange.traffic.header_bytes_sent,
-        .messages_sent = (MPI_Count)request->exchange.traffic.messages_sent,
-        .push_imbalance = notes->push_imbalance,
-        .pull_imbalance = notes->pull_imbalance,
-        .predicted_seconds = w->selection.prices[w->selection.runs].price,
-        .measured_seconds = seconds,
-    };
-    name(r->scheme, request->scheme->name);
-    name(r->choice, sar_schemes[w->selection.choice]->name);
-    name(r->push_wire, notes->push_wire);
-    name(r->pull_wire, notes->pull_wire);
-    name(r->partition, notes->partition);
-    sar_selection_reason(&w->selection, r->reason, sizeof r->reason);
-    w->context->reported = true;
+    struct sar_request *request = &op->request;
+    request->scheme = sar_schemes[op->selection.runs];
+    request->agreed = &op->agreed;
+    request->net = &op->context->net;
+    request->arena = request->passing = &op->context->arena;
+    request->scratch = op->context->scratch;
+    request->keep = &op->record->keep;
+    request->recompute = op->context->config.recompute;
+    request->buffers = op->call->buffers;
+    request->blocking = block;
+    request->epoch = op->context->epoch;
+    request->fingerprint = fingerprint(op);
+    op->dense_sink.room = dense_room;
+    request->sink = op->call->dense_face ? &op->dense_sink : op->call->sink;
 }
 
 /* From here on ranks may fare differently: what later choices depend on is set before. */
-static void set_homework(struct work *w)
+static void set_homework(struct sar_pending *op)
 {
-    w->context->homework = (struct sar_homework){ w->record, w->selection.runs,
-                                                  w->selection.prices[w->selection.runs].predicted, 0 };
-    w->record->lessons.settled = w->selection.choice + 1;
+    op->context->homework = (struct sar_homework){ op->record, op->selection.runs,
+                                                   op->selection.prices[op->selection.runs].predicted, 0 };
+    op->record->lessons.settled = op->selection.choice + 1;
 }
 
-static void finish(struct work *w)
+static void end(struct sar_pending *op, struct sar_verdict verdict)
 {
-    double seconds = MPI_Wtime() - w->start;
-    w->context->homework.nanoseconds = (int64_t)(seconds * 1e9);
-    w->call->nnz_out = w->request.output.nnz;
-    report(w, seconds);
+    op->call->verdict = verdict;
+    op->phase = SAR_DONE;
 }
 
-void sar_call_run(struct sar_context *context, struct sar_call *call)
+static void end_badly(struct sar_pending *op, enum sar_status status, bool agreed)
 {
-    struct work w = {
-        .context = context, .call = call, .start = MPI_Wtime(), .request.device = &sar_device_host
-    };
-    enum sar_status status = SAR_OK;
-    sar_context_reset(context);
-    prepare(&w);
-    if (!agree(&w))
+    end(op, (struct sar_verdict){ .status = status, .agreed = agreed });
+}
+
+/* Time that passes while the caller computes says nothing about the scheme. */
+static void finish(struct sar_pending *op)
+{
+    double seconds = MPI_Wtime() - op->start;
+    sar_call_write(op);
+    op->context->homework.nanoseconds = op->blocking ? (int64_t)(seconds * 1e9) : 0;
+    op->call->nnz_out = op->request.output.nnz;
+    sar_call_report(op, seconds);
+    end(op, op->call->verdict);
+}
+
+static void run(struct sar_pending *op, bool block)
+{
+    bool done;
+    sar_request_advance(&op->request, block, &done);
+    if (!done)
         return;
-    do_homework(&w);
-    w.record = sar_context_record(context, call->field);
-    w.profile_due = w.record->calls++ % context->config.profile_every == 0 && context->net.ranks > 1;
-    if (w.profile_due)
-        sar_lessons_refresh(&w.record->lessons);
-    if (!call->dense_face && w.profile_due)
-        status = profile(&w);
-    if (status == SAR_OK)
-        status = select_scheme(&w);
+    if (op->request.exchange.status != SAR_OK)
+        end_badly(op, op->request.exchange.status, false);
+    else
+        finish(op);
+}
+
+static void begin_to_run(struct sar_pending *op)
+{
+    sar_request_begin(&op->request);
+    op->phase = SAR_RUNNING;
+}
+
+/* Ranks that cannot count all know of it, and those that can go on without them. */
+static void begin_to_profile(struct sar_pending *op)
+{
+    uint32_t slots = sar_profile_slots((uint64_t)op->agreement.all.nnz_sum);
+    op->profile_due = false;
+    op->phase = SAR_PROFILING;
+    op->status = sar_profile_start(&op->context->net, &op->call->shape, &op->request.input, slots,
+                                   &op->context->arena, &op->profiling);
+}
+
+/* Dense buffers are looked at once they have been compacted, which some schemes do without. */
+static void select_and_open(struct sar_pending *op, bool block)
+{
+    enum sar_status status = select_scheme(op);
     if (status != SAR_OK) {
-        call->verdict = (struct sar_verdict){ .status = status, .agreed = true };
+        end_badly(op, status, true);
         return;
     }
-    set_homework(&w);
-    run_scheme(&w);
-    if (call->verdict.status != SAR_OK)
+    set_homework(op);
+    open_request(op, block);
+    op->opened = true;
+    compact(op);
+    if (op->profile_due && op->call->dense_face && !op->request.scheme->on_dense_buffers)
+        begin_to_profile(op);
+    else
+        begin_to_run(op);
+}
+
+static void profile(struct sar_pending *op, bool block)
+{
+    bool done = false;
+    if (op->status == SAR_OK)
+        op->status = sar_profile_advance(&op->profiling, block, &op->record->profile, &done);
+    if (op->status == SAR_OK && !done)
         return;
-    write_dense(&w);
-    finish(&w);
+    op->record->profiled |= op->status == SAR_OK;
+    if (op->opened) {
+        sar_exchange_fail(&op->request.exchange, op->status);
+        begin_to_run(op);
+    } else if (op->status != SAR_OK) {
+        end_badly(op, op->status, true);
+    } else {
+        select_and_open(op, block);
+    }
+}
+
+static void look_up_record(struct sar_pending *op)
+{
+    struct sar_context *context = op->context;
+    op->record = sar_context_record(context, op->call->field);
+    op->profile_due = op->record->calls++ % context->config.profile_every == 0 && context->net.ranks > 1;
+    if (op->profile_due)
+        sar_lessons_refresh(&op->record->lessons);
+}
+
+static void agree(struct sar_pending *op, bool block)
+{
+    bool done = false;
+    if (op->status == SAR_OK)
+        op->status = sar_net_test(&op->context->net, &op->agreement.request, block, &done);
+    if (op->status == SAR_OK && !done)
+        return;
+    op->context->epoch++;
+    if (op->status != SAR_OK) {
+        end_badly(op, op->status, false);
+        return;
+    }
+    op->call->verdict = sar_call_judge(&op->agreement.all);
+    if (op->call->verdict.status != SAR_OK) {
+        op->phase = SAR_DONE;
+        return;
+    }
+    do_homework(op);
+    look_up_record(op);
+    if (op->profile_due && !op->call->dense_face)
+        begin_to_profile(op);
+    else
+        select_and_open(op, block);
+}
+
+static void begin(struct sar_pending *op)
+{
+    sar_context_reset(op->context);
+    op->start = MPI_Wtime();
+    sar_call_prepare(op);
+    op->agreement.mine = sar_call_ballot(op);
+    op->status = sar_agree_start(&op->context->net, &op->agreement);
+    op->phase = SAR_AGREEING;
+}
+
+/* Go on from phase to phase until one has to wait. */
+static void advance(struct sar_pending *op, bool block)
+{
+    enum sar_phase before;
+    do {
+        before = op->phase;
+        if (before == SAR_QUEUED)
+            begin(op);
+        else if (before == SAR_AGREEING)
+            agree(op, block);
+        else if (before == SAR_PROFILING)
+            profile(op, block);
+        else if (before == SAR_RUNNING)
+            run(op, block);
+    } while (op->phase != before);
+}
+
+void sar_call_start(struct sar_context *context, struct sar_call *call, struct sar_pending *op)
+{
+    op->context = context;
+    op->call = call;
+    op->request.device = &sar_device_host;
+    if (context->first == NULL)
+        context->first = op;
+    else
+        context->last->next = op;
+    context->last = op;
+}
+
+void sar_call_advance(struct sar_context *context, bool block)
+{
+    struct sar_pending *op;
+    while ((op = context->first) != NULL) {
+        advance(op, block);
+        if (op->phase != SAR_DONE)
+            return;
+        context->first = op->next;
+        if (op->finished != NULL)
+            op->finished(op);
+        block = false;
+    }
+}
+
+/* Agree at once. */
+static enum sar_status agree_now(struct sar_pending *op)
+{
+    struct sar_context *context = op->context;
+    bool done;
+    op->agreement.mine = sar_call_ballot(op);
+    SAR_TRY(sar_agree_start(&context->net, &op->agreement));
+    SAR_TRY(sar_net_test(&context->net, &op->agreement.request, true, &done));
+    context->epoch++;
+    op->call->verdict = sar_call_judge(&op->agreement.all);
+    return op->call->verdict.status;
 }
 
 void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32_t slots,
                       struct sar_profile *profile)
 {
-    struct work w = { .context = context, .call = call };
+    struct sar_pending op = { .context = context, .call = call };
     struct sar_run run = { NULL, NULL, 0 };
+    bool done;
     sar_arena_reset(&context->arena);
     if (call->verdict.status == SAR_OK)
-        fail(call, sar_device_host.compact(&call->shape, call->buffers.sendbuf, 0, &context->arena, &run), 0);
-    if (!agree(&w))
-        return;
-    do_homework(&w);
-    enum sar_status status =
-        sar_profile_measure(&context->net, &call->shape, &run, slots, &context->arena, profile);
-    if (status != SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = status, .agreed = true };
+        call->verdict.status =
+            sar_device_host.compact(&call->shape, call->buffers.sendbuf, 0, &context->arena, &run);
+    enum sar_status status = agree_now(&op);
+    if (status == SAR_OK) {
+        do_homework(&op);
+        status = sar_profile_start(&context->net, &call->shape, &run, slots, &context->arena, &op.profiling);
+    }
+    if (status == SAR_OK)
+        status = sar_profile_advance(&op.profiling, true, profile, &done);
+    if (status != SAR_OK && call->verdict.status == SAR_OK)
+        end_badly(&op, status, true);
 }

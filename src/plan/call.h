@@ -2,7 +2,10 @@
 #ifndef SAR_PLAN_CALL_H
 #define SAR_PLAN_CALL_H
 
+#include <stdatomic.h>
+
 #include "plan/context.h"
+#include "scheme/scheme.h"
 
 /** What went wrong, the same on all ranks where `agreed`. */
 struct sar_verdict {
@@ -27,10 +30,46 @@ struct sar_call {
     size_t nnz_out;                /**< elements in the sink */
 };
 
-/** Agree, profile, select, run. Collective; blocking. The outcome is in call->verdict. */
-void sar_call_run(struct sar_context *context, struct sar_call *call);
+/** How far a call has come. */
+enum sar_phase {
+    SAR_QUEUED,    /**< calls before it on this communicator are not done */
+    SAR_AGREEING,  /**< all ranks learn what they must know of each other */
+    SAR_PROFILING, /**< its tensor is looked at */
+    SAR_RUNNING,   /**< a scheme is at work */
+    SAR_DONE
+};
 
-/** Agree, and profile the dense buffer call->buffers.sendbuf. Collective; the outcome is in call->verdict. */
+/** A call under way. */
+struct sar_pending {
+    struct sar_context *context;
+    struct sar_call *call;
+    enum sar_phase phase;
+    bool blocking; /**< the caller waits inside the call */
+    /** Told when it is done; the last time that it is touched. Or NULL. */
+    void (*finished)(struct sar_pending *pending);
+    struct sar_pending *next; /**< on this communicator */
+    struct sar_agreement agreement;
+    struct sar_record *record;
+    struct sar_profiling profiling;
+    struct sar_agreed agreed;
+    struct sar_selection selection;
+    struct sar_request request;
+    struct sar_sink dense_sink;
+    enum sar_status status; /**< of what is under way */
+    bool profile_due, opened;
+    double start;
+};
+
+/** Put a call behind those on its communicator. Local. Collective in that all ranks do so in the same
+ * order. */
+void sar_call_start(struct sar_context *context, struct sar_call *call, struct sar_pending *pending);
+
+/** Let the calls on a communicator make progress. Those that are done leave, their outcome in
+ * call->verdict. With `block` the first one is done on return. */
+void sar_call_advance(struct sar_context *context, bool block);
+
+/** Agree, and profile the dense buffer call->buffers.sendbuf. Collective; the outcome is in call->verdict.
+ * Calls on the communicator must be done. */
 void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32_t slots,
                       struct sar_profile *profile);
 

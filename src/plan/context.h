@@ -27,6 +27,8 @@ struct sar_homework {
     int64_t nanoseconds;
 };
 
+struct sar_pending;
+
 /** What hangs on a user's communicator. Everything in it that choices depend on is equal on all ranks. */
 struct sar_context {
     struct sar_net net;
@@ -43,6 +45,9 @@ struct sar_context {
     struct sar_homework homework;
     struct sar_arena arena;                  /**< of the present call */
     struct sar_arena scratch[SAR_SCRATCHES]; /**< of its steps, in turn */
+    struct sar_pending *first, *last;        /**< calls in their order; the first is the one that moves */
+    struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
+    bool listed;
     MPIX_Sparse_report_t report;
     bool reported;
 };

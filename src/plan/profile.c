@@ -6,20 +6,13 @@
 
 #include "hash/murmur3.h"
 
+static const double SKEWNESS_UNIT = 1e6; /* gathered as a whole number */
+
 enum {
     SAMPLE = 4096,   /* elements of all ranks to count */
     SLOTS_EACH = 16, /* slots for each of them, so that few are shared by accident */
     LEAST_SLOTS = 64,
     SAMPLE_SEED = 0x5eed
-};
-
-/* Everything is counted in slots of one sample. */
-struct sample {
-    uint32_t slots;
-    bool exact;         /* slot i is element i */
-    uint32_t threshold; /* an index whose hash is below is in the sample */
-    double share;       /* of the index space */
-    uint16_t *ranks_in; /* of each slot */
 };
 
 uint32_t sar_profile_slots(uint64_t nnz_sum)
@@ -30,7 +23,7 @@ uint32_t sar_profile_slots(uint64_t nnz_sum)
     return slots;
 }
 
-static void choose_share(struct sample *s, const struct sar_shape *shape, uint64_t nnz_sum)
+static void choose_share(struct sar_sample *s, const struct sar_shape *shape, uint64_t nnz_sum)
 {
     double wanted = (double)s->slots / SLOTS_EACH;
     s->exact = shape->count <= s->slots;
@@ -38,7 +31,7 @@ static void choose_share(struct sample *s, const struct sar_shape *shape, uint64
     s->threshold = s->share == 1 ? UINT32_MAX : (uint32_t)(s->share * 4294967296.0);
 }
 
-static void count_run(struct sample *s, const struct sar_shape *shape, const struct sar_run *run)
+static void count_run(struct sar_sample *s, const struct sar_shape *shape, const struct sar_run *run)
 {
     for (size_t i = 0; i < run->nnz; i++) {
         uint64_t index = sar_index_get(run->index, shape->index_size, i);
@@ -60,7 +53,7 @@ static double share_met(int n, int c, int k)
 }
 
 /* Elements behind so many occupied slots. */
-static double distinct(const struct sample *s, double occupied)
+static double distinct(const struct sar_sample *s, double occupied)
 {
     if (s->exact || occupied == 0)
         return occupied;
@@ -68,7 +61,7 @@ static double distinct(const struct sample *s, double occupied)
 }
 
 /* histogram[c] slots are held by c ranks. */
-static struct sar_gamma gamma_of(const struct sample *s, const double *histogram, int ranks)
+static struct sar_gamma gamma_of(const struct sar_sample *s, const double *histogram, int ranks)
 {
     struct sar_gamma gamma = sar_gamma_independent(0, ranks);
     double one = 0;
@@ -91,7 +84,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Mean of |I1 & I2| over pairs, over the mean of min(|I1|, |I2|). */
-static double overlap_of(const struct sample *s, const double *histogram, uint64_t *nnz, int ranks)
+static double overlap_of(const struct sar_sample *s, const double *histogram, uint64_t *nnz, int ranks)
 {
     double both = 0, smaller = 0, by_chance = 0, before = 0;
     qsort(nnz, (size_t)ranks, sizeof *nnz, by_size);
@@ -123,25 +116,17 @@ static double skewness_of(const struct sar_shape *shape, const struct sar_run *r
     return run->nnz == 0 ? 1 : (double)most * parts / (double)run->nnz;
 }
 
-static enum sar_status take(int ranks, struct sample *s, struct sar_arena *arena, uint64_t **gathered,
-                            double **histogram)
+static enum sar_status take(struct sar_profiling *p, struct sar_arena *arena)
 {
+    size_t ranks = (size_t)p->net->ranks;
     void *counters, *list, *bins;
-    SAR_TRY(sar_arena_take_zeroed(arena, s->slots, sizeof *s->ranks_in, &counters));
-    SAR_TRY(sar_arena_take(arena, (size_t)ranks, sizeof **gathered, &list));
-    SAR_TRY(sar_arena_take_zeroed(arena, (size_t)ranks + 1, sizeof **histogram, &bins));
-    s->ranks_in = counters;
-    *gathered = list;
-    *histogram = bins;
+    SAR_TRY(sar_arena_take_zeroed(arena, p->sample.slots, sizeof *p->sample.ranks_in, &counters));
+    SAR_TRY(sar_arena_take(arena, 2 * ranks, sizeof *p->gathered, &list));
+    SAR_TRY(sar_arena_take_zeroed(arena, ranks + 1, sizeof *p->histogram, &bins));
+    p->sample.ranks_in = counters;
+    p->gathered = list;
+    p->histogram = bins;
     return SAR_OK;
-}
-
-static double mean(const uint64_t *values, int n)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += (double)values[i];
-    return sum / n;
 }
 
 static double density_of(double nnz, const struct sar_shape *shape)
@@ -149,33 +134,69 @@ static double density_of(double nnz, const struct sar_shape *shape)
     return shape->count == 0 ? 0 : nnz / (double)shape->count;
 }
 
-enum sar_status sar_profile_measure(const struct sar_net *net, const struct sar_shape *shape,
-                                    const struct sar_run *run, uint32_t slots, struct sar_arena *arena,
-                                    struct sar_profile *profile)
+enum sar_status sar_profile_start(const struct sar_net *net, const struct sar_shape *shape,
+                                  const struct sar_run *run, uint32_t slots, struct sar_arena *arena,
+                                  struct sar_profiling *p)
 {
-    const double unit = 1e6; /* of the skewness, gathered as a whole number */
-    struct sample s = { .slots = slots };
+    *p = (struct sar_profiling){ .net = net, .shape = *shape, .run = *run, .sample.slots = slots };
+    p->worst = (int)take(p, arena);
+    return sar_net_worst_start(net, &p->worst, &p->request);
+}
+
+static enum sar_status gather(struct sar_profiling *p)
+{
+    SAR_TRY((enum sar_status)p->worst);
+    p->mine[0] = p->run.nnz;
+    p->mine[1] = (uint64_t)(skewness_of(&p->shape, &p->run, p->net->ranks) * SKEWNESS_UNIT);
+    return sar_net_gather_start(p->net, p->mine, 2, p->gathered, &p->request);
+}
+
+static enum sar_status count(struct sar_profiling *p)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < p->net->ranks; r++)
+        sum += p->gathered[2 * r];
+    choose_share(&p->sample, &p->shape, sum);
+    count_run(&p->sample, &p->shape, &p->run);
+    return sar_net_sum_start(p->net, p->sample.ranks_in, (int)p->sample.slots, &p->request);
+}
+
+static struct sar_profile conclude(struct sar_profiling *p)
+{
+    const struct sar_sample *s = &p->sample;
+    int ranks = p->net->ranks;
     struct sar_profile made = { 0 };
-    uint64_t *gathered = NULL, sum = 0;
-    double *histogram = NULL;
-    SAR_TRY(sar_net_worst(net, take(net->ranks, &s, arena, &gathered, &histogram)));
-    SAR_TRY(sar_net_gather(net, (uint64_t)(skewness_of(shape, run, net->ranks) * unit), gathered));
-    made.skewness = mean(gathered, net->ranks) / unit;
-    SAR_TRY(sar_net_gather(net, run->nnz, gathered));
-    for (int r = 0; r < net->ranks; r++) {
-        sum += gathered[r];
-        made.density_max = fmax(made.density_max, density_of((double)gathered[r], shape));
+    double sum = 0;
+    for (int r = 0; r < ranks; r++) {
+        made.skewness += (double)p->gathered[2 * r + 1] / SKEWNESS_UNIT / ranks;
+        made.density_max = fmax(made.density_max, density_of((double)p->gathered[2 * r], &p->shape));
+        sum += (double)p->gathered[2 * r];
+        p->gathered[r] = p->gathered[2 * r];
     }
-    choose_share(&s, shape, sum);
-    count_run(&s, shape, run);
-    SAR_TRY(sar_net_sum(net, s.ranks_in, (int)slots));
-    for (uint32_t i = 0; i < slots; i++)
-        histogram[s.ranks_in[i]]++;
-    made.density = density_of(mean(gathered, net->ranks), shape);
-    made.gamma = gamma_of(&s, histogram, net->ranks);
-    made.overlap = overlap_of(&s, histogram, gathered, net->ranks);
+    for (uint32_t i = 0; i < s->slots; i++)
+        p->histogram[s->ranks_in[i]]++;
+    made.density = density_of(sum / ranks, &p->shape);
+    made.gamma = gamma_of(s, p->histogram, ranks);
+    made.overlap = overlap_of(s, p->histogram, p->gathered, ranks);
     made.density_out = fmin(made.density * made.gamma.ratio[made.gamma.entries - 1], 1);
-    made.sampled = s.exact ? shape->count : (uint64_t)(s.share * (double)shape->count);
-    *profile = made;
+    made.sampled = s->exact ? p->shape.count : (uint64_t)(s->share * (double)p->shape.count);
+    return made;
+}
+
+enum sar_status sar_profile_advance(struct sar_profiling *p, bool block, struct sar_profile *profile,
+                                    bool *done)
+{
+    bool arrived;
+    *done = false;
+    for (;;) {
+        SAR_TRY(sar_net_test(p->net, &p->request, block, &arrived));
+        if (!arrived)
+            return SAR_OK;
+        *done = p->step == SAR_PROFILE_COUNT;
+        if (*done)
+            break;
+        SAR_TRY(p->step++ == SAR_PROFILE_VOTE ? gather(p) : count(p));
+    }
+    *profile = conclude(p);
     return SAR_OK;
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The first look at a call: on this rank, and at what all ranks have told. */
+
+#include <math.h>
+
+#include "plan/steps.h"
+
+enum {
+    SAMPLE_GROUPS = 256, /* of a dense buffer, looked at before the agreement */
+    SAMPLE_GROUP = 64    /* elements each */
+};
+
+/* Estimate a dense buffer's elements from groups that lie where a hash puts them. */
+static size_t estimate_nnz(const struct sar_call *call)
+{
+    size_t count = (size_t)call->shape.count, seen = 0, present = 0;
+    const unsigned char *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
+    if (count <= (size_t)SAMPLE_GROUPS * SAMPLE_GROUP)
+        return sar_dense_count(&call->shape, buf, count);
+    size_t stride = count / SAMPLE_GROUPS;
+    for (uint32_t g = 0; g < SAMPLE_GROUPS; g++) {
+        size_t at =
+            g * stride + sar_hash_range(sar_mix32(g + 1), (uint32_t)(stride - SAMPLE_GROUP < UINT32_MAX
+                                                                         ? stride - SAMPLE_GROUP + 1
+                                                                         : UINT32_MAX));
+        present += sar_dense_count(&call->shape, buf + at * call->shape.element_size, SAMPLE_GROUP);
+        seen += SAMPLE_GROUP;
+    }
+    return (size_t)((double)present / (double)seen * (double)count);
+}
+
+static void fail(struct sar_call *call, enum sar_status status, int64_t value)
+{
+    if (call->verdict.status == SAR_OK)
+        call->verdict = (struct sar_verdict){ .status = status, .value = value };
+}
+
+static size_t largest_state(void)
+{
+    size_t largest = 0;
+    for (size_t i = 0; sar_schemes[i] != NULL; i++)
+        largest = sar_schemes[i]->state_size > largest ? sar_schemes[i]->state_size : largest;
+    return largest;
+}
+
+/* Everything local that may fail before the scheme. */
+void sar_call_prepare(struct sar_pending *op)
+{
+    struct sar_call *call = op->call;
+    struct sar_request *request = &op->request;
+    long long bad = 0;
+    if (call->verdict.status != SAR_OK)
+        return;
+    enum sar_status status = sar_exchange_open(&op->context->net, &op->context->arena, &request->exchange);
+    if (status == SAR_OK)
+        status = sar_arena_take_zeroed(&op->context->arena, 1, largest_state(), &request->state);
+    if (status == SAR_OK && !call->dense_face)
+        status =
+            request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
+    fail(call, status, bad);
+}
+
+struct sar_ballot sar_call_ballot(const struct sar_pending *op)
+{
+    const struct sar_call *call = op->call;
+    struct sar_ballot ballot = sar_ballot_make(&op->context->net, call->field);
+    ballot.status = (int64_t)call->verdict.status;
+    ballot.status_value = call->verdict.value;
+    ballot.seconds = op->context->homework.nanoseconds;
+    if (call->verdict.status != SAR_OK || !call->native)
+        return ballot;
+    if (call->dense_face)
+        ballot.nnz_max = (int64_t)estimate_nnz(call);
+    else
+        ballot.nnz_max = (int64_t)op->request.input.nnz;
+    ballot.nnz_sum = ballot.nnz_max;
+    return ballot;
+}
+
+/* A difference between ranks explains more than what it led to on one of them, a wrong argument more than a
+ * difference that it makes. */
+struct sar_verdict sar_call_judge(const struct sar_ballot *all)
+{
+    static const enum sar_status mismatch[SAR_FIELDS] = {
+        SAR_MISMATCHED_CALL, SAR_MISMATCHED_COUNT,    SAR_MISMATCHED_DATATYPE,
+        SAR_MISMATCHED_OP,   SAR_MISMATCHED_IN_PLACE,
+    };
+    struct sar_verdict v = { .agreed = true,
+                             .status = (enum sar_status)all->status,
+                             .rank = all->status_rank,
+                             .value = all->status_value };
+    for (int i = 0; v.status == SAR_OK && i < SAR_FIELDS; i++) {
+        if (all->field[i].low == all->field[i].high)
+            continue;
+        v = (struct sar_verdict){ .agreed = true,
+                                  .status = mismatch[i],
+                                  .low = all->field[i].low,
+                                  .high = all->field[i].high,
+                                  .low_rank = all->field[i].low_rank,
+                                  .high_rank = all->field[i].high_rank };
+    }
+    return v;
+}

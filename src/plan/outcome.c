@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a call leaves behind: the outcome in dense buffers, and the report. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/steps.h"
+
+/* In place, only the elements of this rank and of the outcome differ from zero. */
+void sar_call_write(struct sar_pending *op)
+{
+    const struct sar_call *call = op->call;
+    const struct sar_request *request = &op->request;
+    unsigned char *buf = call->buffers.recvbuf;
+    if (!call->dense_face || request->output_in_place)
+        return;
+    if (call->in_place)
+        sar_dense_clear(&call->shape, &request->input, buf);
+    else
+        memset(buf, 0, (size_t)call->shape.count * call->shape.element_size);
+    request->device->scatter(&call->shape, &request->output, buf);
+}
+
+static void name(char *to, const char *from)
+{
+    snprintf(to, MPIX_SPARSE_NAME_MAX, "%s", from == NULL ? "none" : from);
+}
+
+void sar_call_report(struct sar_pending *op, double seconds)
+{
+    const struct sar_request *request = &op->request;
+    const struct sar_notes *notes = &request->notes;
+    MPIX_Sparse_report_t *r = &op->context->report;
+    bool dense_buffers = op->call->dense_face && request->output_in_place;
+    *r = (MPIX_Sparse_report_t){
+        .grain = notes->grain,
+        .ranks = op->context->net.ranks,
+        .nodes = op->context->net.nodes,
+        .count = (MPI_Count)op->call->shape.count,
+        .row = (MPI_Count)op->call->shape.row,
+        .nnz_in = dense_buffers ? -1 : (MPI_Count)request->input.nnz,
+        .nnz_in_max = (MPI_Count)op->agreement.all.nnz_max,
+        .nnz_in_sum = (MPI_Count)op->agreement.all.nnz_sum,
+        .nnz_out = dense_buffers ? -1 : (MPI_Count)request->output.nnz,
+        .bytes_sent = (MPI_Count)request->exchange.traffic.bytes_sent,
+        .bytes_received = (MPI_Count)request->exchange.traffic.bytes_received,
+        .header_bytes_sent = (MPI_Count)request->exchange.traffic.header_bytes_sent,
+        .messages_sent = (MPI_Count)request->exchange.traffic.messages_sent,
+        .push_imbalance = notes->push_imbalance,
+        .pull_imbalance = notes->pull_imbalance,
+        .predicted_seconds = op->selection.prices[op->selection.runs].price,
+        .measured_seconds = seconds,
+    };
+    name(r->scheme, request->scheme->name);
+    name(r->choice, sar_schemes[op->selection.choice]->name);
+    name(r->push_wire, notes->push_wire);
+    name(r->pull_wire, notes->pull_wire);
+    name(r->partition, notes->partition);
+    sar_selection_reason(&op->selection, r->reason, sizeof r->reason);
+    op->context->reported = true;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/progress.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Contexts in the list move under the lock only, all others by the thread that called. MPI forbids two
+ * threads to call on one communicator at a time, so that a context is in one state for as long as a call
+ * begins. The lock is never waited for while MPI may hold one of its own. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sar_context *busy;
+static atomic_int contexts_busy;
+
+static void enlist(struct sar_context *context)
+{
+    if (context->listed)
+        return;
+    context->listed = true;
+    context->next_busy = busy;
+    busy = context;
+    atomic_fetch_add(&contexts_busy, 1);
+}
+
+static void strike_out_idle(void)
+{
+    struct sar_context **at = &busy;
+    while (*at != NULL) {
+        struct sar_context *context = *at;
+        if (context->first != NULL) {
+            at = &context->next_busy;
+            continue;
+        }
+        *at = context->next_busy;
+        context->listed = false;
+        atomic_fetch_sub(&contexts_busy, 1);
+    }
+}
+
+bool sar_progress(void)
+{
+    if (atomic_load(&contexts_busy) == 0)
+        return true;
+    if (pthread_mutex_trylock(&lock) != 0)
+        return false;
+    for (struct sar_context *context = busy; context != NULL; context = context->next_busy)
+        sar_call_advance(context, false);
+    strike_out_idle();
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+static void lock_patiently(const struct sar_context *context)
+{
+    int looks = 0;
+    while (pthread_mutex_trylock(&lock) != 0)
+        sar_net_pause(&context->net, &looks);
+}
+
+void sar_call_post(struct sar_context *context, struct sar_call *call, struct sar_pending *pending)
+{
+    lock_patiently(context);
+    sar_call_start(context, call, pending);
+    enlist(context);
+    pthread_mutex_unlock(&lock);
+    sar_progress();
+}
+
+static bool is_listed(struct sar_context *context)
+{
+    lock_patiently(context);
+    bool listed = context->listed;
+    pthread_mutex_unlock(&lock);
+    return listed;
+}
+
+/* A call on a communicator that has nothing else in flight. It may sleep in MPI while nothing is in flight on
+ * others either. */
+static void run_alone(struct sar_context *context, struct sar_call *call)
+{
+    struct sar_pending pending = { .blocking = true };
+    int looks = 0;
+    sar_call_start(context, call, &pending);
+    while (pending.phase != SAR_DONE) {
+        bool alone = atomic_load(&contexts_busy) == 0;
+        sar_call_advance(context, alone);
+        sar_progress();
+        if (!alone)
+            sar_net_pause(&context->net, &looks);
+    }
+}
+
+struct waiting {
+    struct sar_pending pending; /* first */
+    atomic_bool done;
+};
+
+static void wake(struct sar_pending *pending)
+{
+    atomic_store(&((struct waiting *)pending)->done, true);
+}
+
+static void run_behind_others(struct sar_context *context, struct sar_call *call)
+{
+    struct waiting waiting = { .pending = { .finished = wake } };
+    int looks = 0;
+    sar_call_post(context, call, &waiting.pending);
+    while (!atomic_load(&waiting.done)) {
+        sar_progress();
+        sar_net_pause(&context->net, &looks);
+    }
+}
+
+void sar_call_run(struct sar_context *context, struct sar_call *call)
+{
+    if (atomic_load(&contexts_busy) != 0 && is_listed(context))
+        run_behind_others(context, call);
+    else
+        run_alone(context, call);
+}
+
+void sar_progress_drain(struct sar_context *context)
+{
+    int looks = 0;
+    while (atomic_load(&contexts_busy) != 0 && is_listed(context)) {
+        sar_progress();
+        sar_net_pause(&context->net, &looks);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls in flight in the whole process. Whoever waits for one lets all of them move: ranks may wait for
+ * the same calls in different orders. */
+
+#ifndef SAR_PLAN_PROGRESS_H
+#define SAR_PLAN_PROGRESS_H
+
+#include "plan/call.h"
+
+/** Carry out a call. Collective; blocking. The outcome is in call->verdict. */
+void sar_call_run(struct sar_context *context, struct sar_call *call);
+
+/** Begin a call that moves on whenever somebody calls sar_progress; pending->finished is told. Collective in
+ * that all ranks do so in the same order. */
+void sar_call_post(struct sar_context *context, struct sar_call *call, struct sar_pending *pending);
+
+/** Let every call in flight make progress. From any thread. False when another thread is at it. */
+bool sar_progress(void);
+
+/** Wait for the calls in flight on a communicator. Collective. */
+void sar_progress_drain(struct sar_context *context);
+
+#endif

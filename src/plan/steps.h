@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parts of the life of a call, for plan/call.c only. */
+
+#ifndef SAR_PLAN_STEPS_H
+#define SAR_PLAN_STEPS_H
+
+#include "plan/call.h"
+
+/** Everything local that may fail before the scheme. What goes wrong is put into call->verdict. */
+void sar_call_prepare(struct sar_pending *op);
+
+/** What this rank tells the others. */
+struct sar_ballot sar_call_ballot(const struct sar_pending *op);
+
+/** What all ranks together say. */
+struct sar_verdict sar_call_judge(const struct sar_ballot *all);
+
+/** Write the outcome into dense buffers; nothing for coordinates. */
+void sar_call_write(struct sar_pending *op);
+
+/** Make the context's report tell of this call. */
+void sar_call_report(struct sar_pending *op, double seconds);
+
+#endif
