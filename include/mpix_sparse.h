@@ -89,6 +89,19 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
 int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                           MPI_Comm comm);
 
+/** Nonblocking MPIX_Sparse_allreduce. Collective over comm; completed by MPI_Wait, MPI_Test and their kin.
+ *
+ * Buffers belong to the library until then. Calls on one communicator must be started in the same order on all
+ * ranks, those on different communicators may be waited for in any order. The first call of this library on a
+ * communicator may wait for its other ranks, as MPI_Comm_dup does. What is wrong with an argument comes out of
+ * the request, on all ranks; MPI_Request_get_status does not move the call. Needs MPI_THREAD_MULTIPLE where MPI
+ * has no MPIX_Grequest_start, as Open MPI, and with MPIX_SPARSE_PROGRESS=thread.
+ *
+ * @param[out] request  the request
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                           MPI_Op op, MPI_Comm comm, MPI_Request *request);
+
 /** Allreduce of coordinate (COO) buffers. Collective over comm.
  *
  * An absent element contributes nothing: the result holds the union of all ranks' indices. Elements that
@@ -109,6 +122,15 @@ int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, M
 int MPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                               MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                               MPIX_Sparse_result *result);
+
+/** Nonblocking MPIX_Sparse_allreduce_coo, as MPIX_Isparse_allreduce is of MPIX_Sparse_allreduce.
+ *
+ * @param[in,out] result   set when the request is complete; neither used nor freed before
+ * @param[out]    request  the request
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                               MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                               MPIX_Sparse_result *result, MPI_Request *request);
 
 /** @} */
 
@@ -195,6 +217,11 @@ int MPIX_Sparse_get_version(int *version);
  * @{ */
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                            MPI_Comm comm);
+int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                            MPI_Op op, MPI_Comm comm, MPI_Request *request);
+int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                MPIX_Sparse_result *result, MPI_Request *request);
 int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result);

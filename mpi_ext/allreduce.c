@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two collective calls: look at the arguments, find the context, run the call, raise what went wrong.
+/* The collective calls: look at the arguments, find the context, run the call, raise what went wrong.
  * A wrong argument does not return at once: the rank takes its verdict to the agreement, where all learn
  * of it. */
 
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/request.h"
 #include "mpi_ext/result.h"
 #include "mpi_ext/types.h"
 #include "plan/progress.h"
@@ -48,12 +49,9 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
 static int run(MPI_Comm comm, const char *function, struct sar_call *call)
 {
     struct sar_context *context;
-    char sentence[SAR_SENTENCE] = "";
-    enum sar_status status = sar_attribute_context(comm, &context, sentence);
-    if (status != SAR_OK) {
-        call->verdict = (struct sar_verdict){ .status = status };
-        return sar_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &call->verdict, sentence);
-    }
+    int code = sar_attribute_need(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
     sar_call_run(context, call);
     return sar_raise(comm, function, &call->verdict, NULL);
 }
@@ -73,27 +71,40 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
         blame(call, SAR_BAD_SENDBUF, BUFFER_SHARED);
 }
 
+static void look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
+                          MPI_Datatype datatype, MPI_Op op)
+{
+    struct sar_datatype type = sar_datatype_look(datatype);
+    struct sar_operation operation = sar_operation_look(op);
+    *call = (struct sar_call){ .dense_face = true, .field[SAR_FIELD_CALL] = CALL_DENSE };
+    look_at_vector(call, count, type, operation);
+    look_at_buffers(call, sendbuf, recvbuf);
+    call->field[SAR_FIELD_IN_PLACE] = call->in_place;
+    call->shape.absent_is_zero = operation.native && operation.op != SAR_SUM;
+    call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
+    if (call->native) {
+        call->buffers.count *= type.row;
+        call->buffers.datatype = type.basic;
+    }
+}
+
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm)
 {
-    struct sar_call call = { .dense_face = true };
-    struct sar_datatype type = sar_datatype_look(datatype);
-    struct sar_operation operation = sar_operation_look(op);
-    look_at_vector(&call, count, type, operation);
-    look_at_buffers(&call, sendbuf, recvbuf);
-    call.field[SAR_FIELD_CALL] = CALL_DENSE;
-    call.field[SAR_FIELD_IN_PLACE] = call.in_place;
-    call.shape.absent_is_zero = operation.native && operation.op != SAR_SUM;
-    call.buffers = (struct sar_dense_call){ sendbuf, recvbuf, call.shape.count, datatype, op };
-    if (call.native) {
-        call.buffers.count *= type.row;
-        call.buffers.datatype = type.basic;
-    }
+    struct sar_call call;
+    look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
     return run(comm, "MPIX_Sparse_allreduce", &call);
 }
 
-static void look_at_coordinates(struct sar_call *call, MPI_Count nnz, MPI_Datatype indextype,
-                                const MPIX_Sparse_result *result)
+int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                            MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    struct sar_call call;
+    look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
+    return sar_request_post(comm, "MPIX_Isparse_allreduce", &call, NULL, request);
+}
+
+static void look_at_coordinates(struct sar_call *call, MPI_Count nnz, MPI_Datatype indextype)
 {
     bool known = sar_index_type_look(indextype, &call->coo.type);
     if (nnz < 0)
@@ -105,46 +116,46 @@ static void look_at_coordinates(struct sar_call *call, MPI_Count nnz, MPI_Dataty
         blame(call, SAR_BAD_INDICES, BUFFER_NULL);
     if (nnz > 0 && call->coo.values == NULL)
         blame(call, SAR_BAD_VALUES, BUFFER_NULL);
-    if (result == NULL)
-        blame(call, SAR_BAD_RESULT, BUFFER_NULL);
     call->coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
+}
+
+static void look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,
+                        MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op)
+{
+    struct sar_datatype type = sar_datatype_look(datatype);
+    struct sar_operation operation = sar_operation_look(op);
+    *call = (struct sar_call){ .coo = { .indices = indices, .values = values },
+                               .field[SAR_FIELD_CALL] = CALL_COO };
+    look_at_vector(call, count, type, operation);
+    look_at_coordinates(call, nnz, indextype);
+    if (type.valid && !type.native)
+        blame(call, SAR_BAD_DATATYPE, type.number);
+    if (operation.valid && !operation.native)
+        blame(call, SAR_BAD_OP, operation.number);
+    call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
 }
 
 int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result)
 {
-    struct sar_call call = { .coo = { .indices = indices, .values = values } };
-    struct sar_datatype type = sar_datatype_look(datatype);
-    struct sar_operation operation = sar_operation_look(op);
-    look_at_vector(&call, count, type, operation);
-    look_at_coordinates(&call, nnz, indextype, result);
-    if (type.valid && !type.native)
-        blame(&call, SAR_BAD_DATATYPE, type.number);
-    if (operation.valid && !operation.native)
-        blame(&call, SAR_BAD_OP, operation.number);
-    call.field[SAR_FIELD_CALL] = CALL_COO;
-    call.buffers = (struct sar_dense_call){ NULL, NULL, call.shape.count * type.row, type.basic, op };
-    bool fresh = result == NULL || *result == MPIX_SPARSE_RESULT_NULL;
-    struct MPIX_Sparse_result_s *into = fresh ? sar_result_make() : *result;
-    if (into == NULL) {
-        blame(&call, SAR_NO_MEMORY, 0);
-    } else {
-        into->next_index_size = sar_index_type_size(call.coo.type);
-        call.sink = &into->sink;
-    }
-    int code = run(comm, "MPIX_Sparse_allreduce_coo", &call);
-    if (code == MPI_SUCCESS) {
-        sar_result_commit(into, &call);
-        *result = into;
-        return MPI_SUCCESS;
-    }
-    if (into != NULL)
-        sar_result_abandon(into);
-    if (fresh)
-        PMPIX_Sparse_result_free(&into);
-    return code;
+    struct sar_call call;
+    struct sar_into into;
+    look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
+    sar_result_open(&into, result, &call);
+    return sar_result_close(&into, &call, run(comm, "MPIX_Sparse_allreduce_coo", &call));
+}
+
+int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz,
+                                MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                MPI_Comm comm, MPIX_Sparse_result *result, MPI_Request *request)
+{
+    struct sar_call call;
+    look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
+    return sar_request_post(comm, "MPIX_Isparse_allreduce_coo", &call, &result, request);
 }
 
 #pragma weak MPIX_Sparse_allreduce = PMPIX_Sparse_allreduce
+#pragma weak MPIX_Isparse_allreduce = PMPIX_Isparse_allreduce
 #pragma weak MPIX_Sparse_allreduce_coo = PMPIX_Sparse_allreduce_coo
+#pragma weak MPIX_Isparse_allreduce_coo = PMPIX_Isparse_allreduce_coo

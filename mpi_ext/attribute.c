@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mpi_ext/error.h"
+#include "mpi_ext/thread.h"
 #include "plan/progress.h"
 
 struct owner {
@@ -61,6 +63,7 @@ static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
     struct owner *owner;
     while ((owner = any_owner()) != NULL)
         MPI_Comm_delete_attr(owner->comm, keyval);
+    sar_thread_end();
     sar_agree_cleanup();
     MPI_Comm_free_keyval(&keyval);
     MPI_Comm_free_keyval(&farewell);
@@ -156,4 +159,11 @@ enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, 
     struct owner *owner = find(comm);
     *context = owner == NULL ? NULL : owner->context;
     return SAR_OK;
+}
+
+int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context)
+{
+    char sentence[SAR_SENTENCE];
+    struct sar_verdict verdict = { .status = sar_attribute_context(comm, context, sentence) };
+    return sar_raise(verdict.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &verdict, sentence);
 }

@@ -12,4 +12,7 @@ enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **contex
 /** The context if there is one, else NULL. Local. */
 enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, char *sentence);
 
+/** sar_attribute_context for a function of the interface: raises what goes wrong, and returns the code. */
+int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context);
+
 #endif

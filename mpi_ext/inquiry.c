@@ -51,17 +51,14 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
     static const char function[] = "MPIX_Sparse_profile";
     struct sar_context *context;
     struct sar_profile measured;
-    char sentence[SAR_SENTENCE];
     struct sar_datatype type = sar_datatype_look(datatype);
     struct sar_call call = { .dense_face = true,
                              .buffers.sendbuf = buf,
                              .field = { CALL_PROFILE, (int64_t)count, type.number, 0, 0 } };
     check_profile(&call, buf, count, type, profile);
-    enum sar_status status = sar_attribute_context(comm, &context, sentence);
-    if (status != SAR_OK) {
-        call.verdict = (struct sar_verdict){ .status = status };
-        return sar_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &call.verdict, sentence);
-    }
+    int code = sar_attribute_need(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
     call.shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0),
                                      .row = type.row,
                                      .element_size = type.extent,

@@ -6,6 +6,9 @@
 
 #include "mpi_ext/error.h"
 
+/* Values of verdict.value. */
+enum { RESULT_NULL = 0, RESULT_TAKEN = 3 };
+
 static void free_arrays(struct sar_arrays *arrays)
 {
     free(arrays->index);
@@ -42,7 +45,7 @@ static enum sar_status enlarge(struct MPIX_Sparse_result_s *result, const struct
     return SAR_OK;
 }
 
-/* The scheme writes its own narrow indices at the front of the array; sar_result_commit widens them. */
+/* The scheme writes its own narrow indices at the front of the array; commit widens them. */
 static enum sar_status room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
                             struct sar_run *run)
 {
@@ -59,7 +62,7 @@ static enum sar_status room(struct sar_sink *sink, struct sar_request *request, 
     return SAR_OK;
 }
 
-struct MPIX_Sparse_result_s *sar_result_make(void)
+static struct MPIX_Sparse_result_s *make(void)
 {
     struct MPIX_Sparse_result_s *result = calloc(1, sizeof *result);
     if (result != NULL)
@@ -76,7 +79,7 @@ static void widen(void *index, size_t n)
         wide[i] = narrow[i];
 }
 
-void sar_result_commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
 {
     if (result->next.index != NULL) {
         free_arrays(&result->held);
@@ -91,12 +94,44 @@ void sar_result_commit(struct MPIX_Sparse_result_s *result, const struct sar_cal
     result->index_size = result->next_index_size;
 }
 
-void sar_result_abandon(struct MPIX_Sparse_result_s *result)
+static void abandon(struct MPIX_Sparse_result_s *result)
 {
     free_arrays(&result->next);
     if (result->spoilt)
         result->nnz = 0;
     result->spoilt = false;
+}
+
+void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call)
+{
+    bool known = result != NULL && *result != MPIX_SPARSE_RESULT_NULL, taken = known && (*result)->taken;
+    *into = (struct sar_into){ result, known && !taken ? *result : make(), !known || taken };
+    enum sar_status status = into->made == NULL ? SAR_NO_MEMORY : SAR_OK;
+    if (result == NULL || taken)
+        status = SAR_BAD_RESULT;
+    if (status != SAR_OK && call->verdict.status == SAR_OK)
+        call->verdict = (struct sar_verdict){ .status = status, .value = taken ? RESULT_TAKEN : RESULT_NULL };
+    if (into->made == NULL)
+        return;
+    into->made->taken = true;
+    into->made->next_index_size = sar_index_type_size(call->coo.type);
+    call->sink = &into->made->sink;
+}
+
+int sar_result_close(struct sar_into *into, const struct sar_call *call, int code)
+{
+    if (into->made == NULL)
+        return code;
+    into->made->taken = false;
+    if (code == MPI_SUCCESS) {
+        commit(into->made, call);
+        *into->result = into->made;
+        return MPI_SUCCESS;
+    }
+    abandon(into->made);
+    if (into->fresh)
+        PMPIX_Sparse_result_free(&into->made);
+    return code;
 }
 
 int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices,
@@ -131,6 +166,8 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
 int PMPIX_Sparse_result_free(MPIX_Sparse_result *result)
 {
     if (result == NULL)
+        return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT);
+    if (*result != MPIX_SPARSE_RESULT_NULL && (*result)->taken)
         return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT);
     if (*result != MPIX_SPARSE_RESULT_NULL) {
         free_arrays(&(*result)->held);

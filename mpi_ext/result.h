@@ -16,6 +16,7 @@ struct sar_arrays {
 struct MPIX_Sparse_result_s {
     struct sar_sink sink; /**< first, so that a sink is its result */
     struct sar_arrays held, next;
+    bool taken;  /**< by a call under way */
     bool spoilt; /**< a call writes into `held` before all is well */
     size_t nnz;
     struct sar_shape shape;
@@ -23,13 +24,18 @@ struct MPIX_Sparse_result_s {
     unsigned next_index_size; /**< the same of a call under way */
 };
 
-/** A new, empty result, or NULL without memory. */
-struct MPIX_Sparse_result_s *sar_result_make(void);
+/** Where a call puts its outcome. */
+struct sar_into {
+    MPIX_Sparse_result *result; /**< the caller's */
+    struct MPIX_Sparse_result_s *made;
+    bool fresh; /**< *result is null until the call succeeds */
+};
 
-/** Make the nnz elements of a call that succeeded the result. */
-void sar_result_commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call);
+/** Give a call of coordinates its sink: the caller's result or a new one. What is wrong goes into
+ * call->verdict. */
+void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call);
 
-/** Forget what a call that failed wrote. */
-void sar_result_abandon(struct MPIX_Sparse_result_s *result);
+/** Make what a call wrote the result, or, when its code is an error, forget it. Returns the code. */
+int sar_result_close(struct sar_into *into, const struct sar_call *call, int code);
 
 #endif

@@ -178,6 +178,7 @@ static const struct kind as_text = { parse_text, show_text }, as_wires = { parse
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
+static const char *const progress_names[] = { "wait", "thread", NULL };
 
 #define FIELD(name) offsetof(struct sar_config, name)
 
@@ -214,6 +215,8 @@ static const struct knob knobs[] = {
     { "CALIBRATION", "none",
       "file of mpix_sparse_perf --calibrate that holds the machine's constants, or none", FIELD(calibration),
       &as_path, NULL, 0, 0 },
+    { "PROGRESS", "wait", "what moves nonblocking calls: wait, whoever waits or tests; or thread",
+      FIELD(progress), &as_choice, progress_names, 0, 0 },
     { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), &as_switch,
       switch_names, 0, 0 },
 };

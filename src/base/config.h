@@ -16,6 +16,9 @@ enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
 /** How values of a type that has a narrow form travel. */
 enum sar_values { SAR_VALUES_FULL, SAR_VALUES_BF16, SAR_VALUES_FP16 };
 
+/** What moves calls in flight. */
+enum sar_progress { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
+
 /** Grain that the planner chooses. */
 enum { SAR_AUTO = 0 };
 
@@ -39,6 +42,7 @@ struct sar_config {
     char partition[SAR_KNOB_TEXT]; /**< or "auto" */
     int grain;                     /**< or SAR_AUTO */
     int model;                     /**< enum sar_model */
+    int progress;                  /**< enum sar_progress */
     bool explain, learn;
     uint64_t seed;                        /**< 0: drawn */
     uint64_t profile_every;               /**< calls from one profile of a tensor to the next */

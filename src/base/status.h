@@ -11,6 +11,7 @@
     X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                   \
     X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \
+    X(NO_THREADS, "nonblocking calls on this MPI library need MPI_THREAD_MULTIPLE%s%s")             \
     X(BAD_KNOB, "configuration: %s%s")                                                              \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
@@ -26,6 +27,7 @@
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
     X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is not below count%s")                  \
     X(BAD_RESULT, "argument result is %s%s")                                                        \
+    X(BAD_REQUEST, "argument request is %s%s")                                                      \
     X(BAD_OUTPUT, "an output argument is %s%s")                                                     \
     X(BAD_COMM, "argument comm is %s%s")                                                            \
     X(INTERCOMMUNICATOR, "argument comm is an intercommunicator%s%s")                               \

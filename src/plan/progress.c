@@ -36,9 +36,14 @@ static void strike_out_idle(void)
     }
 }
 
+bool sar_progress_wanted(void)
+{
+    return atomic_load(&contexts_busy) != 0;
+}
+
 bool sar_progress(void)
 {
-    if (atomic_load(&contexts_busy) == 0)
+    if (!sar_progress_wanted())
         return true;
     if (pthread_mutex_trylock(&lock) != 0)
         return false;
@@ -81,7 +86,7 @@ static void run_alone(struct sar_context *context, struct sar_call *call)
     int looks = 0;
     sar_call_start(context, call, &pending);
     while (pending.phase != SAR_DONE) {
-        bool alone = atomic_load(&contexts_busy) == 0;
+        bool alone = !sar_progress_wanted();
         sar_call_advance(context, alone);
         sar_progress();
         if (!alone)
@@ -112,7 +117,7 @@ static void run_behind_others(struct sar_context *context, struct sar_call *call
 
 void sar_call_run(struct sar_context *context, struct sar_call *call)
 {
-    if (atomic_load(&contexts_busy) != 0 && is_listed(context))
+    if (sar_progress_wanted() && is_listed(context))
         run_behind_others(context, call);
     else
         run_alone(context, call);
@@ -121,7 +126,7 @@ void sar_call_run(struct sar_context *context, struct sar_call *call)
 void sar_progress_drain(struct sar_context *context)
 {
     int looks = 0;
-    while (atomic_load(&contexts_busy) != 0 && is_listed(context)) {
+    while (sar_progress_wanted() && is_listed(context)) {
         sar_progress();
         sar_net_pause(&context->net, &looks);
     }

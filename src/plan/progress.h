@@ -17,6 +17,9 @@ void sar_call_post(struct sar_context *context, struct sar_call *call, struct sa
 /** Let every call in flight make progress. From any thread. False when another thread is at it. */
 bool sar_progress(void);
 
+/** Whether any call is in flight. */
+bool sar_progress_wanted(void);
+
 /** Wait for the calls in flight on a communicator. Collective. */
 void sar_progress_drain(struct sar_context *context);
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI requests for calls in flight: generalized requests. MPICH's extended ones ask us for progress when
+ * the user waits or tests, so nothing runs in between. Elsewhere, or when MPIX_SPARSE_PROGRESS=thread
+ * asks for it, a thread makes progress and MPI only hears of the end. */
+
+#include "mpi_ext/request.h"
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <stdlib.h>
+
+#include "mpi_ext/attribute.h"
+#include "mpi_ext/error.h"
+#include "mpi_ext/thread.h"
+#include "plan/progress.h"
+
+struct flight {
+    struct sar_pending pending; /* first */
+    struct sar_call call;
+    struct sar_into into;
+    MPI_Comm comm;
+    const char *function;
+    MPI_Request request;
+    int code; /* of the outcome */
+    atomic_bool done;
+};
+
+static int query(void *state, MPI_Status *status)
+{
+    const struct flight *flight = state;
+    MPI_Status_set_elements(status, MPI_BYTE, 0);
+    MPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    return flight->code;
+}
+
+static int release(void *state)
+{
+    free(state);
+    return MPI_SUCCESS;
+}
+
+/* A collective call cannot be taken back. */
+static int cancel(void *state, int complete)
+{
+    (void)state, (void)complete;
+    return MPI_SUCCESS;
+}
+
+/* The last thing done with a flight that has none to wait for it: MPI may release it at once. */
+static void land(struct sar_pending *pending)
+{
+    struct flight *flight = (struct flight *)pending;
+    MPI_Request request = flight->request;
+    flight->code = sar_raise(flight->comm, flight->function, &flight->call.verdict, NULL);
+    if (!flight->call.dense_face)
+        flight->code = sar_result_close(&flight->into, &flight->call, flight->code);
+    atomic_store(&flight->done, true);
+    MPI_Grequest_complete(request);
+}
+
+#ifdef HAVE_MPIX_GREQUEST_START
+static int poll(void *state, MPI_Status *status)
+{
+    (void)state, (void)status;
+    sar_progress();
+    return MPI_SUCCESS;
+}
+
+/* MPI waits for its requests one after another, ranks perhaps in different orders: all move. */
+static int wait(int n, void **states, double timeout, MPI_Status *status)
+{
+    (void)timeout, (void)status;
+    for (int i = 0; i < n; i++) {
+        const struct flight *flight = states[i];
+        int looks = 0;
+        while (!atomic_load(&flight->done)) {
+            sar_progress();
+            sar_net_pause(&flight->pending.context->net, &looks);
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static enum sar_status open_request(const struct sar_context *context, struct flight *flight)
+{
+    if (context->config.progress == SAR_PROGRESS_THREAD)
+        SAR_TRY(sar_thread_need());
+    return sar_mpi(MPIX_Grequest_start(query, release, cancel, poll, wait, flight, &flight->request));
+}
+#else
+static enum sar_status open_request(const struct sar_context *context, struct flight *flight)
+{
+    (void)context;
+    SAR_TRY(sar_thread_need());
+    return sar_mpi(MPI_Grequest_start(query, release, cancel, flight, &flight->request));
+}
+#endif
+
+static enum sar_status make_flight(struct sar_context *context, struct flight **made)
+{
+    struct flight *flight = calloc(1, sizeof *flight);
+    if (flight == NULL)
+        return SAR_NO_MEMORY;
+    enum sar_status status = open_request(context, flight);
+    if (status != SAR_OK)
+        free(flight);
+    else
+        *made = flight;
+    return status;
+}
+
+/* A rank that cannot make a request still takes part, and tells why. */
+static int run_without(struct sar_context *context, MPI_Comm comm, const char *function,
+                       const struct sar_call *call, enum sar_status status)
+{
+    struct sar_call refused = *call;
+    if (refused.verdict.status == SAR_OK)
+        refused.verdict = (struct sar_verdict){ .status = status };
+    sar_call_run(context, &refused);
+    return sar_raise(comm, function, &refused.verdict, NULL);
+}
+
+int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call *call,
+                     MPIX_Sparse_result **result, MPI_Request *request)
+{
+    struct sar_context *context;
+    struct flight *flight = NULL;
+    int code = sar_attribute_need(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
+    enum sar_status status = request == NULL ? SAR_BAD_REQUEST : make_flight(context, &flight);
+    if (status != SAR_OK)
+        return run_without(context, comm, function, call, status);
+    flight->call = *call;
+    flight->comm = comm;
+    flight->function = function;
+    flight->pending.finished = land;
+    *request = flight->request;
+    if (result != NULL)
+        sar_result_open(&flight->into, *result, &flight->call);
+    sar_call_post(context, &flight->call, &flight->pending);
+    sar_thread_wake();
+    return MPI_SUCCESS;
+}
