@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in flight: many at once, on one communicator and on several, waited for in any order; their errors; and
- * communicators that are freed under them. */
+/* Calls in flight: many at once, on one communicator and on several, waited for in any order; their errors;
+ * and communicators that are freed under them. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -250,7 +250,7 @@ static void try_all(const char *progress)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
     try_all("wait");
     try_all("thread");
     return check_end("flight");
