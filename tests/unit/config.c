@@ -84,6 +84,7 @@ static const struct wanted defaults[] = {
     { "BETA", "0", DOUBLE, AT(beta), NULL, 0 },
     { "GAMMA", "0", DOUBLE, AT(gamma), NULL, 0 },
     { "CALIBRATION", "none", TEXT, AT(calibration), "none", 0 },
+    { "PROGRESS", "wait", INT, AT(progress), NULL, SAR_PROGRESS_WAIT },
     { "EXPLAIN", "off", BOOL, AT(explain), NULL, 0 },
 };
 
@@ -144,6 +145,7 @@ static const struct wanted good[] = {
     { "SEED", "18446744073709551615", WHOLE, AT(seed), NULL, 0x1p64 },
     { "MODEL", "paper", INT, AT(model), NULL, SAR_MODEL_PAPER },
     { "MODEL", "measured", INT, AT(model), NULL, SAR_MODEL_MEASURED },
+    { "PROGRESS", "thread", INT, AT(progress), NULL, SAR_PROGRESS_THREAD },
     { "LEARN", "off", BOOL, AT(learn), NULL, 0 },
     { "LEARN", "0", BOOL, AT(learn), NULL, 0 },
     { "LEARN", "no", BOOL, AT(learn), NULL, 0 },
