@@ -10,14 +10,12 @@
  *     time = alpha log2 p / R + 2 alpha + (p-1) (m(z/p) + m(Z s)) beta + (2 z + Z) gamma
  *
  * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many; s, the share
- * that the fullest part has of the outcome, is put at twice the mean, since boundaries follow the
- * elements and not the outcome. */
+ * that the fullest part has of the outcome, is put at sqrt(skewness) / p, which is what texts show:
+ * boundaries follow the elements and not the outcome. */
 
 #include <math.h>
 
 #include "scheme/owner.h"
-
-static const double PULL_IMBALANCE = 2;
 
 /* The sum of all ranks' boundaries must fit 64 bits. */
 static const char *obstacle(const struct sar_agreed *a)
@@ -32,7 +30,7 @@ static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
     double share = 1.0 / a->machine.ranks;
-    struct sar_owner_terms terms = { share, fmin(PULL_IMBALANCE * share, 1), NULL, NULL, &map };
+    struct sar_owner_terms terms = { share, fmin(sqrt(a->skewness) * share, 1), NULL, NULL, &map };
     return sar_owner_seconds(a, &terms);
 }
 
