@@ -14,7 +14,7 @@ enum {
     TRIES = 5,
     SMALL = 8,         /* bytes that cost nothing but their message */
     LARGE = 256 << 10, /* bytes that cost nothing but their transfer */
-    VAST = 8 << 20,    /* bytes beyond the caches */
+    VAST = 16 << 20,   /* bytes, of each rank, beyond the caches */
     SAMPLE = 16 << 10, /* elements of the reduction that is timed */
     SPACING = 50       /* slots from one of them to the next */
 };

@@ -14,6 +14,7 @@
 
 enum { COLD_TRIALS = 2 }; /* calls of each rival: what the first one costs says little */
 
+static const double DENSE_PREFERENCE = 0.88;
 static const double RIVAL = 1.8;       /* times the best price within which a scheme is worth trying */
 static const double CLOSE = 1.2;       /* the same by measured times */
 static const double HYSTERESIS = 1.05; /* times the best price that the scheme chosen last may cost */
@@ -40,15 +41,23 @@ static bool learns(const struct sar_config *config)
     return config->learn && config->model == SAR_MODEL_MEASURED;
 }
 
-/* What to expect of a scheme that has not run yet: that it is off by as much as the best of those that
+/* What to expect of a sparse scheme that has not run yet: that it is off by as much as the best of those that
  * have. */
 static double mildest(const struct sar_lessons *lessons)
 {
     double least = INFINITY;
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        if (lessons->trials[i] != 0)
+        if (lessons->trials[i] != 0 && !sar_schemes[i]->on_dense_buffers)
             least = fmin(least, lessons->ratio[i]);
     return isfinite(least) ? least : 1;
+}
+
+/* The price of MPI_Allreduce comes from timing it, and is off by nothing until it has run. */
+static double ratio_of(const struct sar_lessons *lessons, int i)
+{
+    if (lessons->trials[i] != 0)
+        return lessons->ratio[i];
+    return sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
 }
 
 static struct sar_price price_of(int i, const struct sar_agreed *agreed, const struct sar_config *config,
@@ -60,17 +69,24 @@ static struct sar_price price_of(int i, const struct sar_agreed *agreed, const s
         return p;
     p.predicted = p.price = predict(scheme, agreed, (enum sar_model)config->model);
     if (learns(config))
-        p.price *= lessons->trials[i] != 0 ? lessons->ratio[i] : mildest(lessons);
+        p.price *= ratio_of(lessons, i);
     return p;
+}
+
+/* What a choice goes by. Nobody who calls this library is to wait longer than for MPI_Allreduce: where
+ * prices are close it is the choice. */
+static double choice_price(const struct sar_selection *s, int i)
+{
+    return s->prices[i].price * (sar_schemes[i]->on_dense_buffers ? DENSE_PREFERENCE : 1);
 }
 
 static int cheapest(const struct sar_selection *s, const struct sar_lessons *lessons)
 {
     int best = 0, last = lessons->settled - 1;
     for (int i = 1; sar_schemes[i] != NULL; i++)
-        if (s->prices[i].price < s->prices[best].price)
+        if (choice_price(s, i) < choice_price(s, best))
             best = i;
-    bool stays = last >= 0 && s->prices[last].price <= HYSTERESIS * s->prices[best].price;
+    bool stays = last >= 0 && choice_price(s, last) <= HYSTERESIS * choice_price(s, best);
     return stays ? last : best;
 }
 
@@ -82,7 +98,8 @@ static bool is_rival(const struct sar_selection *s, const struct sar_lessons *le
         return false;
     if (lessons->trials[i] >= COLD_TRIALS)
         return s->prices[i].price <= CLOSE * best;
-    return s->prices[i].predicted * mildest(lessons) <= RIVAL * best;
+    double ratio = sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
+    return s->prices[i].predicted * ratio <= RIVAL * best;
 }
 
 /* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. */

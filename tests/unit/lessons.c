@@ -78,7 +78,7 @@ static void test_a_refresh_lets_rivals_run_again(void **state)
     (void)state;
     for (int i = 0; sar_schemes[i] != NULL; i++)
         if (i != best)
-            lessons.ratio[i] = 1.1 * s.prices[best].price / s.prices[i].price;
+            lessons.ratio[i] = 1.15 * s.prices[best].price / s.prices[i].price;
     assert_int_equal(select_now(&lessons).runs, best);
     sar_lessons_refresh(&lessons);
     int runs = 0;
@@ -90,11 +90,27 @@ static void test_a_refresh_lets_rivals_run_again(void **state)
     assert_int_equal(s.runs, best);
 }
 
+/* dense, the first in the list, against the best of the others. */
+static void test_dense_wins_near_ties(void **state)
+{
+    struct sar_lessons lessons = taught(-1, 1);
+    struct sar_selection s = select_now(&lessons);
+    int best = s.choice;
+    (void)state;
+    assert_true(best != 0 && sar_schemes[0]->on_dense_buffers);
+    double tie = s.prices[best].price / s.prices[0].price;
+    lessons = taught(0, tie * 1.1);
+    assert_int_equal(select_now(&lessons).choice, 0);
+    lessons = taught(0, tie * 1.2);
+    assert_int_equal(select_now(&lessons).choice, best);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_choice_stays_near_a_tie),
         cmocka_unit_test(test_a_refresh_lets_rivals_run_again),
+        cmocka_unit_test(test_dense_wins_near_ties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
