@@ -134,6 +134,64 @@ int MPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Coun
 
 /** @} */
 
+/** @defgroup plans Plans: the same tensor again and again, such as a layer's gradient
+ * @{ */
+
+/** A tensor that is reduced repeatedly: its arguments, the knobs for it, and what was learnt of it. */
+typedef struct MPIX_Sparse_plan_s *MPIX_Sparse_plan;
+
+/** No plan. */
+#define MPIX_SPARSE_PLAN_NULL ((MPIX_Sparse_plan)0)
+
+/** Make a plan for MPIX_Sparse_allreduce. Collective over comm, in the order of other calls there.
+ *
+ * The arguments are agreed on here. Calls of the plan try the schemes, as other calls do; once the choice is
+ * settled a call agrees on nothing but what its messages carry, until MPIX_SPARSE_PROFILE_EVERY calls later the
+ * tensor is looked at again.
+ *
+ * @param[in]  sendbuf, recvbuf, count, datatype, op, comm  as of MPIX_Sparse_allreduce; the same in every call
+ * @param[in]  info  hints on rank 0, or MPI_INFO_NULL: keys mpix_sparse_scheme, mpix_sparse_wire, … for the
+ *                   knobs of mpix_sparse(7), before which they go; keys that are no knobs are ignored
+ * @param[out] plan  the plan
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                               MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
+
+/** Make a plan for MPIX_Sparse_allreduce_coo, whose elements come with each call. Likewise. */
+int MPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                   MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
+
+/** Start a call of a plan of MPIX_Sparse_allreduce_init. Collective, nonblocking: see MPIX_Isparse_allreduce.
+ *
+ * A plan is in one call at a time: until its request is complete it can be neither started nor freed.
+ *
+ * @param[in]  plan     the plan
+ * @param[out] request  the request
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request);
+
+/** Start a call of a plan of MPIX_Sparse_allreduce_coo_init. Likewise; the other arguments are those of
+ * MPIX_Isparse_allreduce_coo. In a call that agrees on nothing, a wrong index is named on its own rank only: the
+ * others learn that another rank failed. */
+int MPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
+                               MPIX_Sparse_result *result, MPI_Request *request);
+
+/** Start n plans of MPIX_Sparse_allreduce_init, in the same order on all ranks.
+ *
+ * @param[in]  n         plans
+ * @param[in]  plans     the plans
+ * @param[out] requests  one for each
+ * @return MPI_SUCCESS, or the code of the first that could not be started */
+int MPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[]);
+
+/** Free a plan that is in no call. Not collective.
+ *
+ * @param[in,out] plan  set to MPIX_SPARSE_PLAN_NULL, which may be freed too
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_plan_free(MPIX_Sparse_plan *plan);
+
+/** @} */
+
 /** @defgroup looking Looking at tensors and at what the library did
  * @{ */
 
@@ -225,6 +283,15 @@ int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Cou
 int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result);
+int PMPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                               MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
+int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                   MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
+int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request);
+int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
+                               MPIX_Sparse_result *result, MPI_Request *request);
+int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[]);
+int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan);
 int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices, const void **values);
 int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf);
 int PMPIX_Sparse_result_free(MPIX_Sparse_result *result);

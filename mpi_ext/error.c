@@ -77,7 +77,8 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
                  v->value == 0   ? "null"
                  : v->value == 1 ? "the other buffer"
                  : v->value == 2 ? "out of place"
-                                 : "in use by a call that is not done");
+                 : v->value == 3 ? "in use by a call that is not done"
+                                 : "of a communicator that was freed");
     else
         text[0] = '\0';
 }
@@ -113,7 +114,7 @@ int sar_error_code(const char *function, enum sar_status status)
     char text[MPI_MAX_ERROR_STRING], sentence[MPI_MAX_ERROR_STRING - 64];
     if (status == SAR_OK)
         return MPI_SUCCESS;
-    snprintf(sentence, sizeof sentence, sar_status_text(status), "null or in use", "");
+    snprintf(sentence, sizeof sentence, sar_status_text(status), "null, in use, or of another kind", "");
     snprintf(text, sizeof text, "%s: %s", function, sentence);
     return code_for(status, text);
 }

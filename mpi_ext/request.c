@@ -16,20 +16,9 @@
 #include "mpi_ext/thread.h"
 #include "plan/progress.h"
 
-struct flight {
-    struct sar_pending pending; /* first */
-    struct sar_call call;
-    struct sar_into into;
-    MPI_Comm comm;
-    const char *function;
-    MPI_Request request;
-    int code; /* of the outcome */
-    atomic_bool done;
-};
-
 static int query(void *state, MPI_Status *status)
 {
-    const struct flight *flight = state;
+    const struct sar_flight *flight = state;
     MPI_Status_set_elements(status, MPI_BYTE, 0);
     MPI_Status_set_cancelled(status, 0);
     status->MPI_SOURCE = MPI_UNDEFINED;
@@ -39,7 +28,10 @@ static int query(void *state, MPI_Status *status)
 
 static int release(void *state)
 {
-    free(state);
+    struct sar_flight *flight = state;
+    flight->taken = false;
+    if (!flight->kept)
+        free(flight);
     return MPI_SUCCESS;
 }
 
@@ -53,7 +45,7 @@ static int cancel(void *state, int complete)
 /* The last thing done with a flight that has none to wait for it: MPI may release it at once. */
 static void land(struct sar_pending *pending)
 {
-    struct flight *flight = (struct flight *)pending;
+    struct sar_flight *flight = (struct sar_flight *)pending;
     MPI_Request request = flight->request;
     flight->code = sar_raise(flight->comm, flight->function, &flight->call.verdict, NULL);
     if (!flight->call.dense_face)
@@ -75,7 +67,7 @@ static int wait(int n, void **states, double timeout, MPI_Status *status)
 {
     (void)timeout, (void)status;
     for (int i = 0; i < n; i++) {
-        const struct flight *flight = states[i];
+        const struct sar_flight *flight = states[i];
         int looks = 0;
         while (!atomic_load(&flight->done)) {
             sar_progress();
@@ -85,14 +77,14 @@ static int wait(int n, void **states, double timeout, MPI_Status *status)
     return MPI_SUCCESS;
 }
 
-static enum sar_status open_request(const struct sar_context *context, struct flight *flight)
+static enum sar_status open_request(const struct sar_context *context, struct sar_flight *flight)
 {
-    if (context->config.progress == SAR_PROGRESS_THREAD)
+    if (context->policy.config.progress == SAR_PROGRESS_THREAD)
         SAR_TRY(sar_thread_need());
     return sar_mpi(MPIX_Grequest_start(query, release, cancel, poll, wait, flight, &flight->request));
 }
 #else
-static enum sar_status open_request(const struct sar_context *context, struct flight *flight)
+static enum sar_status open_request(const struct sar_context *context, struct sar_flight *flight)
 {
     (void)context;
     SAR_TRY(sar_thread_need());
@@ -100,9 +92,9 @@ static enum sar_status open_request(const struct sar_context *context, struct fl
 }
 #endif
 
-static enum sar_status make_flight(struct sar_context *context, struct flight **made)
+static enum sar_status make_flight(struct sar_context *context, struct sar_flight **made)
 {
-    struct flight *flight = calloc(1, sizeof *flight);
+    struct sar_flight *flight = calloc(1, sizeof *flight);
     if (flight == NULL)
         return SAR_NO_MEMORY;
     enum sar_status status = open_request(context, flight);
@@ -124,11 +116,23 @@ static int run_without(struct sar_context *context, MPI_Comm comm, const char *f
     return sar_raise(comm, function, &refused.verdict, NULL);
 }
 
+static void take_off(struct sar_context *context, struct sar_flight *flight, MPIX_Sparse_result **result,
+                     MPI_Request *request)
+{
+    flight->taken = true;
+    flight->pending.finished = land;
+    *request = flight->request;
+    if (result != NULL)
+        sar_result_open(&flight->into, *result, &flight->call);
+    sar_call_post(context, &flight->call, &flight->pending);
+    sar_thread_wake();
+}
+
 int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call *call,
                      MPIX_Sparse_result **result, MPI_Request *request)
 {
     struct sar_context *context;
-    struct flight *flight = NULL;
+    struct sar_flight *flight = NULL;
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
@@ -138,11 +142,27 @@ int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call 
     flight->call = *call;
     flight->comm = comm;
     flight->function = function;
-    flight->pending.finished = land;
-    *request = flight->request;
-    if (result != NULL)
-        sar_result_open(&flight->into, *result, &flight->call);
-    sar_call_post(context, &flight->call, &flight->pending);
-    sar_thread_wake();
+    take_off(context, flight, result, request);
+    return MPI_SUCCESS;
+}
+
+int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, MPI_Request *request)
+{
+    struct sar_plan *plan = flight->pending.plan;
+    struct sar_verdict verdict = { .status = SAR_OK };
+    if (request == NULL)
+        verdict.status = SAR_BAD_REQUEST;
+    else if (plan->context == NULL)
+        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = 4 };
+    else if (flight->taken)
+        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = 3 };
+    else
+        verdict.status = open_request(plan->context, flight);
+    if (verdict.status != SAR_OK)
+        return sar_raise(plan->context == NULL ? MPI_COMM_NULL : flight->comm, flight->function, &verdict,
+                         NULL);
+    flight->pending = (struct sar_pending){ .plan = plan };
+    atomic_store(&flight->done, false);
+    take_off(plan->context, flight, result, request);
     return MPI_SUCCESS;
 }

@@ -28,6 +28,7 @@
     X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is not below count%s")                  \
     X(BAD_RESULT, "argument result is %s%s")                                                        \
     X(BAD_REQUEST, "argument request is %s%s")                                                      \
+    X(BAD_PLAN, "argument plan is %s%s")                                                            \
     X(BAD_OUTPUT, "an output argument is %s%s")                                                     \
     X(BAD_COMM, "argument comm is %s%s")                                                            \
     X(INTERCOMMUNICATOR, "argument comm is an intercommunicator%s%s")                               \

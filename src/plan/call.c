@@ -8,73 +8,10 @@
 
 #include "plan/call.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "plan/request.h"
 #include "plan/steps.h"
-
-enum { ROW_PASSES = 4 };
-
-/* Only floats have narrow forms. A product may leave their range long before the float's. */
-static enum sar_values values_of(const struct sar_pending *op)
-{
-    const struct sar_shape *shape = &op->call->shape;
-    bool travels = op->context->net.ranks > 1;
-    bool narrows = op->call->native && shape->base == SAR_FLOAT && shape->op != SAR_PROD;
-    return travels && narrows ? (enum sar_values)op->context->config.wire_values : SAR_VALUES_FULL;
-}
-
-/* Seconds for the work of one element: a row's further values pass through memory, from where they stand
- * into a message, out of another, into a sum and on. */
-static double element_seconds(const struct sar_machine *machine, const struct sar_shape *shape)
-{
-    double bytes = shape->row > 1 ? (double)(shape->element_size - shape->element_size / shape->row) : 0;
-    return machine->gamma + ROW_PASSES * bytes * machine->memory;
-}
-
-static void describe(struct sar_pending *op)
-{
-    const struct sar_context *c = op->context;
-    const struct sar_call *call = op->call;
-    struct sar_agreed *a = &op->agreed;
-    *a = (struct sar_agreed){
-        .shape = call->shape,
-        .machine = c->machine,
-        .nodes = c->net.nodes,
-        .dense_face = call->dense_face,
-        .in_place = call->in_place,
-        .native = call->native,
-        .imbalance = c->config.imbalance,
-        .partition = c->partition,
-        .grain = c->config.grain,
-        .skewness = op->record->profiled ? fmax(op->record->profile.skewness, 1) : 1,
-        .values = values_of(op),
-        .segment = c->config.segment,
-        .seed = c->seed,
-        .push_wire = c->push_wire,
-        .pull_wire = c->pull_wire,
-        .push_smallest = strcmp(c->config.push_wire, "smallest") == 0,
-        .pull_smallest = strcmp(c->config.pull_wire, "smallest") == 0,
-        .nnz_mean = (double)op->agreement.all.nnz_sum / c->net.ranks,
-        .nnz_max = (double)op->agreement.all.nnz_max,
-    };
-    a->machine.gamma = element_seconds(&c->machine, &call->shape);
-    double density = call->shape.count == 0 ? 0 : a->nnz_mean / (double)call->shape.count;
-    a->gamma =
-        op->record->profiled ? op->record->profile.gamma : sar_gamma_independent(density, c->net.ranks);
-}
-
-static enum sar_status select_scheme(struct sar_pending *op)
-{
-    const struct sar_context *c = op->context;
-    describe(op);
-    SAR_TRY(sar_select(&op->agreed, &c->config, &op->record->lessons, c->forced, &op->selection));
-    if (c->config.explain && c->net.rank == 0)
-        sar_selection_explain(&op->selection, &op->agreed, &op->record->lessons,
-                              op->record->profiled ? &op->record->profile : NULL, stderr);
-    return SAR_OK;
-}
 
 /* The time of the call before this one, now known of all ranks. */
 static void do_homework(struct sar_pending *op)
@@ -132,7 +69,7 @@ static void open_request(struct sar_pending *op, bool block)
     request->arena = request->passing = &op->context->arena;
     request->scratch = op->context->scratch;
     request->keep = &op->record->keep;
-    request->recompute = op->context->config.recompute;
+    request->recompute = op->policy->config.recompute;
     request->buffers = op->call->buffers;
     request->blocking = block;
     request->epoch = op->context->epoch;
@@ -160,12 +97,13 @@ static void end_badly(struct sar_pending *op, enum sar_status status, bool agree
     end(op, (struct sar_verdict){ .status = status, .agreed = agreed });
 }
 
-/* Time that passes while the caller computes says nothing about the scheme. */
+/* What counts is the time that a call costs its caller, and not what hides behind computing. */
 static void finish(struct sar_pending *op)
 {
     double seconds = MPI_Wtime() - op->start;
     sar_call_write(op);
-    op->context->homework.nanoseconds = op->blocking ? (int64_t)(seconds * 1e9) : 0;
+    if (op->context->homework.record == op->record)
+        op->context->homework.nanoseconds = (int64_t)((seconds - op->away) * 1e9);
     op->call->nnz_out = op->request.output.nnz;
     sar_call_report(op, seconds);
     end(op, op->call->verdict);
@@ -177,7 +115,9 @@ static void run(struct sar_pending *op, bool block)
     sar_request_advance(&op->request, block, &done);
     if (!done)
         return;
-    if (op->request.exchange.status != SAR_OK)
+    if (op->call->verdict.status != SAR_OK)
+        op->phase = SAR_DONE;
+    else if (op->request.exchange.status != SAR_OK)
         end_badly(op, op->request.exchange.status, false);
     else
         finish(op);
@@ -199,15 +139,29 @@ static void begin_to_profile(struct sar_pending *op)
                                    &op->context->arena, &op->profiling);
 }
 
+/* Up to the call that is profiled next. */
+static void settle_plan(struct sar_pending *op)
+{
+    struct sar_plan *plan = op->plan;
+    uint64_t every = op->policy->config.profile_every;
+    if (plan == NULL || !op->selection.settled)
+        return;
+    plan->steady = (every - plan->record.calls % every) % every;
+    plan->all = op->agreement.all;
+    plan->agreed = op->agreed;
+    plan->selection = op->selection;
+}
+
 /* Dense buffers are looked at once they have been compacted, which some schemes do without. */
 static void select_and_open(struct sar_pending *op, bool block)
 {
-    enum sar_status status = select_scheme(op);
+    enum sar_status status = sar_call_select(op);
     if (status != SAR_OK) {
         end_badly(op, status, true);
         return;
     }
     set_homework(op);
+    settle_plan(op);
     open_request(op, block);
     op->opened = true;
     compact(op);
@@ -237,9 +191,9 @@ static void profile(struct sar_pending *op, bool block)
 
 static void look_up_record(struct sar_pending *op)
 {
-    struct sar_context *context = op->context;
-    op->record = sar_context_record(context, op->call->field);
-    op->profile_due = op->record->calls++ % context->config.profile_every == 0 && context->net.ranks > 1;
+    uint64_t every = op->policy->config.profile_every;
+    op->record = op->plan != NULL ? &op->plan->record : sar_context_record(op->context, op->call->field);
+    op->profile_due = op->record->calls++ % every == 0 && op->context->net.ranks > 1;
     if (op->profile_due)
         sar_lessons_refresh(&op->record->lessons);
 }
@@ -269,11 +223,32 @@ static void agree(struct sar_pending *op, bool block)
         select_and_open(op, block);
 }
 
-static void begin(struct sar_pending *op)
+/* What was agreed before holds. A rank that cannot go on says so in place of its messages. */
+static void begin_steadily(struct sar_pending *op, bool block)
+{
+    struct sar_plan *plan = op->plan;
+    plan->steady--;
+    plan->record.calls++;
+    op->context->epoch++;
+    op->agreement.all = plan->all;
+    op->agreed = plan->agreed;
+    op->selection = plan->selection;
+    op->record = &plan->record;
+    open_request(op, block);
+    sar_exchange_fail(&op->request.exchange, op->call->verdict.status);
+    compact(op);
+    begin_to_run(op);
+}
+
+static void begin(struct sar_pending *op, bool block)
 {
     sar_context_reset(op->context);
     op->start = MPI_Wtime();
     sar_call_prepare(op);
+    if (op->plan != NULL && op->plan->steady > 0) {
+        begin_steadily(op, block);
+        return;
+    }
     op->agreement.mine = sar_call_ballot(op);
     op->status = sar_agree_start(&op->context->net, &op->agreement);
     op->phase = SAR_AGREEING;
@@ -286,7 +261,7 @@ static void advance(struct sar_pending *op, bool block)
     do {
         before = op->phase;
         if (before == SAR_QUEUED)
-            begin(op);
+            begin(op, block);
         else if (before == SAR_AGREEING)
             agree(op, block);
         else if (before == SAR_PROFILING)
@@ -300,6 +275,7 @@ void sar_call_start(struct sar_context *context, struct sar_call *call, struct s
 {
     op->context = context;
     op->call = call;
+    op->policy = op->plan != NULL ? &op->plan->policy : &context->policy;
     op->request.device = &sar_device_host;
     if (context->first == NULL)
         context->first = op;
@@ -333,6 +309,20 @@ static enum sar_status agree_now(struct sar_pending *op)
     context->epoch++;
     op->call->verdict = sar_call_judge(&op->agreement.all);
     return op->call->verdict.status;
+}
+
+/* A look at the buffers tells nothing of those to come. */
+void sar_call_check(struct sar_context *context, struct sar_call *call)
+{
+    struct sar_pending op = { .context = context, .call = call };
+    bool native = call->native;
+    call->native = false;
+    enum sar_status status = agree_now(&op);
+    call->native = native;
+    if (status == SAR_OK)
+        do_homework(&op);
+    else if (call->verdict.status == SAR_OK)
+        end_badly(&op, status, true);
 }
 
 void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32_t slots,

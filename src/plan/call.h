@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "plan/context.h"
+#include "plan/plan.h"
 #include "scheme/scheme.h"
 
 /** What went wrong, the same on all ranks where `agreed`. */
@@ -43,6 +43,8 @@ enum sar_phase {
 struct sar_pending {
     struct sar_context *context;
     struct sar_call *call;
+    struct sar_plan *plan;           /**< or NULL */
+    const struct sar_policy *policy; /**< the plan's or the communicator's */
     enum sar_phase phase;
     bool blocking; /**< the caller waits inside the call */
     /** Told when it is done; the last time that it is touched. Or NULL. */
@@ -58,15 +60,20 @@ struct sar_pending {
     enum sar_status status; /**< of what is under way */
     bool profile_due, opened;
     double start;
+    double away; /**< seconds since then in which nobody let it move */
 };
 
-/** Put a call behind those on its communicator. Local. Collective in that all ranks do so in the same
- * order. */
+/** Put a call behind those on its communicator; pending->plan is set. Local. Collective in that all ranks
+ * do so in the same order. */
 void sar_call_start(struct sar_context *context, struct sar_call *call, struct sar_pending *pending);
 
 /** Let the calls on a communicator make progress. Those that are done leave, their outcome in
  * call->verdict. With `block` the first one is done on return. */
 void sar_call_advance(struct sar_context *context, bool block);
+
+/** Agree on the arguments of calls to come, and do no more. Collective; the outcome is in call->verdict.
+ * Calls on the communicator must be done. */
+void sar_call_check(struct sar_context *context, struct sar_call *call);
 
 /** Agree, and profile the dense buffer call->buffers.sendbuf. Collective; the outcome is in call->verdict.
  * Calls on the communicator must be done. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net/calibration.h"
+#include "plan/plan.h"
 
 /* What rank 0 tells the others. */
 struct settings {
@@ -75,7 +76,7 @@ static void read_settings(struct settings *s)
     s->status = sar_config_load(&s->config, sar_environment, NULL, s->sentence, sizeof s->sentence);
     if (s->status == SAR_OK)
         s->status = sar_context_check(&s->config, s->sentence, sizeof s->sentence);
-    s->seed = s->config.seed != 0 ? (uint32_t)sar_mix64(s->config.seed) : draw_seed();
+    s->seed = draw_seed();
 }
 
 static bool wants_calibration(const struct settings *s)
@@ -115,7 +116,7 @@ static enum sar_status calibrate(const struct sar_net *net, struct settings *s)
 
 static enum sar_status find_constants(struct sar_context *context, const struct settings *s)
 {
-    const struct sar_config *config = &context->config;
+    const struct sar_config *config = &context->policy.config;
     struct sar_machine *machine = &context->machine;
     *machine = s->machine;
     if (!s->calibrated)
@@ -126,15 +127,14 @@ static enum sar_status find_constants(struct sar_context *context, const struct 
     return SAR_OK;
 }
 
-static void apply(const struct settings *s, struct sar_context *context)
+struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed)
 {
-    context->config = s->config;
-    context->seed = s->seed;
-    context->net.chunk = s->config.chunk;
-    context->forced = sar_scheme_find(s->config.scheme);
-    context->push_wire = sar_wire_find(s->config.push_wire);
-    context->pull_wire = sar_wire_find(s->config.pull_wire);
-    context->partition = sar_partition_find(s->config.partition);
+    return (struct sar_policy){ .config = *config,
+                                .seed = config->seed != 0 ? (uint32_t)sar_mix64(config->seed) : seed,
+                                .forced = sar_scheme_find(config->scheme),
+                                .push_wire = sar_wire_find(config->push_wire),
+                                .pull_wire = sar_wire_find(config->pull_wire),
+                                .partition = sar_partition_find(config->partition) };
 }
 
 static enum sar_status fill(struct sar_context *context, char *sentence)
@@ -148,7 +148,8 @@ static enum sar_status fill(struct sar_context *context, char *sentence)
         SAR_TRY(calibrate(&context->net, &settings));
     memcpy(sentence, settings.sentence, sizeof settings.sentence);
     SAR_TRY(settings.status);
-    apply(&settings, context);
+    context->policy = sar_policy_make(&settings.config, settings.seed);
+    context->net.chunk = settings.config.chunk;
     return find_constants(context, &settings);
 }
 
@@ -197,6 +198,8 @@ enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, ch
 
 void sar_context_close(struct sar_context *context)
 {
+    for (struct sar_plan *plan = context->plans; plan != NULL; plan = plan->next)
+        plan->context = NULL;
     sar_net_close(&context->net);
     sar_arena_free(&context->arena);
     for (int i = 0; i < SAR_SCRATCHES; i++)

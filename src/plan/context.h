@@ -27,17 +27,23 @@ struct sar_homework {
     int64_t nanoseconds;
 };
 
-struct sar_pending;
-
-/** What hangs on a user's communicator. Everything in it that choices depend on is equal on all ranks. */
-struct sar_context {
-    struct sar_net net;
+/** What the user asked for: the knobs, and what their names stand for. Equal on all ranks. */
+struct sar_policy {
     struct sar_config config;
-    struct sar_machine machine;
     const struct sar_scheme *forced;              /**< or NULL */
     const struct sar_wire *push_wire, *pull_wire; /**< or NULL */
     int partition;                                /**< or -1 */
     uint32_t seed;
+};
+
+struct sar_pending;
+struct sar_plan;
+
+/** What hangs on a user's communicator. Everything in it that choices depend on is equal on all ranks. */
+struct sar_context {
+    struct sar_net net;
+    struct sar_policy policy;
+    struct sar_machine machine;
     uint32_t epoch;                         /**< calls so far */
     struct sar_record records[SAR_RECORDS]; /**< the most recently made one replaces the oldest */
     uint32_t records_made;
@@ -48,6 +54,7 @@ struct sar_context {
     struct sar_pending *first, *last;        /**< calls in their order; the first is the one that moves */
     struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
     bool listed;
+    struct sar_plan *plans; /**< that are not freed */
     MPIX_Sparse_report_t report;
     bool reported;
 };
@@ -60,7 +67,10 @@ enum sar_status sar_context_check(const struct sar_config *config, char *sentenc
  * @param sentence  room for SAR_SENTENCE bytes, set on SAR_BAD_KNOB on all ranks */
 enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence);
 
-/** Free a context. Collective. */
+/** The policy of a set of knobs. seed is used where the knobs give none. */
+struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed);
+
+/** Free a context. Its plans lose it. Collective. */
 void sar_context_close(struct sar_context *context);
 
 /** Make the memory of the last call available again. */

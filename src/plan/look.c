@@ -49,20 +49,18 @@ static size_t largest_state(void)
     return largest;
 }
 
-/* Everything local that may fail before the scheme. */
 void sar_call_prepare(struct sar_pending *op)
 {
     struct sar_call *call = op->call;
     struct sar_request *request = &op->request;
     long long bad = 0;
-    if (call->verdict.status != SAR_OK)
-        return;
     enum sar_status status = sar_exchange_open(&op->context->net, &op->context->arena, &request->exchange);
     if (status == SAR_OK)
         status = sar_arena_take_zeroed(&op->context->arena, 1, largest_state(), &request->state);
-    if (status == SAR_OK && !call->dense_face)
-        status =
-            request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
+    fail(call, status, 0);
+    if (call->verdict.status != SAR_OK || call->dense_face)
+        return;
+    status = request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
     fail(call, status, bad);
 }
 

@@ -10,6 +10,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_context *busy;
 static atomic_int contexts_busy;
+static double left; /* when somebody last let calls move */
 
 static void enlist(struct sar_context *context)
 {
@@ -47,9 +48,14 @@ bool sar_progress(void)
         return true;
     if (pthread_mutex_trylock(&lock) != 0)
         return false;
-    for (struct sar_context *context = busy; context != NULL; context = context->next_busy)
+    double gap = MPI_Wtime() - left;
+    for (struct sar_context *context = busy; context != NULL; context = context->next_busy) {
+        if (context->first != NULL && context->first->phase != SAR_QUEUED)
+            context->first->away += gap;
         sar_call_advance(context, false);
+    }
     strike_out_idle();
+    left = MPI_Wtime();
     pthread_mutex_unlock(&lock);
     return true;
 }

@@ -137,7 +137,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
                            struct sar_selection *selection)
 {
     static const struct sar_lessons none = { .trials = { 0 } };
-    struct sar_selection s = { .why = "cheapest" };
+    struct sar_selection s = { .why = "cheapest", .settled = true };
     if (forced != NULL)
         lessons = &none; /* of one scheme only: they would not be fair to it */
     for (int i = 0; sar_schemes[i] != NULL; i++)
@@ -153,6 +153,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
         return SAR_OK;
     }
     int trial = learns(config) ? next_trial(&s, lessons) : -1;
+    s.settled = trial < 0 || eligible(&s) == 1;
     if (eligible(&s) == 1) {
         s.why = "only one";
     } else if (trial >= 0 && trial != s.choice) {

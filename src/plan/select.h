@@ -30,6 +30,7 @@ struct sar_selection {
     struct sar_price prices[SAR_MOST_SCHEMES];
     int choice;      /**< place in sar_schemes of the cheapest */
     int runs;        /**< of the one to run: the choice, the one asked for, or one on trial */
+    bool settled;    /**< no other scheme waits for a trial */
     const char *why; /**< "cheapest", "asked for", "on trial", … */
 };
 

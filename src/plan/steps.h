@@ -15,6 +15,9 @@ struct sar_ballot sar_call_ballot(const struct sar_pending *op);
 /** What all ranks together say. */
 struct sar_verdict sar_call_judge(const struct sar_ballot *all);
 
+/** Fill in op->agreed and op->selection from what has been agreed. */
+enum sar_status sar_call_select(struct sar_pending *op);
+
 /** Write the outcome into dense buffers; nothing for coordinates. */
 void sar_call_write(struct sar_pending *op);
 

@@ -145,9 +145,9 @@ static enum sar_status decode(const struct sar_layout *layout, void *payload, ui
     run->value = payload;
     SAR_TRY(sar_arena_take(arena, run->nnz + BATCH, layout->index_size, &run->index));
     bool good = layout->index_size == 4 ? list_narrow(&r, run->index) : list(&r, run->index, 8);
-    bool inside = run->nnz == 0 ||
-                  sar_index_get(run->index, layout->index_size, good ? run->nnz - 1 : 0) < layout->span;
-    return good && inside ? SAR_OK : SAR_CORRUPT;
+    bool inside =
+        good && (run->nnz == 0 || sar_index_get(run->index, layout->index_size, run->nnz - 1) < layout->span);
+    return inside ? SAR_OK : SAR_CORRUPT;
 }
 
 static double work(const struct sar_layout *layout, double nnz)

@@ -115,7 +115,7 @@ static void check_call(MPI_Comm comm)
 }
 
 /* Where the knob that is called so came from. */
-static enum sar_origin origin_of(const struct sar_config *config, const char *knob)
+static enum sar_origin origin_of(const struct sar_context *context, const char *knob)
 {
     const char *name = "", *fallback, *help;
     char text[SAR_KNOB_PATH];
@@ -123,7 +123,7 @@ static enum sar_origin origin_of(const struct sar_config *config, const char *kn
     size_t i = 0;
     while (sar_config_describe(i, &name, &fallback, &help) && strcmp(name, knob) != 0)
         i++;
-    sar_config_show(config, i, text, sizeof text, &origin);
+    sar_config_show(&context->policy.config, i, text, sizeof text, &origin);
     return origin;
 }
 
@@ -136,8 +136,8 @@ static void try_file_that_fits(void)
     check(open_with(path, &comm, &context, sentence) == SAR_OK, "expected a context: %s", sentence);
     check(equal_constants(&context->machine, &calibration.machine), "expected the file's constants");
     check(sent.messages == 0, "expected nothing to be measured, found %lld messages", sent.messages);
-    check(origin_of(&context->config, "ALPHA") == SAR_FROM_CALIBRATION, "expected alpha from the file");
-    check(origin_of(&context->config, "CALIBRATION") == SAR_FROM_ENVIRONMENT, "expected the environment");
+    check(origin_of(context, "ALPHA") == SAR_FROM_CALIBRATION, "expected alpha from the file");
+    check(origin_of(context, "CALIBRATION") == SAR_FROM_ENVIRONMENT, "expected the environment");
     check_call(comm);
     MPI_Comm_free(&comm);
 
@@ -149,7 +149,7 @@ static void try_file_that_fits(void)
     check(context->machine.alpha == invented.alpha && context->machine.beta == 9e-10,
           "expected alpha of the file and beta of the environment, found %g and %g", context->machine.alpha,
           context->machine.beta);
-    check(origin_of(&context->config, "BETA") == SAR_FROM_ENVIRONMENT, "expected beta from the environment");
+    check(origin_of(context, "BETA") == SAR_FROM_ENVIRONMENT, "expected beta from the environment");
     MPI_Comm_free(&comm);
 }
 
@@ -220,7 +220,7 @@ static void try_misfit(const struct edit *e)
     check(sent.messages > 0, "expected the constants to be measured");
     check(context->machine.ranks == ranks && context->machine.dense_beta != invented.dense_beta,
           "expected other constants than the file's");
-    check(origin_of(&context->config, "ALPHA") == SAR_FROM_DEFAULT, "expected no knob from the file");
+    check(origin_of(context, "ALPHA") == SAR_FROM_DEFAULT, "expected no knob from the file");
     check(rank != 0 || strstr(log, e->says) != NULL, "expected '%s' in: %s", e->says, log);
     MPI_Comm_free(&comm);
 }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi_ext/arguments.h"
+
+#include "mpi_ext/types.h"
+
+/* Values of SAR_FIELD_CALL. */
+enum { CALL_DENSE, CALL_COO };
+
+/* Values of verdict.value for buffers. */
+enum { BUFFER_NULL, BUFFER_SHARED, BUFFER_MISPLACED };
+
+static void blame(struct sar_call *call, enum sar_status status, int64_t value)
+{
+    if (call->verdict.status == SAR_OK)
+        call->verdict = (struct sar_verdict){ .status = status, .value = value };
+}
+
+/* Count, datatype and op, which both calls have. */
+static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_datatype type,
+                           struct sar_operation op)
+{
+    call->field[SAR_FIELD_COUNT] = (int64_t)count;
+    call->field[SAR_FIELD_DATATYPE] = type.valid ? type.number : 0;
+    call->field[SAR_FIELD_OP] = op.valid ? op.number : 0;
+    call->native = type.valid && type.native && op.valid && op.native;
+    if (count < 0 || (type.extent > 0 && (uint64_t)count > (uint64_t)INT64_MAX / type.extent))
+        blame(call, SAR_BAD_COUNT, (int64_t)count);
+    if (!type.valid)
+        blame(call, SAR_BAD_DATATYPE, 0);
+    if (!op.valid)
+        blame(call, SAR_BAD_OP, 0);
+    call->shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0),
+                                      .row = type.row,
+                                      .element_size = type.extent,
+                                      .base = type.base,
+                                      .op = op.op };
+    call->shape.index_size = sar_index_size(call->shape.count);
+    if (call->native)
+        call->shape.kernels = sar_kernels_of(type.base, op.op);
+}
+
+static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *recvbuf)
+{
+    call->in_place = sendbuf == MPI_IN_PLACE;
+    if (call->shape.count == 0)
+        return;
+    if (recvbuf == NULL)
+        blame(call, SAR_BAD_RECVBUF, BUFFER_NULL);
+    if (recvbuf == MPI_IN_PLACE)
+        blame(call, SAR_BAD_RECVBUF, BUFFER_MISPLACED);
+    if (sendbuf == NULL)
+        blame(call, SAR_BAD_SENDBUF, BUFFER_NULL);
+    if (sendbuf == recvbuf)
+        blame(call, SAR_BAD_SENDBUF, BUFFER_SHARED);
+}
+
+void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
+                       MPI_Datatype datatype, MPI_Op op)
+{
+    struct sar_datatype type = sar_datatype_look(datatype);
+    struct sar_operation operation = sar_operation_look(op);
+    *call = (struct sar_call){ .dense_face = true, .field[SAR_FIELD_CALL] = CALL_DENSE };
+    look_at_vector(call, count, type, operation);
+    look_at_buffers(call, sendbuf, recvbuf);
+    call->field[SAR_FIELD_IN_PLACE] = call->in_place;
+    call->shape.absent_is_zero = operation.native && operation.op != SAR_SUM;
+    call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
+    if (call->native) {
+        call->buffers.count *= type.row;
+        call->buffers.datatype = type.basic;
+    }
+}
+
+static void look_at_index_type(struct sar_call *call, MPI_Datatype indextype)
+{
+    bool known = sar_index_type_look(indextype, &call->coo.type);
+    if (!known || call->shape.count > sar_index_type_limit(call->coo.type))
+        blame(call, SAR_BAD_INDEXTYPE,
+              indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
+}
+
+void sar_look_at_elements(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz)
+{
+    call->coo.indices = indices;
+    call->coo.values = values;
+    call->coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
+    if (nnz < 0)
+        blame(call, SAR_BAD_NNZ, (int64_t)nnz);
+    if (nnz > 0 && indices == NULL)
+        blame(call, SAR_BAD_INDICES, BUFFER_NULL);
+    if (nnz > 0 && values == NULL)
+        blame(call, SAR_BAD_VALUES, BUFFER_NULL);
+}
+
+void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,
+                     MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op)
+{
+    struct sar_datatype type = sar_datatype_look(datatype);
+    struct sar_operation operation = sar_operation_look(op);
+    *call = (struct sar_call){ .field[SAR_FIELD_CALL] = CALL_COO };
+    look_at_vector(call, count, type, operation);
+    look_at_index_type(call, indextype);
+    sar_look_at_elements(call, indices, values, nnz);
+    if (type.valid && !type.native)
+        blame(call, SAR_BAD_DATATYPE, type.number);
+    if (operation.valid && !operation.native)
+        blame(call, SAR_BAD_OP, operation.number);
+    call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
+}

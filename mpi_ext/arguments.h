@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arguments of users made a call. What is wrong with them goes into call->verdict, which the call takes
+ * to the agreement. */
+
+#ifndef SAR_MPI_EXT_ARGUMENTS_H
+#define SAR_MPI_EXT_ARGUMENTS_H
+
+#include <mpi.h>
+
+#include "plan/call.h"
+
+void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
+                       MPI_Datatype datatype, MPI_Op op);
+
+/** Of coordinates, all but the sink. */
+void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,
+                     MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op);
+
+/** The indices and values of one call, where the rest is known. */
+void sar_look_at_elements(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans of users: the arguments are looked at and agreed on once, and each start is a nonblocking call. */
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpi_ext/arguments.h"
+#include "mpi_ext/attribute.h"
+#include "mpi_ext/error.h"
+#include "mpi_ext/request.h"
+#include "plan/progress.h"
+
+struct MPIX_Sparse_plan_s {
+    struct sar_plan plan;
+    struct sar_call call; /* what all starts have in common */
+    struct sar_flight flight;
+};
+
+/* A hint of an info object that stands for a knob: mpix_sparse_scheme for SCHEME. */
+static const char *lookup(const char *name, void *from)
+{
+    static char value[MPI_MAX_INFO_VAL + 1];
+    char key[MPI_MAX_INFO_KEY + 1];
+    MPI_Info info = *(MPI_Info *)from;
+    int found = 0, n = snprintf(key, sizeof key, "mpix_sparse_%s", name);
+    for (int i = 0; i < n; i++)
+        key[i] = (char)tolower((unsigned char)key[i]);
+    if (info != MPI_INFO_NULL)
+        MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    return found ? value : NULL;
+}
+
+/* A plan whose arguments all ranks agree on; collective. */
+static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, const char *function,
+                MPIX_Sparse_plan *plan)
+{
+    struct sar_context *context;
+    char sentence[SAR_SENTENCE] = "";
+    struct sar_call call = *template;
+    int code = sar_attribute_need(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
+    struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
+    enum sar_status status = plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK;
+    if (call.verdict.status == SAR_OK)
+        call.verdict.status = status;
+    sar_progress_drain(context);
+    sar_call_check(context, &call);
+    if (call.verdict.status == SAR_OK) {
+        struct sar_source hints = { SAR_FROM_PLAN_INFO, lookup, &info };
+        call.verdict.status = sar_plan_open(context, &hints, &made->plan, sentence);
+    }
+    if (call.verdict.status != SAR_OK) {
+        free(made);
+        return sar_raise(comm, function, &call.verdict, sentence[0] == '\0' ? NULL : sentence);
+    }
+    made->call = call;
+    made->flight.kept = true;
+    made->flight.comm = comm;
+    made->flight.pending.plan = &made->plan;
+    *plan = made;
+    return MPI_SUCCESS;
+}
+
+int PMPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                                MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
+{
+    struct sar_call call;
+    sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
+    return make(&call, comm, info, "MPIX_Sparse_allreduce_init", plan);
+}
+
+int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                    MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
+{
+    struct sar_call call;
+    sar_look_at_coo(&call, NULL, NULL, 0, indextype, count, datatype, op);
+    return make(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
+}
+
+static bool fits(MPIX_Sparse_plan plan, bool dense_face)
+{
+    return plan != MPIX_SPARSE_PLAN_NULL && plan->call.dense_face == dense_face;
+}
+
+static int start(MPIX_Sparse_plan plan, const char *function, MPI_Request *request)
+{
+    if (!fits(plan, true))
+        return sar_error_code(function, SAR_BAD_PLAN);
+    if (!plan->flight.taken)
+        plan->flight.call = plan->call;
+    plan->flight.function = function;
+    return sar_request_restart(&plan->flight, NULL, request);
+}
+
+int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
+{
+    return start(plan, "MPIX_Sparse_plan_start", request);
+}
+
+int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
+                                MPIX_Sparse_result *result, MPI_Request *request)
+{
+    static const char function[] = "MPIX_Sparse_plan_start_coo";
+    if (!fits(plan, false))
+        return sar_error_code(function, SAR_BAD_PLAN);
+    if (!plan->flight.taken) {
+        plan->flight.call = plan->call;
+        sar_look_at_elements(&plan->flight.call, indices, values, nnz);
+    }
+    plan->flight.function = function;
+    return sar_request_restart(&plan->flight, &result, request);
+}
+
+int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[])
+{
+    static const char function[] = "MPIX_Sparse_plan_start_all";
+    int code = n < 0 || (n > 0 && (plans == NULL || requests == NULL))
+                   ? sar_error_code(function, SAR_BAD_PLAN)
+                   : MPI_SUCCESS;
+    for (int i = 0; i < n && code == MPI_SUCCESS; i++)
+        code = start(plans[i], function, &requests[i]);
+    return code;
+}
+
+int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
+{
+    static const char function[] = "MPIX_Sparse_plan_free";
+    if (plan == NULL || (*plan != MPIX_SPARSE_PLAN_NULL && (*plan)->flight.taken))
+        return sar_error_code(function, SAR_BAD_PLAN);
+    if (*plan != MPIX_SPARSE_PLAN_NULL) {
+        sar_plan_close(&(*plan)->plan);
+        free(*plan);
+    }
+    *plan = MPIX_SPARSE_PLAN_NULL;
+    return MPI_SUCCESS;
+}
+
+#pragma weak MPIX_Sparse_allreduce_init = PMPIX_Sparse_allreduce_init
+#pragma weak MPIX_Sparse_allreduce_coo_init = PMPIX_Sparse_allreduce_coo_init
+#pragma weak MPIX_Sparse_plan_start = PMPIX_Sparse_plan_start
+#pragma weak MPIX_Sparse_plan_start_coo = PMPIX_Sparse_plan_start_coo
+#pragma weak MPIX_Sparse_plan_start_all = PMPIX_Sparse_plan_start_all
+#pragma weak MPIX_Sparse_plan_free = PMPIX_Sparse_plan_free

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans: the same tensor many times, until the plan is steady and after it has been looked at again;
+ * values and elements that change between calls; hints; errors of a steady plan; the order of freeing. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { ROUNDS = 90, PLANS = 3 };
+
+static void wait_for(MPI_Request *request)
+{
+    check_success(MPI_Wait(request, MPI_STATUS_IGNORE), "MPI_Wait");
+}
+
+/* Each round reduces another vector through the buffer that the plan knows. */
+static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
+{
+    struct kind kind = { FLOAT32, SUM, 1, 3000 };
+    size_t bytes = (size_t)kind.count * element_bytes(&kind);
+    unsigned char *in = get_memory(bytes, 1), *out = get_memory(bytes, 1);
+    MPIX_Sparse_plan plan = MPIX_SPARSE_PLAN_NULL;
+    MPI_Request request;
+    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, kind.count, MPI_FLOAT,
+                                             MPI_SUM, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct tensor tensor;
+        struct oracle oracle;
+        tensor_draw(&patterns[round / 4 % 7], &kind, round, &tensor);
+        oracle_make(&tensor, &oracle);
+        memcpy(in_place ? out : in, oracle.mine, bytes);
+        check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+        wait_for(&request);
+        check(equal_numbers(&kind, out, oracle.dense, (size_t)kind.count),
+              "expected the outcome of MPI_Allreduce in round %u", round);
+        tensor_free(&tensor);
+        oracle_free(&oracle);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    check(plan == MPIX_SPARSE_PLAN_NULL, "expected a null plan");
+    free(in);
+    free(out);
+}
+
+static void try_coo(MPI_Comm comm, MPI_Info info)
+{
+    struct kind kind = { INT64, SUM, 2, 5000 };
+    MPI_Datatype type = row_type(&kind);
+    MPIX_Sparse_plan plan;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Request request;
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_UINT64_T, kind.count, type, MPI_SUM, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_coo_init");
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct tensor tensor;
+        struct oracle oracle;
+        tensor_draw(&patterns[round % 9], &kind, round, &tensor);
+        oracle_make(&tensor, &oracle);
+        void *indices = typed_indices(&tensor, &index_types[3]);
+        check_success(MPIX_Sparse_plan_start_coo(plan, indices, tensor.value, (MPI_Count)tensor.nnz, &result,
+                                                 &request),
+                      "MPIX_Sparse_plan_start_coo");
+        wait_for(&request);
+        compare_result(&oracle, &index_types[3], result);
+        free(indices);
+        tensor_free(&tensor);
+        oracle_free(&oracle);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    row_type_free(&kind, &type);
+}
+
+/* One plan makes the messages of its scheme and no others once it is steady. */
+static void try_hints(MPI_Comm comm)
+{
+    float in[64] = { 1 }, out[64];
+    MPI_Info info;
+    MPIX_Sparse_plan plan;
+    MPIX_Sparse_report_t report;
+    MPI_Request request;
+    char sentence[MPI_MAX_ERROR_STRING];
+    int length;
+    check_case("hints");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_scheme", "ring");
+    MPI_Info_set(info, "mpix_sparse_wire", "coo");
+    MPI_Info_set(info, "another_library", "yes");
+    check_success(MPIX_Sparse_allreduce_init(in, out, 64, MPI_FLOAT, MPI_SUM, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (int round = 0; round < 4; round++) {
+        check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+        wait_for(&request);
+        check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+        check(strcmp(report.scheme, "ring") == 0, "expected ring, found %s", report.scheme);
+        check(report.messages_sent == 2 * (ranks - 1), "expected %d messages, found %lld", 2 * (ranks - 1),
+              (long long)report.messages_sent);
+        check(out[0] == (float)ranks, "expected %d, found %g", ranks, (double)out[0]);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    if (rank == 0)
+        MPI_Info_set(info, "mpix_sparse_scheme", "no_such_scheme");
+    int code = MPIX_Sparse_allreduce_init(in, out, 64, MPI_FLOAT, MPI_SUM, comm, info, &plan);
+    check_error(code, "no_such_scheme", -1);
+    MPI_Error_string(code, sentence, &length);
+    check_equal_on_ranks(hash_bytes(sentence, (size_t)length, 0), "sentence");
+    MPI_Info_free(&info);
+}
+
+static void try_many(MPI_Comm comm)
+{
+    float in[PLANS][40], out[PLANS][40];
+    MPIX_Sparse_plan plans[PLANS];
+    MPI_Request requests[PLANS];
+    check_case("many plans at once");
+    for (int i = 0; i < PLANS; i++)
+        check_success(MPIX_Sparse_allreduce_init(in[i], out[i], 40, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                                                 &plans[i]),
+                      "MPIX_Sparse_allreduce_init");
+    for (int round = 0; round < 50; round++) {
+        memset(in, 0, sizeof in);
+        for (int i = 0; i < PLANS; i++)
+            in[i][i] = in[i][20 + rank % 20] = (float)(round + i);
+        check_success(MPIX_Sparse_plan_start_all(PLANS, plans, requests), "MPIX_Sparse_plan_start_all");
+        check_success(MPI_Waitall(PLANS, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
+        for (int i = 0; i < PLANS; i++)
+            check(out[i][i] == (float)(ranks * (round + i)), "expected %d, found %g", ranks * (round + i),
+                  (double)out[i][i]);
+    }
+    for (int i = 0; i < PLANS; i++)
+        check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
+}
+
+/* A wrong index in a call that agrees on nothing: its rank says which, the others that one failed. The
+ * plan goes on. */
+static void try_steady_errors(MPI_Comm comm)
+{
+    const float value = 1;
+    MPIX_Sparse_plan plan;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Request request;
+    MPI_Info info;
+    check_case("a wrong index in a steady plan");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_scheme", "balanced");
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 10, MPI_FLOAT, MPI_SUM, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_coo_init");
+    for (int round = 0; round < 6; round++) {
+        bool wrong = round == 3;
+        const int32_t index = wrong && rank == ranks - 1 ? 10 : 4;
+        check_success(MPIX_Sparse_plan_start_coo(plan, &index, &value, 1, &result, &request),
+                      "MPIX_Sparse_plan_start_coo");
+        int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (!wrong)
+            check_success(code, "MPI_Wait");
+        else
+            check_error(code, rank == ranks - 1 ? "argument indices holds 10" : "another rank", -1);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Info_free(&info);
+}
+
+static void try_misuse(MPI_Comm parent)
+{
+    float in[4] = { 0 }, out[4];
+    MPI_Comm comm;
+    MPIX_Sparse_plan plan = MPIX_SPARSE_PLAN_NULL;
+    MPI_Request request;
+    check_case("misuse of plans");
+    MPI_Comm_dup(parent, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    check_error(MPIX_Sparse_plan_start(plan, &request), "argument plan", -1);
+    check_success(MPIX_Sparse_plan_free(&plan), "freeing no plan");
+    check_error(MPIX_Sparse_plan_free(NULL), "argument plan", -1);
+    check_error(MPIX_Sparse_allreduce_init(in, rank == 0 ? NULL : out, 4, MPI_FLOAT, MPI_SUM, comm,
+                                           MPI_INFO_NULL, &plan),
+                "argument recvbuf is null", 0);
+    check_error(MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                                           rank == ranks - 1 ? NULL : &plan),
+                "argument plan is null", ranks - 1);
+    check_success(MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    check_error(MPIX_Sparse_plan_start_coo(plan, NULL, NULL, 0, NULL, &request), "argument plan", -1);
+    MPI_Comm_free(&comm);
+    check_error(MPIX_Sparse_plan_start(plan, &request), "communicator that was freed", -1);
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    setenv("MPIX_SPARSE_PROFILE_EVERY", "40", 1);
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        MPI_Info info;
+        check_case("plans of %s", schemes[i]);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpix_sparse_scheme", schemes[i]);
+        try_dense(comm, info, i % 2 == 1);
+        try_coo(comm, info);
+        MPI_Info_free(&info);
+    }
+    try_hints(comm);
+    try_many(comm);
+    try_steady_errors(comm);
+    try_misuse(comm);
+    MPI_Comm_free(&comm);
+    return check_end("plans");
+}
