@@ -119,7 +119,7 @@ static enum sar_status decode(const struct sar_layout *layout, void *payload, ui
 static double work(const struct sar_layout *layout, double nnz)
 {
     double density = layout->span == 0 ? 0 : fmin(nnz / (double)layout->span, 1);
-    return 0.8 * nnz + 0.06 * (double)layout->span * -expm1(BLOCK * log1p(-density));
+    return 1.8 * nnz + 0.06 * (double)layout->span * -expm1(BLOCK * log1p(-density));
 }
 
 const struct sar_wire sar_wire_block = {

@@ -46,7 +46,7 @@ static enum sar_status decode(const struct sar_layout *layout, void *payload, ui
 
 static double work(const struct sar_layout *layout, double nnz)
 {
-    return 0.3 * nnz + 0.05 * (double)layout->span;
+    return 0.8 * nnz + 0.05 * (double)layout->span;
 }
 
 const struct sar_wire sar_wire_dense = {
