@@ -16,6 +16,7 @@ static struct sar_machine with_dense(const struct sar_machine *machine)
 struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct sar_config *config)
 {
     double nnz = f->density * (double)f->count;
+    bool travels = f->machine.ranks > 1;
     return (struct sar_agreed){
         .shape = { .count = f->count,
                    .row = f->row,
@@ -32,6 +33,7 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
         .gamma = f->gamma,
         .dense_face = f->dense_face,
         .native = true,
+        .values = travels ? (enum sar_values)config->wire_values : SAR_VALUES_FULL,
         .imbalance = config->imbalance,
         .skewness = 1,
         .segment = config->segment,

@@ -98,6 +98,20 @@ static void test_bytes_of_coordinates(void **state)
     check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (1000 + 8000));
 }
 
+/* The same with values of 2 bytes, but for the scheme that sends floats. */
+static void test_bytes_of_narrow_values(void **state)
+{
+    struct sar_config config = config_make("coo"), narrow = config;
+    struct sar_forecast f = forecast_make(1000000, 0.001, 8);
+    (void)state;
+    narrow.wire_values = SAR_VALUES_BF16;
+    f.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    struct sar_agreed full = sar_forecast_agreed(&f, &config), a = sar_forecast_agreed(&f, &narrow);
+    check_close(sar_forecast_bytes(&sar_scheme_allgather, &a), 7 * 6000);
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (750 + 6000));
+    check_close(sar_forecast_bytes(&sar_scheme_dense, &a), sar_forecast_bytes(&sar_scheme_dense, &full));
+}
+
 /* Work and latency change the price, and with the formats fixed, not the bytes. */
 static void test_bytes_are_bytes_alone(void **state)
 {
@@ -120,6 +134,7 @@ int main(void)
         cmocka_unit_test(test_agreed),
         cmocka_unit_test(test_bytes_are_what_costs),
         cmocka_unit_test(test_bytes_of_coordinates),
+        cmocka_unit_test(test_bytes_of_narrow_values),
         cmocka_unit_test(test_bytes_are_bytes_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
