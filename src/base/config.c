@@ -315,6 +315,6 @@ bool sar_config_show(const struct sar_config *config, size_t i, char *text, size
 const char *sar_origin_name(enum sar_origin origin)
 {
     static const char *const names[SAR_ORIGINS] = { "default", "calibration file", "environment",
-                                                    "info of the communicator", "info of the plan" };
+                                                    "info of the plan" };
     return names[origin];
 }
