@@ -7,7 +7,7 @@
  * As good as a hash on the call that computes them, and as bad as contiguous ranges once the data have
  * moved on: the report's imbalance tells.
  *
- *     time = alpha log2 p / R + 2 alpha + (p-1) (m(z/p) + m(Z s)) beta + (2 z + Z) gamma
+ *     time = alpha log2 p / R + that of owner.h with shares 1 / p of the push and s of the pull
  *
  * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many; s, the share
  * that the fullest part has of the outcome, is put at sqrt(skewness) / p, which is what texts show:
