@@ -10,7 +10,8 @@
 #include "wire/indices.h"
 
 enum {
-    STRETCH = 64,
+    STRETCH_SHIFT = 6,
+    STRETCH = 1 << STRETCH_SHIFT,
     BATCH = 4 /* bits of a word taken out without a test */
 };
 
@@ -21,8 +22,8 @@ static uint64_t stretches(const struct sar_layout *layout)
 
 static uint64_t bytes_with(const struct sar_layout *layout, uint64_t nnz, uint64_t used)
 {
-    uint64_t values = sar_times(nnz, layout->element_size), first = stretches(layout) / 8 + 1;
-    return sar_plus(values, sar_plus(stretches(layout) % 8 == 0 ? first - 1 : first, sar_times(used, 8)));
+    uint64_t values = sar_times(nnz, layout->element_size), first = sar_bitmap_bytes(stretches(layout));
+    return sar_plus(values, sar_plus(first, sar_times(used, 8)));
 }
 
 static uint64_t least(const struct sar_layout *layout, uint64_t nnz)
@@ -30,24 +31,9 @@ static uint64_t least(const struct sar_layout *layout, uint64_t nnz)
     return bytes_with(layout, nnz, nnz / STRETCH + (nnz % STRETCH != 0));
 }
 
-SAR_INLINE uint64_t count_used(const void *index, unsigned size, size_t n)
-{
-    uint64_t used = n != 0;
-    for (size_t i = 1; i < n; i++)
-        used += sar_index_get(index, size, i) / STRETCH != sar_index_get(index, size, i - 1) / STRETCH;
-    return used;
-}
-
-SAR_CLONES static uint64_t count_used_narrow(const uint32_t *index, size_t n)
-{
-    return count_used(index, 4, n);
-}
-
 static uint64_t bytes_of(const struct sar_layout *layout, const struct sar_run *run)
 {
-    uint64_t used = layout->index_size == 4 ? count_used_narrow(run->index, run->nnz)
-                                            : count_used(run->index, 8, run->nnz);
-    return bytes_with(layout, run->nnz, used);
+    return bytes_with(layout, run->nnz, sar_indices_stretches(layout, run, STRETCH_SHIFT));
 }
 
 static double expected(const struct sar_layout *layout, double nnz)

@@ -9,7 +9,7 @@
 
 #include "wire/indices.h"
 
-enum { BLOCK = 256, PRESENCE = BLOCK / 8 };
+enum { BLOCK_SHIFT = 8, BLOCK = 1 << BLOCK_SHIFT, PRESENCE = BLOCK / 8 };
 
 static uint64_t bytes_each(const struct sar_layout *layout)
 {
@@ -22,28 +22,9 @@ static uint64_t least(const struct sar_layout *layout, uint64_t nnz)
     return sar_times(nnz / BLOCK + (nnz % BLOCK != 0), bytes_each(layout));
 }
 
-SAR_INLINE uint64_t count_blocks(const void *index, unsigned size, size_t n)
-{
-    uint64_t blocks = n != 0;
-    for (size_t i = 1; i < n; i++)
-        blocks += sar_index_get(index, size, i) / BLOCK != sar_index_get(index, size, i - 1) / BLOCK;
-    return blocks;
-}
-
-SAR_CLONES static uint64_t count_blocks_narrow(const uint32_t *index, size_t n)
-{
-    return count_blocks(index, 4, n);
-}
-
-static uint64_t blocks_of(const struct sar_layout *layout, const struct sar_run *run)
-{
-    return layout->index_size == 4 ? count_blocks_narrow(run->index, run->nnz)
-                                   : count_blocks(run->index, 8, run->nnz);
-}
-
 static uint64_t bytes_of(const struct sar_layout *layout, const struct sar_run *run)
 {
-    return sar_times(blocks_of(layout, run), bytes_each(layout));
+    return sar_times(sar_indices_stretches(layout, run, BLOCK_SHIFT), bytes_each(layout));
 }
 
 static double expected(const struct sar_layout *layout, double nnz)
@@ -70,7 +51,7 @@ static struct blocks blocks_at(const struct sar_layout *layout, void *payload, u
 
 static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
 {
-    struct blocks b = blocks_at(layout, payload, blocks_of(layout, run));
+    struct blocks b = blocks_at(layout, payload, sar_indices_stretches(layout, run, BLOCK_SHIFT));
     size_t size = layout->element_size;
     uint64_t block = 0, next = 0, number = 0;
     memset(payload, 0, b.n * bytes_each(layout));

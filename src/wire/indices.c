@@ -24,6 +24,25 @@ bool sar_indices_ascend(const struct sar_layout *layout, const void *index, size
                                    : ascend(index, 8, n, layout->span);
 }
 
+SAR_INLINE uint64_t count_stretches(const void *index, unsigned size, size_t n, unsigned shift)
+{
+    uint64_t stretches = n != 0;
+    for (size_t i = 1; i < n; i++)
+        stretches += sar_index_get(index, size, i) >> shift != sar_index_get(index, size, i - 1) >> shift;
+    return stretches;
+}
+
+SAR_CLONES static uint64_t narrow_stretches(const uint32_t *index, size_t n, unsigned shift)
+{
+    return count_stretches(index, 4, n, shift);
+}
+
+uint64_t sar_indices_stretches(const struct sar_layout *layout, const struct sar_run *run, unsigned shift)
+{
+    return layout->index_size == 4 ? narrow_stretches(run->index, run->nnz, shift)
+                                   : count_stretches(run->index, 8, run->nnz, shift);
+}
+
 static void gather(const unsigned char *values, size_t size, const struct sar_layout *layout,
                    struct sar_run *run)
 {

@@ -11,6 +11,9 @@
 /** Whether n indices ascend below a layout's span. */
 bool sar_indices_ascend(const struct sar_layout *layout, const void *index, size_t n);
 
+/** Of the stretches of 2^shift slots that a part has, how many hold elements of an ascending run. */
+uint64_t sar_indices_stretches(const struct sar_layout *layout, const struct sar_run *run, unsigned shift);
+
 /** Take the elements that are present out of `slots` slots with a value each, as dense messages and
  * blocks have them: those with a bit set in `presence` or, where that is NULL, in the value. run->nnz is
  * what was announced; with presence there must be so many, without it fewer may be there, where the sum
