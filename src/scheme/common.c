@@ -71,6 +71,13 @@ enum sar_status sar_request_decode(struct sar_request *request, struct sar_layou
     return sar_request_read(request, layout, &request->exchange.arrived[port], run);
 }
 
+enum sar_status sar_request_reduce(struct sar_request *request, const struct sar_shape *shape,
+                                   const struct sar_run runs[], size_t n, struct sar_run *out)
+{
+    SAR_TRY(sar_run_take(shape, sar_reduce_bound(shape, runs, n), request->passing, out));
+    return request->device->reduce(shape, runs, n, request->passing, out);
+}
+
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
                                     const struct sar_run runs[], size_t n)
 {

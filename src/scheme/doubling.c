@@ -76,8 +76,7 @@ static enum sar_status merge(struct sar_request *request, int peer, bool last)
     d->delivered = last;
     if (last)
         return sar_request_deliver(request, &shape, both, 2);
-    SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, both, 2), request->arena, &d->mine));
-    return request->device->reduce(&shape, both, 2, request->arena, &d->mine);
+    return sar_request_reduce(request, &shape, both, 2, &d->mine);
 }
 
 /* What the exchange before brought comes from the rank that handed over, or from the last peer. */

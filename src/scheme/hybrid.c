@@ -103,7 +103,7 @@ static enum sar_status reduce(struct sar_request *request, const struct sar_fold
     SAR_TRY(sar_request_decode(request, layout, sar_fold_peer(f, distance), &both[!above]));
     struct sar_shape shape = sar_request_shape(request);
     shape.count = layout.span;
-    return sar_reduce_taken(&shape, both, 2, request->passing, &h->doubling.mine);
+    return sar_request_reduce(request, &shape, both, 2, &h->doubling.mine);
 }
 
 /* Put what came of the other half together with this one. */

@@ -180,8 +180,7 @@ static enum sar_status reduce_segment(struct sar_request *request, uint32_t segm
     struct sar_shape shape = sar_request_shape(request);
     shape.count = layout.span;
     shape.index_size = layout.index_size;
-    SAR_TRY(sar_run_take(&shape, sar_reduce_bound(&shape, o->runs, (size_t)ranks), request->passing, sums));
-    return request->device->reduce(&shape, o->runs, (size_t)ranks, request->passing, sums);
+    return sar_request_reduce(request, &shape, o->runs, (size_t)ranks, sums);
 }
 
 enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums)

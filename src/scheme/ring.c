@@ -18,7 +18,7 @@
 #include "scheme/contiguous.h"
 #include "tensor/reduce.h"
 
-enum { MOST_LOOKS = 1024 }; /* at how full messages are, for a price */
+enum { MOST_LOOKS = 32 }; /* at how full messages are, for a price */
 
 struct ring {
     const uint64_t *bounds;
@@ -87,7 +87,7 @@ static enum sar_status add(struct sar_request *request, int range)
     struct sar_shape shape = sar_request_shape(request);
     shape.count = layout.span;
     shape.index_size = layout.index_size;
-    return sar_reduce_taken(&shape, both, 2, request->passing, &r->parts[range]);
+    return sar_request_reduce(request, &shape, both, 2, &r->parts[range]);
 }
 
 /* Messages of the steps that gather are kept until the end. */

@@ -136,6 +136,10 @@ enum sar_status sar_request_decode(struct sar_request *request, struct sar_layou
 enum sar_status sar_request_read(struct sar_request *request, struct sar_layout layout,
                                  const struct sar_message *message, struct sar_run *run);
 
+/** Reduce runs into memory of their own. */
+enum sar_status sar_request_reduce(struct sar_request *request, const struct sar_shape *shape,
+                                   const struct sar_run runs[], size_t n, struct sar_run *out);
+
 /** Reduce runs into the sink and make that the request's output. */
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
                                     const struct sar_run runs[], size_t n);
