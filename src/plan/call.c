@@ -198,6 +198,30 @@ static void look_up_record(struct sar_pending *op)
         sar_lessons_refresh(&op->record->lessons);
 }
 
+/* The agreement is over: false when the call is, too. */
+static bool all_is_well(struct sar_pending *op)
+{
+    op->context->epoch++;
+    if (op->status != SAR_OK) {
+        end_badly(op, op->status, false);
+        return false;
+    }
+    op->call->verdict = sar_call_judge(&op->agreement.all);
+    if (op->call->verdict.status != SAR_OK) {
+        op->phase = SAR_DONE;
+        return false;
+    }
+    do_homework(op);
+    return true;
+}
+
+static void begin_to_agree(struct sar_pending *op)
+{
+    op->agreement.mine = sar_call_ballot(op);
+    op->status = sar_agree_start(&op->context->net, &op->agreement);
+    op->phase = SAR_AGREEING;
+}
+
 static void agree(struct sar_pending *op, bool block)
 {
     bool done = false;
@@ -205,17 +229,8 @@ static void agree(struct sar_pending *op, bool block)
         op->status = sar_net_test(&op->context->net, &op->agreement.request, block, &done);
     if (op->status == SAR_OK && !done)
         return;
-    op->context->epoch++;
-    if (op->status != SAR_OK) {
-        end_badly(op, op->status, false);
+    if (!all_is_well(op))
         return;
-    }
-    op->call->verdict = sar_call_judge(&op->agreement.all);
-    if (op->call->verdict.status != SAR_OK) {
-        op->phase = SAR_DONE;
-        return;
-    }
-    do_homework(op);
     look_up_record(op);
     if (op->profile_due && !op->call->dense_face)
         begin_to_profile(op);
@@ -249,9 +264,7 @@ static void begin(struct sar_pending *op, bool block)
         begin_steadily(op, block);
         return;
     }
-    op->agreement.mine = sar_call_ballot(op);
-    op->status = sar_agree_start(&op->context->net, &op->agreement);
-    op->phase = SAR_AGREEING;
+    begin_to_agree(op);
 }
 
 /* Go on from phase to phase until one has to wait. */
@@ -298,17 +311,13 @@ void sar_call_advance(struct sar_context *context, bool block)
     }
 }
 
-/* Agree at once. */
-static enum sar_status agree_now(struct sar_pending *op)
+static bool agree_now(struct sar_pending *op)
 {
-    struct sar_context *context = op->context;
     bool done;
-    op->agreement.mine = sar_call_ballot(op);
-    SAR_TRY(sar_agree_start(&context->net, &op->agreement));
-    SAR_TRY(sar_net_test(&context->net, &op->agreement.request, true, &done));
-    context->epoch++;
-    op->call->verdict = sar_call_judge(&op->agreement.all);
-    return op->call->verdict.status;
+    begin_to_agree(op);
+    if (op->status == SAR_OK)
+        op->status = sar_net_test(&op->context->net, &op->agreement.request, true, &done);
+    return all_is_well(op);
 }
 
 /* A look at the buffers tells nothing of those to come. */
@@ -317,12 +326,8 @@ void sar_call_check(struct sar_context *context, struct sar_call *call)
     struct sar_pending op = { .context = context, .call = call };
     bool native = call->native;
     call->native = false;
-    enum sar_status status = agree_now(&op);
+    agree_now(&op);
     call->native = native;
-    if (status == SAR_OK)
-        do_homework(&op);
-    else if (call->verdict.status == SAR_OK)
-        end_badly(&op, status, true);
 }
 
 void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32_t slots,
@@ -335,13 +340,11 @@ void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32
     if (call->verdict.status == SAR_OK)
         call->verdict.status =
             sar_device_host.compact(&call->shape, call->buffers.sendbuf, 0, &context->arena, &run);
-    enum sar_status status = agree_now(&op);
-    if (status == SAR_OK) {
-        do_homework(&op);
-        status = sar_profile_start(&context->net, &call->shape, &run, slots, &context->arena, &op.profiling);
-    }
-    if (status == SAR_OK)
-        status = sar_profile_advance(&op.profiling, true, profile, &done);
-    if (status != SAR_OK && call->verdict.status == SAR_OK)
-        end_badly(&op, status, true);
+    if (!agree_now(&op))
+        return;
+    op.status = sar_profile_start(&context->net, &call->shape, &run, slots, &context->arena, &op.profiling);
+    if (op.status == SAR_OK)
+        op.status = sar_profile_advance(&op.profiling, true, profile, &done);
+    if (op.status != SAR_OK)
+        end_badly(&op, op.status, true);
 }

@@ -46,7 +46,6 @@ struct sar_pending {
     struct sar_plan *plan;           /**< or NULL */
     const struct sar_policy *policy; /**< the plan's or the communicator's */
     enum sar_phase phase;
-    bool blocking; /**< the caller waits inside the call */
     /** Told when it is done; the last time that it is touched. Or NULL. */
     void (*finished)(struct sar_pending *pending);
     struct sar_pending *next; /**< on this communicator */

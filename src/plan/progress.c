@@ -88,7 +88,7 @@ static bool is_listed(struct sar_context *context)
  * others either. */
 static void run_alone(struct sar_context *context, struct sar_call *call)
 {
-    struct sar_pending pending = { .blocking = true };
+    struct sar_pending pending = { .plan = NULL };
     int looks = 0;
     sar_call_start(context, call, &pending);
     while (pending.phase != SAR_DONE) {
