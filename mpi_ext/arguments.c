@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi_ext/arguments.h"
 
+#include "mpi_ext/error.h"
 #include "mpi_ext/types.h"
-
-/* Values of SAR_FIELD_CALL. */
-enum { CALL_DENSE, CALL_COO };
-
-/* Values of verdict.value for buffers. */
-enum { BUFFER_NULL, BUFFER_SHARED, BUFFER_MISPLACED };
 
 static void blame(struct sar_call *call, enum sar_status status, int64_t value)
 {
@@ -45,13 +40,13 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
     if (call->shape.count == 0)
         return;
     if (recvbuf == NULL)
-        blame(call, SAR_BAD_RECVBUF, BUFFER_NULL);
+        blame(call, SAR_BAD_RECVBUF, SAR_FAULT_NULL);
     if (recvbuf == MPI_IN_PLACE)
-        blame(call, SAR_BAD_RECVBUF, BUFFER_MISPLACED);
+        blame(call, SAR_BAD_RECVBUF, SAR_FAULT_MISPLACED);
     if (sendbuf == NULL)
-        blame(call, SAR_BAD_SENDBUF, BUFFER_NULL);
+        blame(call, SAR_BAD_SENDBUF, SAR_FAULT_NULL);
     if (sendbuf == recvbuf)
-        blame(call, SAR_BAD_SENDBUF, BUFFER_SHARED);
+        blame(call, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
 }
 
 void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
@@ -59,7 +54,7 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
 {
     struct sar_datatype type = sar_datatype_look(datatype);
     struct sar_operation operation = sar_operation_look(op);
-    *call = (struct sar_call){ .dense_face = true, .field[SAR_FIELD_CALL] = CALL_DENSE };
+    *call = (struct sar_call){ .dense_face = true, .field[SAR_FIELD_CALL] = SAR_CALL_DENSE };
     look_at_vector(call, count, type, operation);
     look_at_buffers(call, sendbuf, recvbuf);
     call->field[SAR_FIELD_IN_PLACE] = call->in_place;
@@ -87,9 +82,9 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
     if (nnz < 0)
         blame(call, SAR_BAD_NNZ, (int64_t)nnz);
     if (nnz > 0 && indices == NULL)
-        blame(call, SAR_BAD_INDICES, BUFFER_NULL);
+        blame(call, SAR_BAD_INDICES, SAR_FAULT_NULL);
     if (nnz > 0 && values == NULL)
-        blame(call, SAR_BAD_VALUES, BUFFER_NULL);
+        blame(call, SAR_BAD_VALUES, SAR_FAULT_NULL);
 }
 
 void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,
@@ -97,7 +92,7 @@ void sar_look_at_coo(struct sar_call *call, const void *indices, const void *val
 {
     struct sar_datatype type = sar_datatype_look(datatype);
     struct sar_operation operation = sar_operation_look(op);
-    *call = (struct sar_call){ .field[SAR_FIELD_CALL] = CALL_COO };
+    *call = (struct sar_call){ .field[SAR_FIELD_CALL] = SAR_CALL_COO };
     look_at_vector(call, count, type, operation);
     look_at_index_type(call, indextype);
     sar_look_at_elements(call, indices, values, nnz);

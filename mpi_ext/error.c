@@ -38,13 +38,14 @@ static int code_for(enum sar_status status, char *text)
 
 void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room)
 {
-    static const char *const calls[] = { "MPIX_Sparse_allreduce", "MPIX_Sparse_allreduce_coo",
-                                         "MPIX_Sparse_profile" };
+    static const char *const calls[SAR_CALLS] = { [SAR_CALL_DENSE] = "MPIX_Sparse_allreduce",
+                                                  [SAR_CALL_COO] = "MPIX_Sparse_allreduce_coo",
+                                                  [SAR_CALL_PROFILE] = "MPIX_Sparse_profile" };
     if (field == SAR_FIELD_DATATYPE)
         sar_datatype_describe(number, text, room);
     else if (field == SAR_FIELD_OP)
         sar_operation_describe(number, text, room);
-    else if (field == SAR_FIELD_CALL && number >= 0 && number < 3)
+    else if (field == SAR_FIELD_CALL && number >= 0 && number < SAR_CALLS)
         snprintf(text, room, "%s", calls[number]);
     else
         snprintf(text, room, "%lld", (long long)number);
@@ -61,6 +62,14 @@ static void describe_mismatch(const struct sar_verdict *v, char *text, size_t ro
     snprintf(text, room, sar_status_text(v->status), left, right);
 }
 
+static const char *const faults[] = {
+    [SAR_FAULT_NULL] = "null",
+    [SAR_FAULT_SHARED] = "the other buffer",
+    [SAR_FAULT_MISPLACED] = "out of place",
+    [SAR_FAULT_IN_USE] = "in use by a call that is not done",
+    [SAR_FAULT_ORPHANED] = "of a communicator that was freed",
+};
+
 /* The value at fault in words. */
 static void describe_value(const struct sar_verdict *v, char *text, size_t room)
 {
@@ -73,12 +82,7 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
     else if (v->status == SAR_BAD_UNSIGNED_INDEX)
         snprintf(text, room, "%llu", (unsigned long long)v->value);
     else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_OUTPUT)
-        snprintf(text, room, "%s",
-                 v->value == 0   ? "null"
-                 : v->value == 1 ? "the other buffer"
-                 : v->value == 2 ? "out of place"
-                 : v->value == 3 ? "in use by a call that is not done"
-                                 : "of a communicator that was freed");
+        snprintf(text, room, "%s", faults[v->value]);
     else
         text[0] = '\0';
 }

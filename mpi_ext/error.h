@@ -6,6 +6,18 @@
 
 #include "plan/call.h"
 
+/** Values of SAR_FIELD_CALL. */
+enum sar_function { SAR_CALL_DENSE, SAR_CALL_COO, SAR_CALL_PROFILE, SAR_CALLS };
+
+/** What is wrong with a pointer or handle: verdict.value of such arguments. */
+enum sar_fault {
+    SAR_FAULT_NULL,
+    SAR_FAULT_SHARED,    /**< the same as the other buffer */
+    SAR_FAULT_MISPLACED, /**< MPI_IN_PLACE where it has no meaning */
+    SAR_FAULT_IN_USE,    /**< by a call that is not done */
+    SAR_FAULT_ORPHANED   /**< its communicator was freed */
+};
+
 /** Turn what went wrong into an MPI error code whose text says so, call the error handler of comm, and return
  * the code. MPI_SUCCESS when nothing did.
  * @param detail  further words, or NULL */

@@ -6,9 +6,6 @@
 #include "mpi_ext/types.h"
 #include "plan/progress.h"
 
-/* Value of SAR_FIELD_CALL, behind those of the allreduces. */
-enum { CALL_PROFILE = 2 };
-
 /* Slots of a profile that was asked for: exact up to this many elements. */
 enum { PROFILE_SLOTS = 1 << 20 };
 
@@ -54,7 +51,7 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
     struct sar_datatype type = sar_datatype_look(datatype);
     struct sar_call call = { .dense_face = true,
                              .buffers.sendbuf = buf,
-                             .field = { CALL_PROFILE, (int64_t)count, type.number, 0, 0 } };
+                             .field = { SAR_CALL_PROFILE, (int64_t)count, type.number, 0, 0 } };
     check_profile(&call, buf, count, type, profile);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)

@@ -17,18 +17,23 @@ struct MPIX_Sparse_plan_s {
     struct sar_flight flight;
 };
 
+/* Where hints are looked up, and the last one found. */
+struct hints {
+    MPI_Info info;
+    char value[MPI_MAX_INFO_VAL + 1];
+};
+
 /* A hint of an info object that stands for a knob: mpix_sparse_scheme for SCHEME. */
 static const char *lookup(const char *name, void *from)
 {
-    static char value[MPI_MAX_INFO_VAL + 1];
+    struct hints *hints = from;
     char key[MPI_MAX_INFO_KEY + 1];
-    MPI_Info info = *(MPI_Info *)from;
     int found = 0, n = snprintf(key, sizeof key, "mpix_sparse_%s", name);
     for (int i = 0; i < n; i++)
         key[i] = (char)tolower((unsigned char)key[i]);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
-    return found ? value : NULL;
+    if (hints->info != MPI_INFO_NULL)
+        MPI_Info_get(hints->info, key, MPI_MAX_INFO_VAL, hints->value, &found);
+    return found ? hints->value : NULL;
 }
 
 /* A plan whose arguments all ranks agree on; collective. */
@@ -48,8 +53,9 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     sar_progress_drain(context);
     sar_call_check(context, &call);
     if (call.verdict.status == SAR_OK) {
-        struct sar_source hints = { SAR_FROM_PLAN_INFO, lookup, &info };
-        call.verdict.status = sar_plan_open(context, &hints, &made->plan, sentence);
+        struct hints hints = { .info = info };
+        struct sar_source source = { SAR_FROM_PLAN_INFO, lookup, &hints };
+        call.verdict.status = sar_plan_open(context, &source, &made->plan, sentence);
     }
     if (call.verdict.status != SAR_OK) {
         free(made);

@@ -153,9 +153,9 @@ int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, 
     if (request == NULL)
         verdict.status = SAR_BAD_REQUEST;
     else if (plan->context == NULL)
-        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = 4 };
+        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_ORPHANED };
     else if (flight->taken)
-        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = 3 };
+        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_IN_USE };
     else
         verdict.status = open_request(plan->context, flight);
     if (verdict.status != SAR_OK)

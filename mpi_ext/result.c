@@ -6,9 +6,6 @@
 
 #include "mpi_ext/error.h"
 
-/* Values of verdict.value. */
-enum { RESULT_NULL = 0, RESULT_TAKEN = 3 };
-
 static void free_arrays(struct sar_arrays *arrays)
 {
     free(arrays->index);
@@ -110,7 +107,8 @@ void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct s
     if (result == NULL || taken)
         status = SAR_BAD_RESULT;
     if (status != SAR_OK && call->verdict.status == SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = status, .value = taken ? RESULT_TAKEN : RESULT_NULL };
+        call->verdict =
+            (struct sar_verdict){ .status = status, .value = taken ? SAR_FAULT_IN_USE : SAR_FAULT_NULL };
     if (into->made == NULL)
         return;
     into->made->taken = true;
