@@ -12,13 +12,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLD_TRIALS = 2 }; /* calls of each rival: what the first one costs says little */
+enum {
+    COLD_TRIALS = 2, /* calls of each rival: what the first one costs says little */
+    TRIALS = 3,
+    TRIALS_OF_SHORT = 8
+};
+
+static const double SHORT = 2e-3; /* seconds */
 
 static const double DENSE_PREFERENCE = 0.88;
 static const double RIVAL = 1.8;       /* times the best price within which a scheme is worth trying */
 static const double CLOSE = 1.2;       /* the same by measured times */
 static const double HYSTERESIS = 1.05; /* times the best price that the scheme chosen last may cost */
-static const double FORGETTING = 0.1;  /* weight of a slower time; a faster one counts at once */
+static const double WEIGHT = 0.2;      /* of a new time, once the first few are known */
+static const double SURPRISE = 2;      /* times what is known that a time counts for at most */
 
 /* Reading dense buffers for their elements, and writing the outcome. */
 static double buffer_seconds(const struct sar_agreed *agreed)
@@ -27,6 +34,11 @@ static double buffer_seconds(const struct sar_agreed *agreed)
     if (!agreed->dense_face)
         return 0;
     return bytes * agreed->machine.memory * (agreed->in_place ? 1 : 2);
+}
+
+uint32_t sar_trials(double seconds)
+{
+    return seconds < SHORT ? TRIALS_OF_SHORT : TRIALS;
 }
 
 static double predict(const struct sar_scheme *scheme, const struct sar_agreed *agreed, enum sar_model model)
@@ -41,21 +53,28 @@ static bool learns(const struct sar_config *config)
     return config->learn && config->model == SAR_MODEL_MEASURED;
 }
 
-/* What to expect of a sparse scheme that has not run yet: that it is off by as much as the best of those that
- * have. */
+/* A first call opens connections and touches fresh memory: a hundred times what the next one costs is not
+ * rare. */
+static bool is_warm(const struct sar_lessons *lessons, int i)
+{
+    return lessons->trials[i] >= COLD_TRIALS;
+}
+
+/* What to expect of a sparse scheme that has not warmed up: that it is off by as much as the best of those
+ * that have. */
 static double mildest(const struct sar_lessons *lessons)
 {
     double least = INFINITY;
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        if (lessons->trials[i] != 0 && !sar_schemes[i]->on_dense_buffers)
+        if (is_warm(lessons, i) && !sar_schemes[i]->on_dense_buffers)
             least = fmin(least, lessons->ratio[i]);
     return isfinite(least) ? least : 1;
 }
 
-/* The price of MPI_Allreduce comes from timing it, and is off by nothing until it has run. */
+/* The price of MPI_Allreduce comes from timing it, and is off by nothing until it has warmed up. */
 static double ratio_of(const struct sar_lessons *lessons, int i)
 {
-    if (lessons->trials[i] != 0)
+    if (is_warm(lessons, i))
         return lessons->ratio[i];
     return sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
 }
@@ -94,9 +113,9 @@ static int cheapest(const struct sar_selection *s, const struct sar_lessons *les
 static bool is_rival(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
 {
     double best = s->prices[s->choice].price;
-    if (lessons->trials[i] >= SAR_TRIALS || s->prices[i].obstacle != NULL)
+    if (lessons->trials[i] >= sar_trials(s->prices[i].price) || s->prices[i].obstacle != NULL)
         return false;
-    if (lessons->trials[i] >= COLD_TRIALS)
+    if (is_warm(lessons, i))
         return s->prices[i].price <= CLOSE * best;
     double ratio = sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
     return s->prices[i].predicted * ratio <= RIVAL * best;
@@ -164,22 +183,28 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     return SAR_OK;
 }
 
+/* Of the first times the fastest counts, as those before it warmed up. Then comes the mean, or schemes whose
+ * times vary most would be chosen for their luckiest ones; a time that something else on the machine spoilt
+ * must not spoil it. */
 void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, double seconds)
 {
     if (!(predicted > 0) || !isfinite(predicted))
         return;
     double ratio = seconds / predicted, known = lessons->ratio[scheme];
-    if (lessons->trials[scheme]++ == 0 || ratio < known)
+    uint32_t trial = ++lessons->trials[scheme];
+    if (trial == 1 || (trial <= TRIALS && ratio < known))
         lessons->ratio[scheme] = ratio;
     else
-        lessons->ratio[scheme] = known + FORGETTING * (ratio - known);
+        lessons->ratio[scheme] = known + WEIGHT * (fmin(ratio, SURPRISE * known) - known);
 }
 
 void sar_lessons_refresh(struct sar_lessons *lessons)
 {
     for (int i = 0; i < SAR_MOST_SCHEMES; i++)
-        if (lessons->trials[i] >= COLD_TRIALS)
-            lessons->trials[i] = SAR_TRIALS - 1;
+        if (lessons->trials[i] >= TRIALS_OF_SHORT)
+            lessons->trials[i] = TRIALS_OF_SHORT - 1;
+        else if (lessons->trials[i] >= TRIALS)
+            lessons->trials[i] = TRIALS - 1;
 }
 
 /* The cheapest scheme other than the one that runs, or -1. */

@@ -8,8 +8,11 @@
 #include "plan/profile.h"
 #include "scheme/scheme.h"
 
-/** SAR_TRIALS: calls, at most, in which a scheme is tried before a new profile asks for another. */
-enum { SAR_MOST_SCHEMES = 16, SAR_TRIALS = 3 };
+enum { SAR_MOST_SCHEMES = 16 };
+
+/** Calls, at most, in which a scheme of that price is tried before a new profile asks for another. Short
+ * calls are measured badly and cost little: they are tried more often. */
+uint32_t sar_trials(double seconds);
 
 /** What measured calls have taught about one tensor; the same on all ranks. */
 struct sar_lessons {

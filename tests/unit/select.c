@@ -249,7 +249,7 @@ static struct sar_selection play(const struct sar_agreed *a, const double *truth
 /* A call with rivals: allgather and recursive doubling tie, the others cost more. */
 static const struct scene close_scene = { 10, 10e-6, 2, 1e6, 0.01, false, false };
 
-/* Every scheme within 1.8 times the best price is tried twice, those within 1.2 once more. */
+/* Every scheme within 1.8 times the best price is tried twice, those within 1.2 more often. */
 static void test_trials(void **state)
 {
     struct sar_agreed a = agreed_of(&close_scene);
@@ -265,13 +265,14 @@ static void test_trials(void **state)
         close += first.prices[i].price <= 1.2 * first.prices[first.choice].price;
     }
     assert_in_range(rivals, 2, 8);
-    for (int round = 1; round < SAR_TRIALS; round++) {
+    int trials = (int)sar_trials(5 * first.prices[first.choice].price);
+    for (int round = 1; round <= 2; round++) {
         play(&a, truth, 0, rivals, &lessons, ran);
         for (int i = 0; sar_schemes[i] != NULL; i++)
             assert_int_equal(ran[i], rival[i] ? round : 0);
     }
-    s = play(&a, truth, 0, close + 20, &lessons, ran);
-    assert_int_equal(ran[first.choice], SAR_TRIALS + 20);
+    s = play(&a, truth, 0, (trials - 2) * close + 20, &lessons, ran);
+    assert_int_equal(ran[first.choice], trials + 20);
     assert_int_equal(s.runs, first.choice);
     assert_string_equal(s.why, "cheapest");
 }
@@ -289,7 +290,7 @@ static void check_that_the_faster_wins(bool cold)
         bool rival = first.prices[faster].price <= 1.8 * first.prices[first.choice].price;
         for (int i = 0; sar_schemes[i] != NULL; i++)
             truth[i] = first.prices[i].predicted * (i == faster ? 0.3 : 1);
-        last = play(&a, truth, cold ? 1u << faster : 0, 30, &lessons, ran);
+        last = play(&a, truth, cold ? 1u << faster : 0, 100, &lessons, ran);
         assert_int_equal(last.choice, rival ? faster : first.choice);
         assert_int_equal(last.runs, last.choice);
         assert_true(rival || ran[faster] == 0);
@@ -303,8 +304,8 @@ static void test_lessons_change_the_choice(void **state)
     check_that_the_faster_wins(true);
 }
 
-/* The first time counts, a faster one at once, a slower one by a tenth; no lesson where there was no
- * prediction. */
+/* Of the first three times the fastest counts at once; others count by a fifth, for twice what is known at
+ * most. No lesson where there was no prediction. */
 static void test_what_a_lesson_is(void **state)
 {
     struct sar_lessons lessons = no_lessons;
@@ -318,8 +319,45 @@ static void test_what_a_lesson_is(void **state)
     sar_lesson(&lessons, 2, 0.001, 0.002);
     assert_true(lessons.trials[2] == 2 && fabs(lessons.ratio[2] - 2) < 1e-12);
     sar_lesson(&lessons, 2, 0.001, 0.012);
-    assert_true(lessons.trials[2] == 3 && fabs(lessons.ratio[2] - 3) < 1e-12);
+    assert_true(lessons.trials[2] == 3 && fabs(lessons.ratio[2] - 2.4) < 1e-12);
+    sar_lesson(&lessons, 2, 0.001, 0.0014);
+    assert_true(lessons.trials[2] == 4 && fabs(lessons.ratio[2] - 2.2) < 1e-12);
     assert_true(lessons.trials[1] == 0 && lessons.trials[3] == 0);
+}
+
+/* A first call may be a hundred times slower than the next: no scheme is judged by it. */
+static void test_a_first_call_decides_nothing(void **state)
+{
+    struct sar_agreed a = agreed_of(&close_scene);
+    struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL);
+    struct sar_lessons lessons = no_lessons;
+    (void)state;
+    assert_false(sar_schemes[first.choice]->on_dense_buffers);
+    sar_lesson(&lessons, first.choice, first.prices[first.choice].predicted,
+               1000 * first.prices[first.choice].predicted);
+    struct sar_selection next = select_for(&a, &learning, &lessons, NULL);
+    assert_int_equal(next.choice, first.choice);
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        assert_true(next.prices[i].price == first.prices[i].price);
+}
+
+/* A scheme that is sometimes lucky loses against one that is always as fast as its mean. */
+static void test_luck_is_no_merit(void **state)
+{
+    struct sar_agreed a = agreed_of(&close_scene);
+    struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
+    struct sar_lessons lessons = no_lessons;
+    int steady = s.choice, lucky = steady == 1 ? 2 : 1, calls[SAR_MOST_SCHEMES] = { 0 };
+    (void)state;
+    assert_true(s.prices[lucky].price < 1.2 * s.prices[steady].price);
+    for (int call = 0; call < 100; call++) {
+        s = select_for(&a, &learning, &lessons, NULL);
+        double times = s.runs == steady ? 1 : s.runs != lucky ? 4 : calls[lucky] % 2 == 1 ? 0.7 : 2;
+        calls[s.runs]++;
+        sar_lesson(&lessons, s.runs, s.prices[s.runs].predicted, times * s.prices[steady].predicted);
+    }
+    assert_int_equal(s.choice, steady);
+    assert_in_range(calls[lucky], 2, 30);
 }
 
 /* A scheme that grows slow gives way to one that is known to be faster. */
@@ -390,6 +428,8 @@ int main(void)
                                         cmocka_unit_test(test_calls_that_no_scheme_takes),
                                         cmocka_unit_test(test_trials),
                                         cmocka_unit_test(test_lessons_change_the_choice),
+                                        cmocka_unit_test(test_a_first_call_decides_nothing),
+                                        cmocka_unit_test(test_luck_is_no_merit),
                                         cmocka_unit_test(test_what_a_lesson_is),
                                         cmocka_unit_test(test_lessons_go_on_after_the_trials),
                                         cmocka_unit_test(test_lessons_that_are_not_wanted),
