@@ -31,6 +31,18 @@ void perf_world_find(struct perf_world *world)
     MPI_Allreduce(MPI_IN_PLACE, &world->memory, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
 }
 
+static size_t common_divisor(size_t a, size_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+size_t perf_coprime(size_t least, size_t n)
+{
+    while (common_divisor(least, n) != 1)
+        least++;
+    return least;
+}
+
 void *perf_alloc(size_t count, size_t size)
 {
     void *memory = calloc(count == 0 ? 1 : count, size == 0 ? 1 : size);

@@ -15,6 +15,9 @@ struct perf_world {
 /* Collective. */
 void perf_world_find(struct perf_world *world);
 
+/* The least number from `least` on that has no divisor in common with n: steps of it lead to all of n. */
+size_t perf_coprime(size_t least, size_t n);
+
 /* Memory for count things of some size, zeroed. Never NULL: a lack of memory ends all ranks. */
 void *perf_alloc(size_t count, size_t size);
 

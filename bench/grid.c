@@ -49,31 +49,17 @@ static struct perf_point point_of(const struct axes *axes, size_t code)
     return point;
 }
 
-static size_t common_divisor(size_t a, size_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
-/* A step of about the golden section of n that leads to every one of n places. */
-static size_t step_of(size_t n)
-{
-    size_t step = (size_t)(0.618 * (double)n) + 1;
-
-    while (common_divisor(step, n) != 1)
-        step++;
-    return step;
-}
-
 struct perf_point *perf_grid_make(const struct perf_study *study, int *points)
 {
     struct axes axes = axes_of(study);
     size_t all =
         (size_t)axes.count.n * (size_t)axes.density.n * LENGTH(overlaps) * LENGTH(skews) * LENGTH(rows);
+    size_t step = perf_coprime((size_t)(0.618 * (double)all) + 1, all); /* about the golden section */
     struct perf_point *point = perf_alloc(all, sizeof *point);
 
     *points = 0;
     for (size_t i = 0; i < all; i++) {
-        point[*points] = point_of(&axes, i * step_of(all) % all);
+        point[*points] = point_of(&axes, i * step % all);
         if ((double)point[*points].count * point[*points].density >= 0.5)
             ++*points;
     }

@@ -86,24 +86,35 @@ static int calls_within(double seconds, double estimate, int least, int most)
     return calls < most ? (int)calls : most;
 }
 
-/* Calls that trials of schemes may last: the time of each is learned from by the next. */
-static int auto_warmup(void)
+/* Calls that trials of schemes may last, which may be shorter than the first calls were: the time of each is
+ * learned from by the next. */
+static int auto_warmup(double estimate)
 {
     int schemes = 0;
 
     while (sar_schemes[schemes] != NULL)
         schemes++;
-    return SAR_TRIALS * schemes + 1;
+    return (int)sar_trials(estimate / 10) * schemes + 1;
 }
 
 /* Calls of the warm-up, the first one included. */
 static int warmup_of(const struct run *run, const struct perf_row *row)
 {
     int asked = (int)run->c->options->warmup, calls = calls_within(WARMUP_SECONDS, row->estimate, 2, asked);
+    int trials = auto_warmup(row->estimate);
 
-    if (!row->plain && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < auto_warmup())
-        calls = auto_warmup();
+    if (!row->plain && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < trials)
+        calls = trials;
     return calls;
+}
+
+/* Which of n rows comes k-th in an iteration: each time in another order, so that no row always finds in the
+ * caches what the same other one has left there. */
+static int row_at(int k, int iteration, int n)
+{
+    int stride = (int)perf_coprime(n > 1 ? 1 + (size_t)(iteration % (n - 1)) : 1, (size_t)n);
+
+    return (k * stride + iteration) % n;
 }
 
 /* One more call of each row that has not had enough of them; false when no row has made one. */
@@ -111,7 +122,8 @@ static bool warm_once(const struct run *run, int done, const int *enough)
 {
     bool any = false;
 
-    for (int r = 0; r < run->n; r++) {
+    for (int k = 0; k < run->n; k++) {
+        int r = row_at(k, done, run->n);
         struct perf_row *row = &run->rows[r];
         double seconds;
 
@@ -177,7 +189,7 @@ static void iterate(struct run *run, int plain_iterations, struct perf_progress 
 
         perf_progress_tick(progress, expected, (double)i / (last + 1));
         for (int k = 0; k < run->n; k++) {
-            int r = (k + i) % run->n;
+            int r = row_at(k, i, run->n);
             struct perf_row *row = &run->rows[r];
 
             if (row->refused || (row->plain && !plain_too))

@@ -95,14 +95,16 @@ static void close_group(struct perf_plan *plan, struct perf_group *group, const 
     group->end = plan->rows;
 }
 
-/* Rows keep a result and scratch memory of the library, each about the size of their data. */
+/* Rows keep a result and scratch memory of the library, more of it where the elements are not at hand; dense
+ * and auto have a vector of their own beside. */
 int perf_plan_room(const struct perf_case *c, const struct perf_tensor *tensor,
                    const struct perf_shape *shape)
 {
-    const double copies = 2, most = 1000;
+    const double copies = c->options->interface == PERF_DENSE ? 6 : 3, vectors = 2, most = 1000;
     double elements = (double)shape->nnz_in_max + (double)shape->nnz_out;
     double each = copies * elements * (double)(c->element_bytes + sizeof(uint64_t));
-    double rows = each > 0 ? (c->world->memory - tensor->bytes) / each : most;
+    double room = c->world->memory - tensor->bytes - vectors * (double)perf_case_bytes(c);
+    double rows = each > 0 ? room / each : most;
 
     return rows < 1 ? 1 : rows > most ? (int)most : (int)rows;
 }

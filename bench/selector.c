@@ -3,7 +3,8 @@
  * this has tried whatever it wants to try. Its regret is its time over that of the fastest scheme.
  *
  * The fastest of several schemes that are equally good is the one that was lucky, so that a regret is a
- * little above 1 even where every choice is right. */
+ * little above 1 even where every choice is right. A point that breaks a limit is measured three times, each
+ * time from the first trial on, and the middle one counts: bad luck does not come back, a bad choice does. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +53,8 @@ static const struct perf_field fields[] = {
 };
 static const struct perf_schema schema = PERF_SCHEMA(fields);
 
-/* What the selector is held to, the second on vectors above LARGE bytes. */
+/* What the selector is held to, the second on dense vectors above LARGE bytes: pairs of index and value that
+ * take more room than their vector cost more than it, whoever reduces them. */
 static const double MOST_REGRET = 1.25, MOST_VERSUS_PLAIN = 1.05, LARGE = 1e6;
 
 /* The points that have been measured. */
@@ -64,6 +66,21 @@ struct tally {
 static bool is_scheme(const struct perf_row *row, const char *name)
 {
     return !row->plain && !row->refused && strcmp(row->knobs.at[PERF_KNOB_SCHEME], name) == 0;
+}
+
+/* A group's times as they would have been beside the selector's: MPI_Allreduce runs in each of them. */
+static void level(const struct perf_plan *plan)
+{
+    double reference = NAN;
+
+    for (const struct perf_group *g = plan->group; g < plan->group + plan->groups; g++)
+        if (g->begin <= plan->pick && plan->pick < g->end)
+            reference = plan->row[g->plain].times.median;
+    for (const struct perf_group *g = plan->group; g < plan->group + plan->groups; g++) {
+        double factor = reference / plan->row[g->plain].times.median;
+        for (int i = g->begin; i < g->end; i++)
+            plan->row[i].times.median *= factor;
+    }
 }
 
 /* Compare the rows of a point; false where the selector has none, or nothing to be compared with. */
@@ -98,7 +115,8 @@ static bool judge(const struct perf_plan *plan, struct line *line)
 static void name_breaks(struct line *line)
 {
     bool regret = line->regret > MOST_REGRET;
-    bool plain = line->bytes > LARGE && line->versus_plain > MOST_VERSUS_PLAIN;
+    bool dense = strcmp(line->interface, perf_interface_name(PERF_DENSE)) == 0;
+    bool plain = dense && line->bytes > LARGE && line->versus_plain > MOST_VERSUS_PLAIN;
 
     line->breaks = regret && plain ? "both" : regret ? "regret" : plain ? "dense" : "nothing";
 }
@@ -110,13 +128,17 @@ static bool measure(struct perf_study *study, const struct perf_case *c, struct 
     struct perf_shape shape;
     struct perf_plan plan;
     bool good = false;
+    int room;
 
     if (!perf_tensor_make(&tensor, c, NULL))
         return false;
     perf_shape_find(&shape, c, &tensor.first);
-    perf_plan_make(&plan, c->options, perf_plan_room(c, &tensor, &shape), true);
-    if (plan.groups == 1 && tensor.recv.data != NULL) {
-        perf_measure(c, &tensor, plan.row, plan.rows, study->progress);
+    room = perf_plan_room(c, &tensor, &shape);
+    perf_plan_make(&plan, c->options, room, true);
+    if (room > 1 && tensor.recv.data != NULL) {
+        for (const struct perf_group *g = plan.group; g < plan.group + plan.groups; g++)
+            perf_measure(c, &tensor, plan.row + g->begin, g->end - g->begin, study->progress);
+        level(&plan);
         perf_progress_erase(study->progress);
         line->nnz = shape.nnz_in_max;
         line->nnz_all = shape.nnz_out;
@@ -148,6 +170,34 @@ static void set_options(struct perf_options *options, const struct perf_point *p
     add_scheme(options, "auto");
 }
 
+static bool breaks(const struct line *line)
+{
+    return strcmp(line->breaks, "nothing") != 0;
+}
+
+static int by_regret(const void *a, const void *b)
+{
+    double x = ((const struct line *)a)->regret, y = ((const struct line *)b)->regret;
+
+    return (x > y) - (x < y);
+}
+
+/* Rank 0's times decide for all. */
+static bool measure_well(struct perf_study *study, const struct perf_case *c, struct line *line)
+{
+    struct line again[3] = { *line, *line, *line };
+    int n = 1, more;
+    bool good = measure(study, c, &again[0]);
+
+    more = good && breaks(&again[0]);
+    MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    while (more && n < 3 && good)
+        good = measure(study, c, &again[n++]);
+    qsort(again, (size_t)n, sizeof *again, by_regret);
+    *line = again[n / 2];
+    return good;
+}
+
 static void run_point(struct perf_study *study, const struct perf_point *point, struct tally *tally)
 {
     struct perf_options *options = perf_alloc(1, sizeof *options);
@@ -167,7 +217,7 @@ static void run_point(struct perf_study *study, const struct perf_point *point, 
     perf_case_make(&c, study->world, options, options->type.at[0], options->op.at[0]);
     perf_case_size(&c, point->count, point->density);
     line.bytes = (double)perf_case_bytes(&c);
-    if (measure(study, &c, &line)) {
+    if (measure_well(study, &c, &line)) {
         study->wrong += line.wrong;
         tally->line[tally->points++] = line;
         perf_study_put(study, &line);
@@ -200,7 +250,7 @@ static void sum_up(const struct perf_study *study, const struct tally *tally)
             worst = l;
         if (l->bytes > LARGE && (slowest == NULL || l->versus_plain > slowest->versus_plain))
             slowest = l;
-        if (strcmp(l->breaks, "nothing") != 0)
+        if (breaks(l))
             note_line(study, "breaks a limit", l);
     }
     if (worst == NULL)
