@@ -176,12 +176,17 @@ int MPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request);
 int MPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
                                MPIX_Sparse_result *result, MPI_Request *request);
 
-/** Start n plans of MPIX_Sparse_allreduce_init, in the same order on all ranks.
+/** Start n plans of MPIX_Sparse_allreduce_init, such as those of a model's layers. Collective, nonblocking: all
+ * ranks name the same plans in the same order.
+ *
+ * Small plans of one communicator, type, op and set of knobs are fused: they travel as one vector, and come apart
+ * again when it has arrived. Their requests complete together, and may be waited for in any order. The same plans
+ * should be started together each time: what is learnt of them is kept by the first.
  *
  * @param[in]  n         plans
- * @param[in]  plans     the plans
+ * @param[in]  plans     the plans, each named once
  * @param[out] requests  one for each
- * @return MPI_SUCCESS, or the code of the first that could not be started */
+ * @return MPI_SUCCESS, or the code of the first that cannot be started: then none is */
 int MPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[]);
 
 /** Free a plan that is in no call. Not collective.

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "mpi_ext/types.h"
+#include "plan/group.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int codes[SAR_STATUSES]; /* 0: not made yet */
@@ -36,6 +37,15 @@ static int code_for(enum sar_status status, char *text)
     return code == 0 ? MPI_ERR_OTHER : code;
 }
 
+static void describe_plans(int64_t number, char *text, size_t room)
+{
+    if (number == 0)
+        snprintf(text, room, "one alone");
+    else
+        snprintf(text, room, "%lld of them (%08llx)", (long long)(number >> SAR_GROUP_SHIFT),
+                 (unsigned long long)number & UINT32_MAX);
+}
+
 void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room)
 {
     static const char *const calls[SAR_CALLS] = { [SAR_CALL_DENSE] = "MPIX_Sparse_allreduce",
@@ -45,6 +55,8 @@ void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t
         sar_datatype_describe(number, text, room);
     else if (field == SAR_FIELD_OP)
         sar_operation_describe(number, text, room);
+    else if (field == SAR_FIELD_PLANS)
+        describe_plans(number, text, room);
     else if (field == SAR_FIELD_CALL && number >= 0 && number < SAR_CALLS)
         snprintf(text, room, "%s", calls[number]);
     else

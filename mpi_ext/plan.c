@@ -8,14 +8,8 @@
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
-#include "mpi_ext/request.h"
+#include "mpi_ext/plan.h"
 #include "plan/progress.h"
-
-struct MPIX_Sparse_plan_s {
-    struct sar_plan plan;
-    struct sar_call call; /* what all starts have in common */
-    struct sar_flight flight;
-};
 
 /* Where hints are looked up, and the last one found. */
 struct hints {
@@ -55,7 +49,7 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     if (call.verdict.status == SAR_OK) {
         struct hints hints = { .info = info };
         struct sar_source source = { SAR_FROM_PLAN_INFO, lookup, &hints };
-        call.verdict.status = sar_plan_open(context, &source, &made->plan, sentence);
+        call.verdict.status = sar_plan_open(context, &source, &made->call, &made->plan, sentence);
     }
     if (call.verdict.status != SAR_OK) {
         free(made);
@@ -64,7 +58,7 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     made->call = call;
     made->flight.kept = true;
     made->flight.comm = comm;
-    made->flight.pending.plan = &made->plan;
+    made->flight.plan = &made->plan;
     *plan = made;
     return MPI_SUCCESS;
 }
@@ -85,14 +79,10 @@ int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI
     return make(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
 }
 
-static bool fits(MPIX_Sparse_plan plan, bool dense_face)
+int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
 {
-    return plan != MPIX_SPARSE_PLAN_NULL && plan->call.dense_face == dense_face;
-}
-
-static int start(MPIX_Sparse_plan plan, const char *function, MPI_Request *request)
-{
-    if (!fits(plan, true))
+    static const char function[] = "MPIX_Sparse_plan_start";
+    if (!sar_plan_fits(plan, true))
         return sar_error_code(function, SAR_BAD_PLAN);
     if (!plan->flight.taken)
         plan->flight.call = plan->call;
@@ -100,16 +90,11 @@ static int start(MPIX_Sparse_plan plan, const char *function, MPI_Request *reque
     return sar_request_restart(&plan->flight, NULL, request);
 }
 
-int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
-{
-    return start(plan, "MPIX_Sparse_plan_start", request);
-}
-
 int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
                                 MPIX_Sparse_result *result, MPI_Request *request)
 {
     static const char function[] = "MPIX_Sparse_plan_start_coo";
-    if (!fits(plan, false))
+    if (!sar_plan_fits(plan, false))
         return sar_error_code(function, SAR_BAD_PLAN);
     if (!plan->flight.taken) {
         plan->flight.call = plan->call;
@@ -119,15 +104,15 @@ int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, cons
     return sar_request_restart(&plan->flight, &result, request);
 }
 
-int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[])
+/* Calls of other plans on its communicator may be in flight, and take the time of its last one along. */
+static void close_plan(struct sar_plan *plan)
 {
-    static const char function[] = "MPIX_Sparse_plan_start_all";
-    int code = n < 0 || (n > 0 && (plans == NULL || requests == NULL))
-                   ? sar_error_code(function, SAR_BAD_PLAN)
-                   : MPI_SUCCESS;
-    for (int i = 0; i < n && code == MPI_SUCCESS; i++)
-        code = start(plans[i], function, &requests[i]);
-    return code;
+    const struct sar_context *context = plan->context;
+    if (context != NULL)
+        sar_progress_halt(context);
+    sar_plan_close(plan);
+    if (context != NULL)
+        sar_progress_resume();
 }
 
 int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
@@ -136,7 +121,7 @@ int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
     if (plan == NULL || (*plan != MPIX_SPARSE_PLAN_NULL && (*plan)->flight.taken))
         return sar_error_code(function, SAR_BAD_PLAN);
     if (*plan != MPIX_SPARSE_PLAN_NULL) {
-        sar_plan_close(&(*plan)->plan);
+        close_plan(&(*plan)->plan);
         free(*plan);
     }
     *plan = MPIX_SPARSE_PLAN_NULL;
@@ -147,5 +132,4 @@ int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
 #pragma weak MPIX_Sparse_allreduce_coo_init = PMPIX_Sparse_allreduce_coo_init
 #pragma weak MPIX_Sparse_plan_start = PMPIX_Sparse_plan_start
 #pragma weak MPIX_Sparse_plan_start_coo = PMPIX_Sparse_plan_start_coo
-#pragma weak MPIX_Sparse_plan_start_all = PMPIX_Sparse_plan_start_all
 #pragma weak MPIX_Sparse_plan_free = PMPIX_Sparse_plan_free

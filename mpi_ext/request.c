@@ -9,6 +9,7 @@
 #include "config.h"
 #endif
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "mpi_ext/attribute.h"
@@ -42,16 +43,39 @@ static int cancel(void *state, int complete)
     return MPI_SUCCESS;
 }
 
-/* The last thing done with a flight that has none to wait for it: MPI may release it at once. */
-static void land(struct sar_pending *pending)
+/* The function, and which of its plans. */
+static const char *title(const struct sar_flight *flight, char *text, size_t room)
 {
-    struct sar_flight *flight = (struct sar_flight *)pending;
+    char others[48] = "";
+    if (flight->place == 0)
+        return flight->function;
+    if (flight->others != 0)
+        snprintf(others, sizeof others, " and %zu fused with it", flight->others);
+    snprintf(text, room, "%s: plans[%d]%s", flight->function, flight->place - 1, others);
+    return text;
+}
+
+int sar_flight_judge(const struct sar_flight *flight)
+{
+    char text[96];
+    return sar_raise(flight->comm, title(flight, text, sizeof text), &flight->call.verdict, NULL);
+}
+
+void sar_flight_end(struct sar_flight *flight, int code)
+{
     MPI_Request request = flight->request;
-    flight->code = sar_raise(flight->comm, flight->function, &flight->call.verdict, NULL);
-    if (!flight->call.dense_face)
-        flight->code = sar_result_close(&flight->into, &flight->call, flight->code);
+    flight->code = code;
     atomic_store(&flight->done, true);
     MPI_Grequest_complete(request);
+}
+
+void sar_flight_land(struct sar_pending *pending)
+{
+    struct sar_flight *flight = (struct sar_flight *)pending;
+    int code = sar_flight_judge(flight);
+    if (!flight->call.dense_face)
+        code = sar_result_close(&flight->into, &flight->call, code);
+    sar_flight_end(flight, code);
 }
 
 #ifdef HAVE_MPIX_GREQUEST_START
@@ -116,14 +140,11 @@ static int run_without(struct sar_context *context, MPI_Comm comm, const char *f
     return sar_raise(comm, function, &refused.verdict, NULL);
 }
 
-static void take_off(struct sar_context *context, struct sar_flight *flight, MPIX_Sparse_result **result,
-                     MPI_Request *request)
+static void take_off(struct sar_context *context, struct sar_flight *flight,
+                     void (*finished)(struct sar_pending *pending))
 {
     flight->taken = true;
-    flight->pending.finished = land;
-    *request = flight->request;
-    if (result != NULL)
-        sar_result_open(&flight->into, *result, &flight->call);
+    flight->pending.finished = finished;
     sar_call_post(context, &flight->call, &flight->pending);
     sar_thread_wake();
 }
@@ -142,27 +163,58 @@ int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call 
     flight->call = *call;
     flight->comm = comm;
     flight->function = function;
-    take_off(context, flight, result, request);
+    *request = flight->request;
+    if (result != NULL)
+        sar_result_open(&flight->into, *result, &flight->call);
+    take_off(context, flight, sar_flight_land);
     return MPI_SUCCESS;
+}
+
+struct sar_verdict sar_flight_take(struct sar_flight *flight)
+{
+    struct sar_context *context = flight->plan->context;
+    if (context == NULL)
+        return (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_ORPHANED };
+    if (flight->taken)
+        return (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_IN_USE };
+    struct sar_verdict verdict = { .status = open_request(context, flight) };
+    flight->taken = verdict.status == SAR_OK;
+    return verdict;
+}
+
+void sar_flight_drop(struct sar_flight *flight)
+{
+    MPI_Request request = flight->request;
+    sar_flight_end(flight, MPI_SUCCESS);
+    MPI_Request_free(&request);
+}
+
+void sar_flight_join(struct sar_flight *flight, struct sar_context *context)
+{
+    flight->pending.context = context;
+    atomic_store(&flight->done, false);
+}
+
+void sar_flight_leave(struct sar_flight *flight, struct sar_plan *plan,
+                      void (*finished)(struct sar_pending *pending))
+{
+    flight->pending = (struct sar_pending){ .plan = plan };
+    atomic_store(&flight->done, false);
+    take_off(flight->plan->context, flight, finished);
 }
 
 int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, MPI_Request *request)
 {
-    struct sar_plan *plan = flight->pending.plan;
-    struct sar_verdict verdict = { .status = SAR_OK };
-    if (request == NULL)
-        verdict.status = SAR_BAD_REQUEST;
-    else if (plan->context == NULL)
-        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_ORPHANED };
-    else if (flight->taken)
-        verdict = (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_IN_USE };
-    else
-        verdict.status = open_request(plan->context, flight);
+    struct sar_verdict verdict = { .status = SAR_BAD_REQUEST };
+    if (request != NULL)
+        verdict = sar_flight_take(flight);
     if (verdict.status != SAR_OK)
-        return sar_raise(plan->context == NULL ? MPI_COMM_NULL : flight->comm, flight->function, &verdict,
-                         NULL);
-    flight->pending = (struct sar_pending){ .plan = plan };
-    atomic_store(&flight->done, false);
-    take_off(plan->context, flight, result, request);
+        return sar_raise(flight->plan->context == NULL ? MPI_COMM_NULL : flight->comm, flight->function,
+                         &verdict, NULL);
+    flight->place = 0;
+    *request = flight->request;
+    if (result != NULL)
+        sar_result_open(&flight->into, *result, &flight->call);
+    sar_flight_leave(flight, flight->plan, sar_flight_land);
     return MPI_SUCCESS;
 }

@@ -146,6 +146,23 @@ static void show_whole(const struct knob *knob, const struct sar_config *config,
     snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)value_of(knob, config));
 }
 
+/* "auto", or a number of bytes. */
+static bool parse_fuse(const struct knob *knob, const char *text, struct sar_config *config)
+{
+    if (strcmp(text, "auto") != 0)
+        return parse_whole(knob, text, config);
+    *(uint64_t *)field_of(knob, config) = SAR_FUSE_AUTO;
+    return true;
+}
+
+static void show_fuse(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+{
+    if (*(const uint64_t *)value_of(knob, config) == SAR_FUSE_AUTO)
+        snprintf(text, room, "auto");
+    else
+        show_whole(knob, config, text, room);
+}
+
 /* "auto", or a power of two. */
 static bool parse_grain(const struct knob *knob, const char *text, struct sar_config *config)
 {
@@ -173,7 +190,8 @@ static void show_grain(const struct knob *knob, const struct sar_config *config,
 static const struct kind as_text = { parse_text, show_text }, as_wires = { parse_wires, show_wires },
                          as_choice = { parse_choice, show_choice }, as_switch = { parse_switch, show_switch },
                          as_double = { parse_double, show_double }, as_whole = { parse_whole, show_whole },
-                         as_grain = { parse_grain, show_grain }, as_path = { parse_path, show_text };
+                         as_grain = { parse_grain, show_grain }, as_path = { parse_path, show_text },
+                         as_fuse = { parse_fuse, show_fuse };
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
@@ -209,6 +227,9 @@ static const struct knob knobs[] = {
       &as_whole, NULL, 8192, 1 << 30 },
     { "RECOMPUTE", "64", "calls of a tensor for which oktopk keeps its boundaries: a number from 1 on",
       FIELD(recompute), &as_whole, NULL, 1, 0 },
+    { "FUSE", "auto",
+      "bytes of a plan up to which it is fused with others started together: auto, or a number, 0 for none",
+      FIELD(fuse), &as_fuse, NULL, 0, 0 },
     { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), &as_double, NULL, 0, 1e9 },
     { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), &as_double, NULL, 0, 1e9 },
     { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), &as_double, NULL, 0, 1e9 },

@@ -22,6 +22,9 @@ enum sar_progress { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
 /** Grain that the planner chooses. */
 enum { SAR_AUTO = 0 };
 
+/** Size of small plans that the model chooses. */
+#define SAR_FUSE_AUTO UINT64_MAX
+
 /** Where the value of a knob came from; a later one goes before an earlier one. */
 enum sar_origin {
     SAR_FROM_DEFAULT,
@@ -48,6 +51,7 @@ struct sar_config {
     uint64_t segment;                     /**< bytes of a message from which a scheme works in segments */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
+    uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_FUSE_AUTO */
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double alpha, beta, gamma;            /**< 0: measured */
     char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */

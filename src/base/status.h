@@ -34,6 +34,7 @@
     X(INTERCOMMUNICATOR, "argument comm is an intercommunicator%s%s")                               \
     X(NO_REPORT, "argument comm has no completed call to report on%s%s")                            \
     X(MISMATCHED_CALL, "ranks call different functions: %s and %s")                                 \
+    X(MISMATCHED_PLANS, "ranks start different plans together: %s and %s")                          \
     X(MISMATCHED_COUNT, "argument count differs between ranks: %s and %s")                          \
     X(MISMATCHED_DATATYPE, "argument datatype differs between ranks: %s and %s")                    \
     X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \

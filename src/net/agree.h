@@ -8,7 +8,8 @@
 
 /** What must be equal on all ranks of a call, in the order in which it is looked at. */
 enum sar_field {
-    SAR_FIELD_CALL, /**< which function */
+    SAR_FIELD_CALL,  /**< which function */
+    SAR_FIELD_PLANS, /**< which plans travel together, see plan/group.h; 0 for a call of its own */
     SAR_FIELD_COUNT,
     SAR_FIELD_DATATYPE,
     SAR_FIELD_OP,

@@ -55,6 +55,7 @@ struct sar_context {
     struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
     bool listed;
     struct sar_plan *plans; /**< that are not freed */
+    uint64_t plans_made;    /**< by sar_plan_open */
     MPIX_Sparse_report_t report;
     bool reported;
 };

@@ -86,8 +86,8 @@ struct sar_ballot sar_call_ballot(const struct sar_pending *op)
 struct sar_verdict sar_call_judge(const struct sar_ballot *all)
 {
     static const enum sar_status mismatch[SAR_FIELDS] = {
-        SAR_MISMATCHED_CALL, SAR_MISMATCHED_COUNT,    SAR_MISMATCHED_DATATYPE,
-        SAR_MISMATCHED_OP,   SAR_MISMATCHED_IN_PLACE,
+        SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
+        SAR_MISMATCHED_DATATYPE, SAR_MISMATCHED_OP,    SAR_MISMATCHED_IN_PLACE,
     };
     struct sar_verdict v = { .agreed = true,
                              .status = (enum sar_status)all->status,

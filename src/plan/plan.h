@@ -9,9 +9,17 @@
 
 #include "plan/context.h"
 
+struct sar_call;
+struct sar_group;
+
 struct sar_plan {
     struct sar_context *context; /**< NULL once its communicator is gone */
     struct sar_plan *next;       /**< on this communicator */
+    const struct sar_call *call; /**< what all its calls have in common */
+    uint64_t number;             /**< of the plans made on this communicator; equal on all ranks */
+    uint64_t family;             /**< the same for plans with the same knobs; likewise */
+    struct sar_plan *companion;  /**< the next plan of those that travel together, see plan/group.h */
+    struct sar_group *group;     /**< of those that this plan led last, or NULL */
     struct sar_policy policy;
     struct sar_record record;
     uint64_t steady; /**< calls to come that agree on nothing */
@@ -20,11 +28,14 @@ struct sar_plan {
     struct sar_selection selection;
 };
 
-/** Make a plan. Collective: all ranks succeed or all fail alike.
+/** Make a plan for calls like one that is kept. Collective: all ranks succeed or all fail alike.
  * @param hints     on rank 0, knobs that go before those of the communicator
  * @param sentence  room for SAR_SENTENCE bytes, set on SAR_BAD_KNOB */
 enum sar_status sar_plan_open(struct sar_context *context, const struct sar_source *hints,
-                              struct sar_plan *plan, char *sentence);
+                              const struct sar_call *call, struct sar_plan *plan, char *sentence);
+
+/** Make a plan with the knobs of another, on its communicator. Local. */
+enum sar_status sar_plan_derive(const struct sar_plan *from, struct sar_plan *plan);
 
 /** Local. */
 void sar_plan_close(struct sar_plan *plan);

@@ -60,27 +60,32 @@ bool sar_progress(void)
     return true;
 }
 
-static void lock_patiently(const struct sar_context *context)
+void sar_progress_halt(const struct sar_context *context)
 {
     int looks = 0;
     while (pthread_mutex_trylock(&lock) != 0)
         sar_net_pause(&context->net, &looks);
 }
 
+void sar_progress_resume(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 void sar_call_post(struct sar_context *context, struct sar_call *call, struct sar_pending *pending)
 {
-    lock_patiently(context);
+    sar_progress_halt(context);
     sar_call_start(context, call, pending);
     enlist(context);
-    pthread_mutex_unlock(&lock);
+    sar_progress_resume();
     sar_progress();
 }
 
 static bool is_listed(struct sar_context *context)
 {
-    lock_patiently(context);
+    sar_progress_halt(context);
     bool listed = context->listed;
-    pthread_mutex_unlock(&lock);
+    sar_progress_resume();
     return listed;
 }
 

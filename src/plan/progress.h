@@ -20,6 +20,10 @@ bool sar_progress(void);
 /** Whether any call is in flight. */
 bool sar_progress_wanted(void);
 
+/** Let no call move until sar_progress_resume: while plans come and go. */
+void sar_progress_halt(const struct sar_context *context);
+void sar_progress_resume(void);
+
 /** Wait for the calls in flight on a communicator. Collective. */
 void sar_progress_drain(struct sar_context *context);
 

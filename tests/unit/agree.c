@@ -129,7 +129,7 @@ static void test_any_tree_names_the_lowest_ranks(void **state)
 
 static void test_a_ballot(void **state)
 {
-    static const int64_t field[SAR_FIELDS] = { 5, -6, 7, INT64_MAX, 0 };
+    static const int64_t field[SAR_FIELDS] = { 5, -6, 7, INT64_MAX, 0, -1 };
     struct sar_net net = { .rank = 3, .ranks = 5 };
     struct sar_ballot ballot = sar_ballot_make(&net, field);
     (void)state;

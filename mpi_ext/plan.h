@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_MPI_EXT_PLAN_H
+#define SAR_MPI_EXT_PLAN_H
+
+#include "mpi_ext/request.h"
+#include "plan/plan.h"
+
+/** A plan of a user. */
+struct MPIX_Sparse_plan_s {
+    struct sar_plan plan; /**< first */
+    struct sar_call call; /**< what all starts have in common */
+    struct sar_flight flight;
+    bool aboard; /**< of a call of the present start of several plans */
+};
+
+/** Whether a plan is of this face. */
+static inline bool sar_plan_fits(MPIX_Sparse_plan plan, bool dense_face)
+{
+    return plan != MPIX_SPARSE_PLAN_NULL && plan->call.dense_face == dense_face;
+}
+
+#endif
