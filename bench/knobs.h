@@ -13,6 +13,7 @@ enum perf_knob {
     PERF_KNOB_PARTITION,
     PERF_KNOB_GRAIN,
     PERF_KNOB_SEED,
+    PERF_KNOB_PROGRESS,
     PERF_KNOBS
 };
 

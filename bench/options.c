@@ -34,6 +34,7 @@ enum {
     OPTION_WARMUP,
     OPTION_CHECK,
     OPTION_SEED,
+    OPTION_OVERLAP_COMPUTE,
     OPTION_STUDY,
     OPTION_PARTS,
     OPTION_EVERY,
@@ -113,6 +114,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_SEED] = { 0, "seed", "N", "42",
         perf_parse_count, TO(seed), { NULL, 0, 4294967295.0 },
         "seed of the tensors and, when given, of the library" },
+    [OPTION_OVERLAP_COMPUTE] = { 0, "overlap-compute", NULL, NULL,
+        perf_parse_flag, TO(overlap_compute), { NULL, 0, 0 },
+        "time nonblocking calls beside computing, too, moved by\nwhoever waits and by a thread" },
     [OPTION_STUDY] = { 0, "study", "NAME", "none",
         perf_parse_choice, TO(study), { perf_study_name, 0, 0 },
         "look into one thing instead of timing the cases" },
@@ -197,6 +201,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return NULL;
     if (options->format == PERF_OSU || options->format == PERF_DEMO)
         return "option --format: a study is printed as table, csv or json";
+    if (options->overlap_compute)
+        return "option --overlap-compute is not for --study";
     if (study != PERF_BALANCE && options->text[0] != '\0')
         return "option --workload: of the studies, only balance takes a text";
     return NULL;

@@ -78,6 +78,15 @@ static void publish(struct bench *bench, const struct perf_case *c, const struct
     free(outcome.record);
 }
 
+/* Rows that nobody asked for are compared with by their blocking calls alone. */
+static void overlap_rows(const struct bench *bench, const struct perf_case *c,
+                         const struct perf_tensor *tensor, const struct perf_plan *plan)
+{
+    for (int i = 0; i < plan->rows && bench->options.overlap_compute; i++)
+        if (!plan->row[i].hidden && !plan->row[i].refused)
+            perf_overlap_measure(c, tensor, &plan->row[i]);
+}
+
 static void run_case(struct bench *bench, const struct perf_case *c)
 {
     struct perf_tensor tensor;
@@ -105,6 +114,7 @@ static void run_case(struct bench *bench, const struct perf_case *c)
     for (int g = 0; g < plan.groups; g++)
         perf_measure(c, &tensor, plan.row + plan.group[g].begin, plan.group[g].end - plan.group[g].begin,
                      &bench->progress);
+    overlap_rows(bench, c, &tensor, &plan);
     perf_plan_choose(&plan, &bench->options);
     perf_progress_erase(&bench->progress);
     publish(bench, c, &shape, &plan);
@@ -205,13 +215,22 @@ static int run(struct bench *bench)
     return bench->wrong > 0 || bench->rows == 0 || !written ? EXIT_WRONG : 0;
 }
 
+/* A thread of the library's needs all that MPI can give, which costs other calls a little. */
+static int threads_for(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--overlap-compute") == 0)
+            return MPI_THREAD_MULTIPLE;
+    return MPI_THREAD_SINGLE;
+}
+
 int main(int argc, char **argv)
 {
     struct bench *bench;
     enum perf_verdict verdict;
-    int status = 0;
+    int status = 0, level;
 
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, threads_for(argc, argv), &level);
     bench = perf_alloc(1, sizeof *bench);
     perf_world_find(&bench->world);
     verdict = perf_options_read(argc, argv, &bench->world, &bench->options);

@@ -50,6 +50,14 @@ static const struct perf_field fields[] = {
     FIELD("p99_s", PERF_REAL, p99),
     FIELD("dense_median_s", PERF_REAL, dense_median),
     FIELD("allgather_median_s", PERF_REAL, allgather_median),
+    FIELD("wait_call_s", PERF_REAL, wait.call),
+    FIELD("wait_compute_s", PERF_REAL, wait.compute),
+    FIELD("wait_both_s", PERF_REAL, wait.both),
+    FIELD("wait_ratio", PERF_REAL, wait_ratio),
+    FIELD("thread_call_s", PERF_REAL, thread.call),
+    FIELD("thread_compute_s", PERF_REAL, thread.compute),
+    FIELD("thread_both_s", PERF_REAL, thread.both),
+    FIELD("thread_ratio", PERF_REAL, thread_ratio),
     FIELD("wrong", PERF_INTEGER, wrong),
     FIELD("reason", PERF_TEXT, reason),
     FIELD("iterations", PERF_INTEGER, iterations),
@@ -86,6 +94,7 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
     r->order = perf_order_name(options->order);
     r->index = perf_index_name(c->index);
     r->in_place = options->in_place;
+    r->overlap_compute = options->overlap_compute;
     r->nnz_in_max = shape->nnz_in_max;
     r->nnz_in_mean = shape->nnz_in_mean;
     r->nnz_out = shape->nnz_out;
@@ -133,5 +142,9 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->iterations = row->times.n;
     r->dense_median = baselines.dense;
     r->allgather_median = baselines.allgather;
+    r->wait = row->overlap[PERF_WAIT];
+    r->thread = row->overlap[PERF_THREAD];
+    r->wait_ratio = perf_overlap_ratio(&r->wait);
+    r->thread_ratio = perf_overlap_ratio(&r->thread);
     r->wrong = row->wrong;
 }

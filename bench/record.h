@@ -18,12 +18,14 @@ struct perf_record {
         seed;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median;
+    struct perf_overlap wait, thread;
+    double wait_ratio, thread_ratio;
     double bytes; /* of the dense vector */
     const char *interface, *datatype, *op, *order, *index;
     const char *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire, *partition,
         *reason;
     char workload[PERF_PATH_MAX + 8];
-    bool in_place, chosen;
+    bool in_place, overlap_compute, chosen;
 };
 
 extern const struct perf_schema perf_record_schema;

@@ -2,6 +2,7 @@
 #include "row.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,17 @@ static int sparse_call(struct perf_row *row, const struct perf_case *c, const st
                                  (MPI_Count)c->count, c->element, c->mpi_op, row->comm);
 }
 
+static int sparse_start(struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
+                        void *recv, MPI_Request *request)
+{
+    if (c->options->interface == PERF_COO)
+        return MPIX_Isparse_allreduce_coo(step->index.data, step->values.data, (MPI_Count)step->nnz,
+                                          c->index_type, (MPI_Count)c->count, c->element, c->mpi_op,
+                                          row->comm, &row->result, request);
+    return MPIX_Isparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->dense.data, recv,
+                                  (MPI_Count)c->count, c->element, c->mpi_op, row->comm, request);
+}
+
 /* Put the input where an in-place call takes it from. */
 static void restore(const struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
                     int step, void *recv)
@@ -51,6 +63,12 @@ static void restore(const struct perf_row *row, const struct perf_case *c, const
         memset(recv, 0, perf_case_bytes(c));
         perf_tensor_scatter(tensor, c, 0, c->count, recv);
     }
+}
+
+static void note(struct perf_row *row, int code)
+{
+    if (row->code == MPI_SUCCESS)
+        row->code = code;
 }
 
 double perf_row_call(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
@@ -68,9 +86,27 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     else
         code = sparse_call(row, c, &tensor->step[step], recv);
     seconds = MPI_Wtime() - start;
-    if (row->code == MPI_SUCCESS)
-        row->code = code;
+    note(row, code);
     return seconds;
+}
+
+double perf_row_start(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
+                      int step, int i, MPI_Request *request)
+{
+    void *recv = perf_tensor_recv(tensor, i);
+    double start;
+
+    *request = MPI_REQUEST_NULL;
+    restore(row, c, tensor, step, recv);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    note(row, sparse_start(row, c, &tensor->step[step], recv, request));
+    return start;
+}
+
+void perf_row_wait(struct perf_row *row, MPI_Request *request)
+{
+    note(row, MPI_Wait(request, MPI_STATUS_IGNORE));
 }
 
 void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
@@ -82,6 +118,8 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
     row->code = MPI_SUCCESS;
     row->refused = false;
     row->wrong = -1;
+    for (int mode = 0; mode < PERF_MODES; mode++)
+        row->overlap[mode] = (struct perf_overlap){ NAN, NAN, NAN };
     if (!row->plain) {
         MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
         MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);

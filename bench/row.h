@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "knobs.h"
+#include "overlap.h"
 #include "stats.h"
 #include "tensor.h"
 
@@ -30,6 +31,7 @@ struct perf_row {
     MPIX_Sparse_report_t report; /* largest figures of any rank */
     long long wrong;             /* elements over all ranks; -1 when nobody looked */
     bool chosen;
+    struct perf_overlap overlap[PERF_MODES];
 };
 
 /* Give the row a communicator of its own and make the first call on it, step 0, under its knobs. */
@@ -38,6 +40,11 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
 /* One call; returns the seconds it took on this rank. The i-th call writes to the i-th place. */
 double perf_row_call(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
                      int step, int i);
+
+/* A nonblocking call, and its end; returns when it began. */
+double perf_row_start(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
+                      int step, int i, MPI_Request *request);
+void perf_row_wait(struct perf_row *row, MPI_Request *request);
 
 /* Make all ranks know whether the row failed on any. */
 void perf_row_agree(struct perf_row *row);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <mpi.h>
 #include <mpix_sparse.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report.h"
@@ -38,15 +39,18 @@ static void print_tensors(const struct perf_options *options)
     printf("%s indices, check %s\n", perf_order_name(options->order), options->check ? "on" : "off");
 }
 
-static void print_columns(int format)
+static void print_columns(const struct perf_options *options)
 {
+    int format = options->format;
+
     if (format == PERF_TABLE) {
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s\n", "count",
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s%s\n", "count",
                "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", "median", "min", "p99",
-               "algbw", "sent", "vs-dense", "vs-allg.", "wrong");
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s\n", "(elements)",
-               "", "", "", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(bytes)", "(times)", "(times)",
-               "");
+               "algbw", "sent", "vs-dense", "vs-allg.", "wrong",
+               options->overlap_compute ? "     wait   thread" : "");
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s%s\n",
+               "(elements)", "", "", "", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(bytes)",
+               "(times)", "(times)", "", options->overlap_compute ? "  (times)  (times)" : "");
     } else if (format == PERF_OSU) {
         printf("%-10s%20s%20s%20s%20s%20s\n", "# Size", "Median Latency(us)", "Min Latency(us)",
                "P99 Latency(us)", "Iterations", "Validation");
@@ -70,7 +74,7 @@ void perf_print_header(const struct perf_report *report)
     print_tensors(options);
     printf("# warmup %lld, iterations %lld, time = max over ranks, median over iterations\n", options->warmup,
            options->iterations);
-    print_columns(options->format);
+    print_columns(options);
 }
 
 static void print_times(double times)
@@ -106,9 +110,14 @@ static void print_row(const struct perf_record *r)
     print_times(r->dense_median / r->median);
     print_times(r->allgather_median / r->median);
     if (r->wrong < 0)
-        printf(" %6s\n", "-");
+        printf(" %6s", "-");
     else
-        printf(" %6lld\n", r->wrong);
+        printf(" %6lld", r->wrong);
+    if (r->overlap_compute) {
+        print_times(r->wait_ratio);
+        print_times(r->thread_ratio);
+    }
+    putchar('\n');
 }
 
 void perf_print_table(const struct perf_outcome *outcome)
