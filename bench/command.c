@@ -69,15 +69,15 @@ static const struct perf_option *find(const struct perf_command *command, const 
     return NULL;
 }
 
-static bool set(const struct perf_command *command, const struct perf_option *o, const char *text, void *to)
+/* `dashes` is what the sentence on a bad value calls the option with. */
+static bool set(const struct perf_command *command, const char *dashes, const struct perf_option *o,
+                const char *text, void *to)
 {
     char why[PERF_WHY_MAX];
-    bool is_operand = o < command->options || o >= command->options + command->n;
 
     if (o->parse(&o->domain, text, (char *)to + o->to, why))
         return true;
-    fprintf(stderr, "%s: %s%s: '%s' %s\n", command->program, is_operand ? "" : "option --", o->name, text,
-            why);
+    fprintf(stderr, "%s: %s%s: '%s' %s\n", command->program, dashes, o->name, text, why);
     return false;
 }
 
@@ -103,28 +103,48 @@ static bool read_option(const struct perf_command *command, char **argv, int *i,
     if (o->value != NULL && value == NULL)
         return complain(command, "option --", o->name, " needs a value");
     given[o - command->options] = true;
-    return set(command, o, value, to);
+    return set(command, "option --", o, value, to);
+}
+
+/* Operands are read last: the option that they belong to may stand anywhere. */
+static bool read_operands(const struct perf_command *command, const char *const *texts, int n, void *to,
+                          bool *given)
+{
+    const struct perf_option *owner = &command->options[command->operands_of];
+
+    if (n > 0 && (command->n_operands == 0 || !given[command->operands_of])) {
+        fprintf(stderr, "%s: argument '%s' belongs to no option", command->program, texts[0]);
+        if (command->n_operands > 0)
+            fprintf(stderr, "; option --%s, which takes arguments, is missing", owner->name);
+        fputs("; --help lists the options\n", stderr);
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        if (i == command->n_operands)
+            return complain(command, "one argument too many: '", texts[i], "'");
+        if (!set(command, "", &command->operands[i], texts[i], to))
+            return false;
+        given[command->n + i] = true;
+    }
+    return true;
 }
 
 bool perf_command_read(const struct perf_command *command, int argc, char **argv, void *to, bool *given)
 {
+    const char *texts[PERF_MOST_OPERANDS];
     int operands = 0;
 
     for (int i = 0; i < command->n; i++)
         if (command->options[i].fallback != NULL &&
-            !set(command, &command->options[i], command->options[i].fallback, to))
+            !set(command, "option --", &command->options[i], command->options[i].fallback, to))
             return false;
     for (int i = 1; i < argc; i++) {
-        if (argv[i][0] == '-' || command->n_operands == 0) {
+        if (argv[i][0] == '-') {
             if (!read_option(command, argv, &i, to, given))
                 return false;
-            continue;
+        } else if (operands < PERF_MOST_OPERANDS) {
+            texts[operands++] = argv[i];
         }
-        if (operands == command->n_operands)
-            return complain(command, "one argument too many: '", argv[i], "'");
-        if (!set(command, &command->operands[operands], argv[i], to))
-            return false;
-        given[command->n + operands++] = true;
     }
-    return true;
+    return read_operands(command, texts, operands, to, given);
 }

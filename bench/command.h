@@ -16,11 +16,14 @@ struct perf_option {
     const char *help;          /* lines */
 };
 
-/* What a program takes. Operands are arguments that stand by themselves: their name is that of the help. */
+enum { PERF_MOST_OPERANDS = 4 };
+
+/* What a program takes. Operands are arguments that stand by themselves, of the option with number
+ * `operands_of`: their name is that of the help. */
 struct perf_command {
     const char *program, *usage, *ending; /* the texts before and behind the list of options */
     const struct perf_option *options, *operands;
-    int n, n_operands;
+    int n, n_operands, operands_of;
 };
 
 /* Read all arguments. `given` tells which options, and behind them which operands, were among them. Where

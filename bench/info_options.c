@@ -122,6 +122,7 @@ static const struct perf_command command = {
     .operands = operands,
     .n = OPTIONS,
     .n_operands = OPERANDS,
+    .operands_of = OPTION_EXPLAIN,
 };
 
 bool info_complain(const char *option, const char *format, ...)
@@ -143,8 +144,6 @@ static bool check(const struct info_options *options, const bool *given)
     for (int i = 0; i < OPERANDS && options->explain; i++)
         if (!given[OPTIONS + i])
             return info_complain("option --explain", "%s is missing", operands[i].name);
-    if (!options->explain && given[OPTIONS])
-        return info_complain("option --explain", "is missing, to which COUNT belongs");
     for (int i = 0; i < (int)(sizeof of_explain / sizeof *of_explain) && !options->explain; i++)
         if (given[of_explain[i]])
             return info_complain("option --explain", "is missing, to which --%s belongs",
