@@ -87,15 +87,13 @@ static void print_title(const struct perf_record *r)
 static void print_row(const struct perf_record *r)
 {
     char what[2 * PERF_NAME_MAX], sent[WIDTH];
-    const char *words = perf_scheme_find(r->scheme).words;
-
-    snprintf(what, sizeof what, "%c %s%s%s", r->chosen ? '*' : ' ', r->scheme, *words != '\0' ? ": " : "",
-             words);
+    snprintf(what, sizeof what, "%c %s", r->chosen ? '*' : ' ', r->scheme);
     if (strcmp(r->wire_requested, "auto") != 0)
         snprintf(what + strlen(what), sizeof what - strlen(what), ", %s", r->wire_requested);
     if (strcmp(r->partition_requested, "auto") != 0)
         snprintf(what + strlen(what), sizeof what - strlen(what), ", %s", r->partition_requested);
     print_line(what, r->median, r, bytes_text((double)r->bytes_sent_max, sent));
+    printf("      %s\n", perf_scheme_find(r->scheme).summary);
 }
 
 void perf_print_demo(const struct perf_outcome *outcome)

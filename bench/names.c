@@ -4,27 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "scheme/scheme.h"
+
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* `all` takes them in this order. A new scheme of the library is one line here. */
-static const struct perf_scheme schemes[] = {
-    { "dense", "all elements, by MPI_Allreduce", false, false },
-    { "allgather", "everybody gathers everything", true, false },
-    { "recursive_doubling", "pairs merge, over and over", true, false },
-    { "balanced", "hashed parts, push and pull", true, true },
-    { "split_allgather", "ranges, push and concatenate", true, false },
-    { "split_dense", "the same, sums gathered dense", true, false },
-    { "ring", "ranges around a ring", true, false },
-    { "hybrid", "pairs, then dense halves", true, false },
-    { "omni", "blocks of 256, push and pull", true, false },
-    { "sparse_ps", "ranges served by ranks", true, false },
-    { "oktopk", "recomputed parts, push and pull", true, false },
-    { "auto", "the selector's choice", true, true },
-};
-
-static const char *const wires[] = { "coo",   "packed", "elias_fano", "hash_bitmap", "bitmap",
-                                     "block", "dense",  "smallest",   "auto" };
-static const char *const partitions[] = { "hash", "cyclic", "range", "auto" };
 static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
 static const char *const orders[] = { "sorted", "shuffled" };
@@ -33,25 +16,49 @@ static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
 struct perf_scheme perf_scheme_find(const char *name)
 {
-    for (int i = 0; i < LENGTH(schemes); i++)
-        if (strcmp(schemes[i].name, name) == 0)
-            return schemes[i];
-    return (struct perf_scheme){ name, "", true, true };
+    const struct sar_scheme *scheme = sar_scheme_find(name);
+
+    if (strcmp(name, "auto") == 0)
+        return (struct perf_scheme){ name, "the selector's choice", true, true };
+    if (scheme == NULL)
+        return (struct perf_scheme){ name, "", true, true };
+    return (struct perf_scheme){ scheme->name, scheme->summary, !scheme->on_dense_buffers,
+                                 scheme->any_partition };
+}
+
+/* The i-th of a registry's `n` names and of the n_more behind them. */
+static const char *name_of(int i, const char *registered, int n, const char *const *more, int n_more)
+{
+    if (i < n)
+        return registered;
+    return i - n < n_more ? more[i - n] : NULL;
 }
 
 const char *perf_scheme_name(int i)
 {
-    return i < LENGTH(schemes) ? schemes[i].name : NULL;
+    static const char *const more[] = { "auto" };
+    int n = 0;
+
+    while (sar_schemes[n] != NULL)
+        n++;
+    return name_of(i, i < n ? sar_schemes[i]->name : NULL, n, more, LENGTH(more));
 }
 
 const char *perf_wire_name(int i)
 {
-    return i < LENGTH(wires) ? wires[i] : NULL;
+    static const char *const more[] = { "smallest", "auto" };
+    int n = 0;
+
+    while (sar_wires[n] != NULL)
+        n++;
+    return name_of(i, i < n ? sar_wires[i]->name : NULL, n, more, LENGTH(more));
 }
 
 const char *perf_partition_name(int i)
 {
-    return i < LENGTH(partitions) ? partitions[i] : NULL;
+    static const char *const more[] = { "auto" };
+
+    return name_of(i, i < SAR_PARTITIONS ? sar_partition_names[i] : NULL, SAR_PARTITIONS, more, LENGTH(more));
 }
 
 const char *perf_interface_name(int i)

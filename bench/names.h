@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names that the options take and the library's knobs know. Each list is one table in names.c. */
+/* The names that the options take: those of the library's registries, and what knobs know beside them; others are
+ * tables in names.c. */
 #ifndef PERF_NAMES_H
 #define PERF_NAMES_H
 
 #include <stdbool.h>
 
-/* A scheme as the benchmark needs to know it. */
+/* What the benchmark needs to know of a name that --scheme takes. */
 struct perf_scheme {
     const char *name;
-    const char *words; /* what it does, for people */
-    bool wires;        /* whether asking for a wire makes a difference */
-    bool parts;        /* whether it has a partition map */
+    const char *summary; /* for people; empty where there is none */
+    bool wires;          /* whether asking for a format makes a difference */
+    bool parts;          /* whether asking for a partition map does */
 };
 
-/* The scheme of that name; for a name out of no table, one without words that takes every knob. */
+/* The scheme of that name; of one that the library does not know, all makes a difference. */
 struct perf_scheme perf_scheme_find(const char *name);
 
 /* The i-th name of a list, or NULL after the last. */
