@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "case.h"
 
+#include <math.h>
+
 void perf_case_make(struct perf_case *c, const struct perf_world *world, const struct perf_options *options,
                     int type, int op)
 {
@@ -33,4 +35,18 @@ void perf_case_free(struct perf_case *c)
 {
     if (c->row > 1)
         MPI_Type_free(&c->element);
+}
+
+int perf_case_values(const struct perf_case *c)
+{
+    bool narrows = c->type->narrows && c->op != PERF_PROD && c->world->ranks > 1;
+
+    return narrows ? c->options->values : PERF_FULL;
+}
+
+bool perf_case_is_exact(const struct perf_case *c)
+{
+    static const double largest[] = { [PERF_FULL] = INFINITY, [PERF_BF16] = 256, [PERF_FP16] = 2048 };
+
+    return c->op != PERF_SUM || (double)c->world->ranks * PERF_LARGEST <= largest[perf_case_values(c)];
 }

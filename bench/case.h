@@ -29,6 +29,13 @@ void perf_case_make(struct perf_case *c, const struct perf_world *world, const s
 void perf_case_size(struct perf_case *c, size_t count, double density);
 void perf_case_free(struct perf_case *c);
 
+/* How the values of a case travel: enum perf_values. */
+int perf_case_values(const struct perf_case *c);
+
+/* Whether results can be compared with MPI_Allreduce's: values that travel rounded are exact while all their
+ * sums are. */
+bool perf_case_is_exact(const struct perf_case *c);
+
 static inline size_t perf_case_bytes(const struct perf_case *c)
 {
     return c->count * c->element_bytes;

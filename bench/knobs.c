@@ -12,8 +12,8 @@
 #include "base.h"
 
 static const char *const names[PERF_KNOBS] = {
-    "MPIX_SPARSE_SCHEME", "MPIX_SPARSE_WIRE", "MPIX_SPARSE_PARTITION",
-    "MPIX_SPARSE_GRAIN",  "MPIX_SPARSE_SEED", "MPIX_SPARSE_PROGRESS",
+    "MPIX_SPARSE_SCHEME", "MPIX_SPARSE_WIRE",     "MPIX_SPARSE_PARTITION",   "MPIX_SPARSE_GRAIN",
+    "MPIX_SPARSE_SEED",   "MPIX_SPARSE_PROGRESS", "MPIX_SPARSE_WIRE_VALUES",
 };
 
 bool perf_knob_get(enum perf_knob knob, char *value)

@@ -14,6 +14,7 @@ enum perf_knob {
     PERF_KNOB_GRAIN,
     PERF_KNOB_SEED,
     PERF_KNOB_PROGRESS,
+    PERF_KNOB_WIRE_VALUES,
     PERF_KNOBS
 };
 

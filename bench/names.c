@@ -10,6 +10,7 @@
 
 static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
+static const char *const values[] = { "full", "bf16", "fp16" };
 static const char *const orders[] = { "sorted", "shuffled" };
 static const char *const studies[] = { "none", "formats", "hash", "balance", "selector" };
 static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
@@ -69,6 +70,11 @@ const char *perf_interface_name(int i)
 const char *perf_index_name(int i)
 {
     return i < LENGTH(indices) ? indices[i] : NULL;
+}
+
+const char *perf_values_name(int i)
+{
+    return i < LENGTH(values) ? values[i] : NULL;
 }
 
 const char *perf_order_name(int i)

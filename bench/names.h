@@ -30,6 +30,10 @@ const char *perf_interface_name(int i);
 enum perf_index { PERF_INT32, PERF_UINT32, PERF_INT64, PERF_UINT64, PERF_INDEX_AUTO };
 const char *perf_index_name(int i);
 
+/* What floats travel as. */
+enum perf_values { PERF_FULL, PERF_BF16, PERF_FP16 };
+const char *perf_values_name(int i);
+
 enum perf_order { PERF_SORTED, PERF_SHUFFLED };
 const char *perf_order_name(int i);
 

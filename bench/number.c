@@ -40,12 +40,12 @@ enum { TYPES = 6 };
 
 /* Not the largest unsigned numbers, since MPICH 4.0 compares those as signed ones. */
 const struct perf_type perf_types[TYPES] = {
-    { "float", 4, true, true, { .f32 = -INFINITY }, { .f32 = INFINITY }, put_float },
-    { "double", 8, true, true, { .f64 = -(double)INFINITY }, { .f64 = (double)INFINITY }, put_double },
-    { "int32", 4, false, true, { .i32 = INT32_MIN }, { .i32 = INT32_MAX }, put_int32 },
-    { "int64", 8, false, true, { .i64 = INT64_MIN }, { .i64 = INT64_MAX }, put_int64 },
-    { "uint32", 4, false, false, { .u32 = 0 }, { .u32 = INT32_MAX }, put_uint32 },
-    { "uint64", 8, false, false, { .u64 = 0 }, { .u64 = INT64_MAX }, put_uint64 },
+    { "float", 4, true, true, true, { .f32 = -INFINITY }, { .f32 = INFINITY }, put_float },
+    { "double", 8, true, true, false, { .f64 = -(double)INFINITY }, { .f64 = (double)INFINITY }, put_double },
+    { "int32", 4, false, true, false, { .i32 = INT32_MIN }, { .i32 = INT32_MAX }, put_int32 },
+    { "int64", 8, false, true, false, { .i64 = INT64_MIN }, { .i64 = INT64_MAX }, put_int64 },
+    { "uint32", 4, false, false, false, { .u32 = 0 }, { .u32 = INT32_MAX }, put_uint32 },
+    { "uint64", 8, false, false, false, { .u64 = 0 }, { .u64 = INT64_MAX }, put_uint64 },
 };
 
 const char *perf_type_name(int i)
@@ -91,7 +91,7 @@ static double factor(const struct perf_type *type, int rank, uint64_t bits)
 void perf_number_put(const struct perf_type *type, int op, int rank, uint64_t bits, void *to)
 {
     bool negative = type->is_signed && (bits & 8) != 0;
-    double magnitude = op == PERF_PROD ? factor(type, rank, bits >> 4) : 1 + (double)(bits & 7);
+    double magnitude = op == PERF_PROD ? factor(type, rank, bits >> 4) : 1 + (double)(bits % PERF_LARGEST);
     type->put(to, negative ? -magnitude : magnitude);
 }
 

@@ -21,6 +21,7 @@ struct perf_type {
     const char *name;
     size_t size;
     bool is_real, is_signed;
+    bool narrows;                      /* there are 16-bit forms of it */
     union perf_number lowest, highest; /* below and above all numbers made here */
     void (*put)(void *to, double value);
 };
@@ -34,6 +35,8 @@ const char *perf_op_name(int i);   /* NULL after the last */
 MPI_Datatype perf_type_mpi(int i);
 MPI_Datatype perf_index_mpi(int i);
 MPI_Op perf_op_mpi(int op);
+
+enum { PERF_LARGEST = 8 }; /* of the numbers made here, but for factors */
 
 /* A nonzero number made from random bits. Sums and products of such numbers are exact on up to 2^20 ranks. */
 void perf_number_put(const struct perf_type *type, int op, int rank, uint64_t bits, void *to);

@@ -18,6 +18,7 @@ enum {
     OPTION_ROW,
     OPTION_SCHEME,
     OPTION_WIRE,
+    OPTION_WIRE_VALUES,
     OPTION_PARTITION,
     OPTION_GRAIN,
     OPTION_TYPE,
@@ -66,6 +67,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_WIRE] = { 'W', "wire", "LIST", "auto",
         perf_parse_wires, TO(wire), { perf_wire_name, 0, 0 },
         "formats of messages, pairs push/pull of them, or all" },
+    [OPTION_WIRE_VALUES] = { 0, "wire-values", "NAME", "full",
+        perf_parse_choice, TO(values), { perf_values_name, 0, 0 },
+        "how floats travel, but for products" },
     [OPTION_PARTITION] = { 'P', "partition", "LIST", "auto",
         perf_parse_names, TO(partition), { perf_partition_name, 0, 0 },
         "partition maps, or all" },
@@ -211,6 +215,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
 /* Knobs of the user's environment stay in force where no option speaks of them. */
 static void take_environment(struct perf_options *options, const bool *given)
 {
+    char values[PERF_NAME_MAX], why[PERF_WHY_MAX];
+
     if (!given[OPTION_SCHEME] && perf_knob_get(PERF_KNOB_SCHEME, options->scheme.at[0]))
         options->scheme.n = 1;
     if (!given[OPTION_WIRE] && perf_knob_get(PERF_KNOB_WIRE, options->wire.at[0]))
@@ -219,6 +225,8 @@ static void take_environment(struct perf_options *options, const bool *given)
         snprintf(options->plain_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
     if (!given[OPTION_GRAIN])
         perf_knob_get(PERF_KNOB_GRAIN, options->grain);
+    if (!given[OPTION_WIRE_VALUES] && perf_knob_get(PERF_KNOB_WIRE_VALUES, values))
+        perf_parse_choice(&table[OPTION_WIRE_VALUES].domain, values, &options->values, why);
 }
 
 static bool read_all(int argc, char **argv, struct perf_options *options)

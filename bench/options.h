@@ -17,7 +17,7 @@ struct perf_options {
     char plain_wire[PERF_NAME_MAX], plain_partition[PERF_NAME_MAX]; /* of rows that nobody asked for */
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
-    int interface, index, order, format, study;
+    int interface, index, values, order, format, study;
     bool in_place, overlap_compute, help, version, seed_given;
     double overlap, skew;
     char text[PERF_PATH_MAX]; /* empty: random tensors */

@@ -29,6 +29,7 @@ static void reference(struct perf_row *row, const struct perf_options *options, 
     set(row, PERF_KNOB_WIRE, options->plain_wire);
     set(row, PERF_KNOB_PARTITION, options->plain_partition);
     set(row, PERF_KNOB_GRAIN, options->grain);
+    set(row, PERF_KNOB_WIRE_VALUES, perf_values_name(options->values));
     if (options->seed_given)
         snprintf(row->knobs.at[PERF_KNOB_SEED], PERF_NAME_MAX, "%lld", options->seed);
 }

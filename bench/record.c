@@ -31,6 +31,7 @@ static const struct perf_field fields[] = {
     FIELD("scheme", PERF_TEXT, scheme),
     FIELD("wire_requested", PERF_TEXT, wire_requested),
     FIELD("partition_requested", PERF_TEXT, partition_requested),
+    FIELD("wire_values", PERF_TEXT, wire_values),
     FIELD("chosen", PERF_BOOL, chosen),
     FIELD("ran", PERF_TEXT, ran),
     FIELD("push_wire", PERF_TEXT, push_wire),
@@ -94,6 +95,7 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
     r->order = perf_order_name(options->order);
     r->index = perf_index_name(c->index);
     r->in_place = options->in_place;
+    r->wire_values = perf_values_name(perf_case_values(c));
     r->overlap_compute = options->overlap_compute;
     r->nnz_in_max = shape->nnz_in_max;
     r->nnz_in_mean = shape->nnz_in_mean;
@@ -105,7 +107,8 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
 /* What a rank sends at least when everything is sent once: its part of the push, and its part of the pull. */
 static double least_bytes(const struct perf_case *c, const struct perf_shape *shape)
 {
-    double n = c->world->ranks, count = (double)c->count, value = (double)c->element_bytes;
+    double n = c->world->ranks, count = (double)c->count;
+    double value = (double)(c->element_bytes / (perf_case_values(c) == PERF_FULL ? 1 : 2));
     double in = shape->nnz_in_mean, out = (double)shape->nnz_out;
 
     return (n - 1) / n *

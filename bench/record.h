@@ -22,8 +22,8 @@ struct perf_record {
     double wait_ratio, thread_ratio;
     double bytes; /* of the dense vector */
     const char *interface, *datatype, *op, *order, *index;
-    const char *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire, *partition,
-        *reason;
+    const char *wire_values, *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire,
+        *partition, *reason;
     char workload[PERF_PATH_MAX + 8];
     bool in_place, overlap_compute, chosen;
 };
