@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names that the options take: those of the library's registries, and what knobs know beside them; others are
- * tables in names.c. */
+/* The names that the options take: those of the library's registries, and what knobs know beside them;
+ * others are tables in names.c. */
 #ifndef PERF_NAMES_H
 #define PERF_NAMES_H
 

@@ -2,6 +2,7 @@
 /* What the selector does with a choice it has made before: it stays, until another is clearly cheaper or
  * the tensor is looked at again. */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include "generate.h"
 #include "plan/select.h"
 
+static const struct sar_lessons no_lessons = { .trials = { 0 } };
 static const struct sar_config learning = { .model = SAR_MODEL_MEASURED, .learn = true };
 
 static struct sar_agreed agreed_make(void)
@@ -48,15 +50,22 @@ static struct sar_lessons taught(int dear, double factor)
     return lessons;
 }
 
+/* The cheapest of those not chosen. */
+static int second_to(const struct sar_selection *s)
+{
+    int second = s->choice == 0;
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (i != s->choice && s->prices[i].price < s->prices[second].price)
+            second = i;
+    return second;
+}
+
 static void test_the_choice_stays_near_a_tie(void **state)
 {
     struct sar_lessons lessons = taught(-1, 1);
     struct sar_selection first = select_now(&lessons), s;
-    int best = first.choice, second = best == 0;
+    int best = first.choice, second = second_to(&first);
     (void)state;
-    for (int i = 0; sar_schemes[i] != NULL; i++)
-        if (i != best && first.prices[i].price < first.prices[second].price)
-            second = i;
     double tie = first.prices[second].price / first.prices[best].price;
     lessons = taught(best, tie * 1.04);
     lessons.settled = best + 1;
@@ -105,9 +114,66 @@ static void test_dense_wins_near_ties(void **state)
     assert_int_equal(select_now(&lessons).choice, best);
 }
 
+/* Of the first three times the fastest counts at once; others count by a fifth, for twice what is known at
+ * most. No lesson where there was no prediction. */
+static void test_what_a_lesson_is(void **state)
+{
+    struct sar_lessons lessons = no_lessons;
+    const double none[] = { 0, -1, INFINITY, NAN };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(none); i++)
+        sar_lesson(&lessons, 2, none[i], 1);
+    assert_memory_equal(&lessons, &no_lessons, sizeof lessons);
+    sar_lesson(&lessons, 2, 0.001, 0.008);
+    assert_true(lessons.trials[2] == 1 && fabs(lessons.ratio[2] - 8) < 1e-12);
+    sar_lesson(&lessons, 2, 0.001, 0.002);
+    assert_true(lessons.trials[2] == 2 && fabs(lessons.ratio[2] - 2) < 1e-12);
+    sar_lesson(&lessons, 2, 0.001, 0.012);
+    assert_true(lessons.trials[2] == 3 && fabs(lessons.ratio[2] - 2.4) < 1e-12);
+    sar_lesson(&lessons, 2, 0.001, 0.0014);
+    assert_true(lessons.trials[2] == 4 && fabs(lessons.ratio[2] - 2.2) < 1e-12);
+    assert_true(lessons.trials[1] == 0 && lessons.trials[3] == 0);
+}
+
+/* A first call may be a hundred times slower than the next: no scheme is judged by it. */
+static void test_a_first_call_decides_nothing(void **state)
+{
+    struct sar_lessons lessons = no_lessons;
+    struct sar_selection first = select_now(&lessons);
+    (void)state;
+    assert_false(sar_schemes[first.choice]->on_dense_buffers);
+    sar_lesson(&lessons, first.choice, first.prices[first.choice].predicted,
+               1000 * first.prices[first.choice].predicted);
+    struct sar_selection next = select_now(&lessons);
+    assert_int_equal(next.choice, first.choice);
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        assert_true(next.prices[i].price == first.prices[i].price);
+}
+
+/* A scheme that is sometimes lucky loses against one that is always as fast as its mean. */
+static void test_luck_is_no_merit(void **state)
+{
+    struct sar_lessons lessons = no_lessons;
+    struct sar_selection s = select_now(&lessons);
+    int steady = s.choice, lucky = second_to(&s), calls[SAR_MOST_SCHEMES] = { 0 };
+    (void)state;
+    assert_true(s.prices[lucky].price < 1.8 * s.prices[steady].price);
+    for (int call = 0; call < 100; call++) {
+        s = select_now(&lessons);
+        double times = s.runs == steady ? 1 : s.runs != lucky ? 4 : calls[lucky] % 2 == 1 ? 0.7 : 2;
+        calls[s.runs]++;
+        sar_lesson(&lessons, s.runs, s.prices[s.runs].predicted, times * s.prices[steady].predicted);
+    }
+    assert_int_equal(s.choice, steady);
+    assert_in_range(calls[lucky], 2, 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_lesson_is),
+        cmocka_unit_test(test_a_first_call_decides_nothing),
+        cmocka_unit_test(test_luck_is_no_merit),
         cmocka_unit_test(test_the_choice_stays_near_a_tie),
         cmocka_unit_test(test_a_refresh_lets_rivals_run_again),
         cmocka_unit_test(test_dense_wins_near_ties),

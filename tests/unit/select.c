@@ -304,62 +304,6 @@ static void test_lessons_change_the_choice(void **state)
     check_that_the_faster_wins(true);
 }
 
-/* Of the first three times the fastest counts at once; others count by a fifth, for twice what is known at
- * most. No lesson where there was no prediction. */
-static void test_what_a_lesson_is(void **state)
-{
-    struct sar_lessons lessons = no_lessons;
-    const double none[] = { 0, -1, INFINITY, NAN };
-    (void)state;
-    for (size_t i = 0; i < LENGTH(none); i++)
-        sar_lesson(&lessons, 2, none[i], 1);
-    assert_memory_equal(&lessons, &no_lessons, sizeof lessons);
-    sar_lesson(&lessons, 2, 0.001, 0.008);
-    assert_true(lessons.trials[2] == 1 && fabs(lessons.ratio[2] - 8) < 1e-12);
-    sar_lesson(&lessons, 2, 0.001, 0.002);
-    assert_true(lessons.trials[2] == 2 && fabs(lessons.ratio[2] - 2) < 1e-12);
-    sar_lesson(&lessons, 2, 0.001, 0.012);
-    assert_true(lessons.trials[2] == 3 && fabs(lessons.ratio[2] - 2.4) < 1e-12);
-    sar_lesson(&lessons, 2, 0.001, 0.0014);
-    assert_true(lessons.trials[2] == 4 && fabs(lessons.ratio[2] - 2.2) < 1e-12);
-    assert_true(lessons.trials[1] == 0 && lessons.trials[3] == 0);
-}
-
-/* A first call may be a hundred times slower than the next: no scheme is judged by it. */
-static void test_a_first_call_decides_nothing(void **state)
-{
-    struct sar_agreed a = agreed_of(&close_scene);
-    struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL);
-    struct sar_lessons lessons = no_lessons;
-    (void)state;
-    assert_false(sar_schemes[first.choice]->on_dense_buffers);
-    sar_lesson(&lessons, first.choice, first.prices[first.choice].predicted,
-               1000 * first.prices[first.choice].predicted);
-    struct sar_selection next = select_for(&a, &learning, &lessons, NULL);
-    assert_int_equal(next.choice, first.choice);
-    for (int i = 0; sar_schemes[i] != NULL; i++)
-        assert_true(next.prices[i].price == first.prices[i].price);
-}
-
-/* A scheme that is sometimes lucky loses against one that is always as fast as its mean. */
-static void test_luck_is_no_merit(void **state)
-{
-    struct sar_agreed a = agreed_of(&close_scene);
-    struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
-    struct sar_lessons lessons = no_lessons;
-    int steady = s.choice, lucky = steady == 1 ? 2 : 1, calls[SAR_MOST_SCHEMES] = { 0 };
-    (void)state;
-    assert_true(s.prices[lucky].price < 1.2 * s.prices[steady].price);
-    for (int call = 0; call < 100; call++) {
-        s = select_for(&a, &learning, &lessons, NULL);
-        double times = s.runs == steady ? 1 : s.runs != lucky ? 4 : calls[lucky] % 2 == 1 ? 0.7 : 2;
-        calls[s.runs]++;
-        sar_lesson(&lessons, s.runs, s.prices[s.runs].predicted, times * s.prices[steady].predicted);
-    }
-    assert_int_equal(s.choice, steady);
-    assert_in_range(calls[lucky], 2, 30);
-}
-
 /* A scheme that grows slow gives way to one that is known to be faster. */
 static void test_lessons_go_on_after_the_trials(void **state)
 {
@@ -428,9 +372,6 @@ int main(void)
                                         cmocka_unit_test(test_calls_that_no_scheme_takes),
                                         cmocka_unit_test(test_trials),
                                         cmocka_unit_test(test_lessons_change_the_choice),
-                                        cmocka_unit_test(test_a_first_call_decides_nothing),
-                                        cmocka_unit_test(test_luck_is_no_merit),
-                                        cmocka_unit_test(test_what_a_lesson_is),
                                         cmocka_unit_test(test_lessons_go_on_after_the_trials),
                                         cmocka_unit_test(test_lessons_that_are_not_wanted),
                                         cmocka_unit_test(test_a_pure_function) };
