@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "mpi_ext/types.h"
 #include "plan/group.h"
 
@@ -120,6 +121,7 @@ int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *ver
     describe(verdict, detail, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s: %s", function, sentence);
     int code = code_for(verdict->status, text);
+    SAR_LOG(INFO, MPI, "%s", text);
     if (mpi_is_up())
         MPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, code);
     return code;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 /* Under the address sanitizer only the bytes of pieces that are taken may be touched. */
 #if defined(__has_feature)
 #define SAR_ASAN __has_feature(address_sanitizer)
@@ -54,8 +56,10 @@ static enum sar_status grow(struct sar_arena *arena, size_t bytes)
     struct sar_block *block = make_block(capacity > bytes ? capacity : bytes, arena->newest);
     if (block == NULL && capacity > bytes)
         block = make_block(bytes, arena->newest);
-    if (block == NULL)
+    if (block == NULL) {
+        SAR_LOG(INFO, BASE, "no memory for %zu bytes", bytes);
         return SAR_NO_MEMORY;
+    }
     arena->newest = block;
     return SAR_OK;
 }

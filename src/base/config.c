@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 #define PREFIX "MPIX_SPARSE_"
 
 struct knob;
@@ -49,6 +51,12 @@ static void show_text(const struct knob *knob, const struct sar_config *config, 
 static bool parse_path(const struct knob *knob, const char *text, struct sar_config *config)
 {
     return text[0] != '\0' && snprintf(field_of(knob, config), SAR_KNOB_PATH, "%s", text) < SAR_KNOB_PATH;
+}
+
+static bool parse_log(const struct knob *knob, const char *text, struct sar_config *config)
+{
+    enum sar_log_level levels[SAR_ROOMS];
+    return sar_log_parse(text, levels) && parse_text(knob, text, config);
 }
 
 /* One name for both steps of a scheme, or push/pull. */
@@ -191,7 +199,7 @@ static const struct kind as_text = { parse_text, show_text }, as_wires = { parse
                          as_choice = { parse_choice, show_choice }, as_switch = { parse_switch, show_switch },
                          as_double = { parse_double, show_double }, as_whole = { parse_whole, show_whole },
                          as_grain = { parse_grain, show_grain }, as_path = { parse_path, show_text },
-                         as_fuse = { parse_fuse, show_fuse };
+                         as_fuse = { parse_fuse, show_fuse }, as_log = { parse_log, show_text };
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
@@ -240,6 +248,10 @@ static const struct knob knobs[] = {
       FIELD(progress), &as_choice, progress_names, 0, 0 },
     { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), &as_switch,
       switch_names, 0, 0 },
+    { "LOG", "warn", "what is logged: warn, info, debug or trace; with :room,room of these rooms only",
+      FIELD(log), &as_log, NULL, 0, 0 },
+    { "LOG_FILE", "stderr", "file of the log, with %h for the host, %p the process, %r the rank; or stderr",
+      FIELD(log_file), &as_path, NULL, 0, 0 },
 };
 
 enum { KNOBS = sizeof knobs / sizeof knobs[0] };

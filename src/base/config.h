@@ -55,6 +55,8 @@ struct sar_config {
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double alpha, beta, gamma;            /**< 0: measured */
     char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */
+    char log[SAR_KNOB_TEXT];              /**< rank 0's; every process follows its own, see log.h */
+    char log_file[SAR_KNOB_PATH];         /**< likewise */
     unsigned char origin[SAR_MOST_KNOBS]; /**< enum sar_origin of each knob, by its place */
 };
 

@@ -179,6 +179,7 @@ static void profile(struct sar_pending *op, bool block)
     if (op->status == SAR_OK && !done)
         return;
     op->record->profiled |= op->status == SAR_OK;
+    sar_call_tell_profile(op);
     if (op->opened) {
         sar_exchange_fail(&op->request.exchange, op->status);
         begin_to_run(op);

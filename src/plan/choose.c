@@ -67,5 +67,6 @@ enum sar_status sar_call_select(struct sar_pending *op)
     if (policy->config.explain && op->context->net.rank == 0)
         sar_selection_explain(&op->selection, &op->agreed, &op->record->lessons,
                               op->record->profiled ? &op->record->profile : NULL, stderr);
+    sar_call_tell_selection(op);
     return SAR_OK;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/context.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "net/calibration.h"
 #include "plan/plan.h"
 
@@ -23,14 +25,13 @@ extern char **environ;
 
 static void warn_unknown(void)
 {
-    static bool warned = false;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     size_t at = 0, length;
     const char *name;
-    if (warned)
+    if (atomic_flag_test_and_set(&warned))
         return;
-    warned = true;
     while ((name = sar_config_unknown(environ, &at, &length)) != NULL)
-        fprintf(stderr, "mpix_sparse: %.*s is set but is no knob of this library\n", (int)length, name);
+        SAR_LOG(WARN, BASE, "%.*s is set but is no knob of this library", (int)length, name);
 }
 
 static uint32_t draw_seed(void)
@@ -84,6 +85,16 @@ static bool wants_calibration(const struct settings *s)
     return s->status == SAR_OK && !is_word(s->config.calibration, "none");
 }
 
+/* Common enough, where a program uses communicators of several sizes, to be told only on request. */
+static void tell_misfit(const struct settings *s)
+{
+    static const char format[] = "constants are measured, not taken from %s: %s";
+    if (s->config.explain)
+        SAR_LOG(WARN, PLAN, format, s->config.calibration, s->sentence);
+    else
+        SAR_LOG(INFO, PLAN, format, s->config.calibration, s->sentence);
+}
+
 /* On rank 0: the constants of the calibration file, where they hold for this communicator. */
 static void read_calibration(struct settings *s, const struct sar_fingerprint *here)
 {
@@ -99,9 +110,8 @@ static void read_calibration(struct settings *s, const struct sar_fingerprint *h
             sar_config_apply(&s->config,
                              &(struct sar_source){ SAR_FROM_CALIBRATION, sar_calibration_lookup, &source },
                              s->sentence, sizeof s->sentence);
-    } else if (s->config.explain) {
-        fprintf(stderr, "# mpix_sparse: constants are measured, not taken from %s: %s\n",
-                s->config.calibration, s->sentence);
+    } else {
+        tell_misfit(s);
     }
 }
 
@@ -137,6 +147,15 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
                                 .partition = sar_partition_find(config->partition) };
 }
 
+static void tell_opened(const struct sar_context *context, bool calibrated)
+{
+    const struct sar_machine *m = &context->machine;
+    SAR_LOG(INFO, PLAN,
+            "communicator of %d ranks on %d nodes: alpha %.3g s, beta %.3g s/B, gamma %.3g s/element, %s",
+            context->net.ranks, context->net.nodes, m->alpha, m->beta, m->gamma,
+            calibrated ? context->policy.config.calibration : "measured");
+}
+
 static enum sar_status fill(struct sar_context *context, char *sentence)
 {
     struct settings settings;
@@ -150,7 +169,9 @@ static enum sar_status fill(struct sar_context *context, char *sentence)
     SAR_TRY(settings.status);
     context->policy = sar_policy_make(&settings.config, settings.seed);
     context->net.chunk = settings.config.chunk;
-    return find_constants(context, &settings);
+    SAR_TRY(find_constants(context, &settings));
+    tell_opened(context, settings.calibrated);
+    return SAR_OK;
 }
 
 static size_t bounds_each(const struct sar_net *net)

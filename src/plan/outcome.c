@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call leaves behind: the outcome in dense buffers, and the report. */
+/* What a call leaves behind: the outcome in dense buffers, the report, and lines in the log. */
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "plan/steps.h"
 
 /* In place, only the elements of this rank and of the outcome differ from zero. */
@@ -58,4 +59,33 @@ void sar_call_report(struct sar_pending *op, double seconds)
     name(r->partition, notes->partition);
     sar_selection_reason(&op->selection, r->reason, sizeof r->reason);
     op->context->reported = true;
+}
+
+void sar_call_tell_selection(const struct sar_pending *op)
+{
+    const struct sar_selection *s = &op->selection;
+    const struct sar_scheme *forced = op->policy->forced, *runs = sar_schemes[s->runs];
+    char reason[MPIX_SPARSE_REASON_MAX];
+    if (!sar_log_wanted(SAR_LOG_INFO, SAR_ROOM_PLAN) || op->record->lessons.settled == s->choice + 1)
+        return;
+    sar_selection_reason(s, reason, sizeof reason);
+    SAR_LOG(INFO, PLAN, "call %u: %llu elements of %zu B, nnz mean %.0f: %s, %s", op->context->epoch,
+            (unsigned long long)op->agreed.shape.count, op->agreed.shape.element_size, op->agreed.nnz_mean,
+            runs->name, reason);
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (sar_schemes[i] == forced && s->prices[i].obstacle != NULL)
+            SAR_LOG(INFO, SCHEME, "%s cannot run: %s", forced->name, s->prices[i].obstacle);
+        else if (s->prices[i].obstacle != NULL)
+            SAR_LOG(DEBUG, SCHEME, "%s cannot run: %s", sar_schemes[i]->name, s->prices[i].obstacle);
+}
+
+void sar_call_tell_profile(const struct sar_pending *op)
+{
+    const struct sar_profile *p = &op->record->profile;
+    if (op->status != SAR_OK)
+        SAR_LOG(INFO, PLAN, "call %u: no profile was made", op->context->epoch);
+    else
+        SAR_LOG(DEBUG, PLAN,
+                "call %u: profile: density %.3g, of the outcome %.3g, overlap %.3f, skewness %.2f",
+                op->context->epoch, p->density, p->density_out, p->overlap, p->skewness);
 }

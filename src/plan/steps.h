@@ -24,4 +24,11 @@ void sar_call_write(struct sar_pending *op);
 /** Make the context's report tell of this call. */
 void sar_call_report(struct sar_pending *op, double seconds);
 
+/** Log the scheme that was chosen, where it is not the one of the tensor's call before, and why a scheme that
+ * is asked for does not run. */
+void sar_call_tell_selection(const struct sar_pending *op);
+
+/** Log the profile that was made, or that none was. */
+void sar_call_tell_profile(const struct sar_pending *op);
+
 #endif

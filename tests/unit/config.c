@@ -87,6 +87,8 @@ static const struct wanted defaults[] = {
     { "CALIBRATION", "none", TEXT, AT(calibration), "none", 0 },
     { "PROGRESS", "wait", INT, AT(progress), NULL, SAR_PROGRESS_WAIT },
     { "EXPLAIN", "off", BOOL, AT(explain), NULL, 0 },
+    { "LOG", "warn", TEXT, AT(log), "warn", 0 },
+    { "LOG_FILE", "stderr", TEXT, AT(log_file), "stderr", 0 },
 };
 
 static void test_defaults(void **state)
@@ -186,6 +188,10 @@ static void test_good_values(void **state)
 }
 
 static const struct setting bad[] = {
+    { "LOG", "" },
+    { "LOG", "loud" },
+    { "LOG", "info:attic" },
+    { "LOG_FILE", "" },
     { "SCHEME", "" },
     { "SCHEME", LETTERS_63 "b" },
     { "WIRE", "" },

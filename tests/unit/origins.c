@@ -84,6 +84,8 @@ static const struct setting good[] = {
     { "GAMMA", "0.333333333333333315" },
     { "CALIBRATION", "a/b c.json" },
     { "EXPLAIN", "on" },
+    { "LOG", "debug:net,plan" },
+    { "LOG_FILE", "/tmp/log.%h.%p" },
 };
 
 /* A value is shown as a text that sets it to that value again. */
