@@ -58,10 +58,21 @@ static struct owner *any_owner(void)
     return owner;
 }
 
+/* Whoever closes a context waits for the other ranks, and threads may have opened them in another order
+ * there: so all are left before one is closed. */
+static void leave_all(void)
+{
+    for (struct owner *owner = owners; owner != NULL; owner = owner->next) {
+        sar_progress_drain(owner->context);
+        sar_context_leave(owner->context);
+    }
+}
+
 static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
     struct owner *owner;
+    leave_all();
     while ((owner = any_owner()) != NULL)
         MPI_Comm_delete_attr(owner->comm, keyval);
     sar_thread_end();

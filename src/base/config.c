@@ -248,6 +248,8 @@ static const struct knob knobs[] = {
       FIELD(progress), &as_choice, progress_names, 0, 0 },
     { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), &as_switch,
       switch_names, 0, 0 },
+    { "STALL", "60", "seconds of waiting after which it is warned of who is missing: a number, 0 for never",
+      FIELD(stall), &as_double, NULL, 0, 1e9 },
     { "LOG", "warn", "what is logged: warn, info, debug or trace; with :room,room of these rooms only",
       FIELD(log), &as_log, NULL, 0, 0 },
     { "LOG_FILE", "stderr", "file of the log, with %h for the host, %p the process, %r the rank; or stderr",

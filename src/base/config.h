@@ -53,6 +53,7 @@ struct sar_config {
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
     uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_FUSE_AUTO */
     double imbalance;                     /**< limit that the planner's grain keeps to */
+    double stall;                         /**< seconds of waiting that are warned of; 0: none */
     double alpha, beta, gamma;            /**< 0: measured */
     char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */
     char log[SAR_KNOB_TEXT];              /**< rank 0's; every process follows its own, see log.h */

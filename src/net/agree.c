@@ -6,6 +6,8 @@
 
 #include "net/agree.h"
 
+#include "net/roll.h"
+
 static MPI_Op merge_op = MPI_OP_NULL;
 static MPI_Datatype ballot_type = MPI_DATATYPE_NULL;
 
@@ -86,6 +88,7 @@ void sar_agree_cleanup(void)
 
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement)
 {
+    sar_roll_begin(net, &agreement->collective, "agreement on a call");
     return sar_mpi(MPI_Iallreduce(&agreement->mine, &agreement->all, 1, ballot_type, merge_op, net->comm,
-                                  &agreement->request));
+                                  &agreement->collective.request));
 }

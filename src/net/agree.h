@@ -32,7 +32,7 @@ struct sar_ballot {
 /** An agreement under way. */
 struct sar_agreement {
     struct sar_ballot mine, all;
-    MPI_Request request;
+    struct sar_collective collective;
 };
 
 /** Fill in one rank's ballot but for status, nnz and seconds. */
@@ -42,7 +42,7 @@ struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field
 void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout);
 
 /** Start: agreement->mine is this rank's ballot. Collective over net; one small message a stage. When
- * sar_net_test finds agreement->request done, agreement->all is there. */
+ * sar_net_test finds agreement->collective done, agreement->all is there. */
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement);
 
 /** Create and free the MPI handles that agreements need; once in a process, local. */

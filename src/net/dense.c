@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/dense.h"
 
+#include "net/roll.h"
+
 enum { PIECE = 1 << 30 /* elements that one call of MPI can take */ };
 
 static uint64_t piece_of(const struct sar_dense *dense)
@@ -16,10 +18,12 @@ static enum sar_status run_piece(struct sar_dense *dense, bool block)
     const void *in = call->sendbuf == MPI_IN_PLACE ? MPI_IN_PLACE : (const char *)call->sendbuf + offset;
     void *out = (char *)call->recvbuf + offset;
     int n = (int)piece_of(dense), code;
+    sar_roll_begin(dense->net, &dense->collective, "dense allreduce");
     if (block)
         code = MPI_Allreduce(in, out, n, call->datatype, call->op, dense->net->comm);
     else
-        code = MPI_Iallreduce(in, out, n, call->datatype, call->op, dense->net->comm, &dense->request);
+        code = MPI_Iallreduce(in, out, n, call->datatype, call->op, dense->net->comm,
+                              &dense->collective.request);
     dense->done += (uint64_t)n;
     return sar_mpi(code);
 }
@@ -28,7 +32,7 @@ enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dens
                                 struct sar_dense *dense)
 {
     MPI_Aint low;
-    *dense = (struct sar_dense){ .net = net, .call = *call, .request = MPI_REQUEST_NULL };
+    *dense = (struct sar_dense){ .net = net, .call = *call, .collective.request = MPI_REQUEST_NULL };
     SAR_TRY(sar_mpi(MPI_Type_get_extent(call->datatype, &low, &dense->extent)));
     do
         SAR_TRY(run_piece(dense, block));
@@ -38,16 +42,12 @@ enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dens
 
 enum sar_status sar_dense_advance(struct sar_dense *dense, bool block, bool *done)
 {
-    int flag = 1;
+    bool over = true;
     *done = false;
-    if (dense->request != MPI_REQUEST_NULL) {
-        if (block)
-            SAR_TRY(sar_mpi(MPI_Wait(&dense->request, MPI_STATUS_IGNORE)));
-        else
-            SAR_TRY(sar_mpi(MPI_Test(&dense->request, &flag, MPI_STATUS_IGNORE)));
-    }
-    if (flag && dense->done < dense->call.count)
+    if (dense->collective.request != MPI_REQUEST_NULL)
+        SAR_TRY(sar_net_test(dense->net, &dense->collective, block, &over));
+    if (over && dense->done < dense->call.count)
         return run_piece(dense, block);
-    *done = flag != 0;
+    *done = over;
     return SAR_OK;
 }

@@ -22,7 +22,7 @@ struct sar_dense {
     struct sar_dense_call call;
     MPI_Aint extent; /**< of the datatype */
     uint64_t done;   /**< elements reduced or posted */
-    MPI_Request request;
+    struct sar_collective collective;
 };
 
 /** Start. Where `block`, the MPI library's blocking allreduce is used, which is often the faster one, and all

@@ -12,6 +12,9 @@
 
 #include <string.h>
 
+#include "base/log.h"
+#include "net/roll.h"
+
 enum {
     FIRST_PIECE = 4096,
     DROP_BLOCK = 64 << 10, /* unit of pieces received into nothing */
@@ -55,6 +58,9 @@ void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase)
 {
     uint32_t number = (epoch * SAR_PHASES + (uint32_t)phase) % ((uint32_t)x->net->tags / SAR_LANES);
     x->tag = (int)number * SAR_LANES;
+    x->epoch = epoch;
+    x->phase = phase;
+    x->stall = (struct sar_stall){ 0 };
     x->pending = 0;
     memset(x->expected, 0, sizeof x->expected);
 }
@@ -251,15 +257,55 @@ static bool all_moved(struct sar_exchange *x)
     return x->pending == 0;
 }
 
+static bool is_silent(const void *exchange, int rank)
+{
+    const struct sar_exchange *x = exchange;
+    for (int lane = 0; lane < SAR_LANES; lane++)
+        if (x->incoming[lane * x->net->ranks + rank].open)
+            return true;
+    return false;
+}
+
+static bool is_full(const void *exchange, int rank)
+{
+    const struct sar_exchange *x = exchange;
+    for (int i = 0; i < x->pending; i++)
+        if (x->sends_to[i] >= 0 && x->sends_to[i] % x->net->ranks == rank)
+            return true;
+    return false;
+}
+
+/* Warn of a wait that lasts long. */
+static void watch(struct sar_exchange *x)
+{
+    char silent[SAR_NAMES], full[SAR_NAMES];
+    if (x->net->stall <= 0 || x->net->roll == NULL)
+        return;
+    double waited = sar_stall_clock(&x->stall);
+    if (waited <= 0 || !sar_stall_tells(&x->stall, waited, x->net->stall))
+        return;
+    const struct sar_roster *roster = sar_roll_roster(x->net->roll);
+    sar_stall_list(silent, sizeof silent, roster, is_silent, x);
+    sar_stall_list(full, sizeof full, roster, is_full, x);
+    SAR_LOG(WARN, NET, "waited %.1f s in phase %d of call %u%s%s%s%s", waited, x->phase, x->epoch,
+            silent[0] != '\0' ? "; no message from ranks " : "", silent,
+            full[0] != '\0' ? "; none taken by ranks " : "", full);
+}
+
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
 {
     int looks = 0;
     for (;;) {
-        while (look_for_pieces(x))
+        while (look_for_pieces(x)) {
             looks = 0;
+            x->stall = (struct sar_stall){ 0 };
+        }
         bool moved = all_moved(x);
         *done = moved && x->expected[0] == 0 && x->expected[1] == 0;
-        if (*done || !block)
+        if (*done)
+            return;
+        watch(x);
+        if (!block)
             return;
         sar_net_pause(x->net, &looks);
     }

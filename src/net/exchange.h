@@ -33,7 +33,10 @@ struct sar_exchange {
     enum sar_status status;      /**< the first thing that went wrong, SAR_OK so far */
     struct sar_header failure;   /**< sent in place of messages once status is not SAR_OK */
     struct sar_traffic traffic;
-    int tag;                                  /**< of lane 0 in the present phase */
+    int tag;        /**< of lane 0 in the present phase */
+    uint32_t epoch; /**< the call, of which it is the phase */
+    int phase;
+    struct sar_stall stall;                   /**< of the wait for it */
     int expected[SAR_LANES];                  /**< messages of this phase not yet seen */
     struct sar_transfer *incoming, *outgoing; /**< of each port */
     int pending, room;                        /**< entries of requests in use, and in all */

@@ -2,14 +2,13 @@
 #include "net/net.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
+#include "net/roll.h"
 #include "net/topology.h"
 
-enum {
-    LEAST_TAGS = 32768, /* what MPI guarantees */
-    LOOKS = 200         /* before a rank that waits yields */
-};
+enum { LOOKS = 200 /* before a rank that waits yields */ };
 
 /* Count the nodes: one rank of each, the first, adds one. */
 static enum sar_status find_nodes(struct sar_net *net)
@@ -33,7 +32,9 @@ void sar_net_pause(const struct sar_net *net, int *looks)
 
 enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)
 {
-    struct sar_net made = { .comm = MPI_COMM_NULL, .tags = LEAST_TAGS };
+    static atomic_int opened;
+    struct sar_net made = { .comm = MPI_COMM_NULL, .tags = SAR_TAGS };
+    made.number = atomic_fetch_add(&opened, 1);
     SAR_TRY(sar_mpi(MPI_Comm_dup(user, &made.comm)));
     MPI_Comm_set_errhandler(made.comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(made.comm, &made.rank);
@@ -64,28 +65,38 @@ enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status)
     return (enum sar_status)worst;
 }
 
-enum sar_status sar_net_worst_start(const struct sar_net *net, int *status, MPI_Request *request)
+enum sar_status sar_net_worst_start(const struct sar_net *net, int *status, struct sar_collective *collective)
 {
-    return sar_mpi(MPI_Iallreduce(MPI_IN_PLACE, status, 1, MPI_INT, MPI_MAX, net->comm, request));
+    sar_roll_begin(net, collective, "vote");
+    return sar_mpi(
+        MPI_Iallreduce(MPI_IN_PLACE, status, 1, MPI_INT, MPI_MAX, net->comm, &collective->request));
 }
 
-enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n, MPI_Request *request)
+enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n,
+                                  struct sar_collective *collective)
 {
-    return sar_mpi(MPI_Iallreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm, request));
+    sar_roll_begin(net, collective, "sum of counters");
+    return sar_mpi(
+        MPI_Iallreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm, &collective->request));
 }
 
 enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *values, int n, uint64_t *out,
-                                     MPI_Request *request)
+                                     struct sar_collective *collective)
 {
-    return sar_mpi(MPI_Iallgather(values, n, MPI_UINT64_T, out, n, MPI_UINT64_T, net->comm, request));
+    sar_roll_begin(net, collective, "gathering of counts");
+    return sar_mpi(
+        MPI_Iallgather(values, n, MPI_UINT64_T, out, n, MPI_UINT64_T, net->comm, &collective->request));
 }
 
-enum sar_status sar_net_test(const struct sar_net *net, MPI_Request *request, bool block, bool *done)
+enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *collective, bool block,
+                             bool *done)
 {
     int flag = 0, looks = 0;
     for (;;) {
-        SAR_TRY(sar_mpi(MPI_Test(request, &flag, MPI_STATUS_IGNORE)));
+        SAR_TRY(sar_mpi(MPI_Test(&collective->request, &flag, MPI_STATUS_IGNORE)));
         *done = flag != 0;
+        if (!*done)
+            sar_roll_watch(net, collective);
         if (*done || !block)
             return SAR_OK;
         sar_net_pause(net, &looks);

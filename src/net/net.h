@@ -7,15 +7,32 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "net/stall.h"
+
+/** Tags below SAR_TAGS are for messages of calls; MPI guarantees all up to 32767. */
+enum { SAR_TAGS = 32766, SAR_TAG_ROLL = 32767 };
+
+struct sar_roll;
 
 /** The library's own duplicate of a user's communicator. Its error handler returns. */
 struct sar_net {
     MPI_Comm comm;
     int rank, ranks;
-    int nodes;      /**< groups of ranks that share memory */
-    int tags;       /**< tags in [0, tags) may be used */
-    uint64_t chunk; /**< most bytes handed to MPI at a time */
-    bool crowded;   /**< more ranks on a node than processors: whoever waits should let others run */
+    int number;            /**< of the communicators that this process has opened */
+    int nodes;             /**< groups of ranks that share memory */
+    int tags;              /**< tags in [0, tags) may be used */
+    uint64_t chunk;        /**< most bytes handed to MPI at a time */
+    double stall;          /**< seconds of waiting from which on it is warned of, or 0 */
+    struct sar_roll *roll; /**< see roll.h; or NULL */
+    bool crowded;          /**< more ranks on a node than processors: whoever waits should let others run */
+};
+
+/** A collective operation under way. */
+struct sar_collective {
+    MPI_Request request;
+    uint64_t number;  /**< of those that were begun on the communicator */
+    const char *what; /**< in words */
+    struct sar_stall stall;
 };
 
 static inline enum sar_status sar_mpi(int code)
@@ -41,17 +58,20 @@ enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n)
 enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status);
 
 /** The same of a status in *status, in place. Collective; sar_net_test tells when that is done. */
-enum sar_status sar_net_worst_start(const struct sar_net *net, int *status, MPI_Request *request);
+enum sar_status sar_net_worst_start(const struct sar_net *net, int *status,
+                                    struct sar_collective *collective);
 
 /** Sum n counters over all ranks, in place. Likewise. */
-enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n, MPI_Request *request);
+enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n,
+                                  struct sar_collective *collective);
 
 /** out[r * n + i] = rank r's values[i]. Likewise. */
 enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *values, int n, uint64_t *out,
-                                     MPI_Request *request);
+                                     struct sar_collective *collective);
 
-/** Wait for a request, or look whether it is done. */
-enum sar_status sar_net_test(const struct sar_net *net, MPI_Request *request, bool block, bool *done);
+/** Wait for a collective operation, or look whether it is done. */
+enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *collective, bool block,
+                             bool *done);
 
 /** Element-wise maximum over all ranks, in place. Collective. */
 enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n);

@@ -227,7 +227,7 @@ static void agree(struct sar_pending *op, bool block)
 {
     bool done = false;
     if (op->status == SAR_OK)
-        op->status = sar_net_test(&op->context->net, &op->agreement.request, block, &done);
+        op->status = sar_net_test(&op->context->net, &op->agreement.collective, block, &done);
     if (op->status == SAR_OK && !done)
         return;
     if (!all_is_well(op))
@@ -317,7 +317,7 @@ static bool agree_now(struct sar_pending *op)
     bool done;
     begin_to_agree(op);
     if (op->status == SAR_OK)
-        op->status = sar_net_test(&op->context->net, &op->agreement.request, true, &done);
+        op->status = sar_net_test(&op->context->net, &op->agreement.collective, true, &done);
     return all_is_well(op);
 }
 

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "net/arrival.h"
 #include "net/calibration.h"
+#include "net/roll.h"
 #include "plan/plan.h"
 
 /* What rank 0 tells the others. */
@@ -169,6 +171,8 @@ static enum sar_status fill(struct sar_context *context, char *sentence)
     SAR_TRY(settings.status);
     context->policy = sar_policy_make(&settings.config, settings.seed);
     context->net.chunk = settings.config.chunk;
+    context->net.stall = settings.config.stall;
+    SAR_TRY(sar_roll_introduce(&context->net));
     SAR_TRY(find_constants(context, &settings));
     tell_opened(context, settings.calibrated);
     return SAR_OK;
@@ -181,8 +185,10 @@ static size_t bounds_each(const struct sar_net *net)
 
 static void discard(struct sar_context *context)
 {
-    if (context != NULL)
-        free(context->bounds);
+    if (context == NULL)
+        return;
+    sar_roll_free(context->net.roll);
+    free(context->bounds);
     free(context);
 }
 
@@ -193,16 +199,26 @@ static struct sar_context *make(const struct sar_net *net)
         return NULL;
     made->net = *net;
     made->bounds = malloc(SAR_RECORDS * bounds_each(net) * sizeof *made->bounds);
-    if (made->bounds != NULL)
+    made->net.roll = sar_roll_make(net->ranks);
+    if (made->bounds != NULL && made->net.roll != NULL)
         return made;
     discard(made);
     return NULL;
+}
+
+/* Rank 0's is not known before it has called. */
+static double own_stall(void)
+{
+    struct sar_config own;
+    char sentence[SAR_SENTENCE];
+    return sar_config_load(&own, sar_environment, NULL, sentence, sizeof sentence) == SAR_OK ? own.stall : 0;
 }
 
 /* Nothing that can fail on one rank alone stands between two collective steps without a vote. */
 enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence)
 {
     struct sar_net net;
+    sar_arrival_wait(user, own_stall());
     SAR_TRY(sar_net_open(user, &net));
     struct sar_context *made = make(&net);
     enum sar_status status = sar_net_worst(&net, made == NULL ? SAR_NO_MEMORY : SAR_OK);
@@ -217,8 +233,14 @@ enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, ch
     return status;
 }
 
+void sar_context_leave(struct sar_context *context)
+{
+    sar_roll_end(&context->net);
+}
+
 void sar_context_close(struct sar_context *context)
 {
+    sar_roll_settle(&context->net);
     for (struct sar_plan *plan = context->plans; plan != NULL; plan = plan->next)
         plan->context = NULL;
     sar_net_close(&context->net);

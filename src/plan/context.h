@@ -71,7 +71,10 @@ enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, ch
 /** The policy of a set of knobs. seed is used where the knobs give none. */
 struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed);
 
-/** Free a context. Its plans lose it. Collective. */
+/** Begin to free a context. Collective, does not wait; what is in flight must be done. */
+void sar_context_leave(struct sar_context *context);
+
+/** Free a context, which is left if it has not been. Its plans lose it. Collective. */
 void sar_context_close(struct sar_context *context);
 
 /** Make the memory of the last call available again. */

@@ -140,7 +140,7 @@ enum sar_status sar_profile_start(const struct sar_net *net, const struct sar_sh
 {
     *p = (struct sar_profiling){ .net = net, .shape = *shape, .run = *run, .sample.slots = slots };
     p->worst = (int)take(p, arena);
-    return sar_net_worst_start(net, &p->worst, &p->request);
+    return sar_net_worst_start(net, &p->worst, &p->collective);
 }
 
 static enum sar_status gather(struct sar_profiling *p)
@@ -148,7 +148,7 @@ static enum sar_status gather(struct sar_profiling *p)
     SAR_TRY((enum sar_status)p->worst);
     p->mine[0] = p->run.nnz;
     p->mine[1] = (uint64_t)(skewness_of(&p->shape, &p->run, p->net->ranks) * SKEWNESS_UNIT);
-    return sar_net_gather_start(p->net, p->mine, 2, p->gathered, &p->request);
+    return sar_net_gather_start(p->net, p->mine, 2, p->gathered, &p->collective);
 }
 
 static enum sar_status count(struct sar_profiling *p)
@@ -158,7 +158,7 @@ static enum sar_status count(struct sar_profiling *p)
         sum += p->gathered[2 * r];
     choose_share(&p->sample, &p->shape, sum);
     count_run(&p->sample, &p->shape, &p->run);
-    return sar_net_sum_start(p->net, p->sample.ranks_in, (int)p->sample.slots, &p->request);
+    return sar_net_sum_start(p->net, p->sample.ranks_in, (int)p->sample.slots, &p->collective);
 }
 
 static struct sar_profile conclude(struct sar_profiling *p)
@@ -189,7 +189,7 @@ enum sar_status sar_profile_advance(struct sar_profiling *p, bool block, struct 
     bool arrived;
     *done = false;
     for (;;) {
-        SAR_TRY(sar_net_test(p->net, &p->request, block, &arrived));
+        SAR_TRY(sar_net_test(p->net, &p->collective, block, &arrived));
         if (!arrived)
             return SAR_OK;
         *done = p->step == SAR_PROFILE_COUNT;

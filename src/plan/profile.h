@@ -33,7 +33,7 @@ struct sar_profiling {
     int worst;
     uint64_t mine[2], *gathered; /**< elements and skewness, of this rank and of all */
     double *histogram;           /**< [c]: slots that c ranks hold */
-    MPI_Request request;
+    struct sar_collective collective;
 };
 
 /** Begin to profile a tensor from each rank's run. Collective; a vote, a gathering of two numbers, and an

@@ -9,7 +9,7 @@ void sar_request_begin(struct sar_request *request)
     sar_message_failed(&envelope, &request->exchange.failure);
     request->stage = request->scheme->stages;
     request->stages_run = 0;
-    request->dense = (struct sar_dense){ .request = MPI_REQUEST_NULL };
+    request->dense = (struct sar_dense){ .collective.request = MPI_REQUEST_NULL };
     sar_exchange_phase(&request->exchange, request->epoch, 0);
 }
 

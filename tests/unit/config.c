@@ -87,6 +87,7 @@ static const struct wanted defaults[] = {
     { "CALIBRATION", "none", TEXT, AT(calibration), "none", 0 },
     { "PROGRESS", "wait", INT, AT(progress), NULL, SAR_PROGRESS_WAIT },
     { "EXPLAIN", "off", BOOL, AT(explain), NULL, 0 },
+    { "STALL", "60", DOUBLE, AT(stall), NULL, 60 },
     { "LOG", "warn", TEXT, AT(log), "warn", 0 },
     { "LOG_FILE", "stderr", TEXT, AT(log_file), "stderr", 0 },
 };

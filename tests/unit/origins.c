@@ -84,6 +84,7 @@ static const struct setting good[] = {
     { "GAMMA", "0.333333333333333315" },
     { "CALIBRATION", "a/b c.json" },
     { "EXPLAIN", "on" },
+    { "STALL", "1.5" },
     { "LOG", "debug:net,plan" },
     { "LOG_FILE", "/tmp/log.%h.%p" },
 };
