@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/thread.h"
 #include "plan/progress.h"
@@ -76,6 +77,7 @@ static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
     while ((owner = any_owner()) != NULL)
         MPI_Comm_delete_attr(owner->comm, keyval);
     sar_thread_end();
+    sar_trace_close();
     sar_log_close();
     sar_agree_cleanup();
     MPI_Comm_free_keyval(&keyval);
@@ -88,6 +90,7 @@ static enum sar_status create_keyvals(void)
     int rank = -1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sar_log_open(rank);
+    sar_trace_open(rank);
     SAR_TRY(sar_agree_setup());
     SAR_TRY(sar_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, say_farewell, &farewell, NULL)));
     SAR_TRY(sar_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL)));

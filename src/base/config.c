@@ -254,6 +254,8 @@ static const struct knob knobs[] = {
       FIELD(log), &as_log, NULL, 0, 0 },
     { "LOG_FILE", "stderr", "file of the log, with %h for the host, %p the process, %r the rank; or stderr",
       FIELD(log_file), &as_path, NULL, 0, 0 },
+    { "TRACE", "none", "file for the times of calls, with %h, %p and %r, else .rank is added; or none",
+      FIELD(trace), &as_path, NULL, 0, 0 },
 };
 
 enum { KNOBS = sizeof knobs / sizeof knobs[0] };

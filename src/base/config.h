@@ -58,6 +58,7 @@ struct sar_config {
     char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */
     char log[SAR_KNOB_TEXT];              /**< rank 0's; every process follows its own, see log.h */
     char log_file[SAR_KNOB_PATH];         /**< likewise */
+    char trace[SAR_KNOB_PATH];            /**< likewise; or "none" */
     unsigned char origin[SAR_MOST_KNOBS]; /**< enum sar_origin of each knob, by its place */
 };
 

@@ -13,6 +13,19 @@
 #include "plan/request.h"
 #include "plan/steps.h"
 
+static struct sar_span begin_span(const struct sar_pending *op, const char *name)
+{
+    const struct sar_traffic *traffic = &op->request.exchange.traffic;
+    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
+}
+
+static void end_span(const struct sar_pending *op, struct sar_span *span)
+{
+    const struct sar_traffic *traffic = &op->request.exchange.traffic;
+    sar_span_end(span, &(struct sar_scene){ op->context->net.number, op->context->epoch, -1,
+                                            traffic->bytes_sent, traffic->bytes_received });
+}
+
 /* The time of the call before this one, now known of all ranks. */
 static void do_homework(struct sar_pending *op)
 {
@@ -44,12 +57,14 @@ static void compact(struct sar_pending *op)
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     if (!call->dense_face || request->scheme->on_dense_buffers)
         return;
+    struct sar_span span = begin_span(op, "compact");
     enum sar_status status = request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
                                                       request->arena, &request->input);
     sar_exchange_fail(&request->exchange, status);
     if (status == SAR_OK)
         request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,
                                                     request->input.nnz * call->shape.row);
+    end_span(op, &span);
 }
 
 static uint32_t fingerprint(const struct sar_pending *op)
@@ -101,7 +116,9 @@ static void end_badly(struct sar_pending *op, enum sar_status status, bool agree
 static void finish(struct sar_pending *op)
 {
     double seconds = MPI_Wtime() - op->start;
+    struct sar_span span = begin_span(op, "write");
     sar_call_write(op);
+    end_span(op, &span);
     if (op->context->homework.record == op->record)
         op->context->homework.nanoseconds = (int64_t)((seconds - op->away) * 1e9);
     op->call->nnz_out = op->request.output.nnz;
@@ -115,6 +132,7 @@ static void run(struct sar_pending *op, bool block)
     sar_request_advance(&op->request, block, &done);
     if (!done)
         return;
+    end_span(op, &op->step);
     if (op->call->verdict.status != SAR_OK)
         op->phase = SAR_DONE;
     else if (op->request.exchange.status != SAR_OK)
@@ -125,6 +143,7 @@ static void run(struct sar_pending *op, bool block)
 
 static void begin_to_run(struct sar_pending *op)
 {
+    op->step = begin_span(op, op->request.scheme->name);
     sar_request_begin(&op->request);
     op->phase = SAR_RUNNING;
 }
@@ -135,6 +154,7 @@ static void begin_to_profile(struct sar_pending *op)
     uint32_t slots = sar_profile_slots((uint64_t)op->agreement.all.nnz_sum);
     op->profile_due = false;
     op->phase = SAR_PROFILING;
+    op->step = begin_span(op, "profile");
     op->status = sar_profile_start(&op->context->net, &op->call->shape, &op->request.input, slots,
                                    &op->context->arena, &op->profiling);
 }
@@ -155,7 +175,9 @@ static void settle_plan(struct sar_pending *op)
 /* Dense buffers are looked at once they have been compacted, which some schemes do without. */
 static void select_and_open(struct sar_pending *op, bool block)
 {
+    struct sar_span span = begin_span(op, "select");
     enum sar_status status = sar_call_select(op);
+    end_span(op, &span);
     if (status != SAR_OK) {
         end_badly(op, status, true);
         return;
@@ -178,6 +200,7 @@ static void profile(struct sar_pending *op, bool block)
         op->status = sar_profile_advance(&op->profiling, block, &op->record->profile, &done);
     if (op->status == SAR_OK && !done)
         return;
+    end_span(op, &op->step);
     op->record->profiled |= op->status == SAR_OK;
     sar_call_tell_profile(op);
     if (op->opened) {
@@ -202,7 +225,7 @@ static void look_up_record(struct sar_pending *op)
 /* The agreement is over: false when the call is, too. */
 static bool all_is_well(struct sar_pending *op)
 {
-    op->context->epoch++;
+    end_span(op, &op->step);
     if (op->status != SAR_OK) {
         end_badly(op, op->status, false);
         return false;
@@ -218,6 +241,7 @@ static bool all_is_well(struct sar_pending *op)
 
 static void begin_to_agree(struct sar_pending *op)
 {
+    op->step = begin_span(op, "agree");
     op->agreement.mine = sar_call_ballot(op);
     op->status = sar_agree_start(&op->context->net, &op->agreement);
     op->phase = SAR_AGREEING;
@@ -245,7 +269,6 @@ static void begin_steadily(struct sar_pending *op, bool block)
     struct sar_plan *plan = op->plan;
     plan->steady--;
     plan->record.calls++;
-    op->context->epoch++;
     op->agreement.all = plan->all;
     op->agreed = plan->agreed;
     op->selection = plan->selection;
@@ -259,8 +282,12 @@ static void begin_steadily(struct sar_pending *op, bool block)
 static void begin(struct sar_pending *op, bool block)
 {
     sar_context_reset(op->context);
+    op->context->epoch++;
     op->start = MPI_Wtime();
+    op->whole = begin_span(op, "call");
+    struct sar_span span = begin_span(op, "prepare");
     sar_call_prepare(op);
+    end_span(op, &span);
     if (op->plan != NULL && op->plan->steady > 0) {
         begin_steadily(op, block);
         return;
@@ -305,6 +332,7 @@ void sar_call_advance(struct sar_context *context, bool block)
         advance(op, block);
         if (op->phase != SAR_DONE)
             return;
+        end_span(op, &op->whole);
         context->first = op->next;
         if (op->finished != NULL)
             op->finished(op);
@@ -315,6 +343,7 @@ void sar_call_advance(struct sar_context *context, bool block)
 static bool agree_now(struct sar_pending *op)
 {
     bool done;
+    op->context->epoch++;
     begin_to_agree(op);
     if (op->status == SAR_OK)
         op->status = sar_net_test(&op->context->net, &op->agreement.collective, true, &done);
@@ -343,9 +372,11 @@ void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32
             sar_device_host.compact(&call->shape, call->buffers.sendbuf, 0, &context->arena, &run);
     if (!agree_now(&op))
         return;
+    op.step = begin_span(&op, "profile");
     op.status = sar_profile_start(&context->net, &call->shape, &run, slots, &context->arena, &op.profiling);
     if (op.status == SAR_OK)
         op.status = sar_profile_advance(&op.profiling, true, profile, &done);
+    end_span(&op, &op.step);
     if (op.status != SAR_OK)
         end_badly(&op, op.status, true);
 }

@@ -56,7 +56,8 @@ struct sar_pending {
     struct sar_selection selection;
     struct sar_request request;
     struct sar_sink dense_sink;
-    enum sar_status status; /**< of what is under way */
+    enum sar_status status;      /**< of what is under way */
+    struct sar_span whole, step; /**< all of the call, and the present phase */
     bool profile_due, opened;
     double start;
     double away; /**< seconds since then in which nobody let it move */

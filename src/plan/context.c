@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "net/arrival.h"
 #include "net/calibration.h"
 #include "net/roll.h"
@@ -240,6 +241,7 @@ void sar_context_leave(struct sar_context *context)
 
 void sar_context_close(struct sar_context *context)
 {
+    sar_trace_flush();
     sar_roll_settle(&context->net);
     for (struct sar_plan *plan = context->plans; plan != NULL; plan = plan->next)
         plan->context = NULL;

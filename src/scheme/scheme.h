@@ -2,6 +2,7 @@
 #ifndef SAR_SCHEME_SCHEME_H
 #define SAR_SCHEME_SCHEME_H
 
+#include "base/trace.h"
 #include "device/device.h"
 #include "net/dense.h"
 #include "net/exchange.h"
@@ -84,6 +85,7 @@ struct sar_request {
     int stages_run;
     bool again;                                                /**< set by post: the stage runs once more */
     enum sar_status (*meanwhile)(struct sar_request *request); /**< of the stage, still to run; or NULL */
+    struct sar_span waiting;                                   /**< for the messages of the stage */
     uint32_t epoch, fingerprint;
     struct sar_run input;  /**< this rank's elements */
     struct sar_run output; /**< the outcome, in the sink's memory; set by the last stage */

@@ -111,7 +111,7 @@ static const struct bad_knob {
     { "MPIX_SPARSE_BETA", "1 s" },        { "MPIX_SPARSE_MODEL", "x" },
     { "MPIX_SPARSE_LOG", "loud" },        { "MPIX_SPARSE_LOG", "info:attic" },
     { "MPIX_SPARSE_LOG_FILE", "" },       { "MPIX_SPARSE_STALL", "-1" },
-    { "MPIX_SPARSE_STALL", "nan" },
+    { "MPIX_SPARSE_STALL", "nan" },       { "MPIX_SPARSE_TRACE", "" },
 };
 
 /* Rank 0's environment holds for all; that of the others is not looked at. A communicator whose first use was

@@ -90,6 +90,7 @@ static const struct wanted defaults[] = {
     { "STALL", "60", DOUBLE, AT(stall), NULL, 60 },
     { "LOG", "warn", TEXT, AT(log), "warn", 0 },
     { "LOG_FILE", "stderr", TEXT, AT(log_file), "stderr", 0 },
+    { "TRACE", "none", TEXT, AT(trace), "none", 0 },
 };
 
 static void test_defaults(void **state)

@@ -86,6 +86,7 @@ static const struct setting good[] = {
     { "EXPLAIN", "on" },
     { "STALL", "1.5" },
     { "LOG", "debug:net,plan" },
+    { "TRACE", "/tmp/trace.%r" },
     { "LOG_FILE", "/tmp/log.%h.%p" },
 };
 

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The trace: the name of its file, what is in it with many threads and more spans than are kept, files that
+ * cannot be written, and that nothing is looked at while nobody follows. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/trace.h"
+
+enum { TEXT = 1 << 20, THREADS = 4, SPANS = 700, NAME = 512, LINE = 1024 };
+
+static char folder[] = "/tmp/mpix_sparse_XXXXXX";
+static char log_path[NAME];
+
+/* Warnings go to a file. */
+static int make_folder(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(log_path, sizeof log_path, "%s/log", folder);
+    return setenv("MPIX_SPARSE_LOG_FILE", log_path, 1);
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static void begin(const char *name)
+{
+    char path[NAME];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    setenv("MPIX_SPARSE_TRACE", path, 1);
+    sar_log_open(3);
+    sar_trace_open(3);
+}
+
+/* What is in a file, which is removed. */
+static const char *take(const char *path)
+{
+    static char text[TEXT];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t n = fread(text, 1, TEXT - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    unlink(path);
+    return text;
+}
+
+/* The warnings since begin. */
+static const char *end(void)
+{
+    sar_trace_close();
+    sar_log_close();
+    unsetenv("MPIX_SPARSE_TRACE");
+    return take(log_path);
+}
+
+static const char *trace(const char *name)
+{
+    char path[NAME];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return take(path);
+}
+
+static void make_span(const char *name, int lane, int stage)
+{
+    struct sar_span span = sar_span_begin(name, 10, 20);
+    sar_span_end(&span, &(struct sar_scene){ lane, 7, stage, 15, 28 });
+    sar_span_end(&span, &(struct sar_scene){ lane, 8, stage, 0, 0 });
+}
+
+static void test_events(void **state)
+{
+    (void)state;
+    begin("events");
+    make_span("agree", 2, -1);
+    make_span("wait", 2, 1);
+    assert_string_equal(end(), "");
+    const char *text = trace("events.3");
+    assert_non_null(strstr(text, "{\"name\": \"agree\", \"ph\": \"X\", \"ts\": "));
+    assert_non_null(strstr(text, "\"pid\": 3, \"tid\": 2, \"args\": {\"call\": 7, \"bytes_sent\": 5, "
+                                 "\"bytes_received\": 8}},\n"));
+    assert_non_null(
+        strstr(text, "{\"call\": 7, \"stage\": 1, \"bytes_sent\": 5, \"bytes_received\": 8}}\n]\n"));
+    assert_null(strstr(text, "\"call\": 8"));
+}
+
+static void test_names(void **state)
+{
+    char host[256], name[300];
+    (void)state;
+    assert_int_equal(gethostname(host, sizeof host), 0);
+    begin("%h-%p");
+    end();
+    snprintf(name, sizeof name, "%s-%ld", host, (long)getpid());
+    assert_non_null(strstr(trace(name), "\"rank 3\""));
+    begin("rank%r.json");
+    end();
+    assert_non_null(strstr(trace("rank3.json"), "\"rank 3\""));
+}
+
+/* The file is kept that was opened first. */
+static void test_twice(void **state)
+{
+    (void)state;
+    begin("first");
+    begin("second");
+    make_span("agree", 0, -1);
+    end();
+    assert_non_null(strstr(trace("first.3"), "\"agree\""));
+}
+
+static void test_off(void **state)
+{
+    (void)state;
+    setenv("MPIX_SPARSE_TRACE", "none", 1);
+    sar_log_open(3);
+    sar_trace_open(3);
+    assert_false(sar_trace_wanted());
+    struct sar_span span = sar_span_begin("agree", 0, 0);
+    assert_int_equal(span.from, 0);
+    make_span("agree", 0, -1);
+    assert_string_equal(end(), "");
+}
+
+static void test_unwritable(void **state)
+{
+    (void)state;
+    begin("missing/trace");
+    assert_false(sar_trace_wanted());
+    make_span("agree", 0, -1);
+    assert_non_null(strstr(end(), "WARN base: cannot write the trace to "));
+}
+
+/* A disk without room is told of once, in the end. */
+static void test_full(void **state)
+{
+    char path[NAME];
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    snprintf(path, sizeof path, "%s/full.3", folder);
+    assert_int_equal(symlink("/dev/full", path), 0);
+    begin("full");
+    for (int i = 0; i < THREADS * SPANS; i++)
+        make_span("agree", 0, -1);
+    const char *text = end(), *told = strstr(text, "WARN base: cannot write all of the trace\n");
+    assert_non_null(told);
+    assert_null(strstr(told + 1, "WARN"));
+    unlink(path);
+}
+
+static void *make_many(void *lane)
+{
+    for (int i = 0; i < SPANS; i++)
+        make_span("many", *(int *)lane, i);
+    return NULL;
+}
+
+/* The spans of each lane, in their order. */
+static void check_lanes(const char *text)
+{
+    int next[THREADS] = { 0 }, lane, stage;
+    for (const char *at = strstr(text, "\"tid\""); at != NULL; at = strstr(at + 1, "\"tid\"")) {
+        assert_int_equal(sscanf(at, "\"tid\": %d, \"args\": {\"call\": 7, \"stage\": %d,", &lane, &stage), 2);
+        assert_in_range(lane, 0, THREADS - 1);
+        assert_int_equal(next[lane]++, stage);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(next[i], SPANS);
+}
+
+/* Every span is there once, whole. */
+static void test_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    int lanes[THREADS];
+    (void)state;
+    begin("threads");
+    for (int i = 0; i < THREADS; i++) {
+        lanes[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, make_many, &lanes[i]), 0);
+    }
+    sar_trace_flush();
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_string_equal(end(), "");
+    const char *text = trace("threads.3");
+    check_lanes(text);
+    assert_string_equal(text + strlen(text) - 5, "}}\n]\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_events),     cmocka_unit_test(test_names), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_unwritable),
+    };
+    return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
+}
