@@ -51,7 +51,11 @@ void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t
 {
     static const char *const calls[SAR_CALLS] = { [SAR_CALL_DENSE] = "MPIX_Sparse_allreduce",
                                                   [SAR_CALL_COO] = "MPIX_Sparse_allreduce_coo",
-                                                  [SAR_CALL_PROFILE] = "MPIX_Sparse_profile" };
+                                                  [SAR_CALL_PROFILE] = "MPIX_Sparse_profile",
+                                                  [SAR_CALL_INIT] = "MPIX_Sparse_allreduce_init",
+                                                  [SAR_CALL_COO_INIT] = "MPIX_Sparse_allreduce_coo_init",
+                                                  [SAR_CALL_START] = "MPIX_Sparse_plan_start",
+                                                  [SAR_CALL_COO_START] = "MPIX_Sparse_plan_start_coo" };
     if (field == SAR_FIELD_DATATYPE)
         sar_datatype_describe(number, text, room);
     else if (field == SAR_FIELD_OP)
@@ -60,6 +64,8 @@ void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t
         describe_plans(number, text, room);
     else if (field == SAR_FIELD_CALL && number >= 0 && number < SAR_CALLS)
         snprintf(text, room, "%s", calls[number]);
+    else if (field == SAR_FIELD_IN_PLACE)
+        snprintf(text, room, "%s", number != 0 ? "MPI_IN_PLACE" : "a buffer");
     else
         snprintf(text, room, "%lld", (long long)number);
 }
@@ -103,7 +109,7 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
 static void describe(const struct sar_verdict *v, const char *detail, char *text, size_t room)
 {
     char value[64], rank[32] = "";
-    if (v->status >= SAR_MISMATCHED_CALL && v->status < SAR_MISMATCHED_IN_PLACE) {
+    if (v->status >= SAR_MISMATCHED_CALL) {
         describe_mismatch(v, text, room);
         return;
     }

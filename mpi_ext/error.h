@@ -7,7 +7,16 @@
 #include "plan/call.h"
 
 /** Values of SAR_FIELD_CALL. */
-enum sar_function { SAR_CALL_DENSE, SAR_CALL_COO, SAR_CALL_PROFILE, SAR_CALLS };
+enum sar_function {
+    SAR_CALL_DENSE,
+    SAR_CALL_COO,
+    SAR_CALL_PROFILE,
+    SAR_CALL_INIT,
+    SAR_CALL_COO_INIT,
+    SAR_CALL_START,
+    SAR_CALL_COO_START,
+    SAR_CALLS
+};
 
 /** What is wrong with a pointer or handle: verdict.value of such arguments. */
 enum sar_fault {
@@ -26,7 +35,7 @@ int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *ver
 /** For functions without a communicator: the code alone. */
 int sar_error_code(const char *function, enum sar_status status);
 
-/** Describe a datatype or op by the number that stands for it in an agreement. */
+/** Describe what must be equal on all ranks by the number that stands for it in an agreement. */
 void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room);
 
 #endif

@@ -42,6 +42,7 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
         return code;
     struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
     enum sar_status status = plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK;
+    call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_INIT : SAR_CALL_COO_INIT;
     if (call.verdict.status == SAR_OK)
         call.verdict.status = status;
     sar_progress_drain(context);
@@ -55,7 +56,8 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
         free(made);
         return sar_raise(comm, function, &call.verdict, sentence[0] == '\0' ? NULL : sentence);
     }
-    made->call = call;
+    made->call = *template;
+    made->call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_START : SAR_CALL_COO_START;
     made->flight.kept = true;
     made->flight.comm = comm;
     made->flight.plan = &made->plan;

@@ -38,7 +38,7 @@
     X(MISMATCHED_COUNT, "argument count differs between ranks: %s and %s")                          \
     X(MISMATCHED_DATATYPE, "argument datatype differs between ranks: %s and %s")                    \
     X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \
-    X(MISMATCHED_IN_PLACE, "argument sendbuf is MPI_IN_PLACE on some ranks only%s%s")
+    X(MISMATCHED_IN_PLACE, "argument sendbuf differs between ranks: %s and %s")
 
 enum sar_status {
 #define SAR_STATUS_NAME(name, text) SAR_##name,

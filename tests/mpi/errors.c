@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that
- * names the argument and the rank, soon, through the communicator's error handler, once; outputs stay as
- * they were, and the next call works. */
+ * names the argument and the rank, and both values where ranks differ, soon, through the communicator's
+ * error handler, once; outputs stay as they were, and the next call works. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -190,43 +190,48 @@ static const struct fault {
     void (*spoil)(struct arguments *arguments);
     const char *says;
     int where;
-    bool names_no_rank;
+    const char *right, *wrong; /* where ranks differ: what the others have, and the rank at fault */
 } faults[] = {
-    { "index -1", false, index_negative, "indices holds -1", ANYWHERE, false },
-    { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, false },
-    { "64-bit index beyond 32 bits", false, index_long, "indices holds 4294967299", ANYWHERE, false },
-    { "64-bit index -7", false, index_long_negative, "indices holds -7", ANYWHERE, false },
-    { "null indices", false, indices_null, "indices is null", ANYWHERE, false },
-    { "null values", false, values_null, "values is null", ANYWHERE, false },
-    { "null result", false, result_null, "result is null", ANYWHERE, false },
-    { "nnz -1", false, nnz_negative, "nnz is -1", ANYWHERE, false },
-    { "null indextype", false, indextype_null, "indextype", ANYWHERE, false },
-    { "indextype float", false, indextype_float, "indextype is float", ANYWHERE, false },
-    { "indextype too narrow", false, indextype_narrow, "indextype is int32", ANYWHERE, false },
-    { "count -1", false, count_negative, "count is -1", ANYWHERE, false },
-    { "vast count", false, count_vast, "count is 4611686018427387903", ANYWHERE, false },
-    { "another count", false, count_other, "count differs between ranks", ON_ONE_RANK, false },
-    { "null datatype", false, datatype_null, "datatype", ANYWHERE, false },
-    { "datatype char", false, datatype_char, "datatype", ANYWHERE, false },
-    { "datatype struct", false, datatype_pair, "datatype", ANYWHERE, false },
-    { "another datatype", false, datatype_other, "datatype differs between ranks", ON_ONE_RANK, false },
-    { "null op", false, op_null, "argument op", ANYWHERE, false },
-    { "op MPI_BAND", false, op_bits, "op is MPI_BAND", ANYWHERE, false },
-    { "a user's op", false, op_users, "op is a user-defined op", ANYWHERE, false },
-    { "another op", false, op_other, "op differs between ranks", ON_ONE_RANK, false },
-    { "another function", false, function_other, "different functions", ON_ONE_RANK, false },
-    { "null sendbuf", true, sendbuf_null, "sendbuf is null", ANYWHERE, false },
-    { "sendbuf = recvbuf", true, sendbuf_shared, "sendbuf", ANYWHERE, false },
-    { "in place on one rank", true, sendbuf_in_place, "MPI_IN_PLACE", ON_ONE_RANK, true },
-    { "null recvbuf", true, recvbuf_null, "recvbuf is null", ANYWHERE, false },
-    { "recvbuf in place", true, recvbuf_in_place, "recvbuf", ANYWHERE, false },
-    { "count -1", true, count_negative, "count is -1", ANYWHERE, false },
-    { "another count", true, count_other, "count differs between ranks", ON_ONE_RANK, false },
-    { "null datatype", true, datatype_null, "datatype", ANYWHERE, false },
-    { "another datatype", true, datatype_other, "datatype differs between ranks", ON_ONE_RANK, false },
-    { "null op", true, op_null, "argument op", ANYWHERE, false },
-    { "another op", true, op_other, "op differs between ranks", ON_ONE_RANK, false },
-    { "another function", true, function_other, "different functions", ON_ONE_RANK, false },
+    { "index -1", false, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
+    { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, NULL, NULL },
+    { "64-bit index beyond 32 bits", false, index_long, "indices holds 4294967299", ANYWHERE, NULL, NULL },
+    { "64-bit index -7", false, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
+    { "null indices", false, indices_null, "indices is null", ANYWHERE, NULL, NULL },
+    { "null values", false, values_null, "values is null", ANYWHERE, NULL, NULL },
+    { "null result", false, result_null, "result is null", ANYWHERE, NULL, NULL },
+    { "nnz -1", false, nnz_negative, "nnz is -1", ANYWHERE, NULL, NULL },
+    { "null indextype", false, indextype_null, "indextype", ANYWHERE, NULL, NULL },
+    { "indextype float", false, indextype_float, "indextype is float", ANYWHERE, NULL, NULL },
+    { "indextype too narrow", false, indextype_narrow, "indextype is int32", ANYWHERE, NULL, NULL },
+    { "count -1", false, count_negative, "count is -1", ANYWHERE, NULL, NULL },
+    { "vast count", false, count_vast, "count is 4611686018427387903", ANYWHERE, NULL, NULL },
+    { "another count", false, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
+    { "null datatype", false, datatype_null, "datatype", ANYWHERE, NULL, NULL },
+    { "datatype char", false, datatype_char, "datatype", ANYWHERE, NULL, NULL },
+    { "datatype struct", false, datatype_pair, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", false, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+      "int32" },
+    { "null op", false, op_null, "argument op", ANYWHERE, NULL, NULL },
+    { "op MPI_BAND", false, op_bits, "op is MPI_BAND", ANYWHERE, NULL, NULL },
+    { "a user's op", false, op_users, "op is a user-defined op", ANYWHERE, NULL, NULL },
+    { "another op", false, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "another function", false, function_other, "different functions", ON_ONE_RANK,
+      "MPIX_Sparse_allreduce_coo", "MPIX_Sparse_allreduce" },
+    { "null sendbuf", true, sendbuf_null, "sendbuf is null", ANYWHERE, NULL, NULL },
+    { "sendbuf = recvbuf", true, sendbuf_shared, "sendbuf", ANYWHERE, NULL, NULL },
+    { "in place on one rank", true, sendbuf_in_place, "sendbuf differs between ranks", ON_ONE_RANK,
+      "a buffer", "MPI_IN_PLACE" },
+    { "null recvbuf", true, recvbuf_null, "recvbuf is null", ANYWHERE, NULL, NULL },
+    { "recvbuf in place", true, recvbuf_in_place, "recvbuf", ANYWHERE, NULL, NULL },
+    { "count -1", true, count_negative, "count is -1", ANYWHERE, NULL, NULL },
+    { "another count", true, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
+    { "null datatype", true, datatype_null, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", true, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+      "int32" },
+    { "null op", true, op_null, "argument op", ANYWHERE, NULL, NULL },
+    { "another op", true, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "another function", true, function_other, "different functions", ON_ONE_RANK, "MPIX_Sparse_allreduce",
+      "MPIX_Sparse_allreduce_coo" },
 };
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };
@@ -271,6 +276,16 @@ static void check_good_calls(MPI_Comm comm)
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
 }
 
+/* Of all that have the right value the first rank is named. */
+static void check_values(int code, const struct fault *fault, int wrong)
+{
+    char words[128];
+    snprintf(words, sizeof words, "%s on rank %d", fault->wrong, wrong);
+    check_error(code, words, -1);
+    snprintf(words, sizeof words, "%s on rank %d", fault->right, wrong == 0 ? 1 : 0);
+    check_error(code, words, -1);
+}
+
 /* `wrong` is the rank at fault, or -1 for all. */
 static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool counts)
 {
@@ -285,7 +300,9 @@ static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool 
     double seconds = MPI_Wtime() - start;
     check(seconds < (crowded ? SOON_IF_CROWDED : SOON), "expected the error soon, found it after %g s",
           seconds);
-    check_error(code, fault->says, fault->names_no_rank ? -1 : wrong < 0 ? 0 : wrong);
+    check_error(code, fault->says, wrong < 0 ? 0 : wrong);
+    if (fault->where == ON_ONE_RANK)
+        check_values(code, fault, wrong);
     check(!counts || (handled == 1 && handled_code == code), "expected one call of the handler, found %d",
           handled);
     check(outputs() == before, "expected outputs as they were, found them changed");

@@ -192,6 +192,32 @@ static void try_misuse(MPI_Comm parent)
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
 }
 
+/* Ranks but the last make a plan, start one or call; the last does what a mismatch must tell of. */
+static void try_mismatches(MPI_Comm comm)
+{
+    float in[4] = { 0 }, out[4];
+    MPIX_Sparse_plan plan, none;
+    MPI_Request request;
+    bool last = rank == ranks - 1;
+    int code;
+    check_case("plans that do not match");
+    code = MPIX_Sparse_allreduce_init(in, out, last ? 3 : 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &none);
+    check_error(code, "count differs between ranks: 3 on rank", ranks - 1);
+    code = last ? MPIX_Sparse_allreduce(in, out, 4, MPI_FLOAT, MPI_SUM, comm)
+                : MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &none);
+    check_error(code, "MPIX_Sparse_allreduce_init on rank 0", ranks - 1);
+    check_success(MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    if (last) {
+        code = MPIX_Sparse_allreduce(in, out, 4, MPI_FLOAT, MPI_SUM, comm);
+    } else {
+        check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check_error(code, "MPIX_Sparse_plan_start on rank 0", ranks - 1);
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
@@ -212,6 +238,8 @@ int main(int argc, char **argv)
     try_many(comm);
     try_steady_errors(comm);
     try_misuse(comm);
+    if (ranks > 1)
+        try_mismatches(comm);
     MPI_Comm_free(&comm);
     return check_end("plans");
 }
