@@ -51,7 +51,9 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
     struct sar_datatype type = sar_datatype_look(datatype);
     struct sar_call call = { .dense_face = true,
                              .buffers.sendbuf = buf,
-                             .field = { SAR_CALL_PROFILE, (int64_t)count, type.number, 0, 0 } };
+                             .field = { [SAR_FIELD_CALL] = SAR_CALL_PROFILE,
+                                        [SAR_FIELD_COUNT] = (int64_t)count,
+                                        [SAR_FIELD_DATATYPE] = type.number } };
     check_profile(&call, buf, count, type, profile);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
