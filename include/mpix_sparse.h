@@ -32,6 +32,10 @@ extern "C" {
 /** Version of this header, (major << 16) + (minor << 8) + patch. @see MPIX_Sparse_get_version */
 #define MPIX_SPARSE_VERSION 0x000100
 
+/** What a binding for another language passes for an array that it cannot pass, for its elements are apart: a
+ * collective call fails on all ranks and names the argument. */
+#define MPIX_SPARSE_STRIDED ((void *)-13)
+
 /** @defgroup results Results of the COO interface
  * @{ */
 

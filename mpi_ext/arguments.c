@@ -34,17 +34,23 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
         call->shape.kernels = sar_kernels_of(type.base, op.op);
 }
 
+static void look_at_array(struct sar_call *call, const void *array, enum sar_status status)
+{
+    if (array == NULL)
+        blame(call, status, SAR_FAULT_NULL);
+    if (array == MPIX_SPARSE_STRIDED)
+        blame(call, status, SAR_FAULT_STRIDED);
+}
+
 static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *recvbuf)
 {
     call->in_place = sendbuf == MPI_IN_PLACE;
     if (call->shape.count == 0)
         return;
-    if (recvbuf == NULL)
-        blame(call, SAR_BAD_RECVBUF, SAR_FAULT_NULL);
+    look_at_array(call, recvbuf, SAR_BAD_RECVBUF);
     if (recvbuf == MPI_IN_PLACE)
         blame(call, SAR_BAD_RECVBUF, SAR_FAULT_MISPLACED);
-    if (sendbuf == NULL)
-        blame(call, SAR_BAD_SENDBUF, SAR_FAULT_NULL);
+    look_at_array(call, sendbuf, SAR_BAD_SENDBUF);
     if (sendbuf == recvbuf)
         blame(call, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
 }
@@ -81,10 +87,10 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
     call->coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
     if (nnz < 0)
         blame(call, SAR_BAD_NNZ, (int64_t)nnz);
-    if (nnz > 0 && indices == NULL)
-        blame(call, SAR_BAD_INDICES, SAR_FAULT_NULL);
-    if (nnz > 0 && values == NULL)
-        blame(call, SAR_BAD_VALUES, SAR_FAULT_NULL);
+    if (nnz <= 0)
+        return;
+    look_at_array(call, indices, SAR_BAD_INDICES);
+    look_at_array(call, values, SAR_BAD_VALUES);
 }
 
 void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,

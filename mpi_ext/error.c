@@ -87,6 +87,7 @@ static const char *const faults[] = {
     [SAR_FAULT_MISPLACED] = "out of place",
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
     [SAR_FAULT_ORPHANED] = "of a communicator that was freed",
+    [SAR_FAULT_STRIDED] = "not contiguous",
 };
 
 /* The value at fault in words. */
@@ -138,7 +139,8 @@ int sar_error_code(const char *function, enum sar_status status)
     char text[MPI_MAX_ERROR_STRING], sentence[MPI_MAX_ERROR_STRING - 64];
     if (status == SAR_OK)
         return MPI_SUCCESS;
-    snprintf(sentence, sizeof sentence, sar_status_text(status), "null, in use, or of another kind", "");
+    snprintf(sentence, sizeof sentence, sar_status_text(status),
+             "null, in use, of another kind or not contiguous", "");
     snprintf(text, sizeof text, "%s: %s", function, sentence);
     return code_for(status, text);
 }

@@ -24,7 +24,8 @@ enum sar_fault {
     SAR_FAULT_SHARED,    /**< the same as the other buffer */
     SAR_FAULT_MISPLACED, /**< MPI_IN_PLACE where it has no meaning */
     SAR_FAULT_IN_USE,    /**< by a call that is not done */
-    SAR_FAULT_ORPHANED   /**< its communicator was freed */
+    SAR_FAULT_ORPHANED,  /**< its communicator was freed */
+    SAR_FAULT_STRIDED    /**< a Fortran section with gaps */
 };
 
 /** Turn what went wrong into an MPI error code whose text says so, call the error handler of comm, and return

@@ -36,6 +36,8 @@ static void check_profile(struct sar_call *call, const void *buf, MPI_Count coun
         *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT };
     if (buf == NULL && count > 0)
         *v = (struct sar_verdict){ .status = SAR_BAD_BUF };
+    if (buf == MPIX_SPARSE_STRIDED && count > 0)
+        *v = (struct sar_verdict){ .status = SAR_BAD_BUF, .value = SAR_FAULT_STRIDED };
     if (!type.valid || !type.native)
         *v = (struct sar_verdict){ .status = SAR_BAD_DATATYPE, .value = type.valid ? type.number : 0 };
     if (count < 0)

@@ -150,7 +150,7 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RESULT);
-    if (recvbuf == NULL && result->shape.count != 0)
+    if ((recvbuf == NULL || recvbuf == MPIX_SPARSE_STRIDED) && result->shape.count != 0)
         return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RECVBUF);
     struct sar_shape shape = result->shape;
     struct sar_run run = { result->held.index, result->held.value, result->nnz };

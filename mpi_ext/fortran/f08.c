@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The C side of the module mpix_sparse: everything comes by reference, buffers by descriptor, and optional
+ * arguments that are absent as null pointers. */
+
+#include <ISO_Fortran_binding.h>
+#include <mpix_sparse.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "mpi_ext/fortran/in_place.h"
+
+static void give(int *ierror, int code)
+{
+    if (ierror != NULL)
+        *ierror = code;
+}
+
+/* The stride of a dimension with one element says nothing, and the last extent of an assumed-size array is
+ * -1: CFI_is_contiguous refuses the first. */
+static bool contiguous(const CFI_cdesc_t *array)
+{
+    CFI_index_t stride = (CFI_index_t)array->elem_len;
+    for (int i = 0; i < array->rank; i++) {
+        if (array->dim[i].extent > 1 && array->dim[i].sm != stride)
+            return false;
+        stride *= array->dim[i].extent;
+    }
+    return true;
+}
+
+/* A copy of a strided section would be gone before a nonblocking call ends: none is passed on, and so all ranks
+ * learn of it. */
+static void *buffer_of(const CFI_cdesc_t *array)
+{
+    return contiguous(array) ? sar_buffer_f08(array->base_addr) : MPIX_SPARSE_STRIDED;
+}
+
+void mpix_sparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
+                               MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, int *ierror)
+{
+    give(ierror, MPIX_Sparse_allreduce(buffer_of(sendbuf), buffer_of(recvbuf), *count,
+                                       MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm)));
+}
+
+void mpix_isparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
+                                MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request,
+                                int *ierror)
+{
+    MPI_Request started;
+    int code = MPIX_Isparse_allreduce(buffer_of(sendbuf), buffer_of(recvbuf), *count, MPI_Type_f2c(*datatype),
+                                      MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), &started);
+    if (code == MPI_SUCCESS)
+        *request = MPI_Request_c2f(started);
+    give(ierror, code);
+}
+
+void mpix_sparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                   MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
+                                   MPI_Fint *comm, MPIX_Sparse_result *result, int *ierror)
+{
+    give(ierror, MPIX_Sparse_allreduce_coo(buffer_of(indices), buffer_of(values), *nnz,
+                                           MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
+                                           MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result));
+}
+
+void mpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                    MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
+                                    MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *request,
+                                    int *ierror)
+{
+    MPI_Request started;
+    int code = MPIX_Isparse_allreduce_coo(buffer_of(indices), buffer_of(values), *nnz,
+                                          MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
+                                          MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result, &started);
+    if (code == MPI_SUCCESS)
+        *request = MPI_Request_c2f(started);
+    give(ierror, code);
+}
+
+void mpix_sparse_result_get_f08(MPIX_Sparse_result *result, MPI_Count *nnz, const void **indices,
+                                const void **values, int *ierror)
+{
+    give(ierror, MPIX_Sparse_result_get(*result, nnz, indices, values));
+}
+
+void mpix_sparse_result_dense_f08(MPIX_Sparse_result *result, CFI_cdesc_t *recvbuf, int *ierror)
+{
+    give(ierror, MPIX_Sparse_result_dense(*result, buffer_of(recvbuf)));
+}
+
+void mpix_sparse_result_free_f08(MPIX_Sparse_result *result, int *ierror)
+{
+    give(ierror, MPIX_Sparse_result_free(result));
+}
+
+void mpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                             MPIX_Sparse_profile_t *profile, int *ierror)
+{
+    give(ierror, MPIX_Sparse_profile(buffer_of(buf), *count, MPI_Type_f2c(*datatype), MPI_Comm_f2c(*comm),
+                                     profile));
+}
+
+/* As Fortran ends its texts. */
+static void pad(char *text, size_t room)
+{
+    size_t used = strnlen(text, room);
+    memset(text + used, ' ', room - used);
+}
+
+void mpix_sparse_get_report_f08(MPI_Fint *comm, MPIX_Sparse_report_t *report, int *ierror)
+{
+    int code = MPIX_Sparse_get_report(MPI_Comm_f2c(*comm), report);
+    if (code == MPI_SUCCESS) {
+        pad(report->scheme, sizeof report->scheme);
+        pad(report->choice, sizeof report->choice);
+        pad(report->reason, sizeof report->reason);
+        pad(report->push_wire, sizeof report->push_wire);
+        pad(report->pull_wire, sizeof report->pull_wire);
+        pad(report->partition, sizeof report->partition);
+    }
+    give(ierror, code);
+}
+
+void mpix_sparse_get_version_f08(int *version, int *ierror)
+{
+    give(ierror, MPIX_Sparse_get_version(version));
+}
