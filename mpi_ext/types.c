@@ -14,12 +14,12 @@ enum { BASE_RADIX = 16 };
 static const char *const base_names[SAR_BASES] = { "float", "double", "int32", "int64", "uint32", "uint64" };
 
 /* Kinds of numbers among MPI's named types. */
-enum kind { KIND_SIGNED, KIND_UNSIGNED };
+enum kind { KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT };
 
 static const struct {
     MPI_Datatype type;
     enum kind kind;
-} integers[] = {
+} numbers[] = {
     { MPI_INT, KIND_SIGNED },
     { MPI_LONG, KIND_SIGNED },
     { MPI_LONG_LONG, KIND_SIGNED },
@@ -30,31 +30,34 @@ static const struct {
     { MPI_UNSIGNED_LONG_LONG, KIND_UNSIGNED },
     { MPI_UINT32_T, KIND_UNSIGNED },
     { MPI_UINT64_T, KIND_UNSIGNED },
+    { MPI_FLOAT, KIND_FLOAT },
+    { MPI_DOUBLE, KIND_FLOAT },
+    { MPI_INTEGER, KIND_SIGNED },
+    { MPI_INTEGER4, KIND_SIGNED },
+    { MPI_INTEGER8, KIND_SIGNED },
+    { MPI_REAL, KIND_FLOAT },
+    { MPI_REAL4, KIND_FLOAT },
+    { MPI_REAL8, KIND_FLOAT },
+    { MPI_DOUBLE_PRECISION, KIND_FLOAT },
 };
 
-static bool find_integer(MPI_Datatype type, enum sar_base *base)
+/* Of 4 or 8 bytes; how long Fortran's are, its compiler says. */
+static bool find_number(MPI_Datatype type, bool integers, enum sar_base *base)
 {
+    static const enum sar_base of_size[][2] = { [KIND_SIGNED] = { SAR_INT32, SAR_INT64 },
+                                                [KIND_UNSIGNED] = { SAR_UINT32, SAR_UINT64 },
+                                                [KIND_FLOAT] = { SAR_FLOAT, SAR_DOUBLE } };
     int size;
-    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
-        if (integers[i].type != type)
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].type != type || (integers && numbers[i].kind == KIND_FLOAT))
             continue;
         MPI_Type_size(type, &size);
-        if (integers[i].kind == KIND_SIGNED)
-            *base = size == 4 ? SAR_INT32 : SAR_INT64;
-        else
-            *base = size == 4 ? SAR_UINT32 : SAR_UINT64;
+        if (size != 4 && size != 8)
+            return false;
+        *base = of_size[numbers[i].kind][size == 8];
         return true;
     }
     return false;
-}
-
-static bool find_base(MPI_Datatype type, enum sar_base *base)
-{
-    if (type == MPI_FLOAT || type == MPI_DOUBLE) {
-        *base = type == MPI_FLOAT ? SAR_FLOAT : SAR_DOUBLE;
-        return true;
-    }
-    return find_integer(type, base);
 }
 
 static void release(MPI_Datatype *type)
@@ -75,7 +78,7 @@ static bool find_row(MPI_Datatype type, struct sar_datatype *found, size_t row)
     if (combiner == MPI_COMBINER_NAMED) {
         found->basic = type;
         found->row = row;
-        return row > 0 && find_base(type, &found->base);
+        return row > 0 && find_number(type, false, &found->base);
     }
     if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP)
         return false;
@@ -135,7 +138,7 @@ bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
         [SAR_UINT64] = SAR_INDEX_UINT64,
     };
     enum sar_base base;
-    if (indextype == MPI_DATATYPE_NULL || !find_integer(indextype, &base))
+    if (indextype == MPI_DATATYPE_NULL || !find_number(indextype, true, &base))
         return false;
     *type = of_base[base];
     return true;

@@ -96,8 +96,8 @@ void mpix_sparse_result_free_f08(MPIX_Sparse_result *result, int *ierror)
 void mpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
                              MPIX_Sparse_profile_t *profile, int *ierror)
 {
-    give(ierror, MPIX_Sparse_profile(buffer_of(buf), *count, MPI_Type_f2c(*datatype), MPI_Comm_f2c(*comm),
-                                     profile));
+    give(ierror,
+         MPIX_Sparse_profile(buffer_of(buf), *count, MPI_Type_f2c(*datatype), MPI_Comm_f2c(*comm), profile));
 }
 
 /* As Fortran ends its texts. */

@@ -1,0 +1,246 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! The module mpix_sparse: what comes out, and what is refused.
+program fortran_f08
+  use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_ptr
+  use mpi_f08
+  use mpix_sparse
+  use fortran_check
+  implicit none
+
+  integer(MPI_COUNT_KIND), parameter :: count = 1000
+
+  call check_begin()
+  call try_dense()
+  call try_in_place()
+  call try_sections()
+  call try_strided()
+  call try_arguments()
+  call try_coo()
+  call try_types()
+  call try_nonblocking()
+  call try_inquiry()
+  call check_end('fortran_f08')
+
+contains
+
+  ! Element 10 on all ranks, element 100 + rank on one.
+  subroutine fill(buffer)
+    integer, intent(out) :: buffer(count)
+    buffer = 0
+    buffer(10) = 1
+    buffer(100 + rank) = 5
+  end subroutine
+
+  subroutine check_sum(buffer, what)
+    integer, intent(in) :: buffer(count)
+    character(*), intent(in) :: what
+    integer :: expected(count)
+    expected = 0
+    expected(10) = ranks
+    expected(100:99 + ranks) = 5
+    call check(all(buffer == expected), what)
+  end subroutine
+
+  subroutine try_dense()
+    integer :: from(count), to(count), code
+    call fill(from)
+    to = -1
+    call MPIX_Sparse_allreduce(from, to, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'dense')
+    call check_sum(to, 'dense')
+    to = -1
+    call MPIX_Sparse_allreduce(sendbuf=from, recvbuf=to, count=count, datatype=MPI_INTEGER, op=MPI_SUM, comm=comm)
+    call check_sum(to, 'dense, by keywords and without ierror')
+  end subroutine
+
+  subroutine try_in_place()
+    integer :: buffer(count), code
+    call fill(buffer)
+    call MPIX_Sparse_allreduce(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'in place')
+    call check_sum(buffer, 'in place')
+    call MPIX_Sparse_allreduce(buffer, MPI_IN_PLACE, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument recvbuf', 'MPI_IN_PLACE as recvbuf')
+  end subroutine
+
+  ! Columns of matrices, explicit and assumed shapes, one element in place of an array.
+  subroutine try_sections()
+    integer :: matrix(count, 3), wide(2 * count), code
+    integer, allocatable :: some(:)
+    call fill(matrix(:, 2))
+    call MPIX_Sparse_allreduce(matrix(:, 2), matrix(:, 3:3), count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'columns')
+    call check_sum(matrix(:, 3), 'columns')
+    wide = 0
+    call fill(wide(count + 1:))
+    call MPIX_Sparse_allreduce(MPI_IN_PLACE, wide(count + 1), count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'first element')
+    call check_sum(wide(count + 1:), 'first element')
+    allocate(some(4))
+    some = 1
+    call MPIX_Sparse_allreduce(MPI_IN_PLACE, some(2:3:2), 1_MPI_COUNT_KIND, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'a section of one element')
+    call check(all(some == [1, ranks, 1, 1]), 'a section of one element')
+  end subroutine
+
+  ! On one rank or on all: every rank is told.
+  subroutine try_strided()
+    integer :: buffer(2 * count), matrix(2, count), other(count), code, stride, indices(4), values(4)
+    type(MPIX_Sparse_result) :: result
+    buffer = 0
+    matrix = 0
+    call MPIX_Sparse_allreduce(matrix(1, :), other, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument sendbuf is not contiguous', 'a row')
+    stride = merge(2, 1, rank == 0)
+    call MPIX_Sparse_allreduce(MPI_IN_PLACE, buffer(1:stride * count:stride), count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument recvbuf is not contiguous (on rank 0)', 'a strided section on one rank')
+    indices = [0, 9, 1, 9]
+    values = 1
+    call MPIX_Sparse_allreduce_coo(indices(1::2), values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
+        MPI_SUM, comm, result, code)
+    call check_error(code, 'argument indices is not contiguous', 'strided indices')
+    call MPIX_Sparse_allreduce_coo(indices, values(4:1:-1), 4_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
+        MPI_SUM, comm, result, code)
+    call check_error(code, 'argument values is not contiguous', 'values from the end')
+    call check(.not. c_associated(result%handle), 'a result after an error')
+  end subroutine
+
+  subroutine try_arguments()
+    integer :: from(count), to(count), code, indices(1), values(1)
+    type(MPIX_Sparse_result) :: result
+    from = 0
+    to = 0
+    call MPIX_Sparse_allreduce(from, to, -1_MPI_COUNT_KIND, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument count', 'a negative count')
+    call MPIX_Sparse_allreduce(from, to, count, MPI_DATATYPE_NULL, MPI_SUM, comm, code)
+    call check_error(code, 'argument datatype', 'no datatype')
+    call MPIX_Sparse_allreduce(from, to, count, MPI_INTEGER, MPI_OP_NULL, comm, code)
+    call check_error(code, 'argument op', 'no op')
+    call MPIX_Sparse_allreduce(from, to, count, MPI_INTEGER, MPI_SUM, MPI_COMM_NULL, code)
+    call check_error(code, 'argument comm', 'no communicator')
+    call MPIX_Sparse_allreduce(from, from, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument sendbuf', 'one buffer twice')
+    indices = int(count)
+    values = 1
+    call MPIX_Sparse_allreduce_coo(indices, values, 1_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
+        comm, result, code)
+    call check_error(code, 'argument indices', 'an index behind the last')
+    call MPIX_Sparse_result_get(result, ierror=code)
+    call check_error(code, 'argument result', 'no result')
+    call MPIX_Sparse_result_dense(MPIX_SPARSE_RESULT_NULL, to, code)
+    call check_error(code, 'argument result', 'no result to write')
+  end subroutine
+
+  ! Indices count from 0: that of element i of a dense array is i - 1.
+  subroutine check_result(result, what)
+    type(MPIX_Sparse_result), intent(inout) :: result
+    character(*), intent(in) :: what
+    type(c_ptr) :: index_address, value_address
+    integer, pointer :: indices(:), values(:)
+    integer :: whole(count), strided(2 * count), code, i
+    integer(MPI_COUNT_KIND) :: nnz
+    call MPIX_Sparse_result_get(result, nnz, index_address, value_address)
+    call check(nnz == ranks + 1, what // ': nnz')
+    call c_f_pointer(index_address, indices, [nnz])
+    call c_f_pointer(value_address, values, [nnz])
+    call check(all(indices == [9, (98 + i, i = 1, ranks)]), what // ': indices')
+    call check(all(values == [ranks, (5, i = 1, ranks)]), what // ': values')
+    call MPIX_Sparse_result_dense(result, whole)
+    call check_sum(whole, what // ', dense')
+    call MPIX_Sparse_result_dense(result, strided(::2), code)
+    call check_error(code, 'argument recvbuf', what // ', strided')
+  end subroutine
+
+  subroutine try_coo()
+    integer :: indices(2), values(2), code
+    type(MPIX_Sparse_result) :: result
+    indices = [99 + rank, 9]
+    values = [5, 1]
+    call MPIX_Sparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
+        comm, result, code)
+    call check_success(code, 'coo')
+    call check_result(result, 'coo')
+    call MPIX_Sparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
+        comm, result)
+    call check_result(result, 'coo into an old result')
+    call MPIX_Sparse_result_free(result, code)
+    call check_success(code, 'free')
+    call check(.not. c_associated(result%handle), 'a freed result')
+  end subroutine
+
+  ! Real numbers and long indices are not forwarded to MPI_Allreduce: coordinates take what the library knows.
+  subroutine try_types()
+    call try_type(MPI_REAL, 4)
+    call try_type(MPI_REAL8, 8)
+    call try_type(MPI_DOUBLE_PRECISION, 8)
+    call try_type(MPI_INTEGER8, 8)
+  end subroutine
+
+  ! Zero bits are zero in all of them.
+  subroutine try_type(datatype, size)
+    type(MPI_Datatype), intent(in) :: datatype
+    integer, intent(in) :: size
+    integer(selected_int_kind(18)) :: indices(2)
+    integer :: values(4), code
+    integer(MPI_COUNT_KIND) :: nnz
+    type(MPIX_Sparse_result) :: result
+    indices = [3, 1]
+    values = 0
+    call MPIX_Sparse_allreduce_coo(indices, values, int(size / 4, MPI_COUNT_KIND), MPI_INTEGER8, count, datatype, &
+        MPI_SUM, comm, result, code)
+    call check_success(code, 'one of the types')
+    call MPIX_Sparse_result_get(result, nnz)
+    call check(nnz == size / 4, 'elements of one of the types')
+    call MPIX_Sparse_result_free(result)
+  end subroutine
+
+  subroutine try_nonblocking()
+    integer, asynchronous :: buffer(count), strided(2 * count), indices(2), values(2)
+    integer :: code
+    type(MPIX_Sparse_result), asynchronous :: result
+    type(MPI_Request) :: dense, coo, wrong
+    call fill(buffer)
+    indices = [99 + rank, 9]
+    values = [5, 1]
+    strided = 0
+    call MPIX_Isparse_allreduce(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, dense, code)
+    call check_success(code, 'starting a dense call')
+    call MPIX_Isparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
+        comm, result, coo, code)
+    call check_success(code, 'starting a call of coordinates')
+    call MPIX_Isparse_allreduce(MPI_IN_PLACE, strided(::2), count, MPI_INTEGER, MPI_SUM, comm, wrong, code)
+    call check_success(code, 'starting a wrong call')
+    call MPI_Wait(coo, MPI_STATUS_IGNORE, code)
+    call check_success(code, 'waiting for coordinates')
+    call MPI_Wait(dense, MPI_STATUS_IGNORE, code)
+    call check_success(code, 'waiting for dense')
+    call MPI_Wait(wrong, MPI_STATUS_IGNORE, code)
+    call check_error(code, 'argument recvbuf is not contiguous', 'waiting for a wrong call')
+    call check(coo == MPI_REQUEST_NULL, 'a request that is done')
+    call check_sum(buffer, 'nonblocking, dense')
+    call check_result(result, 'nonblocking, coordinates')
+    call MPIX_Sparse_result_free(result)
+  end subroutine
+
+  subroutine try_inquiry()
+    integer :: buffer(count), version, code
+    type(MPIX_Sparse_report_t) :: report
+    type(MPIX_Sparse_profile_t) :: profile
+    call MPIX_Sparse_get_version(version)
+    call check(version == MPIX_SPARSE_VERSION, 'version')
+    call fill(buffer)
+    call MPIX_Sparse_profile(buffer, count, MPI_INTEGER, comm, profile, code)
+    call check_success(code, 'profile')
+    call check(profile%count == count .and. profile%sampled == count, 'first and last field of a profile')
+    call check(profile%ranks == ranks .and. profile%gammas <= MPIX_SPARSE_GAMMA_MAX, 'profile')
+    call check(abs(profile%density - 0.002d0) < 1d-9, 'density')
+    call MPIX_Sparse_allreduce(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm)
+    call MPIX_Sparse_get_report(comm, report, code)
+    call check_success(code, 'report')
+    call check(report%ranks == ranks .and. report%count == count .and. report%row == 1, 'report')
+    call check(report%scheme(1) /= ' ' .and. report%scheme(MPIX_SPARSE_NAME_MAX) == ' ', 'texts in a report')
+    call check(report%measured_seconds > 0 .and. report%measured_seconds < 300, 'last field of a report')
+    call MPIX_Sparse_get_report(MPI_COMM_SELF, report, code)
+    call check_error(code, 'MPIX_Sparse_get_report', 'a report on nothing')
+  end subroutine
+end program
