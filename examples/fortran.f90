@@ -18,8 +18,8 @@ program fortran
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
 
   indices = [7, 1000 + rank] ! counted from 0
-  call MPIX_Sparse_allreduce_coo(indices, values, size(indices, kind=MPI_COUNT_KIND), MPI_INTEGER, count, MPI_REAL, &
-      MPI_SUM, MPI_COMM_WORLD, result)
+  call MPIX_Sparse_allreduce_coo(indices, values, size(indices, kind=MPI_COUNT_KIND), MPI_INTEGER, count, &
+      MPI_REAL, MPI_SUM, MPI_COMM_WORLD, result)
 
   call MPIX_Sparse_result_get(result, nnz, index_address, value_address)
   call c_f_pointer(index_address, sum_indices, [nnz])

@@ -64,7 +64,7 @@ AS_IF([test -n "$MPIFC"], [AC_MSG_RESULT([${FORTRAN_WHY:-yes}])])
 rm -f sar_conftest.$ac_objext
 AS_IF([test "x$enable_fortran" = xyes && test -n "$FORTRAN_WHY"],
   [AC_MSG_ERROR([--enable-fortran was given, and $FORTRAN_WHY])])
-AS_IF([test "x$ac_cv_fc_compiler_gnu" = xyes], [SAR_FCWARN="-Wall -Wextra"])
+AS_IF([test "x$ac_cv_fc_compiler_gnu" = xyes], [SAR_FCWARN="-Wall -Wextra -Wno-c-binding-type -Wno-unused-parameter"])
 AS_IF([test -n "$SAR_FCWARN" && test "x$enable_werror" = xyes], [SAR_FCWARN="$SAR_FCWARN -Werror"])
 AS_IF([test -z "$FORTRAN_WHY"], [sar_fortran=`$MPIFC --version 2>/dev/null | sed 1q`])
 AC_SUBST([SAR_FCWARN])

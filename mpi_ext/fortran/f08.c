@@ -28,8 +28,8 @@ static bool contiguous(const CFI_cdesc_t *array)
     return true;
 }
 
-/* A copy of a strided section would be gone before a nonblocking call ends: none is passed on, and so all ranks
- * learn of it. */
+/* A copy of a strided section would be gone before a nonblocking call ends: none is passed on, and all
+ * ranks learn of it. */
 static void *buffer_of(const CFI_cdesc_t *array)
 {
     return contiguous(array) ? sar_buffer_f08(array->base_addr) : MPIX_SPARSE_STRIDED;

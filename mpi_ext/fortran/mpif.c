@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `use mpi` and mpif.h programs call: handles are integers, results addresses, buffers whatever comes. */
+/* What `use mpi` and mpif.h programs call: handles are integers, results addresses, buffers whatever
+ * comes. */
 
 #include <mpix_sparse.h>
 

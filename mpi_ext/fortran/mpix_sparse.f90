@@ -91,8 +91,8 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, result, &
-        ierror) bind(C, name='mpix_sparse_allreduce_coo_f08')
+    subroutine MPIX_Sparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, &
+        result, ierror) bind(C, name='mpix_sparse_allreduce_coo_f08')
       import
       type(*), dimension(..), intent(in) :: indices
       type(*), dimension(..), intent(in) :: values
@@ -106,8 +106,8 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Isparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, result, &
-        request, ierror) bind(C, name='mpix_isparse_allreduce_coo_f08')
+    subroutine MPIX_Isparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, &
+        result, request, ierror) bind(C, name='mpix_isparse_allreduce_coo_f08')
       import
       type(*), dimension(..), intent(in), asynchronous :: indices
       type(*), dimension(..), intent(in), asynchronous :: values

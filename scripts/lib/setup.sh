@@ -7,7 +7,7 @@ base_packages="gcc libc6-dev make pkg-config libhwloc-dev libjansson-dev libstre
 tree_packages="autoconf automake libtool"
 mpich_packages="mpich libmpich-dev"
 openmpi_packages="openmpi-bin libopenmpi-dev"
-test_packages="libcmocka-dev mandoc universal-ctags"
+test_packages="gfortran libcmocka-dev mandoc universal-ctags"
 optional_packages="clang-format-14"
 
 heading() {

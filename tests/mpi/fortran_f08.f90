@@ -49,7 +49,8 @@ contains
     call check_success(code, 'dense')
     call check_sum(to, 'dense')
     to = -1
-    call MPIX_Sparse_allreduce(sendbuf=from, recvbuf=to, count=count, datatype=MPI_INTEGER, op=MPI_SUM, comm=comm)
+    call MPIX_Sparse_allreduce(sendbuf=from, recvbuf=to, count=count, datatype=MPI_INTEGER, op=MPI_SUM, &
+        comm=comm)
     call check_sum(to, 'dense, by keywords and without ierror')
   end subroutine
 
@@ -92,15 +93,16 @@ contains
     call MPIX_Sparse_allreduce(matrix(1, :), other, count, MPI_INTEGER, MPI_SUM, comm, code)
     call check_error(code, 'argument sendbuf is not contiguous', 'a row')
     stride = merge(2, 1, rank == 0)
-    call MPIX_Sparse_allreduce(MPI_IN_PLACE, buffer(1:stride * count:stride), count, MPI_INTEGER, MPI_SUM, comm, code)
+    call MPIX_Sparse_allreduce(MPI_IN_PLACE, buffer(1:stride * count:stride), count, MPI_INTEGER, MPI_SUM, &
+        comm, code)
     call check_error(code, 'argument recvbuf is not contiguous (on rank 0)', 'a strided section on one rank')
     indices = [0, 9, 1, 9]
     values = 1
     call MPIX_Sparse_allreduce_coo(indices(1::2), values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
         MPI_SUM, comm, result, code)
     call check_error(code, 'argument indices is not contiguous', 'strided indices')
-    call MPIX_Sparse_allreduce_coo(indices, values(4:1:-1), 4_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
-        MPI_SUM, comm, result, code)
+    call MPIX_Sparse_allreduce_coo(indices, values(4:1:-1), 4_MPI_COUNT_KIND, MPI_INTEGER, count, &
+        MPI_INTEGER, MPI_SUM, comm, result, code)
     call check_error(code, 'argument values is not contiguous', 'values from the end')
     call check(.not. c_associated(result%handle), 'a result after an error')
   end subroutine
@@ -122,8 +124,8 @@ contains
     call check_error(code, 'argument sendbuf', 'one buffer twice')
     indices = int(count)
     values = 1
-    call MPIX_Sparse_allreduce_coo(indices, values, 1_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
-        comm, result, code)
+    call MPIX_Sparse_allreduce_coo(indices, values, 1_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
+        MPI_SUM, comm, result, code)
     call check_error(code, 'argument indices', 'an index behind the last')
     call MPIX_Sparse_result_get(result, ierror=code)
     call check_error(code, 'argument result', 'no result')
@@ -156,19 +158,19 @@ contains
     type(MPIX_Sparse_result) :: result
     indices = [99 + rank, 9]
     values = [5, 1]
-    call MPIX_Sparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
-        comm, result, code)
+    call MPIX_Sparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
+        MPI_SUM, comm, result, code)
     call check_success(code, 'coo')
     call check_result(result, 'coo')
-    call MPIX_Sparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
-        comm, result)
+    call MPIX_Sparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
+        MPI_SUM, comm, result)
     call check_result(result, 'coo into an old result')
     call MPIX_Sparse_result_free(result, code)
     call check_success(code, 'free')
     call check(.not. c_associated(result%handle), 'a freed result')
   end subroutine
 
-  ! Real numbers and long indices are not forwarded to MPI_Allreduce: coordinates take what the library knows.
+  ! Long indices, and numbers of all lengths. Coordinates take only types that the library knows.
   subroutine try_types()
     call try_type(MPI_REAL, 4)
     call try_type(MPI_REAL8, 8)
@@ -186,8 +188,8 @@ contains
     type(MPIX_Sparse_result) :: result
     indices = [3, 1]
     values = 0
-    call MPIX_Sparse_allreduce_coo(indices, values, int(size / 4, MPI_COUNT_KIND), MPI_INTEGER8, count, datatype, &
-        MPI_SUM, comm, result, code)
+    call MPIX_Sparse_allreduce_coo(indices, values, int(size / 4, MPI_COUNT_KIND), MPI_INTEGER8, count, &
+        datatype, MPI_SUM, comm, result, code)
     call check_success(code, 'one of the types')
     call MPIX_Sparse_result_get(result, nnz)
     call check(nnz == size / 4, 'elements of one of the types')
@@ -205,8 +207,8 @@ contains
     strided = 0
     call MPIX_Isparse_allreduce(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, dense, code)
     call check_success(code, 'starting a dense call')
-    call MPIX_Isparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, &
-        comm, result, coo, code)
+    call MPIX_Isparse_allreduce_coo(indices, values, 2_MPI_COUNT_KIND, MPI_INTEGER, count, MPI_INTEGER, &
+        MPI_SUM, comm, result, coo, code)
     call check_success(code, 'starting a call of coordinates')
     call MPIX_Isparse_allreduce(MPI_IN_PLACE, strided(::2), count, MPI_INTEGER, MPI_SUM, comm, wrong, code)
     call check_success(code, 'starting a wrong call')
@@ -224,6 +226,7 @@ contains
 
   subroutine try_inquiry()
     integer :: buffer(count), version, code
+    type(MPI_Comm) :: unused
     type(MPIX_Sparse_report_t) :: report
     type(MPIX_Sparse_profile_t) :: profile
     call MPIX_Sparse_get_version(version)
@@ -240,7 +243,9 @@ contains
     call check(report%ranks == ranks .and. report%count == count .and. report%row == 1, 'report')
     call check(report%scheme(1) /= ' ' .and. report%scheme(MPIX_SPARSE_NAME_MAX) == ' ', 'texts in a report')
     call check(report%measured_seconds > 0 .and. report%measured_seconds < 300, 'last field of a report')
-    call MPIX_Sparse_get_report(MPI_COMM_SELF, report, code)
+    call MPI_Comm_dup(comm, unused)
+    call MPIX_Sparse_get_report(unused, report, code)
     call check_error(code, 'MPIX_Sparse_get_report', 'a report on nothing')
+    call MPI_Comm_free(unused)
   end subroutine
 end program

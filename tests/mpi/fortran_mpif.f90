@@ -2,7 +2,8 @@
 ! The binding for mpif.h: integer handles, addresses in place of pointers.
 program fortran_mpif
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr, c_null_ptr
-  use fortran_check, only: check_begin, check_end, check, check_success, check_error, module_comm => comm, rank, ranks
+  use fortran_check, only: check_begin, check_end, check, check_success, check_error, &
+    module_comm => comm, rank, ranks
   implicit none
   include 'mpif.h'
   include 'mpix_sparsef.h'
@@ -96,7 +97,8 @@ contains
     indices = [99 + rank, 9]
     values = [5, 1]
     result = MPIX_SPARSE_RESULT_NULL
-    call MPIX_SPARSE_ALLREDUCE_COO(indices, values, two, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, comm, result, code)
+    call MPIX_SPARSE_ALLREDUCE_COO(indices, values, two, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, comm, &
+        result, code)
     call check_success(code, 'coo')
     call check_result(result, 'coo')
   end subroutine
@@ -111,8 +113,8 @@ contains
     result = MPIX_SPARSE_RESULT_NULL
     call MPIX_ISPARSE_ALLREDUCE(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, requests(1), code)
     call check_success(code, 'starting a dense call')
-    call MPIX_ISPARSE_ALLREDUCE_COO(indices, values, two, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, comm, result, &
-        requests(2), code)
+    call MPIX_ISPARSE_ALLREDUCE_COO(indices, values, two, MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, comm, &
+        result, requests(2), code)
     call check_success(code, 'starting a call of coordinates')
     call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, code)
     call check_success(code, 'waiting')
