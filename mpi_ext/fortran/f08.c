@@ -2,44 +2,16 @@
 /* The C side of the module mpix_sparse: everything comes by reference, buffers by descriptor, and optional
  * arguments that are absent as null pointers. */
 
-#include <ISO_Fortran_binding.h>
 #include <mpix_sparse.h>
-#include <stdbool.h>
 #include <string.h>
 
-#include "mpi_ext/fortran/in_place.h"
-
-static void give(int *ierror, int code)
-{
-    if (ierror != NULL)
-        *ierror = code;
-}
-
-/* The stride of a dimension with one element says nothing, and the last extent of an assumed-size array is
- * -1: CFI_is_contiguous refuses the first. */
-static bool contiguous(const CFI_cdesc_t *array)
-{
-    CFI_index_t stride = (CFI_index_t)array->elem_len;
-    for (int i = 0; i < array->rank; i++) {
-        if (array->dim[i].extent > 1 && array->dim[i].sm != stride)
-            return false;
-        stride *= array->dim[i].extent;
-    }
-    return true;
-}
-
-/* A copy of a strided section would be gone before a nonblocking call ends: none is passed on, and all
- * ranks learn of it. */
-static void *buffer_of(const CFI_cdesc_t *array)
-{
-    return contiguous(array) ? sar_buffer_f08(array->base_addr) : MPIX_SPARSE_STRIDED;
-}
+#include "mpi_ext/fortran/descriptor.h"
 
 void mpix_sparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
                                MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, int *ierror)
 {
-    give(ierror, MPIX_Sparse_allreduce(buffer_of(sendbuf), buffer_of(recvbuf), *count,
-                                       MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm)));
+    sar_give(ierror, MPIX_Sparse_allreduce(sar_buffer_of(sendbuf), sar_buffer_of(recvbuf), *count,
+                                           MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm)));
 }
 
 void mpix_isparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
@@ -47,20 +19,21 @@ void mpix_isparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_
                                 int *ierror)
 {
     MPI_Request started;
-    int code = MPIX_Isparse_allreduce(buffer_of(sendbuf), buffer_of(recvbuf), *count, MPI_Type_f2c(*datatype),
-                                      MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), &started);
+    int code =
+        MPIX_Isparse_allreduce(sar_buffer_of(sendbuf), sar_buffer_of(recvbuf), *count,
+                               MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), &started);
     if (code == MPI_SUCCESS)
         *request = MPI_Request_c2f(started);
-    give(ierror, code);
+    sar_give(ierror, code);
 }
 
 void mpix_sparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
                                    MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
                                    MPI_Fint *comm, MPIX_Sparse_result *result, int *ierror)
 {
-    give(ierror, MPIX_Sparse_allreduce_coo(buffer_of(indices), buffer_of(values), *nnz,
-                                           MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
-                                           MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result));
+    sar_give(ierror, MPIX_Sparse_allreduce_coo(sar_buffer_of(indices), sar_buffer_of(values), *nnz,
+                                               MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
+                                               MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result));
 }
 
 void mpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
@@ -69,35 +42,35 @@ void mpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, M
                                     int *ierror)
 {
     MPI_Request started;
-    int code = MPIX_Isparse_allreduce_coo(buffer_of(indices), buffer_of(values), *nnz,
+    int code = MPIX_Isparse_allreduce_coo(sar_buffer_of(indices), sar_buffer_of(values), *nnz,
                                           MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
                                           MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result, &started);
     if (code == MPI_SUCCESS)
         *request = MPI_Request_c2f(started);
-    give(ierror, code);
+    sar_give(ierror, code);
 }
 
 void mpix_sparse_result_get_f08(MPIX_Sparse_result *result, MPI_Count *nnz, const void **indices,
                                 const void **values, int *ierror)
 {
-    give(ierror, MPIX_Sparse_result_get(*result, nnz, indices, values));
+    sar_give(ierror, MPIX_Sparse_result_get(*result, nnz, indices, values));
 }
 
 void mpix_sparse_result_dense_f08(MPIX_Sparse_result *result, CFI_cdesc_t *recvbuf, int *ierror)
 {
-    give(ierror, MPIX_Sparse_result_dense(*result, buffer_of(recvbuf)));
+    sar_give(ierror, MPIX_Sparse_result_dense(*result, sar_buffer_of(recvbuf)));
 }
 
 void mpix_sparse_result_free_f08(MPIX_Sparse_result *result, int *ierror)
 {
-    give(ierror, MPIX_Sparse_result_free(result));
+    sar_give(ierror, MPIX_Sparse_result_free(result));
 }
 
 void mpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
                              MPIX_Sparse_profile_t *profile, int *ierror)
 {
-    give(ierror,
-         MPIX_Sparse_profile(buffer_of(buf), *count, MPI_Type_f2c(*datatype), MPI_Comm_f2c(*comm), profile));
+    sar_give(ierror, MPIX_Sparse_profile(sar_buffer_of(buf), *count, MPI_Type_f2c(*datatype),
+                                         MPI_Comm_f2c(*comm), profile));
 }
 
 /* As Fortran ends its texts. */
@@ -118,10 +91,10 @@ void mpix_sparse_get_report_f08(MPI_Fint *comm, MPIX_Sparse_report_t *report, in
         pad(report->pull_wire, sizeof report->pull_wire);
         pad(report->partition, sizeof report->partition);
     }
-    give(ierror, code);
+    sar_give(ierror, code);
 }
 
 void mpix_sparse_get_version_f08(int *version, int *ierror)
 {
-    give(ierror, MPIX_Sparse_get_version(version));
+    sar_give(ierror, MPIX_Sparse_get_version(version));
 }

@@ -3,7 +3,7 @@
 ! are contiguous; a strided section is an error on all ranks.
 module mpix_sparse
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_null_ptr, c_ptr
-  use mpi_f08, only: MPI_Comm, MPI_COUNT_KIND, MPI_Datatype, MPI_Op, MPI_Request
+  use mpi_f08, only: MPI_Comm, MPI_COUNT_KIND, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request
   implicit none
   private
 
@@ -18,6 +18,13 @@ module mpix_sparse
   end type
 
   type(MPIX_Sparse_result), parameter, public :: MPIX_SPARSE_RESULT_NULL = MPIX_Sparse_result(c_null_ptr)
+
+  ! Likewise.
+  type, bind(C), public :: MPIX_Sparse_plan
+    type(c_ptr) :: handle = c_null_ptr
+  end type
+
+  type(MPIX_Sparse_plan), parameter, public :: MPIX_SPARSE_PLAN_NULL = MPIX_Sparse_plan(c_null_ptr)
 
   type, bind(C), public :: MPIX_Sparse_profile_t
     integer(MPI_COUNT_KIND) :: count
@@ -62,6 +69,8 @@ module mpix_sparse
 
   public :: MPIX_Sparse_allreduce, MPIX_Isparse_allreduce
   public :: MPIX_Sparse_allreduce_coo, MPIX_Isparse_allreduce_coo
+  public :: MPIX_Sparse_allreduce_init, MPIX_Sparse_allreduce_coo_init
+  public :: MPIX_Sparse_plan_start, MPIX_Sparse_plan_start_coo, MPIX_Sparse_plan_start_all, MPIX_Sparse_plan_free
   public :: MPIX_Sparse_result_get, MPIX_Sparse_result_dense, MPIX_Sparse_result_free
   public :: MPIX_Sparse_profile, MPIX_Sparse_get_report, MPIX_Sparse_get_version
 
@@ -119,6 +128,67 @@ module mpix_sparse
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout), asynchronous :: result
       type(MPI_Request), intent(out) :: request
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_allreduce_init(sendbuf, recvbuf, count, datatype, op, comm, info, plan, ierror) &
+        bind(C, name='mpix_sparse_allreduce_init_f08')
+      import
+      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), asynchronous :: recvbuf
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(in) :: info
+      type(MPIX_Sparse_plan), intent(inout) :: plan
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_allreduce_coo_init(indextype, count, datatype, op, comm, info, plan, ierror) &
+        bind(C, name='mpix_sparse_allreduce_coo_init_f08')
+      import
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(in) :: info
+      type(MPIX_Sparse_plan), intent(inout) :: plan
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_plan_start(plan, request, ierror) bind(C, name='mpix_sparse_plan_start_f08')
+      import
+      type(MPIX_Sparse_plan), intent(in) :: plan
+      type(MPI_Request), intent(out) :: request
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_plan_start_coo(plan, indices, values, nnz, result, request, ierror) &
+        bind(C, name='mpix_sparse_plan_start_coo_f08')
+      import
+      type(MPIX_Sparse_plan), intent(in) :: plan
+      type(*), dimension(..), intent(in), asynchronous :: indices
+      type(*), dimension(..), intent(in), asynchronous :: values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz
+      type(MPIX_Sparse_result), intent(inout), asynchronous :: result
+      type(MPI_Request), intent(out) :: request
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_plan_start_all(n, plans, requests, ierror) &
+        bind(C, name='mpix_sparse_plan_start_all_f08')
+      import
+      integer(c_int), intent(in) :: n
+      type(MPIX_Sparse_plan), intent(in) :: plans(*)
+      type(MPI_Request), intent(inout) :: requests(*)
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_plan_free(plan, ierror) bind(C, name='mpix_sparse_plan_free_f08')
+      import
+      type(MPIX_Sparse_plan), intent(inout) :: plan
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 

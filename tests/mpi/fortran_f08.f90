@@ -18,6 +18,7 @@ program fortran_f08
   call try_coo()
   call try_types()
   call try_nonblocking()
+  call try_plans()
   call try_inquiry()
   call check_end('fortran_f08')
 
@@ -221,6 +222,47 @@ contains
     call check(coo == MPI_REQUEST_NULL, 'a request that is done')
     call check_sum(buffer, 'nonblocking, dense')
     call check_result(result, 'nonblocking, coordinates')
+    call MPIX_Sparse_result_free(result)
+  end subroutine
+
+  subroutine try_plans()
+    integer, asynchronous :: buffers(count, 2), indices(2), values(2)
+    integer :: call_number, i, code
+    type(MPIX_Sparse_plan) :: plans(2), coo
+    type(MPIX_Sparse_result), asynchronous :: result
+    type(MPI_Request) :: requests(3)
+    do i = 1, 2
+      call MPIX_Sparse_allreduce_init(MPI_IN_PLACE, buffers(:, i), count, MPI_INTEGER, MPI_SUM, comm, &
+          MPI_INFO_NULL, plans(i), code)
+      call check_success(code, 'a plan')
+    end do
+    call MPIX_Sparse_allreduce_coo_init(MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, coo)
+    indices = [99 + rank, 9]
+    values = [5, 1]
+    do call_number = 1, 3
+      call fill(buffers(:, 1))
+      call fill(buffers(:, 2))
+      call MPIX_Sparse_plan_start_all(2, plans, requests, code)
+      call check_success(code, 'starting plans')
+      call MPIX_Sparse_plan_start_coo(coo, indices, values, 2_MPI_COUNT_KIND, result, requests(3), code)
+      call check_success(code, 'starting a plan of coordinates')
+      call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE, code)
+      call check_success(code, 'waiting for plans')
+      call check_sum(buffers(:, 1), 'first plan')
+      call check_sum(buffers(:, 2), 'second plan')
+      call check_result(result, 'plan of coordinates')
+    end do
+    call fill(buffers(:, 1))
+    call MPIX_Sparse_plan_start(plans(1), requests(1))
+    call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
+    call check_sum(buffers(:, 1), 'first plan again')
+    call MPIX_Sparse_plan_start(MPIX_SPARSE_PLAN_NULL, requests(1), code)
+    call check_error(code, 'argument plan', 'no plan')
+    call MPIX_Sparse_plan_free(plans(1))
+    call MPIX_Sparse_plan_free(plans(2))
+    call MPIX_Sparse_plan_free(coo, code)
+    call check_success(code, 'freeing a plan')
+    call check(.not. c_associated(coo%handle), 'a freed plan')
     call MPIX_Sparse_result_free(result)
   end subroutine
 
