@@ -70,7 +70,8 @@ module mpix_sparse
   public :: MPIX_Sparse_allreduce, MPIX_Isparse_allreduce
   public :: MPIX_Sparse_allreduce_coo, MPIX_Isparse_allreduce_coo
   public :: MPIX_Sparse_allreduce_init, MPIX_Sparse_allreduce_coo_init
-  public :: MPIX_Sparse_plan_start, MPIX_Sparse_plan_start_coo, MPIX_Sparse_plan_start_all, MPIX_Sparse_plan_free
+  public :: MPIX_Sparse_plan_start, MPIX_Sparse_plan_start_coo, MPIX_Sparse_plan_start_all
+  public :: MPIX_Sparse_plan_free
   public :: MPIX_Sparse_result_get, MPIX_Sparse_result_dense, MPIX_Sparse_result_free
   public :: MPIX_Sparse_profile, MPIX_Sparse_get_report, MPIX_Sparse_get_version
 
