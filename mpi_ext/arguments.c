@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi_ext/arguments.h"
 
+#include <mpix_sparse.h>
+
 #include "mpi_ext/error.h"
 #include "mpi_ext/types.h"
 
@@ -34,12 +36,15 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
         call->shape.kernels = sar_kernels_of(type.base, op.op);
 }
 
-static void look_at_array(struct sar_call *call, const void *array, enum sar_status status)
+void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status)
 {
-    if (array == NULL)
-        blame(call, status, SAR_FAULT_NULL);
-    if (array == MPIX_SPARSE_STRIDED)
-        blame(call, status, SAR_FAULT_STRIDED);
+    bool usable = array != NULL && array != MPI_IN_PLACE && array != MPIX_SPARSE_STRIDED;
+    if (usable || verdict->status != SAR_OK)
+        return;
+    *verdict = (struct sar_verdict){ .status = status,
+                                     .value = array == NULL           ? SAR_FAULT_NULL
+                                              : array == MPI_IN_PLACE ? SAR_FAULT_MISPLACED
+                                                                      : SAR_FAULT_STRIDED };
 }
 
 static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *recvbuf)
@@ -47,10 +52,9 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
     call->in_place = sendbuf == MPI_IN_PLACE;
     if (call->shape.count == 0)
         return;
-    look_at_array(call, recvbuf, SAR_BAD_RECVBUF);
-    if (recvbuf == MPI_IN_PLACE)
-        blame(call, SAR_BAD_RECVBUF, SAR_FAULT_MISPLACED);
-    look_at_array(call, sendbuf, SAR_BAD_SENDBUF);
+    sar_look_at_array(&call->verdict, recvbuf, SAR_BAD_RECVBUF);
+    if (!call->in_place)
+        sar_look_at_array(&call->verdict, sendbuf, SAR_BAD_SENDBUF);
     if (sendbuf == recvbuf)
         blame(call, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
 }
@@ -89,8 +93,8 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
         blame(call, SAR_BAD_NNZ, (int64_t)nnz);
     if (nnz <= 0)
         return;
-    look_at_array(call, indices, SAR_BAD_INDICES);
-    look_at_array(call, values, SAR_BAD_VALUES);
+    sar_look_at_array(&call->verdict, indices, SAR_BAD_INDICES);
+    sar_look_at_array(&call->verdict, values, SAR_BAD_VALUES);
 }
 
 void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,

@@ -85,6 +85,7 @@ static const char *const faults[] = {
     [SAR_FAULT_NULL] = "null",
     [SAR_FAULT_SHARED] = "the other buffer",
     [SAR_FAULT_MISPLACED] = "out of place",
+    [SAR_FAULT_ALIEN] = "of the other kind of buffers",
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
     [SAR_FAULT_ORPHANED] = "of a communicator that was freed",
     [SAR_FAULT_STRIDED] = "not contiguous",
@@ -120,27 +121,27 @@ static void describe(const struct sar_verdict *v, const char *detail, char *text
     snprintf(text, room, sar_status_text(v->status), detail != NULL ? detail : value, rank);
 }
 
-int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail)
+/* The code of a verdict that is not SAR_OK, with the text that goes with it. */
+static int code_of(const char *function, const struct sar_verdict *verdict, const char *detail)
 {
     char sentence[MPI_MAX_ERROR_STRING - 64], text[MPI_MAX_ERROR_STRING];
-    if (verdict->status == SAR_OK)
-        return MPI_SUCCESS;
     describe(verdict, detail, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s: %s", function, sentence);
-    int code = code_for(verdict->status, text);
     SAR_LOG(INFO, MPI, "%s", text);
+    return code_for(verdict->status, text);
+}
+
+int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail)
+{
+    if (verdict->status == SAR_OK)
+        return MPI_SUCCESS;
+    int code = code_of(function, verdict, detail);
     if (mpi_is_up())
         MPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, code);
     return code;
 }
 
-int sar_error_code(const char *function, enum sar_status status)
+int sar_error_code(const char *function, enum sar_status status, int64_t value)
 {
-    char text[MPI_MAX_ERROR_STRING], sentence[MPI_MAX_ERROR_STRING - 64];
-    if (status == SAR_OK)
-        return MPI_SUCCESS;
-    snprintf(sentence, sizeof sentence, sar_status_text(status),
-             "null, in use, of another kind or not contiguous", "");
-    snprintf(text, sizeof text, "%s: %s", function, sentence);
-    return code_for(status, text);
+    return code_of(function, &(struct sar_verdict){ .status = status, .value = value }, NULL);
 }

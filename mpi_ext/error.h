@@ -23,6 +23,7 @@ enum sar_fault {
     SAR_FAULT_NULL,
     SAR_FAULT_SHARED,    /**< the same as the other buffer */
     SAR_FAULT_MISPLACED, /**< MPI_IN_PLACE where it has no meaning */
+    SAR_FAULT_ALIEN,     /**< a plan of the other kind of buffers */
     SAR_FAULT_IN_USE,    /**< by a call that is not done */
     SAR_FAULT_ORPHANED,  /**< its communicator was freed */
     SAR_FAULT_STRIDED    /**< a Fortran section with gaps */
@@ -33,8 +34,9 @@ enum sar_fault {
  * @param detail  further words, or NULL */
 int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail);
 
-/** For functions without a communicator: the code alone. */
-int sar_error_code(const char *function, enum sar_status status);
+/** For functions without a communicator: the code alone.
+ * @param value  as in a verdict */
+int sar_error_code(const char *function, enum sar_status status, int64_t value);
 
 /** Describe what must be equal on all ranks by the number that stands for it in an agreement. */
 void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room);

@@ -18,7 +18,7 @@ static int refuse(MPIX_Sparse_plan plan, int i, const struct sar_verdict *verdic
     char title[64];
     snprintf(title, sizeof title, "%s: plans[%d]", function, i);
     if (!sar_plan_fits(plan, true))
-        return sar_error_code(title, SAR_BAD_PLAN);
+        return sar_plan_refuse(plan, title);
     return sar_raise(plan->plan.context == NULL ? MPI_COMM_NULL : plan->flight.comm, title, verdict, NULL);
 }
 
@@ -111,8 +111,10 @@ static void start(int n, MPIX_Sparse_plan plans[])
 
 int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[])
 {
-    if (n < 0 || (n > 0 && (plans == NULL || requests == NULL)))
-        return sar_error_code(function, SAR_BAD_PLAN);
+    if (n < 0)
+        return sar_error_code(function, SAR_BAD_COUNT, n);
+    if (n > 0 && (plans == NULL || requests == NULL))
+        return sar_error_code(function, plans == NULL ? SAR_BAD_PLAN : SAR_BAD_REQUEST, SAR_FAULT_NULL);
     int code = take_all(n, plans);
     if (code != MPI_SUCCESS)
         return code;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions that look and do not reduce. */
 
+#include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/types.h"
@@ -34,10 +35,8 @@ static void check_profile(struct sar_call *call, const void *buf, MPI_Count coun
     struct sar_verdict *v = &call->verdict;
     if (profile == NULL)
         *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT };
-    if (buf == NULL && count > 0)
-        *v = (struct sar_verdict){ .status = SAR_BAD_BUF };
-    if (buf == MPIX_SPARSE_STRIDED && count > 0)
-        *v = (struct sar_verdict){ .status = SAR_BAD_BUF, .value = SAR_FAULT_STRIDED };
+    if (count > 0)
+        sar_look_at_array(v, buf, SAR_BAD_BUF);
     if (!type.valid || !type.native)
         *v = (struct sar_verdict){ .status = SAR_BAD_DATATYPE, .value = type.valid ? type.number : 0 };
     if (count < 0)
@@ -94,7 +93,7 @@ int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
 int PMPIX_Sparse_get_version(int *version)
 {
     if (version == NULL)
-        return sar_error_code("MPIX_Sparse_get_version", SAR_BAD_OUTPUT);
+        return sar_error_code("MPIX_Sparse_get_version", SAR_BAD_OUTPUT, SAR_FAULT_NULL);
     *version = MPIX_SPARSE_VERSION;
     return MPI_SUCCESS;
 }

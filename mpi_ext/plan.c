@@ -81,11 +81,17 @@ int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI
     return make(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
 }
 
+int sar_plan_refuse(MPIX_Sparse_plan plan, const char *function)
+{
+    return sar_error_code(function, SAR_BAD_PLAN,
+                          plan == MPIX_SPARSE_PLAN_NULL ? SAR_FAULT_NULL : SAR_FAULT_ALIEN);
+}
+
 int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
 {
     static const char function[] = "MPIX_Sparse_plan_start";
     if (!sar_plan_fits(plan, true))
-        return sar_error_code(function, SAR_BAD_PLAN);
+        return sar_plan_refuse(plan, function);
     if (!plan->flight.taken)
         plan->flight.call = plan->call;
     plan->flight.function = function;
@@ -97,7 +103,7 @@ int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, cons
 {
     static const char function[] = "MPIX_Sparse_plan_start_coo";
     if (!sar_plan_fits(plan, false))
-        return sar_error_code(function, SAR_BAD_PLAN);
+        return sar_plan_refuse(plan, function);
     if (!plan->flight.taken) {
         plan->flight.call = plan->call;
         sar_look_at_elements(&plan->flight.call, indices, values, nnz);
@@ -120,8 +126,10 @@ static void close_plan(struct sar_plan *plan)
 int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
 {
     static const char function[] = "MPIX_Sparse_plan_free";
-    if (plan == NULL || (*plan != MPIX_SPARSE_PLAN_NULL && (*plan)->flight.taken))
-        return sar_error_code(function, SAR_BAD_PLAN);
+    if (plan == NULL)
+        return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_NULL);
+    if (*plan != MPIX_SPARSE_PLAN_NULL && (*plan)->flight.taken)
+        return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_IN_USE);
     if (*plan != MPIX_SPARSE_PLAN_NULL) {
         close_plan(&(*plan)->plan);
         free(*plan);

@@ -19,4 +19,7 @@ static inline bool sar_plan_fits(MPIX_Sparse_plan plan, bool dense_face)
     return plan != MPIX_SPARSE_PLAN_NULL && plan->call.dense_face == dense_face;
 }
 
+/** The error code for a plan that is not. */
+int sar_plan_refuse(MPIX_Sparse_plan plan, const char *function);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_ext/arguments.h"
 #include "mpi_ext/error.h"
 
 static void free_arrays(struct sar_arrays *arrays)
@@ -136,7 +137,7 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
                             const void **values)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
-        return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT);
+        return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT, SAR_FAULT_NULL);
     if (nnz != NULL)
         *nnz = (MPI_Count)result->nnz;
     if (indices != NULL)
@@ -149,9 +150,12 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
 int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
-        return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RESULT);
-    if ((recvbuf == NULL || recvbuf == MPIX_SPARSE_STRIDED) && result->shape.count != 0)
-        return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RECVBUF);
+        return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RESULT, SAR_FAULT_NULL);
+    struct sar_verdict verdict = { .status = SAR_OK };
+    if (result->shape.count != 0)
+        sar_look_at_array(&verdict, recvbuf, SAR_BAD_RECVBUF);
+    if (verdict.status != SAR_OK)
+        return sar_error_code("MPIX_Sparse_result_dense", verdict.status, verdict.value);
     struct sar_shape shape = result->shape;
     struct sar_run run = { result->held.index, result->held.value, result->nnz };
     shape.index_size = result->index_size;
@@ -164,9 +168,9 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
 int PMPIX_Sparse_result_free(MPIX_Sparse_result *result)
 {
     if (result == NULL)
-        return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT);
+        return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT, SAR_FAULT_NULL);
     if (*result != MPIX_SPARSE_RESULT_NULL && (*result)->taken)
-        return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT);
+        return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT, SAR_FAULT_IN_USE);
     if (*result != MPIX_SPARSE_RESULT_NULL) {
         free_arrays(&(*result)->held);
         free_arrays(&(*result)->next);

@@ -177,6 +177,21 @@ static void recvbuf_in_place(struct arguments *a)
     a->recvbuf = MPI_IN_PLACE;
 }
 
+static void indices_in_place(struct arguments *a)
+{
+    a->indices = MPI_IN_PLACE;
+}
+
+static void values_strided(struct arguments *a)
+{
+    a->values = MPIX_SPARSE_STRIDED;
+}
+
+static void sendbuf_strided(struct arguments *a)
+{
+    a->sendbuf = MPIX_SPARSE_STRIDED;
+}
+
 static void function_other(struct arguments *a)
 {
     a->dense = !a->dense;
@@ -198,6 +213,8 @@ static const struct fault {
     { "64-bit index -7", false, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
     { "null indices", false, indices_null, "indices is null", ANYWHERE, NULL, NULL },
     { "null values", false, values_null, "values is null", ANYWHERE, NULL, NULL },
+    { "indices in place", false, indices_in_place, "indices is out of place", ANYWHERE, NULL, NULL },
+    { "strided values", false, values_strided, "values is not contiguous", ANYWHERE, NULL, NULL },
     { "null result", false, result_null, "result is null", ANYWHERE, NULL, NULL },
     { "nnz -1", false, nnz_negative, "nnz is -1", ANYWHERE, NULL, NULL },
     { "null indextype", false, indextype_null, "indextype", ANYWHERE, NULL, NULL },
@@ -218,6 +235,7 @@ static const struct fault {
     { "another function", false, function_other, "different functions", ON_ONE_RANK,
       "MPIX_Sparse_allreduce_coo", "MPIX_Sparse_allreduce" },
     { "null sendbuf", true, sendbuf_null, "sendbuf is null", ANYWHERE, NULL, NULL },
+    { "strided sendbuf", true, sendbuf_strided, "sendbuf is not contiguous", ANYWHERE, NULL, NULL },
     { "sendbuf = recvbuf", true, sendbuf_shared, "sendbuf", ANYWHERE, NULL, NULL },
     { "in place on one rank", true, sendbuf_in_place, "sendbuf differs between ranks", ON_ONE_RANK,
       "a buffer", "MPI_IN_PLACE" },

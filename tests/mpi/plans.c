@@ -175,9 +175,10 @@ static void try_misuse(MPI_Comm parent)
     check_case("misuse of plans");
     MPI_Comm_dup(parent, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    check_error(MPIX_Sparse_plan_start(plan, &request), "argument plan", -1);
+    check_error(MPIX_Sparse_plan_start(plan, &request), "argument plan is null", -1);
+    check_error(MPIX_Sparse_plan_start_all(-1, &plan, &request), "count is -1", -1);
     check_success(MPIX_Sparse_plan_free(&plan), "freeing no plan");
-    check_error(MPIX_Sparse_plan_free(NULL), "argument plan", -1);
+    check_error(MPIX_Sparse_plan_free(NULL), "argument plan is null", -1);
     check_error(MPIX_Sparse_allreduce_init(in, rank == 0 ? NULL : out, 4, MPI_FLOAT, MPI_SUM, comm,
                                            MPI_INFO_NULL, &plan),
                 "argument recvbuf is null", 0);
@@ -186,7 +187,8 @@ static void try_misuse(MPI_Comm parent)
                 "argument plan is null", ranks - 1);
     check_success(MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
-    check_error(MPIX_Sparse_plan_start_coo(plan, NULL, NULL, 0, NULL, &request), "argument plan", -1);
+    check_error(MPIX_Sparse_plan_start_coo(plan, NULL, NULL, 0, NULL, &request), "plan is of the other kind",
+                -1);
     MPI_Comm_free(&comm);
     check_error(MPIX_Sparse_plan_start(plan, &request), "communicator that was freed", -1);
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
