@@ -1,11 +1,46 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! For programs with "use mpi" or mpif.h, in fixed and in free form: include this behind MPI's. Counts are
-! INTEGER(KIND=MPI_COUNT_KIND); results, and what MPIX_SPARSE_RESULT_GET gives, INTEGER(KIND=MPI_ADDRESS_KIND).
-! Buffers are anything, as those of MPI: the directives say so to gfortran and to others.
+! INTEGER(KIND=MPI_COUNT_KIND); results, plans, and the addresses that MPIX_SPARSE_RESULT_GET gives,
+! INTEGER(KIND=MPI_ADDRESS_KIND). Buffers are anything, as those of MPI: the directives say so to gfortran and to
+! others. Texts in a report end with blanks.
       integer MPIX_SPARSE_VERSION
       parameter (MPIX_SPARSE_VERSION = 256)
+      integer MPIX_SPARSE_GAMMA_MAX, MPIX_SPARSE_NAME_MAX
+      parameter (MPIX_SPARSE_GAMMA_MAX = 32, MPIX_SPARSE_NAME_MAX = 32)
+      integer MPIX_SPARSE_REASON_MAX
+      parameter (MPIX_SPARSE_REASON_MAX = 160)
       integer(kind=MPI_ADDRESS_KIND) MPIX_SPARSE_RESULT_NULL
       parameter (MPIX_SPARSE_RESULT_NULL = 0)
+      integer(kind=MPI_ADDRESS_KIND) MPIX_SPARSE_PLAN_NULL
+      parameter (MPIX_SPARSE_PLAN_NULL = 0)
+
+      type, bind(C) :: MPIX_SPARSE_PROFILE_T
+      integer(kind=MPI_COUNT_KIND) count
+      integer ranks
+      double precision density, density_max, density_out
+      double precision overlap, skewness
+      integer gammas
+      integer gamma_ranks(MPIX_SPARSE_GAMMA_MAX)
+      double precision gamma(MPIX_SPARSE_GAMMA_MAX)
+      integer(kind=MPI_COUNT_KIND) sampled
+      end type
+
+      type, bind(C) :: MPIX_SPARSE_REPORT_T
+      character scheme(MPIX_SPARSE_NAME_MAX)
+      character choice(MPIX_SPARSE_NAME_MAX)
+      character reason(MPIX_SPARSE_REASON_MAX)
+      character push_wire(MPIX_SPARSE_NAME_MAX)
+      character pull_wire(MPIX_SPARSE_NAME_MAX)
+      character partition(MPIX_SPARSE_NAME_MAX)
+      integer grain, ranks, nodes
+      integer(kind=MPI_COUNT_KIND) count, row
+      integer(kind=MPI_COUNT_KIND) nnz_in, nnz_in_max, nnz_in_sum
+      integer(kind=MPI_COUNT_KIND) nnz_out
+      integer(kind=MPI_COUNT_KIND) bytes_sent, bytes_received
+      integer(kind=MPI_COUNT_KIND) header_bytes_sent, messages_sent
+      double precision push_imbalance, pull_imbalance
+      double precision predicted_seconds, measured_seconds
+      end type
 
       interface
       subroutine MPIX_SPARSE_ALLREDUCE(sendbuf, recvbuf, count,         &
@@ -40,8 +75,7 @@
       end subroutine
 
       subroutine MPIX_ISPARSE_ALLREDUCE_COO(indices, values, nnz,       &
-     &   indextype, count, datatype, op, comm, result, request,         &
-     &   ierror)
+     &   indextype, count, datatype, op, comm, result, request, ierror)
       import
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
 !DIR$ IGNORE_TKR indices, values
@@ -49,6 +83,54 @@
       integer(kind=MPI_COUNT_KIND) nnz, count
       integer(kind=MPI_ADDRESS_KIND) result
       integer indextype, datatype, op, comm, request, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_ALLREDUCE_INIT(sendbuf, recvbuf, count,    &
+     &   datatype, op, comm, info, plan, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf, recvbuf
+!DIR$ IGNORE_TKR sendbuf, recvbuf
+      type(*), dimension(*) :: sendbuf, recvbuf
+      integer(kind=MPI_COUNT_KIND) count
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer datatype, op, comm, info, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_ALLREDUCE_COO_INIT(indextype, count,       &
+     &   datatype, op, comm, info, plan, ierror)
+      import
+      integer(kind=MPI_COUNT_KIND) count
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer indextype, datatype, op, comm, info, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_PLAN_START(plan, request, ierror)
+      import
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer request, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_PLAN_START_COO(plan, indices, values, nnz, &
+     &   result, request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR indices, values
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) nnz
+      integer(kind=MPI_ADDRESS_KIND) plan, result
+      integer request, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_PLAN_START_ALL(n, plans, requests, ierror)
+      import
+      integer(kind=MPI_ADDRESS_KIND) plans(*)
+      integer n, requests(*), ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_PLAN_FREE(plan, ierror)
+      import
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer ierror
       end subroutine
 
       subroutine MPIX_SPARSE_RESULT_GET(result, nnz, indices, values,   &
@@ -74,7 +156,43 @@
       integer ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_PROFILE(buf, count, datatype, comm,        &
+     &   profile, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(kind=MPI_COUNT_KIND) count
+      type(MPIX_SPARSE_PROFILE_T) profile
+      integer datatype, comm, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_GET_REPORT(comm, report, ierror)
+      import
+      type(MPIX_SPARSE_REPORT_T) report
+      integer comm, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_GET_VERSION(version, ierror)
       integer version, ierror
       end subroutine
       end interface
+
+! The same under their PMPI names.
+      procedure(MPIX_SPARSE_ALLREDUCE)::PMPIX_SPARSE_ALLREDUCE
+      procedure(MPIX_ISPARSE_ALLREDUCE)::PMPIX_ISPARSE_ALLREDUCE
+      procedure(MPIX_SPARSE_ALLREDUCE_COO)::PMPIX_SPARSE_ALLREDUCE_COO
+      procedure(MPIX_ISPARSE_ALLREDUCE_COO)::PMPIX_ISPARSE_ALLREDUCE_COO
+      procedure(MPIX_SPARSE_ALLREDUCE_INIT)::PMPIX_SPARSE_ALLREDUCE_INIT
+      procedure(MPIX_SPARSE_ALLREDUCE_COO_INIT)                         &
+     &   ::PMPIX_SPARSE_ALLREDUCE_COO_INIT
+      procedure(MPIX_SPARSE_PLAN_START)::PMPIX_SPARSE_PLAN_START
+      procedure(MPIX_SPARSE_PLAN_START_COO)::PMPIX_SPARSE_PLAN_START_COO
+      procedure(MPIX_SPARSE_PLAN_START_ALL)::PMPIX_SPARSE_PLAN_START_ALL
+      procedure(MPIX_SPARSE_PLAN_FREE)::PMPIX_SPARSE_PLAN_FREE
+      procedure(MPIX_SPARSE_RESULT_GET)::PMPIX_SPARSE_RESULT_GET
+      procedure(MPIX_SPARSE_RESULT_DENSE)::PMPIX_SPARSE_RESULT_DENSE
+      procedure(MPIX_SPARSE_RESULT_FREE)::PMPIX_SPARSE_RESULT_FREE
+      procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
+      procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
+      procedure(MPIX_SPARSE_GET_VERSION)::PMPIX_SPARSE_GET_VERSION

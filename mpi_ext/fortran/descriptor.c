@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mpi_ext/fortran/descriptor.h"
+/* What the module calls where arrays come by descriptor: all but the arrays is as address.h says. */
 
-#include <mpix_sparse.h>
+#include <ISO_Fortran_binding.h>
 #include <stdbool.h>
 
-#include "mpi_ext/fortran/in_place.h"
+#include "mpi_ext/fortran/address.h"
 
 /* The stride of a dimension with one element says nothing, and the last extent of an assumed-size array is
  * -1: CFI_is_contiguous refuses the first. */
@@ -21,13 +21,72 @@ static bool contiguous(const CFI_cdesc_t *array)
 
 /* A copy of a strided section would be gone before a nonblocking call ends: none is passed on, and all
  * ranks learn of it. */
-void *sar_buffer_of(const CFI_cdesc_t *array)
+static void *address(const CFI_cdesc_t *array)
 {
-    return contiguous(array) ? sar_buffer_f08(array->base_addr) : MPIX_SPARSE_STRIDED;
+    return contiguous(array) ? array->base_addr : MPIX_SPARSE_STRIDED;
 }
 
-void sar_give(int *ierror, int code)
+void pmpix_sparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
+                                MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
 {
-    if (ierror != NULL)
-        *ierror = code;
+    pmpix_sparse_allreduce_(address(sendbuf), address(recvbuf), count, datatype, op, comm, ierror);
 }
+
+void pmpix_isparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
+                                 MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request,
+                                 MPI_Fint *ierror)
+{
+    pmpix_isparse_allreduce_(address(sendbuf), address(recvbuf), count, datatype, op, comm, request, ierror);
+}
+
+void pmpix_sparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                    MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
+                                    MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror)
+{
+    pmpix_sparse_allreduce_coo_(address(indices), address(values), nnz, indextype, count, datatype, op, comm,
+                                result, ierror);
+}
+
+void pmpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                     MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
+                                     MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *request,
+                                     MPI_Fint *ierror)
+{
+    pmpix_isparse_allreduce_coo_(address(indices), address(values), nnz, indextype, count, datatype, op, comm,
+                                 result, request, ierror);
+}
+
+void pmpix_sparse_allreduce_init_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
+                                     MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info,
+                                     MPIX_Sparse_plan *plan, MPI_Fint *ierror)
+{
+    pmpix_sparse_allreduce_init_(address(sendbuf), address(recvbuf), count, datatype, op, comm, info, plan,
+                                 ierror);
+}
+
+void pmpix_sparse_plan_start_coo_f08(MPIX_Sparse_plan *plan, CFI_cdesc_t *indices, CFI_cdesc_t *values,
+                                     MPI_Count *nnz, MPIX_Sparse_result *result, MPI_Fint *request,
+                                     MPI_Fint *ierror)
+{
+    pmpix_sparse_plan_start_coo_(plan, address(indices), address(values), nnz, result, request, ierror);
+}
+
+void pmpix_sparse_result_dense_f08(MPIX_Sparse_result *result, CFI_cdesc_t *recvbuf, MPI_Fint *ierror)
+{
+    pmpix_sparse_result_dense_(result, address(recvbuf), ierror);
+}
+
+void pmpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                              MPIX_Sparse_profile_t *profile, MPI_Fint *ierror)
+{
+    pmpix_sparse_profile_(address(buf), count, datatype, comm, profile, ierror);
+}
+
+#pragma weak mpix_sparse_allreduce_f08 = pmpix_sparse_allreduce_f08
+#pragma weak mpix_isparse_allreduce_f08 = pmpix_isparse_allreduce_f08
+#pragma weak mpix_sparse_allreduce_coo_f08 = pmpix_sparse_allreduce_coo_f08
+#pragma weak mpix_isparse_allreduce_coo_f08 = pmpix_isparse_allreduce_coo_f08
+#pragma weak mpix_sparse_allreduce_init_f08 = pmpix_sparse_allreduce_init_f08
+#pragma weak mpix_sparse_plan_start_coo_f08 = pmpix_sparse_plan_start_coo_f08
+#pragma weak mpix_sparse_result_dense_f08 = pmpix_sparse_result_dense_f08
+#pragma weak mpix_sparse_profile_f08 = pmpix_sparse_profile_f08

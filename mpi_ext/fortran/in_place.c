@@ -7,10 +7,8 @@
 #include <mpi.h>
 #include <pthread.h>
 
-enum { F08, MPIF };
-
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void *in_place[2];
+static void *of_f08, *of_mpif;
 
 /* In tell.f90: each calls the one below it. */
 void sar_fortran_tell_f08(void);
@@ -18,12 +16,12 @@ void sar_fortran_tell_mpif(void);
 
 void sar_fortran_told_f08(void *variable)
 {
-    in_place[F08] = variable;
+    of_f08 = variable;
 }
 
 void sar_fortran_told_mpif(void *variable)
 {
-    in_place[MPIF] = variable;
+    of_mpif = variable;
 }
 
 static void learn(void)
@@ -32,18 +30,8 @@ static void learn(void)
     sar_fortran_tell_mpif();
 }
 
-static void *translate(void *address, int binding)
+void *sar_fortran_buffer(void *address)
 {
     pthread_once(&once, learn);
-    return address == in_place[binding] ? MPI_IN_PLACE : address;
-}
-
-void *sar_buffer_f08(void *address)
-{
-    return translate(address, F08);
-}
-
-void *sar_buffer_mpif(void *address)
-{
-    return translate(address, MPIF);
+    return address == of_f08 || address == of_mpif ? MPI_IN_PLACE : address;
 }

@@ -2,10 +2,7 @@
 #ifndef SAR_MPI_EXT_FORTRAN_IN_PLACE_H
 #define SAR_MPI_EXT_FORTRAN_IN_PLACE_H
 
-/** MPI_IN_PLACE where `address` is that of mpi_f08's MPI_IN_PLACE, else the address itself. */
-void *sar_buffer_f08(void *address);
-
-/** The same with the MPI_IN_PLACE of `use mpi` and mpif.h. */
-void *sar_buffer_mpif(void *address);
+/** MPI_IN_PLACE where the address is that of MPI_IN_PLACE in a binding for Fortran, else the address. */
+void *sar_fortran_buffer(void *address);
 
 #endif

@@ -1,32 +1,34 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! The module mpix_sparse, on top of mpi_f08. Arguments have the names and the meaning of mpix_sparse.h. Arrays
-! are contiguous; a strided section is an error on all ranks.
+! are contiguous; a strided section is an error on all ranks. Functions whose names in C end in _f08 take
+! descriptors of arrays (descriptor.c), the others are those of mpif.h's binding (address.h).
 module mpix_sparse
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_null_ptr, c_ptr
   use mpi_f08, only: MPI_Comm, MPI_COUNT_KIND, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request
   implicit none
-  private
+  private :: c_char, c_double, c_int, c_null_ptr, c_ptr
+  private :: MPI_Comm, MPI_COUNT_KIND, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request
 
-  integer, parameter, public :: MPIX_SPARSE_VERSION = 256
-  integer, parameter, public :: MPIX_SPARSE_GAMMA_MAX = 32
-  integer, parameter, public :: MPIX_SPARSE_NAME_MAX = 32
-  integer, parameter, public :: MPIX_SPARSE_REASON_MAX = 160
+  integer, parameter :: MPIX_SPARSE_VERSION = 256
+  integer, parameter :: MPIX_SPARSE_GAMMA_MAX = 32
+  integer, parameter :: MPIX_SPARSE_NAME_MAX = 32
+  integer, parameter :: MPIX_SPARSE_REASON_MAX = 160
 
   ! Null until a call makes it a result.
-  type, bind(C), public :: MPIX_Sparse_result
+  type, bind(C) :: MPIX_Sparse_result
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  type(MPIX_Sparse_result), parameter, public :: MPIX_SPARSE_RESULT_NULL = MPIX_Sparse_result(c_null_ptr)
+  type(MPIX_Sparse_result), parameter :: MPIX_SPARSE_RESULT_NULL = MPIX_Sparse_result(c_null_ptr)
 
   ! Likewise.
-  type, bind(C), public :: MPIX_Sparse_plan
+  type, bind(C) :: MPIX_Sparse_plan
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  type(MPIX_Sparse_plan), parameter, public :: MPIX_SPARSE_PLAN_NULL = MPIX_Sparse_plan(c_null_ptr)
+  type(MPIX_Sparse_plan), parameter :: MPIX_SPARSE_PLAN_NULL = MPIX_Sparse_plan(c_null_ptr)
 
-  type, bind(C), public :: MPIX_Sparse_profile_t
+  type, bind(C) :: MPIX_Sparse_profile_t
     integer(MPI_COUNT_KIND) :: count
     integer(c_int) :: ranks
     real(c_double) :: density
@@ -41,7 +43,7 @@ module mpix_sparse
   end type
 
   ! Texts end with blanks.
-  type, bind(C), public :: MPIX_Sparse_report_t
+  type, bind(C) :: MPIX_Sparse_report_t
     character(kind=c_char) :: scheme(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: choice(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: reason(MPIX_SPARSE_REASON_MAX)
@@ -66,14 +68,6 @@ module mpix_sparse
     real(c_double) :: predicted_seconds
     real(c_double) :: measured_seconds
   end type
-
-  public :: MPIX_Sparse_allreduce, MPIX_Isparse_allreduce
-  public :: MPIX_Sparse_allreduce_coo, MPIX_Isparse_allreduce_coo
-  public :: MPIX_Sparse_allreduce_init, MPIX_Sparse_allreduce_coo_init
-  public :: MPIX_Sparse_plan_start, MPIX_Sparse_plan_start_coo, MPIX_Sparse_plan_start_all
-  public :: MPIX_Sparse_plan_free
-  public :: MPIX_Sparse_result_get, MPIX_Sparse_result_dense, MPIX_Sparse_result_free
-  public :: MPIX_Sparse_profile, MPIX_Sparse_get_report, MPIX_Sparse_get_version
 
   interface
     subroutine MPIX_Sparse_allreduce(sendbuf, recvbuf, count, datatype, op, comm, ierror) &
@@ -147,7 +141,7 @@ module mpix_sparse
     end subroutine
 
     subroutine MPIX_Sparse_allreduce_coo_init(indextype, count, datatype, op, comm, info, plan, ierror) &
-        bind(C, name='mpix_sparse_allreduce_coo_init_f08')
+        bind(C, name='mpix_sparse_allreduce_coo_init_')
       import
       type(MPI_Datatype), intent(in) :: indextype
       integer(MPI_COUNT_KIND), intent(in) :: count
@@ -159,7 +153,7 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_plan_start(plan, request, ierror) bind(C, name='mpix_sparse_plan_start_f08')
+    subroutine MPIX_Sparse_plan_start(plan, request, ierror) bind(C, name='mpix_sparse_plan_start_')
       import
       type(MPIX_Sparse_plan), intent(in) :: plan
       type(MPI_Request), intent(out) :: request
@@ -179,7 +173,7 @@ module mpix_sparse
     end subroutine
 
     subroutine MPIX_Sparse_plan_start_all(n, plans, requests, ierror) &
-        bind(C, name='mpix_sparse_plan_start_all_f08')
+        bind(C, name='mpix_sparse_plan_start_all_')
       import
       integer(c_int), intent(in) :: n
       type(MPIX_Sparse_plan), intent(in) :: plans(*)
@@ -187,7 +181,7 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_plan_free(plan, ierror) bind(C, name='mpix_sparse_plan_free_f08')
+    subroutine MPIX_Sparse_plan_free(plan, ierror) bind(C, name='mpix_sparse_plan_free_')
       import
       type(MPIX_Sparse_plan), intent(inout) :: plan
       integer(c_int), intent(out), optional :: ierror
@@ -195,7 +189,7 @@ module mpix_sparse
 
     ! Read the arrays through c_f_pointer.
     subroutine MPIX_Sparse_result_get(result, nnz, indices, values, ierror) &
-        bind(C, name='mpix_sparse_result_get_f08')
+        bind(C, name='mpix_sparse_result_get_')
       import
       type(MPIX_Sparse_result), intent(in) :: result
       integer(MPI_COUNT_KIND), intent(out), optional :: nnz
@@ -211,7 +205,7 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_result_free(result, ierror) bind(C, name='mpix_sparse_result_free_f08')
+    subroutine MPIX_Sparse_result_free(result, ierror) bind(C, name='mpix_sparse_result_free_')
       import
       type(MPIX_Sparse_result), intent(inout) :: result
       integer(c_int), intent(out), optional :: ierror
@@ -228,17 +222,42 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_get_report(comm, report, ierror) bind(C, name='mpix_sparse_get_report_f08')
+    subroutine MPIX_Sparse_get_report(comm, report, ierror) bind(C, name='mpix_sparse_get_report_')
       import
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_report_t), intent(inout) :: report
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_get_version(version, ierror) bind(C, name='mpix_sparse_get_version_f08')
+    subroutine MPIX_Sparse_get_version(version, ierror) bind(C, name='mpix_sparse_get_version_')
       import
       integer(c_int), intent(out) :: version
       integer(c_int), intent(out), optional :: ierror
     end subroutine
   end interface
+
+  ! The same under their PMPI names.
+  procedure(MPIX_Sparse_allreduce), bind(C, name='pmpix_sparse_allreduce_f08') :: PMPIX_Sparse_allreduce
+  procedure(MPIX_Isparse_allreduce), bind(C, name='pmpix_isparse_allreduce_f08') :: PMPIX_Isparse_allreduce
+  procedure(MPIX_Sparse_allreduce_coo), bind(C, name='pmpix_sparse_allreduce_coo_f08') :: &
+      PMPIX_Sparse_allreduce_coo
+  procedure(MPIX_Isparse_allreduce_coo), bind(C, name='pmpix_isparse_allreduce_coo_f08') :: &
+      PMPIX_Isparse_allreduce_coo
+  procedure(MPIX_Sparse_allreduce_init), bind(C, name='pmpix_sparse_allreduce_init_f08') :: &
+      PMPIX_Sparse_allreduce_init
+  procedure(MPIX_Sparse_allreduce_coo_init), bind(C, name='pmpix_sparse_allreduce_coo_init_') :: &
+      PMPIX_Sparse_allreduce_coo_init
+  procedure(MPIX_Sparse_plan_start), bind(C, name='pmpix_sparse_plan_start_') :: PMPIX_Sparse_plan_start
+  procedure(MPIX_Sparse_plan_start_coo), bind(C, name='pmpix_sparse_plan_start_coo_f08') :: &
+      PMPIX_Sparse_plan_start_coo
+  procedure(MPIX_Sparse_plan_start_all), bind(C, name='pmpix_sparse_plan_start_all_') :: &
+      PMPIX_Sparse_plan_start_all
+  procedure(MPIX_Sparse_plan_free), bind(C, name='pmpix_sparse_plan_free_') :: PMPIX_Sparse_plan_free
+  procedure(MPIX_Sparse_result_get), bind(C, name='pmpix_sparse_result_get_') :: PMPIX_Sparse_result_get
+  procedure(MPIX_Sparse_result_dense), bind(C, name='pmpix_sparse_result_dense_f08') :: &
+      PMPIX_Sparse_result_dense
+  procedure(MPIX_Sparse_result_free), bind(C, name='pmpix_sparse_result_free_') :: PMPIX_Sparse_result_free
+  procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
+  procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
+  procedure(MPIX_Sparse_get_version), bind(C, name='pmpix_sparse_get_version_') :: PMPIX_Sparse_get_version
 end module

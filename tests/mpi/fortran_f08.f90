@@ -5,6 +5,7 @@ program fortran_f08
   use mpi_f08
   use mpix_sparse
   use fortran_check
+  use fortran_tool, only: seen
   implicit none
 
   integer(MPI_COUNT_KIND), parameter :: count = 1000
@@ -20,6 +21,7 @@ program fortran_f08
   call try_nonblocking()
   call try_plans()
   call try_inquiry()
+  call try_profiling_names()
   call check_end('fortran_f08')
 
 contains
@@ -151,7 +153,7 @@ contains
     call MPIX_Sparse_result_dense(result, whole)
     call check_sum(whole, what // ', dense')
     call MPIX_Sparse_result_dense(result, strided(::2), code)
-    call check_error(code, 'argument recvbuf', what // ', strided')
+    call check_error(code, 'argument recvbuf is not contiguous', what // ', strided')
   end subroutine
 
   subroutine try_coo()
@@ -257,7 +259,14 @@ contains
     call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
     call check_sum(buffers(:, 1), 'first plan again')
     call MPIX_Sparse_plan_start(MPIX_SPARSE_PLAN_NULL, requests(1), code)
-    call check_error(code, 'argument plan', 'no plan')
+    call check_error(code, 'argument plan is null', 'no plan')
+    call MPIX_Sparse_plan_start(coo, requests(1), code)
+    call check_error(code, 'argument plan is of the other kind', 'a plan of coordinates without any')
+    call MPIX_Sparse_plan_start_all(-1, plans, requests, code)
+    call check_error(code, 'count is -1', 'a negative number of plans')
+    call MPIX_Sparse_allreduce_init(MPI_IN_PLACE, buffers(1, :), 2_MPI_COUNT_KIND, MPI_INTEGER, MPI_SUM, &
+        comm, MPI_INFO_NULL, plans(1), code)
+    call check_error(code, 'argument recvbuf is not contiguous', 'a plan of a row')
     call MPIX_Sparse_plan_free(plans(1))
     call MPIX_Sparse_plan_free(plans(2))
     call MPIX_Sparse_plan_free(coo, code)
@@ -289,5 +298,20 @@ contains
     call MPIX_Sparse_get_report(unused, report, code)
     call check_error(code, 'MPIX_Sparse_get_report', 'a report on nothing')
     call MPI_Comm_free(unused)
+    call MPIX_Sparse_profile(buffer(::2), count / 2, MPI_INTEGER, comm, profile, code)
+    call check_error(code, 'argument buf is not contiguous', 'a profile of a strided section')
+  end subroutine
+
+  ! fortran_tool sees what is called by its MPI name.
+  subroutine try_profiling_names()
+    integer :: buffer(count), seen_before, version, code
+    seen_before = seen
+    call fill(buffer)
+    call PMPIX_Sparse_allreduce(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'under its PMPI name')
+    call check_sum(buffer, 'under its PMPI name')
+    call check(seen_before > 0 .and. seen == seen_before, 'calls that a tool sees')
+    call PMPIX_Sparse_get_version(version)
+    call check(version == MPIX_SPARSE_VERSION, 'version')
   end subroutine
 end program

@@ -8,7 +8,7 @@ program fortran_mpif
   include 'mpif.h'
   include 'mpix_sparsef.h'
 
-  integer(MPI_COUNT_KIND), parameter :: count = 1000, two = 2, bad = -1
+  integer(MPI_COUNT_KIND), parameter :: count = 1000, none = 0, two = 2, bad = -1
   integer :: comm
 
   call check_begin()
@@ -17,6 +17,10 @@ program fortran_mpif
   call try_refused()
   call try_coo()
   call try_nonblocking()
+  call try_plans()
+  call try_refused_plans()
+  call try_inquiry()
+  call try_profiling_names()
   call check_end('fortran_mpif')
 
 contains
@@ -120,5 +124,103 @@ contains
     call check_success(code, 'waiting')
     call check_sum(buffer, 'nonblocking, dense')
     call check_result(result, 'nonblocking, coordinates')
+  end subroutine
+
+  subroutine try_plans()
+    integer, asynchronous :: buffers(count, 2), indices(2), values(2)
+    integer :: requests(3), call_number, i, code
+    integer(MPI_ADDRESS_KIND) :: plans(2), coo
+    integer(MPI_ADDRESS_KIND), asynchronous :: result
+    do i = 1, 2
+      call MPIX_SPARSE_ALLREDUCE_INIT(MPI_IN_PLACE, buffers(1, i), count, MPI_INTEGER, MPI_SUM, comm, &
+          MPI_INFO_NULL, plans(i), code)
+      call check_success(code, 'a plan')
+    end do
+    call MPIX_SPARSE_ALLREDUCE_COO_INIT(MPI_INTEGER, count, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, coo, &
+        code)
+    call check_success(code, 'a plan of coordinates')
+    indices = [99 + rank, 9]
+    values = [5, 1]
+    do call_number = 1, 3
+      result = MPIX_SPARSE_RESULT_NULL
+      call fill(buffers(:, 1))
+      call fill(buffers(:, 2))
+      call MPIX_SPARSE_PLAN_START_ALL(2, plans, requests, code)
+      call check_success(code, 'starting plans')
+      call MPIX_SPARSE_PLAN_START_COO(coo, indices, values, two, result, requests(3), code)
+      call check_success(code, 'starting a plan of coordinates')
+      call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE, code)
+      call check_success(code, 'waiting for plans')
+      call check_sum(buffers(:, 1), 'first plan')
+      call check_sum(buffers(:, 2), 'second plan')
+      call check_result(result, 'plan of coordinates')
+    end do
+    call fill(buffers(:, 1))
+    call MPIX_SPARSE_PLAN_START(plans(1), requests(1), code)
+    call check_success(code, 'starting a plan')
+    call MPI_Wait(requests(1), MPI_STATUS_IGNORE, code)
+    call check_sum(buffers(:, 1), 'first plan again')
+    do i = 1, 2
+      call MPIX_SPARSE_PLAN_FREE(plans(i), code)
+      call check_success(code, 'freeing a plan')
+    end do
+    call MPIX_SPARSE_PLAN_FREE(coo, code)
+    call check(coo == MPIX_SPARSE_PLAN_NULL, 'a freed plan')
+  end subroutine
+
+  subroutine try_refused_plans()
+    integer :: requests(1), code, whole(count)
+    integer(MPI_ADDRESS_KIND) :: plans(1), result
+    result = MPIX_SPARSE_RESULT_NULL
+    call MPIX_SPARSE_ALLREDUCE_INIT(whole, MPI_IN_PLACE, count, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, &
+        plans(1), code)
+    call check_error(code, 'argument recvbuf is out of place', 'a plan into MPI_IN_PLACE')
+    call MPIX_SPARSE_ALLREDUCE_COO_INIT(MPI_REAL, count, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, &
+        plans(1), code)
+    call check_error(code, 'argument indextype', 'indices that are not integers')
+    plans = MPIX_SPARSE_PLAN_NULL
+    call MPIX_SPARSE_PLAN_START(plans(1), requests(1), code)
+    call check_error(code, 'MPIX_Sparse_plan_start: argument plan is null', 'no plan')
+    call MPIX_SPARSE_PLAN_START_ALL(1, plans, requests, code)
+    call check_error(code, 'MPIX_Sparse_plan_start_all: argument plan is null', 'no plan among all')
+    call MPIX_SPARSE_PLAN_START_ALL(-1, plans, requests, code)
+    call check_error(code, 'count is -1', 'a negative number of plans')
+    call MPIX_SPARSE_PLAN_START_COO(plans(1), whole, whole, none, result, requests(1), code)
+    call check_error(code, 'MPIX_Sparse_plan_start_coo: argument plan is null', 'no plan of coordinates')
+    call MPIX_SPARSE_PLAN_FREE(plans(1), code)
+    call check_success(code, 'freeing no plan')
+  end subroutine
+
+  subroutine try_inquiry()
+    integer :: buffer(count), code
+    type(MPIX_SPARSE_PROFILE_T) :: profile
+    type(MPIX_SPARSE_REPORT_T) :: report
+    character(MPIX_SPARSE_NAME_MAX) :: scheme
+    call fill(buffer)
+    call MPIX_SPARSE_PROFILE(buffer, count, MPI_INTEGER, comm, profile, code)
+    call check_success(code, 'profile')
+    call check(profile%count == count .and. profile%sampled == count, 'first and last field of a profile')
+    call check(abs(profile%density - 0.002d0) < 1d-9, 'density')
+    call MPIX_SPARSE_PROFILE(buffer, bad, MPI_INTEGER, comm, profile, code)
+    call check_error(code, 'argument count is -1', 'a profile of a negative count')
+    call MPIX_SPARSE_ALLREDUCE(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call MPIX_SPARSE_GET_REPORT(comm, report, code)
+    call check_success(code, 'report')
+    scheme = transfer(report%scheme, scheme)
+    call check(verify(scheme, 'abcdefghijklmnopqrstuvwxyz_ ') == 0 .and. scheme /= '', 'a name in a report')
+    call check(report%ranks == ranks .and. report%count == count .and. report%row == 1, 'report')
+    call check(report%measured_seconds > 0 .and. report%measured_seconds < 300, 'last field of a report')
+    call MPIX_SPARSE_GET_REPORT(MPI_COMM_NULL, report, code)
+    call check_error(code, 'argument comm', 'a report on no communicator')
+  end subroutine
+
+  subroutine try_profiling_names()
+    integer :: buffer(count), version, code
+    call fill(buffer)
+    call PMPIX_SPARSE_ALLREDUCE(MPI_IN_PLACE, buffer, count, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'in place under its PMPI name')
+    call check_sum(buffer, 'in place under its PMPI name')
+    call PMPIX_SPARSE_GET_VERSION(version, code)
+    call check(version == MPIX_SPARSE_VERSION, 'version')
   end subroutine
 end program
