@@ -20,6 +20,13 @@ AS_IF([test "x$enable_fortran" = xno],
      [MPIFC=`AS_DIRNAME(["$sar_path"])`/`AS_ECHO(["$sar_name"]) | sed 's/mpicc/mpifort/'`
       AS_IF([test -x "$MPIFC"], [], [FORTRAN_WHY="there is no $MPIFC"])],
      [FORTRAN_WHY="no Fortran compiler is known to belong to $MPICC; set MPIFC"])])
+AS_IF([test -z "$FORTRAN_WHY"],
+  [AC_MSG_CHECKING([whether $MPIFC compiles])
+   echo '      end' >conftest.f90
+   AS_IF([$MPIFC -c -o conftest.$ac_objext conftest.f90 >&AS_MESSAGE_LOG_FD 2>&1], [],
+     [FORTRAN_WHY="$MPIFC cannot compile (Debian: gfortran)"])
+   rm -f conftest.f90 conftest.$ac_objext
+   AC_MSG_RESULT([${FORTRAN_WHY:-yes}])])
 AS_IF([test -n "$FORTRAN_WHY"], [MPIFC=])
 FC=$MPIFC
 AC_SUBST([MPIFC])
