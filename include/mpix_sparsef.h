@@ -1,46 +1,14 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! For programs with "use mpi" or mpif.h, in fixed and in free form: include this behind MPI's. Counts are
 ! INTEGER(KIND=MPI_COUNT_KIND); results, plans, and the addresses that MPIX_SPARSE_RESULT_GET gives,
-! INTEGER(KIND=MPI_ADDRESS_KIND). Buffers are anything, as those of MPI: the directives say so to gfortran and to
-! others. Texts in a report end with blanks.
+! INTEGER(KIND=MPI_ADDRESS_KIND); a profile and a report are of the module's types. Buffers are anything, as
+! those of MPI: the directives say so to gfortran and to others.
       integer MPIX_SPARSE_VERSION
       parameter (MPIX_SPARSE_VERSION = 256)
-      integer MPIX_SPARSE_GAMMA_MAX, MPIX_SPARSE_NAME_MAX
-      parameter (MPIX_SPARSE_GAMMA_MAX = 32, MPIX_SPARSE_NAME_MAX = 32)
-      integer MPIX_SPARSE_REASON_MAX
-      parameter (MPIX_SPARSE_REASON_MAX = 160)
       integer(kind=MPI_ADDRESS_KIND) MPIX_SPARSE_RESULT_NULL
       parameter (MPIX_SPARSE_RESULT_NULL = 0)
       integer(kind=MPI_ADDRESS_KIND) MPIX_SPARSE_PLAN_NULL
       parameter (MPIX_SPARSE_PLAN_NULL = 0)
-
-      type, bind(C) :: MPIX_SPARSE_PROFILE_T
-      integer(kind=MPI_COUNT_KIND) count
-      integer ranks
-      double precision density, density_max, density_out
-      double precision overlap, skewness
-      integer gammas
-      integer gamma_ranks(MPIX_SPARSE_GAMMA_MAX)
-      double precision gamma(MPIX_SPARSE_GAMMA_MAX)
-      integer(kind=MPI_COUNT_KIND) sampled
-      end type
-
-      type, bind(C) :: MPIX_SPARSE_REPORT_T
-      character scheme(MPIX_SPARSE_NAME_MAX)
-      character choice(MPIX_SPARSE_NAME_MAX)
-      character reason(MPIX_SPARSE_REASON_MAX)
-      character push_wire(MPIX_SPARSE_NAME_MAX)
-      character pull_wire(MPIX_SPARSE_NAME_MAX)
-      character partition(MPIX_SPARSE_NAME_MAX)
-      integer grain, ranks, nodes
-      integer(kind=MPI_COUNT_KIND) count, row
-      integer(kind=MPI_COUNT_KIND) nnz_in, nnz_in_max, nnz_in_sum
-      integer(kind=MPI_COUNT_KIND) nnz_out
-      integer(kind=MPI_COUNT_KIND) bytes_sent, bytes_received
-      integer(kind=MPI_COUNT_KIND) header_bytes_sent, messages_sent
-      double precision push_imbalance, pull_imbalance
-      double precision predicted_seconds, measured_seconds
-      end type
 
       interface
       subroutine MPIX_SPARSE_ALLREDUCE(sendbuf, recvbuf, count,         &
@@ -158,6 +126,7 @@
 
       subroutine MPIX_SPARSE_PROFILE(buf, count, datatype, comm,        &
      &   profile, ierror)
+      use mpix_sparse, only: MPIX_SPARSE_PROFILE_T
       import
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
 !DIR$ IGNORE_TKR buf
@@ -168,6 +137,7 @@
       end subroutine
 
       subroutine MPIX_SPARSE_GET_REPORT(comm, report, ierror)
+      use mpix_sparse, only: MPIX_SPARSE_REPORT_T
       import
       type(MPIX_SPARSE_REPORT_T) report
       integer comm, ierror

@@ -4,6 +4,7 @@ program fortran_mpif
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr, c_null_ptr
   use fortran_check, only: check_begin, check_end, check, check_success, check_error, &
     module_comm => comm, rank, ranks
+  use mpix_sparse, only: MPIX_SPARSE_NAME_MAX, MPIX_SPARSE_PROFILE_T, MPIX_SPARSE_REPORT_T
   implicit none
   include 'mpif.h'
   include 'mpix_sparsef.h'
