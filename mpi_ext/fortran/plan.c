@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans for Fortran; address.h says how arguments come. */
 
+#include <stdlib.h>
+
 #include "mpi_ext/fortran/address.h"
 #include "mpi_ext/fortran/in_place.h"
 
@@ -40,15 +42,15 @@ void pmpix_sparse_plan_start_coo_(MPIX_Sparse_plan *plan, void *indices, void *v
     sar_fortran_give_request(request, started, ierror, code);
 }
 
-/* One by one, for C's requests may need more room than Fortran's. */
+/* C's requests may need more room than Fortran's. */
 void pmpix_sparse_plan_start_all_(MPI_Fint *n, MPIX_Sparse_plan *plans, MPI_Fint *requests, MPI_Fint *ierror)
 {
-    MPI_Request started = MPI_REQUEST_NULL;
-    int code = PMPIX_Sparse_plan_start_all(*n < 0 ? *n : 0, plans, &started);
-    for (MPI_Fint i = 0; i < *n && code == MPI_SUCCESS; i++) {
-        code = PMPIX_Sparse_plan_start_all(1, &plans[i], &started);
-        sar_fortran_give_request(&requests[i], started, NULL, code);
-    }
+    size_t some = *n > 0 ? (size_t)*n : 0;
+    MPI_Request *started = malloc((some + 1) * sizeof *started);
+    int code = started == NULL ? MPI_ERR_NO_MEM : PMPIX_Sparse_plan_start_all(*n, plans, started);
+    for (size_t i = 0; i < some && code == MPI_SUCCESS; i++)
+        requests[i] = MPI_Request_c2f(started[i]);
+    free(started);
     sar_fortran_give(ierror, code);
 }
 
