@@ -115,13 +115,14 @@ static enum sar_status load(const struct reader *r, json_t **root)
     return refuse(r, problem, error.text);
 }
 
+/* What costs nothing is never measured, and would make every call look free. */
 static enum sar_status read_constants(const struct reader *r, const json_t *from, struct sar_machine *machine)
 {
     for (int i = 0; i < CONSTANTS; i++) {
         const json_t *member = json_object_get(from, constants[i].name);
         double seconds = json_number_value(member);
-        if (!json_is_number(member) || !(seconds >= 0 && seconds <= MOST_SECONDS))
-            return refuse(r, "whose 'seconds' have no number from 0 to 1000 called ", constants[i].name);
+        if (!json_is_number(member) || !(seconds > 0 && seconds <= MOST_SECONDS))
+            return refuse(r, "whose 'seconds' have no number above 0, up to 1000, called ", constants[i].name);
         *(double *)((char *)machine + constants[i].offset) = seconds;
     }
     return SAR_OK;
