@@ -34,7 +34,7 @@ static const struct perf_schema schema = PERF_SCHEMA(fields);
 
 static const double densities[] = { 0.05 };
 static const unsigned grains[] = { 1, 4, 16, 64, 256 };
-static const long long recomputes[] = { 1, 8, 64 };
+static const long long recomputes[] = { 1, 8, 64, 1000 };
 
 enum { COUNT = 1 << 20, MOST_WAYS = 16 };
 

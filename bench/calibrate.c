@@ -35,13 +35,18 @@ static enum sar_status measure(const struct sar_net *net, struct sar_calibration
     return SAR_OK;
 }
 
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void print(const char *path, const struct sar_calibration *c)
 {
     const struct sar_fingerprint *f = &c->fingerprint;
     const struct sar_machine *m = &c->machine;
 
-    printf("# %s, %d ranks on %d nodes, %s, %d processors\n", f->mpi, f->ranks, f->nodes, f->cpu,
-           f->processors);
+    printf("# %s, %d rank%s on %d node%s, %s, %d processor%s\n", f->mpi, f->ranks, plural(f->ranks), f->nodes,
+           plural(f->nodes), f->cpu, f->processors, plural(f->processors));
     printf("alpha %.3g s, beta %.3g s/B, gamma %.3g s/element, memory %.3g s/B\n", m->alpha, m->beta,
            m->gamma, m->memory);
     printf("dense_alpha %.3g s, dense_beta %.3g s/B\n# written to %s\n", m->dense_alpha, m->dense_beta, path);
