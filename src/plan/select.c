@@ -79,11 +79,19 @@ static double ratio_of(const struct sar_lessons *lessons, int i)
     return sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
 }
 
+/* A scheme that does what another does would only double that one's trials. */
+static const char *obstacle_of(const struct sar_scheme *scheme, const struct sar_agreed *agreed,
+                               const struct sar_scheme *forced)
+{
+    const char *why = scheme->obstacle(agreed);
+    return why == NULL && scheme->redundant != NULL && scheme != forced ? scheme->redundant(agreed) : why;
+}
+
 static struct sar_price price_of(int i, const struct sar_agreed *agreed, const struct sar_config *config,
-                                 const struct sar_lessons *lessons)
+                                 const struct sar_lessons *lessons, const struct sar_scheme *forced)
 {
     const struct sar_scheme *scheme = sar_schemes[i];
-    struct sar_price p = { .obstacle = scheme->obstacle(agreed), .predicted = INFINITY, .price = INFINITY };
+    struct sar_price p = { obstacle_of(scheme, agreed, forced), INFINITY, INFINITY };
     if (p.obstacle != NULL)
         return p;
     p.predicted = p.price = predict(scheme, agreed, (enum sar_model)config->model);
@@ -160,7 +168,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     if (forced != NULL)
         lessons = &none; /* of one scheme only: they would not be fair to it */
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        s.prices[i] = price_of(i, agreed, config, lessons);
+        s.prices[i] = price_of(i, agreed, config, lessons, forced);
     s.runs = s.choice = cheapest(&s, lessons);
     if (s.prices[s.choice].obstacle != NULL)
         return SAR_UNSUPPORTED; /* none can */

@@ -33,6 +33,12 @@ static int group_of(const struct sar_agreed *a)
     return group;
 }
 
+static const char *redundant(const struct sar_agreed *a)
+{
+    bool same = group_of(a) == sar_power_below(a->machine.ranks);
+    return same ? "never goes dense, so that recursive_doubling does the same" : NULL;
+}
+
 static double seconds(const struct sar_agreed *a)
 {
     const struct sar_machine *m = &a->machine;
@@ -201,6 +207,7 @@ const struct sar_scheme sar_scheme_hybrid = {
     .name = "hybrid",
     .summary = "recursive doubling while sparse, then dense recursive halving and doubling",
     .obstacle = sar_sparse_obstacle,
+    .redundant = redundant,
     .seconds = seconds,
     .state_size = sizeof(struct hybrid),
     .stages = stages,

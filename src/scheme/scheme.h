@@ -35,6 +35,9 @@ struct sar_scheme {
     const char *summary;
     /** NULL when the scheme can carry out the call, else why it cannot. */
     const char *(*obstacle)(const struct sar_agreed *agreed);
+    /** Why only whoever asks for the scheme gets it, as when another does the same; NULL where it is not so. May
+     * be NULL itself. */
+    const char *(*redundant)(const struct sar_agreed *agreed);
     /** Predicted time. */
     double (*seconds)(const struct sar_agreed *agreed);
     /** Time by the paper's equation in units of 1 / bandwidth, i.e. bytes; NULL where the paper has none. */

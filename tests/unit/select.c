@@ -131,9 +131,26 @@ static void test_dense_buffers_cost_memory(void **state)
             double wanted = sar_schemes[i]->seconds(&a);
             if (sar_schemes[i] != &sar_scheme_dense)
                 wanted += passes * 4e6 * a.machine.memory;
-            assert_true(fabs(s.prices[i].predicted - wanted) < 1e-9 * wanted);
+            assert_true(s.prices[i].obstacle != NULL || fabs(s.prices[i].predicted - wanted) < 1e-9 * wanted);
         }
     }
+}
+
+/* hybrid is left out where it is recursive_doubling, but for who asks for it. */
+static void test_the_same_scheme_twice(void **state)
+{
+    struct scene sparse = { 10, 10e-6, 8, 1e6, 1e-4, true, false },
+                 dense = { 10, 10e-6, 8, 1e6, 0.2, true, false };
+    int hybrid = place_of(&sar_scheme_hybrid);
+    (void)state;
+    struct sar_agreed a = agreed_of(&sparse);
+    struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
+    assert_non_null(strstr(s.prices[hybrid].obstacle, "recursive_doubling"));
+    s = select_for(&a, &trusting, &no_lessons, &sar_scheme_hybrid);
+    assert_int_equal(s.runs, hybrid);
+    a = agreed_of(&dense);
+    s = select_for(&a, &trusting, &no_lessons, NULL);
+    assert_null(s.prices[hybrid].obstacle);
 }
 
 /* The paper's equations alone, which price two schemes. See the unit test of the model for the numbers. */
@@ -364,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_decisions),
                                         cmocka_unit_test(test_dense_buffers_cost_memory),
+                                        cmocka_unit_test(test_the_same_scheme_twice),
                                         cmocka_unit_test(test_the_papers_model),
                                         cmocka_unit_test(test_ties_go_to_the_earlier),
                                         cmocka_unit_test(test_a_scheme_asked_for_runs),
