@@ -122,7 +122,8 @@ static enum sar_status read_constants(const struct reader *r, const json_t *from
         const json_t *member = json_object_get(from, constants[i].name);
         double seconds = json_number_value(member);
         if (!json_is_number(member) || !(seconds > 0 && seconds <= MOST_SECONDS))
-            return refuse(r, "whose 'seconds' have no number above 0, up to 1000, called ", constants[i].name);
+            return refuse(r, "whose 'seconds' have no number above 0, up to 1000, called ",
+                          constants[i].name);
         *(double *)((char *)machine + constants[i].offset) = seconds;
     }
     return SAR_OK;

@@ -22,6 +22,7 @@ static const double SHORT = 2e-3; /* seconds */
 
 static const double DENSE_PREFERENCE = 0.88;
 static const double RIVAL = 1.8;       /* times the best price within which a scheme is worth trying */
+static const double DOUBT = 3;         /* the same for MPI_Allreduce, which no call has timed yet */
 static const double CLOSE = 1.2;       /* the same by measured times */
 static const double HYSTERESIS = 1.05; /* times the best price that the scheme chosen last may cost */
 static const double WEIGHT = 0.2;      /* of a new time, once the first few are known */
@@ -117,6 +118,17 @@ static int cheapest(const struct sar_selection *s, const struct sar_lessons *les
     return stays ? last : best;
 }
 
+/* What a scheme that has not warmed up may cost. The constants of MPI_Allreduce are timed before the first
+ * call, which on a busy machine makes it look many times slower than it is, as it does other schemes: until a
+ * call has timed it, it is given the benefit of a doubt, and after that its due. */
+static double promise(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
+{
+    double predicted = s->prices[i].predicted, mild = mildest(lessons);
+    if (!sar_schemes[i]->on_dense_buffers)
+        return predicted * mild;
+    return predicted * (lessons->trials[i] == 0 ? fmin(mild, 1) * RIVAL / DOUBT : fmin(lessons->ratio[i], 1));
+}
+
 /* Whether a scheme is worth another trial: by the model before it has warmed up, then by its times. */
 static bool is_rival(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
 {
@@ -125,8 +137,7 @@ static bool is_rival(const struct sar_selection *s, const struct sar_lessons *le
         return false;
     if (is_warm(lessons, i))
         return s->prices[i].price <= CLOSE * best;
-    double ratio = sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
-    return s->prices[i].predicted * ratio <= RIVAL * best;
+    return promise(s, lessons, i) <= RIVAL * best;
 }
 
 /* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. */

@@ -35,8 +35,8 @@ struct sar_scheme {
     const char *summary;
     /** NULL when the scheme can carry out the call, else why it cannot. */
     const char *(*obstacle)(const struct sar_agreed *agreed);
-    /** Why only whoever asks for the scheme gets it, as when another does the same; NULL where it is not so. May
-     * be NULL itself. */
+    /** Why only whoever asks for the scheme gets it, as when another does the same; NULL where it is not so.
+     * May be NULL itself. */
     const char *(*redundant)(const struct sar_agreed *agreed);
     /** Predicted time. */
     double (*seconds)(const struct sar_agreed *agreed);

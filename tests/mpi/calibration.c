@@ -240,7 +240,6 @@ static const struct edit bad_files[] = {
     { "\"processors\":", "4294967297", "processors" },
     { "\"alpha\":", "-1e-6", "above 0, up to 1000, called alpha" },
     { "\"alpha\":", "0", "above 0, up to 1000, called alpha" },
-    { "\"alpha\":", "-0.0", "alpha" },
     { "\"dense_beta\":", "0.0", "above 0, up to 1000, called dense_beta" },
     { "\"beta\":", "NaN", "malformed" },
     { "\"beta\":", "\"fast\"", "beta" },

@@ -168,6 +168,39 @@ static void test_luck_is_no_merit(void **state)
     assert_in_range(calls[lucky], 2, 30);
 }
 
+/* The selection where MPI_Allreduce is expected to take so many times the best of the others, which take
+ * `factor` times what is predicted, and has been tried so often, with a ratio. */
+static struct sar_selection select_beside(double times, double factor, uint32_t trials, double ratio)
+{
+    struct sar_agreed a = agreed_make();
+    struct sar_selection s;
+    struct sar_lessons lessons = taught(-1, 1);
+    for (int i = 0; i < SAR_MOST_SCHEMES; i++)
+        lessons.ratio[i] = factor;
+    a.dense_face = true;
+    a.machine.dense_beta = 0;
+    a.machine.dense_alpha = 1e9;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, &s), SAR_OK);
+    a.machine.dense_alpha = times * s.prices[s.choice].price;
+    lessons.trials[0] = trials;
+    lessons.ratio[0] = ratio;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, &s), SAR_OK);
+    return s;
+}
+
+/* Where the others turn out ten times faster than predicted, MPI_Allreduce may, too. */
+static void test_dense_is_tried_in_doubt(void **state)
+{
+    (void)state;
+    assert_int_equal(select_beside(2.9, 1, 0, 0).runs, 0);
+    assert_int_not_equal(select_beside(3.1, 1, 0, 0).runs, 0);
+    assert_int_equal(select_beside(29, 0.1, 0, 0).runs, 0);
+    assert_int_not_equal(select_beside(31, 0.1, 0, 0).runs, 0);
+    assert_int_not_equal(select_beside(31, 10, 0, 0).runs, 0);
+    assert_int_equal(select_beside(29, 0.1, 1, 0.05).runs, 0);
+    assert_int_not_equal(select_beside(29, 0.1, 1, 0.1).runs, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_the_choice_stays_near_a_tie),
         cmocka_unit_test(test_a_refresh_lets_rivals_run_again),
         cmocka_unit_test(test_dense_wins_near_ties),
+        cmocka_unit_test(test_dense_is_tried_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
