@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans of users: the arguments are looked at and agreed on once, and each start is a nonblocking call. */
 
+#include "mpi_ext/plan.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +123,20 @@ static void close_plan(struct sar_plan *plan)
     sar_plan_close(plan);
     if (context != NULL)
         sar_progress_resume();
+}
+
+bool sar_plan_alive(MPIX_Sparse_plan plan)
+{
+    return plan->plan.context != NULL;
+}
+
+struct sar_told sar_plan_told(MPIX_Sparse_plan plan)
+{
+    const struct sar_pending *last = &plan->flight.pending;
+    const struct sar_selection *s = &last->selection;
+    return (struct sar_told){ sar_schemes[s->runs]->name, sar_schemes[s->choice]->name,
+                              s->prices[s->runs].price,
+                              last->agreed.nnz_mean / (double)last->call->shape.count };
 }
 
 int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)

@@ -21,5 +21,17 @@ static inline bool sar_plan_fits(MPIX_Sparse_plan plan, bool dense_face)
 
 /** The error code for a plan that is not. */
 int sar_plan_refuse(MPIX_Sparse_plan plan, const char *function);
+/** Whether a plan still has its communicator. */
+bool sar_plan_alive(MPIX_Sparse_plan plan);
+
+/** What a plan's last call ran, what was cheapest, the price of the former, and the mean density of all
+ * ranks. */
+struct sar_told {
+    const char *scheme, *choice;
+    double predicted, density;
+};
+
+/** Of a call that is complete. The same on all ranks but where one failed. */
+struct sar_told sar_plan_told(MPIX_Sparse_plan plan);
 
 #endif

@@ -60,6 +60,11 @@ static bool find_number(MPI_Datatype type, bool integers, enum sar_base *base)
     return false;
 }
 
+bool sar_datatype_basic(MPI_Datatype type, enum sar_base *base)
+{
+    return type != MPI_DATATYPE_NULL && find_number(type, false, base);
+}
+
 static void release(MPI_Datatype *type)
 {
     int n, addresses, types, combiner;
@@ -78,7 +83,7 @@ static bool find_row(MPI_Datatype type, struct sar_datatype *found, size_t row)
     if (combiner == MPI_COMBINER_NAMED) {
         found->basic = type;
         found->row = row;
-        return row > 0 && find_number(type, false, &found->base);
+        return row > 0 && sar_datatype_basic(type, &found->base);
     }
     if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP)
         return false;

@@ -28,6 +28,9 @@ struct sar_operation {
 struct sar_datatype sar_datatype_look(MPI_Datatype datatype);
 struct sar_operation sar_operation_look(MPI_Op op);
 
+/** False for what is none of the basic types that we reduce. The handle need not be valid. */
+bool sar_datatype_basic(MPI_Datatype datatype, enum sar_base *base);
+
 /** False for what is no index type of the interface. */
 bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type);
 

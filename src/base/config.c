@@ -256,6 +256,15 @@ static const struct knob knobs[] = {
       FIELD(log_file), &as_path, NULL, 0, 0 },
     { "TRACE", "none", "file for the times of calls, with %h, %p and %r, else .rank is added; or none",
       FIELD(trace), &as_path, NULL, 0, 0 },
+    { "PRELOAD_MIN_BYTES", "65536", "smallest vector that libmpix_sparse_preload looks at: a whole number",
+      FIELD(preload_min_bytes), &as_whole, NULL, 0, 0 },
+    { "PRELOAD_LIMIT", "0.02",
+      "share of calls that looks of libmpix_sparse_preload may cost: a number from 0 on",
+      FIELD(preload_limit), &as_double, NULL, 0, 1e9 },
+    { "PRELOAD_NONBLOCKING", "off", "let libmpix_sparse_preload take nonblocking calls too: on or off",
+      FIELD(preload_nonblocking), &as_switch, switch_names, 0, 0 },
+    { "PRELOAD_REPORT", "none", "file that libmpix_sparse_preload writes its report to, or none",
+      FIELD(preload_report), &as_path, NULL, 0, 0 },
 };
 
 enum { KNOBS = sizeof knobs / sizeof knobs[0] };

@@ -50,6 +50,9 @@ struct sar_config {
     uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
     uint64_t segment;                     /**< bytes of a message from which a scheme works in segments */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
+    bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */
+    uint64_t preload_min_bytes;           /**< smallest vector that it looks at */
+    double preload_limit;                 /**< share of the calls that its looks may cost */
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
     uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_FUSE_AUTO */
     double imbalance;                     /**< limit that the planner's grain keeps to */
@@ -59,6 +62,7 @@ struct sar_config {
     char log[SAR_KNOB_TEXT];              /**< rank 0's; every process follows its own, see log.h */
     char log_file[SAR_KNOB_PATH];         /**< likewise */
     char trace[SAR_KNOB_PATH];            /**< likewise; or "none" */
+    char preload_report[SAR_KNOB_PATH];   /**< file that it writes, or "none" */
     unsigned char origin[SAR_MOST_KNOBS]; /**< enum sar_origin of each knob, by its place */
 };
 

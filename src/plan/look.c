@@ -6,33 +6,18 @@
 #include "plan/steps.h"
 
 enum {
-    SAMPLE_MOST = 16384,  /* elements of a dense buffer that are looked at before the agreement */
-    SAMPLE_SHARE = 16,    /* and one in so many, */
-    SAMPLE_BYTES = 65536, /* where it has more bytes than these */
-    GROUP_VALUES = 64     /* values that lie together */
+    SAMPLE_MOST = 16384, /* elements of a dense buffer that are looked at before the agreement */
+    SAMPLE_SHARE = 16,   /* and one in so many, */
+    SAMPLE_BYTES = 65536 /* where it has more bytes than these */
 };
 
-/* Begin of group g of those that the buffer is cut into: where a hash puts it. */
-static size_t place_of(uint32_t g, size_t stride, size_t group)
-{
-    size_t room = stride - group;
-    return g * stride + sar_hash_range(sar_mix32(g + 1), room < UINT32_MAX ? (uint32_t)room + 1 : UINT32_MAX);
-}
-
-/* Estimate a dense buffer's elements from groups here and there. */
 static size_t estimate_nnz(const struct sar_call *call)
 {
     const struct sar_shape *shape = &call->shape;
-    const unsigned char *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
-    size_t count = (size_t)shape->count, group = GROUP_VALUES < shape->row ? 1 : GROUP_VALUES / shape->row;
-    size_t wanted = count / SAMPLE_SHARE < SAMPLE_MOST ? count / SAMPLE_SHARE : SAMPLE_MOST;
-    size_t groups = wanted / group, present = 0;
-    if (groups == 0 || count * shape->element_size <= SAMPLE_BYTES)
-        return sar_dense_count(shape, buf, count);
-    for (uint32_t g = 0; g < groups; g++)
-        present +=
-            sar_dense_count(shape, buf + place_of(g, count / groups, group) * shape->element_size, group);
-    return (size_t)((double)present / (double)(groups * group) * (double)count);
+    const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
+    size_t count = (size_t)shape->count, share = count / SAMPLE_SHARE;
+    bool small = count * shape->element_size <= SAMPLE_BYTES;
+    return sar_dense_estimate(shape, buf, small ? count : share < SAMPLE_MOST ? share : SAMPLE_MOST);
 }
 
 static void fail(struct sar_call *call, enum sar_status status, int64_t value)

@@ -8,9 +8,14 @@
 
 #include <string.h>
 
+#include "hash/murmur3.h"
 #include "tensor/reduce.h"
 
-enum { GROUP = 16, STRIDE = 4096 /* elements scanned between looks at the room left */ };
+enum {
+    GROUP = 16,
+    STRIDE = 4096,    /* elements scanned between looks at the room left */
+    SAMPLE_GROUP = 64 /* values of a sample that lie together */
+};
 
 /* scanN: values `from` … of N bytes, n of them, to out at k; returns the new k. */
 #define DEFINE_SCAN(name, type)                                                                      \
@@ -115,6 +120,26 @@ size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n)
     for (size_t i = 0; i < n; i++)
         counted += row_counts((const uint16_t *)(bytes + i * shape->element_size), shape->element_size / 2);
     return counted;
+}
+
+/* Begin of group g of those that the buffer is cut into: where a hash puts it. */
+static size_t place_of(uint32_t g, size_t stride, size_t group)
+{
+    size_t room = stride - group;
+    return g * stride + sar_hash_range(sar_mix32(g + 1), room < UINT32_MAX ? (uint32_t)room + 1 : UINT32_MAX);
+}
+
+size_t sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t sample)
+{
+    const unsigned char *bytes = buf;
+    size_t count = (size_t)shape->count, group = SAMPLE_GROUP < shape->row ? 1 : SAMPLE_GROUP / shape->row;
+    size_t groups = sample / group, present = 0;
+    if (groups == 0 || sample >= count)
+        return sar_dense_count(shape, buf, count);
+    for (uint32_t g = 0; g < groups; g++)
+        present +=
+            sar_dense_count(shape, bytes + place_of(g, count / groups, group) * shape->element_size, group);
+    return (size_t)((double)present / (double)(groups * group) * (double)count);
 }
 
 SAR_CLONES static bool any_zero4(const uint32_t *value, size_t n)

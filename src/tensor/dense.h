@@ -8,6 +8,10 @@
 /** Elements of buf[0, n) that have a bit set; scanned at memory speed where they are few. */
 size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n);
 
+/** Estimate the same from about `sample` elements, which lie in groups here and there; exact where that is
+ * all of them or less than a group. */
+size_t sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t sample);
+
 /** Whether an element of a run is a floating-point -0.0, or a row that holds one. */
 bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n);
 

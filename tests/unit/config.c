@@ -91,6 +91,10 @@ static const struct wanted defaults[] = {
     { "LOG", "warn", TEXT, AT(log), "warn", 0 },
     { "LOG_FILE", "stderr", TEXT, AT(log_file), "stderr", 0 },
     { "TRACE", "none", TEXT, AT(trace), "none", 0 },
+    { "PRELOAD_MIN_BYTES", "65536", WHOLE, AT(preload_min_bytes), NULL, 65536 },
+    { "PRELOAD_LIMIT", "0.02", DOUBLE, AT(preload_limit), NULL, 0.02 },
+    { "PRELOAD_NONBLOCKING", "off", BOOL, AT(preload_nonblocking), NULL, 0 },
+    { "PRELOAD_REPORT", "none", TEXT, AT(preload_report), "none", 0 },
 };
 
 static void test_defaults(void **state)
@@ -171,6 +175,10 @@ static const struct wanted good[] = {
     { "EXPLAIN", "on", BOOL, AT(explain), NULL, 1 },
     { "EXPLAIN", "1", BOOL, AT(explain), NULL, 1 },
     { "EXPLAIN", "yes", BOOL, AT(explain), NULL, 1 },
+    { "PRELOAD_MIN_BYTES", "0", WHOLE, AT(preload_min_bytes), NULL, 0 },
+    { "PRELOAD_LIMIT", "0", DOUBLE, AT(preload_limit), NULL, 0 },
+    { "PRELOAD_NONBLOCKING", "on", BOOL, AT(preload_nonblocking), NULL, 1 },
+    { "PRELOAD_REPORT", "some file", TEXT, AT(preload_report), "some file", 0 },
 };
 
 /* A knob that is set changes its field, and leaves the fields of the other knobs at their defaults. */
@@ -255,6 +263,9 @@ static const struct setting bad[] = {
     { "CALIBRATION", "" },
     { "EXPLAIN", "maybe" },
     { "EXPLAIN", "onn" },
+    { "PRELOAD_LIMIT", "-1" },
+    { "PRELOAD_LIMIT", "often" },
+    { "PRELOAD_REPORT", "" },
 };
 
 static const char *help_of(const char *knob)

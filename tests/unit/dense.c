@@ -152,6 +152,27 @@ static void test_count(void **state)
     for_all_buffers(check_counts);
 }
 
+/* All elements or less than a group are counted; else the share that is present is met closely, and the ends
+ * of none or all exactly. */
+static void check_estimates(const struct sar_shape *shape, const struct buffer *buffer)
+{
+    size_t count = (size_t)shape->count, present = obvious_count(shape, buffer->start, count);
+    assert_int_equal(sar_dense_estimate(shape, buffer->start, 0), present);
+    assert_int_equal(sar_dense_estimate(shape, buffer->start, count), present);
+    size_t about = sar_dense_estimate(shape, buffer->start, count / 2);
+    assert_in_range(about, 0, count);
+    if (present == 0 || present == count)
+        assert_int_equal(about, present);
+    if (count > 10000 && shape->row == 1)
+        assert_true(fabs((double)about - (double)present) < 0.05 * (double)count);
+}
+
+static void test_estimate(void **state)
+{
+    (void)state;
+    for_all_buffers(check_estimates);
+}
+
 /* Scattering a run gives the buffer back that it came from; what the run does not name stays. Clearing
  * zeroes what it names and nothing else. */
 static void check_scatter(const struct sar_shape *shape, const struct buffer *buffer)
@@ -279,13 +300,10 @@ static void test_halves_are_not_negative_zeros(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compact),
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_scatter_and_clear),
-        cmocka_unit_test(test_drop_zeros),
-        cmocka_unit_test(test_bits_decide),
-        cmocka_unit_test(test_negative_zero),
-        cmocka_unit_test(test_halves_are_not_negative_zeros),
+        cmocka_unit_test(test_compact),       cmocka_unit_test(test_count),
+        cmocka_unit_test(test_estimate),      cmocka_unit_test(test_scatter_and_clear),
+        cmocka_unit_test(test_drop_zeros),    cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_negative_zero), cmocka_unit_test(test_halves_are_not_negative_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

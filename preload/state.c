@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "preload/state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CALLS = 3 };
+
+struct sar_preload sar_preload;
+
+static int keyval = MPI_KEYVAL_INVALID;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int copy(MPI_Comm comm, int key, void *extra, void *from, void *to, int *flag)
+{
+    const struct sar_followed *old = from;
+    struct sar_followed *made = calloc(1, sizeof *made);
+    (void)comm, (void)key, (void)extra;
+    if (made == NULL)
+        return MPI_ERR_NO_MEM;
+    made->never = old->never;
+    made->ranks = old->ranks;
+    sar_shapes_inherit(&made->table, &old->table);
+    *(void **)to = made;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+static int drop(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct sar_followed *followed = value;
+    (void)comm, (void)key, (void)extra;
+    for (int i = 0; i < followed->owned; i++)
+        PMPI_Comm_free(&followed->own[i]);
+    free(followed);
+    return MPI_SUCCESS;
+}
+
+/* The knobs are rank 0's, since ranks with different ones would part ways. */
+void sar_preload_begin(void)
+{
+    struct {
+        enum sar_status status;
+        struct sar_config config;
+    } told;
+    char sentence[256];
+    int rank;
+    memset(&told, 0, sizeof told);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        told.status = sar_config_load(&told.config, sar_environment, NULL, sentence, sizeof sentence);
+        if (told.status != SAR_OK)
+            fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", sentence);
+    }
+    PMPI_Bcast(&told, (int)sizeof told, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (told.status != SAR_OK || PMPI_Comm_create_keyval(copy, drop, &keyval, NULL) != MPI_SUCCESS)
+        return;
+    sar_preload.config = told.config;
+    sar_preload.chooses = strcmp(told.config.scheme, "auto") == 0;
+    sar_preload.habits =
+        (struct sar_habits){ told.config.preload_limit, sar_preload.chooses ? FIRST_CALLS : 0 };
+    sar_preload.reporting = rank == 0 && strcmp(told.config.preload_report, "none") != 0;
+    sar_preload.on = true;
+}
+
+static void report(void)
+{
+    const char *path = sar_preload.config.preload_report;
+    FILE *file = fopen(path, "w");
+    if (file != NULL)
+        sar_tally_write(file, sar_preload.rows, sar_preload.others);
+    if (file == NULL || fclose(file) != 0)
+        fprintf(stderr, "mpix_sparse_preload: cannot write %s: %s\n", path, strerror(errno));
+}
+
+void sar_preload_end(void)
+{
+    if (!sar_preload.on)
+        return;
+    if (sar_preload.reporting)
+        report();
+    sar_preload.on = false;
+    sar_tally_free(&sar_preload.rows);
+    PMPI_Comm_free_keyval(&keyval);
+}
+
+static struct sar_followed *start(MPI_Comm comm)
+{
+    struct sar_followed *made = calloc(1, sizeof *made);
+    int inter;
+    if (made == NULL)
+        return NULL;
+    PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Comm_size(comm, &made->ranks);
+    made->never = inter || made->ranks == 1;
+    if (PMPI_Comm_set_attr(comm, keyval, made) == MPI_SUCCESS)
+        return made;
+    free(made);
+    return NULL;
+}
+
+struct sar_followed *sar_preload_follow(MPI_Comm comm)
+{
+    struct sar_followed *followed;
+    int found = 0;
+    if (PMPI_Comm_get_attr(comm, keyval, &followed, &found) != MPI_SUCCESS)
+        return NULL;
+    return found ? followed : start(comm);
+}
+
+void sar_preload_note(const struct sar_note *note)
+{
+    if (!sar_preload.reporting)
+        return;
+    pthread_mutex_lock(&lock);
+    sar_tally_add(&sar_preload.rows, note);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens around a program's call. */
+
+#include "preload/visit.h"
+
+#include <string.h>
+
+#include "mpi_ext/types.h"
+#include "preload/glance.h"
+
+/* No scheme gains enough where as many elements are present as are not. */
+static const double FEW = 0.5;
+
+static bool buffers_are_good(const struct sar_asked *asked)
+{
+    return asked->sendbuf != NULL && asked->recvbuf != NULL && asked->recvbuf != MPI_IN_PLACE &&
+           asked->sendbuf != asked->recvbuf;
+}
+
+static bool eligible(const struct sar_asked *asked, struct sar_shape_key *key)
+{
+    struct sar_operation operation = sar_operation_look(asked->op);
+    if (!sar_preload.on || asked->comm == MPI_COMM_NULL || !operation.native ||
+        !sar_datatype_basic(asked->datatype, &key->base))
+        return false;
+    key->count = (int64_t)asked->count;
+    key->op = operation.op;
+    uint64_t size = sar_kernels_of(key->base, key->op)->size;
+    return asked->count > 0 && (uint64_t)asked->count <= INT64_MAX / size &&
+           sar_shape_bytes(key) >= sar_preload.config.preload_min_bytes && buffers_are_good(asked);
+}
+
+struct sar_followed *sar_visit_follow(const struct sar_asked *asked, struct sar_shape_key *key)
+{
+    struct sar_followed *followed = eligible(asked, key) ? sar_preload_follow(asked->comm) : NULL;
+    if (followed != NULL && !followed->never)
+        return followed;
+    __atomic_fetch_add(&sar_preload.others, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static const void *input_of(const struct sar_asked *asked)
+{
+    return asked->sendbuf == MPI_IN_PLACE ? asked->recvbuf : asked->sendbuf;
+}
+
+void sar_visit_describe(const struct sar_asked *asked, const struct sar_tabled_shape *shape, enum sar_how how,
+                        int ranks, struct sar_note *note)
+{
+    bool due = sar_preload.reporting && (shape->calls & (shape->calls - 1)) == 0;
+    *note = (struct sar_note){ .how = how, .key = shape->key, .ranks = ranks };
+    note->density = due ? sar_glance_here(input_of(asked), &shape->key) : -1;
+}
+
+static void glance(const struct sar_asked *asked, struct sar_visit *visit)
+{
+    struct sar_note *note = &visit->note;
+    double start = PMPI_Wtime();
+    note->looked = true;
+    note->density = sar_glance(input_of(asked), &note->key, asked->comm, note->ranks);
+    note->look_seconds = PMPI_Wtime() - start;
+    sar_shape_glanced(visit->shape, note->density < FEW || !sar_preload.chooses);
+    note->taken = visit->shape->open;
+}
+
+bool sar_visit_enter(const struct sar_asked *asked, struct sar_visit *visit)
+{
+    struct sar_shape_key key;
+    struct sar_followed *followed = sar_visit_follow(asked, &key);
+    if (followed == NULL)
+        return false;
+    visit->comm = asked->comm;
+    visit->shape = sar_shapes_find(&followed->table, &key);
+    enum sar_move move = sar_shape_call(visit->shape, &sar_preload.habits);
+    sar_visit_describe(asked, visit->shape, SAR_BLOCKING, followed->ranks, &visit->note);
+    visit->note.taken = move == SAR_TAKE;
+    if (move == SAR_GLANCE)
+        glance(asked, visit);
+    if (visit->note.taken && !followed->is_set_up)
+        sar_shape_set_up(visit->shape, &sar_preload.habits);
+    followed->is_set_up |= visit->note.taken;
+    visit->start = sar_preload.reporting ? PMPI_Wtime() : 0;
+    return true;
+}
+
+/* A scheme that was asked for is no trial. Where data are dense, times that made another scheme than `dense`
+ * look better were noise. */
+enum sar_outcome sar_visit_outcome(const char *scheme, const char *choice, double density)
+{
+    bool ran = strcmp(scheme, "dense") == 0, best = strcmp(choice, "dense") == 0;
+    if (!sar_preload.chooses)
+        return ran ? SAR_IN_VAIN : SAR_WORTH_IT;
+    if (density >= FEW)
+        return ran ? SAR_IN_VAIN : SAR_A_LOSS;
+    return ran != best ? SAR_A_TRIAL : ran ? SAR_IN_VAIN : SAR_WORTH_IT;
+}
+
+static void learn(struct sar_visit *visit)
+{
+    MPIX_Sparse_report_t report;
+    PMPIX_Sparse_get_report(visit->comm, &report);
+    double density = (double)report.nnz_in_sum / ((double)report.count * report.ranks);
+    sar_shape_learn(visit->shape, &sar_preload.habits,
+                    sar_visit_outcome(report.scheme, report.choice, density));
+    visit->note.density = density;
+    visit->note.predicted = report.predicted_seconds;
+    memcpy(visit->note.scheme, report.scheme, sizeof visit->note.scheme);
+}
+
+int sar_visit_leave(struct sar_visit *visit, int code)
+{
+    if (code != MPI_SUCCESS)
+        return code;
+    visit->note.seconds = sar_preload.reporting ? PMPI_Wtime() - visit->start : 0;
+    if (visit->note.taken)
+        learn(visit);
+    sar_preload_note(&visit->note);
+    return code;
+}
+
+/* What a nonblocking call's scheme was is known only once it is complete, which ranks need not see before
+ * the same later call; and a glance or the library's set-up may wait for other ranks, which a nonblocking
+ * call must not. So these calls follow what blocking ones learnt. */
+bool sar_visit_passing(const struct sar_asked *asked)
+{
+    struct sar_shape_key key;
+    struct sar_note note;
+    struct sar_followed *followed = sar_visit_follow(asked, &key);
+    if (followed == NULL)
+        return false;
+    struct sar_tabled_shape *shape = sar_shapes_find(&followed->table, &key);
+    shape->calls++;
+    sar_visit_describe(asked, shape, SAR_NONBLOCKING, followed->ranks, &note);
+    note.taken = sar_preload.config.preload_nonblocking && shape->sparse;
+    sar_preload_note(&note);
+    return note.taken;
+}

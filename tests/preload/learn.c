@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts what reaches MPI behind libmpix_sparse_preload with default knobs: calls on dense data are calls of
+ * PMPI_Allreduce and, rarely enough, glances; when the same vector turns sparse, the library takes it, and
+ * when it is dense again it leaves it. */
+
+#include <mpi.h>
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COUNT = 1 << 20,
+    BYTES = 4 * COUNT,
+    LOOK_BYTES = 1 << 18, /* that a glance is reckoned at */
+    DENSE_CALLS = 60,
+    SPARSE_CALLS = 120,
+    LAST = 30 /* calls of a phase, when all is learnt */
+};
+
+static struct seen {
+    int plain;   /* allreduces of the vector */
+    int glances; /* of one number */
+    int others;  /* what else the library asks of MPI */
+} seen;
+
+typedef int (*allreduce_fn)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+typedef int (*iallreduce_fn)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
+typedef int (*isend_fn)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+typedef int (*dup_fn)(MPI_Comm, MPI_Comm *);
+
+/* The definition behind this program and the libraries put before MPI's. */
+#define NEXT(type, name) ((type)(uintptr_t)dlsym(RTLD_NEXT, name))
+
+int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                   MPI_Comm comm)
+{
+    *(count == COUNT ? &seen.plain : count == 1 ? &seen.glances : &seen.others) += 1;
+    return NEXT(allreduce_fn, "PMPI_Allreduce")(sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+int PMPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                    MPI_Comm comm, MPI_Request *request)
+{
+    seen.others++;
+    return NEXT(iallreduce_fn, "PMPI_Iallreduce")(sendbuf, recvbuf, count, datatype, op, comm, request);
+}
+
+int MPI_Isend(const void *buf, int count, MPI_Datatype datatype, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    seen.others++;
+    return NEXT(isend_fn, "MPI_Isend")(buf, count, datatype, to, tag, comm, request);
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *twin)
+{
+    seen.others++;
+    return NEXT(dup_fn, "MPI_Comm_dup")(comm, twin);
+}
+
+static float in[COUNT], out[COUNT];
+static int rank, ranks, failures;
+
+/* Element i of `every` holds a number of which all orders of addition make the same sum. */
+static void fill(int every)
+{
+    memset(in, 0, sizeof in);
+    for (int i = 0; i < COUNT; i += every)
+        in[i] = (float)(1 + i / every % 7);
+}
+
+/* Calls of the phase, and what they became; results are looked at here and there. */
+static struct seen reduce(int calls, int every)
+{
+    struct seen before = seen;
+    for (int c = 0; c < calls; c++) {
+        int i = c % 100 * every;
+        MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        if (out[i] != (float)ranks * in[i] || (every > 1 && out[i + 1] != 0))
+            failures++;
+    }
+    return (struct seen){ seen.plain - before.plain, seen.glances - before.glances,
+                          seen.others - before.others };
+}
+
+static void require(int holds, const char *what, struct seen s)
+{
+    if (holds)
+        return;
+    printf("rank %d of %d: %s: %d plain, %d glances, %d others\n", rank, ranks, what, s.plain, s.glances,
+           s.others);
+    failures++;
+}
+
+/* Nothing but the program's calls, and glances worth 2 % of their bytes. */
+static void test_dense(void)
+{
+    fill(1);
+    struct seen s = reduce(DENSE_CALLS, 1);
+    require(s.plain == DENSE_CALLS && s.others == 0, "dense data", s);
+    require((double)s.glances * LOOK_BYTES <= 0.02 * s.plain * BYTES, "glances too often", s);
+    require((s.glances > 0) == (ranks > 1), "glances", s);
+}
+
+static void test_turned_sparse(void)
+{
+    fill(1000);
+    reduce(SPARSE_CALLS - LAST, 1000);
+    struct seen s = reduce(LAST, 1000);
+    if (ranks > 1) /* a trial of MPI_Allreduce now and then is what the selector does */
+        require(s.plain <= LAST / 3 && s.others > 0, "sparse data", s);
+    else
+        require(s.plain == LAST && s.others == 0, "one rank", s);
+}
+
+static void test_turned_dense(void)
+{
+    fill(1);
+    reduce(DENSE_CALLS - LAST, 1);
+    struct seen s = reduce(LAST, 1);
+    require(s.plain == LAST && s.others == 0, "dense data again", s);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    test_dense();
+    test_turned_sparse();
+    test_turned_dense();
+    if (rank == 0)
+        printf("%d glances\n", seen.glances);
+    MPI_Finalize();
+    return failures != 0;
+}
