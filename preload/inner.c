@@ -11,6 +11,7 @@ int __wrap_MPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Dat
                           MPI_Comm comm, MPI_Request *request);
 int __wrap_MPI_Wait(MPI_Request *request, MPI_Status *status);
 int __wrap_MPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
+int __wrap_MPI_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]);
 int __wrap_MPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]);
 int __wrap_MPI_Request_free(MPI_Request *request);
 
@@ -34,6 +35,11 @@ int __wrap_MPI_Wait(MPI_Request *request, MPI_Status *status)
 int __wrap_MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     return PMPI_Test(request, flag, status);
+}
+
+int __wrap_MPI_Waitall(int n, MPI_Request requests[], MPI_Status statuses[])
+{
+    return PMPI_Waitall(n, requests, statuses);
 }
 
 int __wrap_MPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[])

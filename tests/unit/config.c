@@ -175,10 +175,7 @@ static const struct wanted good[] = {
     { "EXPLAIN", "on", BOOL, AT(explain), NULL, 1 },
     { "EXPLAIN", "1", BOOL, AT(explain), NULL, 1 },
     { "EXPLAIN", "yes", BOOL, AT(explain), NULL, 1 },
-    { "PRELOAD_MIN_BYTES", "0", WHOLE, AT(preload_min_bytes), NULL, 0 },
     { "PRELOAD_LIMIT", "0", DOUBLE, AT(preload_limit), NULL, 0 },
-    { "PRELOAD_NONBLOCKING", "on", BOOL, AT(preload_nonblocking), NULL, 1 },
-    { "PRELOAD_REPORT", "some file", TEXT, AT(preload_report), "some file", 0 },
 };
 
 /* A knob that is set changes its field, and leaves the fields of the other knobs at their defaults. */
@@ -264,8 +261,6 @@ static const struct setting bad[] = {
     { "EXPLAIN", "maybe" },
     { "EXPLAIN", "onn" },
     { "PRELOAD_LIMIT", "-1" },
-    { "PRELOAD_LIMIT", "often" },
-    { "PRELOAD_REPORT", "" },
 };
 
 static const char *help_of(const char *knob)
