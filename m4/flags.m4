@@ -14,18 +14,6 @@ AS_VAR_IF([sar_flag], [yes], [$1="$$1 $2"])
 AS_VAR_POPDEF([sar_flag])
 ])
 
-# SAR_WRAP
-# Whether the linker sends calls elsewhere with --wrap. Sets sar_wrap.
-AC_DEFUN([SAR_WRAP], [
-AC_CACHE_CHECK([whether the linker takes --wrap], [sar_cv_wrap],
-  [sar_saved=$LDFLAGS
-   LDFLAGS="$LDFLAGS -Wl,--wrap=sar_inner"
-   AC_LINK_IFELSE([AC_LANG_PROGRAM([[int sar_inner(void); int __wrap_sar_inner(void) { return 0; }]],
-     [[return sar_inner();]])], [sar_cv_wrap=yes], [sar_cv_wrap=no])
-   LDFLAGS=$sar_saved])
-sar_wrap=$sar_cv_wrap
-])
-
 # SAR_SANITIZERS
 # --enable-sanitizers, --enable-tsan. Sets SAR_SANITIZE and, unless the user gave CFLAGS, the optimisation.
 AC_DEFUN([SAR_SANITIZERS], [

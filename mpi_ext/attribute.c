@@ -75,26 +75,26 @@ static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
     struct owner *owner;
     leave_all();
     while ((owner = any_owner()) != NULL)
-        MPI_Comm_delete_attr(owner->comm, keyval);
+        PMPI_Comm_delete_attr(owner->comm, keyval);
     sar_thread_end();
     sar_trace_close();
     sar_log_close();
     sar_agree_cleanup();
-    MPI_Comm_free_keyval(&keyval);
-    MPI_Comm_free_keyval(&farewell);
+    PMPI_Comm_free_keyval(&keyval);
+    PMPI_Comm_free_keyval(&farewell);
     return MPI_SUCCESS;
 }
 
 static enum sar_status create_keyvals(void)
 {
     int rank = -1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sar_log_open(rank);
     sar_trace_open(rank);
     SAR_TRY(sar_agree_setup());
-    SAR_TRY(sar_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, say_farewell, &farewell, NULL)));
-    SAR_TRY(sar_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL)));
-    return sar_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL));
+    SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, say_farewell, &farewell, NULL)));
+    SAR_TRY(sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL)));
+    return sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL));
 }
 
 static enum sar_status set_up_once(void)
@@ -107,7 +107,7 @@ static enum sar_status set_up_once(void)
 
 static enum sar_status attach(MPI_Comm comm, struct owner *owner)
 {
-    SAR_TRY(sar_mpi(MPI_Comm_set_attr(comm, keyval, owner)));
+    SAR_TRY(sar_mpi(PMPI_Comm_set_attr(comm, keyval, owner)));
     pthread_mutex_lock(&lock);
     owner->next = owners;
     owners = owner;
@@ -142,7 +142,7 @@ static enum sar_status check(MPI_Comm comm, char *sentence)
     const char *wrong = NULL;
     if (comm == MPI_COMM_NULL)
         wrong = "MPI_COMM_NULL";
-    else if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
+    else if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
         wrong = "not a communicator, or one that was freed";
     if (wrong == NULL)
         return inter ? SAR_INTERCOMMUNICATOR : SAR_OK;
@@ -154,7 +154,7 @@ static struct owner *find(MPI_Comm comm)
 {
     struct owner *owner;
     int found = 0;
-    if (keyval == MPI_KEYVAL_INVALID || MPI_Comm_get_attr(comm, keyval, &owner, &found) != MPI_SUCCESS)
+    if (keyval == MPI_KEYVAL_INVALID || PMPI_Comm_get_attr(comm, keyval, &owner, &found) != MPI_SUCCESS)
         return NULL;
     return found ? owner : NULL;
 }

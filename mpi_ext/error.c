@@ -17,8 +17,8 @@ static int codes[SAR_STATUSES]; /* 0: not made yet */
 static bool mpi_is_up(void)
 {
     int up = 0, down = 0;
-    MPI_Initialized(&up);
-    MPI_Finalized(&down);
+    PMPI_Initialized(&up);
+    PMPI_Finalized(&down);
     return up && !down;
 }
 
@@ -28,12 +28,12 @@ static int code_for(enum sar_status status, char *text)
     if (!mpi_is_up())
         return MPI_ERR_OTHER;
     pthread_mutex_lock(&lock);
-    if (codes[status] == 0 && MPI_Add_error_class(&class) == MPI_SUCCESS &&
-        MPI_Add_error_code(class, &code) == MPI_SUCCESS)
+    if (codes[status] == 0 && PMPI_Add_error_class(&class) == MPI_SUCCESS &&
+        PMPI_Add_error_code(class, &code) == MPI_SUCCESS)
         codes[status] = code;
     code = codes[status];
     if (code != 0)
-        MPI_Add_error_string(code, text);
+        PMPI_Add_error_string(code, text);
     pthread_mutex_unlock(&lock);
     return code == 0 ? MPI_ERR_OTHER : code;
 }
@@ -137,7 +137,7 @@ int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *ver
         return MPI_SUCCESS;
     int code = code_of(function, verdict, detail);
     if (mpi_is_up())
-        MPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, code);
+        PMPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, code);
     return code;
 }
 

@@ -28,7 +28,7 @@ static const char *lookup(const char *name, void *from)
     for (int i = 0; i < n; i++)
         key[i] = (char)tolower((unsigned char)key[i]);
     if (hints->info != MPI_INFO_NULL)
-        MPI_Info_get(hints->info, key, MPI_MAX_INFO_VAL, hints->value, &found);
+        PMPI_Info_get(hints->info, key, MPI_MAX_INFO_VAL, hints->value, &found);
     return found ? hints->value : NULL;
 }
 

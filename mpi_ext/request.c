@@ -20,8 +20,8 @@
 static int query(void *state, MPI_Status *status)
 {
     const struct sar_flight *flight = state;
-    MPI_Status_set_elements(status, MPI_BYTE, 0);
-    MPI_Status_set_cancelled(status, 0);
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
     status->MPI_SOURCE = MPI_UNDEFINED;
     status->MPI_TAG = MPI_UNDEFINED;
     return flight->code;
@@ -66,7 +66,7 @@ void sar_flight_end(struct sar_flight *flight, int code)
     MPI_Request request = flight->request;
     flight->code = code;
     atomic_store(&flight->done, true);
-    MPI_Grequest_complete(request);
+    PMPI_Grequest_complete(request);
 }
 
 void sar_flight_land(struct sar_pending *pending)
@@ -105,14 +105,14 @@ static enum sar_status open_request(const struct sar_context *context, struct sa
 {
     if (context->policy.config.progress == SAR_PROGRESS_THREAD)
         SAR_TRY(sar_thread_need());
-    return sar_mpi(MPIX_Grequest_start(query, release, cancel, poll, wait, flight, &flight->request));
+    return sar_mpi(PMPIX_Grequest_start(query, release, cancel, poll, wait, flight, &flight->request));
 }
 #else
 static enum sar_status open_request(const struct sar_context *context, struct sar_flight *flight)
 {
     (void)context;
     SAR_TRY(sar_thread_need());
-    return sar_mpi(MPI_Grequest_start(query, release, cancel, flight, &flight->request));
+    return sar_mpi(PMPI_Grequest_start(query, release, cancel, flight, &flight->request));
 }
 #endif
 
@@ -186,7 +186,7 @@ void sar_flight_drop(struct sar_flight *flight)
 {
     MPI_Request request = flight->request;
     sar_flight_end(flight, MPI_SUCCESS);
-    MPI_Request_free(&request);
+    PMPI_Request_free(&request);
 }
 
 void sar_flight_join(struct sar_flight *flight, struct sar_context *context)

@@ -36,7 +36,7 @@ static void *work(void *unused)
 enum sar_status sar_thread_need(void)
 {
     int level = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&level);
+    PMPI_Query_thread(&level);
     if (level != MPI_THREAD_MULTIPLE)
         return SAR_NO_THREADS;
     pthread_mutex_lock(&lock);

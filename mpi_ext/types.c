@@ -51,7 +51,7 @@ static bool find_number(MPI_Datatype type, bool integers, enum sar_base *base)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (numbers[i].type != type || (integers && numbers[i].kind == KIND_FLOAT))
             continue;
-        MPI_Type_size(type, &size);
+        PMPI_Type_size(type, &size);
         if (size != 4 && size != 8)
             return false;
         *base = of_size[numbers[i].kind][size == 8];
@@ -68,9 +68,9 @@ bool sar_datatype_basic(MPI_Datatype type, enum sar_base *base)
 static void release(MPI_Datatype *type)
 {
     int n, addresses, types, combiner;
-    MPI_Type_get_envelope(*type, &n, &addresses, &types, &combiner);
+    PMPI_Type_get_envelope(*type, &n, &addresses, &types, &combiner);
     if (combiner != MPI_COMBINER_NAMED)
-        MPI_Type_free(type);
+        PMPI_Type_free(type);
 }
 
 /* Follow contiguous types and duplicates down to a basic type. */
@@ -79,7 +79,7 @@ static bool find_row(MPI_Datatype type, struct sar_datatype *found, size_t row)
     int n, addresses, types, combiner, lengths[1];
     MPI_Datatype inner;
     MPI_Aint none;
-    MPI_Type_get_envelope(type, &n, &addresses, &types, &combiner);
+    PMPI_Type_get_envelope(type, &n, &addresses, &types, &combiner);
     if (combiner == MPI_COMBINER_NAMED) {
         found->basic = type;
         found->row = row;
@@ -87,7 +87,7 @@ static bool find_row(MPI_Datatype type, struct sar_datatype *found, size_t row)
     }
     if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP)
         return false;
-    MPI_Type_get_contents(type, n, 0, 1, lengths, &none, &inner);
+    PMPI_Type_get_contents(type, n, 0, 1, lengths, &none, &inner);
     bool is_row =
         find_row(inner, found, row * (size_t)(combiner == MPI_COMBINER_CONTIGUOUS ? lengths[0] : 1));
     release(&inner);
@@ -99,9 +99,9 @@ struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
     struct sar_datatype found = { .valid = datatype != MPI_DATATYPE_NULL };
     MPI_Aint low, extent;
     int size;
-    if (!found.valid || MPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
+    if (!found.valid || PMPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
         return (struct sar_datatype){ .valid = false };
-    MPI_Type_size(datatype, &size);
+    PMPI_Type_size(datatype, &size);
     found.extent = extent > 0 ? (size_t)extent : 0;
     found.native = find_row(datatype, &found, 1);
     found.number =

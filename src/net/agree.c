@@ -73,22 +73,22 @@ static void merge_callback(void *in, void *inout, int *n, MPI_Datatype *type)
 
 enum sar_status sar_agree_setup(void)
 {
-    SAR_TRY(sar_mpi(MPI_Type_contiguous((int)sizeof(struct sar_ballot), MPI_BYTE, &ballot_type)));
-    SAR_TRY(sar_mpi(MPI_Type_commit(&ballot_type)));
-    return sar_mpi(MPI_Op_create(merge_callback, 1, &merge_op));
+    SAR_TRY(sar_mpi(PMPI_Type_contiguous((int)sizeof(struct sar_ballot), MPI_BYTE, &ballot_type)));
+    SAR_TRY(sar_mpi(PMPI_Type_commit(&ballot_type)));
+    return sar_mpi(PMPI_Op_create(merge_callback, 1, &merge_op));
 }
 
 void sar_agree_cleanup(void)
 {
     if (merge_op != MPI_OP_NULL)
-        MPI_Op_free(&merge_op);
+        PMPI_Op_free(&merge_op);
     if (ballot_type != MPI_DATATYPE_NULL)
-        MPI_Type_free(&ballot_type);
+        PMPI_Type_free(&ballot_type);
 }
 
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement)
 {
     sar_roll_begin(net, &agreement->collective, "agreement on a call");
-    return sar_mpi(MPI_Iallreduce(&agreement->mine, &agreement->all, 1, ballot_type, merge_op, net->comm,
-                                  &agreement->collective.request));
+    return sar_mpi(PMPI_Iallreduce(&agreement->mine, &agreement->all, 1, ballot_type, merge_op, net->comm,
+                                   &agreement->collective.request));
 }

@@ -32,15 +32,15 @@ static void scatter_all(MPI_Comm user, struct arrival *a)
         a->zeros[r] = 0;
     }
     for (int root = 0; root < a->ranks; root++)
-        if (MPI_Iscatterv(&here, a->ones, a->zeros, MPI_BYTE, &a->came[root], 1, MPI_BYTE, root, user,
-                          &a->scatter[root]) != MPI_SUCCESS)
+        if (PMPI_Iscatterv(&here, a->ones, a->zeros, MPI_BYTE, &a->came[root], 1, MPI_BYTE, root, user,
+                           &a->scatter[root]) != MPI_SUCCESS)
             a->scatter[root] = MPI_REQUEST_NULL;
 }
 
 static bool has_come(struct arrival *a, int rank)
 {
     int over = 0;
-    return MPI_Test(&a->scatter[rank], &over, MPI_STATUS_IGNORE) != MPI_SUCCESS || over;
+    return PMPI_Test(&a->scatter[rank], &over, MPI_STATUS_IGNORE) != MPI_SUCCESS || over;
 }
 
 static bool is_missing(const void *arrival, int rank)
@@ -69,8 +69,8 @@ void sar_arrival_wait(MPI_Comm user, double stall)
 {
     struct arrival a;
     a.stall = (struct sar_stall){ 0 };
-    MPI_Comm_rank(user, &a.rank);
-    MPI_Comm_size(user, &a.ranks);
+    PMPI_Comm_rank(user, &a.rank);
+    PMPI_Comm_size(user, &a.ranks);
     if (a.ranks == 1 || a.ranks > MOST)
         return;
     scatter_all(user, &a);

@@ -20,10 +20,10 @@ static enum sar_status run_piece(struct sar_dense *dense, bool block)
     int n = (int)piece_of(dense), code;
     sar_roll_begin(dense->net, &dense->collective, "dense allreduce");
     if (block)
-        code = MPI_Allreduce(in, out, n, call->datatype, call->op, dense->net->comm);
+        code = PMPI_Allreduce(in, out, n, call->datatype, call->op, dense->net->comm);
     else
-        code = MPI_Iallreduce(in, out, n, call->datatype, call->op, dense->net->comm,
-                              &dense->collective.request);
+        code = PMPI_Iallreduce(in, out, n, call->datatype, call->op, dense->net->comm,
+                               &dense->collective.request);
     dense->done += (uint64_t)n;
     return sar_mpi(code);
 }
@@ -33,7 +33,7 @@ enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dens
 {
     MPI_Aint low;
     *dense = (struct sar_dense){ .net = net, .call = *call, .collective.request = MPI_REQUEST_NULL };
-    SAR_TRY(sar_mpi(MPI_Type_get_extent(call->datatype, &low, &dense->extent)));
+    SAR_TRY(sar_mpi(PMPI_Type_get_extent(call->datatype, &low, &dense->extent)));
     do
         SAR_TRY(run_piece(dense, block));
     while (block && dense->done < call->count);

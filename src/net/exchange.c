@@ -72,13 +72,13 @@ static enum sar_status dropping_type(int bytes, MPI_Datatype *type)
     MPI_Datatype blocks, types[2];
     int lengths[2] = { 1, bytes % DROP_BLOCK };
     MPI_Aint places[2] = { 0, 0 };
-    SAR_TRY(sar_mpi(MPI_Type_vector(bytes / DROP_BLOCK, DROP_BLOCK, 0, MPI_BYTE, &blocks)));
+    SAR_TRY(sar_mpi(PMPI_Type_vector(bytes / DROP_BLOCK, DROP_BLOCK, 0, MPI_BYTE, &blocks)));
     types[0] = blocks;
     types[1] = MPI_BYTE;
-    enum sar_status status = sar_mpi(MPI_Type_create_struct(2, lengths, places, types, type));
-    MPI_Type_free(&blocks);
+    enum sar_status status = sar_mpi(PMPI_Type_create_struct(2, lengths, places, types, type));
+    PMPI_Type_free(&blocks);
     SAR_TRY(status);
-    return sar_mpi(MPI_Type_commit(type));
+    return sar_mpi(PMPI_Type_commit(type));
 }
 
 /* Post the receive of a piece; without a buffer it is received into nothing. */
@@ -92,9 +92,9 @@ static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int by
         buffer = nothing;
         n = 1;
     }
-    int code = MPI_Irecv(buffer, n, type, peer, tag, x->net->comm, &x->requests[x->pending]);
+    int code = PMPI_Irecv(buffer, n, type, peer, tag, x->net->comm, &x->requests[x->pending]);
     if (type != MPI_BYTE)
-        MPI_Type_free(&type);
+        PMPI_Type_free(&type);
     SAR_TRY(sar_mpi(code));
     x->sends_to[x->pending++] = -1;
     return SAR_OK;
@@ -114,8 +114,8 @@ static enum sar_status post_send(struct sar_exchange *x, int port, int i)
     bool whole = t->bytes <= chunk && t->bytes != FIRST_PIECE, first = t->moved == 0;
     if (first && !whole)
         piece = FIRST_PIECE;
-    SAR_TRY(sar_mpi(MPI_Isend(t->buffer + t->moved, (int)piece, MPI_BYTE, port % ranks, x->tag + port / ranks,
-                              x->net->comm, &x->requests[i])));
+    SAR_TRY(sar_mpi(PMPI_Isend(t->buffer + t->moved, (int)piece, MPI_BYTE, port % ranks,
+                               x->tag + port / ranks, x->net->comm, &x->requests[i])));
     x->sends_to[i] = port;
     t->moved += piece;
     t->open = first ? !whole : piece == chunk;
@@ -153,8 +153,8 @@ static enum sar_status begin_receive(struct sar_exchange *x, struct sar_transfer
     void *buffer;
     t->bytes = piece;
     if (piece == FIRST_PIECE) {
-        SAR_TRY(sar_mpi(MPI_Recv(first, FIRST_PIECE, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG,
-                                 x->net->comm, MPI_STATUS_IGNORE)));
+        SAR_TRY(sar_mpi(PMPI_Recv(first, FIRST_PIECE, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG,
+                                  x->net->comm, MPI_STATUS_IGNORE)));
         t->moved = FIRST_PIECE;
         if (!sar_message_header(first, &header) || header.bytes < FIRST_PIECE - SAR_HEADER_BYTES)
             return SAR_CORRUPT;
@@ -180,7 +180,7 @@ static void accept_piece(struct sar_exchange *x, int lane, MPI_Status *status)
 {
     int peer = status->MPI_SOURCE, port = lane * x->net->ranks + peer, bytes;
     struct sar_transfer *t = &x->incoming[port];
-    MPI_Get_count(status, MPI_BYTE, &bytes);
+    PMPI_Get_count(status, MPI_BYTE, &bytes);
     uint64_t piece = (uint64_t)bytes;
     bool first = t->open && t->moved == 0, last = first ? piece != FIRST_PIECE : piece < x->net->chunk;
     x->traffic.bytes_received += piece;
@@ -209,7 +209,7 @@ static bool look_for_pieces(struct sar_exchange *x)
         int seen = 0;
         if (x->expected[lane] == 0 || x->pending == x->room)
             continue;
-        if (MPI_Iprobe(MPI_ANY_SOURCE, x->tag + lane, x->net->comm, &seen, &status) != MPI_SUCCESS) {
+        if (PMPI_Iprobe(MPI_ANY_SOURCE, x->tag + lane, x->net->comm, &seen, &status) != MPI_SUCCESS) {
             sar_exchange_fail(x, SAR_MPI_FAILED);
             x->expected[lane] = 0;
         } else if (seen) {
@@ -227,7 +227,7 @@ static void abandon(struct sar_exchange *x)
     sar_exchange_fail(x, SAR_MPI_FAILED);
     for (int i = 0; i < x->pending; i++)
         if (x->requests[i] != MPI_REQUEST_NULL &&
-            MPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            PMPI_Test(&x->requests[i], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             x->requests[i] = MPI_REQUEST_NULL;
 }
 
@@ -250,7 +250,7 @@ static void move_on(struct sar_exchange *x)
 static bool all_moved(struct sar_exchange *x)
 {
     int moved = 0;
-    if (MPI_Testall(x->pending, x->requests, &moved, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+    if (PMPI_Testall(x->pending, x->requests, &moved, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
         abandon(x);
     if (moved || x->status != SAR_OK)
         move_on(x);

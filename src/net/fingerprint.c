@@ -27,7 +27,7 @@ void sar_fingerprint_mpi(char text[SAR_FINGERPRINT_TEXT])
 {
     char all[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
-    MPI_Get_library_version(all, &length);
+    PMPI_Get_library_version(all, &length);
     copy_line(text, all);
 }
 
@@ -50,7 +50,7 @@ enum sar_status sar_fingerprint_make(const struct sar_net *net, struct sar_finge
     copy_line(made.cpu, sar_topology_model());
     sar_fingerprint_mpi(made.mpi);
     mine = hash_of_host(&made);
-    SAR_TRY(sar_mpi(MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, net->comm)));
+    SAR_TRY(sar_mpi(PMPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, net->comm)));
     snprintf(made.hosts, sizeof made.hosts, "%016llx", (unsigned long long)all);
     *fingerprint = made;
     return SAR_OK;

@@ -34,8 +34,8 @@ static void shift(struct bench *b, int bytes)
 {
     int ranks = b->net->ranks, next = (b->net->rank + 1) % ranks,
         previous = (b->net->rank + ranks - 1) % ranks;
-    MPI_Sendrecv(b->out, bytes, MPI_BYTE, next, 0, b->in, bytes, MPI_BYTE, previous, 0, b->net->comm,
-                 MPI_STATUS_IGNORE);
+    PMPI_Sendrecv(b->out, bytes, MPI_BYTE, next, 0, b->in, bytes, MPI_BYTE, previous, 0, b->net->comm,
+                  MPI_STATUS_IGNORE);
 }
 
 static void shift_small(struct bench *b)
@@ -56,12 +56,12 @@ static void reduce_runs(struct bench *b)
 
 static void dense_small(struct bench *b)
 {
-    MPI_Allreduce(b->out, b->in, 1, MPI_FLOAT, MPI_SUM, b->net->comm);
+    PMPI_Allreduce(b->out, b->in, 1, MPI_FLOAT, MPI_SUM, b->net->comm);
 }
 
 static void dense_large(struct bench *b)
 {
-    MPI_Allreduce(b->out, b->in, LARGE / 4, MPI_FLOAT, MPI_SUM, b->net->comm);
+    PMPI_Allreduce(b->out, b->in, LARGE / 4, MPI_FLOAT, MPI_SUM, b->net->comm);
 }
 
 static void write_memory(struct bench *b)
@@ -74,9 +74,9 @@ static double least_seconds(struct bench *b, void (*action)(struct bench *))
     double least = 1e9;
     action(b);
     for (int i = 0; i < TRIES; i++) {
-        double start = MPI_Wtime();
+        double start = PMPI_Wtime();
         action(b);
-        double seconds = MPI_Wtime() - start;
+        double seconds = PMPI_Wtime() - start;
         least = seconds < least ? seconds : least;
     }
     return least;

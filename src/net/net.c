@@ -15,13 +15,13 @@ static enum sar_status find_nodes(struct sar_net *net)
 {
     MPI_Comm node;
     int rank, ranks, first;
-    SAR_TRY(sar_mpi(MPI_Comm_split_type(net->comm, MPI_COMM_TYPE_SHARED, net->rank, MPI_INFO_NULL, &node)));
-    MPI_Comm_rank(node, &rank);
-    MPI_Comm_size(node, &ranks);
-    MPI_Comm_free(&node);
+    SAR_TRY(sar_mpi(PMPI_Comm_split_type(net->comm, MPI_COMM_TYPE_SHARED, net->rank, MPI_INFO_NULL, &node)));
+    PMPI_Comm_rank(node, &rank);
+    PMPI_Comm_size(node, &ranks);
+    PMPI_Comm_free(&node);
     first = rank == 0;
     net->crowded = ranks > sar_topology_processors();
-    return sar_mpi(MPI_Allreduce(&first, &net->nodes, 1, MPI_INT, MPI_SUM, net->comm));
+    return sar_mpi(PMPI_Allreduce(&first, &net->nodes, 1, MPI_INT, MPI_SUM, net->comm));
 }
 
 void sar_net_pause(const struct sar_net *net, int *looks)
@@ -35,10 +35,10 @@ enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)
     static atomic_int opened;
     struct sar_net made = { .comm = MPI_COMM_NULL, .tags = SAR_TAGS };
     made.number = atomic_fetch_add(&opened, 1);
-    SAR_TRY(sar_mpi(MPI_Comm_dup(user, &made.comm)));
-    MPI_Comm_set_errhandler(made.comm, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(made.comm, &made.rank);
-    MPI_Comm_size(made.comm, &made.ranks);
+    SAR_TRY(sar_mpi(PMPI_Comm_dup(user, &made.comm)));
+    PMPI_Comm_set_errhandler(made.comm, MPI_ERRORS_RETURN);
+    PMPI_Comm_rank(made.comm, &made.rank);
+    PMPI_Comm_size(made.comm, &made.ranks);
     enum sar_status status = find_nodes(&made);
     if (status != SAR_OK)
         sar_net_close(&made);
@@ -50,18 +50,18 @@ enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)
 void sar_net_close(struct sar_net *net)
 {
     if (net->comm != MPI_COMM_NULL)
-        MPI_Comm_free(&net->comm);
+        PMPI_Comm_free(&net->comm);
 }
 
 enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n)
 {
-    return sar_mpi(MPI_Bcast(bytes, n, MPI_BYTE, 0, net->comm));
+    return sar_mpi(PMPI_Bcast(bytes, n, MPI_BYTE, 0, net->comm));
 }
 
 enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status)
 {
     int mine = (int)status, worst;
-    SAR_TRY(sar_mpi(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, net->comm)));
+    SAR_TRY(sar_mpi(PMPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, net->comm)));
     return (enum sar_status)worst;
 }
 
@@ -69,7 +69,7 @@ enum sar_status sar_net_worst_start(const struct sar_net *net, int *status, stru
 {
     sar_roll_begin(net, collective, "vote");
     return sar_mpi(
-        MPI_Iallreduce(MPI_IN_PLACE, status, 1, MPI_INT, MPI_MAX, net->comm, &collective->request));
+        PMPI_Iallreduce(MPI_IN_PLACE, status, 1, MPI_INT, MPI_MAX, net->comm, &collective->request));
 }
 
 enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters, int n,
@@ -77,7 +77,7 @@ enum sar_status sar_net_sum_start(const struct sar_net *net, uint16_t *counters,
 {
     sar_roll_begin(net, collective, "sum of counters");
     return sar_mpi(
-        MPI_Iallreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm, &collective->request));
+        PMPI_Iallreduce(MPI_IN_PLACE, counters, n, MPI_UINT16_T, MPI_SUM, net->comm, &collective->request));
 }
 
 enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *values, int n, uint64_t *out,
@@ -85,7 +85,7 @@ enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *
 {
     sar_roll_begin(net, collective, "gathering of counts");
     return sar_mpi(
-        MPI_Iallgather(values, n, MPI_UINT64_T, out, n, MPI_UINT64_T, net->comm, &collective->request));
+        PMPI_Iallgather(values, n, MPI_UINT64_T, out, n, MPI_UINT64_T, net->comm, &collective->request));
 }
 
 enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *collective, bool block,
@@ -93,7 +93,7 @@ enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *c
 {
     int flag = 0, looks = 0;
     for (;;) {
-        SAR_TRY(sar_mpi(MPI_Test(&collective->request, &flag, MPI_STATUS_IGNORE)));
+        SAR_TRY(sar_mpi(PMPI_Test(&collective->request, &flag, MPI_STATUS_IGNORE)));
         *done = flag != 0;
         if (!*done)
             sar_roll_watch(net, collective);
@@ -105,5 +105,5 @@ enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *c
 
 enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n)
 {
-    return sar_mpi(MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, net->comm));
+    return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, net->comm));
 }

@@ -69,7 +69,7 @@ enum sar_status sar_roll_introduce(const struct sar_net *net)
     sar_log_host(host, sizeof host);
     sar_stall_number(net->comm, &net->roll->roster);
     return sar_mpi(
-        MPI_Allgather(host, SAR_HOST, MPI_CHAR, net->roll->roster.host, SAR_HOST, MPI_CHAR, net->comm));
+        PMPI_Allgather(host, SAR_HOST, MPI_CHAR, net->roll->roster.host, SAR_HOST, MPI_CHAR, net->comm));
 }
 
 const struct sar_roster *sar_roll_roster(const struct sar_roll *roll)
@@ -88,7 +88,7 @@ static bool receive(const struct sar_net *net, int from)
 {
     uint64_t word;
     MPI_Status status;
-    if (MPI_Recv(&word, 1, MPI_UINT64_T, from, SAR_TAG_ROLL, net->comm, &status) != MPI_SUCCESS)
+    if (PMPI_Recv(&word, 1, MPI_UINT64_T, from, SAR_TAG_ROLL, net->comm, &status) != MPI_SUCCESS)
         return false;
     net->roll->received++;
     if (word > net->roll->heard[status.MPI_SOURCE])
@@ -101,7 +101,7 @@ static bool listen(const struct sar_net *net, uint64_t number)
 {
     MPI_Status status;
     int seen = 0;
-    while (MPI_Iprobe(MPI_ANY_SOURCE, SAR_TAG_ROLL, net->comm, &seen, &status) == MPI_SUCCESS && seen)
+    while (PMPI_Iprobe(MPI_ANY_SOURCE, SAR_TAG_ROLL, net->comm, &seen, &status) == MPI_SUCCESS && seen)
         if (!receive(net, status.MPI_SOURCE))
             return false;
     for (int r = 0; r < net->ranks; r++)
@@ -116,12 +116,12 @@ static void send_word(const struct sar_net *net, uint64_t number)
     struct sar_roll *roll = net->roll;
     int over = 0;
     if (roll->word == number ||
-        MPI_Testall(net->ranks, roll->sends, &over, MPI_STATUSES_IGNORE) != MPI_SUCCESS || !over)
+        PMPI_Testall(net->ranks, roll->sends, &over, MPI_STATUSES_IGNORE) != MPI_SUCCESS || !over)
         return;
     roll->word = number;
     for (int r = 0; r < net->ranks; r++)
-        if (r != net->rank && MPI_Isend(&roll->word, 1, MPI_UINT64_T, r, SAR_TAG_ROLL, net->comm,
-                                        &roll->sends[r]) == MPI_SUCCESS)
+        if (r != net->rank && PMPI_Isend(&roll->word, 1, MPI_UINT64_T, r, SAR_TAG_ROLL, net->comm,
+                                         &roll->sends[r]) == MPI_SUCCESS)
             roll->sent[r]++;
 }
 
@@ -167,15 +167,15 @@ void sar_roll_end(const struct sar_net *net)
     if (net->stall <= 0 || net->ranks == 1 || roll->ended)
         return;
     roll->ended = true;
-    if (MPI_Ireduce_scatter_block(roll->sent, &roll->owed, 1, MPI_UINT64_T, MPI_SUM, net->comm,
-                                  &roll->counting) != MPI_SUCCESS)
+    if (PMPI_Ireduce_scatter_block(roll->sent, &roll->owed, 1, MPI_UINT64_T, MPI_SUM, net->comm,
+                                   &roll->counting) != MPI_SUCCESS)
         roll->counting = MPI_REQUEST_NULL;
 }
 
 static bool wait_for_counts(const struct sar_net *net)
 {
     int over = 0, looks = 0;
-    while (MPI_Test(&net->roll->counting, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+    while (PMPI_Test(&net->roll->counting, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
         if (over)
             return true;
         sar_net_pause(net, &looks);
@@ -191,5 +191,5 @@ void sar_roll_settle(const struct sar_net *net)
         return;
     while (roll->received < roll->owed && receive(net, MPI_ANY_SOURCE))
         continue;
-    MPI_Waitall(net->ranks, roll->sends, MPI_STATUSES_IGNORE);
+    PMPI_Waitall(net->ranks, roll->sends, MPI_STATUSES_IGNORE);
 }

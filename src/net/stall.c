@@ -10,7 +10,7 @@ double sar_stall_clock(struct sar_stall *stall)
 {
     if (++stall->looks % LOOKS != 0)
         return 0;
-    double now = MPI_Wtime();
+    double now = PMPI_Wtime();
     if (stall->since == 0)
         stall->since = now;
     return now - stall->since;
@@ -27,15 +27,15 @@ bool sar_stall_tells(struct sar_stall *stall, double waited, double limit)
 void sar_stall_number(MPI_Comm comm, struct sar_roster *roster)
 {
     MPI_Group group, world;
-    MPI_Comm_group(comm, &group);
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
     for (int r = 0; r < roster->ranks; r++) {
         int number = MPI_UNDEFINED;
-        MPI_Group_translate_ranks(group, 1, &r, world, &number);
+        PMPI_Group_translate_ranks(group, 1, &r, world, &number);
         roster->number[r] = number == MPI_UNDEFINED ? r : number;
     }
-    MPI_Group_free(&group);
-    MPI_Group_free(&world);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
 }
 
 /* What is listed. */

@@ -115,7 +115,7 @@ static void end_badly(struct sar_pending *op, enum sar_status status, bool agree
 /* What counts is the time that a call costs its caller, and not what hides behind computing. */
 static void finish(struct sar_pending *op)
 {
-    double seconds = MPI_Wtime() - op->start;
+    double seconds = PMPI_Wtime() - op->start;
     struct sar_span span = begin_span(op, "write");
     sar_call_write(op);
     end_span(op, &span);
@@ -283,7 +283,7 @@ static void begin(struct sar_pending *op, bool block)
 {
     sar_context_reset(op->context);
     op->context->epoch++;
-    op->start = MPI_Wtime();
+    op->start = PMPI_Wtime();
     op->whole = begin_span(op, "call");
     struct sar_span span = begin_span(op, "prepare");
     sar_call_prepare(op);

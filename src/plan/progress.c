@@ -48,14 +48,14 @@ bool sar_progress(void)
         return true;
     if (pthread_mutex_trylock(&lock) != 0)
         return false;
-    double gap = MPI_Wtime() - left;
+    double gap = PMPI_Wtime() - left;
     for (struct sar_context *context = busy; context != NULL; context = context->next_busy) {
         if (context->first != NULL && context->first->phase != SAR_QUEUED)
             context->first->away += gap;
         sar_call_advance(context, false);
     }
     strike_out_idle();
-    left = MPI_Wtime();
+    left = PMPI_Wtime();
     pthread_mutex_unlock(&lock);
     return true;
 }

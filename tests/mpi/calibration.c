@@ -2,7 +2,7 @@
 /* Constants of the machine: a calibration file is used where it fits, not used where it does not, and refused
  * where it is none; and measuring them costs no more than it may.
  *
- * Link with -Wl,--wrap=MPI_Sendrecv,--wrap=MPI_Allreduce, and with the library's objects, to look inside. */
+ * Link with -Wl,--wrap=PMPI_Sendrecv,--wrap=PMPI_Allreduce and the library's objects, to look inside. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -15,35 +15,35 @@
 #include "mpi_ext/attribute.h"
 #include "net/calibration.h"
 
-int __real_MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
-                        MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
-int __wrap_MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
-                        MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
-int __real_MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int __wrap_MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int __real_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
+                         MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
+int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
+                         MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
+int __real_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 
 /* What this rank has sent since the last look. */
 static struct {
     long long messages, bytes, reductions, reduced;
 } sent;
 
-int __wrap_MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
-                        MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status)
+int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
+                         MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status)
 {
     int size;
     MPI_Type_size(type, &size);
     sent.messages++;
     sent.bytes += (long long)n * size;
-    return __real_MPI_Sendrecv(out, n, type, to, tag, in, m, type_in, from, tag_in, comm, status);
+    return __real_PMPI_Sendrecv(out, n, type, to, tag, in, m, type_in, from, tag_in, comm, status);
 }
 
-int __wrap_MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     int size;
     MPI_Type_size(type, &size);
     sent.reductions++;
     sent.reduced += (long long)n * size;
-    return __real_MPI_Allreduce(in, out, n, type, op, comm);
+    return __real_PMPI_Allreduce(in, out, n, type, op, comm);
 }
 
 enum { TEXT = 4096 };

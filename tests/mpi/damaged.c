@@ -2,7 +2,7 @@
 /* Messages of the library that arrive cut short or with a bit changed: nothing hangs or crashes, whoever
  * gets a message whose header is wrong or whose length is wrong returns an error, those that do not hold
  * the right outcome, and the next call works. The messages are damaged on their way into MPI, by an
- * MPI_Isend of ours. */
+ * PMPI_Isend of ours. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -41,15 +41,16 @@ static int spoil(const void *buffer, int n)
     return n;
 }
 
-int MPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-              MPI_Request *request)
+/* The library calls this name; MPI's own function has the other one, too. */
+int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request)
 {
     if (damage.message < 0 || damage.sent++ != damage.message)
-        return PMPI_Isend(buffer, n, type, to, tag, comm, request);
+        return MPI_Isend(buffer, n, type, to, tag, comm, request);
     int left = spoil(buffer, n);
     if (left != n || memcmp(damage.copy, buffer, (size_t)n) != 0)
         damage.peer = to;
-    return PMPI_Isend(damage.copy, left, type, to, tag, comm, request);
+    return MPI_Isend(damage.copy, left, type, to, tag, comm, request);
 }
 
 static long damaged; /* messages so far */

@@ -2,7 +2,7 @@
 /* Plans started together, from inside: far fewer messages than one by one, and no memory taken once all is
  * settled; what fails on the way names the plans, on all ranks, and the next start works.
  *
- * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=MPI_Isend,--wrap=PMPI_Isend, and with the
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=PMPI_Isend, and with the
  * library's objects. */
 
 #include <mpix_sparse.h>
@@ -22,8 +22,6 @@ int __real_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int 
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *memory, size_t bytes);
-int __wrap_MPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request);
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
@@ -55,12 +53,6 @@ int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int 
                       MPI_Request *request)
 {
     return __real_PMPI_Isend(buffer, sent++ == spoils ? n - 1 : n, type, to, tag, comm, request);
-}
-
-int __wrap_MPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request)
-{
-    return __wrap_PMPI_Isend(buffer, n, type, to, tag, comm, request);
 }
 
 /* Messages of a start that finds all as the one before left it; `asked` tells of its allocations. */

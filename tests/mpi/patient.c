@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Blocking MPI functions for more ranks than processors. MPICH spins in them and never gives the
  * processor to the rank that it waits for, so that each costs a time slice of the system, a hundred times
- * what it takes. These put the nonblocking function and a loop that yields in their place; the library
- * under test and the test programs both get them at link time. Where every rank has a processor they are
- * the plain functions. */
+ * what it takes. These are the nonblocking functions and a loop that yields; the library under test, which
+ * calls the PMPI names, and the test programs both get them at link time. */
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
 #include <string.h>
@@ -18,6 +18,8 @@ enum { LOOKS = 20 /* before the first yield */, YIELDS = 100 /* before the first
  * yielded where other programs want the processor too. */
 static void rest(int looks)
 {
+    if (!patient)
+        return;
     if (looks > YIELDS)
         nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
     else if (looks > LOOKS)
@@ -41,58 +43,65 @@ static int finish_call(int code, MPI_Request *request)
     return code == MPI_SUCCESS ? finish(request, MPI_STATUS_IGNORE) : code;
 }
 
-int MPI_Wait(MPI_Request *request, MPI_Status *status)
+/* MPI's own function behind one that is defined here. */
+static void find(const char *name, void *function)
 {
-    return patient ? finish(request, status) : PMPI_Wait(request, status);
+    void *found = dlsym(RTLD_NEXT, name);
+    check(found != NULL, "expected %s in the MPI library", name);
+    memcpy(function, &found, sizeof found);
+}
+
+/* Of generalized requests MPI waits otherwise than it tests. */
+int PMPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    int (*wait)(MPI_Request *, MPI_Status *);
+    if (patient)
+        return finish(request, status);
+    find("PMPI_Wait", &wait);
+    return wait(request, status);
 }
 
 /* The library's own loop looks for messages with this one. */
-int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
     static _Thread_local int looks;
-    int code = PMPI_Iprobe(source, tag, comm, flag, status);
+    static _Thread_local int (*probe)(int, int, MPI_Comm, int *, MPI_Status *);
+    if (probe == NULL)
+        find("PMPI_Iprobe", &probe);
+    int code = probe(source, tag, comm, flag, status);
     looks = *flag ? 0 : looks + 1;
-    if (patient)
-        rest(looks);
+    rest(looks);
     return code;
 }
 
-int MPI_Barrier(MPI_Comm comm)
+int PMPI_Barrier(MPI_Comm comm)
 {
     MPI_Request request;
-    return patient ? finish_call(PMPI_Ibarrier(comm, &request), &request) : PMPI_Barrier(comm);
+    return finish_call(PMPI_Ibarrier(comm, &request), &request);
 }
 
-int MPI_Bcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm)
+int PMPI_Bcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm)
 {
     MPI_Request request;
-    if (!patient)
-        return PMPI_Bcast(buffer, n, type, root, comm);
     return finish_call(PMPI_Ibcast(buffer, n, type, root, comm, &request), &request);
 }
 
-int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     MPI_Request request;
-    if (!patient)
-        return PMPI_Allreduce(in, out, n, type, op, comm);
     return finish_call(PMPI_Iallreduce(in, out, n, type, op, comm, &request), &request);
 }
 
-int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, MPI_Comm comm)
+int PMPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, MPI_Comm comm)
 {
     MPI_Request request;
-    if (!patient)
-        return PMPI_Allgather(in, n, type, out, m, to, comm);
     return finish_call(PMPI_Iallgather(in, n, type, out, m, to, comm, &request), &request);
 }
 
-int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
-                 MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status)
+int PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
+                  MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status)
 {
     MPI_Request receives, sends;
-    if (!patient)
-        return PMPI_Sendrecv(out, n, type, to, tag, in, m, type_in, from, tag_in, comm, status);
     int code = PMPI_Irecv(in, m, type_in, from, tag_in, comm, &receives);
     if (code != MPI_SUCCESS)
         return code;
@@ -101,10 +110,10 @@ int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, voi
     return code == MPI_SUCCESS ? received : code;
 }
 
-int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
+int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
 {
     MPI_Request request;
-    return patient ? finish_call(PMPI_Comm_idup(comm, copy, &request), &request) : PMPI_Comm_dup(comm, copy);
+    return finish_call(PMPI_Comm_idup(comm, copy, &request), &request);
 }
 
 /* Without memory: a program here makes allocations fail. */
@@ -114,14 +123,26 @@ static int all_on_one_node(MPI_Comm comm)
     int length;
     PMPI_Get_processor_name(name, &length);
     uint64_t hash = hash_bytes(name, strlen(name), 0), least[2] = { hash, ~hash };
-    MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_UINT64_T, MPI_MIN, comm);
+    PMPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_UINT64_T, MPI_MIN, comm);
     return least[0] == ~least[1];
 }
 
 /* It has no nonblocking form, and is the slowest of all. Ranks that share a node all get a duplicate. */
-int MPI_Comm_split_type(MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *part)
+int PMPI_Comm_split_type(MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *part)
 {
+    int (*split)(MPI_Comm, int, int, MPI_Info, MPI_Comm *);
     if (patient && kind == MPI_COMM_TYPE_SHARED && all_on_one_node(comm))
-        return MPI_Comm_dup(comm, part);
-    return PMPI_Comm_split_type(comm, kind, key, info, part);
+        return PMPI_Comm_dup(comm, part);
+    find("PMPI_Comm_split_type", &split);
+    return split(comm, kind, key, info, part);
 }
+
+#pragma weak MPI_Wait = PMPI_Wait
+#pragma weak MPI_Iprobe = PMPI_Iprobe
+#pragma weak MPI_Barrier = PMPI_Barrier
+#pragma weak MPI_Bcast = PMPI_Bcast
+#pragma weak MPI_Allreduce = PMPI_Allreduce
+#pragma weak MPI_Allgather = PMPI_Allgather
+#pragma weak MPI_Sendrecv = PMPI_Sendrecv
+#pragma weak MPI_Comm_dup = PMPI_Comm_dup
+#pragma weak MPI_Comm_split_type = PMPI_Comm_split_type

@@ -2,7 +2,7 @@
 /* One rank is late: the others say so, by its number and host, in their logs, while they wait; then it comes,
  * the outcome is right, and what the ranks told each other has all been received in the end.
  *
- * Link with -Wl,--wrap=MPI_Isend,--wrap=MPI_Recv, and with the library's objects. */
+ * Link with -Wl,--wrap=PMPI_Isend,--wrap=PMPI_Recv, and with the library's objects. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -14,28 +14,29 @@
 #include "check.h"
 #include "net/net.h"
 
-int __real_MPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request);
-int __wrap_MPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request);
-int __real_MPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                    MPI_Status *status);
-int __wrap_MPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                    MPI_Status *status);
+int __real_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                      MPI_Request *request);
+int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                      MPI_Request *request);
+int __real_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                     MPI_Status *status);
+int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                     MPI_Status *status);
 
 static long long words; /* sent less received */
 
-int __wrap_MPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request)
+int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                      MPI_Request *request)
 {
     words += tag == SAR_TAG_ROLL;
-    return __real_MPI_Isend(buf, n, type, to, tag, comm, request);
+    return __real_PMPI_Isend(buf, n, type, to, tag, comm, request);
 }
 
-int __wrap_MPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status)
+int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                     MPI_Status *status)
 {
     words -= tag == SAR_TAG_ROLL;
-    return __real_MPI_Recv(buf, n, type, from, tag, comm, status);
+    return __real_PMPI_Recv(buf, n, type, from, tag, comm, status);
 }
 
 enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64 };
