@@ -43,12 +43,20 @@ static void count_run(struct sar_sample *s, const struct sar_shape *shape, const
     }
 }
 
+/* lgamma itself writes a variable that all threads share. */
+static double log_factorial(int n)
+{
+    int sign;
+    return lgamma_r(n + 1.0, &sign);
+}
+
 /* The share of choices of k of n ranks that meet at least one of c ranks. */
 static double share_met(int n, int c, int k)
 {
     if (k > n - c)
         return 1;
-    double log_missed = lgamma(n - c + 1.0) - lgamma(n - c - k + 1.0) - lgamma(n + 1.0) + lgamma(n - k + 1.0);
+    double log_missed =
+        log_factorial(n - c) - log_factorial(n - c - k) - log_factorial(n) + log_factorial(n - k);
     return 1 - exp(log_missed);
 }
 
