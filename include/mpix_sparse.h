@@ -154,8 +154,7 @@ typedef struct MPIX_Sparse_plan_s *MPIX_Sparse_plan;
  * tensor is looked at again.
  *
  * @param[in]  sendbuf, recvbuf, count, datatype, op, comm  as of MPIX_Sparse_allreduce; the same in every call
- * @param[in]  info  hints on rank 0, or MPI_INFO_NULL: keys mpix_sparse_scheme, mpix_sparse_wire, … for the
- *                   knobs of mpix_sparse(7), before which they go; keys that are no knobs are ignored
+ * @param[in]  info  hints, or MPI_INFO_NULL: as of MPIX_Sparse_comm_set_info, before which they go
  * @param[out] plan  the plan
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
@@ -198,6 +197,32 @@ int MPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requ
  * @param[in,out] plan  set to MPIX_SPARSE_PLAN_NULL, which may be freed too
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_plan_free(MPIX_Sparse_plan *plan);
+
+/** @} */
+
+/** @defgroup hints Hints for a communicator
+ * @{ */
+
+/** Set hints for calls and plans to come on a communicator. Collective over comm; calls in flight there are waited
+ * for.
+ *
+ * MPI_Comm_set_info would be the place, but MPI libraries may drop keys that they do not know. Where MPI keeps
+ * them, they are read when this library is first used on comm; this function adds to them. Hints go before the
+ * environment, and those of a plan before both. A duplicate of comm has none of them.
+ *
+ * @param[in] comm  an intracommunicator
+ * @param[in] info  the same hints on all ranks: keys mpix_sparse_scheme, mpix_sparse_wire, … for the knobs of
+ *                  mpix_sparse(7); keys that are no knobs are ignored
+ * @return MPI_SUCCESS or an error code, and then all hints are as they were */
+int MPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info);
+
+/** Get the values of all knobs that hold for a communicator. Not collective.
+ *
+ * @param[in]  comm       an intracommunicator
+ * @param[out] info_used  a new info object, to be freed by the caller; empty if this library has not been used
+ *                        on comm
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used);
 
 /** @} */
 
@@ -304,6 +329,8 @@ int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan);
 int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices, const void **values);
 int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf);
 int PMPIX_Sparse_result_free(MPIX_Sparse_result *result);
+int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info);
+int PMPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used);
 int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
                          MPIX_Sparse_profile_t *profile);
 int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report);

@@ -124,6 +124,14 @@
       integer ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_COMM_SET_INFO(comm, info, ierror)
+      integer comm, info, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_COMM_GET_INFO(comm, info_used, ierror)
+      integer comm, info_used, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_PROFILE(buf, count, datatype, comm,        &
      &   profile, ierror)
       use mpix_sparse, only: MPIX_SPARSE_PROFILE_T
@@ -163,6 +171,8 @@
       procedure(MPIX_SPARSE_RESULT_GET)::PMPIX_SPARSE_RESULT_GET
       procedure(MPIX_SPARSE_RESULT_DENSE)::PMPIX_SPARSE_RESULT_DENSE
       procedure(MPIX_SPARSE_RESULT_FREE)::PMPIX_SPARSE_RESULT_FREE
+      procedure(MPIX_SPARSE_COMM_SET_INFO)::PMPIX_SPARSE_COMM_SET_INFO
+      procedure(MPIX_SPARSE_COMM_GET_INFO)::PMPIX_SPARSE_COMM_GET_INFO
       procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
       procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
       procedure(MPIX_SPARSE_GET_VERSION)::PMPIX_SPARSE_GET_VERSION

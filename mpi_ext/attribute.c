@@ -5,6 +5,10 @@
 
 #include "mpi_ext/attribute.h"
 
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +16,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/info.h"
 #include "mpi_ext/thread.h"
 #include "plan/progress.h"
 
@@ -115,12 +120,29 @@ static enum sar_status attach(MPI_Comm comm, struct owner *owner)
     return SAR_OK;
 }
 
+/* With the hints that MPI has kept for the communicator. */
+static enum sar_status open_context(MPI_Comm comm, struct sar_context **context, char *sentence)
+{
+#ifdef HAVE_MPI_COMM_SET_INFO
+    struct sar_info from;
+    struct sar_source hints = { SAR_FROM_COMM_INFO, sar_info_lookup, &from };
+    if (PMPI_Comm_get_info(comm, &from.info) != MPI_SUCCESS)
+        from.info = MPI_INFO_NULL;
+    enum sar_status status = sar_context_open(comm, &hints, context, sentence);
+    if (from.info != MPI_INFO_NULL)
+        PMPI_Info_free(&from.info);
+    return status;
+#else
+    return sar_context_open(comm, NULL, context, sentence);
+#endif
+}
+
 /* All ranks open the context or none: memory for the owner is part of the vote. */
 static enum sar_status create(MPI_Comm comm, struct owner **created, char *sentence)
 {
     struct owner *owner = calloc(1, sizeof *owner);
     struct sar_context *context = NULL;
-    enum sar_status status = sar_context_open(comm, &context, sentence);
+    enum sar_status status = open_context(comm, &context, sentence);
     if (status == SAR_OK) {
         status = sar_net_worst(&context->net, owner == NULL ? SAR_NO_MEMORY : SAR_OK);
         if (status != SAR_OK)

@@ -3,34 +3,14 @@
 
 #include "mpi_ext/plan.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/info.h"
 #include "mpi_ext/plan.h"
 #include "plan/progress.h"
-
-/* Where hints are looked up, and the last one found. */
-struct hints {
-    MPI_Info info;
-    char value[MPI_MAX_INFO_VAL + 1];
-};
-
-/* A hint of an info object that stands for a knob: mpix_sparse_scheme for SCHEME. */
-static const char *lookup(const char *name, void *from)
-{
-    struct hints *hints = from;
-    char key[MPI_MAX_INFO_KEY + 1];
-    int found = 0, n = snprintf(key, sizeof key, "mpix_sparse_%s", name);
-    for (int i = 0; i < n; i++)
-        key[i] = (char)tolower((unsigned char)key[i]);
-    if (hints->info != MPI_INFO_NULL)
-        PMPI_Info_get(hints->info, key, MPI_MAX_INFO_VAL, hints->value, &found);
-    return found ? hints->value : NULL;
-}
 
 /* A plan whose arguments all ranks agree on; collective. */
 static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, const char *function,
@@ -50,9 +30,9 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     sar_progress_drain(context);
     sar_call_check(context, &call);
     if (call.verdict.status == SAR_OK) {
-        struct hints hints = { .info = info };
-        struct sar_source source = { SAR_FROM_PLAN_INFO, lookup, &hints };
-        call.verdict.status = sar_plan_open(context, &source, &made->call, &made->plan, sentence);
+        struct sar_info from = { .info = info };
+        struct sar_source hints = { SAR_FROM_PLAN_INFO, sar_info_lookup, &from };
+        call.verdict.status = sar_plan_open(context, &hints, &made->call, &made->plan, sentence);
     }
     if (call.verdict.status != SAR_OK) {
         free(made);

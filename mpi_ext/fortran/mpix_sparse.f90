@@ -211,6 +211,21 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_comm_set_info(comm, info, ierror) bind(C, name='mpix_sparse_comm_set_info_')
+      import
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(in) :: info
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_comm_get_info(comm, info_used, ierror) &
+        bind(C, name='mpix_sparse_comm_get_info_')
+      import
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(out) :: info_used
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_profile(buf, count, datatype, comm, profile, ierror) &
         bind(C, name='mpix_sparse_profile_f08')
       import
@@ -257,6 +272,10 @@ module mpix_sparse
   procedure(MPIX_Sparse_result_dense), bind(C, name='pmpix_sparse_result_dense_f08') :: &
       PMPIX_Sparse_result_dense
   procedure(MPIX_Sparse_result_free), bind(C, name='pmpix_sparse_result_free_') :: PMPIX_Sparse_result_free
+  procedure(MPIX_Sparse_comm_set_info), bind(C, name='pmpix_sparse_comm_set_info_') :: &
+      PMPIX_Sparse_comm_set_info
+  procedure(MPIX_Sparse_comm_get_info), bind(C, name='pmpix_sparse_comm_get_info_') :: &
+      PMPIX_Sparse_comm_get_info
   procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
   procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
   procedure(MPIX_Sparse_get_version), bind(C, name='pmpix_sparse_get_version_') :: PMPIX_Sparse_get_version

@@ -284,13 +284,14 @@ enum sar_status sar_config_apply(struct sar_config *config, const struct sar_sou
                                  size_t room)
 {
     struct sar_config changed = *config;
+    char spelled[SAR_KNOB_TEXT];
     for (size_t i = 0; i < KNOBS; i++) {
         const char *text = source->lookup(knobs[i].name, source->from);
         if (text == NULL || changed.origin[i] > source->origin)
             continue;
         if (!knobs[i].kind->parse(&knobs[i], text, &changed)) {
-            snprintf(sentence, room, PREFIX "%s is '%.60s'; it must be: %s", knobs[i].name, text,
-                     knobs[i].help);
+            sar_knob_spell(knobs[i].name, source->origin, spelled, sizeof spelled);
+            snprintf(sentence, room, "%s is '%.60s'; it must be: %s", spelled, text, knobs[i].help);
             return SAR_BAD_KNOB;
         }
         changed.origin[i] = (unsigned char)source->origin;
@@ -356,11 +357,4 @@ bool sar_config_show(const struct sar_config *config, size_t i, char *text, size
     knobs[i].kind->show(&knobs[i], config, text, room);
     *origin = (enum sar_origin)config->origin[i];
     return true;
-}
-
-const char *sar_origin_name(enum sar_origin origin)
-{
-    static const char *const names[SAR_ORIGINS] = { "default", "calibration file", "environment",
-                                                    "info of the plan" };
-    return names[origin];
 }

@@ -30,6 +30,7 @@ enum sar_origin {
     SAR_FROM_DEFAULT,
     SAR_FROM_CALIBRATION,
     SAR_FROM_ENVIRONMENT,
+    SAR_FROM_COMM_INFO,
     SAR_FROM_PLAN_INFO,
     SAR_ORIGINS
 };
@@ -99,6 +100,16 @@ bool sar_config_describe(size_t i, const char **name, const char **fallback, con
 /** The value of knob i as a text that it could be set to, and where it came from; false behind the last. */
 bool sar_config_show(const struct sar_config *config, size_t i, char *text, size_t room,
                      enum sar_origin *origin);
+
+/** Whether two configurations hold the same values. If not, *at is the place of the first that differs. */
+bool sar_config_same(const struct sar_config *a, const struct sar_config *b, size_t *at);
+
+/** Where the value of a knob came from. */
+enum sar_origin sar_config_origin(const struct sar_config *config, const char *name);
+
+/** A knob's name as it is written in a place that values come from: MPIX_SPARSE_SCHEME in the environment,
+ * mpix_sparse_scheme in an info object. */
+void sar_knob_spell(const char *name, enum sar_origin origin, char *text, size_t room);
 
 /** An origin in words. */
 const char *sar_origin_name(enum sar_origin origin);

@@ -53,9 +53,15 @@ void sar_net_close(struct sar_net *net)
         PMPI_Comm_free(&net->comm);
 }
 
-enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n)
+enum sar_status sar_net_broadcast(const struct sar_net *net, int root, void *bytes, int n)
 {
-    return sar_mpi(PMPI_Bcast(bytes, n, MPI_BYTE, 0, net->comm));
+    return sar_mpi(PMPI_Bcast(bytes, n, MPI_BYTE, root, net->comm));
+}
+
+enum sar_status sar_net_lowest(const struct sar_net *net, bool yes, int *rank)
+{
+    int mine = yes ? net->rank : net->ranks;
+    return sar_mpi(PMPI_Allreduce(&mine, rank, 1, MPI_INT, MPI_MIN, net->comm));
 }
 
 enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status)

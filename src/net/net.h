@@ -51,8 +51,11 @@ enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net);
 /** Give the duplicate back. Collective. */
 void sar_net_close(struct sar_net *net);
 
-/** Rank 0's bytes to all. Collective. */
-enum sar_status sar_net_broadcast(const struct sar_net *net, void *bytes, int n);
+/** One rank's bytes to all. Collective. */
+enum sar_status sar_net_broadcast(const struct sar_net *net, int root, void *bytes, int n);
+
+/** The lowest rank that says yes; net->ranks where none does. Collective. */
+enum sar_status sar_net_lowest(const struct sar_net *net, bool yes, int *rank);
 
 /** The same verdict on all ranks: the worst status of any. Collective. */
 enum sar_status sar_net_worst(const struct sar_net *net, enum sar_status status);

@@ -12,6 +12,7 @@
 #include "net/arrival.h"
 #include "net/calibration.h"
 #include "net/roll.h"
+#include "plan/hints.h"
 #include "plan/plan.h"
 
 /* What rank 0 tells the others. */
@@ -19,7 +20,7 @@ struct settings {
     enum sar_status status;
     struct sar_config config;
     uint32_t seed;
-    bool calibrated; /* `machine` is the calibration file's */
+    bool calibrated; /* `machine` is known, and need not be measured */
     struct sar_machine machine;
     char sentence[SAR_SENTENCE];
 };
@@ -45,12 +46,6 @@ static uint32_t draw_seed(void)
                                ((uint64_t)getpid() << 40));
 }
 
-static enum sar_status unknown_name(const char *knob, const char *name, char *sentence, size_t room)
-{
-    snprintf(sentence, room, "MPIX_SPARSE_%s names '%s', which does not exist", knob, name);
-    return SAR_BAD_KNOB;
-}
-
 static bool is_word(const char *text, const char *word)
 {
     return strcmp(text, word) == 0;
@@ -61,17 +56,28 @@ static bool wire_exists(const char *name)
     return is_word(name, "auto") || is_word(name, "smallest") || sar_wire_find(name) != NULL;
 }
 
+/* A knob that names what does not exist, or NULL. */
+static const char *find_unknown(const struct sar_config *config, const char **name)
+{
+    *name = config->scheme;
+    if (!is_word(*name, "auto") && sar_scheme_find(*name) == NULL)
+        return "SCHEME";
+    *name = config->partition;
+    if (!is_word(*name, "auto") && sar_partition_find(*name) < 0)
+        return "PARTITION";
+    *name = wire_exists(config->push_wire) ? config->pull_wire : config->push_wire;
+    return wire_exists(*name) ? NULL : "WIRE";
+}
+
 enum sar_status sar_context_check(const struct sar_config *config, char *sentence, size_t room)
 {
-    if (!is_word(config->scheme, "auto") && sar_scheme_find(config->scheme) == NULL)
-        return unknown_name("SCHEME", config->scheme, sentence, room);
-    if (!wire_exists(config->push_wire))
-        return unknown_name("WIRE", config->push_wire, sentence, room);
-    if (!wire_exists(config->pull_wire))
-        return unknown_name("WIRE", config->pull_wire, sentence, room);
-    if (!is_word(config->partition, "auto") && sar_partition_find(config->partition) < 0)
-        return unknown_name("PARTITION", config->partition, sentence, room);
-    return SAR_OK;
+    char spelled[SAR_KNOB_TEXT];
+    const char *name, *knob = find_unknown(config, &name);
+    if (knob == NULL)
+        return SAR_OK;
+    sar_knob_spell(knob, sar_config_origin(config, knob), spelled, sizeof spelled);
+    snprintf(sentence, room, "%s names '%s', which does not exist", spelled, name);
+    return SAR_BAD_KNOB;
 }
 
 static void read_settings(struct settings *s)
@@ -124,16 +130,17 @@ static enum sar_status calibrate(const struct sar_net *net, struct settings *s)
     SAR_TRY(sar_fingerprint_make(net, &here));
     if (net->rank == 0)
         read_calibration(s, &here);
-    return sar_net_broadcast(net, s, (int)sizeof *s);
+    return sar_net_broadcast(net, 0, s, (int)sizeof *s);
 }
 
 static enum sar_status find_constants(struct sar_context *context, const struct settings *s)
 {
-    const struct sar_config *config = &context->policy.config;
+    const struct sar_config *config = &s->config;
     struct sar_machine *machine = &context->machine;
-    *machine = s->machine;
+    context->constants = s->machine;
     if (!s->calibrated)
-        SAR_TRY(sar_machine_measure(&context->net, machine));
+        SAR_TRY(sar_machine_measure(&context->net, &context->constants));
+    *machine = context->constants;
     machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
     machine->beta = config->beta > 0 ? config->beta : machine->beta;
     machine->gamma = config->gamma > 0 ? config->gamma : machine->gamma;
@@ -159,23 +166,50 @@ static void tell_opened(const struct sar_context *context, bool calibrated)
             calibrated ? context->policy.config.calibration : "measured");
 }
 
-static enum sar_status fill(struct sar_context *context, char *sentence)
+static enum sar_status adopt(struct sar_context *context, const struct settings *s)
+{
+    SAR_TRY(find_constants(context, s));
+    context->policy = sar_policy_make(&s->config, s->seed);
+    context->net.chunk = s->config.chunk;
+    context->net.stall = s->config.stall;
+    return SAR_OK;
+}
+
+static enum sar_status fill(struct sar_context *context, const struct sar_source *hints, char *sentence)
 {
     struct settings settings;
+    const struct sar_net *net = &context->net;
     memset(&settings, 0, sizeof settings);
-    if (context->net.rank == 0)
+    if (net->rank == 0)
         read_settings(&settings);
-    SAR_TRY(sar_net_broadcast(&context->net, &settings, (int)sizeof settings));
+    SAR_TRY(sar_net_broadcast(net, 0, &settings, (int)sizeof settings));
+    if (settings.status == SAR_OK && hints != NULL)
+        SAR_TRY(sar_hints_apply(net, hints, &settings.config, sentence));
     if (wants_calibration(&settings))
-        SAR_TRY(calibrate(&context->net, &settings));
+        SAR_TRY(calibrate(net, &settings));
     memcpy(sentence, settings.sentence, sizeof settings.sentence);
     SAR_TRY(settings.status);
-    context->policy = sar_policy_make(&settings.config, settings.seed);
-    context->net.chunk = settings.config.chunk;
-    context->net.stall = settings.config.stall;
     SAR_TRY(sar_roll_introduce(&context->net));
-    SAR_TRY(find_constants(context, &settings));
+    SAR_TRY(adopt(context, &settings));
     tell_opened(context, settings.calibrated);
+    return SAR_OK;
+}
+
+enum sar_status sar_context_configure(struct sar_context *context, const struct sar_source *hints,
+                                      char *sentence)
+{
+    struct settings settings = { .config = context->policy.config,
+                                 .seed = context->policy.seed,
+                                 .calibrated = true,
+                                 .machine = context->constants };
+    SAR_TRY(sar_hints_apply(&context->net, hints, &settings.config, sentence));
+    if (!is_word(settings.config.calibration, context->policy.config.calibration)) {
+        snprintf(sentence, SAR_SENTENCE, "mpix_sparse_calibration comes too late for this communicator");
+        return SAR_BAD_KNOB;
+    }
+    SAR_TRY(adopt(context, &settings));
+    context->records_made = 0;
+    context->homework.record = NULL;
     return SAR_OK;
 }
 
@@ -216,7 +250,8 @@ static double own_stall(void)
 }
 
 /* Nothing that can fail on one rank alone stands between two collective steps without a vote. */
-enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence)
+enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, struct sar_context **context,
+                                 char *sentence)
 {
     struct sar_net net;
     sar_arrival_wait(user, own_stall());
@@ -224,7 +259,7 @@ enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, ch
     struct sar_context *made = make(&net);
     enum sar_status status = sar_net_worst(&net, made == NULL ? SAR_NO_MEMORY : SAR_OK);
     if (status == SAR_OK)
-        status = sar_net_worst(&net, fill(made, sentence));
+        status = sar_net_worst(&net, fill(made, hints, sentence));
     if (status == SAR_OK) {
         *context = made;
         return SAR_OK;

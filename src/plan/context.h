@@ -43,7 +43,8 @@ struct sar_plan;
 struct sar_context {
     struct sar_net net;
     struct sar_policy policy;
-    struct sar_machine machine;
+    struct sar_machine constants;           /**< measured, or of a calibration file */
+    struct sar_machine machine;             /**< the same, with those that knobs set */
     uint32_t epoch;                         /**< calls so far */
     struct sar_record records[SAR_RECORDS]; /**< the most recently made one replaces the oldest */
     uint32_t records_made;
@@ -65,8 +66,17 @@ struct sar_context {
 enum sar_status sar_context_check(const struct sar_config *config, char *sentence, size_t room);
 
 /** Make the context of a communicator. Collective over user: all ranks succeed, or all fail alike.
+ * @param hints     of the communicator, which go before the environment; or NULL
  * @param sentence  room for SAR_SENTENCE bytes, set on SAR_BAD_KNOB on all ranks */
-enum sar_status sar_context_open(MPI_Comm user, struct sar_context **context, char *sentence);
+enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, struct sar_context **context,
+                                 char *sentence);
+
+/** Change the knobs of a communicator, for calls and plans to come. What was learnt of its tensors is
+ * forgotten; its plans keep theirs. Calls there must be done. Collective: all ranks succeed, or all fail
+ * alike and nothing changes.
+ * @param sentence  as above */
+enum sar_status sar_context_configure(struct sar_context *context, const struct sar_source *hints,
+                                      char *sentence);
 
 /** The policy of a set of knobs. seed is used where the knobs give none. */
 struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed);

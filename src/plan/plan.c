@@ -2,42 +2,16 @@
 #include "plan/plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "plan/group.h"
-
-/* What rank 0 tells the others. */
-struct hints {
-    enum sar_status status;
-    struct sar_config config;
-    char sentence[SAR_SENTENCE];
-};
-
-static void read_hints(const struct sar_context *context, const struct sar_source *source, struct hints *h)
-{
-    h->config = context->policy.config;
-    h->status = sar_config_apply(&h->config, source, h->sentence, sizeof h->sentence);
-    if (h->status == SAR_OK)
-        h->status = sar_context_check(&h->config, h->sentence, sizeof h->sentence);
-}
-
-static bool same_knobs(const struct sar_config *a, const struct sar_config *b)
-{
-    char left[SAR_KNOB_PATH], right[SAR_KNOB_PATH];
-    enum sar_origin origin;
-    for (size_t i = 0; sar_config_show(a, i, left, sizeof left, &origin); i++) {
-        sar_config_show(b, i, right, sizeof right, &origin);
-        if (strcmp(left, right) != 0)
-            return false;
-    }
-    return true;
-}
+#include "plan/hints.h"
 
 /* Ranks may have freed different plans: any that is left tells the same. */
 static uint64_t family_of(const struct sar_context *context, const struct sar_plan *made)
 {
+    size_t at;
     for (const struct sar_plan *plan = context->plans; plan != NULL; plan = plan->next)
-        if (same_knobs(&plan->policy.config, &made->policy.config))
+        if (sar_config_same(&plan->policy.config, &made->policy.config, &at))
             return plan->family;
     return made->number;
 }
@@ -55,19 +29,14 @@ static enum sar_status take_bounds(const struct sar_context *context, struct sar
     return plan->record.keep.bounds == NULL ? SAR_NO_MEMORY : SAR_OK;
 }
 
-enum sar_status sar_plan_open(struct sar_context *context, const struct sar_source *source,
+enum sar_status sar_plan_open(struct sar_context *context, const struct sar_source *hints,
                               const struct sar_call *call, struct sar_plan *plan, char *sentence)
 {
-    struct hints hints;
+    struct sar_config config = context->policy.config;
     const struct sar_net *net = &context->net;
-    memset(&hints, 0, sizeof hints);
     *plan = (struct sar_plan){ .call = call };
-    if (net->rank == 0)
-        read_hints(context, source, &hints);
-    SAR_TRY(sar_net_broadcast(net, &hints, (int)sizeof hints));
-    memcpy(sentence, hints.sentence, sizeof hints.sentence);
-    SAR_TRY(hints.status);
-    plan->policy = sar_policy_make(&hints.config, context->policy.seed);
+    SAR_TRY(sar_hints_apply(net, hints, &config, sentence));
+    plan->policy = sar_policy_make(&config, context->policy.seed);
     plan->number = context->plans_made++;
     plan->family = family_of(context, plan);
     enum sar_status status = sar_net_worst(net, take_bounds(context, plan));

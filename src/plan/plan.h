@@ -29,7 +29,7 @@ struct sar_plan {
 };
 
 /** Make a plan for calls like one that is kept. Collective: all ranks succeed or all fail alike.
- * @param hints     on rank 0, knobs that go before those of the communicator
+ * @param hints     knobs that go before those of the communicator
  * @param sentence  room for SAR_SENTENCE bytes, set on SAR_BAD_KNOB */
 enum sar_status sar_plan_open(struct sar_context *context, const struct sar_source *hints,
                               const struct sar_call *call, struct sar_plan *plan, char *sentence);

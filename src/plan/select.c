@@ -187,6 +187,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
         int asked = place_of(forced);
         s.why = s.prices[asked].obstacle == NULL ? "asked for" : "in place of the scheme asked for";
         s.runs = s.prices[asked].obstacle == NULL ? asked : s.choice;
+        s.asked_by = sar_config_origin(config, "SCHEME");
         *selection = s;
         return SAR_OK;
     }
@@ -243,7 +244,8 @@ void sar_selection_reason(const struct sar_selection *s, char *text, size_t room
     if (strcmp(s->why, "only one") == 0) {
         snprintf(text, room, "no other scheme takes this type and op");
     } else if (strcmp(s->why, "asked for") == 0) {
-        snprintf(text, room, "asked for; the selector would take %s at %.4g ms", sar_schemes[s->choice]->name,
+        snprintf(text, room, "asked for (%s); the selector would take %s at %.4g ms",
+                 sar_origin_name(s->asked_by), sar_schemes[s->choice]->name,
                  s->prices[s->choice].price * 1e3);
     } else if (next < 0) {
         snprintf(text, room, "no other scheme has a price");

@@ -31,10 +31,11 @@ struct sar_price {
 /** A selection and how it came about. */
 struct sar_selection {
     struct sar_price prices[SAR_MOST_SCHEMES];
-    int choice;      /**< place in sar_schemes of the cheapest */
-    int runs;        /**< of the one to run: the choice, the one asked for, or one on trial */
-    bool settled;    /**< no other scheme waits for a trial */
-    const char *why; /**< "cheapest", "asked for", "on trial", … */
+    int choice;               /**< place in sar_schemes of the cheapest */
+    int runs;                 /**< of the one to run: the choice, the one asked for, or one on trial */
+    bool settled;             /**< no other scheme waits for a trial */
+    enum sar_origin asked_by; /**< who asked for the scheme that runs */
+    const char *why;          /**< "cheapest", "asked for", "on trial", … */
 };
 
 /** Choose. Equal arguments give equal selections.

@@ -21,6 +21,7 @@ program fortran_f08
   call try_nonblocking()
   call try_plans()
   call try_inquiry()
+  call try_hints()
   call try_profiling_names()
   call check_end('fortran_f08')
 
@@ -300,6 +301,26 @@ contains
     call MPI_Comm_free(unused)
     call MPIX_Sparse_profile(buffer(::2), count / 2, MPI_INTEGER, comm, profile, code)
     call check_error(code, 'argument buf is not contiguous', 'a profile of a strided section')
+  end subroutine
+
+  subroutine try_hints()
+    type(MPI_Comm) :: hinted
+    type(MPI_Info) :: info, used
+    character(16) :: scheme
+    logical :: found
+    integer :: code
+    call MPI_Comm_dup(comm, hinted)
+    call MPI_Info_create(info)
+    call MPI_Info_set(info, 'mpix_sparse_scheme', 'ring')
+    call MPIX_Sparse_comm_set_info(hinted, info, code)
+    call check_success(code, 'hints')
+    call MPIX_Sparse_comm_get_info(hinted, used, code)
+    call check_success(code, 'hints read back')
+    call MPI_Info_get(used, 'mpix_sparse_scheme', len(scheme), scheme, found)
+    call check(found .and. scheme == 'ring', 'a hint read back')
+    call MPI_Info_free(used)
+    call MPI_Info_free(info)
+    call MPI_Comm_free(hinted)
   end subroutine
 
   ! fortran_tool sees what is called by its MPI name.

@@ -21,6 +21,7 @@ program fortran_mpif
   call try_plans()
   call try_refused_plans()
   call try_inquiry()
+  call try_hints()
   call try_profiling_names()
   call check_end('fortran_mpif')
 
@@ -213,6 +214,24 @@ contains
     call check(report%measured_seconds > 0 .and. report%measured_seconds < 300, 'last field of a report')
     call MPIX_SPARSE_GET_REPORT(MPI_COMM_NULL, report, code)
     call check_error(code, 'argument comm', 'a report on no communicator')
+  end subroutine
+
+  subroutine try_hints()
+    integer :: hinted, info, used, code
+    character(16) :: scheme
+    logical :: found
+    call MPI_COMM_DUP(comm, hinted, code)
+    call MPI_INFO_CREATE(info, code)
+    call MPI_INFO_SET(info, 'mpix_sparse_scheme', 'ring', code)
+    call MPIX_SPARSE_COMM_SET_INFO(hinted, info, code)
+    call check_success(code, 'hints')
+    call MPIX_SPARSE_COMM_GET_INFO(hinted, used, code)
+    call check_success(code, 'hints read back')
+    call MPI_INFO_GET(used, 'mpix_sparse_scheme', len(scheme), scheme, found, code)
+    call check(found .and. scheme == 'ring', 'a hint read back')
+    call MPI_INFO_FREE(used, code)
+    call MPI_INFO_FREE(info, code)
+    call MPI_COMM_FREE(hinted, code)
   end subroutine
 
   subroutine try_profiling_names()

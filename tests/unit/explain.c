@@ -127,7 +127,7 @@ static void test_the_table_tells_the_profile(void **state)
 /* A selection made by hand, in which `runs` is of the given price in seconds. */
 static struct sar_selection selection_make(const char *why, int runs, int choice)
 {
-    struct sar_selection s = { .why = why, .runs = runs, .choice = choice };
+    struct sar_selection s = { .why = why, .runs = runs, .choice = choice, .asked_by = SAR_FROM_PLAN_INFO };
     for (int i = 0; sar_schemes[i] != NULL; i++) {
         s.prices[i].predicted = 1;
         s.prices[i].price = i == choice ? 0.001 : 0.002 * (i + 1);
@@ -145,7 +145,7 @@ static void test_the_reason(void **state)
     } cases[] = {
         { "cheapest", 1, 1, { "cheapest", "1 ms", "2 ms" } },
         { "on trial", 2, 1, { "on trial", "6 ms", "1 ms" } },
-        { "asked for", 3, 1, { "asked for", "allgather", "1 ms" } },
+        { "asked for", 3, 1, { "asked for (info of the plan)", "allgather", "1 ms" } },
         { "in place of the scheme asked for", 1, 1, { "in place of", "1 ms", "dense" } },
     };
     (void)state;

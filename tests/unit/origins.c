@@ -171,6 +171,65 @@ static void test_a_bad_source_changes_nothing(void **state)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
+/* A bad value is told of by the name that the user wrote. */
+static void test_spelling(void **state)
+{
+    static const struct {
+        enum sar_origin origin;
+        const char *name;
+    } cases[] = {
+        { SAR_FROM_ENVIRONMENT, "MPIX_SPARSE_PROFILE_EVERY" },
+        { SAR_FROM_COMM_INFO, "mpix_sparse_profile_every" },
+        { SAR_FROM_PLAN_INFO, "mpix_sparse_profile_every" },
+    };
+    struct setting settings[] = { { "PROFILE_EVERY", "0" }, { NULL, NULL } };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct sar_config config;
+        struct sar_source source = { cases[i].origin, find, settings };
+        char sentence[256], spelled[64];
+        load(&config);
+        assert_int_equal(sar_config_apply(&config, &source, sentence, sizeof sentence), SAR_BAD_KNOB);
+        assert_ptr_equal(strstr(sentence, cases[i].name), sentence);
+        sar_knob_spell("PROFILE_EVERY", cases[i].origin, spelled, sizeof spelled);
+        assert_string_equal(spelled, cases[i].name);
+    }
+}
+
+static void test_origin_of_a_knob(void **state)
+{
+    struct sar_config config;
+    (void)state;
+    load(&config);
+    assert_int_equal(apply_one(&config, SAR_FROM_COMM_INFO, "GRAIN", "8"), SAR_OK);
+    assert_int_equal(sar_config_origin(&config, "GRAIN"), SAR_FROM_COMM_INFO);
+    assert_int_equal(sar_config_origin(&config, "SEED"), SAR_FROM_DEFAULT);
+    assert_int_equal(sar_config_origin(&config, "NO_KNOB"), SAR_FROM_DEFAULT);
+}
+
+/* Values are compared, not how they were written nor where. */
+static void test_comparison(void **state)
+{
+    struct sar_config a, b;
+    size_t at;
+    (void)state;
+    load(&a);
+    load(&b);
+    assert_true(sar_config_same(&a, &b, &at));
+    assert_int_equal(apply_one(&a, SAR_FROM_COMM_INFO, "LEARN", "yes"), SAR_OK);
+    assert_int_equal(apply_one(&b, SAR_FROM_PLAN_INFO, "LEARN", "1"), SAR_OK);
+    assert_true(sar_config_same(&a, &b, &at));
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        load(&a);
+        load(&b);
+        assert_int_equal(apply_one(&b, SAR_FROM_PLAN_INFO, good[i].name, good[i].text), SAR_OK);
+        if (sar_config_same(&a, &b, &at))
+            assert_string_equal(good[i].text, "auto");
+        else
+            assert_int_equal(at, place_of(good[i].name));
+    }
+}
+
 static void test_names_of_origins(void **state)
 {
     (void)state;
@@ -188,6 +247,9 @@ int main(void)
         cmocka_unit_test(test_defaults_are_shown),
         cmocka_unit_test(test_origins),
         cmocka_unit_test(test_a_bad_source_changes_nothing),
+        cmocka_unit_test(test_spelling),
+        cmocka_unit_test(test_origin_of_a_knob),
+        cmocka_unit_test(test_comparison),
         cmocka_unit_test(test_names_of_origins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

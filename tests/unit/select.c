@@ -200,6 +200,7 @@ static void test_a_scheme_asked_for_runs(void **state)
         assert_int_equal(s.runs, i);
         assert_int_equal(s.choice, unforced.choice);
         assert_string_equal(s.why, "asked for");
+        assert_int_equal(s.asked_by, SAR_FROM_DEFAULT);
         assert_true(s.prices[i].price == s.prices[i].predicted);
     }
 }
