@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A context hangs on its communicator as an attribute, whose delete function frees it with the communicator.
  * MPI_Finalize does not delete the attributes of communicators that live until then; it does delete those
- * of MPI_COMM_SELF, first of all, so a second attribute there frees the contexts that are left. */
+ * of MPI_COMM_SELF, first of all, so a second attribute there frees the contexts that are left. Sessions have
+ * no such communicator, nor may one outlive them: where there is no world the last context takes all else
+ * with it. */
 
 #include "mpi_ext/attribute.h"
 
@@ -15,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "mpi_ext/alive.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
 #include "mpi_ext/thread.h"
@@ -42,6 +45,26 @@ static void forget(struct owner *owner)
     pthread_mutex_unlock(&lock);
 }
 
+static void tear_down(void)
+{
+    sar_thread_end();
+    sar_trace_close();
+    sar_log_close();
+    sar_agree_cleanup();
+    sar_error_forget();
+    if (keyval != MPI_KEYVAL_INVALID)
+        PMPI_Comm_free_keyval(&keyval);
+}
+
+/* In MPI_Comm_free MPI may hold a lock of its own. Whoever holds ours calls MPI only where no context is. */
+static void let_go(void)
+{
+    pthread_mutex_lock(&lock);
+    if (sar_alive_count(-1) == 0 && farewell == MPI_KEYVAL_INVALID)
+        tear_down();
+    pthread_mutex_unlock(&lock);
+}
+
 static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
 {
     struct owner *owner = value;
@@ -50,6 +73,7 @@ static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
     sar_progress_drain(owner->context);
     sar_context_close(owner->context);
     free(owner);
+    let_go();
     return MPI_SUCCESS;
 }
 
@@ -81,31 +105,44 @@ static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
     leave_all();
     while ((owner = any_owner()) != NULL)
         PMPI_Comm_delete_attr(owner->comm, keyval);
-    sar_thread_end();
-    sar_trace_close();
-    sar_log_close();
-    sar_agree_cleanup();
-    PMPI_Comm_free_keyval(&keyval);
     PMPI_Comm_free_keyval(&farewell);
+    tear_down();
     return MPI_SUCCESS;
 }
 
-static enum sar_status create_keyvals(void)
+static enum sar_status promise_farewell(void)
 {
-    int rank = -1;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    sar_log_open(rank);
-    sar_trace_open(rank);
-    SAR_TRY(sar_agree_setup());
     SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, say_farewell, &farewell, NULL)));
-    SAR_TRY(sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL)));
-    return sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL));
+    return sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL));
 }
 
-static enum sar_status set_up_once(void)
+static void open_logs(void)
+{
+    int rank = -1;
+    if (sar_world_is_up())
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    sar_log_open(rank);
+    sar_trace_open(rank);
+}
+
+static enum sar_status set_up(void)
+{
+    if (keyval == MPI_KEYVAL_INVALID) {
+        open_logs();
+        sar_error_prepare();
+        SAR_TRY(sar_agree_setup());
+        SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL)));
+    }
+    return farewell == MPI_KEYVAL_INVALID && sar_world_is_up() ? promise_farewell() : SAR_OK;
+}
+
+/* What the first context needs is there until let_go. */
+static enum sar_status hold(void)
 {
     pthread_mutex_lock(&lock);
-    enum sar_status status = keyval == MPI_KEYVAL_INVALID ? create_keyvals() : SAR_OK;
+    enum sar_status status = set_up();
+    if (status == SAR_OK)
+        sar_alive_count(1);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -162,6 +199,8 @@ static enum sar_status check(MPI_Comm comm, char *sentence)
 {
     int inter = 0;
     const char *wrong = NULL;
+    if (sar_is_forked())
+        return SAR_FORKED;
     if (comm == MPI_COMM_NULL)
         wrong = "MPI_COMM_NULL";
     else if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
@@ -176,7 +215,10 @@ static struct owner *find(MPI_Comm comm)
 {
     struct owner *owner;
     int found = 0;
-    if (keyval == MPI_KEYVAL_INVALID || PMPI_Comm_get_attr(comm, keyval, &owner, &found) != MPI_SUCCESS)
+    pthread_mutex_lock(&lock);
+    int key = keyval;
+    pthread_mutex_unlock(&lock);
+    if (key == MPI_KEYVAL_INVALID || PMPI_Comm_get_attr(comm, key, &owner, &found) != MPI_SUCCESS)
         return NULL;
     return found ? owner : NULL;
 }
@@ -185,10 +227,14 @@ enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **contex
 {
     sentence[0] = '\0';
     SAR_TRY(check(comm, sentence));
-    SAR_TRY(set_up_once());
     struct owner *owner = find(comm);
-    if (owner == NULL)
-        SAR_TRY(create(comm, &owner, sentence));
+    if (owner == NULL) {
+        SAR_TRY(hold());
+        enum sar_status status = create(comm, &owner, sentence);
+        if (status != SAR_OK)
+            let_go();
+        SAR_TRY(status);
+    }
     *context = owner->context;
     return SAR_OK;
 }

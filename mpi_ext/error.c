@@ -1,40 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One error class and one code for each status. The text of a code is that of its last use: codes cannot be
+/* One error class, and a code for each status. The text of a code is that of its last use: codes cannot be
  * given back, so one for each sentence would pile up. */
 
 #include "mpi_ext/error.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/log.h"
+#include "mpi_ext/alive.h"
 #include "mpi_ext/types.h"
 #include "plan/group.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int codes[SAR_STATUSES]; /* 0: not made yet */
+/* 0: not made yet. There is no lock: MPI may hold one of its own when a call in flight fails. */
+static atomic_int class, codes[SAR_STATUSES];
 
-static bool mpi_is_up(void)
+/* Of two threads that make a number, the second one's is lost. */
+static int keep(atomic_int *number, int made)
 {
-    int up = 0, down = 0;
-    PMPI_Initialized(&up);
-    PMPI_Finalized(&down);
-    return up && !down;
+    int known = 0;
+    return atomic_compare_exchange_strong(number, &known, made) ? made : known;
 }
 
-static int code_for(enum sar_status status, char *text)
+static int our_class(void)
 {
-    int class, code;
-    if (!mpi_is_up())
+    int made = atomic_load(&class);
+    if (made != 0)
+        return made;
+    return PMPI_Add_error_class(&made) == MPI_SUCCESS ? keep(&class, made) : 0;
+}
+
+static int our_code(enum sar_status status)
+{
+    int made = atomic_load(&codes[status]);
+    if (made != 0)
+        return made;
+    int of = our_class();
+    return of != 0 && PMPI_Add_error_code(of, &made) == MPI_SUCCESS ? keep(&codes[status], made) : 0;
+}
+
+static int code_for(enum sar_status status, const char *text, bool alive)
+{
+    int code = alive ? our_code(status) : 0;
+    if (code == 0)
         return MPI_ERR_OTHER;
-    pthread_mutex_lock(&lock);
-    if (codes[status] == 0 && PMPI_Add_error_class(&class) == MPI_SUCCESS &&
-        PMPI_Add_error_code(class, &code) == MPI_SUCCESS)
-        codes[status] = code;
-    code = codes[status];
-    if (code != 0)
-        PMPI_Add_error_string(code, text);
-    pthread_mutex_unlock(&lock);
+    PMPI_Add_error_string(code, text);
+    return code;
+}
+
+static void describe_fork(char *text, size_t room)
+{
+    snprintf(text, room, sar_status_text(SAR_FORKED), "", "");
+}
+
+void sar_error_prepare(void)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    describe_fork(text, sizeof text);
+    code_for(SAR_FORKED, text, true);
+}
+
+void sar_error_forget(void)
+{
+    atomic_store(&class, 0);
+    for (int i = 0; i < SAR_STATUSES; i++)
+        atomic_store(&codes[i], 0);
+}
+
+static int complain_in_child(const char *function)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    char text[MPI_MAX_ERROR_STRING];
+    describe_fork(text, sizeof text);
+    if (!atomic_flag_test_and_set(&told))
+        SAR_LOG(WARN, MPI, "%s: %s", function, text);
+    int code = atomic_load(&codes[SAR_FORKED]);
     return code == 0 ? MPI_ERR_OTHER : code;
 }
 
@@ -122,26 +162,33 @@ static void describe(const struct sar_verdict *v, const char *detail, char *text
 }
 
 /* The code of a verdict that is not SAR_OK, with the text that goes with it. */
-static int code_of(const char *function, const struct sar_verdict *verdict, const char *detail)
+static int code_of(const char *function, const struct sar_verdict *verdict, const char *detail, bool alive)
 {
     char sentence[MPI_MAX_ERROR_STRING - 64], text[MPI_MAX_ERROR_STRING];
     describe(verdict, detail, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s: %s", function, sentence);
     SAR_LOG(INFO, MPI, "%s", text);
-    return code_for(verdict->status, text);
+    return code_for(verdict->status, text, alive);
 }
 
 int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail)
 {
     if (verdict->status == SAR_OK)
         return MPI_SUCCESS;
-    int code = code_of(function, verdict, detail);
-    if (mpi_is_up())
-        PMPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, code);
+    if (sar_is_forked())
+        return complain_in_child(function);
+    int code = code_of(function, verdict, detail, comm != MPI_COMM_NULL || sar_is_alive());
+    if (comm != MPI_COMM_NULL)
+        PMPI_Comm_call_errhandler(comm, code);
+    else if (sar_world_is_up())
+        PMPI_Comm_call_errhandler(MPI_COMM_WORLD, code);
     return code;
 }
 
 int sar_error_code(const char *function, enum sar_status status, int64_t value)
 {
-    return code_of(function, &(struct sar_verdict){ .status = status, .value = value }, NULL);
+    struct sar_verdict verdict = { .status = status, .value = value };
+    if (sar_is_forked())
+        return complain_in_child(function);
+    return code_of(function, &verdict, NULL, sar_is_alive());
 }

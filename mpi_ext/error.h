@@ -34,6 +34,12 @@ enum sar_fault {
  * @param detail  further words, or NULL */
 int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail);
 
+/** Make the code that a child of fork() gets: it cannot ask MPI for one. */
+void sar_error_prepare(void);
+
+/** Make new codes from now on: MPI may end, and then the old ones are void. */
+void sar_error_forget(void);
+
 /** For functions without a communicator: the code alone.
  * @param value  as in a verdict */
 int sar_error_code(const char *function, enum sar_status status, int64_t value);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "mpi_ext/alive.h"
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
@@ -94,10 +95,11 @@ int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, cons
     return sar_request_restart(&plan->flight, &result, request);
 }
 
-/* Calls of other plans on its communicator may be in flight, and take the time of its last one along. */
+/* Calls of other plans on its communicator may be in flight, and take the time of its last one along. In a
+ * child of fork() nothing moves, and whoever held the lock is gone. */
 static void close_plan(struct sar_plan *plan)
 {
-    const struct sar_context *context = plan->context;
+    const struct sar_context *context = sar_is_forked() ? NULL : plan->context;
     if (context != NULL)
         sar_progress_halt(context);
     sar_plan_close(plan);

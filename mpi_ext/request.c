@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mpi_ext/alive.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/thread.h"
@@ -173,6 +174,8 @@ int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call 
 struct sar_verdict sar_flight_take(struct sar_flight *flight)
 {
     struct sar_context *context = flight->plan->context;
+    if (sar_is_forked())
+        return (struct sar_verdict){ .status = SAR_FORKED };
     if (context == NULL)
         return (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_ORPHANED };
     if (flight->taken)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpi_ext/alive.h"
+
 enum { BASE_RADIX = 16 };
 
 static const char *const base_names[SAR_BASES] = { "float", "double", "int32", "int64", "uint32", "uint64" };
@@ -99,7 +101,7 @@ struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
     struct sar_datatype found = { .valid = datatype != MPI_DATATYPE_NULL };
     MPI_Aint low, extent;
     int size;
-    if (!found.valid || PMPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
+    if (!found.valid || sar_is_forked() || PMPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
         return (struct sar_datatype){ .valid = false };
     PMPI_Type_size(datatype, &size);
     found.extent = extent > 0 ? (size_t)extent : 0;
@@ -143,7 +145,7 @@ bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
         [SAR_UINT64] = SAR_INDEX_UINT64,
     };
     enum sar_base base;
-    if (indextype == MPI_DATATYPE_NULL || !find_number(indextype, true, &base))
+    if (indextype == MPI_DATATYPE_NULL || sar_is_forked() || !find_number(indextype, true, &base))
         return false;
     *type = of_base[base];
     return true;

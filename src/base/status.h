@@ -12,6 +12,7 @@
     X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \
     X(NO_THREADS, "nonblocking calls on this MPI library need MPI_THREAD_MULTIPLE%s%s")             \
+    X(FORKED, "this process is a child of fork(), and MPI does not work in it%s%s")                 \
     X(BAD_KNOB, "configuration: %s%s")                                                              \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \

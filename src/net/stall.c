@@ -24,9 +24,22 @@ bool sar_stall_tells(struct sar_stall *stall, double waited, double limit)
     return true;
 }
 
+/* Sessions do without it. */
+static bool is_there_a_world(void)
+{
+    int up = 0, down = 0;
+    PMPI_Initialized(&up);
+    PMPI_Finalized(&down);
+    return up && !down;
+}
+
 void sar_stall_number(MPI_Comm comm, struct sar_roster *roster)
 {
     MPI_Group group, world;
+    for (int r = 0; r < roster->ranks; r++)
+        roster->number[r] = r;
+    if (!is_there_a_world())
+        return;
     PMPI_Comm_group(comm, &group);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
     for (int r = 0; r < roster->ranks; r++) {
