@@ -10,7 +10,6 @@
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
-#include "mpi_ext/plan.h"
 #include "plan/progress.h"
 
 /* A plan whose arguments all ranks agree on; collective. */

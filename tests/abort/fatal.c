@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A mistake under MPI_ERRORS_ARE_FATAL, which is a communicator's handler unless another is set. The argument
+ * tells which; tests/abort/run reads what becomes of it. */
+
+#include <mpix_sparse.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 10 };
+
+int main(int argc, char **argv)
+{
+    float in[COUNT] = { 1 }, out[COUNT];
+    int rank, provided;
+    MPI_Request request;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const int32_t index = rank == 0 ? COUNT : 0;
+    const char *mistake = argc > 1 ? argv[1] : "";
+    if (strcmp(mistake, "count") == 0)
+        MPIX_Sparse_allreduce(in, out, -1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (strcmp(mistake, "index") == 0)
+        MPIX_Sparse_allreduce_coo(&index, in, 1, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                                  &result);
+    if (strcmp(mistake, "nonblocking") == 0) {
+        MPIX_Isparse_allreduce(in, rank == 0 ? NULL : out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                               &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (strcmp(mistake, "knob") == 0)
+        MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    puts("rank goes on");
+    MPI_Finalize();
+    return 0;
+}
