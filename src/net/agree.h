@@ -20,6 +20,8 @@ enum sar_field {
 /** One rank's share in an agreement, and after it everybody's. */
 struct sar_ballot {
     int64_t nnz_sum, nnz_max;
+    int64_t
+        busy; /**< 1 where a rank must not sleep in MPI, since calls of others are in flight; the largest */
     int64_t seconds; /**< nanoseconds the call before this one took; the largest */
     int64_t status;  /**< enum sar_status; the largest */
     int64_t status_rank, status_value;
@@ -35,7 +37,7 @@ struct sar_agreement {
     struct sar_collective collective;
 };
 
-/** Fill in one rank's ballot but for status, nnz and seconds. */
+/** Fill in one rank's ballot but for status, nnz, busy and seconds. */
 struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field[SAR_FIELDS]);
 
 /** Combine two ballots into the second. Associative and commutative. */

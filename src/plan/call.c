@@ -75,7 +75,8 @@ static uint32_t fingerprint(const struct sar_pending *op)
     return hash;
 }
 
-static void open_request(struct sar_pending *op, bool block)
+/* MPI's blocking and nonblocking collectives do not match each other: which it is must be agreed on. */
+static void open_request(struct sar_pending *op)
 {
     struct sar_request *request = &op->request;
     request->scheme = sar_schemes[op->selection.runs];
@@ -86,7 +87,7 @@ static void open_request(struct sar_pending *op, bool block)
     request->keep = &op->record->keep;
     request->recompute = op->policy->config.recompute;
     request->buffers = op->call->buffers;
-    request->blocking = block;
+    request->blocking = op->agreement.all.busy == 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
     op->dense_sink.room = dense_room;
@@ -173,7 +174,7 @@ static void settle_plan(struct sar_pending *op)
 }
 
 /* Dense buffers are looked at once they have been compacted, which some schemes do without. */
-static void select_and_open(struct sar_pending *op, bool block)
+static void select_and_open(struct sar_pending *op)
 {
     struct sar_span span = begin_span(op, "select");
     enum sar_status status = sar_call_select(op);
@@ -184,7 +185,8 @@ static void select_and_open(struct sar_pending *op, bool block)
     }
     set_homework(op);
     settle_plan(op);
-    open_request(op, block);
+    sar_forward_plan(op);
+    open_request(op);
     op->opened = true;
     compact(op);
     if (op->profile_due && op->call->dense_face && !op->request.scheme->on_dense_buffers)
@@ -209,7 +211,7 @@ static void profile(struct sar_pending *op, bool block)
     } else if (op->status != SAR_OK) {
         end_badly(op, op->status, true);
     } else {
-        select_and_open(op, block);
+        select_and_open(op);
     }
 }
 
@@ -239,12 +241,13 @@ static bool all_is_well(struct sar_pending *op)
     return true;
 }
 
-static void begin_to_agree(struct sar_pending *op)
+static void begin_to_agree(struct sar_pending *op, bool block)
 {
     op->step = begin_span(op, "agree");
     op->agreement.mine = sar_call_ballot(op);
     op->status = sar_agree_start(&op->context->net, &op->agreement);
     op->phase = SAR_AGREEING;
+    op->agreement.mine.busy = !block;
 }
 
 static void agree(struct sar_pending *op, bool block)
@@ -260,11 +263,11 @@ static void agree(struct sar_pending *op, bool block)
     if (op->profile_due && !op->call->dense_face)
         begin_to_profile(op);
     else
-        select_and_open(op, block);
+        select_and_open(op);
 }
 
 /* What was agreed before holds. A rank that cannot go on says so in place of its messages. */
-static void begin_steadily(struct sar_pending *op, bool block)
+static void begin_steadily(struct sar_pending *op)
 {
     struct sar_plan *plan = op->plan;
     plan->steady--;
@@ -273,7 +276,7 @@ static void begin_steadily(struct sar_pending *op, bool block)
     op->agreed = plan->agreed;
     op->selection = plan->selection;
     op->record = &plan->record;
-    open_request(op, block);
+    open_request(op);
     sar_exchange_fail(&op->request.exchange, op->call->verdict.status);
     compact(op);
     begin_to_run(op);
@@ -289,10 +292,10 @@ static void begin(struct sar_pending *op, bool block)
     sar_call_prepare(op);
     end_span(op, &span);
     if (op->plan != NULL && op->plan->steady > 0) {
-        begin_steadily(op, block);
+        begin_steadily(op);
         return;
     }
-    begin_to_agree(op);
+    begin_to_agree(op, block);
 }
 
 /* Go on from phase to phase until one has to wait. */
@@ -344,7 +347,7 @@ static bool agree_now(struct sar_pending *op)
 {
     bool done;
     op->context->epoch++;
-    begin_to_agree(op);
+    begin_to_agree(op, true);
     if (op->status == SAR_OK)
         op->status = sar_net_test(&op->context->net, &op->agreement.collective, true, &done);
     return all_is_well(op);

@@ -84,7 +84,7 @@ struct sar_request {
     struct sar_dense dense; /**< an MPI_Allreduce under way; used by `dense` */
     struct sar_dense_call
         buffers;   /**< the caller's dense buffers, with MPI's names of the basic type and op */
-    bool blocking; /**< the caller waits inside the call */
+    bool blocking; /**< all ranks may sleep in MPI */
     int stages_run;
     bool again;                                                /**< set by post: the stage runs once more */
     enum sar_status (*meanwhile)(struct sar_request *request); /**< of the stage, still to run; or NULL */

@@ -162,6 +162,24 @@ static void try_blocking(const MPI_Comm comms[])
         finish(&calls[i], i + 3);
 }
 
+/* The first rank has done with a call on another communicator when it begins a blocking one, the others have
+ * not: all must ask MPI for the same function. */
+static void try_uneven(const MPI_Comm comms[], MPI_Comm dense)
+{
+    struct call call;
+    float one = 1, sum = 0;
+    check_case("a blocking dense call that some ranks begin with another in flight");
+    make(&call, 4);
+    start(&call, 4, comms[0]);
+    if (rank == 0)
+        check_success(MPI_Wait(&call.request, MPI_STATUS_IGNORE), "MPI_Wait");
+    check_success(MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, dense), "a blocking call");
+    check(sum == (float)ranks, "expected %d, found %g", ranks, (double)sum);
+    if (rank != 0)
+        check_success(MPI_Wait(&call.request, MPI_STATUS_IGNORE), "MPI_Wait");
+    finish(&call, 4);
+}
+
 /* MPI_Comm_free completes what is in flight. */
 static void try_free(MPI_Comm parent)
 {
@@ -229,19 +247,23 @@ static void try_result_in_use(MPI_Comm comm)
 
 static void try_all(const char *progress)
 {
-    MPI_Comm comms[COMMS];
+    MPI_Comm comms[COMMS], dense;
     setenv("MPIX_SPARSE_PROGRESS", progress, 1);
     for (int i = 0; i < COMMS; i++)
         comms[i] =
             knobs_comm(&(struct knobs){ i == 1 ? "balanced" : NULL, NULL, NULL, NULL, i == 2 ? "40" : NULL });
+    dense = knobs_comm(&(struct knobs){ "dense", NULL, NULL, NULL, NULL });
     for (int way = 0; way < WAYS; way++)
         for (int n = 1; n <= COMMS; n += COMMS - 1)
             try_many(comms, n, way);
     try_crossed(comms);
     try_blocking(comms);
+    for (int i = 0; i < 20; i++)
+        try_uneven(comms, dense);
     try_free(comms[0]);
     try_errors(comms[0]);
     try_result_in_use(comms[0]);
+    MPI_Comm_free(&dense);
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_free(&comms[i]);
 }
