@@ -176,6 +176,7 @@ enum sar_status sar_drop_zeros(const struct sar_shape *shape, struct sar_arena *
 
 bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n)
 {
+    const uint16_t *half = values;
     const uint32_t *single = values;
     const uint64_t *twofold = values;
     bool found = false;
@@ -185,6 +186,9 @@ bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n)
     else if (base == SAR_DOUBLE)
         for (size_t i = 0; i < n; i++)
             found |= twofold[i] == (uint64_t)1 << 63;
+    else if (base == SAR_BF16 || base == SAR_FP16)
+        for (size_t i = 0; i < n; i++)
+            found |= half[i] == 0x8000;
     return found;
 }
 

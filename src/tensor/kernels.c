@@ -2,17 +2,27 @@
 /* Typed arithmetic: one set of loops for each pair of basic type and op.
  *
  * The identity of a float sum is -0.0: it leaves the bits of everything else alone, +0.0 would turn -0.0
- * into +0.0. Integers wrap around as unsigned ones do. */
+ * into +0.0. Integers wrap around as unsigned ones do.
+ *
+ * Numbers of 16 bits are added and multiplied as floats, and each outcome is rounded. A float has more than
+ * twice their significant bits, so that a sum comes out as if only the exact one had been rounded. */
 
 #include <float.h>
 #include <math.h>
 
-#include "tensor/shape.h"
+#include "tensor/half.h"
 
 #define SUM(wide, a, b) ((wide)(a) + (wide)(b))
 #define PROD(wide, a, b) ((wide)(a) * (wide)(b))
 #define MAX(wide, a, b) ((a) > (b) ? (a) : (b))
 #define MIN(wide, a, b) ((a) < (b) ? (a) : (b))
+
+/* The same of bits; `kind` is bf16 or fp16. */
+#define WIDE(kind, a) sar_float_of(sar_from_##kind(a))
+#define HALF_SUM(kind, a, b) sar_to_##kind(sar_float_bits(WIDE(kind, a) + WIDE(kind, b)))
+#define HALF_PROD(kind, a, b) sar_to_##kind(sar_float_bits(WIDE(kind, a) * WIDE(kind, b)))
+#define HALF_MAX(kind, a, b) (WIDE(kind, a) > WIDE(kind, b) ? (a) : (b))
+#define HALF_MIN(kind, a, b) (WIDE(kind, a) < WIDE(kind, b) ? (a) : (b))
 
 /* `wide` is the type to compute in: unsigned for integers, so that overflow is defined. */
 #define DEFINE_KERNELS(name, type, wide, apply, identity)                                         \
@@ -63,6 +73,16 @@ DEFINE_TYPE(int64, int64_t, uint64_t, 0, INT64_MIN, INT64_MAX)
 DEFINE_TYPE(uint32, uint32_t, uint32_t, 0, 0, UINT32_MAX)
 DEFINE_TYPE(uint64, uint64_t, uint64_t, 0, 0, UINT64_MAX)
 
+/* Identities: -0.0, the two infinities and 1. */
+DEFINE_KERNELS(bf16_sum, uint16_t, bf16, HALF_SUM, 0x8000)
+DEFINE_KERNELS(bf16_max, uint16_t, bf16, HALF_MAX, 0xff80)
+DEFINE_KERNELS(bf16_min, uint16_t, bf16, HALF_MIN, 0x7f80)
+DEFINE_KERNELS(bf16_prod, uint16_t, bf16, HALF_PROD, 0x3f80)
+DEFINE_KERNELS(fp16_sum, uint16_t, fp16, HALF_SUM, 0x8000)
+DEFINE_KERNELS(fp16_max, uint16_t, fp16, HALF_MAX, 0xfc00)
+DEFINE_KERNELS(fp16_min, uint16_t, fp16, HALF_MIN, 0x7c00)
+DEFINE_KERNELS(fp16_prod, uint16_t, fp16, HALF_PROD, 0x3c00)
+
 #define OPS_OF(name)                                        \
     {                                                       \
         &name##_sum, &name##_max, &name##_min, &name##_prod \
@@ -71,7 +91,8 @@ DEFINE_TYPE(uint64, uint64_t, uint64_t, 0, 0, UINT64_MAX)
 const struct sar_kernels *sar_kernels_of(enum sar_base base, enum sar_op op)
 {
     static const struct sar_kernels *const table[SAR_BASES][SAR_OPS] = {
-        OPS_OF(float32), OPS_OF(float64), OPS_OF(int32), OPS_OF(int64), OPS_OF(uint32), OPS_OF(uint64),
+        OPS_OF(float32), OPS_OF(float64), OPS_OF(int32), OPS_OF(int64),
+        OPS_OF(uint32),  OPS_OF(uint64),  OPS_OF(bf16),  OPS_OF(fp16),
     };
     return table[base][op];
 }

@@ -6,7 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sar_base { SAR_FLOAT, SAR_DOUBLE, SAR_INT32, SAR_INT64, SAR_UINT32, SAR_UINT64, SAR_BASES };
+/** Basic types. SAR_BF16 and SAR_FP16 are floats of 16 bits, see tensor/half.h. */
+enum sar_base {
+    SAR_FLOAT,
+    SAR_DOUBLE,
+    SAR_INT32,
+    SAR_INT64,
+    SAR_UINT32,
+    SAR_UINT64,
+    SAR_BF16,
+    SAR_FP16,
+    SAR_BASES
+};
 
 enum sar_op { SAR_SUM, SAR_MAX, SAR_MIN, SAR_PROD, SAR_OPS };
 

@@ -1,73 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floats as 16 bits: bfloat16 has the float's exponents and 8 significant bits, binary16 (IEEE 754) has 11
- * and reaches from 2^-24 to 65504. Everything is done on bits, without a branch, so that compilers
- * make vectors of it; 1 ns and less for a value.
- *
- * A small number becomes a multiple of 2^-24, the least binary16 there is, by adding 0.5: floats around it
- * lie 2^-24 apart, so that the addition itself rounds, and the low bits of the sum count the multiples. */
+/* Runs of floats as runs of 16 bits and back; tensor/half.h has the arithmetic. 1 ns and less for a value. */
 
 #include "wire/narrow.h"
 
 #include <string.h>
 
 #include "tensor/dense.h"
+#include "tensor/half.h"
 
 enum { CHUNK = 2048 /* values that stay in the nearest cache between two passes */ };
-
-static const uint32_t INFINITE = 0x7f800000, HALF = 0x3f000000 /* 0.5 */;
-
-SAR_INLINE uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-SAR_INLINE float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-SAR_INLINE uint16_t to_bf16(uint32_t bits)
-{
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
-    return (uint16_t)((bits & 0x7fffffff) > INFINITE ? nan : rounded);
-}
-
-SAR_INLINE uint32_t from_bf16(uint16_t narrow)
-{
-    return (uint32_t)narrow << 16;
-}
-
-enum {
-    FP16_SHIFT = 23 - 10,           /* between the significands */
-    FP16_BIAS = (127 - 15) << 23,   /* between the exponents, where a float has them */
-    FP16_NORMAL = (127 - 14) << 23, /* 2^-14, as a float */
-    FP16_BEYOND = (127 + 16) << 23  /* 2^16 */
-};
-
-SAR_INLINE uint16_t to_fp16(uint32_t bits)
-{
-    uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-    uint32_t even = size + 0xfff + (size >> FP16_SHIFT & 1);
-    uint32_t normal = (even - FP16_BIAS) >> FP16_SHIFT;
-    uint32_t small = bits_of(float_of(size < FP16_NORMAL ? size : FP16_NORMAL) + 0.5f) - HALF;
-    uint32_t special = 0x7c00 | (size > INFINITE ? 0x200 | (size >> FP16_SHIFT & 0x3ff) : 0);
-    uint32_t narrow = size < FP16_NORMAL ? small : normal;
-    return (uint16_t)(sign | (even >= FP16_BEYOND ? special : narrow));
-}
-
-SAR_INLINE uint32_t from_fp16(uint16_t narrow)
-{
-    uint32_t sign = (uint32_t)(narrow & 0x8000) << 16, size = narrow & 0x7fff;
-    uint32_t normal = (size << FP16_SHIFT) + FP16_BIAS;
-    uint32_t small = bits_of(float_of(HALF + (size & 0x3ff)) - 0.5f);
-    uint32_t special = INFINITE | size << FP16_SHIFT;
-    uint32_t wide = size < 0x400 ? small : normal;
-    return sign | (size >= 0x7c00 ? special : wide);
-}
 
 struct kind {
     void (*narrow)(const uint32_t *restrict in, uint16_t *restrict out, size_t n);
@@ -79,17 +20,17 @@ struct kind {
     SAR_CLONES static void name##_narrow(const uint32_t *restrict in, uint16_t *restrict out, size_t n) \
     {                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                  \
-            out[i] = to_##name(in[i]);                                                                  \
+            out[i] = sar_to_##name(in[i]);                                                              \
     }                                                                                                   \
     SAR_CLONES static void name##_widen(const uint16_t *restrict in, uint32_t *restrict out, size_t n)  \
     {                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                  \
-            out[i] = from_##name(in[i]);                                                                \
+            out[i] = sar_from_##name(in[i]);                                                            \
     }                                                                                                   \
     SAR_CLONES static void name##_round(uint32_t *value, size_t n)                                      \
     {                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                  \
-            value[i] = from_##name(to_##name(value[i]));                                                \
+            value[i] = sar_from_##name(sar_to_##name(value[i]));                                        \
     }                                                                                                   \
     static const struct kind name = { name##_narrow, name##_widen, name##_round };
 

@@ -279,11 +279,22 @@ static void test_negative_zero(void **state)
             floats[place] = doubles[place] = -0.0f;
             assert_true(sar_has_negative_zero(SAR_FLOAT, floats, n));
             assert_true(sar_has_negative_zero(SAR_DOUBLE, doubles, n));
-            for (unsigned base = SAR_INT32; base < SAR_BASES; base++)
+            for (unsigned base = SAR_INT32; base <= SAR_UINT64; base++)
                 assert_false(sar_has_negative_zero((enum sar_base)base, doubles, n));
             floats[place] = kept4;
             doubles[place] = kept8;
         }
+    }
+}
+
+/* A sign alone, in 16 bits of either kind. */
+static void test_negative_zero_of_halves(void **state)
+{
+    uint16_t halves[] = { 0, 0x8001, 0x7fff, 0xffff, 0x8000 };
+    (void)state;
+    for (unsigned base = SAR_BF16; base <= SAR_FP16; base++) {
+        assert_false(sar_has_negative_zero((enum sar_base)base, halves, LENGTH(halves) - 1));
+        assert_true(sar_has_negative_zero((enum sar_base)base, halves, LENGTH(halves)));
     }
 }
 
@@ -300,10 +311,15 @@ static void test_halves_are_not_negative_zeros(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compact),       cmocka_unit_test(test_count),
-        cmocka_unit_test(test_estimate),      cmocka_unit_test(test_scatter_and_clear),
-        cmocka_unit_test(test_drop_zeros),    cmocka_unit_test(test_bits_decide),
-        cmocka_unit_test(test_negative_zero), cmocka_unit_test(test_halves_are_not_negative_zeros),
+        cmocka_unit_test(test_compact),
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_scatter_and_clear),
+        cmocka_unit_test(test_drop_zeros),
+        cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_negative_zero),
+        cmocka_unit_test(test_negative_zero_of_halves),
+        cmocka_unit_test(test_halves_are_not_negative_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "halves.h"
 #include "hash/murmur3.h"
 
 /* SplitMix64 (Steele, Lea, Flood). */
@@ -164,6 +165,8 @@ void values_fill(enum sar_base base, enum values kind, void *out, size_t n, stru
         case SAR_DOUBLE: ((double *)out)[i] = double_value(kind, dice); break;
         case SAR_INT32:
         case SAR_UINT32: ((uint32_t *)out)[i] = (uint32_t)whole_value(kind, 4, dice); break;
+        case SAR_BF16:
+        case SAR_FP16: ((uint16_t *)out)[i] = half_of(base, float_value(kind, dice)); break;
         default: ((uint64_t *)out)[i] = whole_value(kind, 8, dice); break;
         }
     }
@@ -219,7 +222,10 @@ static bool value_equal(enum sar_base base, size_t size, const void *a, const vo
         return true;
     if (base == SAR_FLOAT)
         return isnan(*(const float *)a) && isnan(*(const float *)b);
-    return base == SAR_DOUBLE && isnan(*(const double *)a) && isnan(*(const double *)b);
+    if (base == SAR_DOUBLE)
+        return isnan(*(const double *)a) && isnan(*(const double *)b);
+    return is_half(base) && isnan(half_value(base, *(const uint16_t *)a)) &&
+           isnan(half_value(base, *(const uint16_t *)b));
 }
 
 bool run_equal(const struct sar_shape *shape, const struct sar_run *a, const struct sar_run *b)
@@ -276,6 +282,17 @@ bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span)
         *(type *)sum = a;                                               \
     } while (0)
 
+static void fold_half(enum sar_base base, enum sar_op op, uint16_t *sum, const uint16_t *value)
+{
+    float a = half_value(base, *sum), b = half_value(base, *value);
+    switch (op) {
+    case SAR_SUM: *sum = half_of(base, a + b); break;
+    case SAR_PROD: *sum = half_of(base, a * b); break;
+    case SAR_MAX: *sum = a > b ? *sum : *value; break;
+    default: *sum = a < b ? *sum : *value; break;
+    }
+}
+
 void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *value)
 {
     switch (base) {
@@ -284,6 +301,8 @@ void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *val
     case SAR_INT32: FOLD_WHOLE(int32_t); break;
     case SAR_INT64: FOLD_WHOLE(int64_t); break;
     case SAR_UINT32: FOLD_WHOLE(uint32_t); break;
+    case SAR_BF16:
+    case SAR_FP16: fold_half(base, op, sum, value); break;
     default: FOLD_WHOLE(uint64_t); break;
     }
 }

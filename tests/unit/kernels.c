@@ -8,10 +8,12 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "generate.h"
+#include "halves.h"
 
 enum { MOST = 70, MOST_ROW = 7, PLACES = 13 };
 
@@ -34,8 +36,9 @@ static void for_all_kinds(void (*check)(const struct kind *kind))
 
 static void check_size(const struct kind *kind)
 {
-    static const size_t sizes[] = { sizeof(float),   sizeof(double),   sizeof(int32_t),
-                                    sizeof(int64_t), sizeof(uint32_t), sizeof(uint64_t) };
+    static const size_t sizes[SAR_BASES] = { sizeof(float),    sizeof(double),   sizeof(int32_t),
+                                             sizeof(int64_t),  sizeof(uint32_t), sizeof(uint64_t),
+                                             sizeof(uint16_t), sizeof(uint16_t) };
     assert_int_equal(kind->kernels->size, sizes[kind->base]);
 }
 
@@ -45,8 +48,11 @@ static void test_sizes(void **state)
     for_all_kinds(check_size);
 }
 
-/* Bits of 4 and of 8 bytes that identities must not touch: NaNs with a payload too. As integers they are just
+/* Bits of 2, 4 and 8 bytes that identities must not touch: NaNs with a payload too. As integers they are just
  * numbers. A signalling NaN is left out, as arithmetic quiets it. */
+static const uint16_t bits2[] = { 0,      0x8000, 0x3f80, 0xbf80, 0x3c00, 0x7f80, 0xff80, 0x7c00, 0xfc00,
+                                  0x7fc0, 0xffc0, 0x7fd2, 0x7e00, 0x7e12, 0xffff, 0x0001, 0x8001, 0x007f,
+                                  0x0080, 0x03ff, 0x0400, 0x7f7f, 0xff7f, 0x7bff, 0xfbff, 0x1234 };
 static const uint32_t bits4[] = { 0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
                                   0x7fc00000, 0xffc00000, 0x7fc12345, 0xffffffff, 0x00000001, 0x80000001,
                                   0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x12345678 };
@@ -70,8 +76,9 @@ static const uint64_t bits8[] = { 0,
 /* Fold each value into an identity alone, in a vector and as a row. */
 static void check_identity(const struct kind *kind)
 {
-    size_t size = kind->kernels->size, n = size == 4 ? LENGTH(bits4) : LENGTH(bits8);
-    const void *bits = size == 4 ? (const void *)bits4 : bits8;
+    size_t size = kind->kernels->size;
+    size_t n = size == 2 ? LENGTH(bits2) : size == 4 ? LENGTH(bits4) : LENGTH(bits8);
+    const void *bits = size == 2 ? (const void *)bits2 : size == 4 ? (const void *)bits4 : bits8;
     static const uint32_t at[1] = { 0 };
     uint64_t sum[LENGTH(bits8) + LENGTH(bits4)];
     kind->kernels->fill_identity(sum, n);
@@ -246,6 +253,27 @@ static void test_rows_are_folded_in_order(void **state)
     assert_true(sum == 1);
 }
 
+/* Every pair of a sample of all numbers of 16 bits: a sum is the exact one, rounded once. Twice the range of
+ * binary16 fits into a double, and what of bfloat16 does not is far from any tie. */
+static void test_halves_are_rounded_once(void **state)
+{
+    (void)state;
+    for (unsigned base = SAR_BF16; base <= SAR_FP16; base++) {
+        const struct sar_kernels *kernels = sar_kernels_of((enum sar_base)base, SAR_SUM);
+        for (unsigned a = 0; a < 1 << 16; a += 97) {
+            for (unsigned b = 0; b < 1 << 16; b += 89) {
+                uint16_t sum = (uint16_t)a, add = (uint16_t)b;
+                kernels->fold(&sum, &add, 1);
+                uint16_t expected =
+                    half_of((enum sar_base)base, (double)half_value((enum sar_base)base, (uint16_t)a) +
+                                                     (double)half_value((enum sar_base)base, add));
+                bool nan = isnan(half_value((enum sar_base)base, expected));
+                assert_true(sum == expected || (nan && isnan(half_value((enum sar_base)base, sum))));
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_fold_rows),
         cmocka_unit_test(test_integers_wrap_around),
         cmocka_unit_test(test_rows_are_folded_in_order),
+        cmocka_unit_test(test_halves_are_rounded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
