@@ -3,12 +3,11 @@
 
 #include "net/roll.h"
 
-enum { PIECE = 1 << 30 /* elements that one call of MPI can take */ };
-
-static uint64_t piece_of(const struct sar_dense *dense)
+uint64_t sar_dense_piece(uint64_t left, MPI_Aint extent)
 {
-    uint64_t left = dense->call.count - dense->done;
-    return left < PIECE ? left : PIECE;
+    uint64_t size = extent < 0 ? -(uint64_t)extent : (uint64_t)extent;
+    uint64_t most = size > SAR_DENSE_PIECE ? 1 : SAR_DENSE_PIECE / (size > 0 ? size : 1);
+    return left < most ? left : most;
 }
 
 static enum sar_status run_piece(struct sar_dense *dense, bool block)
@@ -17,7 +16,7 @@ static enum sar_status run_piece(struct sar_dense *dense, bool block)
     MPI_Aint offset = (MPI_Aint)dense->done * dense->extent;
     const void *in = call->sendbuf == MPI_IN_PLACE ? MPI_IN_PLACE : (const char *)call->sendbuf + offset;
     void *out = (char *)call->recvbuf + offset;
-    int n = (int)piece_of(dense), code;
+    int n = (int)sar_dense_piece(call->count - dense->done, dense->extent), code;
     sar_roll_begin(dense->net, &dense->collective, "dense allreduce");
     if (block)
         code = PMPI_Allreduce(in, out, n, call->datatype, call->op, dense->net->comm);
