@@ -69,6 +69,22 @@ AS_IF([test "$sar_cv_func_$1" = yes],
 m4_popdef([sar_have])
 ])
 
+# SAR_CHECK_MPI_TYPE(TYPE)
+# Define HAVE_TYPE when mpi.h, or the header of Open MPI's extensions, has this datatype of the MPI's own.
+AC_DEFUN([SAR_CHECK_MPI_TYPE], [
+AC_CACHE_CHECK([for $1], [sar_cv_type_$1],
+  [AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif]],
+    [[volatile MPI_Datatype type = $1; return type == MPI_DATATYPE_NULL;]])],
+    [sar_cv_type_$1=yes], [sar_cv_type_$1=no])])
+AS_IF([test "$sar_cv_type_$1" = yes],
+  [AC_DEFINE(AS_TR_CPP([HAVE_$1]), [1], [Define to 1 if MPI has $1.])
+   sar_mpi_has="$sar_mpi_has $1"],
+  [sar_mpi_lacks="$sar_mpi_lacks $1"])
+])
+
 # SAR_MPI_LAUNCHER
 # Find the launcher that belongs to the compiler: it must start two ranks that know of each other.
 # Without one MPIEXEC is empty, MPIEXEC_WHY says why, and the MPI tests are skipped.

@@ -20,7 +20,8 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
     call->field[SAR_FIELD_DATATYPE] = type.valid ? type.number : 0;
     call->field[SAR_FIELD_OP] = op.valid ? op.number : 0;
     call->native = type.valid && type.native && op.valid && op.native;
-    if (count < 0 || (type.extent > 0 && (uint64_t)count > (uint64_t)INT64_MAX / type.extent))
+    int64_t bytes;
+    if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
         blame(call, SAR_BAD_COUNT, (int64_t)count);
     if (!type.valid)
         blame(call, SAR_BAD_DATATYPE, 0);
@@ -68,9 +69,11 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
     look_at_vector(call, count, type, operation);
     look_at_buffers(call, sendbuf, recvbuf);
     call->field[SAR_FIELD_IN_PLACE] = call->in_place;
+    if (type.valid && (operation.kinds & type.kind) == 0)
+        blame(call, SAR_UNDEFINED_OP, operation.number);
     call->shape.absent_is_zero = operation.native && operation.op != SAR_SUM;
     call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
-    if (call->native) {
+    if (operation.number > 0 && type.kind != SAR_KIND_DERIVED) {
         call->buffers.count *= type.row;
         call->buffers.datatype = type.basic;
     }

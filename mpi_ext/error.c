@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One error class, and a code for each status. The text of a code is that of its last use: codes cannot be
- * given back, so one for each sentence would pile up. */
+/* One error class and one code for each status; MPI's own class where MPI_Allreduce would have refused the
+ * call. The text of a code is that of its last use: codes cannot be given back, so one for each sentence
+ * would pile up. */
 
 #include "mpi_ext/error.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "mpi_ext/alive.h"
@@ -30,21 +32,37 @@ static int our_class(void)
     return PMPI_Add_error_class(&made) == MPI_SUCCESS ? keep(&class, made) : 0;
 }
 
-static int our_code(enum sar_status status)
+/* A code of a class of MPI's, with a text of ours where MPI takes one: MPICH does not, and there the class
+ * itself is the code. */
+static int code_of_mpi(int of, const char *text)
+{
+    char found[MPI_MAX_ERROR_STRING] = "";
+    int code, length;
+    if (PMPI_Add_error_code(of, &code) != MPI_SUCCESS)
+        return of;
+    PMPI_Add_error_string(code, text);
+    PMPI_Error_string(code, found, &length);
+    return strcmp(found, text) == 0 ? code : of;
+}
+
+static int our_code(enum sar_status status, const char *text)
 {
     int made = atomic_load(&codes[status]);
     if (made != 0)
         return made;
+    if (status == SAR_UNDEFINED_OP)
+        return keep(&codes[status], code_of_mpi(MPI_ERR_OP, text));
     int of = our_class();
     return of != 0 && PMPI_Add_error_code(of, &made) == MPI_SUCCESS ? keep(&codes[status], made) : 0;
 }
 
 static int code_for(enum sar_status status, const char *text, bool alive)
 {
-    int code = alive ? our_code(status) : 0;
+    int code = alive ? our_code(status, text) : 0;
     if (code == 0)
         return MPI_ERR_OTHER;
-    PMPI_Add_error_string(code, text);
+    if (code != MPI_ERR_OP)
+        PMPI_Add_error_string(code, text);
     return code;
 }
 
@@ -136,7 +154,7 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
 {
     if (v->status == SAR_BAD_DATATYPE || v->status == SAR_BAD_INDEXTYPE)
         sar_datatype_describe(v->value, text, room);
-    else if (v->status == SAR_BAD_OP)
+    else if (v->status == SAR_BAD_OP || v->status == SAR_UNDEFINED_OP)
         sar_operation_describe(v->value, text, room);
     else if (v->status == SAR_BAD_COUNT || v->status == SAR_BAD_NNZ || v->status == SAR_BAD_INDEX)
         snprintf(text, room, "%lld", (long long)v->value);

@@ -6,65 +6,53 @@
 
 #include "mpi_ext/types.h"
 
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include <stdio.h>
 #include <string.h>
 
 #include "mpi_ext/alive.h"
 
+#if defined(OPEN_MPI) && (defined(HAVE_MPIX_C_FLOAT16) || defined(HAVE_MPIX_BFLOAT16))
+#include <mpi-ext.h>
+#endif
+
 enum { BASE_RADIX = 16 };
 
-static const char *const base_names[SAR_BASES] = { "float", "double", "int32", "int64", "uint32", "uint64" };
+static const char *const base_names[SAR_BASES] = { "float",  "double", "int32", "int64",
+                                                   "uint32", "uint64", "bf16",  "fp16" };
 
-/* Kinds of numbers among MPI's named types. */
-enum kind { KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT };
-
-static const struct {
-    MPI_Datatype type;
-    enum kind kind;
-} numbers[] = {
-    { MPI_INT, KIND_SIGNED },
-    { MPI_LONG, KIND_SIGNED },
-    { MPI_LONG_LONG, KIND_SIGNED },
-    { MPI_INT32_T, KIND_SIGNED },
-    { MPI_INT64_T, KIND_SIGNED },
-    { MPI_UNSIGNED, KIND_UNSIGNED },
-    { MPI_UNSIGNED_LONG, KIND_UNSIGNED },
-    { MPI_UNSIGNED_LONG_LONG, KIND_UNSIGNED },
-    { MPI_UINT32_T, KIND_UNSIGNED },
-    { MPI_UINT64_T, KIND_UNSIGNED },
-    { MPI_FLOAT, KIND_FLOAT },
-    { MPI_DOUBLE, KIND_FLOAT },
-    { MPI_INTEGER, KIND_SIGNED },
-    { MPI_INTEGER4, KIND_SIGNED },
-    { MPI_INTEGER8, KIND_SIGNED },
-    { MPI_REAL, KIND_FLOAT },
-    { MPI_REAL4, KIND_FLOAT },
-    { MPI_REAL8, KIND_FLOAT },
-    { MPI_DOUBLE_PRECISION, KIND_FLOAT },
-};
-
-/* Of 4 or 8 bytes; how long Fortran's are, its compiler says. */
-static bool find_number(MPI_Datatype type, bool integers, enum sar_base *base)
+/* Floats of 16 bits, where MPI has them. */
+static bool find_half(MPI_Datatype type, enum sar_base *base)
 {
-    static const enum sar_base of_size[][2] = { [KIND_SIGNED] = { SAR_INT32, SAR_INT64 },
-                                                [KIND_UNSIGNED] = { SAR_UINT32, SAR_UINT64 },
-                                                [KIND_FLOAT] = { SAR_FLOAT, SAR_DOUBLE } };
-    int size;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (numbers[i].type != type || (integers && numbers[i].kind == KIND_FLOAT))
-            continue;
-        PMPI_Type_size(type, &size);
-        if (size != 4 && size != 8)
-            return false;
-        *base = of_size[numbers[i].kind][size == 8];
+    (void)type, (void)base;
+#ifdef HAVE_MPIX_C_FLOAT16
+    *base = SAR_FP16;
+    if (type == MPIX_C_FLOAT16)
         return true;
-    }
+#endif
+#ifdef HAVE_MPIX_BFLOAT16
+    *base = SAR_BF16;
+    if (type == MPIX_BFLOAT16)
+        return true;
+#endif
     return false;
 }
 
-bool sar_datatype_basic(MPI_Datatype type, enum sar_base *base)
+/* The basic type with which numbers of a kind are reduced. */
+static bool find_base(enum sar_kind kind, size_t size, enum sar_base *base)
 {
-    return type != MPI_DATATYPE_NULL && find_number(type, false, base);
+    if ((kind & SAR_KIND_REAL) == 0 || (size != 4 && size != 8))
+        return false;
+    if (kind == SAR_KIND_FLOAT)
+        *base = size == 4 ? SAR_FLOAT : SAR_DOUBLE;
+    else if (kind == SAR_KIND_UNSIGNED)
+        *base = size == 4 ? SAR_UINT32 : SAR_UINT64;
+    else
+        *base = size == 4 ? SAR_INT32 : SAR_INT64;
+    return true;
 }
 
 static void release(MPI_Datatype *type)
@@ -75,51 +63,83 @@ static void release(MPI_Datatype *type)
         PMPI_Type_free(type);
 }
 
-/* Follow contiguous types and duplicates down to a basic type. */
-static bool find_row(MPI_Datatype type, struct sar_datatype *found, size_t row)
+/* Follow contiguous types and duplicates down to one of MPI's own. */
+static void find_row(MPI_Datatype type, size_t row, struct sar_datatype *found)
 {
-    int n, addresses, types, combiner, lengths[1];
+    int n, addresses, types, combiner, lengths[1] = { 1 };
     MPI_Datatype inner;
     MPI_Aint none;
     PMPI_Type_get_envelope(type, &n, &addresses, &types, &combiner);
-    if (combiner == MPI_COMBINER_NAMED) {
+    if (combiner == MPI_COMBINER_NAMED && row > 0) {
+        const struct sar_predefined *predefined = sar_predefined_find(type);
         found->basic = type;
         found->row = row;
-        return row > 0 && sar_datatype_basic(type, &found->base);
+        found->kind = predefined == NULL ? SAR_KIND_OTHER : predefined->kind;
     }
     if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP)
-        return false;
+        return;
     PMPI_Type_get_contents(type, n, 0, 1, lengths, &none, &inner);
-    bool is_row =
-        find_row(inner, found, row * (size_t)(combiner == MPI_COMBINER_CONTIGUOUS ? lengths[0] : 1));
+    find_row(inner, row * (size_t)lengths[0], found);
     release(&inner);
-    return is_row;
+}
+
+/* What MPI has to be asked for. */
+static bool ask(MPI_Datatype datatype, struct sar_datatype *found, size_t *size)
+{
+    MPI_Aint low, extent;
+    int bytes;
+    if (datatype == MPI_DATATYPE_NULL || PMPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
+        return false;
+    PMPI_Type_size(datatype, &bytes);
+    *size = (size_t)bytes;
+    found->extent = extent > 0 ? (size_t)extent : 0;
+    find_row(datatype, 1, found);
+    return true;
 }
 
 struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
 {
-    struct sar_datatype found = { .valid = datatype != MPI_DATATYPE_NULL };
-    MPI_Aint low, extent;
-    int size;
-    if (!found.valid || sar_is_forked() || PMPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
-        return (struct sar_datatype){ .valid = false };
-    PMPI_Type_size(datatype, &size);
-    found.extent = extent > 0 ? (size_t)extent : 0;
-    found.native = find_row(datatype, &found, 1);
+    struct sar_datatype found = { .kind = SAR_KIND_DERIVED, .row = 1, .basic = datatype };
+    if (sar_is_forked())
+        return found;
+    const struct sar_predefined *own = sar_predefined_find(datatype);
+    size_t size = 0;
+    if (own != NULL && own->size != 0) {
+        found.kind = own->kind;
+        found.extent = size = own->size;
+    } else if (!ask(datatype, &found, &size)) {
+        return found;
+    }
+    found.valid = true;
+    size_t basic = found.row == 1 ? size : size / found.row;
+    found.native = find_base(found.kind, basic, &found.base) || find_half(found.basic, &found.base);
+    found.narrow = (found.kind & SAR_KIND_WHOLE) != 0 && basic == 2;
     found.number =
         found.native ? (int64_t)found.row * BASE_RADIX + (int64_t)found.base + 1 : -1 - (int64_t)size;
     return found;
 }
 
+/* MPI defines LAND, LOR and LXOR for integers of C and logicals; MPICH takes all numbers, and the MPI there
+ * is has its say. */
 static const struct {
     MPI_Op op;
     const char *name;
+    unsigned kinds; /* that it takes, besides SAR_KIND_OTHER */
 } operations[] = {
-    { MPI_SUM, "MPI_SUM" },         { MPI_MAX, "MPI_MAX" },       { MPI_MIN, "MPI_MIN" },
-    { MPI_PROD, "MPI_PROD" },       { MPI_LAND, "MPI_LAND" },     { MPI_BAND, "MPI_BAND" },
-    { MPI_LOR, "MPI_LOR" },         { MPI_BOR, "MPI_BOR" },       { MPI_LXOR, "MPI_LXOR" },
-    { MPI_BXOR, "MPI_BXOR" },       { MPI_MINLOC, "MPI_MINLOC" }, { MPI_MAXLOC, "MPI_MAXLOC" },
-    { MPI_REPLACE, "MPI_REPLACE" }, { MPI_NO_OP, "MPI_NO_OP" },
+    { MPI_SUM, "MPI_SUM", SAR_KIND_REAL | SAR_KIND_COMPLEX },
+    { MPI_MAX, "MPI_MAX", SAR_KIND_REAL },
+    { MPI_MIN, "MPI_MIN", SAR_KIND_REAL },
+    { MPI_PROD, "MPI_PROD", SAR_KIND_REAL | SAR_KIND_COMPLEX },
+    { MPI_LAND, "MPI_LAND", SAR_KIND_REAL | SAR_KIND_LOGICAL },
+    { MPI_BAND, "MPI_BAND", SAR_KIND_WHOLE | SAR_KIND_BYTE },
+    { MPI_LOR, "MPI_LOR", SAR_KIND_REAL | SAR_KIND_LOGICAL },
+    { MPI_BOR, "MPI_BOR", SAR_KIND_WHOLE | SAR_KIND_BYTE },
+    { MPI_LXOR, "MPI_LXOR", SAR_KIND_REAL | SAR_KIND_LOGICAL },
+    { MPI_BXOR, "MPI_BXOR", SAR_KIND_WHOLE | SAR_KIND_BYTE },
+    { MPI_MINLOC, "MPI_MINLOC", SAR_KIND_PAIR },
+    { MPI_MAXLOC, "MPI_MAXLOC", SAR_KIND_PAIR },
+    { MPI_REPLACE, "MPI_REPLACE", 0 },
+    { MPI_NO_OP, "MPI_NO_OP", 0 },
 };
 
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
@@ -127,13 +147,26 @@ enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 struct sar_operation sar_operation_look(MPI_Op op)
 {
     struct sar_operation found = { .valid = op != MPI_OP_NULL && op != MPI_REPLACE && op != MPI_NO_OP,
-                                   .number = -1 };
-    for (int i = 0; i < OPERATIONS; i++)
-        if (operations[i].op == op)
-            found.number = i + 1;
+                                   .number = -1,
+                                   .kinds = SAR_KIND_ANY };
+    for (int i = 0; i < OPERATIONS && found.number < 0; i++) {
+        if (operations[i].op != op)
+            continue;
+        found.number = i + 1;
+        found.kinds = operations[i].kinds | SAR_KIND_OTHER;
+    }
     found.native = found.number >= 1 && found.number <= SAR_OPS;
     found.op = found.native ? (enum sar_op)(found.number - 1) : SAR_SUM;
     return found;
+}
+
+bool sar_datatype_basic(MPI_Datatype datatype, enum sar_base *base)
+{
+    if (sar_predefined_find(datatype) == NULL)
+        return false;
+    struct sar_datatype found = sar_datatype_look(datatype);
+    *base = found.base;
+    return found.native;
 }
 
 bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
@@ -144,10 +177,10 @@ bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
         [SAR_UINT32] = SAR_INDEX_UINT32,
         [SAR_UINT64] = SAR_INDEX_UINT64,
     };
-    enum sar_base base;
-    if (indextype == MPI_DATATYPE_NULL || sar_is_forked() || !find_number(indextype, true, &base))
+    struct sar_datatype found = sar_datatype_look(indextype);
+    if (!found.native || found.row != 1 || (found.kind & SAR_KIND_WHOLE) == 0)
         return false;
-    *type = of_base[base];
+    *type = of_base[found.base];
     return true;
 }
 

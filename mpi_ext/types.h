@@ -4,16 +4,19 @@
 
 #include <mpi.h>
 
+#include "mpi_ext/predefined.h"
 #include "tensor/ingest.h"
 
 /** What a user's datatype is to us. */
 struct sar_datatype {
     bool valid;  /**< not MPI_DATATYPE_NULL */
     bool native; /**< a basic type that we reduce, or a contiguous row of them */
+    bool narrow; /**< an integer of 2 bytes, or a row of them, that may stand for a float */
     enum sar_base base;
+    enum sar_kind kind; /**< of the basic type; SAR_KIND_DERIVED for what is no row of one of MPI's own */
     size_t row;         /**< basic values in an element */
     size_t extent;      /**< bytes from one element to the next */
-    MPI_Datatype basic; /**< MPI's name of the basic type */
+    MPI_Datatype basic; /**< MPI's name of the basic type, or the derived one itself */
     int64_t number;     /**< the same for the same type on all ranks */
 };
 
@@ -22,6 +25,7 @@ struct sar_operation {
     bool valid; /**< not MPI_OP_NULL */
     bool native;
     enum sar_op op;
+    unsigned kinds; /**< kinds of datatypes that it takes */
     int64_t number;
 };
 

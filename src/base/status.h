@@ -20,6 +20,7 @@
     X(BAD_INDEXTYPE, "argument indextype is %s, which is not a 32-bit or 64-bit integer type wide " \
                      "enough for count - 1%s")                                                      \
     X(BAD_OP, "argument op is %s, which the call does not take%s")                                  \
+    X(UNDEFINED_OP, "argument op is %s, which MPI does not define for the datatype%s")              \
     X(BAD_SENDBUF, "argument sendbuf is %s%s")                                                      \
     X(BAD_RECVBUF, "argument recvbuf is %s%s")                                                      \
     X(BAD_BUF, "argument buf is %s%s")                                                              \

@@ -10,6 +10,15 @@ uint64_t sar_dense_piece(uint64_t left, MPI_Aint extent)
     return left < most ? left : most;
 }
 
+/* Types of its own that an MPI has no ops for it alone knows. */
+static enum sar_status status_of(int code)
+{
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS)
+        MPI_Error_class(code, &class);
+    return class == MPI_ERR_OP ? SAR_UNDEFINED_OP : sar_mpi(code);
+}
+
 static enum sar_status run_piece(struct sar_dense *dense, bool block)
 {
     const struct sar_dense_call *call = &dense->call;
@@ -24,7 +33,7 @@ static enum sar_status run_piece(struct sar_dense *dense, bool block)
         code = PMPI_Iallreduce(in, out, n, call->datatype, call->op, dense->net->comm,
                                &dense->collective.request);
     dense->done += (uint64_t)n;
-    return sar_mpi(code);
+    return status_of(code);
 }
 
 enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dense_call *call, bool block,
