@@ -15,14 +15,15 @@ extern "C" {
  * and a row of D numbers when the datatype is MPI_Type_contiguous(D, basic). A *count* is a number of
  * elements; an *index* is the number of an element, in [0, count).
  *
- * The COO interface, and the fast paths of the dense one, take float, double and the signed and unsigned
- * C integers of 32 and 64 bits, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
+ * The COO interface, and the fast paths of the dense one, take real numbers and integers of 32 and 64 bits, of
+ * C and of Fortran, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
  *
  * @par Errors
  * Every function returns MPI_SUCCESS or an error code whose text (MPI_Error_string) names the argument at
  * fault and its value. Before returning, a function that has a communicator calls that communicator's error
  * handler, so that the default, MPI_ERRORS_ARE_FATAL, ends the program. A collective function gives every
- * rank an error when an argument is wrong on any rank. Output arguments keep their values after an error.
+ * rank an error when an argument is wrong on any rank, but where MPIX_Sparse_allreduce says otherwise. Output
+ * arguments keep their values after an error.
  *
  * @par Threads
  * Calls on different communicators may run at the same time under MPI_THREAD_MULTIPLE. Calls on one
@@ -80,15 +81,19 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
  *
  * Takes the arguments of MPI_Allreduce and gives what it gives, up to the order of floating-point
  * additions. All ranks receive the same bits. An element whose bits are all zero is left out of the
- * messages; it still takes part in MPI_MAX, MPI_MIN and MPI_PROD as a zero. What this library cannot
- * speed up goes to MPI_Allreduce.
+ * messages; it still takes part in MPI_MAX, MPI_MIN and MPI_PROD as a zero.
+ *
+ * What this library cannot speed up goes to MPI_Allreduce on comm as it is: other types and ops, users' ops,
+ * vectors of at most 4096 bytes, intercommunicators, and most calls of a tensor that turned out dense. What is
+ * wrong on one rank, or differs between ranks, then has the consequences that it has there. The knob
+ * MPIX_SPARSE_FORWARD=0 has every call on an intracommunicator agreed on.
  *
  * @param[in]  sendbuf   count elements, or MPI_IN_PLACE on every rank
  * @param[out] recvbuf   count elements
  * @param[in]  count     number of elements, equal on all ranks
  * @param[in]  datatype  type of an element, equal on all ranks
  * @param[in]  op        reduction, equal on all ranks
- * @param[in]  comm      an intracommunicator
+ * @param[in]  comm      a communicator
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                           MPI_Comm comm);
@@ -277,7 +282,7 @@ typedef struct {
     MPI_Count count;              /**< elements of the vector */
     MPI_Count row;                /**< basic values in an element */
     MPI_Count nnz_in;             /**< elements present on this rank */
-    MPI_Count nnz_in_max;         /**< the largest of any rank; an estimate where `dense` ran on dense buffers */
+    MPI_Count nnz_in_max;         /**< the largest of any rank; an estimate where `dense` ran on dense buffers, -1 unseen */
     MPI_Count nnz_in_sum;         /**< sum over all ranks; likewise */
     MPI_Count nnz_out;            /**< elements of the result; -1 where nobody counted them */
     MPI_Count bytes_sent;         /**< by this rank, headers included; for `dense` the volume of a ring */
@@ -287,7 +292,7 @@ typedef struct {
     double    push_imbalance;     /**< ranks * largest part / elements of this rank (Zen, Definition 5); 0 without parts */
     double    pull_imbalance;     /**< ranks * largest aggregated part / elements of the result; 0 without parts */
     double    predicted_seconds;  /**< price of `scheme` in the cost model */
-    double    measured_seconds;   /**< time this rank spent in the call */
+    double    measured_seconds;   /**< time this rank spent in the call; -1 where it went to MPI_Allreduce unseen */
 } MPIX_Sparse_report_t;
 
 /** Report on the last call on a communicator. Not collective.

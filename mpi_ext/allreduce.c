@@ -6,18 +6,73 @@
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/forward.h"
 #include "mpi_ext/request.h"
 #include "mpi_ext/result.h"
+#include "plan/forward.h"
 #include "plan/progress.h"
 
-static int run(MPI_Comm comm, const char *function, struct sar_call *call)
+static int run(MPI_Comm comm, const char *function, struct sar_context *context, struct sar_call *call)
+{
+    sar_call_run(context, call);
+    return sar_raise(comm, function, &call->verdict, NULL);
+}
+
+static int forward(MPI_Comm comm, const char *function, struct sar_context *context,
+                   const struct sar_call *call)
+{
+    sar_forward_note(context, call);
+    return sar_forward(comm, function, call);
+}
+
+static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
 {
     struct sar_context *context;
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
-    sar_call_run(context, call);
-    return sar_raise(comm, function, &call->verdict, NULL);
+    return run(comm, function, context, call);
+}
+
+/* Between two groups everything is MPI's, where MPI_IN_PLACE has no meaning. */
+static void look_at_groups(struct sar_call *call)
+{
+    if (call->in_place && call->verdict.status == SAR_OK)
+        call->verdict = (struct sar_verdict){ .status = SAR_BAD_SENDBUF, .value = SAR_FAULT_MISPLACED };
+}
+
+static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
+{
+    struct sar_context *context;
+    int code = sar_attribute_want(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (context == NULL) {
+        look_at_groups(call);
+        return sar_forward(comm, function, call);
+    }
+    if (sar_forward_always(context, call))
+        return forward(comm, function, context, call);
+    sar_progress_drain(context);
+    if (sar_forward_turn(context, call))
+        return forward(comm, function, context, call);
+    return run(comm, function, context, call);
+}
+
+static int start_dense(MPI_Comm comm, const char *function, struct sar_call *call, MPI_Request *request)
+{
+    struct sar_context *context;
+    int code = sar_attribute_want(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (context == NULL) {
+        look_at_groups(call);
+        return sar_forward_start(comm, function, call, request);
+    }
+    if (!sar_forward_always(context, call) || !sar_forward_fits(call))
+        return sar_request_post(comm, function, context, call, NULL, request);
+    sar_forward_note(context, call);
+    return sar_forward_start(comm, function, call, request);
 }
 
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
@@ -25,7 +80,7 @@ int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, 
 {
     struct sar_call call;
     sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return run(comm, "MPIX_Sparse_allreduce", &call);
+    return run_dense(comm, "MPIX_Sparse_allreduce", &call);
 }
 
 int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
@@ -33,7 +88,7 @@ int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
 {
     struct sar_call call;
     sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return sar_request_post(comm, "MPIX_Isparse_allreduce", &call, NULL, request);
+    return start_dense(comm, "MPIX_Isparse_allreduce", &call, request);
 }
 
 int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
@@ -44,16 +99,21 @@ int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Coun
     struct sar_into into;
     sar_look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
     sar_result_open(&into, result, &call);
-    return sar_result_close(&into, &call, run(comm, "MPIX_Sparse_allreduce_coo", &call));
+    return sar_result_close(&into, &call, run_coo(comm, "MPIX_Sparse_allreduce_coo", &call));
 }
 
 int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz,
                                 MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                                 MPI_Comm comm, MPIX_Sparse_result *result, MPI_Request *request)
 {
+    static const char function[] = "MPIX_Isparse_allreduce_coo";
+    struct sar_context *context;
     struct sar_call call;
     sar_look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
-    return sar_request_post(comm, "MPIX_Isparse_allreduce_coo", &call, &result, request);
+    int code = sar_attribute_need(comm, function, &context);
+    if (code != MPI_SUCCESS)
+        return code;
+    return sar_request_post(comm, function, context, &call, &result, request);
 }
 
 #pragma weak MPIX_Sparse_allreduce = PMPIX_Sparse_allreduce

@@ -223,12 +223,13 @@ static struct owner *find(MPI_Comm comm)
     return found ? owner : NULL;
 }
 
+/* The usual case comes first: a communicator that has a context needs no more looks. */
 enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence)
 {
+    struct owner *owner = comm == MPI_COMM_NULL || sar_is_forked() ? NULL : find(comm);
     sentence[0] = '\0';
-    SAR_TRY(check(comm, sentence));
-    struct owner *owner = find(comm);
     if (owner == NULL) {
+        SAR_TRY(check(comm, sentence));
         SAR_TRY(hold());
         enum sar_status status = create(comm, &owner, sentence);
         if (status != SAR_OK)
@@ -248,9 +249,21 @@ enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, 
     return SAR_OK;
 }
 
-int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context)
+int sar_attribute_want(MPI_Comm comm, const char *function, struct sar_context **context)
 {
     char sentence[SAR_SENTENCE];
     struct sar_verdict verdict = { .status = sar_attribute_context(comm, context, sentence) };
+    if (verdict.status == SAR_OK)
+        return MPI_SUCCESS;
+    *context = NULL;
+    if (verdict.status == SAR_INTERCOMMUNICATOR)
+        return MPI_SUCCESS;
     return sar_raise(verdict.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &verdict, sentence);
+}
+
+int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context)
+{
+    struct sar_verdict verdict = { .status = SAR_INTERCOMMUNICATOR };
+    int code = sar_attribute_want(comm, function, context);
+    return code == MPI_SUCCESS && *context == NULL ? sar_raise(comm, function, &verdict, NULL) : code;
 }

@@ -15,4 +15,7 @@ enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, 
 /** sar_attribute_context for a function of the interface: raises what goes wrong, and returns the code. */
 int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context);
 
+/** The same for a function that takes intercommunicators too: their context is NULL. */
+int sar_attribute_want(MPI_Comm comm, const char *function, struct sar_context **context);
+
 #endif

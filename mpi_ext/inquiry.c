@@ -5,6 +5,7 @@
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/types.h"
+#include "plan/forward.h"
 #include "plan/progress.h"
 
 /* Slots of a profile that was asked for: exact up to this many elements. */
@@ -86,7 +87,7 @@ int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
     else if (context == NULL || !context->reported)
         verdict.status = SAR_NO_REPORT;
     else
-        *report = context->report;
+        *report = context->forwarded_last ? sar_forward_report(context) : context->report;
     return sar_raise(comm, function, &verdict, NULL);
 }
 

@@ -150,14 +150,10 @@ static void take_off(struct sar_context *context, struct sar_flight *flight,
     sar_thread_wake();
 }
 
-int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call *call,
-                     MPIX_Sparse_result **result, MPI_Request *request)
+int sar_request_post(MPI_Comm comm, const char *function, struct sar_context *context,
+                     const struct sar_call *call, MPIX_Sparse_result **result, MPI_Request *request)
 {
-    struct sar_context *context;
     struct sar_flight *flight = NULL;
-    int code = sar_attribute_need(comm, function, &context);
-    if (code != MPI_SUCCESS)
-        return code;
     enum sar_status status = request == NULL ? SAR_BAD_REQUEST : make_flight(context, &flight);
     if (status != SAR_OK)
         return run_without(context, comm, function, call, status);

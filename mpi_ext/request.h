@@ -22,12 +22,12 @@ struct sar_flight {
     atomic_bool done;
 };
 
-/** Begin a call whose end an MPI_Request tells. Collective, and blocking where the communicator has no
- * context yet. What is wrong with arguments comes out of the request, or at once where there can be none.
+/** Begin a call whose end an MPI_Request tells. Collective. What is wrong with arguments comes out of the
+ * request, or at once where there can be none.
  * @param call    copied
  * @param result  address of the caller's argument, or NULL for dense buffers */
-int sar_request_post(MPI_Comm comm, const char *function, const struct sar_call *call,
-                     MPIX_Sparse_result **result, MPI_Request *request);
+int sar_request_post(MPI_Comm comm, const char *function, struct sar_context *context,
+                     const struct sar_call *call, MPIX_Sparse_result **result, MPI_Request *request);
 
 /** The same of a plan, which keeps the flight: flight->comm, plan, function and call are set. The call's
  * elements and verdict, too. */

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "plan/forward.h"
 #include "plan/request.h"
 #include "plan/steps.h"
 
@@ -245,9 +246,9 @@ static void begin_to_agree(struct sar_pending *op, bool block)
 {
     op->step = begin_span(op, "agree");
     op->agreement.mine = sar_call_ballot(op);
+    op->agreement.mine.busy = !block;
     op->status = sar_agree_start(&op->context->net, &op->agreement);
     op->phase = SAR_AGREEING;
-    op->agreement.mine.busy = !block;
 }
 
 static void agree(struct sar_pending *op, bool block)

@@ -294,17 +294,24 @@ void sar_context_reset(struct sar_context *context)
         sar_arena_reset(&context->scratch[i]);
 }
 
+struct sar_record *sar_context_find(struct sar_context *context, const int64_t field[SAR_FIELDS])
+{
+    for (uint32_t i = 0; i < SAR_RECORDS && i < context->records_made; i++)
+        if (memcmp(context->records[i].field, field, sizeof context->records[i].field) == 0)
+            return &context->records[i];
+    return NULL;
+}
+
 struct sar_record *sar_context_record(struct sar_context *context, const int64_t field[SAR_FIELDS])
 {
-    size_t size = sizeof context->records[0].field;
-    for (uint32_t i = 0; i < SAR_RECORDS && i < context->records_made; i++)
-        if (memcmp(context->records[i].field, field, size) == 0)
-            return &context->records[i];
-    struct sar_record *record = &context->records[context->records_made++ % SAR_RECORDS];
+    struct sar_record *record = sar_context_find(context, field);
+    if (record != NULL)
+        return record;
+    record = &context->records[context->records_made++ % SAR_RECORDS];
     if (context->homework.record == record)
         context->homework.record = NULL;
     memset(record, 0, sizeof *record);
     record->keep.bounds = context->bounds + (size_t)(record - context->records) * bounds_each(&context->net);
-    memcpy(record->field, field, size);
+    memcpy(record->field, field, sizeof record->field);
     return record;
 }

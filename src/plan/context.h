@@ -17,6 +17,8 @@ struct sar_record {
     struct sar_profile profile;
     struct sar_lessons lessons;
     struct sar_keep keep;
+    uint64_t stretch; /**< calls to be forwarded after the last one that was agreed on */
+    uint64_t follow;  /**< those of them that are still to come */
 };
 
 /** The call whose time the next ballot carries. */
@@ -59,6 +61,8 @@ struct sar_context {
     uint64_t plans_made;    /**< by sar_plan_open */
     MPIX_Sparse_report_t report;
     bool reported;
+    struct sar_shape forwarded; /**< of the last call that was forwarded */
+    bool forwarded_last;        /**< it was the last of all: `report` is older */
 };
 
 /** Whether there are the schemes, formats and partitions that knobs name.
@@ -89,6 +93,9 @@ void sar_context_close(struct sar_context *context);
 
 /** Make the memory of the last call available again. */
 void sar_context_reset(struct sar_context *context);
+
+/** The record of a tensor, or NULL. */
+struct sar_record *sar_context_find(struct sar_context *context, const int64_t field[SAR_FIELDS]);
 
 /** The record of a tensor, made when there is none. */
 struct sar_record *sar_context_record(struct sar_context *context, const int64_t field[SAR_FIELDS]);

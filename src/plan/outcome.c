@@ -59,6 +59,7 @@ void sar_call_report(struct sar_pending *op, double seconds)
     name(r->partition, notes->partition);
     sar_selection_reason(&op->selection, r->reason, sizeof r->reason);
     op->context->reported = true;
+    op->context->forwarded_last = false;
 }
 
 void sar_call_tell_selection(const struct sar_pending *op)

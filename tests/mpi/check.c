@@ -42,6 +42,7 @@ int check_begin(int *argc, char ***argv, int threads)
     find_processors();
     knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_SEED", "20210", 1);
+    setenv("MPIX_SPARSE_FORWARD", "0", 1);
     return provided;
 }
 

@@ -1,6 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! How the Fortran programs in this folder begin, complain and end.
 module fortran_check
+  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
   use mpi_f08
   implicit none
   private
@@ -12,8 +13,17 @@ module fortran_check
 
 contains
 
+  ! Every call is agreed on, so that all ranks hear of what is wrong on one.
   subroutine check_begin()
+    interface
+      integer(c_int) function setenv(name, value, overwrite) bind(C)
+        import
+        character(kind=c_char), intent(in) :: name(*), value(*)
+        integer(c_int), value :: overwrite
+      end function
+    end interface
     integer :: level
+    call check(setenv('MPIX_SPARSE_FORWARD' // c_null_char, '0' // c_null_char, 1_c_int) == 0, 'setenv')
     call MPI_Init_thread(MPI_THREAD_MULTIPLE, level)
     call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)

@@ -87,13 +87,19 @@ static void try_no_comm(MPI_Errhandler handler)
 static void try_intercommunicator(MPI_Errhandler handler)
 {
     MPI_Comm half, both;
+    MPIX_Sparse_profile_t profile;
+    MPIX_Sparse_report_t report;
     check_case("an intercommunicator");
     if (ranks == 1)
         return;
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both);
     MPI_Comm_set_errhandler(both, handler);
-    check_refused(both);
+    handled = 0;
+    check_error(call_coo(both), "argument comm", -1);
+    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, both, &profile), "argument comm", -1);
+    check_error(MPIX_Sparse_get_report(both, &report), "argument comm", -1);
+    check(handled == 3, "expected three calls of the error handler, found %d", handled);
     MPI_Comm_free(&both);
     MPI_Comm_free(&half);
 }

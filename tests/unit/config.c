@@ -78,6 +78,7 @@ static const struct wanted defaults[] = {
     { "LEARN", "on", BOOL, AT(learn), NULL, 1 },
     { "PROFILE_EVERY", "256", WHOLE, AT(profile_every), NULL, 256 },
     { "SEGMENT", "262144", WHOLE, AT(segment), NULL, 262144 },
+    { "FORWARD", "63", WHOLE, AT(forward), NULL, 63 },
     { "CHUNK", "536870912", WHOLE, AT(chunk), NULL, 536870912 },
     { "RECOMPUTE", "64", WHOLE, AT(recompute), NULL, 64 },
     { "FUSE", "auto", WHOLE, AT(fuse), NULL, 0x1p64 },

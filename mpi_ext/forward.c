@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi_ext/forward.h"
+
+#include <limits.h>
+
+#include "mpi_ext/error.h"
+
+bool sar_forward_fits(const struct sar_call *call)
+{
+    const struct sar_shape *shape = &call->shape;
+    return sar_times(shape->count, shape->element_size) <= SAR_DENSE_PIECE && call->buffers.count <= INT_MAX;
+}
+
+static int reduce_pieces(MPI_Comm comm, const struct sar_dense_call *b)
+{
+    MPI_Aint low, extent;
+    int code = MPI_Type_get_extent(b->datatype, &low, &extent);
+    for (uint64_t done = 0, n; code == MPI_SUCCESS && done < b->count; done += n) {
+        const char *in = b->sendbuf;
+        char *out = (char *)b->recvbuf + (MPI_Aint)done * extent;
+        if (in != MPI_IN_PLACE)
+            in += (MPI_Aint)done * extent;
+        n = sar_dense_piece(b->count - done, extent);
+        code = MPI_Allreduce(in, out, (int)n, b->datatype, b->op, comm);
+    }
+    return code;
+}
+
+int sar_forward(MPI_Comm comm, const char *function, const struct sar_call *call)
+{
+    const struct sar_dense_call *b = &call->buffers;
+    if (call->verdict.status != SAR_OK)
+        return sar_raise(comm, function, &call->verdict, NULL);
+    if (!sar_forward_fits(call))
+        return reduce_pieces(comm, b);
+    return MPI_Allreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm);
+}
+
+int sar_forward_start(MPI_Comm comm, const char *function, const struct sar_call *call, MPI_Request *request)
+{
+    const struct sar_dense_call *b = &call->buffers;
+    struct sar_verdict verdict = call->verdict;
+    if (verdict.status == SAR_OK && request == NULL)
+        verdict.status = SAR_BAD_REQUEST;
+    if (verdict.status != SAR_OK)
+        return sar_raise(comm, function, &verdict, NULL);
+    return MPI_Iallreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm, request);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_MPI_EXT_FORWARD_H
+#define SAR_MPI_EXT_FORWARD_H
+
+#include <mpi.h>
+
+#include "plan/call.h"
+
+/** Hand a call on dense buffers to MPI_Allreduce on the caller's communicator; plan/forward.h says when. What
+ * is wrong on this rank is raised here, what MPI finds wrong by MPI. */
+int sar_forward(MPI_Comm comm, const char *function, const struct sar_call *call);
+
+/** Whether MPI_Iallreduce takes the call in one piece. */
+bool sar_forward_fits(const struct sar_call *call);
+
+/** The same with MPI_Iallreduce, whose request is the caller's, for a call that fits. */
+int sar_forward_start(MPI_Comm comm, const char *function, const struct sar_call *call, MPI_Request *request);
+
+#endif

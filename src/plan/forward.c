@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/forward.h"
+
+#include <stdio.h>
+
+static bool is_asked_for(const struct sar_policy *policy)
+{
+    return policy->forced != NULL && policy->forced->on_dense_buffers;
+}
+
+static bool is_small(const struct sar_shape *shape)
+{
+    return sar_times(shape->count, shape->element_size) <= SAR_FORWARD_BYTES;
+}
+
+bool sar_forward_always(const struct sar_context *context, const struct sar_call *call)
+{
+    const struct sar_policy *policy = &context->policy;
+    if (policy->config.forward == 0 || !call->dense_face)
+        return false;
+    return !call->native || is_asked_for(policy) || (policy->forced == NULL && is_small(&call->shape));
+}
+
+bool sar_forward_turn(struct sar_context *context, const struct sar_call *call)
+{
+    struct sar_record *record = sar_context_find(context, call->field);
+    if (record == NULL || record->follow == 0)
+        return false;
+    record->follow--;
+    return true;
+}
+
+void sar_forward_plan(struct sar_pending *op)
+{
+    struct sar_record *record = op->record;
+    uint64_t most = op->policy->config.forward;
+    bool dense = sar_schemes[op->selection.runs]->on_dense_buffers;
+    if (op->plan != NULL || !op->call->dense_face)
+        return;
+    record->stretch = dense && op->selection.settled ? 2 * record->stretch + 1 : 0;
+    record->stretch = record->stretch < most ? record->stretch : most;
+    record->follow = record->stretch;
+}
+
+void sar_forward_note(struct sar_context *context, const struct sar_call *call)
+{
+    context->forwarded = call->shape;
+    context->forwarded_last = context->reported = true;
+}
+
+MPIX_Sparse_report_t sar_forward_report(const struct sar_context *context)
+{
+    const struct sar_shape *shape = &context->forwarded;
+    double bytes = (double)shape->count * (double)shape->element_size;
+    MPI_Count ring = (MPI_Count)(2 * bytes * (context->net.ranks - 1) / context->net.ranks);
+    MPIX_Sparse_report_t report = {
+        .scheme = "dense",
+        .choice = "dense",
+        .reason = "handed to MPI_Allreduce: nothing to gain, or nothing gained lately",
+        .push_wire = "none",
+        .pull_wire = "none",
+        .partition = "none",
+        .ranks = context->net.ranks,
+        .nodes = context->net.nodes,
+        .count = (MPI_Count)shape->count,
+        .row = (MPI_Count)shape->row,
+        .nnz_in = -1,
+        .nnz_in_max = -1,
+        .nnz_in_sum = -1,
+        .nnz_out = -1,
+        .bytes_sent = ring,
+        .bytes_received = ring,
+        .measured_seconds = -1,
+    };
+    return report;
+}

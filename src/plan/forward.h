@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls on dense buffers that go to MPI_Allreduce as they are, on the caller's communicator: no look at the
+ * buffers, no agreement, no message of the library's own. Three kinds:
+ *
+ *  - types and ops that no sparse scheme takes;
+ *  - vectors of so few bytes that an agreement alone takes longer;
+ *  - those that follow on a call with the same arguments for which `dense` was the settled choice: first one,
+ *    then three, seven and so on up to MPIX_SPARSE_FORWARD, until another scheme is chosen again.
+ *
+ * Equal arguments give equal answers on all ranks. What the ranks' arguments do not have in common shows as
+ * it does with MPI_Allreduce. */
+
+#ifndef SAR_PLAN_FORWARD_H
+#define SAR_PLAN_FORWARD_H
+
+#include "plan/call.h"
+
+/** Bytes that are not worth an agreement. */
+enum { SAR_FORWARD_BYTES = 4096 };
+
+/** Whether a call is of the first two kinds. */
+bool sar_forward_always(const struct sar_context *context, const struct sar_call *call);
+
+/** Whether a call is of the third kind; uses up one of those to come. No call may be in flight on the
+ * communicator. */
+bool sar_forward_turn(struct sar_context *context, const struct sar_call *call);
+
+/** After a selection: say how many calls are to follow on it. */
+void sar_forward_plan(struct sar_pending *op);
+
+/** Make the context's report tell of a call that went this way. */
+void sar_forward_note(struct sar_context *context, const struct sar_call *call);
+
+/** Fill in the report of such a call. */
+MPIX_Sparse_report_t sar_forward_report(const struct sar_context *context);
+
+#endif

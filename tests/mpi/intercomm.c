@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Intercommunicators: dense calls give what MPI_Allreduce gives, the other group's sums; what else takes a
+ * communicator refuses them. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { COUNT = 3000 };
+
+static double in[COUNT], out[COUNT], expected[COUNT];
+
+static void compare(const char *what)
+{
+    check(memcmp(out, expected, sizeof out) == 0, "expected the outcome of MPI_Allreduce, %s", what);
+    memset(out, 0x77, sizeof out);
+}
+
+static void try_calls(MPI_Comm both, MPI_Count count)
+{
+    MPI_Request request;
+    memset(out, 0x77, sizeof out);
+    memset(expected, 0x77, sizeof expected);
+    check_case("%d elements between two groups", (int)count);
+    PMPI_Allreduce(in, expected, (int)count, MPI_DOUBLE, MPI_SUM, both);
+    check_success(MPIX_Sparse_allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, both), "MPIX_Sparse_allreduce");
+    compare("blocking");
+    check_success(MPIX_Isparse_allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, both, &request),
+                  "MPIX_Isparse_allreduce");
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    compare("nonblocking");
+}
+
+static void try_refusals(MPI_Comm both)
+{
+    MPIX_Sparse_plan plan;
+    MPI_Request request;
+    check_case("what has no meaning between two groups");
+    check_error(MPIX_Sparse_allreduce(MPI_IN_PLACE, out, COUNT, MPI_DOUBLE, MPI_SUM, both), "out of place",
+                -1);
+    check_error(MPIX_Isparse_allreduce(MPI_IN_PLACE, out, COUNT, MPI_DOUBLE, MPI_SUM, both, &request),
+                "out of place", -1);
+    check_error(MPIX_Isparse_allreduce(in, out, COUNT, MPI_DOUBLE, MPI_SUM, both, NULL), "argument request",
+                -1);
+    check_error(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_DOUBLE, MPI_SUM, both, MPI_INFO_NULL, &plan),
+                "intercommunicator", -1);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm half, both;
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    if (ranks == 1)
+        return check_skip("intercomm", "one rank makes no two groups");
+    for (int i = rank; i < COUNT; i += 100)
+        in[i] = rank + i;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both);
+    MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN);
+    try_calls(both, COUNT);
+    try_calls(both, 3);
+    try_calls(both, 0);
+    try_refusals(both);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+    return check_end("intercomm");
+}
