@@ -16,7 +16,8 @@ extern "C" {
  * elements; an *index* is the number of an element, in [0, count).
  *
  * The COO interface, and the fast paths of the dense one, take real numbers and integers of 32 and 64 bits, of
- * C and of Fortran, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
+ * C and of Fortran, and floats of 16 bits where MPI has them or MPIX_SPARSE_ELEMENT says that integers of 16
+ * bits are such, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
  *
  * @par Errors
  * Every function returns MPI_SUCCESS or an error code whose text (MPI_Error_string) names the argument at

@@ -31,6 +31,7 @@ static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
+    sar_call_interpret(call, &context->policy);
     return run(comm, function, context, call);
 }
 
@@ -51,6 +52,7 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
         look_at_groups(call);
         return sar_forward(comm, function, call);
     }
+    sar_call_interpret(call, &context->policy);
     if (sar_forward_always(context, call))
         return forward(comm, function, context, call);
     sar_progress_drain(context);
@@ -69,6 +71,7 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
         look_at_groups(call);
         return sar_forward_start(comm, function, call, request);
     }
+    sar_call_interpret(call, &context->policy);
     if (!sar_forward_always(context, call) || !sar_forward_fits(call))
         return sar_request_post(comm, function, context, call, NULL, request);
     sar_forward_note(context, call);
@@ -113,6 +116,7 @@ int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Cou
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
+    sar_call_interpret(&call, &context->policy);
     return sar_request_post(comm, function, context, &call, &result, request);
 }
 

@@ -20,6 +20,7 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
     call->field[SAR_FIELD_DATATYPE] = type.valid ? type.number : 0;
     call->field[SAR_FIELD_OP] = op.valid ? op.number : 0;
     call->native = type.valid && type.native && op.valid && op.native;
+    call->narrow = type.valid && type.narrow && op.valid && op.native;
     int64_t bytes;
     if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
         blame(call, SAR_BAD_COUNT, (int64_t)count);
@@ -109,7 +110,7 @@ void sar_look_at_coo(struct sar_call *call, const void *indices, const void *val
     look_at_vector(call, count, type, operation);
     look_at_index_type(call, indextype);
     sar_look_at_elements(call, indices, values, nnz);
-    if (type.valid && !type.native)
+    if (type.valid && !type.native && !type.narrow)
         blame(call, SAR_BAD_DATATYPE, type.number);
     if (operation.valid && !operation.native)
         blame(call, SAR_BAD_OP, operation.number);

@@ -34,12 +34,18 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
         struct sar_source hints = { SAR_FROM_PLAN_INFO, sar_info_lookup, &from };
         call.verdict.status = sar_plan_open(context, &hints, &made->call, &made->plan, sentence);
     }
+    if (call.verdict.status == SAR_OK) {
+        made->call = *template;
+        made->call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_START : SAR_CALL_COO_START;
+        sar_call_interpret(&made->call, &made->plan.policy);
+        call.verdict = made->call.verdict;
+        if (call.verdict.status != SAR_OK)
+            sar_plan_close(&made->plan);
+    }
     if (call.verdict.status != SAR_OK) {
         free(made);
         return sar_raise(comm, function, &call.verdict, sentence[0] == '\0' ? NULL : sentence);
     }
-    made->call = *template;
-    made->call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_START : SAR_CALL_COO_START;
     made->flight.kept = true;
     made->flight.comm = comm;
     made->flight.plan = &made->plan;

@@ -203,6 +203,7 @@ static const struct kind as_text = { parse_text, show_text }, as_wires = { parse
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
+static const char *const element_names[] = { "integer", "bf16", "fp16", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
 static const char *const progress_names[] = { "wait", "thread", NULL };
 
@@ -216,6 +217,8 @@ static const struct knob knobs[] = {
       NULL, 0, 0 },
     { "WIRE_VALUES", "full", "how floats travel: full, or rounded to 16 bits as bf16 or fp16",
       FIELD(wire_values), &as_choice, values_names, 0, 0 },
+    { "ELEMENT", "integer", "what integers of 2 bytes stand for: integer, or floats as bf16 or fp16",
+      FIELD(element), &as_choice, element_names, 0, 0 },
     { "PARTITION", "auto", "map of elements to parts: auto, hash, cyclic or range", FIELD(partition),
       &as_text, NULL, 0, 0 },
     { "GRAIN", "auto", "consecutive elements that stay in one part: auto, or a power of two from 1 to 256",
@@ -229,12 +232,12 @@ static const struct knob knobs[] = {
       switch_names, 0, 0 },
     { "PROFILE_EVERY", "256", "calls from one profile of a tensor to the next: a whole number from 1 on",
       FIELD(profile_every), &as_whole, NULL, 1, 0 },
-    { "SEGMENT", "262144", "bytes of a message from which balanced works in segments: a number from 1 on",
-      FIELD(segment), &as_whole, NULL, 1, 0 },
-    { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
     { "FORWARD", "63",
       "calls, at most, that go to MPI_Allreduce unseen after a dense one; 0 to agree on every call",
       FIELD(forward), &as_whole, NULL, 0, 0 },
+    { "SEGMENT", "262144", "bytes of a message from which balanced works in segments: a number from 1 on",
+      FIELD(segment), &as_whole, NULL, 1, 0 },
+    { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
       &as_whole, NULL, 8192, 1 << 30 },
     { "RECOMPUTE", "64", "calls of a tensor for which oktopk keeps its boundaries: a number from 1 on",
       FIELD(recompute), &as_whole, NULL, 1, 0 },

@@ -16,6 +16,9 @@ enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
 /** How values of a type that has a narrow form travel. */
 enum sar_values { SAR_VALUES_FULL, SAR_VALUES_BF16, SAR_VALUES_FP16 };
 
+/** What integers of 2 bytes stand for. */
+enum sar_element { SAR_ELEMENT_INTEGER, SAR_ELEMENT_BF16, SAR_ELEMENT_FP16 };
+
 /** What moves calls in flight. */
 enum sar_progress { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
 
@@ -42,6 +45,7 @@ struct sar_config {
     char push_wire[SAR_KNOB_TEXT]; /**< or "auto", "smallest" */
     char pull_wire[SAR_KNOB_TEXT];
     int wire_values;               /**< enum sar_values */
+    int element;                   /**< enum sar_element */
     char partition[SAR_KNOB_TEXT]; /**< or "auto" */
     int grain;                     /**< or SAR_AUTO */
     int model;                     /**< enum sar_model */
@@ -49,6 +53,7 @@ struct sar_config {
     bool explain, learn;
     uint64_t seed;                        /**< 0: drawn */
     uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
+    uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */
     uint64_t segment;                     /**< bytes of a message from which a scheme works in segments */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
     bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */
@@ -56,7 +61,6 @@ struct sar_config {
     double preload_limit;                 /**< share of the calls that its looks may cost */
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
     uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_FUSE_AUTO */
-    uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double stall;                         /**< seconds of waiting that are warned of; 0: none */
     double alpha, beta, gamma;            /**< 0: measured */

@@ -22,6 +22,7 @@ struct sar_call {
     int64_t field[SAR_FIELDS]; /**< what must be equal on all ranks */
     struct sar_shape shape;    /**< meaningful when native */
     bool native;               /**< type and op are the library's own */
+    bool narrow;               /**< integers of 2 bytes that may stand for floats: sar_call_interpret */
     bool dense_face, in_place;
     struct sar_coo coo;            /**< coordinates in */
     struct sar_dense_call buffers; /**< or dense buffers in and out */
@@ -62,6 +63,10 @@ struct sar_pending {
     double start;
     double away; /**< seconds since then in which nobody let it move */
 };
+
+/** Take what a call's elements are from the knobs: integers of 2 bytes may stand for floats. To be called
+ * before a call is started or forwarded. */
+void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy);
 
 /** Put a call behind those on its communicator; pending->plan is set. Local. Collective in that all ranks
  * do so in the same order. */

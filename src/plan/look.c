@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "net/halves.h"
 #include "plan/steps.h"
 
 enum {
@@ -24,6 +25,24 @@ static void fail(struct sar_call *call, enum sar_status status, int64_t value)
 {
     if (call->verdict.status == SAR_OK)
         call->verdict = (struct sar_verdict){ .status = status, .value = value };
+}
+
+void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy)
+{
+    static const enum sar_base bases[] = { [SAR_ELEMENT_BF16] = SAR_BF16, [SAR_ELEMENT_FP16] = SAR_FP16 };
+    struct sar_shape *shape = &call->shape;
+    int element = policy->config.element;
+    if (call->narrow && element != SAR_ELEMENT_INTEGER) {
+        shape->base = bases[element];
+        shape->kernels = sar_kernels_of(shape->base, shape->op);
+        call->native = true;
+    } else if (call->narrow && !call->dense_face) {
+        fail(call, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
+    }
+    if (call->native && (shape->base == SAR_BF16 || shape->base == SAR_FP16)) {
+        call->buffers.datatype = MPI_UINT16_T; /* some that MPI has for halves it cannot even copy */
+        call->buffers.op = sar_half_op(shape->base, shape->op);
+    }
 }
 
 static size_t largest_state(void)
