@@ -16,7 +16,7 @@
 #include "plan/call.h"
 
 /** Bytes that are not worth an agreement. */
-enum { SAR_FORWARD_BYTES = 4096 };
+enum { SAR_FORWARD_BYTES = 16384 };
 
 /** Whether a call is of the first two kinds. */
 bool sar_forward_always(const struct sar_context *context, const struct sar_call *call);

@@ -89,7 +89,7 @@ static void check_counts(int agreements, size_t looked_at)
 /* Agreements come 1, 3, 7, 15 … calls apart. */
 static void try_dense(MPI_Comm comm)
 {
-    static const int counts[] = { 2000, 20000, MOST };
+    static const int counts[] = { 5000, 20000, MOST };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         size_t bytes = (size_t)counts[i] * sizeof(float), sample = bytes <= 65536 ? bytes : bytes / 16;
         check_case("%d elements, all present", counts[i]);
@@ -100,7 +100,7 @@ static void try_dense(MPI_Comm comm)
 
 static void try_small(MPI_Comm comm)
 {
-    static const int counts[] = { 1, 2, 100, 1024 };
+    static const int counts[] = { 1, 2, 100, 4096 };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         check_case("%d elements", counts[i]);
         call_often(counts[i], comm);
