@@ -9,8 +9,12 @@
 
 static void free_arrays(struct sar_arrays *arrays)
 {
-    free(arrays->index);
-    free(arrays->value);
+    if (arrays->storage != NULL) {
+        sar_storage_let_go(arrays->storage);
+    } else {
+        free(arrays->index);
+        free(arrays->value);
+    }
     *arrays = (struct sar_arrays){ 0 };
 }
 
@@ -18,7 +22,8 @@ static bool allocate(struct sar_arrays *arrays, uint64_t index_bytes, uint64_t v
 {
     if (index_bytes > SIZE_MAX - 1 || value_bytes > SIZE_MAX - 1)
         return false;
-    struct sar_arrays made = { malloc(index_bytes + 1), malloc(value_bytes + 1), index_bytes, value_bytes };
+    struct sar_arrays made = { malloc(index_bytes + 1), malloc(value_bytes + 1), index_bytes, value_bytes,
+                               NULL };
     if (made.index == NULL || made.value == NULL)
         free_arrays(&made);
     *arrays = made;
@@ -27,7 +32,8 @@ static bool allocate(struct sar_arrays *arrays, uint64_t index_bytes, uint64_t v
 
 static bool holds(const struct sar_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
 {
-    return arrays->index != NULL && arrays->index_bytes >= index_bytes && arrays->value_bytes >= value_bytes;
+    return arrays->index != NULL && arrays->storage == NULL && arrays->index_bytes >= index_bytes &&
+           arrays->value_bytes >= value_bytes;
 }
 
 /* Larger arrays in place of `next`, with the elements that the run has so far. */
@@ -49,7 +55,7 @@ static enum sar_status room(struct sar_sink *sink, struct sar_request *request, 
 {
     struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
     const struct sar_shape *shape = &request->agreed->shape;
-    uint64_t index_bytes = sar_times(nnz, result->next_index_size);
+    uint64_t index_bytes = sar_times(nnz, result->sink.index_size);
     uint64_t value_bytes = sar_times(nnz, shape->element_size);
     bool held = result->next.index == NULL && holds(&result->held, index_bytes, value_bytes);
     if (!held && !holds(&result->next, index_bytes, value_bytes))
@@ -60,11 +66,24 @@ static enum sar_status room(struct sar_sink *sink, struct sar_request *request, 
     return SAR_OK;
 }
 
+static void adopt(struct sar_sink *sink, struct sar_storage *storage, const struct sar_run *run)
+{
+    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
+    struct sar_arrays arrays = { run->index, run->value, 0, 0, storage };
+    if (result->held.storage == storage) {
+        result->held = arrays;
+        result->spoilt = true;
+        return;
+    }
+    sar_storage_keep(storage);
+    result->next = arrays;
+}
+
 static struct MPIX_Sparse_result_s *make(void)
 {
     struct MPIX_Sparse_result_s *result = calloc(1, sizeof *result);
     if (result != NULL)
-        result->sink.room = room;
+        result->sink = (struct sar_sink){ .room = room, .adopt = adopt };
     return result;
 }
 
@@ -84,12 +103,12 @@ static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *c
         result->held = result->next;
         result->next = (struct sar_arrays){ 0 };
     }
-    if (result->next_index_size > call->shape.index_size)
+    if (result->held.storage == NULL && result->sink.index_size > call->shape.index_size)
         widen(result->held.index, call->nnz_out);
     result->spoilt = false;
     result->nnz = call->nnz_out;
     result->shape = call->shape;
-    result->index_size = result->next_index_size;
+    result->index_size = result->sink.index_size;
 }
 
 static void abandon(struct MPIX_Sparse_result_s *result)
@@ -113,7 +132,8 @@ void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct s
     if (into->made == NULL)
         return;
     into->made->taken = true;
-    into->made->next_index_size = sar_index_type_size(call->coo.type);
+    into->made->sink.index_size = sar_index_type_size(call->coo.type);
+    into->made->sink.back = into->made->held.storage;
     call->sink = &into->made->sink;
 }
 

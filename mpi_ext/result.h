@@ -7,7 +7,8 @@
 /** Arrays for indices and values. */
 struct sar_arrays {
     void *index, *value;
-    size_t index_bytes, value_bytes; /**< what they can hold */
+    size_t index_bytes, value_bytes; /**< what they can hold; 0 in storage */
+    struct sar_storage *storage;     /**< that they are in, which other ranks hold too, or NULL */
 };
 
 /** A result. A call writes into `held` when that is large enough, else into `next`; only a call that succeeds
@@ -20,8 +21,7 @@ struct MPIX_Sparse_result_s {
     bool spoilt; /**< a call writes into `held` before all is well */
     size_t nnz;
     struct sar_shape shape;
-    unsigned index_size;      /**< bytes of the caller's index type */
-    unsigned next_index_size; /**< the same of a call under way */
+    unsigned index_size; /**< bytes of the caller's index type; sink.index_size is that of a call under way */
 };
 
 /** Where a call puts its outcome. */

@@ -244,6 +244,8 @@ static const struct knob knobs[] = {
     { "FUSE", "auto",
       "bytes of a plan up to which it is fused with others started together: auto, or a number, 0 for none",
       FIELD(fuse), &as_fuse, NULL, 0, 0 },
+    { "NODES", "0", "nodes that the ranks are taken to be on, 0 for those that they are on", FIELD(nodes),
+      &as_whole, NULL, 0, 1 << 20 },
     { "ALPHA", "0", "seconds for a message, 0 to measure", FIELD(alpha), &as_double, NULL, 0, 1e9 },
     { "BETA", "0", "seconds for a byte, 0 to measure", FIELD(beta), &as_double, NULL, 0, 1e9 },
     { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), &as_double, NULL, 0, 1e9 },

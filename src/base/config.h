@@ -61,6 +61,7 @@ struct sar_config {
     double preload_limit;                 /**< share of the calls that its looks may cost */
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
     uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_FUSE_AUTO */
+    uint64_t nodes;                       /**< 0: as found */
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double stall;                         /**< seconds of waiting that are warned of; 0: none */
     double alpha, beta, gamma;            /**< 0: measured */

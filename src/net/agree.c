@@ -2,11 +2,18 @@
 /* Agreement: one allreduce of a ballot, with an op of our own, tells every rank the worst status, the sum and
  * maximum of nnz, and for each argument that must be equal its least and largest value and who has them.
  *
- *     time = log2(p) alpha */
+ *     time = log2(p) alpha
+ *
+ * Ranks that share a window read each other's ballots in it. */
 
 #include "net/agree.h"
 
 #include "net/roll.h"
+#include "net/window.h"
+
+_Static_assert(sizeof(struct sar_ballot) <= SAR_CARD, "ballots are handed over at meetings");
+
+static const char WHAT[] = "agreement on a call";
 
 static MPI_Op merge_op = MPI_OP_NULL;
 static MPI_Datatype ballot_type = MPI_DATATYPE_NULL;
@@ -87,9 +94,31 @@ void sar_agree_cleanup(void)
         PMPI_Type_free(&ballot_type);
 }
 
+static void count_ballots(const struct sar_window *window, struct sar_ballot *all)
+{
+    *all = *(const struct sar_ballot *)sar_window_card(window, 0);
+    for (int r = 1; r < window->ranks; r++)
+        sar_ballot_merge(sar_window_card(window, r), all);
+}
+
+enum sar_status sar_agree_test(const struct sar_net *net, struct sar_agreement *agreement, bool block,
+                               bool *done)
+{
+    if (net->window == NULL)
+        return sar_net_test(net, &agreement->collective, block, done);
+    *done = sar_window_met(net, block);
+    if (*done)
+        count_ballots(net->window, &agreement->all);
+    return SAR_OK;
+}
+
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement)
 {
-    sar_roll_begin(net, &agreement->collective, "agreement on a call");
+    if (net->window != NULL) {
+        sar_window_arrive(net->window, WHAT, &agreement->mine, sizeof agreement->mine);
+        return SAR_OK;
+    }
+    sar_roll_begin(net, &agreement->collective, WHAT);
     return sar_mpi(PMPI_Iallreduce(&agreement->mine, &agreement->all, 1, ballot_type, merge_op, net->comm,
                                    &agreement->collective.request));
 }

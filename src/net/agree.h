@@ -43,9 +43,13 @@ struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field
 /** Combine two ballots into the second. Associative and commutative. */
 void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout);
 
-/** Start: agreement->mine is this rank's ballot. Collective over net; one small message a stage. When
- * sar_net_test finds agreement->collective done, agreement->all is there. */
+/** Start: agreement->mine is this rank's ballot. Collective over net; one small message a stage, or none
+ * where ranks share a window. */
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement);
+
+/** Wait for it, or look whether it is done: then agreement->all is there. */
+enum sar_status sar_agree_test(const struct sar_net *net, struct sar_agreement *agreement, bool block,
+                               bool *done);
 
 /** Create and free the MPI handles that agreements need; once in a process, local. */
 enum sar_status sar_agree_setup(void);

@@ -7,6 +7,7 @@
 
 #include "net/roll.h"
 #include "net/topology.h"
+#include "net/window.h"
 
 enum { LOOKS = 200 /* before a rank that waits yields */ };
 
@@ -49,6 +50,7 @@ enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)
 
 void sar_net_close(struct sar_net *net)
 {
+    sar_window_close(net->window);
     if (net->comm != MPI_COMM_NULL)
         PMPI_Comm_free(&net->comm);
 }

@@ -13,18 +13,20 @@
 enum { SAR_TAGS = 32766, SAR_TAG_ROLL = 32767 };
 
 struct sar_roll;
+struct sar_window;
 
 /** The library's own duplicate of a user's communicator. Its error handler returns. */
 struct sar_net {
     MPI_Comm comm;
     int rank, ranks;
-    int number;            /**< of the communicators that this process has opened */
-    int nodes;             /**< groups of ranks that share memory */
-    int tags;              /**< tags in [0, tags) may be used */
-    uint64_t chunk;        /**< most bytes handed to MPI at a time */
-    double stall;          /**< seconds of waiting from which on it is warned of, or 0 */
-    struct sar_roll *roll; /**< see roll.h; or NULL */
-    bool crowded;          /**< more ranks on a node than processors: whoever waits should let others run */
+    int number;                /**< of the communicators that this process has opened */
+    int nodes;                 /**< groups of ranks that share memory */
+    int tags;                  /**< tags in [0, tags) may be used */
+    uint64_t chunk;            /**< most bytes handed to MPI at a time */
+    double stall;              /**< seconds of waiting from which on it is warned of, or 0 */
+    struct sar_roll *roll;     /**< see roll.h; or NULL */
+    struct sar_window *window; /**< between its ranks, where they can share memory, or NULL */
+    bool crowded; /**< more ranks on a node than processors: whoever waits should let others run */
 };
 
 /** A collective operation under way. */

@@ -255,7 +255,7 @@ static void agree(struct sar_pending *op, bool block)
 {
     bool done = false;
     if (op->status == SAR_OK)
-        op->status = sar_net_test(&op->context->net, &op->agreement.collective, block, &done);
+        op->status = sar_agree_test(&op->context->net, &op->agreement, block, &done);
     if (op->status == SAR_OK && !done)
         return;
     if (!all_is_well(op))
@@ -350,7 +350,7 @@ static bool agree_now(struct sar_pending *op)
     op->context->epoch++;
     begin_to_agree(op, true);
     if (op->status == SAR_OK)
-        op->status = sar_net_test(&op->context->net, &op->agreement.collective, true, &done);
+        op->status = sar_agree_test(&op->context->net, &op->agreement, true, &done);
     return all_is_well(op);
 }
 

@@ -36,6 +36,7 @@ static void describe(struct sar_pending *op)
         .shape = call->shape,
         .machine = c->machine,
         .nodes = c->net.nodes,
+        .share_memory = c->net.window != NULL,
         .dense_face = call->dense_face,
         .in_place = call->in_place,
         .native = call->native,

@@ -12,6 +12,7 @@
 #include "net/arrival.h"
 #include "net/calibration.h"
 #include "net/roll.h"
+#include "net/window.h"
 #include "plan/hints.h"
 #include "plan/plan.h"
 
@@ -175,6 +176,13 @@ static enum sar_status adopt(struct sar_context *context, const struct settings 
     return SAR_OK;
 }
 
+static enum sar_status open_window(struct sar_net *net, uint64_t nodes)
+{
+    if (nodes != 0)
+        net->nodes = (int)nodes;
+    return net->nodes == 1 ? sar_window_open(net, &net->window) : SAR_OK;
+}
+
 static enum sar_status fill(struct sar_context *context, const struct sar_source *hints, char *sentence)
 {
     struct settings settings;
@@ -190,6 +198,7 @@ static enum sar_status fill(struct sar_context *context, const struct sar_source
     memcpy(sentence, settings.sentence, sizeof settings.sentence);
     SAR_TRY(settings.status);
     SAR_TRY(sar_roll_introduce(&context->net));
+    SAR_TRY(open_window(&context->net, settings.config.nodes));
     SAR_TRY(adopt(context, &settings));
     tell_opened(context, settings.calibrated);
     return SAR_OK;
@@ -264,6 +273,8 @@ enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, 
         *context = made;
         return SAR_OK;
     }
+    if (made != NULL)
+        net = made->net;
     discard(made);
     sar_net_close(&net);
     return status;

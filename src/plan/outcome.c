@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "plan/steps.h"
 
-/* In place, only the elements of this rank and of the outcome differ from zero. */
+/* In place, only the elements of this rank and of the outcome differ from zero. A scheme that rounds values
+ * may lose some of the former. */
 void sar_call_write(struct sar_pending *op)
 {
     const struct sar_call *call = op->call;
@@ -15,11 +16,14 @@ void sar_call_write(struct sar_pending *op)
     unsigned char *buf = call->buffers.recvbuf;
     if (!call->dense_face || request->output_in_place)
         return;
-    if (call->in_place)
+    if (call->in_place && !request->output_covers)
         sar_dense_clear(&call->shape, &request->input, buf);
-    else
+    else if (!call->in_place)
         memset(buf, 0, (size_t)call->shape.count * call->shape.element_size);
-    request->device->scatter(&call->shape, &request->output, buf);
+    const struct sar_run *pieces = request->pieces == NULL ? &request->output : request->pieces;
+    size_t n = request->pieces == NULL ? 1 : request->pieces_n;
+    for (size_t i = 0; i < n; i++)
+        request->device->scatter(&call->shape, &pieces[i], buf);
 }
 
 static void name(char *to, const char *from)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "net/window.h"
+
 void sar_request_begin(struct sar_request *request)
 {
     struct sar_envelope envelope = { .fingerprint = request->fingerprint, .epoch = request->epoch };
@@ -77,7 +79,7 @@ void sar_request_advance(struct sar_request *request, bool block, bool *done)
             return;
         enum sar_status status = sar_dense_advance(&request->dense, block, &reduced);
         sar_exchange_fail(&request->exchange, status);
-        if (status == SAR_OK && !reduced)
+        if ((status == SAR_OK && !reduced) || !sar_window_met(request->net, block))
             return;
         end(request, &request->waiting, request->stages_run - 1);
         *done = finished(request->stage);

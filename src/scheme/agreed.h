@@ -28,6 +28,7 @@ struct sar_agreed {
     struct sar_shape shape;
     struct sar_machine machine;
     int nodes; /**< groups of ranks that share memory; between several, messages move while ranks work */
+    bool share_memory;        /**< all ranks, through a window */
     double nnz_mean, nnz_max; /**< elements present, over ranks */
     struct sar_gamma gamma;
     bool dense_face; /**< dense buffers in and out */

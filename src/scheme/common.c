@@ -5,10 +5,19 @@
 #include "wire/narrow.h"
 
 const struct sar_scheme *const sar_schemes[] = {
-    &sar_scheme_dense,     &sar_scheme_allgather,       &sar_scheme_recursive_doubling,
-    &sar_scheme_balanced,  &sar_scheme_split_allgather, &sar_scheme_split_dense,
-    &sar_scheme_ring,      &sar_scheme_hybrid,          &sar_scheme_omni,
-    &sar_scheme_sparse_ps, &sar_scheme_oktopk,          NULL,
+    &sar_scheme_dense,
+    &sar_scheme_allgather,
+    &sar_scheme_recursive_doubling,
+    &sar_scheme_balanced,
+    &sar_scheme_split_allgather,
+    &sar_scheme_split_dense,
+    &sar_scheme_ring,
+    &sar_scheme_hybrid,
+    &sar_scheme_omni,
+    &sar_scheme_sparse_ps,
+    &sar_scheme_oktopk,
+    &sar_scheme_shared,
+    NULL,
 };
 
 const struct sar_scheme *sar_scheme_find(const char *name)

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "net/dense.h"
 #include "net/exchange.h"
+#include "net/storage.h"
 #include "scheme/agreed.h"
 
 struct sar_request;
@@ -54,6 +55,11 @@ struct sar_sink {
      * elements are kept. */
     enum sar_status (*room)(struct sar_sink *sink, struct sar_request *request, size_t nnz,
                             struct sar_run *run);
+    /** Take an outcome, that is about to be written into storage, from the ranks of a node; it may be the one
+     * handed back. NULL where there is no use for that. */
+    void (*adopt)(struct sar_sink *sink, struct sar_storage *storage, const struct sar_run *run);
+    struct sar_storage *back; /**< handed back by who calls, or NULL */
+    unsigned index_size;      /**< bytes of an index in storage */
 };
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
@@ -90,11 +96,14 @@ struct sar_request {
     enum sar_status (*meanwhile)(struct sar_request *request); /**< of the stage, still to run; or NULL */
     struct sar_span waiting;                                   /**< for the messages of the stage */
     uint32_t epoch, fingerprint;
-    struct sar_run input;  /**< this rank's elements */
-    struct sar_run output; /**< the outcome, in the sink's memory; set by the last stage */
-    bool minus_zero;       /**< a rank heard of so far has a floating-point -0.0 */
-    bool streams;          /**< the sink is written while the call may still fail */
-    bool output_in_place;  /**< the outcome stands in the caller's dense buffer already */
+    struct sar_run input;         /**< this rank's elements */
+    struct sar_run output;        /**< the outcome, in the sink's memory; set by the last stage */
+    const struct sar_run *pieces; /**< of dense buffers: where the outcome lies if not in output, which has */
+    size_t pieces_n;              /**< its nnz then; or NULL */
+    bool minus_zero;              /**< a rank heard of so far has a floating-point -0.0 */
+    bool streams;                 /**< the sink is written while the call may still fail */
+    bool output_covers;           /**< the outcome has all elements of the input */
+    bool output_in_place;         /**< the outcome stands in the caller's dense buffer already */
     struct sar_sink *sink;
     struct sar_notes notes;
     void *state; /**< the scheme's own */
@@ -114,6 +123,7 @@ extern const struct sar_scheme sar_scheme_balanced;
 extern const struct sar_scheme sar_scheme_omni;
 extern const struct sar_scheme sar_scheme_sparse_ps;
 extern const struct sar_scheme sar_scheme_oktopk;
+extern const struct sar_scheme sar_scheme_shared;
 
 /** The scheme with this name, or NULL. */
 const struct sar_scheme *sar_scheme_find(const char *name);

@@ -61,7 +61,7 @@ int check_skip(const char *program, const char *reason);
 /** The schemes other than dense, and the formats. */
 #define EVERY_SPARSE_SCHEME                                                                            \
     "allgather", "recursive_doubling", "balanced", "split_allgather", "split_dense", "ring", "hybrid", \
-        "omni", "sparse_ps", "oktopk"
+        "omni", "sparse_ps", "oktopk", "shared"
 #define EVERY_WIRE "coo", PACKED, "elias_fano", "hash_bitmap", "bitmap", "block", "dense"
 
 /** What forces the library's hand; NULL leaves a choice to it. */

@@ -3,12 +3,15 @@
  * until a call gets through. No rank hangs, each returns an error that tells of memory or of another rank
  * or else holds the right outcome, and the next call works.
  *
- * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc, and with the library's objects, not the shared
- * library: MPI's own allocations must succeed, since MPI does not survive their failure. */
+ * Memory that ranks share comes as files that are mapped: these fail, too.
+ *
+ * Link with -Wl,--wrap= of malloc, calloc, realloc, memfd_create and mmap, and with the library's objects,
+ * not the shared library: MPI's own allocations must succeed, since MPI does not survive their failure. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "check.h"
 #include "patterns.h"
@@ -19,9 +22,13 @@ enum { PATIENCE = 280 /* seconds */ };
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *memory, size_t bytes);
+int __real_memfd_create(const char *name, unsigned flags);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *memory, size_t bytes);
+int __wrap_memfd_create(const char *name, unsigned flags);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 
 /* Which allocation of the present call is to fail, -1 for none, and how many there have been. */
 static long fails = -1, asked;
@@ -44,6 +51,16 @@ void *__wrap_calloc(size_t n, size_t size)
 void *__wrap_realloc(void *memory, size_t bytes)
 {
     return refuse() ? NULL : __real_realloc(memory, bytes);
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return refuse() ? -1 : __real_memfd_create(name, flags);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from)
+{
+    return refuse() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, from);
 }
 
 enum face { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, FACES };

@@ -347,6 +347,25 @@ static void test_own_choice(void **state)
     }
 }
 
+/* On one node memory is what costs, and there it has to be shared. */
+static void test_shared_memory(void **state)
+{
+    struct network node = { 80, 1e-6 };
+    struct tensor tensor = { "random", 1e7, 0.01, -1 };
+    struct sar_agreed a = agreed_of(&node, &tensor, 4);
+    int shared = place_of(&sar_scheme_shared);
+    (void)state;
+    a.dense_face = false;
+    a.machine.gamma = 3e-9;
+    a.machine.memory = 1e-10;
+    struct sar_selection s = select_for(&a, &by_model);
+    assert_string_equal(s.prices[shared].obstacle, "ranks do not share memory");
+    a.share_memory = true;
+    s = select_for(&a, &by_model);
+    assert_null(s.prices[shared].obstacle);
+    assert_int_equal(s.choice, shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_workloads),       cmocka_unit_test(test_case_study),
         cmocka_unit_test(test_simulated_times), cmocka_unit_test(test_dense_vectors),
         cmocka_unit_test(test_few_bytes),       cmocka_unit_test(test_own_choice),
+        cmocka_unit_test(test_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void test_bytes_are_what_costs(void **state)
         for (int d = 0; d < 4; d++) {
             struct sar_forecast f = forecast_make(1000000, densities[d], ranks[r]);
             struct sar_agreed a = sar_forecast_agreed(&f, &config);
-            a.machine.alpha = a.machine.gamma = a.machine.dense_alpha = 0;
+            a.machine.alpha = a.machine.gamma = a.machine.memory = a.machine.dense_alpha = 0;
             for (int i = 0; sar_schemes[i] != NULL; i++)
                 check_close(sar_forecast_bytes(sar_schemes[i], &a),
                             sar_schemes[i]->seconds(&a) / a.machine.beta);

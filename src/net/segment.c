@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A segment is a memory file, which others open through its owner's entry in /proc. MPI's shared windows
+ * would not do: they are made by a collective that blocks, which a nonblocking call must not wait for;
+ * they go with their communicator, which results outlive; and they live in /dev/shm, of which containers
+ * have little. */
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "net/segment.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum sar_status map_file(int file, size_t bytes, struct sar_segment *segment)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED)
+        return SAR_NO_MEMORY;
+    *segment = (struct sar_segment){ memory, bytes };
+    return SAR_OK;
+}
+
+#ifdef HAVE_MEMFD_CREATE
+static int make_file(void)
+{
+    return memfd_create("mpix_sparse", MFD_CLOEXEC);
+}
+#else
+static int make_file(void)
+{
+    return -1;
+}
+#endif
+
+enum sar_status sar_segment_make(size_t bytes, struct sar_segment *segment, struct sar_segment_name *name)
+{
+    static atomic_uint_least64_t segments;
+    int file = make_file();
+    enum sar_status status = SAR_NO_MEMORY;
+    if (file >= 0 && bytes <= (size_t)PTRDIFF_MAX && ftruncate(file, (off_t)bytes) == 0)
+        status = map_file(file, bytes, segment);
+    if (status == SAR_OK)
+        *name =
+            (struct sar_segment_name){ (int64_t)getpid(), atomic_fetch_add(&segments, 1) + 1, bytes, file };
+    else if (file >= 0)
+        close(file);
+    return status;
+}
+
+enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_segment *segment)
+{
+    char path[64];
+    struct stat found;
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)name->process, (long long)name->file);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return SAR_NO_MEMORY;
+    enum sar_status status = SAR_NO_MEMORY;
+    if (fstat(file, &found) == 0 && found.st_size >= 0 && (uint64_t)found.st_size >= name->bytes)
+        status = map_file(file, (size_t)name->bytes, segment);
+    close(file);
+    return status;
+}
+
+void sar_segment_seal(struct sar_segment_name *name)
+{
+    if (name->serial != 0 && name->file >= 0)
+        close((int)name->file);
+    name->file = -1;
+}
+
+void sar_segment_unmap(struct sar_segment *segment)
+{
+    if (segment->memory != NULL)
+        munmap(segment->memory, segment->bytes);
+    *segment = (struct sar_segment){ NULL, 0 };
+}
+
+bool sar_segment_same(const struct sar_segment_name *a, const struct sar_segment_name *b)
+{
+    return a->process == b->process && a->serial == b->serial;
+}

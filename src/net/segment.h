@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that other processes of this node can map. It lasts as long as one of them has it mapped. */
+
+#ifndef SAR_NET_SEGMENT_H
+#define SAR_NET_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/** Mapped memory; zero bytes are none. */
+struct sar_segment {
+    void *memory;
+    size_t bytes;
+};
+
+/** What another process needs to map a segment; plain bytes. */
+struct sar_segment_name {
+    int64_t process;
+    uint64_t serial; /**< of the process's segments, from 1 on */
+    uint64_t bytes;
+    int64_t file; /**< by which the process knows the segment */
+};
+
+/** Make a segment of zero bytes of memory. Pages are taken when they are first touched, close to the
+ * processor that does so. */
+enum sar_status sar_segment_make(size_t bytes, struct sar_segment *segment, struct sar_segment_name *name);
+
+/** Map the segment of another process, which has not sealed it yet. */
+enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_segment *segment);
+
+/** Let nobody map an own segment any more. */
+void sar_segment_seal(struct sar_segment_name *name);
+
+/** Give the mapping back. */
+void sar_segment_unmap(struct sar_segment *segment);
+
+bool sar_segment_same(const struct sar_segment_name *a, const struct sar_segment_name *b);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Meetings: each rank has a desk with two places for cards. To arrive is to write the card, and then the
+ * meeting's number in front of it; to meet is to have read that number on every desk. Whoever has met may
+ * already go to the next meeting while others still read, hence two places in turn: nobody can go to the one
+ * after that before all have come to the next.
+ *
+ *     time = one store, p-1 loads: some 100 ns a rank */
+
+#include "net/window.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "hash/murmur3.h"
+#include "net/roll.h"
+#include "net/storage.h"
+
+enum {
+    LEAST_SHELF = 64 << 10,
+    PLACES = 2,
+    LOOKS = 4000,  /* before a rank that waits yields */
+    MPI_LOOKS = 64 /* looks from one at MPI to the next */
+};
+
+struct place {
+    atomic_uint_least64_t meeting;
+    unsigned char card[SAR_CARD];
+};
+
+struct desk {
+    struct place places[PLACES];
+    uint64_t token; /* tells it from other memory */
+};
+
+static struct desk *desk_of(const struct sar_window *window, int rank)
+{
+    return rank == window->rank ? window->desks.own.memory : window->desks.views[rank].memory;
+}
+
+static struct place *place_of(const struct sar_window *window, int rank)
+{
+    return &desk_of(window, rank)->places[window->meeting % PLACES];
+}
+
+void sar_window_arrive(struct sar_window *window, const char *what, const void *card, size_t bytes)
+{
+    window->meeting++;
+    window->what = what;
+    window->stall = (struct sar_stall){ 0 };
+    window->seen = 0;
+    struct place *place = place_of(window, window->rank);
+    memcpy(place->card, card, bytes);
+    atomic_store_explicit(&place->meeting, window->meeting, memory_order_release);
+}
+
+static bool all_seen(struct sar_window *window)
+{
+    for (; window->seen < window->ranks; window->seen++) {
+        struct place *place = place_of(window, window->seen);
+        if (atomic_load_explicit(&place->meeting, memory_order_acquire) != window->meeting)
+            return false;
+    }
+    return true;
+}
+
+static bool is_missing(const void *of, int rank)
+{
+    const struct sar_window *window = of;
+    return atomic_load(&place_of(window, rank)->meeting) != window->meeting;
+}
+
+/* Warn of a wait that lasts long. */
+static void watch(const struct sar_net *net)
+{
+    struct sar_window *window = net->window;
+    char names[SAR_NAMES];
+    if (net->stall <= 0 || net->roll == NULL)
+        return;
+    double waited = sar_stall_clock(&window->stall);
+    if (waited <= 0 || !sar_stall_tells(&window->stall, waited, net->stall))
+        return;
+    sar_stall_list(names, sizeof names, sar_roll_roster(net->roll), is_missing, window);
+    SAR_LOG(WARN, NET, "waited %.1f s in the %s; no word from ranks %s", waited, window->what, names);
+}
+
+/* Another rank may wait for a message of the caller's before it comes: MPI must make progress, too. */
+static void wait_a_little(const struct sar_net *net, int *looks)
+{
+    int flag;
+    if (++*looks % MPI_LOOKS == 0)
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, net->comm, &flag, MPI_STATUS_IGNORE);
+    if (net->crowded || *looks > LOOKS)
+        sched_yield();
+#if defined(__x86_64__)
+    else
+        __builtin_ia32_pause();
+#endif
+}
+
+bool sar_window_met(const struct sar_net *net, bool block)
+{
+    struct sar_window *window = net->window;
+    int looks = 0;
+    if (window == NULL)
+        return true;
+    while (!all_seen(window)) {
+        watch(net);
+        if (!block)
+            return false;
+        wait_a_little(net, &looks);
+    }
+    return true;
+}
+
+const void *sar_window_card(const struct sar_window *window, int rank)
+{
+    return place_of(window, rank)->card;
+}
+
+enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes)
+{
+    struct sar_segment made;
+    struct sar_segment_name name;
+    if (bytes <= shelf->own.bytes)
+        return SAR_OK;
+    size_t ample = bytes <= SIZE_MAX / 2 ? bytes + bytes / 4 : bytes;
+    SAR_TRY(sar_segment_make(ample < LEAST_SHELF ? LEAST_SHELF : ample, &made, &name));
+    sar_segment_seal(&shelf->name);
+    sar_segment_unmap(&shelf->own);
+    shelf->own = made;
+    shelf->name = name;
+    return SAR_OK;
+}
+
+enum sar_status sar_shelf_view(struct sar_shelf *shelf, int rank, const struct sar_segment_name *name,
+                               void **memory)
+{
+    struct sar_segment *view = &shelf->views[rank];
+    if (sar_segment_same(name, &shelf->name)) {
+        *memory = shelf->own.memory;
+        return SAR_OK;
+    }
+    if (view->memory == NULL || !sar_segment_same(name, &shelf->viewed[rank])) {
+        struct sar_segment mapped;
+        SAR_TRY(sar_segment_map(name, &mapped));
+        sar_segment_unmap(view);
+        *view = mapped;
+        shelf->viewed[rank] = *name;
+    }
+    *memory = view->memory;
+    return SAR_OK;
+}
+
+static enum sar_status open_shelf(struct sar_shelf *shelf, int ranks)
+{
+    shelf->views = calloc((size_t)ranks, sizeof *shelf->views);
+    shelf->viewed = calloc((size_t)ranks, sizeof *shelf->viewed);
+    return shelf->views == NULL || shelf->viewed == NULL ? SAR_NO_MEMORY : SAR_OK;
+}
+
+static void close_shelf(struct sar_shelf *shelf, int ranks)
+{
+    for (int r = 0; shelf->views != NULL && r < ranks; r++)
+        sar_segment_unmap(&shelf->views[r]);
+    free(shelf->views);
+    free(shelf->viewed);
+    sar_segment_seal(&shelf->name);
+    sar_segment_unmap(&shelf->own);
+}
+
+/* All that one rank alone may fail to get. */
+static enum sar_status make(const struct sar_net *net, uint64_t token, struct sar_window **window)
+{
+    struct sar_window *made = calloc(1, sizeof *made);
+    *window = made;
+    if (made == NULL)
+        return SAR_NO_MEMORY;
+    made->rank = net->rank;
+    made->ranks = net->ranks;
+    SAR_TRY(open_shelf(&made->desks, net->ranks));
+    for (int i = 0; i < SAR_SHELVES; i++)
+        SAR_TRY(open_shelf(&made->shelves[i], net->ranks));
+    SAR_TRY(sar_shelf_room(&made->desks, sizeof(struct desk)));
+    desk_of(made, net->rank)->token = token;
+    return SAR_OK;
+}
+
+struct greeting {
+    struct sar_segment_name name;
+    uint64_t token;
+};
+
+/* The number of a process may be another one's on this side of a container's wall, so look at the token. */
+static enum sar_status find_desks(struct sar_window *window, const struct greeting *all)
+{
+    void *memory;
+    for (int r = 0; r < window->ranks; r++) {
+        SAR_TRY(sar_shelf_view(&window->desks, r, &all[r].name, &memory));
+        if (((const struct desk *)memory)->token != all[r].token)
+            return SAR_UNSUPPORTED;
+    }
+    return SAR_OK;
+}
+
+/* Tell all ranks one's own desk, and find theirs. */
+static enum sar_status greet(const struct sar_net *net, struct sar_window *window, uint64_t token,
+                             struct greeting *all)
+{
+    struct greeting mine = { window->desks.name, token };
+    int bytes = (int)sizeof mine;
+    SAR_TRY(sar_mpi(MPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, net->comm)));
+    SAR_TRY(sar_net_worst(net, find_desks(window, all)));
+    sar_segment_seal(&window->desks.name);
+    return SAR_OK;
+}
+
+enum sar_status sar_window_open(const struct sar_net *net, struct sar_window **window)
+{
+    struct sar_window *made = NULL;
+    struct greeting *all = calloc((size_t)net->ranks, sizeof *all);
+    uint64_t token = sar_mix64((uint64_t)(MPI_Wtime() * 1e9) ^ (uint64_t)(uintptr_t)&made);
+    enum sar_status status = all == NULL ? SAR_NO_MEMORY : make(net, token, &made);
+    status = sar_net_worst(net, status);
+    if (status == SAR_OK)
+        status = greet(net, made, token, all);
+    free(all);
+    if (status != SAR_OK) {
+        sar_window_close(made);
+        made = NULL;
+    }
+    *window = made;
+    return status == SAR_MPI_FAILED ? status : SAR_OK;
+}
+
+void sar_window_close(struct sar_window *window)
+{
+    if (window == NULL)
+        return;
+    sar_storage_forget(window);
+    close_shelf(&window->desks, window->ranks);
+    for (int i = 0; i < SAR_SHELVES; i++)
+        close_shelf(&window->shelves[i], window->ranks);
+    free(window);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ranks of one node share: a place to meet, and shelves on which each puts what the others read. */
+
+#ifndef SAR_NET_WINDOW_H
+#define SAR_NET_WINDOW_H
+
+#include "net/net.h"
+#include "net/segment.h"
+
+/** SAR_CARD: most bytes that a rank tells the others when they meet. SAR_SPARES: outcomes that nobody may
+ * need any more, kept for later calls. */
+enum { SAR_CARD = 248, SAR_SHELVES = 3, SAR_SPARES = 2 };
+
+/** One rank's memory of one purpose, and how the others see theirs. */
+struct sar_shelf {
+    struct sar_segment own;
+    struct sar_segment_name name;    /**< of own */
+    struct sar_segment *views;       /**< of each other rank, mapped when first looked at */
+    struct sar_segment_name *viewed; /**< what is mapped there */
+};
+
+struct sar_storage;
+
+/** Calls on one communicator use it one after the other. */
+struct sar_window {
+    int rank, ranks;
+    struct sar_shelf desks; /**< with the cards */
+    struct sar_shelf shelves[SAR_SHELVES];
+    uint64_t meeting; /**< number of the last one that this rank went to */
+    const char *what; /**< it is for, in words */
+    struct sar_stall stall;
+    int seen; /**< ranks found to be there, in order */
+    struct sar_storage *spares[SAR_SPARES];
+};
+
+/** Open a window between the ranks of net. Collective: *window is NULL on all ranks where one of them cannot
+ * map another one's memory. */
+enum sar_status sar_window_open(const struct sar_net *net, struct sar_window **window);
+
+/** Local; nobody looks into this rank's shelves any more. NULL does no harm. */
+void sar_window_close(struct sar_window *window);
+
+/** Go to the next meeting with a card. All ranks go to the same ones; what they wrote before is seen by who
+ * has met them.
+ * @param what  it is for, in words that stay */
+void sar_window_arrive(struct sar_window *window, const char *what, const void *card, size_t bytes);
+
+/** Whether all ranks have come to the meeting that this one went to; true where there is no window. */
+bool sar_window_met(const struct sar_net *net, bool block);
+
+/** The card of a rank, until this one goes to the next meeting. */
+const void *sar_window_card(const struct sar_window *window, int rank);
+
+/** Let a shelf of this rank have so many bytes. What was there may be lost. */
+enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes);
+
+/** What another rank has put on a shelf of that name. */
+enum sar_status sar_shelf_view(struct sar_shelf *shelf, int rank, const struct sar_segment_name *name,
+                               void **memory);
+
+#endif
