@@ -14,14 +14,14 @@ bool sar_forward_fits(const struct sar_call *call)
 static int reduce_pieces(MPI_Comm comm, const struct sar_dense_call *b)
 {
     MPI_Aint low, extent;
-    int code = MPI_Type_get_extent(b->datatype, &low, &extent);
+    int code = PMPI_Type_get_extent(b->datatype, &low, &extent);
     for (uint64_t done = 0, n; code == MPI_SUCCESS && done < b->count; done += n) {
         const char *in = b->sendbuf;
         char *out = (char *)b->recvbuf + (MPI_Aint)done * extent;
         if (in != MPI_IN_PLACE)
             in += (MPI_Aint)done * extent;
         n = sar_dense_piece(b->count - done, extent);
-        code = MPI_Allreduce(in, out, (int)n, b->datatype, b->op, comm);
+        code = PMPI_Allreduce(in, out, (int)n, b->datatype, b->op, comm);
     }
     return code;
 }
@@ -33,7 +33,7 @@ int sar_forward(MPI_Comm comm, const char *function, const struct sar_call *call
         return sar_raise(comm, function, &call->verdict, NULL);
     if (!sar_forward_fits(call))
         return reduce_pieces(comm, b);
-    return MPI_Allreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm);
+    return PMPI_Allreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm);
 }
 
 int sar_forward_start(MPI_Comm comm, const char *function, const struct sar_call *call, MPI_Request *request)
@@ -44,5 +44,5 @@ int sar_forward_start(MPI_Comm comm, const char *function, const struct sar_call
         verdict.status = SAR_BAD_REQUEST;
     if (verdict.status != SAR_OK)
         return sar_raise(comm, function, &verdict, NULL);
-    return MPI_Iallreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm, request);
+    return PMPI_Iallreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm, request);
 }

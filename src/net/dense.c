@@ -15,7 +15,7 @@ static enum sar_status status_of(int code)
 {
     int class = MPI_SUCCESS;
     if (code != MPI_SUCCESS)
-        MPI_Error_class(code, &class);
+        PMPI_Error_class(code, &class);
     return class == MPI_ERR_OP ? SAR_UNDEFINED_OP : sar_mpi(code);
 }
 

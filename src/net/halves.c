@@ -39,7 +39,7 @@ enum sar_status sar_halves_setup(void)
 {
     for (int i = 0; i < HALVES; i++)
         for (int op = 0; op < SAR_OPS; op++)
-            SAR_TRY(sar_mpi(MPI_Op_create(callbacks[i][op], 1, &handles[i][op])));
+            SAR_TRY(sar_mpi(PMPI_Op_create(callbacks[i][op], 1, &handles[i][op])));
     ready = true;
     return SAR_OK;
 }
@@ -48,6 +48,6 @@ void sar_halves_cleanup(void)
 {
     for (int i = 0; ready && i < HALVES; i++)
         for (int op = 0; op < SAR_OPS; op++)
-            MPI_Op_free(&handles[i][op]);
+            PMPI_Op_free(&handles[i][op]);
     ready = false;
 }

@@ -91,7 +91,7 @@ static void wait_a_little(const struct sar_net *net, int *looks)
 {
     int flag;
     if (++*looks % MPI_LOOKS == 0)
-        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, net->comm, &flag, MPI_STATUS_IGNORE);
+        PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, net->comm, &flag, MPI_STATUS_IGNORE);
     if (net->crowded || *looks > LOOKS)
         sched_yield();
 #if defined(__x86_64__)
@@ -211,7 +211,7 @@ static enum sar_status greet(const struct sar_net *net, struct sar_window *windo
 {
     struct greeting mine = { window->desks.name, token };
     int bytes = (int)sizeof mine;
-    SAR_TRY(sar_mpi(MPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, net->comm)));
+    SAR_TRY(sar_mpi(PMPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, net->comm)));
     SAR_TRY(sar_net_worst(net, find_desks(window, all)));
     sar_segment_seal(&window->desks.name);
     return SAR_OK;
@@ -221,7 +221,7 @@ enum sar_status sar_window_open(const struct sar_net *net, struct sar_window **w
 {
     struct sar_window *made = NULL;
     struct greeting *all = calloc((size_t)net->ranks, sizeof *all);
-    uint64_t token = sar_mix64((uint64_t)(MPI_Wtime() * 1e9) ^ (uint64_t)(uintptr_t)&made);
+    uint64_t token = sar_mix64((uint64_t)(PMPI_Wtime() * 1e9) ^ (uint64_t)(uintptr_t)&made);
     enum sar_status status = all == NULL ? SAR_NO_MEMORY : make(net, token, &made);
     status = sar_net_worst(net, status);
     if (status == SAR_OK)
