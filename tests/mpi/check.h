@@ -47,6 +47,9 @@ void check_equal_on_ranks(uint64_t number, const char *what);
 /** Leave a program that cannot test anything here, with exit status 77. */
 int check_skip(const char *program, const char *reason);
 
+/** The same with exit status 0, so that it goes on with other numbers of ranks. */
+int check_pass_over(const char *program, const char *reason);
+
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -153,6 +153,7 @@ static void try_world(int *argc, char ***argv)
 int main(int argc, char **argv)
 {
     setenv("MPIX_SPARSE_SEED", "20210", 1);
+    setenv("MPIX_SPARSE_FORWARD", "0", 1);
     MPI_Session around = open_session();
     MPI_Comm comm = open_comm(around, "all");
     MPI_Comm_free(&comm);

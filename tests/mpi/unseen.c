@@ -17,37 +17,40 @@ static struct {
     size_t looked_at;
 } counted;
 
-int __real_MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int __real_MPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                          MPI_Request *request);
-int __real_MPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request);
+int __real_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int __real_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                           MPI_Request *request);
+int __real_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                      MPI_Request *request);
 size_t __real_sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t sample);
-int __wrap_MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int __wrap_MPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                          MPI_Request *request);
-int __wrap_MPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request);
+int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int __wrap_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                           MPI_Request *request);
+int __wrap_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                      MPI_Request *request);
 size_t __wrap_sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t sample);
 
-int __wrap_MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
+    int agreements = counted.agreements; /* the patient one is made of a nonblocking one */
+    int code = __real_PMPI_Allreduce(in, out, n, type, op, comm);
+    counted.agreements = agreements;
     counted.reductions++;
-    return __real_MPI_Allreduce(in, out, n, type, op, comm);
+    return code;
 }
 
-int __wrap_MPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                          MPI_Request *request)
+int __wrap_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                           MPI_Request *request)
 {
     counted.agreements++;
-    return __real_MPI_Iallreduce(in, out, n, type, op, comm, request);
+    return __real_PMPI_Iallreduce(in, out, n, type, op, comm, request);
 }
 
-int __wrap_MPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                     MPI_Request *request)
+int __wrap_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                      MPI_Request *request)
 {
     counted.messages++;
-    return __real_MPI_Isend(out, n, type, to, tag, comm, request);
+    return __real_PMPI_Isend(out, n, type, to, tag, comm, request);
 }
 
 size_t __wrap_sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t sample)
@@ -150,9 +153,10 @@ int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     if (ranks == 1)
-        return check_skip("unseen", "one rank has nothing to agree on");
+        return check_pass_over("unseen", "one rank has nothing to agree on");
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
+    setenv("MPIX_SPARSE_NODES", "2", 1); /* in shared memory nothing is counted */
     setenv("MPIX_SPARSE_GAMMA", "1e-6", 1);
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     for (int i = 0; i < MOST; i++)

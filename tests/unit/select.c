@@ -368,7 +368,7 @@ static void test_a_pure_function(void **state)
     struct sar_selection first[LENGTH(scenes)];
     struct sar_lessons lessons = { .ratio = { 1, 2, 0.5, 1.1 }, .trials = { 1, 0, 3, 2 } };
     (void)state;
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < LENGTH(scenes); i++) {
             struct sar_agreed a = agreed_of(&scenes[i]);
             struct sar_selection s = select_for(&a, &learning, &lessons, NULL);
@@ -378,7 +378,6 @@ static void test_a_pure_function(void **state)
             for (int k = 0; sar_schemes[k] != NULL; k++)
                 assert_true(s.prices[k].price == first[i].prices[k].price);
         }
-    }
 }
 
 int main(void)
