@@ -391,6 +391,7 @@ static void try_files(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    unsetenv("MPIX_SPARSE_LOG_FILE"); /* warnings are read from the standard error */
     try_cost();
     if (sar_calibration_available())
         try_files();

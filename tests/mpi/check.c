@@ -13,6 +13,8 @@
 int rank, ranks;
 bool crowded, patient;
 
+static const struct knobs no_knobs;
+
 static char present_case[512] = "start";
 static long long checks;
 
@@ -33,6 +35,13 @@ static void find_processors(void)
     patient = 2 * ranks > processors;
 }
 
+/* An odd number of ranks does not share memory, unless the scheme needs that. */
+static void set_nodes(const struct knobs *knobs)
+{
+    bool needed = knobs->scheme != NULL && strcmp(knobs->scheme, "shared") == 0;
+    setenv("MPIX_SPARSE_NODES", ranks % 2 == 0 || needed ? "0" : "2", 1);
+}
+
 int check_begin(int *argc, char ***argv, int threads)
 {
     int provided;
@@ -40,9 +49,10 @@ int check_begin(int *argc, char ***argv, int threads)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     find_processors();
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    knobs_set(&no_knobs);
     setenv("MPIX_SPARSE_SEED", "20210", 1);
     setenv("MPIX_SPARSE_FORWARD", "0", 1);
+    set_nodes(&no_knobs);
     return provided;
 }
 
@@ -166,10 +176,11 @@ MPI_Comm knobs_comm(const struct knobs *knobs)
     MPI_Comm comm;
     int none = 0, sum;
     knobs_set(knobs);
+    set_nodes(knobs);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     check_success(MPIX_Sparse_allreduce(&none, &sum, 0, MPI_INT, MPI_SUM, comm), "the first call");
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    knobs_set(&no_knobs);
     return comm;
 }
 

@@ -20,7 +20,8 @@ extern bool crowded;
 extern bool patient;
 
 /** Start MPI with a level of thread support; returns the level there is. No knob is set afterwards but a
- * seed, and that all calls are agreed on: MPIX_SPARSE_FORWARD=0. */
+ * seed, that all calls are agreed on (MPIX_SPARSE_FORWARD=0), and that an odd number of ranks does not share
+ * memory (MPIX_SPARSE_NODES=2), so that both ways to agree are tried. */
 int check_begin(int *argc, char ***argv, int threads);
 
 /** Finish MPI, tell how many checks were made and fail if there was none. Returns main's value. */
