@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Constants of the machine: a calibration file is used where it fits, not used where it does not, and refused
  * where it is none; and measuring them costs no more than it may.
- *
  * Link with -Wl,--wrap=PMPI_Sendrecv,--wrap=PMPI_Allreduce and the library's objects, to look inside. */
 
 #include <mpix_sparse.h>
