@@ -47,7 +47,9 @@ static const struct {
     TYPE('F', MPI_INTEGER2),
     TYPE('F', MPI_INTEGER4),
     TYPE('F', MPI_INTEGER8),
+#ifdef MPI_INTEGER16
     TYPE('F', MPI_INTEGER16),
+#endif
     TYPE('A', MPI_AINT),
     TYPE('A', MPI_OFFSET),
     TYPE('A', MPI_COUNT),
