@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi_ext/alive.h"
 
-#include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
+
+#include "net/net.h"
 
 static atomic_int contexts;
 static bool forked;
 
-bool sar_world_is_up(void)
-{
-    int up = 0, down = 0;
-    PMPI_Initialized(&up);
-    PMPI_Finalized(&down);
-    return up && !down;
-}
-
 bool sar_is_alive(void)
 {
-    return atomic_load(&contexts) > 0 || sar_world_is_up();
+    return atomic_load(&contexts) > 0 || sar_net_world_is_up();
 }
 
 int sar_alive_count(int change)

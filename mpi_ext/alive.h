@@ -4,9 +4,6 @@
 
 #include <stdbool.h>
 
-/** Whether this is the time between MPI_Init and MPI_Finalize. */
-bool sar_world_is_up(void);
-
 /** Whether MPI may be called: the world is up, or the library has contexts, perhaps those of a session. */
 bool sar_is_alive(void);
 

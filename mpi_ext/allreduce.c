@@ -42,17 +42,28 @@ static void look_at_groups(struct sar_call *call)
         call->verdict = (struct sar_verdict){ .status = SAR_BAD_SENDBUF, .value = SAR_FAULT_MISPLACED };
 }
 
+/* What a call on dense buffers begins with. *context is NULL where everything is MPI's. */
+static int enter_dense(MPI_Comm comm, const char *function, struct sar_call *call,
+                       struct sar_context **context)
+{
+    int code = sar_attribute_want(comm, function, context);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (*context == NULL)
+        look_at_groups(call);
+    else
+        sar_call_interpret(call, &(*context)->policy);
+    return MPI_SUCCESS;
+}
+
 static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
 {
     struct sar_context *context;
-    int code = sar_attribute_want(comm, function, &context);
+    int code = enter_dense(comm, function, call, &context);
     if (code != MPI_SUCCESS)
         return code;
-    if (context == NULL) {
-        look_at_groups(call);
+    if (context == NULL)
         return sar_forward(comm, function, call);
-    }
-    sar_call_interpret(call, &context->policy);
     if (sar_forward_always(context, call))
         return forward(comm, function, context, call);
     sar_progress_drain(context);
@@ -64,14 +75,11 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
 static int start_dense(MPI_Comm comm, const char *function, struct sar_call *call, MPI_Request *request)
 {
     struct sar_context *context;
-    int code = sar_attribute_want(comm, function, &context);
+    int code = enter_dense(comm, function, call, &context);
     if (code != MPI_SUCCESS)
         return code;
-    if (context == NULL) {
-        look_at_groups(call);
+    if (context == NULL)
         return sar_forward_start(comm, function, call, request);
-    }
-    sar_call_interpret(call, &context->policy);
     if (!sar_forward_always(context, call) || !sar_forward_fits(call))
         return sar_request_post(comm, function, context, call, NULL, request);
     sar_forward_note(context, call);

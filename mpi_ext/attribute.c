@@ -121,7 +121,7 @@ static enum sar_status promise_farewell(void)
 static void open_logs(void)
 {
     int rank = -1;
-    if (sar_world_is_up())
+    if (sar_net_world_is_up())
         PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sar_log_open(rank);
     sar_trace_open(rank);
@@ -136,7 +136,7 @@ static enum sar_status set_up(void)
         SAR_TRY(sar_halves_setup());
         SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL)));
     }
-    return farewell == MPI_KEYVAL_INVALID && sar_world_is_up() ? promise_farewell() : SAR_OK;
+    return farewell == MPI_KEYVAL_INVALID && sar_net_world_is_up() ? promise_farewell() : SAR_OK;
 }
 
 /* What the first context needs is there until let_go. */

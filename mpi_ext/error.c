@@ -198,7 +198,7 @@ int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *ver
     int code = code_of(function, verdict, detail, comm != MPI_COMM_NULL || sar_is_alive());
     if (comm != MPI_COMM_NULL)
         PMPI_Comm_call_errhandler(comm, code);
-    else if (sar_world_is_up())
+    else if (sar_net_world_is_up())
         PMPI_Comm_call_errhandler(MPI_COMM_WORLD, code);
     return code;
 }

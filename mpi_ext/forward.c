@@ -11,28 +11,13 @@ bool sar_forward_fits(const struct sar_call *call)
     return sar_times(shape->count, shape->element_size) <= SAR_DENSE_PIECE && call->buffers.count <= INT_MAX;
 }
 
-static int reduce_pieces(MPI_Comm comm, const struct sar_dense_call *b)
-{
-    MPI_Aint low, extent;
-    int code = PMPI_Type_get_extent(b->datatype, &low, &extent);
-    for (uint64_t done = 0, n; code == MPI_SUCCESS && done < b->count; done += n) {
-        const char *in = b->sendbuf;
-        char *out = (char *)b->recvbuf + (MPI_Aint)done * extent;
-        if (in != MPI_IN_PLACE)
-            in += (MPI_Aint)done * extent;
-        n = sar_dense_piece(b->count - done, extent);
-        code = PMPI_Allreduce(in, out, (int)n, b->datatype, b->op, comm);
-    }
-    return code;
-}
-
 int sar_forward(MPI_Comm comm, const char *function, const struct sar_call *call)
 {
     const struct sar_dense_call *b = &call->buffers;
     if (call->verdict.status != SAR_OK)
         return sar_raise(comm, function, &call->verdict, NULL);
     if (!sar_forward_fits(call))
-        return reduce_pieces(comm, b);
+        return sar_dense_reduce(comm, b);
     return PMPI_Allreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm);
 }
 

@@ -19,21 +19,44 @@ static enum sar_status status_of(int code)
     return class == MPI_ERR_OP ? SAR_UNDEFINED_OP : sar_mpi(code);
 }
 
-static enum sar_status run_piece(struct sar_dense *dense, bool block)
+/* What one call of MPI is given, from some element on. */
+struct piece {
+    const void *in;
+    void *out;
+    int n;
+};
+
+static struct piece piece_at(const struct sar_dense_call *call, MPI_Aint extent, uint64_t done)
+{
+    MPI_Aint offset = (MPI_Aint)done * extent;
+    bool in_place = call->sendbuf == MPI_IN_PLACE;
+    return (struct piece){ in_place ? MPI_IN_PLACE : (const char *)call->sendbuf + offset,
+                           (char *)call->recvbuf + offset, (int)sar_dense_piece(call->count - done, extent) };
+}
+
+int sar_dense_reduce(MPI_Comm comm, const struct sar_dense_call *call)
+{
+    MPI_Aint low, extent;
+    uint64_t done = 0;
+    int code = PMPI_Type_get_extent(call->datatype, &low, &extent);
+    if (code != MPI_SUCCESS)
+        return code;
+    do {
+        struct piece piece = piece_at(call, extent, done);
+        code = PMPI_Allreduce(piece.in, piece.out, piece.n, call->datatype, call->op, comm);
+        done += (uint64_t)piece.n;
+    } while (code == MPI_SUCCESS && done < call->count);
+    return code;
+}
+
+static enum sar_status post_piece(struct sar_dense *dense)
 {
     const struct sar_dense_call *call = &dense->call;
-    MPI_Aint offset = (MPI_Aint)dense->done * dense->extent;
-    const void *in = call->sendbuf == MPI_IN_PLACE ? MPI_IN_PLACE : (const char *)call->sendbuf + offset;
-    void *out = (char *)call->recvbuf + offset;
-    int n = (int)sar_dense_piece(call->count - dense->done, dense->extent), code;
+    struct piece piece = piece_at(call, dense->extent, dense->done);
     sar_roll_begin(dense->net, &dense->collective, "dense allreduce");
-    if (block)
-        code = PMPI_Allreduce(in, out, n, call->datatype, call->op, dense->net->comm);
-    else
-        code = PMPI_Iallreduce(in, out, n, call->datatype, call->op, dense->net->comm,
-                               &dense->collective.request);
-    dense->done += (uint64_t)n;
-    return status_of(code);
+    dense->done += (uint64_t)piece.n;
+    return status_of(PMPI_Iallreduce(piece.in, piece.out, piece.n, call->datatype, call->op, dense->net->comm,
+                                     &dense->collective.request));
 }
 
 enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dense_call *call, bool block,
@@ -41,11 +64,12 @@ enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dens
 {
     MPI_Aint low;
     *dense = (struct sar_dense){ .net = net, .call = *call, .collective.request = MPI_REQUEST_NULL };
+    if (block) {
+        dense->done = call->count;
+        return status_of(sar_dense_reduce(net->comm, call));
+    }
     SAR_TRY(sar_mpi(PMPI_Type_get_extent(call->datatype, &low, &dense->extent)));
-    do
-        SAR_TRY(run_piece(dense, block));
-    while (block && dense->done < call->count);
-    return SAR_OK;
+    return post_piece(dense);
 }
 
 enum sar_status sar_dense_advance(struct sar_dense *dense, bool block, bool *done)
@@ -55,7 +79,7 @@ enum sar_status sar_dense_advance(struct sar_dense *dense, bool block, bool *don
     if (dense->collective.request != MPI_REQUEST_NULL)
         SAR_TRY(sar_net_test(dense->net, &dense->collective, block, &over));
     if (over && dense->done < dense->call.count)
-        return run_piece(dense, block);
+        return post_piece(dense);
     *done = over;
     return SAR_OK;
 }

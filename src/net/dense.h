@@ -32,6 +32,9 @@ enum { SAR_DENSE_PIECE = 1 << 30 };
 /** Elements of so many bytes that the next call of MPI is given, of those that are left. */
 uint64_t sar_dense_piece(uint64_t left, MPI_Aint extent);
 
+/** Carry out a call by the MPI library's blocking allreduce, in pieces; returns MPI's code. */
+int sar_dense_reduce(MPI_Comm comm, const struct sar_dense_call *call);
+
 /** Start. Where `block`, the MPI library's blocking allreduce is used, which is often the faster one, and all
  * is done on return. Collective. */
 enum sar_status sar_dense_start(const struct sar_net *net, const struct sar_dense_call *call, bool block,

@@ -282,7 +282,10 @@ static void watch(struct sar_exchange *x)
     if (x->net->stall <= 0 || x->net->roll == NULL)
         return;
     double waited = sar_stall_clock(&x->stall);
-    if (waited <= 0 || !sar_stall_tells(&x->stall, waited, x->net->stall))
+    if (waited <= 0)
+        return;
+    sar_roll_answer(x->net);
+    if (!sar_stall_tells(&x->stall, waited, x->net->stall))
         return;
     const struct sar_roster *roster = sar_roll_roster(x->net->roll);
     sar_stall_list(silent, sizeof silent, roster, is_silent, x);

@@ -111,6 +111,14 @@ enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *c
     }
 }
 
+bool sar_net_world_is_up(void)
+{
+    int up = 0, down = 0;
+    PMPI_Initialized(&up);
+    PMPI_Finalized(&down);
+    return up && !down;
+}
+
 enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n)
 {
     return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, net->comm));

@@ -78,6 +78,9 @@ enum sar_status sar_net_gather_start(const struct sar_net *net, const uint64_t *
 enum sar_status sar_net_test(const struct sar_net *net, struct sar_collective *collective, bool block,
                              bool *done);
 
+/** Whether this is the time between MPI_Init and MPI_Finalize; sessions do without it. Local. */
+bool sar_net_world_is_up(void);
+
 /** Element-wise maximum over all ranks, in place. Collective. */
 enum sar_status sar_net_maximum(const struct sar_net *net, double *values, int n);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI does not tell who is late for a collective operation. A rank that waits for long sends the number of
- * the operation it is in to all others, once an operation; who hears of an operation that it is in itself
- * does so at once. So all that wait know who has come. That takes no more messages than a phase of a scheme
- * in which all ranks send to all, and none where nobody waits for long.
+ * the operation it is in to all others, once an operation; who hears of an operation that it is in itself, or
+ * that it waits after, does so at once. So all that wait know who has come. That takes no more messages than
+ * a phase of a scheme in which all ranks send to all, and none where nobody waits for long.
  *
  * The one that was late finds words that it did not wait for. They stay where MPI keeps them until it waits
  * for long itself, or until the communicator is closed: then the ranks add up what they have sent, and each
@@ -136,15 +136,15 @@ static bool is_missing(const void *absence, int rank)
     return rank != a->net->rank && a->net->roll->heard[rank] < a->number;
 }
 
-static void tell(const struct sar_net *net, const struct sar_collective *c, double waited)
+void sar_roll_tell(const struct sar_net *net, const char *what, double waited,
+                   bool (*lacks)(const void *of, int rank), const void *of)
 {
     char names[SAR_NAMES];
-    struct absence absence = { net, c->number };
-    sar_stall_list(names, sizeof names, &net->roll->roster, is_missing, &absence);
+    sar_stall_list(names, sizeof names, &net->roll->roster, lacks, of);
     if (names[0] != '\0')
-        SAR_LOG(WARN, NET, "waited %.1f s in the %s; no word from ranks %s", waited, c->what, names);
+        SAR_LOG(WARN, NET, "waited %.1f s in the %s; no word from ranks %s", waited, what, names);
     else
-        SAR_LOG(WARN, NET, "waited %.1f s in the %s, where all ranks are", waited, c->what);
+        SAR_LOG(WARN, NET, "waited %.1f s in the %s, where all ranks are", waited, what);
 }
 
 void sar_roll_watch(const struct sar_net *net, struct sar_collective *c)
@@ -157,7 +157,14 @@ void sar_roll_watch(const struct sar_net *net, struct sar_collective *c)
     if (listen(net, c->number) || waited >= net->stall)
         send_word(net, c->number);
     if (sar_stall_tells(&c->stall, waited, net->stall + GRACE))
-        tell(net, c, waited);
+        sar_roll_tell(net, c->what, waited, is_missing, &(struct absence){ net, c->number });
+}
+
+void sar_roll_answer(const struct sar_net *net)
+{
+    struct sar_roll *roll = net->roll;
+    if (listen(net, roll->word + 1))
+        send_word(net, roll->operations);
 }
 
 /* Where stalls are not watched nothing was sent, on any rank. */

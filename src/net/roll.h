@@ -27,6 +27,14 @@ void sar_roll_begin(const struct sar_net *net, struct sar_collective *collective
  * other ranks, and a second later warns of those that it has no word from. */
 void sar_roll_watch(const struct sar_net *net, struct sar_collective *collective);
 
+/** Called where messages of a scheme are waited for, with stalls watched: tell those that wait in an
+ * operation how far the caller has come. */
+void sar_roll_answer(const struct sar_net *net);
+
+/** Warn of a wait of so many seconds in an operation, and of the ranks that lack in it. */
+void sar_roll_tell(const struct sar_net *net, const char *what, double waited,
+                   bool (*lacks)(const void *of, int rank), const void *of);
+
 /** Begin to count the words that are still to be received; nothing when it has been done. Collective, does
  * not wait. No operation may be under way. */
 void sar_roll_end(const struct sar_net *net);

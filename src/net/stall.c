@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "net/stall.h"
+#include "net/net.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,21 +24,12 @@ bool sar_stall_tells(struct sar_stall *stall, double waited, double limit)
     return true;
 }
 
-/* Sessions do without it. */
-static bool is_there_a_world(void)
-{
-    int up = 0, down = 0;
-    PMPI_Initialized(&up);
-    PMPI_Finalized(&down);
-    return up && !down;
-}
-
 void sar_stall_number(MPI_Comm comm, struct sar_roster *roster)
 {
     MPI_Group group, world;
     for (int r = 0; r < roster->ranks; r++)
         roster->number[r] = r;
-    if (!is_there_a_world())
+    if (!sar_net_world_is_up())
         return;
     PMPI_Comm_group(comm, &group);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "hash/murmur3.h"
 #include "net/roll.h"
 #include "net/storage.h"
@@ -76,14 +75,11 @@ static bool is_missing(const void *of, int rank)
 static void watch(const struct sar_net *net)
 {
     struct sar_window *window = net->window;
-    char names[SAR_NAMES];
     if (net->stall <= 0 || net->roll == NULL)
         return;
     double waited = sar_stall_clock(&window->stall);
-    if (waited <= 0 || !sar_stall_tells(&window->stall, waited, net->stall))
-        return;
-    sar_stall_list(names, sizeof names, sar_roll_roster(net->roll), is_missing, window);
-    SAR_LOG(WARN, NET, "waited %.1f s in the %s; no word from ranks %s", waited, window->what, names);
+    if (waited > 0 && sar_stall_tells(&window->stall, waited, net->stall))
+        sar_roll_tell(net, window->what, waited, is_missing, window);
 }
 
 /* Another rank may wait for a message of the caller's before it comes: MPI must make progress, too. */

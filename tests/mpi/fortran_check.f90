@@ -5,7 +5,9 @@ module fortran_check
   use mpi_f08
   implicit none
   private
-  public :: check_begin, check_end, check, check_success, check_error
+  public :: check_begin, check_end, check, check_success, check_error, check_sum, fill
+
+  integer(MPI_COUNT_KIND), parameter, public :: count = 1000 ! of the vectors that are filled
 
   integer, public :: rank, ranks
   type(MPI_Comm), public :: comm ! returns errors
@@ -60,6 +62,24 @@ contains
     character(*), intent(in) :: says, what
     call check(code /= MPI_SUCCESS, what // ' was not refused')
     call check_code(code, says, what)
+  end subroutine
+
+  ! Element 10 on all ranks, element 100 + rank on one.
+  subroutine fill(buffer)
+    integer, intent(out) :: buffer(count)
+    buffer = 0
+    buffer(10) = 1
+    buffer(100 + rank) = 5
+  end subroutine
+
+  subroutine check_sum(buffer, what)
+    integer, intent(in) :: buffer(count)
+    character(*), intent(in) :: what
+    integer :: expected(count)
+    expected = 0
+    expected(10) = ranks
+    expected(100:99 + ranks) = 5
+    call check(all(buffer == expected), what)
   end subroutine
 
   ! Empty words stand for success.

@@ -8,8 +8,6 @@ program fortran_f08
   use fortran_tool, only: seen
   implicit none
 
-  integer(MPI_COUNT_KIND), parameter :: count = 1000
-
   call check_begin()
   call try_dense()
   call try_in_place()
@@ -26,24 +24,6 @@ program fortran_f08
   call check_end('fortran_f08')
 
 contains
-
-  ! Element 10 on all ranks, element 100 + rank on one.
-  subroutine fill(buffer)
-    integer, intent(out) :: buffer(count)
-    buffer = 0
-    buffer(10) = 1
-    buffer(100 + rank) = 5
-  end subroutine
-
-  subroutine check_sum(buffer, what)
-    integer, intent(in) :: buffer(count)
-    character(*), intent(in) :: what
-    integer :: expected(count)
-    expected = 0
-    expected(10) = ranks
-    expected(100:99 + ranks) = 5
-    call check(all(buffer == expected), what)
-  end subroutine
 
   subroutine try_dense()
     integer :: from(count), to(count), code

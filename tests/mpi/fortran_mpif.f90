@@ -2,14 +2,14 @@
 ! The binding for mpif.h: integer handles, addresses in place of pointers.
 program fortran_mpif
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr, c_null_ptr
-  use fortran_check, only: check_begin, check_end, check, check_success, check_error, &
-    module_comm => comm, rank, ranks
+  use fortran_check, only: check_begin, check_end, check, check_success, check_error, check_sum, &
+    count, fill, module_comm => comm, rank, ranks
   use mpix_sparse, only: MPIX_SPARSE_NAME_MAX, MPIX_SPARSE_PROFILE_T, MPIX_SPARSE_REPORT_T
   implicit none
   include 'mpif.h'
   include 'mpix_sparsef.h'
 
-  integer(MPI_COUNT_KIND), parameter :: count = 1000, none = 0, two = 2, bad = -1
+  integer(MPI_COUNT_KIND), parameter :: none = 0, two = 2, bad = -1
   integer :: comm
 
   call check_begin()
@@ -26,23 +26,6 @@ program fortran_mpif
   call check_end('fortran_mpif')
 
 contains
-
-  subroutine check_sum(buffer, what)
-    integer, intent(in) :: buffer(count)
-    character(*), intent(in) :: what
-    integer :: expected(count)
-    expected = 0
-    expected(10) = ranks
-    expected(100:99 + ranks) = 5
-    call check(all(buffer == expected), what)
-  end subroutine
-
-  subroutine fill(buffer)
-    integer, intent(out) :: buffer(count)
-    buffer = 0
-    buffer(10) = 1
-    buffer(100 + rank) = 5
-  end subroutine
 
   subroutine try_dense()
     integer :: from(count), to(count), version, code

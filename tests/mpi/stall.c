@@ -39,9 +39,12 @@ int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI
     return __real_PMPI_Recv(buf, n, type, from, tag, comm, status);
 }
 
-enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64 };
+enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, PATIENCE = 1500 /* looks at a log, of 20 ms */ };
+
+#define WAITED "MPIX_SPARSE WARN net: waited "
 
 static char path[] = "/tmp/mpix_sparse_XXXXXX"; /* this rank's log */
+static char *paths;                             /* all ranks' */
 
 static void nap(double seconds)
 {
@@ -49,17 +52,24 @@ static void nap(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* What this rank has logged since the last look. */
-static const char *read_log(void)
+/* What a rank has logged since its last look. */
+static const char *read_log(int of)
 {
     static char text[TEXT];
-    FILE *file = fopen(path, "r");
-    check(file != NULL, "expected to open %s", path);
+    const char *name = paths + (size_t)of * sizeof path;
+    FILE *file = fopen(name, "r");
+    check(file != NULL, "expected to open %s", name);
     size_t n = fread(text, 1, TEXT - 1, file);
     text[n] = '\0';
     fclose(file);
-    check(truncate(path, 0) == 0, "expected to empty %s", path);
     return text;
+}
+
+/* On all ranks, before one of them looks at another's again. */
+static void empty_logs(void)
+{
+    check(truncate(path, 0) == 0, "expected to empty %s", path);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void check_outcome(const float *out)
@@ -68,18 +78,47 @@ static void check_outcome(const float *out)
         check(out[i] == (i < ranks ? 1.0f : 0.0f), "found %g at index %d", (double)out[i], i);
 }
 
-/* A line must name the late rank, which is on this host, and no other. */
-static void check_named(const char *where, int late)
+/* Whether a line of a log has both, the second one at its end. */
+static bool has_line(const char *log, const char *where, const char *end)
 {
-    char host[HOST] = "", wanted[2 * HOST];
-    const char *log = read_log();
+    for (const char *next; (next = strchr(log, '\n')) != NULL; log = next + 1) {
+        const char *at = strstr(log, where);
+        if (at != NULL && at < next && (size_t)(next - log) >= strlen(end) &&
+            strncmp(next - strlen(end), end, strlen(end)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The late rank stays away until all others have told of it, however slow they are. */
+static void stay_away(const char *where, const char *end)
+{
+    for (int r = 0; r < ranks; r++)
+        for (int looks = 0; r != rank && looks < PATIENCE && !has_line(read_log(r), where, end); looks++)
+            nap(0.02);
+}
+
+static void check_told(int late, const char *where, const char *end)
+{
+    const char *log = read_log(rank);
+    check(rank == late || has_line(log, where, end), "expected '%s' and '%s', found: %s", where, end, log);
+    empty_logs();
+}
+
+/* How a line ends that names the late rank, which is on this host, and no other. */
+static const char *alone(int late)
+{
+    static char end[2 * HOST];
+    char host[HOST] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(wanted, sizeof wanted, "ranks %d on %s\n", late, host);
-    if (rank == late)
-        return;
-    check(strstr(log, "MPIX_SPARSE WARN net: waited ") != NULL && strstr(log, where) != NULL &&
-              strstr(log, wanted) != NULL,
-          "expected '%s' and '%s', found: %s", where, wanted, log);
+    snprintf(end, sizeof end, "from ranks %d on %s", late, host);
+    return end;
+}
+
+/* The same, or it may name others before it. */
+static const char *last(int late)
+{
+    return strchr(alone(late), ' ') + strlen(" ranks");
 }
 
 static void call(MPI_Comm comm)
@@ -94,14 +133,16 @@ static void try_late(MPI_Comm comm, int late)
 {
     check_case("rank %d is late for a call", late);
     if (rank == late)
-        nap(1.8);
+        stay_away("in the agreement on a call", alone(late));
     call(comm);
-    check_named("the agreement on a call", late);
+    check_told(late, "in the agreement on a call", alone(late));
     call(comm);
-    check(crowded || strlen(read_log()) == 0, "expected a call that is not late to log nothing");
+    check(crowded || strlen(read_log(rank)) == 0, "expected a call that is not late to log nothing");
+    empty_logs();
 }
 
-/* The late rank starts the call, and then computes. */
+/* The late rank starts the call before all others, and then computes. Which of them get through the agreement
+ * is MPI's affair: those name, rightly, also the ones that it keeps there, and these only the late one. */
 static void try_idle(MPI_Comm comm, int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
@@ -109,29 +150,34 @@ static void try_idle(MPI_Comm comm, int late)
     int done = 0;
     check_case("rank %d leaves its call in flight alone", late);
     in[rank] = 1;
-    if (MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request) != MPI_SUCCESS)
+    if (rank != late)
+        MPI_Barrier(MPI_COMM_WORLD);
+    int code = MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+    if (rank == late)
+        MPI_Barrier(MPI_COMM_WORLD);
+    if (code != MPI_SUCCESS)
         return; /* threads would move it */
     if (rank == late)
-        nap(1.8);
+        stay_away(WAITED, last(late));
     while (!done)
         check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     check_outcome(out);
-    check_named("waited", late);
+    check_told(late, WAITED, last(late));
 }
 
 /* The first use of a communicator: no host is known yet. */
 static void try_opening(int late)
 {
-    char wanted[64];
+    char where[64], end[64];
     MPI_Comm comm;
     check_case("rank %d is late for the first call", late);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in it */
+    snprintf(where, sizeof where, "%d ranks of a communicator", ranks);
+    snprintf(end, sizeof end, "no call from ranks %d", late);
     if (rank == late)
-        nap(0.8);
+        stay_away(where, end);
     call(comm);
-    snprintf(wanted, sizeof wanted, "%d ranks of a communicator; no call from ranks %d\n", ranks, late);
-    const char *log = read_log();
-    check(rank == late || strstr(log, wanted) != NULL, "expected '%s', found: %s", wanted, log);
+    check_told(late, where, end);
     MPI_Comm_free(&comm);
 }
 
@@ -148,15 +194,15 @@ static void try_plan(const char *scheme, const char *where, int late)
                   "MPIX_Sparse_allreduce_init");
     for (int round = 0; round < 3; round++) {
         if (rank == late && round == 2)
-            nap(1.8);
+            stay_away(where, alone(late));
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
             break; /* for lack of threads */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
         check_outcome(out);
         if (round < 2)
-            read_log();
+            empty_logs();
         else
-            check_named(where, late);
+            check_told(late, where, alone(late));
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     MPI_Comm_free(&comm);
@@ -172,7 +218,7 @@ static void check_words(void)
 static void try_all(void)
 {
     MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
-    read_log();
+    empty_logs();
     try_late(comm, 0);
     try_late(comm, ranks - 1);
     try_idle(comm, ranks - 1);
@@ -192,23 +238,31 @@ static void try_off(void)
     if (rank == 0)
         nap(0.6);
     call(comm);
-    check(strlen(read_log()) == 0, "expected nothing to be logged");
+    check(strlen(read_log(rank)) == 0, "expected nothing to be logged");
     MPI_Comm_free(&comm);
+}
+
+static void open_logs(void)
+{
+    int file = mkstemp(path);
+    paths = malloc((size_t)ranks * sizeof path);
+    check(file >= 0 && paths != NULL, "expected to make %s", path);
+    close(file);
+    MPI_Allgather(path, sizeof path, MPI_CHAR, paths, sizeof path, MPI_CHAR, MPI_COMM_WORLD);
+    setenv("MPIX_SPARSE_LOG_FILE", path, 1);
+    setenv("MPIX_SPARSE_LOG", "warn", 1);
+    setenv("MPIX_SPARSE_STALL", "0.3", 1);
 }
 
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     check_alarm(120);
-    int file = mkstemp(path);
-    check(file >= 0, "expected to make %s", path);
-    close(file);
-    setenv("MPIX_SPARSE_LOG_FILE", path, 1);
-    setenv("MPIX_SPARSE_LOG", "warn", 1);
-    setenv("MPIX_SPARSE_STALL", "0.3", 1);
+    open_logs();
     if (ranks > 1)
         try_all();
     try_off();
     unlink(path);
+    free(paths);
     return check_end("stall");
 }
