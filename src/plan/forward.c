@@ -3,22 +3,35 @@
 
 #include <stdio.h>
 
+enum { WIDEST = 8 /* bytes of a basic type, but for rare ones */ };
+
 static bool is_asked_for(const struct sar_policy *policy)
 {
     return policy->forced != NULL && policy->forced->on_dense_buffers;
 }
 
-static bool is_small(const struct sar_shape *shape)
+static bool is_small(const struct sar_context *context, const struct sar_shape *shape)
 {
-    return sar_times(shape->count, shape->element_size) <= SAR_FORWARD_BYTES;
+    uint64_t few = context->net.window != NULL ? SAR_FORWARD_BYTES_SHARED : SAR_FORWARD_BYTES;
+    return sar_times(shape->count, shape->element_size) <= few;
+}
+
+/* Where a rank's arguments make no sense, the others' may: the agreement lets all know, unless the others have
+ * so little that they do without. */
+static bool is_in_doubt(const struct sar_call *call)
+{
+    enum sar_status status = call->verdict.status;
+    bool unknown = status == SAR_BAD_DATATYPE || status == SAR_BAD_OP;
+    return status == SAR_BAD_COUNT || (unknown && sar_times(call->shape.count, WIDEST) > SAR_FORWARD_BYTES);
 }
 
 bool sar_forward_always(const struct sar_context *context, const struct sar_call *call)
 {
     const struct sar_policy *policy = &context->policy;
-    if (policy->config.forward == 0 || !call->dense_face)
+    if (policy->config.forward == 0 || !call->dense_face || is_in_doubt(call))
         return false;
-    return !call->native || is_asked_for(policy) || (policy->forced == NULL && is_small(&call->shape));
+    return !call->native || is_asked_for(policy) ||
+           (policy->forced == NULL && is_small(context, &call->shape));
 }
 
 bool sar_forward_turn(struct sar_context *context, const struct sar_call *call)

@@ -15,8 +15,8 @@
 
 #include "plan/call.h"
 
-/** Bytes that are not worth an agreement. */
-enum { SAR_FORWARD_BYTES = 16384 };
+/** Bytes that are not worth an agreement: by messages, and among ranks that share memory. */
+enum { SAR_FORWARD_BYTES = 16384, SAR_FORWARD_BYTES_SHARED = 2048 };
 
 /** Whether a call is of the first two kinds. */
 bool sar_forward_always(const struct sar_context *context, const struct sar_call *call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a call on dense buffers costs where nothing can be gained, counted: collectives and messages that MPI
  * is asked for, and bytes of the caller's that are looked at. The price of an element is
- * high, so that what has many is too dense. */
+ * high, so that what has many is too dense. And what comes of arguments that are wrong on one rank. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -149,6 +149,25 @@ static void try_change(MPI_Comm comm)
     check(runs_dense(comm), "expected dense at once");
 }
 
+/* What only the last rank gets wrong all ranks are told of, where the others agree on their calls, as they do on
+ * those of a size not seen before. */
+static void try_wrong(MPI_Comm comm)
+{
+    bool wrong = rank == ranks - 1;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    check_case("a negative count on rank %d", ranks - 1);
+    check_error(MPIX_Sparse_allreduce(in, out, wrong ? -5 : MOST / 2, MPI_FLOAT, MPI_SUM, comm), "count",
+                ranks - 1);
+    check_case("no datatype on rank %d", ranks - 1);
+    check_error(MPIX_Sparse_allreduce(in, out, MOST / 2, wrong ? MPI_DATATYPE_NULL : MPI_FLOAT, MPI_SUM,
+                                      comm),
+                "datatype", ranks - 1);
+    check_case("no op on rank %d", ranks - 1);
+    check_error(MPIX_Sparse_allreduce(in, out, MOST / 2, MPI_FLOAT, wrong ? MPI_OP_NULL : MPI_SUM, comm),
+                "op", ranks - 1);
+    call(MOST / 2, MPI_SUM, comm);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
@@ -167,6 +186,7 @@ int main(int argc, char **argv)
     try_dense(comm);
     try_foreign(comm);
     try_change(comm);
+    try_wrong(comm);
     MPI_Comm_free(&comm);
     return check_end("unseen");
 }
