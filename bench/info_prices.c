@@ -195,7 +195,7 @@ bool info_print_prices(const struct info_options *options, const struct info_set
         return false;
     config.learn = false;
     struct sar_agreed agreed = sar_forecast_agreed(&f, &config);
-    if (sar_select(&agreed, &config, &none, sar_scheme_find(config.scheme), &selection) != SAR_OK)
+    if (sar_select(&agreed, &config, &none, sar_scheme_find(config.scheme), NULL, &selection) != SAR_OK)
         return info_complain("option --explain", "no scheme can carry out such a call");
     for (; sar_schemes[n] != NULL; n++)
         order[n] = n;

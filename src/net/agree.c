@@ -65,6 +65,7 @@ void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout)
     inout->nnz_max = larger(in->nnz_max, inout->nnz_max);
     inout->busy = larger(in->busy, inout->busy);
     inout->seconds = larger(in->seconds, inout->seconds);
+    inout->entry = in->entry < inout->entry ? in->entry : inout->entry;
     merge_status(in, inout);
     for (int i = 0; i < SAR_FIELDS; i++)
         merge_field(in, inout, i);

@@ -22,12 +22,13 @@ struct sar_ballot {
     int64_t nnz_sum, nnz_max;
     int64_t
         busy; /**< 1 where a rank must not sleep in MPI, since calls of others are in flight; the largest */
-    int64_t seconds; /**< nanoseconds the call before this one took; the largest */
+    int64_t seconds; /**< nanoseconds the call before this one took after its agreement; the largest */
+    int64_t entry;   /**< nanoseconds up to there; the smallest, of the rank that waited least for others */
     int64_t status;  /**< enum sar_status; the largest */
     int64_t status_rank, status_value;
     struct {
         int64_t low, high;
-        int64_t low_rank, high_rank;
+        int32_t low_rank, high_rank;
     } field[SAR_FIELDS];
 };
 
@@ -37,7 +38,7 @@ struct sar_agreement {
     struct sar_collective collective;
 };
 
-/** Fill in one rank's ballot but for status, nnz, busy and seconds. */
+/** Fill in one rank's ballot but for status, nnz, busy, seconds and entry. */
 struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field[SAR_FIELDS]);
 
 /** Combine two ballots into the second. Associative and commutative. */

@@ -61,7 +61,9 @@ struct sar_pending {
     struct sar_span whole, step; /**< all of the call, and the present phase */
     bool profile_due, opened;
     double start;
-    double away; /**< seconds since then in which nobody let it move */
+    double apart; /**< seconds since then in which nobody let it move, or it was profiled */
+    double entry; /**< seconds until the ranks agreed, without those */
+    double mark;  /**< the same when the profile began */
 };
 
 /** Take what a call's elements are from the knobs: integers of 2 bytes may stand for floats. To be called

@@ -39,6 +39,7 @@ static void describe(struct sar_pending *op)
         .share_memory = c->net.window != NULL,
         .dense_face = call->dense_face,
         .in_place = call->in_place,
+        .forwards = call->dense_face && op->plan == NULL && policy->config.forward > 0,
         .native = call->native,
         .imbalance = policy->config.imbalance,
         .partition = policy->partition,
@@ -64,7 +65,8 @@ enum sar_status sar_call_select(struct sar_pending *op)
 {
     const struct sar_policy *policy = op->policy;
     describe(op);
-    SAR_TRY(sar_select(&op->agreed, &policy->config, &op->record->lessons, policy->forced, &op->selection));
+    SAR_TRY(sar_select(&op->agreed, &policy->config, &op->record->lessons, policy->forced,
+                       &op->record->predictions, &op->selection));
     if (policy->config.explain && op->context->net.rank == 0)
         sar_selection_explain(&op->selection, &op->agreed, &op->record->lessons,
                               op->record->profiled ? &op->record->profile : NULL, stderr);

@@ -16,6 +16,7 @@ struct sar_record {
     bool profiled;
     struct sar_profile profile;
     struct sar_lessons lessons;
+    struct sar_predictions predictions;
     struct sar_keep keep;
     uint64_t stretch; /**< calls to be forwarded after the last one that was agreed on */
     uint64_t follow;  /**< those of them that are still to come */
@@ -26,7 +27,7 @@ struct sar_homework {
     struct sar_record *record; /**< NULL when there is none */
     int scheme;
     double predicted;
-    int64_t nanoseconds;
+    int64_t entry, nanoseconds; /**< up to the end of its agreement, and after it */
 };
 
 /** What the user asked for: the knobs, and what their names stand for. Equal on all ranks. */

@@ -75,6 +75,7 @@ struct sar_ballot sar_call_ballot(const struct sar_pending *op)
     ballot.status = (int64_t)call->verdict.status;
     ballot.status_value = call->verdict.value;
     ballot.seconds = op->context->homework.nanoseconds;
+    ballot.entry = op->context->homework.entry;
     if (call->verdict.status != SAR_OK || !call->native)
         return ballot;
     if (call->dense_face)

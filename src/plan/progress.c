@@ -51,7 +51,7 @@ bool sar_progress(void)
     double gap = PMPI_Wtime() - left;
     for (struct sar_context *context = busy; context != NULL; context = context->next_busy) {
         if (context->first != NULL && context->first->phase != SAR_QUEUED)
-            context->first->away += gap;
+            context->first->apart += gap;
         sar_call_advance(context, false);
     }
     strike_out_idle();

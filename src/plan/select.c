@@ -13,20 +13,25 @@
 #include <string.h>
 
 enum {
-    COLD_TRIALS = 2, /* calls of each rival: what the first one costs says little */
-    TRIALS = 3,
-    TRIALS_OF_SHORT = 8
+    COLD_TRIALS = 3, /* calls of each rival: what the first two cost says little */
+    TRIALS = COLD_TRIALS,
+    TRIALS_OF_SHORT = 8, /* the shorter calls are, the more their times vary */
+    TRIALS_OF_SHORTEST = 24,
+    BURST = 4 /* trials of a scheme one after another, as it will run when it is chosen: caches are its own */
 };
 
-static const double SHORT = 2e-3; /* seconds */
+static const double SHORT = 2e-3, SHORTEST = 2e-4; /* seconds */
 
-static const double DENSE_PREFERENCE = 0.88;
+static const double DENSE_PREFERENCE = 0.92;
 static const double RIVAL = 1.8;       /* times the best price within which a scheme is worth trying */
 static const double DOUBT = 3;         /* the same for MPI_Allreduce, which no call has timed yet */
 static const double CLOSE = 1.2;       /* the same by measured times */
 static const double HYSTERESIS = 1.05; /* times the best price that the scheme chosen last may cost */
-static const double WEIGHT = 0.2;      /* of a new time, once the first few are known */
-static const double SURPRISE = 2;      /* times what is known that a time counts for at most */
+static const double WEIGHT = 0.1;      /* of a new time at least */
+static const double BLUR = 1e-6;       /* seconds that an agreement may take longer than it was seen to */
+static const double NEAR = 1. / 8;     /* of the elements may come or go before they are priced again */
+static const double HASTE = 0.2;       /* of a shorter time before the scheme starts */
+static const double SURPRISE = 1.5;    /* times what is known that a time counts for at most */
 
 /* Reading dense buffers for their elements, and writing the outcome. */
 static double buffer_seconds(const struct sar_agreed *agreed)
@@ -39,14 +44,37 @@ static double buffer_seconds(const struct sar_agreed *agreed)
 
 uint32_t sar_trials(double seconds)
 {
-    return seconds < SHORT ? TRIALS_OF_SHORT : TRIALS;
+    return seconds < SHORTEST ? TRIALS_OF_SHORTEST : seconds < SHORT ? TRIALS_OF_SHORT : TRIALS;
 }
 
-static double predict(const struct sar_scheme *scheme, const struct sar_agreed *agreed, enum sar_model model)
+static double model_seconds(const struct sar_scheme *scheme, const struct sar_agreed *agreed,
+                            enum sar_model model)
 {
     if (model == SAR_MODEL_MEASURED)
         return scheme->seconds(agreed) + (scheme->on_dense_buffers ? 0 : buffer_seconds(agreed));
     return scheme->paper_bytes == NULL ? INFINITY : scheme->paper_bytes(agreed) * agreed->machine.beta;
+}
+
+static bool is_near(double nnz, double known)
+{
+    return fabs(nnz - known) <= NEAR * known;
+}
+
+static void refresh(struct sar_predictions *p, const struct sar_agreed *agreed)
+{
+    if (p->known && is_near(agreed->nnz_mean, p->nnz_mean) && is_near(agreed->nnz_max, p->nnz_max))
+        return;
+    *p = (struct sar_predictions){ true, agreed->nnz_mean, agreed->nnz_max, { 0 } };
+    for (int i = 0; i < SAR_MOST_SCHEMES; i++)
+        p->seconds[i] = NAN;
+}
+
+static double predict(int i, const struct sar_agreed *agreed, enum sar_model model,
+                      struct sar_predictions *predictions)
+{
+    if (isnan(predictions->seconds[i]))
+        predictions->seconds[i] = model_seconds(sar_schemes[i], agreed, model);
+    return predictions->seconds[i];
 }
 
 static bool learns(const struct sar_config *config)
@@ -54,8 +82,8 @@ static bool learns(const struct sar_config *config)
     return config->learn && config->model == SAR_MODEL_MEASURED;
 }
 
-/* A first call opens connections and touches fresh memory: a hundred times what the next one costs is not
- * rare. */
+/* A first call opens connections and touches fresh memory, and so does a second one where inputs take turns
+ * in memory: a hundred times what the next one costs is not rare. */
 static bool is_warm(const struct sar_lessons *lessons, int i)
 {
     return lessons->trials[i] >= COLD_TRIALS;
@@ -73,11 +101,11 @@ static double mildest(const struct sar_lessons *lessons)
 }
 
 /* The price of MPI_Allreduce comes from timing it, and is off by nothing until it has warmed up. */
-static double ratio_of(const struct sar_lessons *lessons, int i)
+static double ratio_of(const struct sar_lessons *lessons, double mild, int i)
 {
     if (is_warm(lessons, i))
         return lessons->ratio[i];
-    return sar_schemes[i]->on_dense_buffers ? 1 : mildest(lessons);
+    return sar_schemes[i]->on_dense_buffers ? 1 : mild;
 }
 
 /* A scheme that does what another does would only double that one's trials. */
@@ -89,23 +117,28 @@ static const char *obstacle_of(const struct sar_scheme *scheme, const struct sar
 }
 
 static struct sar_price price_of(int i, const struct sar_agreed *agreed, const struct sar_config *config,
-                                 const struct sar_lessons *lessons, const struct sar_scheme *forced)
+                                 const struct sar_lessons *lessons, const struct sar_scheme *forced,
+                                 struct sar_predictions *predictions, double mild)
 {
     const struct sar_scheme *scheme = sar_schemes[i];
-    struct sar_price p = { obstacle_of(scheme, agreed, forced), INFINITY, INFINITY };
+    struct sar_price p = { obstacle_of(scheme, agreed, forced), INFINITY, 0, INFINITY };
     if (p.obstacle != NULL)
         return p;
-    p.predicted = p.price = predict(scheme, agreed, (enum sar_model)config->model);
-    if (learns(config))
-        p.price *= ratio_of(lessons, i);
+    p.predicted = p.price = predict(i, agreed, (enum sar_model)config->model, predictions);
+    if (!learns(config))
+        return p;
+    p.entry = scheme->on_dense_buffers && agreed->forwards ? 0 : lessons->entry;
+    p.price = p.entry + p.predicted * ratio_of(lessons, mild, i);
     return p;
 }
 
 /* What a choice goes by. Nobody who calls this library is to wait longer than for MPI_Allreduce: where
- * prices are close it is the choice. */
+ * prices are close, or calls so short that an agreement cannot be timed, it is the choice. */
 static double choice_price(const struct sar_selection *s, int i)
 {
-    return s->prices[i].price * (sar_schemes[i]->on_dense_buffers ? DENSE_PREFERENCE : 1);
+    if (sar_schemes[i]->on_dense_buffers)
+        return s->prices[i].price * DENSE_PREFERENCE;
+    return s->prices[i].price + (s->prices[i].entry > 0 ? BLUR : 0);
 }
 
 static int cheapest(const struct sar_selection *s, const struct sar_lessons *lessons)
@@ -123,10 +156,12 @@ static int cheapest(const struct sar_selection *s, const struct sar_lessons *les
  * call has timed it, it is given the benefit of a doubt, and after that its due. */
 static double promise(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
 {
-    double predicted = s->prices[i].predicted, mild = mildest(lessons);
+    double predicted = s->prices[i].predicted, entry = s->prices[i].entry, mild = s->mild;
     if (!sar_schemes[i]->on_dense_buffers)
-        return predicted * mild;
-    return predicted * (lessons->trials[i] == 0 ? fmin(mild, 1) * RIVAL / DOUBT : fmin(lessons->ratio[i], 1));
+        return entry + predicted * mild;
+    if (lessons->trials[i] > 0)
+        return entry + predicted * fmin(lessons->ratio[i], 1);
+    return (entry + predicted * fmin(mild, 1)) * RIVAL / DOUBT;
 }
 
 /* Whether a scheme is worth another trial: by the model before it has warmed up, then by its times. */
@@ -140,17 +175,23 @@ static bool is_rival(const struct sar_selection *s, const struct sar_lessons *le
     return promise(s, lessons, i) <= RIVAL * best;
 }
 
-/* The rival with the fewest trials, the cheaper one first; -1 when all have had theirs. */
+/* Whether a rival has its trial before another: one in the middle of a burst, one with fewer bursts, the
+ * cheaper one. */
+static bool is_before(const struct sar_selection *s, const struct sar_lessons *lessons, int i, int other)
+{
+    uint32_t mine = lessons->trials[i], its = lessons->trials[other];
+    if ((mine % BURST != 0) != (its % BURST != 0))
+        return mine % BURST != 0;
+    return mine == its ? s->prices[i].price < s->prices[other].price : mine < its;
+}
+
+/* -1 when all rivals have had their trials. */
 static int next_trial(const struct sar_selection *s, const struct sar_lessons *lessons)
 {
     int next = -1;
-    for (int i = 0; sar_schemes[i] != NULL; i++) {
-        if (!is_rival(s, lessons, i))
-            continue;
-        if (next < 0 || lessons->trials[i] < lessons->trials[next] ||
-            (lessons->trials[i] == lessons->trials[next] && s->prices[i].price < s->prices[next].price))
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (is_rival(s, lessons, i) && (next < 0 || is_before(s, lessons, i, next)))
             next = i;
-    }
     return next;
 }
 
@@ -172,14 +213,18 @@ static int eligible(const struct sar_selection *s)
 
 enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
                            const struct sar_lessons *lessons, const struct sar_scheme *forced,
-                           struct sar_selection *selection)
+                           struct sar_predictions *predictions, struct sar_selection *selection)
 {
     static const struct sar_lessons none = { .trials = { 0 } };
+    struct sar_predictions fresh = { .known = false };
     struct sar_selection s = { .why = "cheapest", .settled = true };
     if (forced != NULL)
         lessons = &none; /* of one scheme only: they would not be fair to it */
+    predictions = predictions == NULL ? &fresh : predictions;
+    refresh(predictions, agreed);
+    s.mild = mildest(lessons);
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        s.prices[i] = price_of(i, agreed, config, lessons, forced);
+        s.prices[i] = price_of(i, agreed, config, lessons, forced, predictions, s.mild);
     s.runs = s.choice = cheapest(&s, lessons);
     if (s.prices[s.choice].obstacle != NULL)
         return SAR_UNSUPPORTED; /* none can */
@@ -203,6 +248,16 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     return SAR_OK;
 }
 
+/* That of a first call has to be forgotten soon. */
+void sar_lesson_entry(struct sar_lessons *lessons, double entry)
+{
+    double known = lessons->entry;
+    if (known <= 0)
+        lessons->entry = entry;
+    else
+        lessons->entry += (entry < known ? HASTE : WEIGHT) * (fmin(entry, SURPRISE * known) - known);
+}
+
 /* Of the first times the fastest counts, as those before it warmed up. Then comes the mean, or schemes whose
  * times vary most would be chosen for their luckiest ones; a time that something else on the machine spoilt
  * must not spoil it. */
@@ -212,19 +267,24 @@ void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, doubl
         return;
     double ratio = seconds / predicted, known = lessons->ratio[scheme];
     uint32_t trial = ++lessons->trials[scheme];
-    if (trial == 1 || (trial <= TRIALS && ratio < known))
+    double weight = fmax(WEIGHT, 1 / fmax((double)trial - TRIALS + 1, 1));
+    if (trial == 1)
         lessons->ratio[scheme] = ratio;
+    else if (trial <= TRIALS)
+        lessons->ratio[scheme] = fmin(ratio, known);
     else
-        lessons->ratio[scheme] = known + WEIGHT * (fmin(ratio, SURPRISE * known) - known);
+        lessons->ratio[scheme] = known + weight * (fmin(ratio, SURPRISE * known) - known);
 }
 
 void sar_lessons_refresh(struct sar_lessons *lessons)
 {
+    static const uint32_t enough[] = { TRIALS_OF_SHORTEST, TRIALS_OF_SHORT, TRIALS };
     for (int i = 0; i < SAR_MOST_SCHEMES; i++)
-        if (lessons->trials[i] >= TRIALS_OF_SHORT)
-            lessons->trials[i] = TRIALS_OF_SHORT - 1;
-        else if (lessons->trials[i] >= TRIALS)
-            lessons->trials[i] = TRIALS - 1;
+        for (size_t k = 0; k < sizeof enough / sizeof enough[0]; k++)
+            if (lessons->trials[i] >= enough[k]) {
+                lessons->trials[i] = enough[k] - 1;
+                break;
+            }
 }
 
 /* The cheapest scheme other than the one that runs, or -1. */

@@ -18,14 +18,24 @@ uint32_t sar_trials(double seconds);
 struct sar_lessons {
     double ratio[SAR_MOST_SCHEMES]; /**< measured over predicted time, of each scheme in sar_schemes */
     uint32_t trials[SAR_MOST_SCHEMES];
-    int settled; /**< 1 + place of the scheme chosen last, which a clearly cheaper one replaces; 0: none */
+    double entry; /**< seconds of a call before its scheme starts */
+    int settled;  /**< 1 + place of the scheme chosen last, which a clearly cheaper one replaces; 0: none */
+};
+
+/** What the model said of a tensor. Pricing all schemes takes as long as a short call; while there are as many
+ * elements as then, or nearly, it need not be done again. All zero: nothing yet. */
+struct sar_predictions {
+    bool known;
+    double nnz_mean, nnz_max;
+    double seconds[SAR_MOST_SCHEMES]; /**< NAN where a scheme has not been asked */
 };
 
 /** One line of the table of prices. */
 struct sar_price {
     const char *obstacle; /**< NULL when the scheme is eligible */
     double predicted;     /**< by the model alone, seconds */
-    double price;         /**< with lessons; what is compared */
+    double entry;         /**< seconds before the scheme starts, as calls have shown */
+    double price;         /**< with lessons, and entry; what is compared */
 };
 
 /** A selection and how it came about. */
@@ -34,20 +44,25 @@ struct sar_selection {
     int choice;               /**< place in sar_schemes of the cheapest */
     int runs;                 /**< of the one to run: the choice, the one asked for, or one on trial */
     bool settled;             /**< no other scheme waits for a trial */
+    double mild;              /**< what a scheme that has hardly been tried is taken to be off by */
     enum sar_origin asked_by; /**< who asked for the scheme that runs */
     const char *why;          /**< "cheapest", "asked for", "on trial", … */
 };
 
 /** Choose. Equal arguments give equal selections.
+ * @param predictions  of this tensor, kept up to date; to be zeroed when it gets another profile. Or NULL
  * @param forced the scheme asked for, or NULL. The cheapest scheme that can, runs where the one asked for
  *   cannot.
  * @return SAR_UNSUPPORTED when no scheme can carry out the call */
 enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
                            const struct sar_lessons *lessons, const struct sar_scheme *forced,
-                           struct sar_selection *selection);
+                           struct sar_predictions *predictions, struct sar_selection *selection);
 
-/** Learn from a call of scheme i that took so long. */
+/** Learn from a call of scheme i that took so long, without the time before the scheme started. */
 void sar_lesson(struct sar_lessons *lessons, int scheme, double predicted, double seconds);
+
+/** Learn from a call before whose scheme so much time went by. */
+void sar_lesson_entry(struct sar_lessons *lessons, double entry);
 
 /** Let every rival be tried once more: the tensor, or the machine, may have changed. */
 void sar_lessons_refresh(struct sar_lessons *lessons);

@@ -33,6 +33,7 @@ struct sar_agreed {
     struct sar_gamma gamma;
     bool dense_face; /**< dense buffers in and out */
     bool in_place;
+    bool forwards;    /**< calls that follow on a dense one need no agreement */
     bool native;      /**< type and op are the library's own; others can only go to MPI_Allreduce */
     double imbalance; /**< limit for the grain */
     double skewness;  /**< elements of the fullest of `ranks` contiguous parts over the mean, 1 at least */

@@ -79,7 +79,7 @@ static const struct sar_lessons no_lessons = { .trials = { 0 } };
 static struct sar_selection select_for(const struct sar_agreed *agreed, const struct sar_config *config)
 {
     struct sar_selection s;
-    assert_int_equal(sar_select(agreed, config, &no_lessons, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(agreed, config, &no_lessons, NULL, NULL, &s), SAR_OK);
     return s;
 }
 

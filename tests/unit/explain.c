@@ -94,7 +94,7 @@ static void test_the_table(void **state)
         a.native = k % 2 == 0;
         a.dense_face = true;
         assert_int_equal(sar_select(&a, configs[k / 2 % 2], &lessons,
-                                    k / 4 % 2 == 0 ? NULL : &sar_scheme_allgather, &s),
+                                    k / 4 % 2 == 0 ? NULL : &sar_scheme_allgather, NULL, &s),
                          SAR_OK);
         check_table(&s, &a, &lessons);
     }
@@ -110,7 +110,7 @@ static void test_the_table_tells_the_profile(void **state)
     char with[ROOM], without[ROOM];
     (void)state;
     a.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 8 }, { 1, 1.625, 2.5, 3.875 } };
-    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
     write_table(&s, &a, &lessons, &profile, with);
     write_table(&s, &a, &lessons, NULL, without);
     static const char *const in_both[] = { "gamma^2 1.625", "gamma^4 2.500", "gamma^8 3.875" };
@@ -168,7 +168,7 @@ static void test_reasons_without_a_rival(void **state)
     char text[256];
     (void)state;
     a.native = false;
-    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
     sar_selection_reason(&s, text, sizeof text);
     assert_non_null(strstr(text, "no other"));
     s = selection_make("cheapest", 0, 0);

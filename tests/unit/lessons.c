@@ -35,7 +35,7 @@ static struct sar_selection select_now(const struct sar_lessons *lessons)
 {
     struct sar_agreed a = agreed_make();
     struct sar_selection s;
-    assert_int_equal(sar_select(&a, &learning, lessons, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, lessons, NULL, NULL, &s), SAR_OK);
     return s;
 }
 
@@ -108,14 +108,14 @@ static void test_dense_wins_near_ties(void **state)
     (void)state;
     assert_true(best != 0 && sar_schemes[0]->on_dense_buffers);
     double tie = s.prices[best].price / s.prices[0].price;
-    lessons = taught(0, tie * 1.1);
+    lessons = taught(0, tie * 1.05);
     assert_int_equal(select_now(&lessons).choice, 0);
     lessons = taught(0, tie * 1.2);
     assert_int_equal(select_now(&lessons).choice, best);
 }
 
-/* Of the first three times the fastest counts at once; others count by a fifth, for twice what is known at
- * most. No lesson where there was no prediction. */
+/* Of the first three times the fastest counts, as one; the others join it in a mean, for one and a half times
+ * what is known at most, and later ones by a tenth. No lesson where there was no prediction. */
 static void test_what_a_lesson_is(void **state)
 {
     struct sar_lessons lessons = no_lessons;
@@ -129,10 +129,71 @@ static void test_what_a_lesson_is(void **state)
     sar_lesson(&lessons, 2, 0.001, 0.002);
     assert_true(lessons.trials[2] == 2 && fabs(lessons.ratio[2] - 2) < 1e-12);
     sar_lesson(&lessons, 2, 0.001, 0.012);
-    assert_true(lessons.trials[2] == 3 && fabs(lessons.ratio[2] - 2.4) < 1e-12);
+    assert_true(lessons.trials[2] == 3 && fabs(lessons.ratio[2] - 2) < 1e-12);
     sar_lesson(&lessons, 2, 0.001, 0.0014);
-    assert_true(lessons.trials[2] == 4 && fabs(lessons.ratio[2] - 2.2) < 1e-12);
+    assert_true(lessons.trials[2] == 4 && fabs(lessons.ratio[2] - 1.7) < 1e-12);
+    sar_lesson(&lessons, 2, 0.001, 0.012);
+    assert_true(lessons.trials[2] == 5 && fabs(lessons.ratio[2] - 1.7 * 3.5 / 3) < 1e-12);
+    lessons.trials[2] = 100;
+    lessons.ratio[2] = 2;
+    sar_lesson(&lessons, 2, 0.001, 0.001);
+    assert_true(lessons.trials[2] == 101 && fabs(lessons.ratio[2] - 1.9) < 1e-12);
     assert_true(lessons.trials[1] == 0 && lessons.trials[3] == 0);
+}
+
+/* The time before schemes start: the first is forgotten soon, slower ones count by a tenth. */
+static void test_the_way_to_a_scheme(void **state)
+{
+    struct sar_lessons lessons = no_lessons;
+    (void)state;
+    sar_lesson_entry(&lessons, 100e-6);
+    assert_true(fabs(lessons.entry - 100e-6) < 1e-12);
+    sar_lesson_entry(&lessons, 10e-6);
+    assert_true(fabs(lessons.entry - 82e-6) < 1e-12);
+    sar_lesson_entry(&lessons, 92e-6);
+    assert_true(fabs(lessons.entry - 83e-6) < 1e-12);
+    sar_lesson_entry(&lessons, 1);
+    assert_true(fabs(lessons.entry - 83e-6 * 1.05) < 1e-12);
+}
+
+/* It belongs to the price of all schemes, but for that of calls which do without an agreement. */
+static void test_the_way_has_a_price(void **state)
+{
+    struct sar_lessons lessons = no_lessons;
+    struct sar_agreed a = agreed_make();
+    struct sar_selection before, after;
+    (void)state;
+    a.dense_face = a.forwards = true;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &before), SAR_OK);
+    lessons.entry = 1;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &after), SAR_OK);
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (after.prices[i].obstacle == NULL)
+            assert_true(fabs(after.prices[i].price - before.prices[i].price -
+                             (sar_schemes[i]->on_dense_buffers ? 0 : 1)) < 1e-9);
+    assert_true(sar_schemes[after.choice]->on_dense_buffers);
+    a.forwards = false;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &after), SAR_OK);
+    assert_true(after.prices[0].entry == 1);
+}
+
+/* Schemes are priced again only where the number of elements changes by more than an eighth. */
+static void test_predictions_are_remembered(void **state)
+{
+    struct sar_predictions known = { .known = false };
+    struct sar_agreed a = agreed_make();
+    struct sar_selection first, again;
+    double nnz = a.nnz_mean;
+    (void)state;
+    assert_int_equal(sar_select(&a, &learning, &no_lessons, NULL, &known, &first), SAR_OK);
+    a.nnz_mean = a.nnz_max = nnz * 1.1;
+    assert_int_equal(sar_select(&a, &learning, &no_lessons, NULL, &known, &again), SAR_OK);
+    assert_memory_equal(first.prices, again.prices, sizeof first.prices);
+    a.nnz_mean = a.nnz_max = nnz * 1.2;
+    assert_int_equal(sar_select(&a, &learning, &no_lessons, NULL, &known, &again), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, &no_lessons, NULL, NULL, &first), SAR_OK);
+    assert_memory_equal(first.prices, again.prices, sizeof first.prices);
+    assert_true(known.nnz_mean == nnz * 1.2);
 }
 
 /* A first call may be a hundred times slower than the next: no scheme is judged by it. */
@@ -175,16 +236,18 @@ static struct sar_selection select_beside(double times, double factor, uint32_t 
     struct sar_agreed a = agreed_make();
     struct sar_selection s;
     struct sar_lessons lessons = taught(-1, 1);
-    for (int i = 0; i < SAR_MOST_SCHEMES; i++)
+    for (int i = 0; i < SAR_MOST_SCHEMES; i++) {
+        lessons.trials[i] = sar_trials(0);
         lessons.ratio[i] = factor;
+    }
     a.dense_face = true;
     a.machine.dense_beta = 0;
     a.machine.dense_alpha = 1e9;
-    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
     a.machine.dense_alpha = times * s.prices[s.choice].price;
     lessons.trials[0] = trials;
     lessons.ratio[0] = ratio;
-    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
     return s;
 }
 
@@ -205,6 +268,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_lesson_is),
+        cmocka_unit_test(test_the_way_to_a_scheme),
+        cmocka_unit_test(test_the_way_has_a_price),
+        cmocka_unit_test(test_predictions_are_remembered),
         cmocka_unit_test(test_a_first_call_decides_nothing),
         cmocka_unit_test(test_luck_is_no_merit),
         cmocka_unit_test(test_the_choice_stays_near_a_tie),

@@ -65,7 +65,7 @@ static struct sar_selection select_for(const struct sar_agreed *agreed, const st
                                        const struct sar_lessons *lessons, const struct sar_scheme *forced)
 {
     struct sar_selection s;
-    assert_int_equal(sar_select(agreed, config, lessons, forced, &s), SAR_OK);
+    assert_int_equal(sar_select(agreed, config, lessons, forced, NULL, &s), SAR_OK);
     return s;
 }
 
@@ -248,8 +248,8 @@ static void test_calls_that_no_scheme_takes(void **state)
     struct sar_selection s = { .runs = 77 };
     (void)state;
     a.native = false;
-    assert_int_equal(sar_select(&a, &trusting, &no_lessons, NULL, &s), SAR_UNSUPPORTED);
-    assert_int_equal(sar_select(&a, &trusting, &no_lessons, &sar_scheme_dense, &s), SAR_UNSUPPORTED);
+    assert_int_equal(sar_select(&a, &trusting, &no_lessons, NULL, NULL, &s), SAR_UNSUPPORTED);
+    assert_int_equal(sar_select(&a, &trusting, &no_lessons, &sar_scheme_dense, NULL, &s), SAR_UNSUPPORTED);
     assert_int_equal(s.runs, 77);
 }
 
@@ -270,29 +270,34 @@ static struct sar_selection play(const struct sar_agreed *a, const double *truth
 /* A call with rivals: allgather and recursive doubling tie, the others cost more. */
 static const struct scene close_scene = { 10, 10e-6, 2, 1e6, 0.01, false, false };
 
-/* Every scheme within 1.8 times the best price is tried twice, those within 1.2 more often. */
+/* Every scheme within 1.8 times the best price is tried three times, one after another, those within 1.2 more
+ * often. */
 static void test_trials(void **state)
 {
     struct sar_agreed a = agreed_of(&close_scene);
     struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL), s;
     struct sar_lessons lessons = no_lessons;
     double truth[SAR_MOST_SCHEMES];
-    int ran[SAR_MOST_SCHEMES] = { 0 }, rivals = 0, close = 0, rival[SAR_MOST_SCHEMES];
+    int ran[SAR_MOST_SCHEMES] = { 0 }, rivals = 0, close = 0, rival[SAR_MOST_SCHEMES],
+        is_close[SAR_MOST_SCHEMES];
     (void)state;
     for (int i = 0; sar_schemes[i] != NULL; i++) {
         truth[i] = 5 * first.prices[i].predicted;
         rival[i] = first.prices[i].price <= 1.8 * first.prices[first.choice].price;
         rivals += rival[i];
-        close += first.prices[i].price <= 1.2 * first.prices[first.choice].price;
+        is_close[i] = first.prices[i].price <= 1.2 * first.prices[first.choice].price;
+        close += is_close[i];
     }
     assert_in_range(rivals, 2, 8);
     int trials = (int)sar_trials(5 * first.prices[first.choice].price);
-    for (int round = 1; round <= 2; round++) {
-        play(&a, truth, 0, rivals, &lessons, ran);
-        for (int i = 0; sar_schemes[i] != NULL; i++)
-            assert_int_equal(ran[i], rival[i] ? round : 0);
+    for (int round = 1; round <= 3; round++) {
+        s = play(&a, truth, 0, 1, &lessons, ran);
+        assert_int_equal(ran[first.choice], round);
     }
-    s = play(&a, truth, 0, (trials - 2) * close + 20, &lessons, ran);
+    s = play(&a, truth, 0, 3 * (rivals - close) + trials * close - 3 + 20, &lessons, ran);
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        if (i != first.choice)
+            assert_int_equal(ran[i], !rival[i] ? 0 : is_close[i] ? trials : 3);
     assert_int_equal(ran[first.choice], trials + 20);
     assert_int_equal(s.runs, first.choice);
     assert_string_equal(s.why, "cheapest");
