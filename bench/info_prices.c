@@ -73,8 +73,9 @@ static void print_head(const struct info_options *options, const struct sar_agre
 {
     const struct sar_machine *m = &a->machine;
 
-    printf("# %lld elements of %zu B, %.0f present on each of %lld ranks, interface %s\n", options->count,
-           a->shape.element_size, a->nnz_mean, options->ranks, perf_interface_name(options->interface));
+    printf("# %lld elements of %zu B, %.0f evenly spread on each of %lld ranks, interface %s\n",
+           options->count, a->shape.element_size, a->nnz_mean, options->ranks,
+           perf_interface_name(options->interface));
     printf("# %s:", options->gamma.n > 0 ? "as given" : "as if ranks chose alone");
     for (int i = 1; i < a->gamma.entries; i++)
         printf(" gamma^%d %.3f", a->gamma.ranks[i], a->gamma.ratio[i]);

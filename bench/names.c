@@ -17,14 +17,23 @@ static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
 struct perf_scheme perf_scheme_find(const char *name)
 {
+    const unsigned all = (1u << SAR_PARTITIONS) - 1;
     const struct sar_scheme *scheme = sar_scheme_find(name);
 
     if (strcmp(name, "auto") == 0)
-        return (struct perf_scheme){ name, "the selector's choice", true, true };
+        return (struct perf_scheme){ name, "the selector's choice", true, all };
     if (scheme == NULL)
-        return (struct perf_scheme){ name, "", true, true };
+        return (struct perf_scheme){ name, "", true, all };
     return (struct perf_scheme){ scheme->name, scheme->summary, !scheme->on_dense_buffers,
-                                 scheme->any_partition };
+                                 scheme->partitions };
+}
+
+/* A map that is no map of the registry, as auto, means something to whom any does. */
+bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition)
+{
+    int map = sar_partition_find(partition);
+
+    return map < 0 ? scheme->parts != 0 : (scheme->parts >> map & 1) != 0;
 }
 
 /* The i-th of a registry's `n` names and of the n_more behind them. */

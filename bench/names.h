@@ -11,11 +11,14 @@ struct perf_scheme {
     const char *name;
     const char *summary; /* for people; empty where there is none */
     bool wires;          /* whether asking for a format makes a difference */
-    bool parts;          /* whether asking for a partition map does */
+    unsigned parts;      /* partition maps of which asking for one does, a bit for each */
 };
 
 /* The scheme of that name; of one that the library does not know, all makes a difference. */
 struct perf_scheme perf_scheme_find(const char *name);
+
+/* Whether asking it for that partition map makes a difference. */
+bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition);
 
 /* The i-th name of a list, or NULL after the last. */
 typedef const char *(*perf_name_fn)(int i);

@@ -41,6 +41,29 @@ static bool is_reference(const struct perf_row *row, const struct perf_options *
            is(row, PERF_KNOB_PARTITION, options->plain_partition);
 }
 
+static void add(struct perf_row *row, const struct perf_options *options, const struct perf_scheme *scheme,
+                const char *wire, const char *partition)
+{
+    reference(row, options, scheme->name);
+    row->hidden = false;
+    set(row, PERF_KNOB_WIRE, wire);
+    set(row, PERF_KNOB_PARTITION, partition);
+}
+
+/* A scheme's rows with one wire: one for each partition map asked for that means something to it, or one. */
+static int expand_partitions(const struct perf_options *options, const struct perf_scheme *scheme,
+                             const char *wire, struct perf_row *rows)
+{
+    int n = 0;
+
+    for (int p = 0; p < options->partition.n; p++)
+        if (perf_scheme_takes(scheme, options->partition.at[p]))
+            add(&rows[n++], options, scheme, wire, options->partition.at[p]);
+    if (n == 0)
+        add(&rows[n++], options, scheme, wire, options->plain_partition);
+    return n;
+}
+
 /* All combinations asked for; a scheme gets one row for all wires or partitions that mean nothing to it. */
 static int expand(const struct perf_options *options, struct perf_row *rows)
 {
@@ -48,16 +71,10 @@ static int expand(const struct perf_options *options, struct perf_row *rows)
 
     for (int s = 0; s < options->scheme.n; s++) {
         struct perf_scheme scheme = perf_scheme_find(options->scheme.at[s]);
-        for (int w = 0; w < (scheme.wires ? options->wire.n : 1); w++)
-            for (int p = 0; p < (scheme.parts ? options->partition.n : 1); p++) {
-                struct perf_row *row = &rows[n++];
-                reference(row, options, scheme.name);
-                row->hidden = false;
-                if (scheme.wires)
-                    set(row, PERF_KNOB_WIRE, options->wire.at[w]);
-                if (scheme.parts)
-                    set(row, PERF_KNOB_PARTITION, options->partition.at[p]);
-            }
+        if (!scheme.wires)
+            n += expand_partitions(options, &scheme, options->plain_wire, rows + n);
+        for (int w = 0; w < options->wire.n && scheme.wires; w++)
+            n += expand_partitions(options, &scheme, options->wire.at[w], rows + n);
     }
     return n;
 }

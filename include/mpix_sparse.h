@@ -276,7 +276,7 @@ typedef struct {
     char      reason[MPIX_SPARSE_REASON_MAX];  /**< why `scheme` ran, in a sentence */
     char      push_wire[MPIX_SPARSE_NAME_MAX]; /**< format of the messages, of the push for two-step schemes; "mixed", "none" */
     char      pull_wire[MPIX_SPARSE_NAME_MAX]; /**< format of the pull; "none" for one-step schemes */
-    char      partition[MPIX_SPARSE_NAME_MAX]; /**< partition map, "none" for schemes without one */
+    char      partition[MPIX_SPARSE_NAME_MAX]; /**< map, "recomputed" by oktopk, "none" without one */
     int       grain;              /**< consecutive elements that stay in one part; 0 without a partition map */
     int       ranks;              /**< ranks of the communicator */
     int       nodes;              /**< distinct nodes among them */

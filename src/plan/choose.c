@@ -7,8 +7,6 @@
 
 #include "plan/steps.h"
 
-enum { ROW_PASSES = 4 };
-
 /* Only floats have narrow forms. A product may leave their range long before the float's. */
 static enum sar_values values_of(const struct sar_pending *op)
 {
@@ -16,14 +14,6 @@ static enum sar_values values_of(const struct sar_pending *op)
     bool travels = op->context->net.ranks > 1;
     bool narrows = op->call->native && shape->base == SAR_FLOAT && shape->op != SAR_PROD;
     return travels && narrows ? (enum sar_values)op->policy->config.wire_values : SAR_VALUES_FULL;
-}
-
-/* Seconds for the work of one element: a row's further values pass through memory, from where they stand
- * into a message, out of another, into a sum and on. */
-static double element_seconds(const struct sar_machine *machine, const struct sar_shape *shape)
-{
-    double bytes = shape->row > 1 ? (double)(shape->element_size - shape->element_size / shape->row) : 0;
-    return machine->gamma + ROW_PASSES * bytes * machine->memory;
 }
 
 static void describe(struct sar_pending *op)
@@ -55,7 +45,7 @@ static void describe(struct sar_pending *op)
         .nnz_mean = (double)op->agreement.all.nnz_sum / c->net.ranks,
         .nnz_max = (double)op->agreement.all.nnz_max,
     };
-    a->machine.gamma = element_seconds(&c->machine, &call->shape);
+    a->machine.gamma = sar_element_seconds(&c->machine, &call->shape);
     double density = call->shape.count == 0 ? 0 : a->nnz_mean / (double)call->shape.count;
     a->gamma =
         op->record->profiled ? op->record->profile.gamma : sar_gamma_independent(density, c->net.ranks);

@@ -4,10 +4,23 @@
 #include <math.h>
 #include <string.h>
 
-/* The best that an MPI can do: a tree for what is small, a ring for what is large. */
-static struct sar_machine with_dense(const struct sar_machine *machine)
+static struct sar_shape shape_of(const struct sar_forecast *f)
 {
-    struct sar_machine m = *machine;
+    return (struct sar_shape){ .count = f->count,
+                               .row = f->row,
+                               .element_size = f->row * sizeof(float),
+                               .index_size = sar_index_size(f->count),
+                               .base = SAR_FLOAT,
+                               .op = SAR_SUM,
+                               .absent_is_zero = f->dense_face,
+                               .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) };
+}
+
+/* Of MPI_Allreduce the best that an MPI can do: a tree for what is small, a ring for what is large. */
+static struct sar_machine machine_of(const struct sar_forecast *f, const struct sar_shape *shape)
+{
+    struct sar_machine m = f->machine;
+    m.gamma = sar_element_seconds(&f->machine, shape);
     m.dense_alpha = 2 * log2(m.ranks) * m.alpha;
     m.dense_beta = 2.0 * (m.ranks - 1) / m.ranks * m.beta;
     return m;
@@ -15,18 +28,12 @@ static struct sar_machine with_dense(const struct sar_machine *machine)
 
 struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct sar_config *config)
 {
+    struct sar_shape shape = shape_of(f);
     double nnz = f->density * (double)f->count;
     bool travels = f->machine.ranks > 1;
     return (struct sar_agreed){
-        .shape = { .count = f->count,
-                   .row = f->row,
-                   .element_size = f->row * sizeof(float),
-                   .index_size = sar_index_size(f->count),
-                   .base = SAR_FLOAT,
-                   .op = SAR_SUM,
-                   .absent_is_zero = f->dense_face,
-                   .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) },
-        .machine = with_dense(&f->machine),
+        .shape = shape,
+        .machine = machine_of(f, &shape),
         .nodes = f->machine.ranks,
         .nnz_mean = nnz,
         .nnz_max = nnz,

@@ -11,7 +11,7 @@ struct sar_forecast {
     size_t row; /**< floats in an element */
     double density;
     struct sar_gamma gamma;
-    struct sar_machine machine; /**< whose dense_alpha and dense_beta are not looked at */
+    struct sar_machine machine; /**< as measured; its dense_alpha and dense_beta are not looked at */
     bool dense_face;
 };
 

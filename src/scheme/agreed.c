@@ -5,9 +5,17 @@
 
 #include "base/config.h"
 
-enum { LARGEST_GRAIN = 256 };
+enum { LARGEST_GRAIN = 256, ROW_PASSES = 4 };
 
 static const double ROUNDING_WORK = 0.15; /* of a value, at both ends together */
+
+/* A row's further values pass through memory, from where they stand into a message, out of another, into a
+ * sum and on. */
+double sar_element_seconds(const struct sar_machine *machine, const struct sar_shape *shape)
+{
+    double bytes = shape->row > 1 ? (double)(shape->element_size - shape->element_size / shape->row) : 0;
+    return machine->gamma + ROW_PASSES * bytes * machine->memory;
+}
 
 double sar_gamma_at(const struct sar_gamma *gamma, double k)
 {

@@ -46,6 +46,9 @@ struct sar_agreed {
     bool push_smallest, pull_smallest;
 };
 
+/** Seconds for the work of one element of such a shape: what stands for gamma in a call's machine. */
+double sar_element_seconds(const struct sar_machine *machine, const struct sar_shape *shape);
+
 /** Elements of the union of k ranks. */
 double sar_agreed_union(const struct sar_agreed *agreed, double k);
 

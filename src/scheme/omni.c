@@ -54,6 +54,7 @@ const struct sar_scheme sar_scheme_omni = {
     .summary = "blocks of 256 elements go whole to their aggregator and back (OmniReduce)",
     .obstacle = obstacle,
     .seconds = seconds,
+    .partitions = 1u << SAR_PARTITION_CYCLIC | 1u << SAR_PARTITION_RANGE,
     .state_size = sizeof(struct sar_owner),
     .stages = stages,
 };

@@ -43,7 +43,7 @@ struct sar_scheme {
     double (*seconds)(const struct sar_agreed *agreed);
     /** Time by the paper's equation in units of 1 / bandwidth, i.e. bytes; NULL where the paper has none. */
     double (*paper_bytes)(const struct sar_agreed *agreed);
-    bool any_partition;             /**< takes every partition map; others have their own */
+    unsigned partitions;            /**< maps that may be asked for, bit 1 << enum sar_partition of each */
     bool on_dense_buffers;          /**< takes the caller's dense buffers as they are */
     size_t state_size;              /**< bytes of request->state, zero at the start */
     const struct sar_stage *stages; /**< run in order; ended by one without functions */
