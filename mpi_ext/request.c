@@ -28,9 +28,13 @@ static int query(void *state, MPI_Status *status)
     return flight->code;
 }
 
+/* MPICH calls this for a request that is freed before its end, and forgets the request. */
 static int release(void *state)
 {
     struct sar_flight *flight = state;
+    flight->abandoned = !atomic_load(&flight->done);
+    if (flight->abandoned)
+        return MPI_SUCCESS;
     flight->taken = false;
     if (!flight->kept)
         free(flight);
@@ -67,7 +71,10 @@ void sar_flight_end(struct sar_flight *flight, int code)
     MPI_Request request = flight->request;
     flight->code = code;
     atomic_store(&flight->done, true);
-    PMPI_Grequest_complete(request);
+    if (flight->abandoned)
+        release(flight);
+    else
+        PMPI_Grequest_complete(request);
 }
 
 void sar_flight_land(struct sar_pending *pending)

@@ -19,7 +19,7 @@ struct sar_flight {
     int code;  /**< of the outcome */
     bool kept; /**< by a plan, for the next call */
     bool taken;
-    atomic_bool done;
+    atomic_bool done, abandoned; /**< nobody will wait for it */
 };
 
 /** Begin a call whose end an MPI_Request tells. Collective. What is wrong with arguments comes out of the

@@ -65,7 +65,7 @@ static void watch(MPI_Comm user, struct arrival *a, double limit)
                 a->ranks, names);
 }
 
-void sar_arrival_wait(MPI_Comm user, double stall)
+void sar_arrival_wait(MPI_Comm user, double stall, void (*meanwhile)(void))
 {
     struct arrival a;
     a.stall = (struct sar_stall){ 0 };
@@ -80,6 +80,7 @@ void sar_arrival_wait(MPI_Comm user, double stall)
             continue;
         }
         watch(user, &a, stall);
+        meanwhile();
         sched_yield();
     }
 }

@@ -39,7 +39,10 @@ void sar_roll_tell(const struct sar_net *net, const char *what, double waited,
  * not wait. No operation may be under way. */
 void sar_roll_end(const struct sar_net *net);
 
-/** Receive them; afterwards no message is left. Collective. */
+/** Whether they have been counted, on all ranks. */
+bool sar_roll_counted(const struct sar_net *net);
+
+/** Receive them, once they have been counted; afterwards no message is left. */
 void sar_roll_settle(const struct sar_net *net);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "plan/forward.h"
+#include "plan/progress.h"
 #include "plan/request.h"
 #include "plan/steps.h"
 
@@ -358,13 +359,16 @@ void sar_call_advance(struct sar_context *context, bool block)
     }
 }
 
+/* Others may come only when calls in flight on other communicators are done. */
 static bool agree_now(struct sar_pending *op)
 {
-    bool done;
+    const struct sar_net *net = &op->context->net;
+    bool done = false;
+    int looks = 0;
     op->context->epoch++;
     begin_to_agree(op, true);
-    if (op->status == SAR_OK)
-        op->status = sar_agree_test(&op->context->net, &op->agreement, true, &done);
+    while (op->status == SAR_OK && !done)
+        op->status = sar_agree_test(net, &op->agreement, sar_progress_meanwhile(net, &looks), &done);
     return all_is_well(op);
 }
 

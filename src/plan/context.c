@@ -15,6 +15,7 @@
 #include "net/window.h"
 #include "plan/hints.h"
 #include "plan/plan.h"
+#include "plan/progress.h"
 
 /* What rank 0 tells the others. */
 struct settings {
@@ -204,6 +205,18 @@ static enum sar_status fill(struct sar_context *context, const struct sar_source
     return SAR_OK;
 }
 
+/* Ranks may come here only when their calls on other communicators are done. */
+static enum sar_status meet(const struct sar_net *net)
+{
+    struct sar_collective collective;
+    int nothing = 0, looks = 0;
+    bool done = false;
+    SAR_TRY(sar_net_worst_start(net, &nothing, &collective));
+    while (!done)
+        SAR_TRY(sar_net_test(net, &collective, sar_progress_meanwhile(net, &looks), &done));
+    return SAR_OK;
+}
+
 enum sar_status sar_context_configure(struct sar_context *context, const struct sar_source *hints,
                                       char *sentence)
 {
@@ -211,6 +224,7 @@ enum sar_status sar_context_configure(struct sar_context *context, const struct 
                                  .seed = context->policy.seed,
                                  .calibrated = true,
                                  .machine = context->constants };
+    SAR_TRY(meet(&context->net));
     SAR_TRY(sar_hints_apply(&context->net, hints, &settings.config, sentence));
     if (!is_word(settings.config.calibration, context->policy.config.calibration)) {
         snprintf(sentence, SAR_SENTENCE, "mpix_sparse_calibration comes too late for this communicator");
@@ -258,12 +272,17 @@ static double own_stall(void)
     return sar_config_load(&own, sar_environment, NULL, sentence, sizeof sentence) == SAR_OK ? own.stall : 0;
 }
 
+static void let_move(void)
+{
+    sar_progress();
+}
+
 /* Nothing that can fail on one rank alone stands between two collective steps without a vote. */
 enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, struct sar_context **context,
                                  char *sentence)
 {
     struct sar_net net;
-    sar_arrival_wait(user, own_stall());
+    sar_arrival_wait(user, own_stall(), let_move);
     SAR_TRY(sar_net_open(user, &net));
     struct sar_context *made = make(&net);
     enum sar_status status = sar_net_worst(&net, made == NULL ? SAR_NO_MEMORY : SAR_OK);
@@ -285,10 +304,21 @@ void sar_context_leave(struct sar_context *context)
     sar_roll_end(&context->net);
 }
 
+/* Ranks may come here only when their calls on other communicators are done. */
+static void settle(const struct sar_net *net)
+{
+    int looks = 0;
+    sar_roll_end(net);
+    while (!sar_roll_counted(net))
+        if (sar_progress_meanwhile(net, &looks))
+            sar_net_pause(net, &looks);
+    sar_roll_settle(net);
+}
+
 void sar_context_close(struct sar_context *context)
 {
     sar_trace_flush();
-    sar_roll_settle(&context->net);
+    settle(&context->net);
     for (struct sar_plan *plan = context->plans; plan != NULL; plan = plan->next)
         plan->context = NULL;
     sar_net_close(&context->net);

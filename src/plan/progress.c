@@ -60,6 +60,15 @@ bool sar_progress(void)
     return true;
 }
 
+bool sar_progress_meanwhile(const struct sar_net *net, int *looks)
+{
+    if (!sar_progress_wanted())
+        return true;
+    sar_progress();
+    sar_net_pause(net, looks);
+    return false;
+}
+
 void sar_progress_halt(const struct sar_context *context)
 {
     int looks = 0;

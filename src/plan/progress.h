@@ -24,6 +24,10 @@ bool sar_progress_wanted(void);
 void sar_progress_halt(const struct sar_context *context);
 void sar_progress_resume(void);
 
+/** What whoever waits for something else does between two looks at it: let every call in flight make
+ * progress, and pause. True when none is in flight, and the next look may sleep in MPI. */
+bool sar_progress_meanwhile(const struct sar_net *net, int *looks);
+
 /** Wait for the calls in flight on a communicator. Collective. */
 void sar_progress_drain(struct sar_context *context);
 

@@ -195,6 +195,28 @@ static void try_free(MPI_Comm parent)
     finish(&call, 5);
 }
 
+/* A request that is freed is not waited for: a later call on the communicator is. */
+static void try_request_free(MPI_Comm comm)
+{
+    float one = 1, sum = 0, later = 0;
+    MPI_Request request;
+    MPIX_Sparse_plan plan;
+    check_case("a request that is freed before its end");
+    check_success(MPIX_Sparse_allreduce_init(&one, &sum, 1, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (int i = 0; i < 4; i++) {
+        sum = 0;
+        check_success(i % 2 == 0 ? MPIX_Isparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, comm, &request)
+                                 : MPIX_Sparse_plan_start(plan, &request),
+                      "starting a call");
+        check_success(MPI_Request_free(&request), "MPI_Request_free");
+        check_success(MPIX_Sparse_allreduce(&one, &later, 1, MPI_FLOAT, MPI_SUM, comm), "a later call");
+        check(sum == (float)ranks && later == sum, "expected %d twice, found %g and %g", ranks, (double)sum,
+              (double)later);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+}
+
 static void try_errors(MPI_Comm comm)
 {
     const float value = 1;
@@ -261,6 +283,7 @@ static void try_all(const char *progress)
     for (int i = 0; i < 20; i++)
         try_uneven(comms, dense);
     try_free(comms[0]);
+    try_request_free(comms[0]);
     try_errors(comms[0]);
     try_result_in_use(comms[0]);
     MPI_Comm_free(&dense);

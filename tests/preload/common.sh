@@ -20,7 +20,7 @@ fetch_source() {
     (
         cd "$2" || exit 1
         set -- "$1" -o Dir::Etc::SourceList="$2/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-            -o Dir::State::Lists="$2/lists" -o Dir::Cache="$2/cache"
+            -o Dir::State::Lists="$2/lists" -o Dir::Cache="$2/cache" -o Acquire::http::Timeout=30
         package=$1
         shift
         apt-get "$@" update && apt-get "$@" source --download-only "$package" &&
