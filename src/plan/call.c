@@ -28,24 +28,6 @@ static void end_span(const struct sar_pending *op, struct sar_span *span)
                                             traffic->bytes_sent, traffic->bytes_received });
 }
 
-/* Seconds that the call takes its caller so far, but for what is set apart. */
-static double counted(const struct sar_pending *op)
-{
-    return PMPI_Wtime() - op->start - op->apart;
-}
-
-/* The time of the call before this one, now known of all ranks. */
-static void do_homework(struct sar_pending *op)
-{
-    struct sar_homework *h = &op->context->homework;
-    const struct sar_ballot *all = &op->agreement.all;
-    if (h->record != NULL && all->seconds > 0) {
-        sar_lesson_entry(&h->record->lessons, (double)all->entry * 1e-9);
-        sar_lesson(&h->record->lessons, h->scheme, h->predicted, (double)all->seconds * 1e-9);
-    }
-    h->record = NULL;
-}
-
 /* Room for the outcome of dense buffers: scratch, from which it is scattered. */
 static enum sar_status dense_room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
                                   struct sar_run *run)
@@ -105,15 +87,6 @@ static void open_request(struct sar_pending *op)
     request->sink = op->call->dense_face ? &op->dense_sink : op->call->sink;
 }
 
-/* From here on ranks may fare differently: what later choices depend on is set before. */
-static void set_homework(struct sar_pending *op)
-{
-    op->context->homework = (struct sar_homework){ op->record, op->selection.runs,
-                                                   op->selection.prices[op->selection.runs].predicted,
-                                                   (int64_t)(op->entry * 1e9), 0 };
-    op->record->lessons.settled = op->selection.choice + 1;
-}
-
 static void end(struct sar_pending *op, struct sar_verdict verdict)
 {
     op->call->verdict = verdict;
@@ -125,15 +98,12 @@ static void end_badly(struct sar_pending *op, enum sar_status status, bool agree
     end(op, (struct sar_verdict){ .status = status, .agreed = agreed });
 }
 
-/* What hides behind computing does not count, nor does a profile. How long a rank waited in the agreement for
- * others says nothing of the scheme. */
 static void finish(struct sar_pending *op)
 {
     struct sar_span span = begin_span(op, "write");
     sar_call_write(op);
     end_span(op, &span);
-    if (op->context->homework.record == op->record)
-        op->context->homework.nanoseconds = (int64_t)((counted(op) - op->entry) * 1e9);
+    sar_call_end_homework(op);
     op->call->nnz_out = op->request.output.nnz;
     sar_call_report(op, PMPI_Wtime() - op->start);
     end(op, op->call->verdict);
@@ -167,7 +137,7 @@ static void begin_to_profile(struct sar_pending *op)
     uint32_t slots = sar_profile_slots((uint64_t)op->agreement.all.nnz_sum);
     op->profile_due = false;
     op->phase = SAR_PROFILING;
-    op->mark = counted(op);
+    op->mark = sar_call_seconds(op);
     op->step = begin_span(op, "profile");
     op->status = sar_profile_start(&op->context->net, &op->call->shape, &op->request.input, slots,
                                    &op->context->arena, &op->profiling);
@@ -196,7 +166,7 @@ static void select_and_open(struct sar_pending *op)
         end_badly(op, status, true);
         return;
     }
-    set_homework(op);
+    sar_call_set_homework(op);
     settle_plan(op);
     sar_forward_plan(op);
     open_request(op);
@@ -216,7 +186,7 @@ static void profile(struct sar_pending *op, bool block)
     if (op->status == SAR_OK && !done)
         return;
     end_span(op, &op->step);
-    op->apart += counted(op) - op->mark;
+    op->apart += sar_call_seconds(op) - op->mark;
     op->record->profiled |= op->status == SAR_OK;
     op->record->predictions.known = false;
     sar_call_tell_profile(op);
@@ -252,8 +222,8 @@ static bool all_is_well(struct sar_pending *op)
         op->phase = SAR_DONE;
         return false;
     }
-    op->entry = counted(op);
-    do_homework(op);
+    op->entry = sar_call_seconds(op);
+    sar_call_do_homework(op);
     return true;
 }
 

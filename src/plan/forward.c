@@ -16,8 +16,8 @@ static bool is_small(const struct sar_context *context, const struct sar_shape *
     return sar_times(shape->count, shape->element_size) <= few;
 }
 
-/* Where a rank's arguments make no sense, the others' may: the agreement lets all know, unless the others have
- * so little that they do without. */
+/* Where a rank's arguments make no sense, the others' may: the agreement lets all know, unless the others
+ * have so little that they do without. */
 static bool is_in_doubt(const struct sar_call *call)
 {
     enum sar_status status = call->verdict.status;

@@ -22,8 +22,8 @@ struct sar_lessons {
     int settled;  /**< 1 + place of the scheme chosen last, which a clearly cheaper one replaces; 0: none */
 };
 
-/** What the model said of a tensor. Pricing all schemes takes as long as a short call; while there are as many
- * elements as then, or nearly, it need not be done again. All zero: nothing yet. */
+/** What the model said of a tensor. Pricing all schemes takes as long as a short call; while there are as
+ * many elements as then, or nearly, it need not be done again. All zero: nothing yet. */
 struct sar_predictions {
     bool known;
     double nnz_mean, nnz_max;

@@ -18,6 +18,19 @@ struct sar_verdict sar_call_judge(const struct sar_ballot *all);
 /** Fill in op->agreed and op->selection from what has been agreed. */
 enum sar_status sar_call_select(struct sar_pending *op);
 
+/** Seconds that the call has taken its caller so far, without those in which it was profiled or nobody let it
+ * move, for what hides behind computing costs nothing. */
+double sar_call_seconds(const struct sar_pending *op);
+
+/** After an agreement: learn from the time of the call before this one, now known of all ranks. */
+void sar_call_do_homework(struct sar_pending *op);
+
+/** After a selection: begin to time the scheme that runs. */
+void sar_call_set_homework(struct sar_pending *op);
+
+/** At the end of a call: leave its time to the next agreement. */
+void sar_call_end_homework(struct sar_pending *op);
+
 /** Write the outcome into dense buffers; nothing for coordinates. */
 void sar_call_write(struct sar_pending *op);
 

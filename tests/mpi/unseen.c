@@ -149,8 +149,8 @@ static void try_change(MPI_Comm comm)
     check(runs_dense(comm), "expected dense at once");
 }
 
-/* What only the last rank gets wrong all ranks are told of, where the others agree on their calls, as they do on
- * those of a size not seen before. */
+/* What only the last rank gets wrong all ranks are told of, where the others agree on their calls, as they do
+ * on those of a size not seen before. */
 static void try_wrong(MPI_Comm comm)
 {
     bool wrong = rank == ranks - 1;

@@ -278,27 +278,20 @@ static void test_trials(void **state)
     struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL), s;
     struct sar_lessons lessons = no_lessons;
     double truth[SAR_MOST_SCHEMES];
-    int ran[SAR_MOST_SCHEMES] = { 0 }, rivals = 0, close = 0, rival[SAR_MOST_SCHEMES],
-        is_close[SAR_MOST_SCHEMES];
+    int ran[SAR_MOST_SCHEMES] = { 0 }, due[SAR_MOST_SCHEMES], calls = 20;
+    int trials = (int)sar_trials(5 * first.prices[first.choice].price);
     (void)state;
     for (int i = 0; sar_schemes[i] != NULL; i++) {
+        double off = first.prices[i].price / first.prices[first.choice].price;
         truth[i] = 5 * first.prices[i].predicted;
-        rival[i] = first.prices[i].price <= 1.8 * first.prices[first.choice].price;
-        rivals += rival[i];
-        is_close[i] = first.prices[i].price <= 1.2 * first.prices[first.choice].price;
-        close += is_close[i];
+        due[i] = off <= 1.2 ? trials : off <= 1.8 ? 3 : 0;
+        calls += due[i];
     }
-    assert_in_range(rivals, 2, 8);
-    int trials = (int)sar_trials(5 * first.prices[first.choice].price);
-    for (int round = 1; round <= 3; round++) {
-        s = play(&a, truth, 0, 1, &lessons, ran);
-        assert_int_equal(ran[first.choice], round);
-    }
-    s = play(&a, truth, 0, 3 * (rivals - close) + trials * close - 3 + 20, &lessons, ran);
+    play(&a, truth, 0, 3, &lessons, ran);
+    assert_int_equal(ran[first.choice], 3);
+    s = play(&a, truth, 0, calls - 3, &lessons, ran);
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        if (i != first.choice)
-            assert_int_equal(ran[i], !rival[i] ? 0 : is_close[i] ? trials : 3);
-    assert_int_equal(ran[first.choice], trials + 20);
+        assert_int_equal(ran[i], due[i] + (i == first.choice ? 20 : 0));
     assert_int_equal(s.runs, first.choice);
     assert_string_equal(s.why, "cheapest");
 }
