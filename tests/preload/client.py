@@ -1,5 +1,6 @@
-"""A numpy program that knows nothing of this library. It sums the gradients of an embedding table, some rows of
-which are in use, and of a dense layer, in all the ways of mpi4py; it prints a hash of what each rank received."""
+"""A numpy program that knows nothing of this library. It sums the gradients of an embedding table, some rows
+of which are in use, and of a dense layer, in all the ways of mpi4py; it prints a hash of what each rank
+received."""
 
 import hashlib
 

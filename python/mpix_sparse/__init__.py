@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Allreduce for vectors that are mostly zero: libmpix_sparse from Python.
+
+    import numpy, mpix_sparse
+
+    gradient = numpy.zeros(1_000_000, numpy.float32)
+    gradient[mpix_sparse.rank()] = 1
+    total = mpix_sparse.allreduce(gradient)
+
+    result = mpix_sparse.allreduce_coo([7, 9], [1.0, 0.5], count=1_000_000)
+    print(result.indices, result.values)
+
+Run it with the launcher of the MPI that the C library was built with: mpiexec -n 4 python3 program.py.
+
+Every function takes `comm`: None for MPI_COMM_WORLD, or a communicator of an mpi4py that is built for the
+same MPI. Whoever uses MPI first initialises it. A function that is collective must be called by all ranks of
+the communicator, in the same order. The C library's errors come as `Error`, with its own sentence. While a
+call of the C library runs, other Python threads do too; calls on one communicator follow MPI's rule for
+collectives and come one after another.
+"""
+
+from ._coo import Result, allreduce_coo, iallreduce_coo
+from ._dense import allreduce, iallreduce
+from ._error import Error
+from ._flight import Handle, wait_all
+from ._hints import get_info, set_info
+from ._inquiry import Profile, Report, profile, report
+from ._library import version
+from ._mpi import barrier, finalize, init, is_initialized, rank, size
+from ._plan import CooPlan, Plan, plan_start_all
+from ._version import __version__
+
+__all__ = [
+    "CooPlan",
+    "Error",
+    "Handle",
+    "Plan",
+    "Profile",
+    "Report",
+    "Result",
+    "__version__",
+    "allreduce",
+    "allreduce_coo",
+    "barrier",
+    "finalize",
+    "get_info",
+    "iallreduce",
+    "iallreduce_coo",
+    "init",
+    "is_initialized",
+    "plan_start_all",
+    "profile",
+    "rank",
+    "report",
+    "set_info",
+    "size",
+    "version",
+    "wait_all",
+]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays of any library, as the C library wants them: an address and a number of elements of a type."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from . import _dlpack
+
+STRIDED = ctypes.c_void_p(-13)  # MPIX_SPARSE_STRIDED: an array that cannot be passed
+
+
+@dataclass(frozen=True)
+class Array:
+    """Memory with a type and a shape, kept alive by its owner."""
+
+    owner: Any
+    address: int
+    type: str
+    shape: tuple[int, ...]
+    contiguous: bool
+    writable: bool
+    device: bool
+
+    @property
+    def size(self) -> int:
+        """Its numbers."""
+        return math.prod(self.shape)
+
+    @property
+    def pointer(self) -> ctypes.c_void_p:
+        """What C gets; an array whose elements are apart it refuses, on all ranks of a collective call."""
+        return ctypes.c_void_p(self.address) if self.contiguous else STRIDED
+
+    def covers(self, other: Array) -> bool:
+        """Whether it is the same memory."""
+        return self.address == other.address and self.size == other.size and self.type == other.type
+
+
+def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: int) -> bool:
+    """Whether elements follow each other in C's order; strides are in the unit of step."""
+    if strides is None or 0 in shape:
+        return True
+    for extent, stride in zip(reversed(shape), reversed(strides)):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
+def _from_numpy(array: numpy.ndarray, owner: Any) -> Array:
+    if not array.dtype.isnative:
+        raise TypeError(f"elements are in the byte order of another machine: {array.dtype.str}")
+    interface = array.__array_interface__
+    contiguous, writable = array.flags.c_contiguous, array.flags.writeable
+    return Array(owner, interface["data"][0], array.dtype.name, array.shape, contiguous, writable, False)
+
+
+def _from_cuda(interface: dict[str, Any], owner: Any) -> Array:
+    shape, kind = tuple(interface["shape"]), numpy.dtype(interface["typestr"])
+    packed = _is_packed(shape, interface.get("strides"), kind.itemsize)
+    address, read_only = interface["data"]
+    return Array(owner, address or 0, kind.name, shape, packed, not read_only, True)
+
+
+def _from_dlpack(tensor: Any) -> Array:
+    owner, address, name, shape, strides, device = _dlpack.describe(tensor)
+    return Array(owner, address, name, shape, _is_packed(shape, strides, 1), True, device)
+
+
+def view(data: Any) -> Array:
+    """Look at an array of NumPy, CuPy, PyTorch or any library with __cuda_array_interface__ or DLPack, at an
+    object with the buffer protocol, or at a copy of a sequence of numbers. Device memory must be ready to be
+    read.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if isinstance(data, Array):
+        return data
+    if isinstance(data, numpy.ndarray):
+        return _from_numpy(data, data)
+    interface = getattr(data, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _from_cuda(interface, data)
+    if hasattr(data, "__dlpack__"):
+        return _from_dlpack(data)
+    if isinstance(data, (list, tuple)):
+        array = numpy.asarray(data)
+        if array.dtype == object:
+            raise TypeError("a sequence must hold numbers")
+        return _from_numpy(array, array)
+    try:
+        array = numpy.asarray(memoryview(data))
+    except TypeError:
+        raise TypeError(
+            f"{type(data).__name__} is no array: it has neither the buffer protocol nor DLPack"
+        ) from None
+    return _from_numpy(array, data)
+
+
+def target(data: Any) -> Array:
+    """Look at an array that is to be written.
+
+    Raises:
+        TypeError: it is no array, or a sequence.
+        ValueError: it is read-only, or its elements are apart.
+    """
+    if isinstance(data, (list, tuple)):
+        raise TypeError(f"out must be an array, not a {type(data).__name__}")
+    array = view(data)
+    if not array.writable:
+        raise ValueError("out is read-only")
+    if not array.contiguous:
+        raise ValueError("out is not contiguous")
+    return array
+
+
+def stored_type(name: str) -> str:
+    """The type of NumPy's that holds numbers of a type: it has no bfloat16."""
+    return "uint16" if name == "bfloat16" else name
+
+
+def empty(shape: tuple[int, ...], name: str) -> numpy.ndarray:
+    """A new array for numbers of a type."""
+    return numpy.empty(shape, stored_type(name))
+
+
+class _Span:
+    """A piece of a result's memory, which lives as long as any array that looks at it."""
+
+    def __init__(self, result: Any, address: int, name: str, shape: tuple[int, ...], device: bool) -> None:
+        kind = numpy.dtype(stored_type(name))
+        interface = {"shape": shape, "typestr": kind.str, "data": (address, True), "version": 3}
+        setattr(self, "__cuda_array_interface__" if device else "__array_interface__", interface)
+        self.result = result
+
+
+def lend(result: Any, address: int, name: str, shape: tuple[int, ...], device: bool) -> tuple[Any, Any]:
+    """A read-only array over a result's memory, and the object whose life tells whether somebody looks at it.
+
+    On a device the array is any object with __cuda_array_interface__; numbers in bfloat16 show as uint16.
+    """
+    span = _Span(result, address or ctypes.addressof(_nothing), name, shape, device)
+    return (span if device else numpy.asarray(span)), span
+
+
+_nothing = ctypes.c_double()
+
+
+def like(array: Array) -> numpy.ndarray:
+    """A new array for a result of the shape of an array.
+
+    Raises:
+        TypeError: the array is on a device, where this package allocates nothing.
+    """
+    if array.device:
+        raise TypeError("out is needed for an array on a device")
+    return empty(array.shape, array.type)

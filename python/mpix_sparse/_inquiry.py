@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How sparse a tensor is, and what the library did with it. The structures are those of mpix_sparse.h."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+from . import _arrays, _hints, _mpi, _types
+from ._library import library
+
+_GAMMA_MAX = 32
+_NAME_MAX = 32
+_REASON_MAX = 160
+
+
+class CProfile(ctypes.Structure):
+    """MPIX_Sparse_profile_t."""
+
+    _fields_ = [
+        ("count", ctypes.c_longlong),
+        ("ranks", ctypes.c_int),
+        ("density", ctypes.c_double),
+        ("density_max", ctypes.c_double),
+        ("density_out", ctypes.c_double),
+        ("overlap", ctypes.c_double),
+        ("skewness", ctypes.c_double),
+        ("gammas", ctypes.c_int),
+        ("gamma_ranks", ctypes.c_int * _GAMMA_MAX),
+        ("gamma", ctypes.c_double * _GAMMA_MAX),
+        ("sampled", ctypes.c_longlong),
+    ]
+
+
+class CReport(ctypes.Structure):
+    """MPIX_Sparse_report_t."""
+
+    _fields_ = [
+        ("scheme", ctypes.c_char * _NAME_MAX),
+        ("choice", ctypes.c_char * _NAME_MAX),
+        ("reason", ctypes.c_char * _REASON_MAX),
+        ("push_wire", ctypes.c_char * _NAME_MAX),
+        ("pull_wire", ctypes.c_char * _NAME_MAX),
+        ("partition", ctypes.c_char * _NAME_MAX),
+        ("grain", ctypes.c_int),
+        ("ranks", ctypes.c_int),
+        ("nodes", ctypes.c_int),
+        ("count", ctypes.c_longlong),
+        ("row", ctypes.c_longlong),
+        ("nnz_in", ctypes.c_longlong),
+        ("nnz_in_max", ctypes.c_longlong),
+        ("nnz_in_sum", ctypes.c_longlong),
+        ("nnz_out", ctypes.c_longlong),
+        ("bytes_sent", ctypes.c_longlong),
+        ("bytes_received", ctypes.c_longlong),
+        ("header_bytes_sent", ctypes.c_longlong),
+        ("messages_sent", ctypes.c_longlong),
+        ("push_imbalance", ctypes.c_double),
+        ("pull_imbalance", ctypes.c_double),
+        ("predicted_seconds", ctypes.c_double),
+        ("measured_seconds", ctypes.c_double),
+    ]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How sparse a tensor is over all ranks: the characteristics C1 to C3 of the Zen paper.
+
+    Attributes:
+        count: elements of the vector.
+        ranks: ranks of the communicator.
+        density, density_max, density_out: share of the elements present: mean over ranks, largest of any
+            rank, on at least one rank.
+        overlap: C1, mean over pairs of ranks of what both have / what the one with less has.
+        skewness: C3, density of the densest of `ranks` equal parts / density, mean over ranks.
+        gamma: C2, for 2, 4, 8 … and all ranks the density of their union / density.
+        sampled: elements looked at; equal to count when the figures are exact.
+    """
+
+    count: int
+    ranks: int
+    density: float
+    density_max: float
+    density_out: float
+    overlap: float
+    skewness: float
+    gamma: dict[int, float]
+    sampled: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the last call on a communicator did, on this rank: the fields of MPIX_Sparse_report_t, which
+    MPIX_Sparse_get_report(3) explains. Seconds and counts are -1 where nobody took them."""
+
+    scheme: str
+    choice: str
+    reason: str
+    push_wire: str
+    pull_wire: str
+    partition: str
+    grain: int
+    ranks: int
+    nodes: int
+    count: int
+    row: int
+    nnz_in: int
+    nnz_in_max: int
+    nnz_in_sum: int
+    nnz_out: int
+    bytes_sent: int
+    bytes_received: int
+    header_bytes_sent: int
+    messages_sent: int
+    push_imbalance: float
+    pull_imbalance: float
+    predicted_seconds: float
+    measured_seconds: float
+
+
+def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
+    """Measure how sparse a dense array is. Collective over comm.
+
+    Args:
+        array: as of allreduce(), contiguous; the same size and type on all ranks.
+        comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
+        row: numbers in an element.
+
+    Returns:
+        The same on all ranks.
+
+    Raises:
+        TypeError, ValueError, Error: as allreduce().
+    """
+    data, handle, found = _arrays.view(array), _mpi.communicator(comm), CProfile()
+    _hints.require(data.type, handle)
+    if row < 1 or data.size % row != 0:
+        raise ValueError(f"{data.size} numbers do not make rows of {row}")
+    count, datatype = ctypes.c_longlong(data.size // row), _types.datatype(data.type, row)
+    _mpi.check(library.MPIX_Sparse_profile(data.pointer, count, datatype, handle, ctypes.byref(found)))
+    fields = {name: getattr(found, name) for name in Profile.__dataclass_fields__}
+    fields["gamma"] = dict(zip(found.gamma_ranks[: found.gammas], found.gamma[: found.gammas]))
+    return Profile(**fields)
+
+
+def report(comm: Any = None) -> Report:
+    """Report on the last call that has completed on a communicator. Not collective.
+
+    Raises:
+        Error: no call has completed there.
+    """
+    found = CReport()
+    _mpi.check(library.MPIX_Sparse_get_report(_mpi.communicator(comm), ctypes.byref(found)))
+    values = [getattr(found, name) for name, _ in found._fields_]
+    return Report(*(value.decode() if isinstance(value, bytes) else value for value in values))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C library and, behind it, the one MPI that it was built with.
+
+A library opened by itself finds symbols of whatever it depends on, so MPI's functions and constants are taken
+from the C library's own handle: there is no way to meet another MPI by its name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+from ._version import __version__
+
+SONAME = "libmpix_sparse.so.0"
+
+
+def _candidates() -> list[str]:
+    """Where the C library may be, the likeliest first: what the user says, what `make install` wrote, the
+    loader's."""
+    named = os.environ.get("LIBMPIX_SPARSE")
+    if named:
+        return [named]
+    try:
+        from ._installed import LIBRARY
+    except ImportError:
+        return [SONAME]
+    return [LIBRARY, SONAME]
+
+
+def _open() -> ctypes.CDLL:
+    reasons = []
+    for name in _candidates():
+        try:
+            return ctypes.CDLL(name)
+        except OSError as reason:
+            reasons.append(str(reason))
+    raise ImportError(
+        f"the C library of mpix_sparse cannot be loaded ({'; '.join(reasons)}); "
+        "install it, or set LIBMPIX_SPARSE to its path"
+    )
+
+
+def address(library: ctypes.CDLL, name: str) -> int | None:
+    """The address of a symbol as a library sees it, or None."""
+    try:
+        return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+    except ValueError:
+        return None
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.split("\n")[0].split())
+
+
+def mpi_version(library: ctypes.CDLL) -> str:
+    """What an MPI says it is, in a line."""
+    text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
+    library.MPI_Get_library_version(text, ctypes.byref(length))
+    return _first_line(text.value.decode(errors="replace"))
+
+
+def _refuse(other: str) -> None:
+    raise ImportError(
+        f"two MPIs in one process: {other}, and libmpix_sparse is built for {mpi_version(library)}; "
+        "use an mpi4py and a libmpix_sparse that are built for one MPI"
+    )
+
+
+def refuse_foreign_global() -> None:
+    """Raise ImportError where symbols of another MPI are in front of those of the C library's."""
+    everywhere = ctypes.CDLL(None)
+    found = address(everywhere, "PMPI_Init")
+    if found is not None and found != address(library, "PMPI_Init"):
+        _refuse(f"the process has {mpi_version(everywhere)} already")
+
+
+_trusted = None
+
+
+def refuse_foreign_mpi4py() -> None:
+    """Raise ImportError where mpi4py has been imported and is built for another MPI."""
+    global _trusted
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is _trusted:
+        return
+    theirs = address(ctypes.CDLL(mpi.__file__), "PMPI_Init")
+    if theirs is None:
+        # It was not linked with an MPI but has opened one at run time.
+        same = _first_line(mpi.Get_library_version()) == mpi_version(library)
+    else:
+        same = theirs == address(library, "PMPI_Init")
+    if not same:
+        name, number = mpi.get_vendor()
+        _refuse(f"mpi4py is built for {name} {'.'.join(map(str, number))}")
+    _trusted = mpi
+
+
+def version() -> tuple[int, int, int]:
+    """The version of the C library: (major, minor, patch)."""
+    number = ctypes.c_int()
+    library.MPIX_Sparse_get_version(ctypes.byref(number))
+    return number.value >> 16, number.value >> 8 & 255, number.value & 255
+
+
+def _refuse_version() -> None:
+    if version()[:2] != tuple(map(int, __version__.split(".")[:2])):
+        found = ".".join(map(str, version()))
+        raise ImportError(
+            f"the C library {library._name} is of version {found}, and this package of {__version__}"
+        )
+
+
+library = _open()
+refuse_foreign_global()
+refuse_foreign_mpi4py()
+_refuse_version()

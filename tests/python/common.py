@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests share. Every rank runs the same tests; one that fails ends all, for the others would
+wait."""
+
+import io
+import os
+import sys
+import unittest
+
+import numpy
+
+import mpix_sparse
+
+SKIP = 77
+
+
+def skip_file(reason):
+    """End this test program: what it needs is not there."""
+    print(f"SKIP: {reason}")
+    sys.exit(SKIP)
+
+
+def need(name, package):
+    """Import a module, or end this test program."""
+    try:
+        return __import__(name, fromlist=["_"])
+    except ImportError as reason:
+        skip_file(f"no {name} for {sys.executable} (Debian: {package}): {reason}")
+
+
+def draw(seed, rank=None):
+    """Random numbers, the same on all ranks, or other ones on each."""
+    return numpy.random.default_rng([seed, 0 if rank is None else rank + 1])
+
+
+def whole(count, density, dtype, rank, seed=1):
+    """A vector of small whole numbers, mostly zero, so that every order of additions gives the same bits."""
+    random = draw(seed, rank)
+    values = random.integers(1, 9, count)
+    return numpy.where(random.random(count) < density, values, 0).astype(dtype)
+
+
+def main():
+    """Run the tests of the program and end it. Ranks but the first are heard only where they fail."""
+    mpix_sparse.init()
+    first = mpix_sparse.rank() == 0
+    heard = sys.stderr if first else io.StringIO()
+    runner = unittest.TextTestRunner(heard, failfast=True, verbosity=2 if first else 0)
+    program = unittest.main(exit=False, testRunner=runner, argv=sys.argv[:1])
+    if not program.result.wasSuccessful():
+        sys.stderr.write("" if first else heard.getvalue())
+        sys.stderr.flush()
+        os._exit(1)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dense arrays: every type and op against NumPy, in place and not, with rows, and matrices of
+scipy.sparse."""
+
+import functools
+import unittest
+
+import numpy
+from common import main, whole
+
+import mpix_sparse
+
+RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
+COUNT = 20000
+FUNCTIONS = {"sum": numpy.add, "prod": numpy.multiply, "max": numpy.maximum, "min": numpy.minimum}
+BITS = {"band": numpy.bitwise_and, "bor": numpy.bitwise_or, "bxor": numpy.bitwise_xor}
+
+
+def expected(function, make):
+    """What all ranks' arrays come to."""
+    return functools.reduce(function, [make(rank) for rank in range(SIZE)])
+
+
+class Dense(unittest.TestCase):
+    def test_types_and_ops(self):
+        for dtype in (
+            "float32",
+            "float64",
+            "int32",
+            "int64",
+            "uint32",
+            "uint64",
+            "int8",
+            "uint16",
+            "complex64",
+        ):
+            for op in ("sum", "prod") if dtype.startswith("complex") else FUNCTIONS:
+                make = functools.partial(whole, COUNT, 0.01, dtype)
+                with self.subTest(dtype=dtype, op=op):
+                    out = mpix_sparse.allreduce(make(RANK), op)
+                    self.assertEqual(out.dtype, dtype)
+                    numpy.testing.assert_array_equal(out, expected(FUNCTIONS[op], make))
+
+    def test_bits_and_logicals(self):
+        for op, function in BITS.items():
+            make = functools.partial(whole, COUNT, 0.5, "uint64")
+            numpy.testing.assert_array_equal(mpix_sparse.allreduce(make(RANK), op), expected(function, make))
+        flags = numpy.arange(COUNT) % SIZE == RANK
+        self.assertTrue(mpix_sparse.allreduce(flags, "lor").all())
+        self.assertEqual(mpix_sparse.allreduce(flags, "land").any(), SIZE == 1)
+
+    def test_sizes_and_shapes(self):
+        for shape in ((), (0,), (1,), (7,), (3, 5, 7), (100003,)):
+            mine = numpy.full(shape, RANK + 1, "float32")
+            out = mpix_sparse.allreduce(mine)
+            self.assertEqual(out.shape, shape)
+            self.assertTrue((out == SIZE * (SIZE + 1) / 2).all())
+            self.assertTrue((mine == RANK + 1).all())
+
+    def test_in_place_and_out(self):
+        make = functools.partial(whole, COUNT, 0.01, "float32")
+        mine, out = make(RANK), numpy.empty(COUNT, "float32")
+        self.assertIs(mpix_sparse.allreduce(mine, out=out), out)
+        self.assertIs(mpix_sparse.allreduce(mine, out=mine), mine)
+        numpy.testing.assert_array_equal(out, expected(numpy.add, make))
+        numpy.testing.assert_array_equal(mine, out)
+
+    def test_rows(self):
+        table = numpy.zeros((5000, 16), "float32")
+        table[RANK::97] = RANK + 1
+        total = numpy.zeros_like(table)
+        for rank in range(SIZE):
+            total[rank::97] += rank + 1
+        numpy.testing.assert_array_equal(mpix_sparse.allreduce(table, row=16), total)
+        self.assertEqual(mpix_sparse.report().row, 16)
+
+    def test_scipy(self):
+        try:
+            import scipy.sparse
+        except ImportError:
+            self.skipTest("no scipy (Debian: python3-scipy)")
+        for shape in ((1, 30000), (30000, 1), (300, 70)):
+            dense = [whole(shape[0] * shape[1], 0.01, "float64", rank).reshape(shape) for rank in range(SIZE)]
+            for kind in (scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, scipy.sparse.coo_matrix):
+                out = mpix_sparse.allreduce(kind(dense[RANK]))
+                self.assertIs(type(out), kind)
+                numpy.testing.assert_array_equal(out.toarray(), sum(dense))
+
+    def test_wrong(self):
+        array = numpy.zeros(10, "float32")
+        read_only = numpy.zeros(10, "float32")
+        read_only.flags.writeable = False
+        wrong = [
+            (TypeError, "cannot be interpreted", lambda: mpix_sparse.allreduce_coo([1], [1.0], 2.5)),
+            (ValueError, "op is 'mean'", lambda: mpix_sparse.allreduce(array, "mean")),
+            (ValueError, "not contiguous", lambda: mpix_sparse.allreduce(numpy.zeros(20, "float32")[::2])),
+            (ValueError, "read-only", lambda: mpix_sparse.allreduce(array, out=read_only)),
+            (ValueError, "out has 9", lambda: mpix_sparse.allreduce(array, out=numpy.zeros(9, "float32"))),
+            (ValueError, "rows of 3", lambda: mpix_sparse.allreduce(array, row=3)),
+            (TypeError, "out holds float64", lambda: mpix_sparse.allreduce(array, out=numpy.zeros(10))),
+            (TypeError, "not a list", lambda: mpix_sparse.allreduce(array, out=[0] * 10)),
+            (TypeError, "datetime64", lambda: mpix_sparse.allreduce(array.astype("datetime64[s]"))),
+            (TypeError, "byte order", lambda: mpix_sparse.allreduce(array.astype(">f4"))),
+            (TypeError, "no array", lambda: mpix_sparse.allreduce(object())),
+            (TypeError, "comm must be", lambda: mpix_sparse.allreduce(array, comm=3)),
+        ]
+        for error, sentence, call in wrong:
+            with self.subTest(sentence), self.assertRaisesRegex(error, sentence):
+                call()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong on one rank is an exception on all, soon, and the next call works."""
+
+import unittest
+
+import numpy
+from common import main
+
+import mpix_sparse
+
+RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
+INDICES, VALUES = numpy.array([5, 3, 99]), numpy.array([1, 2, 3], "float32")
+
+
+class Errors(unittest.TestCase):
+    def tearDown(self):
+        self.assertEqual(mpix_sparse.allreduce_coo(INDICES, VALUES, 100).nnz, 3)
+
+    def fails(self, error, sentence, call, others="nnz is -1"):
+        """`call` fails with its own error on the rank that is at fault, the last, and with `others`
+        elsewhere."""
+        mine = (error, sentence) if RANK == SIZE - 1 else (mpix_sparse.Error, others)
+        with self.assertRaisesRegex(*mine):
+            call(RANK == SIZE - 1)
+
+    def test_index(self):
+        bad = numpy.array([5, 100, 99])
+        self.fails(
+            mpix_sparse.Error,
+            "argument indices holds 100.*on rank",
+            lambda here: mpix_sparse.allreduce_coo(bad if here else INDICES, VALUES, 100),
+            "argument indices holds 100.*on rank",
+        )
+
+    def test_lengths(self):
+        def call(here):
+            return mpix_sparse.allreduce_coo(INDICES[:2] if here else INDICES, VALUES, 100)
+
+        self.fails(ValueError, "2 indices, and values of shape", call)
+
+    def test_lengths_in_flight(self):
+        def call(here):
+            handle = mpix_sparse.iallreduce_coo(INDICES[:2] if here else INDICES, VALUES, 100)
+            return handle.wait()
+
+        self.fails(ValueError, "2 indices, and values of shape", call)
+
+    def test_strided(self):
+        apart = numpy.zeros(6, "float32")[::2]
+        self.fails(
+            mpix_sparse.Error,
+            "values is not contiguous",
+            lambda here: mpix_sparse.allreduce_coo(INDICES, apart if here else VALUES, 100),
+            "values is not contiguous",
+        )
+
+    def test_mismatch(self):
+        if SIZE == 1:
+            self.skipTest("takes two ranks")
+        with self.assertRaisesRegex(mpix_sparse.Error, "count") as caught:
+            mpix_sparse.allreduce_coo(INDICES, VALUES, 100 + (RANK == 0))
+        self.assertNotEqual(caught.exception.code, 0)
+
+    def test_index_type(self):
+        with self.assertRaisesRegex(mpix_sparse.Error, "indextype"):
+            mpix_sparse.allreduce_coo(INDICES.astype("float32"), VALUES, 100)
+
+    def test_hints(self):
+        with self.assertRaisesRegex(mpix_sparse.Error, "no_such_scheme"):
+            mpix_sparse.set_info(scheme="no_such_scheme")
+        mpix_sparse.set_info(scheme="balanced")
+        self.assertEqual(mpix_sparse.get_info()["scheme"], "balanced")
+        mpix_sparse.allreduce_coo(INDICES, VALUES, 100)
+        self.assertEqual(mpix_sparse.report().scheme, "balanced")
+        mpix_sparse.set_info(scheme="auto")
+
+    def test_halves_need_a_hint(self):
+        halves = VALUES.astype("float16")
+        with self.assertRaisesRegex(TypeError, "element='fp16'"):
+            mpix_sparse.allreduce_coo(INDICES, halves, 100)
+        mpix_sparse.set_info(element="fp16")
+        result = mpix_sparse.allreduce_coo(INDICES, halves, 100)
+        self.assertEqual((result.values.dtype, list(result.values)), ("float16", [2 * SIZE, SIZE, 3 * SIZE]))
+        dense = numpy.ones(30000, "float16")
+        self.assertTrue((mpix_sparse.allreduce(dense) == SIZE).all())
+        mpix_sparse.set_info(element="integer")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans: steady calls, fused starts, elements that come with each call, floats of 16 bits, and lives."""
+
+import gc
+import unittest
+
+import numpy
+from common import draw, main, whole
+
+import mpix_sparse
+
+RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
+COUNT = 30000
+
+
+class Plans(unittest.TestCase):
+    def test_dense(self):
+        source, out = numpy.empty(COUNT, "float64"), numpy.empty(COUNT)
+        with mpix_sparse.Plan(source, out=out, hints={"scheme": "balanced"}) as plan:
+            for step in range(20):
+                source[:] = whole(COUNT, 0.01, "float64", RANK, step)
+                self.assertIs(plan.start().wait(), out)
+                numpy.testing.assert_array_equal(
+                    out, sum(whole(COUNT, 0.01, "float64", rank, step) for rank in range(SIZE))
+                )
+            self.assertEqual(mpix_sparse.report().scheme, "balanced")
+        with self.assertRaisesRegex(mpix_sparse.Error, "plan is null"):
+            plan.start()
+
+    def test_start_all(self):
+        layers = [numpy.empty(1000 + 37 * i, "float32") for i in range(12)]
+        plans = [mpix_sparse.Plan(layer, out=layer) for layer in layers]
+        for step in range(10):
+            for i, layer in enumerate(layers):
+                layer[:] = whole(len(layer), 0.05, "float32", RANK, 100 * step + i)
+            for i, out in enumerate(mpix_sparse.wait_all(mpix_sparse.plan_start_all(plans)[::-1])[::-1]):
+                self.assertIs(out, layers[i])
+                mine = [whole(len(out), 0.05, "float32", rank, 100 * step + i) for rank in range(SIZE)]
+                numpy.testing.assert_array_equal(out, sum(mine))
+        with self.assertRaises(mpix_sparse.Error):
+            mpix_sparse.plan_start_all([plans[0], plans[0]])
+
+    def test_coo(self):
+        plan = mpix_sparse.CooPlan(COUNT, "float32", row=4)
+        result = None
+        for step in range(20):
+            total = numpy.zeros((COUNT, 4), "float32")
+            for rank in range(SIZE):
+                random = draw(step, rank)
+                rows = random.integers(0, COUNT, 50 * (rank + step % 3))
+                values = random.integers(1, 9, (len(rows), 4)).astype("float32")
+                numpy.add.at(total, rows, values)
+                if rank == RANK:
+                    handle = plan.start(rows, values, reuse=result)
+            result = handle.wait()
+            numpy.testing.assert_array_equal(result.dense(), total)
+
+    def test_coo_wrong(self):
+        plan = mpix_sparse.CooPlan(COUNT, numpy.float32, index_dtype="int32")
+        good = numpy.array([1], "int32"), numpy.array([2], "float32")
+        wrong = [("indices are int64", [1], good[1]), ("1 x float64", good[0], [2.0])]
+        for sentence, indices, values in wrong:
+            with self.assertRaisesRegex(ValueError, sentence):
+                plan.start(indices, values).wait()
+        self.assertEqual(list(plan.start(*good).wait().values), [2 * SIZE])
+
+    def test_halves(self):
+        for name, one in (("float16", 0x3C00), ("bfloat16", 0x3F80)):
+            plan = mpix_sparse.CooPlan(10, name)
+            values = numpy.array([1], "float16") if name == "float16" else Bfloat(one)
+            result = plan.start([3], values).wait()
+            power = {1: 0, 2: 1, 4: 2}.get(SIZE)
+            if power is not None:
+                bits = one + (power << (10 if name == "float16" else 7))
+                self.assertEqual(list(numpy.asarray(result.values).view("uint16")), [bits])
+
+    def test_dropped_in_flight(self):
+        source = whole(COUNT, 0.01, "float32", RANK)
+        handle = mpix_sparse.Plan(source).start()
+        gc.collect()
+        total = sum(whole(COUNT, 0.01, "float32", rank) for rank in range(SIZE))
+        numpy.testing.assert_array_equal(handle.wait(), total)
+
+    def test_one_call_at_a_time(self):
+        plan = mpix_sparse.Plan(whole(COUNT, 0.01, "float32", RANK))
+        handle = plan.start()
+        with self.assertRaisesRegex(mpix_sparse.Error, "in use"):
+            plan.start()
+        with self.assertRaisesRegex(mpix_sparse.Error, "in use"):
+            plan.free()
+        handle.wait()
+        plan.free()
+        plan.free()
+
+
+class Bfloat(mpix_sparse._arrays.Array):
+    """One number in bfloat16, of which NumPy knows nothing."""
+
+    def __init__(self, bits):
+        memory = numpy.array([bits], "uint16")
+        super().__init__(memory, memory.ctypes.data, "bfloat16", (1,), True, True, False)
+
+
+if __name__ == "__main__":
+    main()
