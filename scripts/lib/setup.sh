@@ -9,7 +9,7 @@ mpich_packages="mpich libmpich-dev"
 openmpi_packages="openmpi-bin libopenmpi-dev"
 test_packages="gfortran libcmocka-dev mandoc universal-ctags python3-numpy"
 optional_packages="clang-format-14"
-python_packages="python3-numpy python3-scipy python3-pip python3-setuptools python3-wheel black flake8"
+python_packages="python3-numpy python3-scipy python3-torch python3-pip python3-setuptools python3-wheel black flake8"
 
 heading() {
     printf '\n== %s\n' "$*"

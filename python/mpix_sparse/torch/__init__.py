@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data-parallel training with PyTorch, under the names that Horovod's users know.
+
+    import mpix_sparse.torch as hvd
+
+    hvd.init()
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+
+Sparse gradients (embeddings with sparse=True) travel as rows, and what is zero in dense ones is not sent.
+Calls are matched by their order, not by their names: all ranks make the same calls in the same order. Tensors
+on a device are copied to the host and back.
+"""
+
+from ._allreduce import (
+    Work,
+    allreduce,
+    allreduce_,
+    allreduce_async,
+    allreduce_async_,
+    grouped_allreduce,
+    grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+    poll,
+    sparse_allreduce_async,
+    synchronize,
+)
+from ._broadcast import (
+    broadcast,
+    broadcast_,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
+from ._compression import Compression
+from ._optimizer import DistributedOptimizer
+from ._tensors import Average, Max, Min, Product, Sum
+from ._world import init, is_initialized, local_rank, local_size, rank, shutdown, size
+
+__all__ = [
+    "Average",
+    "Compression",
+    "DistributedOptimizer",
+    "Max",
+    "Min",
+    "Product",
+    "Sum",
+    "Work",
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "broadcast",
+    "broadcast_",
+    "broadcast_object",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "init",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "poll",
+    "rank",
+    "shutdown",
+    "size",
+    "sparse_allreduce_async",
+    "synchronize",
+]

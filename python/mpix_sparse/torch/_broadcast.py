@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The same numbers on all ranks, before training begins."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+from typing import Any, Iterable, Mapping
+
+import torch
+
+from .. import _mpi
+from .._library import library
+from ._tensors import on_host
+from ._world import world
+
+_CHUNK = 1 << 30  # bytes; MPI counts in int
+
+
+def _broadcast_bytes(address: int, count: int, root_rank: int) -> None:
+    for start in range(0, count, _CHUNK):
+        piece = ctypes.c_void_p(address + start), ctypes.c_int(min(_CHUNK, count - start))
+        _mpi.check(library.MPI_Bcast(*piece, _mpi.constant("BYTE"), ctypes.c_int(root_rank), world().plain))
+
+
+def broadcast_(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
+    """Overwrite a dense tensor with that of one rank, and return it. Collective; blocks.
+
+    Args:
+        tensor: of the same shape and type on all ranks.
+        root_rank: whose numbers all get.
+        name: for the reader.
+
+    Raises:
+        Error: there is no such rank.
+    """
+    buffer = on_host(tensor)
+    _broadcast_bytes(buffer.data_ptr(), buffer.numel() * buffer.element_size(), root_rank)
+    if buffer.data_ptr() != tensor.data_ptr():
+        tensor.detach().copy_(buffer)
+    return tensor
+
+
+def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
+    """A new tensor with the numbers of one rank's. Collective; see broadcast_()."""
+    return broadcast_(tensor.detach().clone(), root_rank, name)
+
+
+def broadcast_object(value: Any = None, root_rank: int = 0, name: str | None = None) -> Any:
+    """One rank's object, which must pickle, on all. Collective; blocks. The root gets its own back."""
+    mine = world().rank == root_rank
+    data = pickle.dumps(value) if mine else b""
+    length = broadcast_(torch.tensor(len(data)), root_rank)
+    buffer = ctypes.create_string_buffer(data, int(length))
+    _broadcast_bytes(ctypes.addressof(buffer), int(length), root_rank)
+    return value if mine else pickle.loads(buffer.raw)
+
+
+def broadcast_parameters(params: Mapping[str, Any] | Iterable[tuple[str, Any]], root_rank: int = 0) -> None:
+    """Overwrite a model's parameters with those of one rank. Collective; blocks.
+
+    Args:
+        params: model.state_dict() or model.named_parameters(); the same names on all ranks. What is no tensor
+            is passed over.
+        root_rank: whose parameters all get.
+    """
+    items = params.items() if isinstance(params, Mapping) else params
+    for name, tensor in sorted(items, key=lambda item: item[0]):
+        if isinstance(tensor, torch.Tensor):
+            broadcast_(tensor, root_rank, name)
+
+
+class _Shape:
+    """Stands for a tensor while the rest of a state travels as an object."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.shape, self.dtype = tuple(tensor.shape), tensor.dtype
+
+    def empty(self) -> torch.Tensor:
+        """A tensor to receive into."""
+        return torch.empty(self.shape, dtype=self.dtype)
+
+
+def _replace(value: Any, kind: type, change: Any) -> Any:
+    """A copy of nested dictionaries, lists and tuples in which whatever is of a kind is changed."""
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _replace(inner, kind, change) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_replace(inner, kind, change) for inner in value)
+    return value
+
+
+def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0) -> None:
+    """Give an optimizer the state of one rank's: its buffers, learning rates and all. Collective; blocks.
+
+    Args:
+        optimizer: of the same kind and over the same parameters on all ranks; may have made no step yet.
+        root_rank: whose state all get.
+    """
+    mine = world().rank == root_rank
+    state = optimizer.state_dict() if mine else None
+    outline = broadcast_object(_replace(state, torch.Tensor, _Shape), root_rank)
+    if mine:
+        _replace(state, torch.Tensor, lambda tensor: broadcast_(tensor, root_rank))
+    else:
+        optimizer.load_state_dict(
+            _replace(outline, _Shape, lambda shape: broadcast_(shape.empty(), root_rank))
+        )

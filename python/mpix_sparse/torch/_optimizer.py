@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An optimizer of PyTorch whose gradients are reduced over all ranks. The interface follows Horovod's
+documentation."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterable, Iterator
+
+import torch
+
+from ._compression import Compression, Compressor
+from ._reducer import Reducer
+from ._tensors import Average, Op, choose_op
+
+
+class _Distributed:
+    """What is put in front of the methods of an optimizer's class."""
+
+    _reducer: Reducer
+    _hooks: list[Any]
+    _synchronized: bool
+
+    def synchronize(self) -> None:
+        """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done.
+        Collective."""
+        self._reducer.synchronize()
+        self._synchronized = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """A block in which step() takes the gradients as they are."""
+        self._synchronized = True
+        try:
+            yield
+        finally:
+            self._synchronized = False
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Wait until all gradients are reduced, those of the closure if there is one, and make a step.
+        Collective."""
+
+        def reduced() -> Any:
+            loss = closure()
+            self.synchronize()
+            return loss
+
+        if closure is None and not self._synchronized:
+            self.synchronize()
+        outcome = super().step(closure and reduced)  # type: ignore[misc]
+        self._synchronized = False
+        return outcome
+
+    def zero_grad(self, *arguments: Any, **named: Any) -> Any:
+        """Forget the gradients.
+
+        Raises:
+            RuntimeError: they are on their way; step() or synchronize() must come first.
+        """
+        if self._reducer.busy:
+            raise RuntimeError(
+                "zero_grad() between backward() and step() or synchronize(): gradients are in flight"
+            )
+        return super().zero_grad(*arguments, **named)  # type: ignore[misc]
+
+
+def _watch(parameter: torch.nn.Parameter, ready: Callable[[torch.nn.Parameter], None]) -> Any:
+    """Have a function called whenever a gradient has been added to a parameter's. Returns what must be
+    kept."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):
+        return parameter.register_post_accumulate_grad_hook(ready)
+    # The node that adds to a leaf's gradient is the source of any view of it, and lives while it is held.
+    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    node.register_hook(lambda *unused: ready(parameter))
+    return node
+
+
+def _named(optimizer: torch.optim.Optimizer, named_parameters: Any) -> list[tuple[str, torch.nn.Parameter]]:
+    """The optimizer's parameters that need gradients, with names, in the optimizer's order."""
+    names = {id(parameter): name for name, parameter in named_parameters or ()}
+    if named_parameters is not None and len(set(names.values())) != len(names):
+        raise ValueError("named_parameters has a name twice")
+    found = []
+    for i, group in enumerate(optimizer.param_groups):
+        for j, parameter in enumerate(group["params"]):
+            if names and id(parameter) not in names:
+                raise ValueError(f"named_parameters lacks parameter {j} of the optimizer's group {i}")
+            if parameter.requires_grad:
+                found.append((names.get(id(parameter), f"parameter {i}.{j}"), parameter))
+    return found
+
+
+def DistributedOptimizer(  # noqa: N802  (the name that users know)
+    optimizer: torch.optim.Optimizer,
+    named_parameters: Iterable[tuple[str, torch.nn.Parameter]] | None = None,
+    compression: Compressor = Compression.none,
+    backward_passes_per_step: int = 1,
+    op: Op = Average,
+    gradient_predivide_factor: float = 1.0,
+    sparse_as_dense: bool = False,
+) -> Any:
+    """An optimizer that reduces gradients over all ranks before each step, beside the backward pass.
+
+    Gradients of embeddings with sparse=True travel as rows and stay sparse; dense ones are scanned, and what
+    is zero is not sent. A parameter without a gradient on a rank counts as zeros there. All ranks must have
+    the same parameters in the same order. After a step a dense gradient is memory of this object, overwritten
+    in the next.
+
+    Args:
+        optimizer: whose parameters are trained. It shares its state with what is returned.
+        named_parameters: model.named_parameters(), for messages; if given, all that the optimizer has.
+        compression: Compression.none, or bf16 or fp16 to send floats as 16 bits; sums stay 32 bits.
+        backward_passes_per_step: backward() calls before each step(), whose gradients PyTorch adds up.
+        op: Average, Sum, Min, Max or Product.
+        gradient_predivide_factor: with Average, gradients are divided by it before they are added, and by the
+            rest of the number of ranks afterwards.
+        sparse_as_dense: make sparse gradients dense.
+
+    Returns:
+        An optimizer of a class derived from that of `optimizer`, with synchronize() and skip_synchronize().
+
+    Raises:
+        ValueError: an argument is wrong.
+    """
+    if backward_passes_per_step < 1:
+        raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it must be 1 or more")
+    if gradient_predivide_factor != 1.0 and op is not Average:
+        raise ValueError("gradient_predivide_factor needs op Average")
+    pairs = _named(optimizer, list(named_parameters) if named_parameters is not None else None)
+    scales = 1 / gradient_predivide_factor, gradient_predivide_factor
+    passes = backward_passes_per_step
+    reducer = Reducer(pairs, compression, choose_op(None, op), passes, scales, sparse_as_dense)
+    base = optimizer.__class__
+    made = object.__new__(type(base.__name__, (_Distributed, base), {}))
+    made.__dict__ = optimizer.__dict__
+    made._reducer, made._synchronized = reducer, False
+    made._hooks = [_watch(parameter, reducer.ready) for _, parameter in pairs]
+    return made

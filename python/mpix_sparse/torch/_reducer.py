@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reduces a model's gradients while the rest of the backward pass goes on.
+
+Ranks must make their calls in one order, and gradients may come in another on each: so parameters stand in a
+fixed order, last ones first as backward passes produce them, and each is started once it and all before it
+are ready. Which gradients are sparse is agreed on when they are first seen, for a rank may have none of a
+parameter. Every parameter has a plan; dense ones also a buffer, which is the gradient afterwards, and
+neighbours are started together so that the library can fuse small ones."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy
+import torch
+
+from .. import CooPlan, Plan, plan_start_all
+from .. import allreduce as allreduce_array
+from ._compression import Compressor
+from ._tensors import Op, coordinates, refuse_average, scale_, sparse_like, type_of
+from ._world import world
+
+UNSEEN, SPARSE, DENSE = range(3)
+GROUP_BYTES = 1 << 20  # of dense parameters that are started together
+
+
+class Slot:
+    """A parameter, and the plan that reduces its gradient."""
+
+    def __init__(self, name: str, parameter: torch.nn.Parameter) -> None:
+        self.name, self.parameter = name, parameter
+        self.kind = UNSEEN
+        self.passes = 0
+        self.ready = False
+        self.handle: Any = None
+        self.plan: Any = None
+        self.buffer: Any = None
+        self._result: Any = None
+
+    def seen(self) -> int:
+        """The kind of the gradient that is there now."""
+        gradient = self.parameter.grad
+        return UNSEEN if gradient is None else SPARSE if gradient.is_sparse else DENSE
+
+    def open(self, kind: int, op: Op, hints: dict[str, str]) -> None:
+        """Make the plan. Collective."""
+        self.kind = kind
+        refuse_average(self.parameter, op)
+        name = type_of(self.parameter)
+        comm = world().comm(name)
+        if kind == DENSE:
+            self.buffer = torch.zeros(self.parameter.shape, dtype=self.parameter.dtype)
+            self.plan = Plan(self.buffer, op.reduction, comm=comm, out=self.buffer, hints=hints)
+        else:
+            rows, row = self.parameter.shape[0], self.parameter.shape[1:].numel()
+            self.plan = CooPlan(rows, name, op.reduction, comm=comm, row=row, hints=hints)
+
+    def fill(self, prescale: float) -> None:
+        """Put the gradient into the buffer, if it is not there already."""
+        gradient = self.parameter.grad
+        if gradient is None:
+            self.buffer.zero_()
+        elif gradient.is_sparse or gradient.data_ptr() != self.buffer.data_ptr():
+            self.buffer.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        scale_(self.buffer, prescale)
+
+    def start_sparse(self, prescale: float) -> None:
+        """Start the plan of a sparse gradient: its rows, whatever they are on this rank."""
+        gradient = self._rows()
+        indices, values = coordinates(gradient)
+        if prescale != 1:
+            values = scale_(values.clone(), prescale)
+        self.handle = self.plan.start(indices, values, reuse=self._result)
+
+    def _rows(self) -> torch.Tensor:
+        gradient = self.parameter.grad
+        if gradient is None:
+            return torch.sparse_coo_tensor(
+                torch.empty(1, 0, dtype=torch.int64),
+                torch.empty(0, *self.parameter.shape[1:], dtype=self.parameter.dtype),
+                self.parameter.shape,
+            )
+        if gradient.is_sparse and gradient.sparse_dim() == 1:
+            return gradient.detach()
+        return gradient.detach().to_dense().to_sparse(1)
+
+    def finish(self, postscale: float, divisor: int) -> None:
+        """Wait, and make the outcome the parameter's gradient."""
+        outcome, self.handle = self.handle.wait(), None
+        if self.kind == DENSE:
+            scale_(self.buffer, postscale, divisor)
+            self.parameter.grad = self.buffer.to(self.parameter.device)
+        else:
+            self._result = outcome
+            gradient = sparse_like(self.parameter.detach(), 1, outcome)
+            scale_(gradient._values(), postscale, divisor)
+            self.parameter.grad = gradient
+        self.ready, self.passes = False, 0
+
+
+class Reducer:
+    """Reduces the gradients of parameters: ready() as each comes, synchronize() at the end of a step.
+
+    Args:
+        named_parameters: names and parameters, in the same order on all ranks.
+        compression: how floats travel.
+        op: Average or another.
+        passes: backward passes in a step.
+        scales: factors before and after.
+        sparse_as_dense: whether sparse gradients become dense ones.
+    """
+
+    def __init__(
+        self,
+        named_parameters: Sequence[tuple[str, torch.nn.Parameter]],
+        compression: Compressor,
+        op: Op,
+        passes: int,
+        scales: tuple[float, float],
+        sparse_as_dense: bool,
+    ) -> None:
+        self._slots = [Slot(name, parameter) for name, parameter in reversed(named_parameters)]
+        self._of = {id(slot.parameter): slot for slot in self._slots}
+        self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
+        self._op, self._passes, self._scales = op, passes, scales
+        self._sparse_as_dense = sparse_as_dense
+        self._groups: list[list[Slot]] = []
+        self._started = 0  # groups of this step
+
+    @property
+    def busy(self) -> bool:
+        """Whether gradients are on their way."""
+        return self._started > 0
+
+    def ready(self, parameter: torch.nn.Parameter) -> None:
+        """A parameter's gradient has come, in one of the step's backward passes.
+
+        Raises:
+            RuntimeError: there were more of these than the step has.
+        """
+        slot = self._of[id(parameter)]
+        slot.passes += 1
+        if slot.passes > self._passes:
+            raise RuntimeError(
+                f"the gradient of {slot.name} came {slot.passes} times in a step of {self._passes}; "
+                "call step() or synchronize() after backward(), or set backward_passes_per_step"
+            )
+        slot.ready = slot.passes == self._passes
+        self._start_ready()
+        self._move()
+
+    def _move(self) -> None:
+        """Let the library work: between calls of it nothing moves."""
+        if self.busy:
+            self._groups[self._started - 1][0].handle.done()
+
+    def _start_ready(self) -> None:
+        while self._started < len(self._groups) and all(slot.ready for slot in self._groups[self._started]):
+            self._start(self._groups[self._started])
+            self._started += 1
+
+    def _start(self, group: list[Slot]) -> None:
+        if group[0].kind == SPARSE:
+            group[0].start_sparse(self._scales[0])
+            return
+        for slot in group:
+            slot.fill(self._scales[0])
+        for slot, handle in zip(group, plan_start_all([slot.plan for slot in group])):
+            slot.handle = handle
+
+    def synchronize(self) -> None:
+        """Wait until every parameter has its reduced gradient. Collective.
+
+        A parameter without a gradient on this rank counts as zeros; without one on any rank it stays without.
+        """
+        for slot in self._slots:
+            slot.ready = True
+        self._start_ready()
+        self._agree()
+        self._start_ready()
+        for group in self._groups:
+            for slot in group:
+                slot.finish(self._scales[1], self._op.divisor(world().size))
+        for slot in self._slots:
+            slot.ready, slot.passes = False, 0
+        self._started = 0
+
+    def _agree(self) -> None:
+        """What kind of gradient those parameters have that had none so far. Dense on any rank is dense on
+        all."""
+        unseen = [slot for slot in self._slots if slot.kind == UNSEEN]
+        if not unseen:
+            return
+        kinds = numpy.array([slot.seen() for slot in unseen], numpy.int32)
+        allreduce_array(kinds, "max", comm=world().plain, out=kinds)
+        if self._sparse_as_dense:
+            kinds[kinds == SPARSE] = DENSE
+        new = [(slot, int(kind)) for slot, kind in zip(unseen, kinds) if kind != UNSEEN]
+        for slot, kind in new:
+            slot.open(kind, self._op, self._hints)
+        self._groups += _group([slot for slot, _ in new])
+
+
+def _group(slots: list[Slot]) -> list[list[Slot]]:
+    """Neighbours that are dense and of one type, up to a size, in one group; each sparse one by itself."""
+    groups: list[list[Slot]] = []
+    room = 0
+    for slot in slots:
+        bytes_here = slot.parameter.numel() * slot.parameter.element_size()
+        last = groups[-1][-1] if groups else None
+        joins = (
+            last is not None
+            and last.kind == slot.kind == DENSE
+            and last.parameter.dtype == slot.parameter.dtype
+        )
+        if joins and bytes_here <= room:
+            groups[-1].append(slot)
+            room -= bytes_here
+        else:
+            groups.append([slot])
+            room = GROUP_BYTES - bytes_here
+    return groups

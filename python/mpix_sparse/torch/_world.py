@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ranks that train together, and communicators of their own, so that no call gets between the
+program's."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from .. import _flight, _hints, _mpi, _types
+from .._library import library
+
+
+class World:
+    """Communicators of all ranks: one for each meaning of an element of 16 bits, made while nothing is in
+    flight."""
+
+    def __init__(self, comm: Any) -> None:
+        handle = _mpi.communicator(comm)
+        self.plain = _duplicate(handle, {"element": "integer"})
+        self.of_type = {name: _duplicate(handle, _types.hints(name)) for name in ("float16", "bfloat16")}
+        self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
+        self.local_rank, self.local_size = _local(handle)
+
+    def comm(self, name: str) -> Any:
+        """The communicator for elements of a type."""
+        return self.of_type.get(name, self.plain)
+
+    def free(self) -> None:
+        """Free the communicators. Collective."""
+        for comm in [self.plain, *self.of_type.values()]:
+            _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
+
+
+def _duplicate(comm: Any, hints: dict[str, str]) -> Any:
+    made = _mpi.Handle()
+    _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(made)))
+    _hints.set_info(made, **hints)
+    return made
+
+
+def _local(comm: Any) -> tuple[int, int]:
+    """Rank and ranks on this node."""
+    node, none = _mpi.Handle(), _mpi.constant("INFO_NULL")
+    kind = ctypes.c_int(_mpi.COMM_TYPE_SHARED)
+    _mpi.check(library.MPI_Comm_split_type(comm, kind, ctypes.c_int(0), none, ctypes.byref(node)))
+    found = _mpi.rank(node), _mpi.size(node)
+    _mpi.check(library.MPI_Comm_free(ctypes.byref(node)))
+    return found
+
+
+_world: World | None = None
+
+
+def world() -> World:
+    """The ranks that train together.
+
+    Raises:
+        ValueError: init() has not been called.
+    """
+    if _world is None:
+        raise ValueError("mpix_sparse.torch has not been initialized; call init() first")
+    return _world
+
+
+def init(comm: Any = None) -> None:
+    """Begin, on the ranks of a communicator. Collective over comm; a second call does nothing.
+
+    Args:
+        comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
+
+    Raises:
+        Error, ImportError, TypeError: see mpix_sparse.init().
+    """
+    global _world
+    if _world is None:
+        _world = World(comm)
+
+
+def shutdown() -> None:
+    """Wait for what is in flight and give the communicators back. Collective. MPI itself ends with the
+    program."""
+    global _world
+    if _world is not None and _mpi.is_initialized():
+        _flight.drain()
+        _world.free()
+    _world = None
+
+
+_mpi.before_end(shutdown)
+
+
+def is_initialized() -> bool:
+    """Whether init() has been called, and shutdown() not since."""
+    return _world is not None
+
+
+def rank() -> int:
+    """This process's number among all."""
+    return world().rank
+
+
+def size() -> int:
+    """The number of processes."""
+    return world().size
+
+
+def local_rank() -> int:
+    """This process's number among those of its node: the number of its GPU, commonly."""
+    return world().local_rank
+
+
+def local_size() -> int:
+    """The number of processes on this node."""
+    return world().local_size

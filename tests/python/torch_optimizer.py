@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""DistributedOptimizer: training on several ranks is training on the joined batch, whatever each rank
+lacks."""
+
+import contextlib
+import copy
+import unittest
+
+from common import main, need
+
+torch = need("torch", "python3-torch")
+
+import mpix_sparse.torch as hvd  # noqa: E402
+
+hvd.init()
+RANK, SIZE = hvd.rank(), hvd.size()
+WORDS, WIDTH = 400, 16
+
+
+class Model(torch.nn.Module):
+    """An embedding far larger than the rest, a part that only some ranks use, and one that nobody does."""
+
+    def __init__(self, sparse=True):
+        super().__init__()
+        self.words = torch.nn.Embedding(WORDS, WIDTH, sparse=sparse)
+        self.inner = torch.nn.Linear(WIDTH, WIDTH)
+        self.extra = torch.nn.Linear(WIDTH, WIDTH)
+        self.rare = torch.nn.Embedding(WORDS, WIDTH, sparse=sparse)
+        self.never = torch.nn.Linear(2, 2)
+        self.outer = torch.nn.Linear(WIDTH, 3)
+
+    def forward(self, text, use_extra):
+        hidden = torch.tanh(self.inner(self.words(text).mean(1)))
+        if use_extra:
+            hidden = self.extra(hidden) + self.rare(text).mean(1)
+        return self.outer(hidden)
+
+
+def batch(step, rank):
+    """Sentences, classes, and whether the part called extra is used: by rank 0 alone, from step 2 on."""
+    generator = torch.Generator().manual_seed(100 * step + rank)
+    text = torch.randint(0, WORDS, (6, 5), generator=generator)
+    return text, torch.randint(0, 3, (6,), generator=generator), rank == 0 and step >= 2
+
+
+def loss_of(model, step, rank):
+    text, classes, use_extra = batch(step, rank)
+    return torch.nn.functional.cross_entropy(model(text, use_extra), classes)
+
+
+def make_model(sparse=True):
+    torch.manual_seed(7)
+    return Model(sparse).double()
+
+
+def make_optimizer(model, kind):
+    return kind(model.parameters(), lr=0.5)
+
+
+def train_alone(model, steps, kind=torch.optim.SGD, passes=1):
+    """On the joined batch of all ranks: the mean of their losses."""
+    optimizer = make_optimizer(model, kind)
+    for step in range(steps):
+        optimizer.zero_grad()
+        for part in range(passes):
+            sum(loss_of(model, step * passes + part, rank) for rank in range(SIZE)).div(SIZE).backward()
+        optimizer.step()
+    return model
+
+
+def train_together(model, steps, kind=torch.optim.SGD, passes=1, **how):
+    optimizer = make_optimizer(model, kind)
+    optimizer = hvd.DistributedOptimizer(
+        optimizer, named_parameters=model.named_parameters(), backward_passes_per_step=passes, **how
+    )
+    for step in range(steps):
+        optimizer.zero_grad()
+        for part in range(passes):
+            loss_of(model, step * passes + part, RANK).backward()
+        optimizer.step()
+    return model
+
+
+class Optimizer(unittest.TestCase):
+    def same(self, ours, theirs, tolerance=1e-10):
+        """Orders of addition differ, and Adagrad makes much of a gradient that nearly cancels."""
+        for (name, mine), (_, other) in zip(ours.named_parameters(), theirs.named_parameters()):
+            off = float((mine - other).abs().max())
+            self.assertLessEqual(off, tolerance, name)
+            self.assertTrue(
+                torch.equal(mine.data, hvd.broadcast(mine.data, 0)), f"{name} differs between ranks"
+            )
+
+    def test_like_the_joined_batch(self):
+        for sparse in (True, False):
+            for kind in (torch.optim.SGD, torch.optim.Adagrad):
+                with self.subTest(sparse=sparse, kind=kind):
+                    ours = train_together(make_model(sparse), 8, kind)
+                    self.same(ours, train_alone(make_model(sparse), 8, kind))
+                    self.assertIsNone(ours.never.weight.grad)
+                    self.assertEqual(ours.words.weight.grad.is_sparse, sparse)
+                    self.assertEqual(ours.rare.weight.grad.is_sparse, sparse)
+
+    def test_passes_and_predivide(self):
+        ours = train_together(make_model(), 4, passes=3, gradient_predivide_factor=2.0)
+        self.same(ours, train_alone(make_model(), 4, passes=3))
+
+    def test_sparse_as_dense(self):
+        ours = train_together(make_model(), 4, sparse_as_dense=True)
+        self.same(ours, train_alone(make_model(), 4))
+        self.assertFalse(ours.words.weight.grad.is_sparse)
+
+    def test_compression(self):
+        for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
+            ours = train_together(make_model().float(), 4, compression=compression)
+            self.same(ours, train_alone(make_model().float(), 4), 0.02)
+
+    def test_zeroed_and_not_set_to_none(self):
+        model = make_model()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), op=hvd.Average)
+        for step in range(5):
+            loss_of(model, step, RANK).backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=step % 2 == 0)
+        self.same(model, train_alone(make_model(), 5))
+
+    def test_clipping(self):
+        ours, theirs = make_model(False), make_model(False)
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5), op=hvd.Sum)
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(2, 5):
+            optimizer.zero_grad()
+            alone.zero_grad()
+            loss_of(ours, step, RANK).backward()
+            sum(loss_of(theirs, step, rank) for rank in range(SIZE)).backward()
+            optimizer.synchronize()
+            for model in (ours, theirs):
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+            with optimizer.skip_synchronize() if step == 3 else contextlib.nullcontext():
+                optimizer.step()
+            alone.step()
+        self.same(ours, theirs)
+
+    def test_closure(self):
+        model = make_model()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))
+        for step in range(5):
+
+            def closure():
+                optimizer.zero_grad()
+                loss = loss_of(model, step, RANK)
+                loss.backward()
+                return loss
+
+            self.assertTrue(optimizer.step(closure) > 0)
+        self.same(model, train_alone(make_model(), 5))
+
+    def test_is_an_optimizer(self):
+        model = make_model()
+        base = torch.optim.SGD(model.parameters(), lr=0.5)
+        optimizer = hvd.DistributedOptimizer(base, named_parameters=model.named_parameters())
+        self.assertIsInstance(optimizer, torch.optim.SGD)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+        loss_of(model, 0, RANK).backward()
+        optimizer.step()
+        schedule.step()
+        self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.05)
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+    def test_wrong(self):
+        model = make_model(False)
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))
+        loss_of(model, 0, RANK).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        loss_of(model, 0, RANK).backward()
+        with self.assertRaisesRegex(RuntimeError, "in flight"):
+            optimizer.zero_grad()
+        with self.assertRaisesRegex(RuntimeError, "came 2 times in a step of 1"):
+            loss_of(model, 0, RANK).backward()
+        optimizer.step()
+        base = torch.optim.SGD(model.parameters(), lr=0.5)
+        with self.assertRaisesRegex(ValueError, "lacks parameter"):
+            hvd.DistributedOptimizer(base, named_parameters=list(model.named_parameters())[:1])
+        with self.assertRaisesRegex(ValueError, "must be 1 or more"):
+            hvd.DistributedOptimizer(base, backward_passes_per_step=0)
+        with self.assertRaisesRegex(ValueError, "needs op Average"):
+            hvd.DistributedOptimizer(base, op=hvd.Sum, gradient_predivide_factor=2.0)
+
+    def test_broadcast_state(self):
+        root = SIZE - 1
+        torch.manual_seed(RANK)
+        model = Model().double()
+        hvd.broadcast_parameters(model.state_dict(), root_rank=root)
+        kind = torch.optim.Adagrad
+        optimizer = kind(model.parameters(), lr=0.1 * (RANK + 1))
+        if RANK == root:
+            loss_of(model, 0, RANK).backward()
+            optimizer.step()
+        hvd.broadcast_parameters(list(model.named_parameters()), root_rank=root)
+        hvd.broadcast_optimizer_state(optimizer, root_rank=root)
+        self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.1 * SIZE)
+        for parameter in model.parameters():
+            for value in (parameter, optimizer.state[parameter]["sum"]):
+                self.assertTrue(torch.equal(value, hvd.broadcast(value.detach(), root)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mpix_sparse.torch: tensors, dense and sparse, in every way, against plain sums and against Gloo's
+allreduce."""
+
+import os
+import socket
+import unittest
+
+import numpy
+from common import main, need
+
+torch = need("torch", "python3-torch")
+
+import mpix_sparse  # noqa: E402
+import mpix_sparse.torch as hvd  # noqa: E402
+
+hvd.init()
+RANK, SIZE = hvd.rank(), hvd.size()
+
+
+def dense(rank, shape=(50, 40), dtype=torch.float32, seed=1):
+    """Whole numbers, mostly zeros."""
+    generator = torch.Generator().manual_seed(1000 * seed + rank)
+    values = torch.randint(1, 9, shape, generator=generator)
+    return (values * (torch.rand(shape, generator=generator) < 0.1)).to(dtype)
+
+
+def rows(rank, count=500, width=8, nnz=30):
+    """An uncoalesced sparse gradient; that of rank 1 is empty."""
+    generator = torch.Generator().manual_seed(rank)
+    nnz = 0 if rank == 1 else nnz
+    indices = torch.randint(0, count, (1, nnz), generator=generator)
+    values = torch.randint(1, 9, (nnz, width), generator=generator).float()
+    return torch.sparse_coo_tensor(indices, values, (count, width))
+
+
+class Tensors(unittest.TestCase):
+    def test_world(self):
+        self.assertEqual((RANK, SIZE), (mpix_sparse.rank(), mpix_sparse.size()))
+        self.assertEqual((hvd.local_rank(), hvd.local_size()), (RANK, SIZE))
+        self.assertTrue(hvd.is_initialized())
+
+    def test_types_and_ops(self):
+        for dtype in (torch.float32, torch.float64, torch.int32, torch.int64, torch.float16, torch.bfloat16):
+            mine = dense(RANK, dtype=dtype)
+            all_of_them = torch.stack([dense(rank, dtype=torch.float64) for rank in range(SIZE)])
+            for op, total in (
+                (hvd.Sum, all_of_them.sum(0)),
+                (hvd.Max, all_of_them.amax(0)),
+                (hvd.Min, all_of_them.amin(0)),
+            ):
+                out = hvd.allreduce(mine, op=op)
+                self.assertEqual(out.dtype, dtype)
+                self.assertTrue(torch.equal(out.double(), total))
+        with self.assertRaisesRegex(ValueError, "no Average of int64"):
+            hvd.allreduce(torch.ones(3, dtype=torch.int64))
+
+    def test_average_and_factors(self):
+        total = sum(dense(rank) for rank in range(SIZE))
+        self.assertTrue(torch.equal(hvd.allreduce(dense(RANK)), total / SIZE))
+        self.assertTrue(torch.equal(hvd.allreduce(dense(RANK), average=False), total))
+        scaled = hvd.allreduce(dense(RANK), op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.25)
+        self.assertTrue(torch.equal(scaled, total / 2))
+        with self.assertRaisesRegex(ValueError, "both given"):
+            hvd.allreduce(dense(RANK), average=True, op=hvd.Sum)
+
+    def test_in_place_and_gaps(self):
+        total = sum(dense(rank) for rank in range(SIZE))
+        mine = dense(RANK)
+        self.assertIs(hvd.allreduce_(mine, op=hvd.Sum), mine)
+        self.assertTrue(torch.equal(mine, total))
+        turned = dense(RANK).t()
+        before = turned.clone()
+        self.assertTrue(torch.equal(hvd.allreduce(turned, op=hvd.Sum), total.t()))
+        self.assertTrue(torch.equal(turned, before))
+        hvd.allreduce_(turned, op=hvd.Sum)
+        self.assertTrue(torch.equal(turned, total.t()))
+
+    def test_async_in_any_order(self):
+        works = [hvd.allreduce_async(dense(RANK, seed=i), op=hvd.Sum, name=str(i)) for i in range(5)]
+        for i in range(5) if RANK % 2 else reversed(range(5)):
+            total = sum(dense(rank, seed=i) for rank in range(SIZE))
+            self.assertTrue(torch.equal(hvd.synchronize(works[i]), total))
+            self.assertTrue(hvd.poll(works[i]))
+
+    def test_compression(self):
+        for compression in (hvd.Compression.none, hvd.Compression.bf16, hvd.Compression.fp16):
+            out = hvd.allreduce(dense(RANK), op=hvd.Sum, compression=compression)
+            self.assertEqual(out.dtype, torch.float32)
+            self.assertTrue(torch.equal(out, sum(dense(rank) for rank in range(SIZE))))
+
+    def test_gradient_flows(self):
+        tensor = dense(RANK).requires_grad_()
+        (hvd.allreduce(tensor, op=hvd.Sum) * (RANK + 1)).sum().backward()
+        self.assertTrue((tensor.grad == SIZE * (SIZE + 1) / 2).all())
+        with self.assertRaisesRegex(RuntimeError, "op Max is not defined"):
+            hvd.allreduce(tensor, op=hvd.Max).sum().backward()
+
+    def test_grouped(self):
+        shapes = ((3,), (4, 5), (0,), (2, 2, 2))
+        mine = [dense(RANK, shape, torch.float64 if len(shape) > 2 else torch.float32) for shape in shapes]
+        outs = hvd.grouped_allreduce(mine, op=hvd.Sum)
+        for shape, out in zip(shapes, outs):
+            self.assertTrue(torch.equal(out.float(), sum(dense(rank, shape) for rank in range(SIZE))))
+        self.assertIs(hvd.grouped_allreduce_(mine, op=hvd.Sum)[0], mine[0])
+
+    def test_sparse(self):
+        total = sum(rows(rank).to_dense() for rank in range(SIZE))
+        out = hvd.synchronize(hvd.sparse_allreduce_async(rows(RANK), name="rows", op=hvd.Sum))
+        self.assertTrue(out.is_sparse and out.is_coalesced())
+        self.assertTrue(torch.equal(out.to_dense(), total))
+        self.assertTrue(torch.equal(out.coalesce().indices(), total.any(1).nonzero().t()))
+        self.assertTrue(torch.equal(hvd.allreduce(rows(RANK)).to_dense(), total / SIZE))
+
+    def test_sparse_in_two_dimensions(self):
+        total = sum(dense(rank) for rank in range(SIZE))
+        out = hvd.allreduce(dense(RANK).to_sparse(), op=hvd.Sum)
+        self.assertEqual((out.sparse_dim(), out.shape), (2, total.shape))
+        self.assertTrue(torch.equal(out.to_dense(), total))
+
+    def test_broadcast(self):
+        root = SIZE - 1
+        tensor = torch.full((3, 4), float(RANK)).t()
+        self.assertTrue((hvd.broadcast(tensor, root) == root).all())
+        self.assertTrue((tensor == RANK).all())
+        self.assertIs(hvd.broadcast_(tensor, root), tensor)
+        self.assertTrue((tensor == root).all())
+        self.assertEqual(hvd.broadcast_object({"rank": RANK}, root), {"rank": root})
+        with self.assertRaises(mpix_sparse.Error):
+            hvd.broadcast(tensor, SIZE)
+
+    def test_against_gloo(self):
+        import torch.distributed as gloo
+
+        if not gloo.is_available():
+            self.skipTest("torch has no distributed")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = hvd.broadcast_object(free.getsockname()[1], 0)
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+        gloo.init_process_group("gloo", rank=RANK, world_size=SIZE)
+        for make in (dense, rows):
+            theirs = make(RANK).coalesce() if make is rows else make(RANK)
+            gloo.all_reduce(theirs)
+            ours = hvd.allreduce(make(RANK), op=hvd.Sum)
+            theirs, ours = (t.to_dense() if t.is_sparse else t for t in (theirs, ours))
+            numpy.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+        gloo.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
