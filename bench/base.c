@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What is left over is for MPI, the library and the system. */
@@ -61,6 +62,14 @@ struct perf_block perf_block_make(size_t bytes, size_t lines)
     block.memory = perf_alloc(bytes + (lines + 1) * PERF_LINE, 1);
     skip = PERF_LINE - (uintptr_t)block.memory % PERF_LINE;
     block.data = (char *)block.memory + skip + lines * PERF_LINE;
+    return block;
+}
+
+struct perf_block perf_block_written(size_t bytes)
+{
+    struct perf_block block = perf_block_make(bytes, 0);
+
+    memset(block.data, 1, bytes);
     return block;
 }
 

@@ -30,6 +30,9 @@ struct perf_block {
 enum { PERF_LINE = 64 };
 
 struct perf_block perf_block_make(size_t bytes, size_t lines);
+
+/* One that has been written to: pages that nobody has written to are all the same one. */
+struct perf_block perf_block_written(size_t bytes);
 void perf_block_free(struct perf_block *block);
 
 /* A bijection on 64 bits after which any bits may be used. */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "phases.h"
+
 static const void *value_of(const struct perf_field *field, const void *record)
 {
     return (const char *)record + field->at;
@@ -14,6 +16,16 @@ const char *perf_field_text(const struct perf_field *field, const void *record)
     if (field->kind == PERF_TEXT)
         return *(const char *const *)value_of(field, record);
     return field->kind == PERF_LETTERS ? value_of(field, record) : NULL;
+}
+
+const struct perf_phases *perf_field_phases(const struct perf_field *field, const void *record)
+{
+    const struct perf_phases *phases;
+
+    if (field->kind != PERF_BREAKDOWN)
+        return NULL;
+    phases = *(const struct perf_phases *const *)value_of(field, record);
+    return phases->n > 0 ? phases : NULL;
 }
 
 bool perf_field_number(const struct perf_field *field, const void *record, int digits,

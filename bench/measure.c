@@ -35,13 +35,13 @@ static void check(const struct run *run, int first, int n, int i)
         return;
     claims = perf_alloc((size_t)n, sizeof *claims);
     for (int r = first; r < first + n; r++)
-        if (!run->rows[r].plain && !run->rows[r].refused)
+        if (perf_row_is_ours(&run->rows[r]) && !run->rows[r].refused)
             claims[m++] = (struct perf_claim){ run->rows[r].result, perf_tensor_recv(run->tensor, i), 0 };
     if (m > 0)
         perf_oracle_check(run->c, run->tensor, claims, m);
     m = 0;
     for (int r = first; r < first + n; r++)
-        if (!run->rows[r].plain && !run->rows[r].refused)
+        if (perf_row_is_ours(&run->rows[r]) && !run->rows[r].refused)
             run->rows[r].wrong = claims[m++].wrong + (run->rows[r].wrong > 0 ? run->rows[r].wrong : 0);
     free(claims);
 }
@@ -103,7 +103,7 @@ static int warmup_of(const struct run *run, const struct perf_row *row)
     int asked = (int)run->c->options->warmup, calls = calls_within(WARMUP_SECONDS, row->estimate, 2, asked);
     int trials = auto_warmup(row->estimate);
 
-    if (!row->plain && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < trials)
+    if (perf_row_is_ours(row) && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < trials)
         calls = trials;
     return calls;
 }
@@ -162,7 +162,7 @@ static int iterations_of(const struct run *run, bool plain)
     for (int r = 0; r < run->n; r++) {
         const struct perf_row *row = &run->rows[r];
         int own = calls_within(MEASURE_SECONDS, row->estimate, LEAST_ITERATIONS, asked);
-        if (!row->refused && (plain || !row->plain) && own < calls)
+        if (!row->refused && (plain || row->way != PERF_BY_MPI) && own < calls)
             calls = own;
     }
     return calls;
@@ -174,6 +174,20 @@ static double expected_seconds(const struct run *run)
 
     for (int r = 0; r < run->n; r++)
         seconds += run->rows[r].refused ? 0 : run->rows[r].estimate * run->iterations;
+    return seconds;
+}
+
+/* Only where somebody asks for phases does the library look at its clock. */
+static double measured_call(const struct run *run, struct perf_row *row, int step, int i)
+{
+    bool follow = run->c->options->profile && perf_row_is_ours(row);
+    double seconds;
+
+    if (follow)
+        perf_phases_begin(&row->phases);
+    seconds = perf_row_call(row, run->c, run->tensor, step, i);
+    if (follow)
+        perf_phases_end();
     return seconds;
 }
 
@@ -192,10 +206,10 @@ static void iterate(struct run *run, int plain_iterations, struct perf_progress 
             int r = row_at(k, i, run->n);
             struct perf_row *row = &run->rows[r];
 
-            if (row->refused || (row->plain && !plain_too))
+            if (row->refused || (row->way == PERF_BY_MPI && !plain_too))
                 continue;
             run->seconds[r * run->iterations + row->times.n++] =
-                perf_row_call(row, run->c, run->tensor, (last - i) % run->tensor->steps, i);
+                measured_call(run, row, (last - i) % run->tensor->steps, i);
             if (i == last && shares_buffer(run))
                 check(run, r, 1, i);
         }
@@ -215,6 +229,8 @@ static void finish(struct run *run)
             perf_row_agree(row);
         if (!row->refused)
             perf_row_report(row);
+        if (run->c->options->profile && !row->refused)
+            perf_phases_collect(&row->phases, row->times.n);
         if (row->wrong >= 0)
             MPI_Allreduce(MPI_IN_PLACE, &row->wrong, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
         perf_row_close(row);

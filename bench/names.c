@@ -15,15 +15,24 @@ static const char *const orders[] = { "sorted", "shuffled" };
 static const char *const studies[] = { "none", "formats", "hash", "balance", "selector" };
 static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
+enum { ALL_MAPS = (1 << SAR_PARTITIONS) - 1 };
+
+/* What takes the place of a scheme. */
+static const struct perf_scheme others[] = {
+    { "auto", "the selector's choice", true, ALL_MAPS },
+    { "memory", "no scheme: each rank reads its input once and writes its output once", false, 0 },
+    { "skeleton", "the messages of the row before, or copies of its bytes, without computing", false, 0 },
+};
+
 struct perf_scheme perf_scheme_find(const char *name)
 {
-    const unsigned all = (1u << SAR_PARTITIONS) - 1;
     const struct sar_scheme *scheme = sar_scheme_find(name);
 
-    if (strcmp(name, "auto") == 0)
-        return (struct perf_scheme){ name, "the selector's choice", true, all };
+    for (int i = 0; i < LENGTH(others); i++)
+        if (strcmp(name, others[i].name) == 0)
+            return others[i];
     if (scheme == NULL)
-        return (struct perf_scheme){ name, "", true, all };
+        return (struct perf_scheme){ name, "", true, ALL_MAPS };
     return (struct perf_scheme){ scheme->name, scheme->summary, !scheme->on_dense_buffers,
                                  scheme->partitions };
 }
@@ -46,7 +55,7 @@ static const char *name_of(int i, const char *registered, int n, const char *con
 
 const char *perf_scheme_name(int i)
 {
-    static const char *const more[] = { "auto" };
+    static const char *const more[] = { "auto", "memory" };
     int n = 0;
 
     while (sar_schemes[n] != NULL)

@@ -35,6 +35,8 @@ enum {
     OPTION_WARMUP,
     OPTION_CHECK,
     OPTION_SEED,
+    OPTION_SKELETON,
+    OPTION_PROFILE,
     OPTION_OVERLAP_COMPUTE,
     OPTION_STUDY,
     OPTION_PARTS,
@@ -63,7 +65,7 @@ static const struct perf_option table[OPTIONS] = {
         "basic values in an element; 64 for a text unless given" },
     [OPTION_SCHEME] = { 'S', "scheme", "LIST", "all",
         perf_parse_names, TO(scheme), { perf_scheme_name, 0, 0 },
-        "communication schemes, or all" },
+        "communication schemes, and beside them memory: what there\nis to read and to write; or all" },
     [OPTION_WIRE] = { 'W', "wire", "LIST", "auto",
         perf_parse_wires, TO(wire), { perf_wire_name, 0, 0 },
         "formats of messages, pairs push/pull of them, or all" },
@@ -118,6 +120,12 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_SEED] = { 0, "seed", "N", "42",
         perf_parse_count, TO(seed), { NULL, 0, 4294967295.0 },
         "seed of the tensors and, when given, of the library" },
+    [OPTION_SKELETON] = { 0, "skeleton", NULL, NULL,
+        perf_parse_flag, TO(skeleton), { NULL, 0, 0 },
+        "measure, behind each row, its messages without computing" },
+    [OPTION_PROFILE] = { 0, "profile", NULL, NULL,
+        perf_parse_flag, TO(profile), { NULL, 0, 0 },
+        "tell how long the phases of each row's calls take" },
     [OPTION_OVERLAP_COMPUTE] = { 0, "overlap-compute", NULL, NULL,
         perf_parse_flag, TO(overlap_compute), { NULL, 0, 0 },
         "time nonblocking calls beside computing, too, moved by\nwhoever waits and by a thread" },
@@ -207,6 +215,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --format: a study is printed as table, csv or json";
     if (options->overlap_compute)
         return "option --overlap-compute is not for --study";
+    if (options->skeleton || options->profile)
+        return "options --skeleton and --profile are not for --study";
     if (study != PERF_BALANCE && options->text[0] != '\0')
         return "option --workload: of the studies, only balance takes a text";
     return NULL;

@@ -18,7 +18,7 @@ struct perf_options {
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
     int interface, index, values, order, format, study;
-    bool in_place, overlap_compute, help, version, seed_given;
+    bool in_place, skeleton, profile, overlap_compute, help, version, seed_given;
     double overlap, skew;
     char text[PERF_PATH_MAX]; /* empty: random tensors */
     long long batch, iterations, warmup, check, seed, timeout, memory, parts, every, budget;

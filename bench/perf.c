@@ -41,6 +41,12 @@ static double median_of(const struct perf_plan *plan, int row)
     return row < 0 || plan->row[row].refused ? NAN : plan->row[row].times.median;
 }
 
+/* The row of a row's skeleton, or -1. */
+static int skeleton_of(const struct perf_plan *plan, int row)
+{
+    return row + 1 < plan->rows && plan->row[row + 1].model == &plan->row[row] ? row + 1 : -1;
+}
+
 static void note_refused(struct bench *bench, const struct perf_row *row)
 {
     if (bench->world.rank == 0)
@@ -57,12 +63,15 @@ static void publish(struct bench *bench, const struct perf_case *c, const struct
 
     for (int g = 0; g < plan->groups; g++) {
         const struct perf_group *group = &plan->group[g];
-        struct perf_baselines baselines = { median_of(plan, group->plain),
-                                            median_of(plan, group->allgather) };
-
         for (int i = group->begin; i < group->end; i++) {
             const struct perf_row *row = &plan->row[i];
-            if (row->refused && !row->plain)
+            struct perf_baselines baselines = {
+                median_of(plan, group->plain),
+                median_of(plan, group->allgather),
+                median_of(plan, group->memory),
+                median_of(plan, skeleton_of(plan, i)),
+            };
+            if (row->refused && perf_row_is_ours(row))
                 note_refused(bench, row);
             if (row->hidden || row->refused)
                 continue;
@@ -83,7 +92,7 @@ static void overlap_rows(const struct bench *bench, const struct perf_case *c,
                          const struct perf_tensor *tensor, const struct perf_plan *plan)
 {
     for (int i = 0; i < plan->rows && bench->options.overlap_compute; i++)
-        if (!plan->row[i].hidden && !plan->row[i].refused)
+        if (perf_row_is_ours(&plan->row[i]) && !plan->row[i].hidden && !plan->row[i].refused)
             perf_overlap_measure(c, tensor, &plan->row[i]);
 }
 

@@ -24,6 +24,7 @@ static void set(struct perf_row *row, enum perf_knob which, const char *value)
 static void reference(struct perf_row *row, const struct perf_options *options, const char *scheme)
 {
     memset(row, 0, sizeof *row);
+    row->way = strcmp(scheme, "memory") == 0 ? PERF_MEMORY : PERF_BY_LIBRARY;
     row->hidden = true;
     set(row, PERF_KNOB_SCHEME, scheme);
     set(row, PERF_KNOB_WIRE, options->plain_wire);
@@ -37,7 +38,8 @@ static void reference(struct perf_row *row, const struct perf_options *options, 
 /* Whether a row runs its scheme as it is run for comparison. */
 static bool is_reference(const struct perf_row *row, const struct perf_options *options, const char *scheme)
 {
-    return !row->plain && is(row, PERF_KNOB_SCHEME, scheme) && is(row, PERF_KNOB_WIRE, options->plain_wire) &&
+    return perf_row_is_ours(row) && is(row, PERF_KNOB_SCHEME, scheme) &&
+           is(row, PERF_KNOB_WIRE, options->plain_wire) &&
            is(row, PERF_KNOB_PARTITION, options->plain_partition);
 }
 
@@ -93,21 +95,45 @@ static struct perf_row *wanted(const struct perf_options *options, int *n)
     return rows;
 }
 
+static int add_reference(struct perf_plan *plan, const struct perf_options *options, const char *scheme)
+{
+    reference(&plan->row[plan->rows], options, scheme);
+    return plan->rows++;
+}
+
+/* Schemes that know of formats are those whose messages are the library's; what `auto` runs has a row. */
+static void add_skeleton(struct perf_plan *plan)
+{
+    struct perf_row *model = &plan->row[plan->rows - 1], *row = &plan->row[plan->rows];
+
+    if (!perf_row_is_ours(model) || is(model, PERF_KNOB_SCHEME, "auto") ||
+        !perf_scheme_find(knob(model, PERF_KNOB_SCHEME)).wires)
+        return;
+    *row = *model;
+    row->way = PERF_SKELETON;
+    row->model = model;
+    set(row, PERF_KNOB_SCHEME, "skeleton");
+    plan->rows++;
+}
+
 /* Put the baselines behind the rows of a group. */
 static void close_group(struct perf_plan *plan, struct perf_group *group, const struct perf_options *options,
                         bool plain)
 {
-    group->plain = group->allgather = -1;
-    for (int i = group->begin; i < plan->rows; i++)
+    group->plain = group->allgather = group->memory = -1;
+    for (int i = group->begin; i < plan->rows; i++) {
         if (is_reference(&plan->row[i], options, "allgather"))
             group->allgather = i;
-    if (group->allgather < 0) {
-        group->allgather = plan->rows;
-        reference(&plan->row[plan->rows++], options, "allgather");
+        if (plan->row[i].way == PERF_MEMORY)
+            group->memory = i;
     }
+    if (group->allgather < 0)
+        group->allgather = add_reference(plan, options, "allgather");
+    if (group->memory < 0)
+        group->memory = add_reference(plan, options, "memory");
     if (plain) {
         group->plain = plan->rows;
-        plan->row[plan->rows] = (struct perf_row){ .plain = true, .hidden = true };
+        plan->row[plan->rows] = (struct perf_row){ .way = PERF_BY_MPI, .hidden = true };
         plan->rows++;
     }
     group->end = plan->rows;
@@ -129,19 +155,22 @@ int perf_plan_room(const struct perf_case *c, const struct perf_tensor *tensor,
 
 void perf_plan_make(struct perf_plan *plan, const struct perf_options *options, int at_once, bool plain)
 {
-    int n;
+    enum { BASELINES = 3 };
+    int n, each = options->skeleton && at_once > 1 ? at_once / 2 : at_once;
     struct perf_row *rows = wanted(options, &n);
-    int groups = (n + at_once - 1) / at_once;
+    int groups = (n + each - 1) / each;
 
     *plan = (struct perf_plan){ .groups = groups };
-    plan->row = perf_alloc((size_t)(n + 2 * groups), sizeof *plan->row);
+    plan->row = perf_alloc((size_t)(2 * n + BASELINES * groups), sizeof *plan->row);
     plan->group = perf_alloc((size_t)groups, sizeof *plan->group);
     for (int g = 0; g < groups; g++) {
         plan->group[g].begin = plan->rows;
-        for (int i = g * at_once; i < n && i < (g + 1) * at_once; i++) {
+        for (int i = g * each; i < n && i < (g + 1) * each; i++) {
             if (is_reference(&rows[i], options, "auto"))
                 plan->pick = plan->rows;
             plan->row[plan->rows++] = rows[i];
+            if (options->skeleton && !rows[i].hidden)
+                add_skeleton(plan);
         }
         close_group(plan, &plan->group[g], options, plain);
     }

@@ -14,6 +14,7 @@ struct perf_group {
     int begin, end; /* rows of the plan */
     int plain;      /* the row of MPI_Allreduce, or -1 */
     int allgather;  /* the row of the allgather scheme */
+    int memory;     /* the row of what there is to read and to write */
 };
 
 struct perf_plan {

@@ -51,6 +51,11 @@ static const struct perf_field fields[] = {
     FIELD("p99_s", PERF_REAL, p99),
     FIELD("dense_median_s", PERF_REAL, dense_median),
     FIELD("allgather_median_s", PERF_REAL, allgather_median),
+    FIELD("memory_median_s", PERF_REAL, memory_median),
+    FIELD("skeleton_median_s", PERF_REAL, skeleton_median),
+    FIELD("over_memory", PERF_REAL, over_memory),
+    FIELD("over_skeleton", PERF_REAL, over_skeleton),
+    FIELD("phases", PERF_BREAKDOWN, phases),
     FIELD("wait_call_s", PERF_REAL, wait.call),
     FIELD("wait_compute_s", PERF_REAL, wait.compute),
     FIELD("wait_both_s", PERF_REAL, wait.both),
@@ -97,6 +102,7 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
     r->in_place = options->in_place;
     r->wire_values = perf_values_name(perf_case_values(c));
     r->overlap_compute = options->overlap_compute;
+    r->skeletons = options->skeleton;
     r->nnz_in_max = shape->nnz_in_max;
     r->nnz_in_mean = shape->nnz_in_mean;
     r->nnz_out = shape->nnz_out;
@@ -145,6 +151,12 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->iterations = row->times.n;
     r->dense_median = baselines.dense;
     r->allgather_median = baselines.allgather;
+    r->memory_median = baselines.memory;
+    r->skeleton_median = baselines.skeleton;
+    r->over_memory = r->median / r->memory_median;
+    r->over_skeleton = r->median / r->skeleton_median;
+    r->phases = &row->phases;
+    r->reduces = perf_row_is_ours(row);
     r->wait = row->overlap[PERF_WAIT];
     r->thread = row->overlap[PERF_THREAD];
     r->wait_ratio = perf_overlap_ratio(&r->wait);

@@ -17,7 +17,9 @@ struct perf_record {
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max, wrong, iterations,
         seed;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
-    double bytes_floor, predicted, median, min, p99, dense_median, allgather_median;
+    double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
+        skeleton_median;
+    double over_memory, over_skeleton; /* times as long as these */
     struct perf_overlap wait, thread;
     double wait_ratio, thread_ratio;
     double bytes; /* of the dense vector */
@@ -25,14 +27,16 @@ struct perf_record {
     const char *wire_values, *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire,
         *partition, *reason;
     char workload[PERF_PATH_MAX + 8];
-    bool in_place, overlap_compute, chosen;
+    const struct perf_phases *phases;
+    bool in_place, overlap_compute, skeletons, chosen;
+    bool reduces; /* and can so be checked */
 };
 
 extern const struct perf_schema perf_record_schema;
 
 /* What a row is compared with: seconds, NaN where they were not measured. */
 struct perf_baselines {
-    double dense, allgather;
+    double dense, allgather, memory, skeleton;
 };
 
 void perf_record_make(struct perf_record *record, const struct perf_case *c, const struct perf_shape *shape,

@@ -60,7 +60,7 @@ void perf_report_case(struct perf_report *report, const struct perf_outcome *out
         report->rows++;
         if (outcome->record[i].wrong >= 0)
             report->wrong += outcome->record[i].wrong;
-        else
+        else if (outcome->record[i].reduces)
             report->unchecked = true;
     }
     fflush(stdout);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "names.h"
+
 /* MPI_Allreduce of basic values, in pieces that its int counts can hold. */
 static int plain_allreduce(const struct perf_case *c, const void *send, void *recv)
 {
@@ -53,13 +55,20 @@ static int sparse_start(struct perf_row *row, const struct perf_case *c, const s
                                   (MPI_Count)c->count, c->element, c->mpi_op, row->comm, request);
 }
 
+static void memory_call(const struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
+                        void *recv)
+{
+    perf_memory_read(c, step, recv);
+    perf_memory_write(&row->memory, c, recv);
+}
+
 /* Put the input where an in-place call takes it from. */
 static void restore(const struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
                     int step, void *recv)
 {
     if (c->options->interface == PERF_DENSE && c->options->in_place)
         memcpy(recv, tensor->step[step].dense.data, perf_case_bytes(c));
-    if (c->options->interface == PERF_COO && row->plain && tensor->send.data == NULL) {
+    if (c->options->interface == PERF_COO && row->way == PERF_BY_MPI && tensor->send.data == NULL) {
         memset(recv, 0, perf_case_bytes(c));
         perf_tensor_scatter(tensor, c, 0, c->count, recv);
     }
@@ -76,15 +85,17 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
 {
     void *recv = perf_tensor_recv(tensor, i);
     double start, seconds;
-    int code;
+    int code = MPI_SUCCESS;
 
     restore(row, c, tensor, step, recv);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
-    if (row->plain)
-        code = plain_call(c, tensor, step, recv);
-    else
-        code = sparse_call(row, c, &tensor->step[step], recv);
+    switch (row->way) {
+    case PERF_BY_LIBRARY: code = sparse_call(row, c, &tensor->step[step], recv); break;
+    case PERF_BY_MPI: code = plain_call(c, tensor, step, recv); break;
+    case PERF_MEMORY: memory_call(row, c, &tensor->step[step], recv); break;
+    case PERF_SKELETON: perf_skeleton_pass(&row->skeleton, c, &tensor->step[step], recv); break;
+    }
     seconds = MPI_Wtime() - start;
     note(row, code);
     return seconds;
@@ -109,10 +120,49 @@ void perf_row_wait(struct perf_row *row, MPI_Request *request)
     note(row, MPI_Wait(request, MPI_STATUS_IGNORE));
 }
 
-void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
+/* No rank leaves the call before rank 0, whose environment counts, has entered it. */
+static void open_library(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
     struct perf_environment before;
 
+    MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
+    MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);
+    perf_knobs_set(&row->knobs, &before);
+    row->estimate = perf_row_call(row, c, tensor, 0, 0);
+    perf_knobs_restore(&before);
+}
+
+/* Whether what a row did was up to MPI_Allreduce, whose messages are its own. */
+static bool left_to_mpi(const struct perf_row *row)
+{
+    MPIX_Sparse_report_t report;
+
+    return MPIX_Sparse_get_report(row->comm, &report) != MPI_SUCCESS ||
+           !perf_scheme_find(report.scheme).wires;
+}
+
+/* The first call may do what others do not, so the second one is taken. */
+static void open_skeleton(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
+{
+    struct perf_row *model = row->model;
+
+    row->refused = model->refused || left_to_mpi(model);
+    if (row->refused)
+        return;
+    perf_skeleton_begin(&row->skeleton);
+    perf_row_call(model, c, tensor, 0, 0);
+    perf_skeleton_end(&row->skeleton, c, tensor);
+    row->estimate = perf_row_call(row, c, tensor, 0, 0);
+}
+
+static void open_memory(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
+{
+    perf_memory_open(&row->memory, c, tensor);
+    row->estimate = perf_row_call(row, c, tensor, 0, 0);
+}
+
+void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
+{
     row->comm = MPI_COMM_NULL;
     row->result = MPIX_SPARSE_RESULT_NULL;
     row->code = MPI_SUCCESS;
@@ -120,15 +170,14 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
     row->wrong = -1;
     for (int mode = 0; mode < PERF_MODES; mode++)
         row->overlap[mode] = (struct perf_overlap){ NAN, NAN, NAN };
-    if (!row->plain) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
-        MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);
+    switch (row->way) {
+    case PERF_BY_LIBRARY: open_library(row, c, tensor); break;
+    case PERF_BY_MPI: row->estimate = perf_row_call(row, c, tensor, 0, 0); break;
+    case PERF_MEMORY: open_memory(row, c, tensor); break;
+    case PERF_SKELETON: open_skeleton(row, c, tensor); break;
     }
-    /* No rank leaves the call before rank 0, whose environment counts, has entered it. */
-    perf_knobs_set(&row->knobs, &before);
-    row->estimate = perf_row_call(row, c, tensor, 0, 0);
-    perf_knobs_restore(&before);
-    perf_row_agree(row);
+    if (row->way != PERF_SKELETON)
+        perf_row_agree(row);
 }
 
 void perf_row_agree(struct perf_row *row)
@@ -144,23 +193,21 @@ void perf_row_agree(struct perf_row *row)
     row->refused = failed;
 }
 
-void perf_row_report(struct perf_row *row)
+/* Figures of which the largest of any rank counts. */
+static void agree_report(MPIX_Sparse_report_t *r)
 {
     enum { FIGURES = 8 };
-    MPIX_Sparse_report_t *r = &row->report;
-    double largest[FIGURES];
+    double largest[FIGURES] = {
+        (double)r->bytes_sent,
+        (double)r->bytes_received,
+        (double)r->header_bytes_sent,
+        (double)r->messages_sent,
+        r->push_imbalance,
+        r->pull_imbalance,
+        r->predicted_seconds,
+        r->nodes,
+    };
 
-    memset(r, 0, sizeof *r);
-    if (row->plain || MPIX_Sparse_get_report(row->comm, r) != MPI_SUCCESS)
-        memset(r, 0, sizeof *r);
-    largest[0] = (double)r->bytes_sent;
-    largest[1] = (double)r->bytes_received;
-    largest[2] = (double)r->header_bytes_sent;
-    largest[3] = (double)r->messages_sent;
-    largest[4] = r->push_imbalance;
-    largest[5] = r->pull_imbalance;
-    largest[6] = r->predicted_seconds;
-    largest[7] = r->nodes;
     MPI_Allreduce(MPI_IN_PLACE, largest, FIGURES, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     r->bytes_sent = (MPI_Count)largest[0];
     r->bytes_received = (MPI_Count)largest[1];
@@ -172,9 +219,54 @@ void perf_row_report(struct perf_row *row)
     r->nodes = (int)largest[7];
 }
 
+/* Of a row that makes no call of the library. */
+static void report_instead(MPIX_Sparse_report_t *r, const char *scheme, const char *reason)
+{
+    snprintf(r->scheme, sizeof r->scheme, "%s", scheme);
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    snprintf(r->push_wire, sizeof r->push_wire, "none");
+    snprintf(r->pull_wire, sizeof r->pull_wire, "none");
+    snprintf(r->partition, sizeof r->partition, "none");
+}
+
+/* The rest is as with its model. */
+static void report_skeleton(MPIX_Sparse_report_t *r, const struct perf_skeleton *skeleton)
+{
+    r->bytes_sent = r->bytes_received = r->messages_sent = 0;
+    for (int i = 0; i < skeleton->messages.n; i++) {
+        const struct sar_passage *passage = &skeleton->messages.at[i];
+        *(passage->sent ? &r->bytes_sent : &r->bytes_received) += (MPI_Count)passage->bytes;
+        r->messages_sent += passage->sent;
+    }
+    r->predicted_seconds = 0;
+    snprintf(r->reason, sizeof r->reason, "%s",
+             skeleton->by_messages ? "the messages of the row before, without computing"
+                                   : "copies of the bytes of the row before, without computing");
+}
+
+void perf_row_report(struct perf_row *row)
+{
+    MPIX_Sparse_report_t *r = &row->report;
+
+    memset(r, 0, sizeof *r);
+    if (row->way == PERF_MEMORY)
+        report_instead(r, "memory", "the input is read once, the output is written once");
+    if (row->way == PERF_SKELETON) {
+        *r = row->model->report;
+        report_skeleton(r, &row->skeleton);
+    }
+    if (perf_row_is_ours(row) && MPIX_Sparse_get_report(row->comm, r) != MPI_SUCCESS)
+        memset(r, 0, sizeof *r);
+    agree_report(r);
+}
+
 void perf_row_close(struct perf_row *row)
 {
     MPIX_Sparse_result_free(&row->result);
     if (row->comm != MPI_COMM_NULL)
         MPI_Comm_free(&row->comm);
+    if (row->way == PERF_MEMORY)
+        perf_memory_close(&row->memory);
+    if (row->way == PERF_SKELETON)
+        perf_skeleton_free(&row->skeleton);
 }

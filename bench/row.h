@@ -9,18 +9,31 @@
 
 #include "knobs.h"
 #include "overlap.h"
+#include "phases.h"
+#include "skeleton.h"
 #include "stats.h"
 #include "tensor.h"
+
+/* Who does something. */
+enum perf_way {
+    PERF_BY_LIBRARY,
+    PERF_BY_MPI,   /* MPI_Allreduce itself */
+    PERF_MEMORY,   /* what there is to read and to write */
+    PERF_SKELETON, /* what another row sends, or copies */
+};
 
 struct perf_row {
     /* What it is. */
     struct perf_knobs knobs;
-    bool plain;  /* MPI_Allreduce itself rather than the library */
-    bool hidden; /* measured for what others are compared with, and not reported */
+    enum perf_way way;
+    bool hidden;            /* measured for what others are compared with, and not reported */
+    struct perf_row *model; /* whose skeleton it is, opened before it; or NULL */
 
     /* How it goes. */
     MPI_Comm comm;
     MPIX_Sparse_result result;
+    struct perf_memory memory;
+    struct perf_skeleton skeleton;
     int code;        /* of the first call that failed on this rank, MPI_SUCCESS if none did */
     bool refused;    /* some call failed on some rank; equal on all ranks */
     double estimate; /* seconds of the fastest call of the warm-up */
@@ -32,9 +45,17 @@ struct perf_row {
     long long wrong;             /* elements over all ranks; -1 when nobody looked */
     bool chosen;
     struct perf_overlap overlap[PERF_MODES];
+    struct perf_phases phases;
 };
 
-/* Give the row a communicator of its own and make the first call on it, step 0, under its knobs. */
+/* Whether it carries out the allreduce through the library. */
+static inline bool perf_row_is_ours(const struct perf_row *row)
+{
+    return row->way == PERF_BY_LIBRARY;
+}
+
+/* Give the row what it needs, a communicator of its own for the library's, and make the first call, on step 0
+ * and under its knobs. Collective. */
 void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor);
 
 /* One call; returns the seconds it took on this rank. The i-th call writes to the i-th place. */

@@ -65,7 +65,7 @@ struct tally {
 
 static bool is_scheme(const struct perf_row *row, const char *name)
 {
-    return !row->plain && !row->refused && strcmp(row->knobs.at[PERF_KNOB_SCHEME], name) == 0;
+    return perf_row_is_ours(row) && !row->refused && strcmp(row->knobs.at[PERF_KNOB_SCHEME], name) == 0;
 }
 
 /* A group's times as they would have been beside the selector's: MPI_Allreduce runs in each of them. */
@@ -96,9 +96,9 @@ static bool judge(const struct perf_plan *plan, struct line *line)
             line->seconds = row->times.median;
             line->iterations = row->times.n;
             snprintf(line->choice, sizeof line->choice, "%s", row->report.choice);
-        } else if (row->plain) {
+        } else if (row->way == PERF_BY_MPI) {
             line->plain_seconds = row->times.median;
-        } else if (!row->refused && row->times.median < line->best_seconds) {
+        } else if (perf_row_is_ours(row) && !row->refused && row->times.median < line->best_seconds) {
             line->best_seconds = row->times.median;
             snprintf(line->best, sizeof line->best, "%s", row->report.scheme);
         }

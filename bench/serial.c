@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "phases.h"
+
 enum { DIGITS = 9 };
 
 /* Bytes of the UTF-8 sequence that begins a text; 0 when it begins with none. */
@@ -46,6 +48,16 @@ static void write_string(FILE *file, const char *text)
     fputc('"', file);
 }
 
+static void write_phases(FILE *file, const struct perf_phases *phases)
+{
+    for (int i = 0; i < phases->n; i++) {
+        const struct perf_phase *phase = &phases->at[i];
+        fprintf(file, "%s{\"phase\":\"%s\",\"max_s\":%.*g,\"mean_s\":%.*g}", i == 0 ? "[" : ",", phase->name,
+                DIGITS, phase->max, DIGITS, phase->mean);
+    }
+    fputc(']', file);
+}
+
 void perf_write_json(FILE *file, const struct perf_schema *schema, const void *record)
 {
     char number[PERF_NUMBER_MAX];
@@ -53,9 +65,12 @@ void perf_write_json(FILE *file, const struct perf_schema *schema, const void *r
     for (int i = 0; i < schema->fields; i++) {
         const struct perf_field *field = &schema->field[i];
         const char *text = perf_field_text(field, record);
+        const struct perf_phases *phases = perf_field_phases(field, record);
         fprintf(file, "%s\"%s\":", i == 0 ? "{" : ",", field->key);
         if (text != NULL)
             write_string(file, text);
+        else if (phases != NULL)
+            write_phases(file, phases);
         else
             fputs(perf_field_number(field, record, DIGITS, number) ? number : "null", file);
     }
@@ -82,16 +97,27 @@ static void write_cell(const char *text)
     putchar('"');
 }
 
+/* Phases in one cell. */
+static void write_phase_cell(const struct perf_phases *phases)
+{
+    for (int i = 0; i < phases->n; i++)
+        printf("%s%s %.*g %.*g", i == 0 ? "" : "; ", phases->at[i].name, DIGITS, phases->at[i].max, DIGITS,
+               phases->at[i].mean);
+}
+
 void perf_write_csv(const struct perf_schema *schema, const void *record)
 {
     char number[PERF_NUMBER_MAX];
 
     for (int i = 0; i < schema->fields; i++) {
         const char *text = perf_field_text(&schema->field[i], record);
+        const struct perf_phases *phases = perf_field_phases(&schema->field[i], record);
         if (i > 0)
             putchar(',');
         if (text != NULL)
             write_cell(text);
+        else if (phases != NULL)
+            write_phase_cell(phases);
         else if (perf_field_number(&schema->field[i], record, DIGITS, number))
             fputs(number, stdout);
     }

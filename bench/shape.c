@@ -6,8 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Append the bits of a bitmap that stands for elements from `low` on; returns where they end. */
+static uint64_t *list_bits(const uint64_t *bitmap, size_t words, uint64_t low, uint64_t *at)
+{
+    for (size_t word = 0; word < words; word++)
+        for (uint64_t bits = bitmap[word]; bits != 0; bits &= bits - 1)
+            *at++ = low + word * 64 + (uint64_t)__builtin_ctzll(bits);
+    return at;
+}
+
 /* Or bitmaps of the sets of all ranks, a piece of the index range at a time, and count the bits. */
-static long long union_size(const struct perf_case *c, const struct perf_set *set)
+long long perf_shape_union(const struct perf_case *c, const struct perf_set *set, uint64_t *at)
 {
     enum { WORDS = 1 << 20 };
     size_t words = c->count / 64 + 1 < WORDS ? c->count / 64 + 1 : WORDS, span = words * 64, i = 0;
@@ -21,6 +30,8 @@ static long long union_size(const struct perf_case *c, const struct perf_set *se
         MPI_Allreduce(MPI_IN_PLACE, bitmap, (int)words, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD);
         for (size_t word = 0; word < words; word++)
             size += __builtin_popcountll(bitmap[word]);
+        if (at != NULL)
+            at = list_bits(bitmap, words, low, at);
     }
     free(bitmap);
     return size;
@@ -99,6 +110,6 @@ void perf_shape_find(struct perf_shape *shape, const struct perf_case *c, const 
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     shape->nnz_in_mean = (double)sums[0] / c->world->ranks;
     shape->head = sums[0] > 0 ? (double)sums[1] / (double)sums[0] : NAN;
-    shape->nnz_out = union_size(c, set);
+    shape->nnz_out = perf_shape_union(c, set, NULL);
     shape->overlap = overlap(c, set, shape->nnz_in_max);
 }

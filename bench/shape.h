@@ -14,6 +14,9 @@ struct perf_shape {
     double head;       /* share of the elements in the first eighth of the range; NaN without elements */
 };
 
+/* Elements of the union of all ranks' sets, which go to `at` unless it is NULL. Collective. */
+long long perf_shape_union(const struct perf_case *c, const struct perf_set *set, uint64_t *at);
+
 /* Collective. */
 void perf_shape_find(struct perf_shape *shape, const struct perf_case *c, const struct perf_set *set);
 

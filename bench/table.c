@@ -11,6 +11,8 @@
 
 enum { WIDTH = 80 };
 
+static const double SHARE = 0.01; /* of a row's median, from which on a phase is printed */
+
 /* The name of the MPI library: what its version string says first. */
 static void print_mpi(void)
 {
@@ -44,13 +46,15 @@ static void print_columns(const struct perf_options *options)
     int format = options->format;
 
     if (format == PERF_TABLE) {
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s%s\n", "count",
-               "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", "median", "min", "p99",
-               "algbw", "sent", "vs-dense", "vs-allg.", "wrong",
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
+               "count", "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", "median",
+               "min", "p99", "algbw", "sent", "vs-dense", "vs-allg.", "x-memory",
+               options->skeleton ? "  x-skel." : "", "wrong",
                options->overlap_compute ? "     wait   thread" : "");
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %6s%s\n",
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
                "(elements)", "", "", "", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(bytes)",
-               "(times)", "(times)", "", options->overlap_compute ? "  (times)  (times)" : "");
+               "(times)", "(times)", "(times)", options->skeleton ? "  (times)" : "", "",
+               options->overlap_compute ? "  (times)  (times)" : "");
     } else if (format == PERF_OSU) {
         printf("%-10s%20s%20s%20s%20s%20s\n", "# Size", "Median Latency(us)", "Min Latency(us)",
                "P99 Latency(us)", "Iterations", "Validation");
@@ -109,6 +113,9 @@ static void print_row(const struct perf_record *r)
            r->bytes / r->median / 1e9, r->bytes_sent_max);
     print_times(r->dense_median / r->median);
     print_times(r->allgather_median / r->median);
+    print_times(r->over_memory);
+    if (r->skeletons)
+        print_times(r->over_skeleton);
     if (r->wrong < 0)
         printf(" %6s", "-");
     else
@@ -120,10 +127,21 @@ static void print_row(const struct perf_record *r)
     putchar('\n');
 }
 
+/* Those that matter. */
+static void print_phases(const struct perf_phases *phases, double median)
+{
+    for (int i = 0; i < phases->n; i++)
+        if (phases->at[i].max >= SHARE * median)
+            printf("#   %-26s max %11.2f us, mean %11.2f us\n", phases->at[i].name, phases->at[i].max * 1e6,
+                   phases->at[i].mean * 1e6);
+}
+
 void perf_print_table(const struct perf_outcome *outcome)
 {
-    for (int i = 0; i < outcome->records; i++)
+    for (int i = 0; i < outcome->records; i++) {
         print_row(&outcome->record[i]);
+        print_phases(outcome->record[i].phases, outcome->record[i].median);
+    }
 }
 
 /* Only the size changes between lines of such a listing; a remark says what else does. */

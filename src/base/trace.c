@@ -24,6 +24,7 @@ struct event {
 atomic_bool sar_trace_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *file;
+static const struct sar_follower *follower;
 static int own_rank;
 static int64_t epoch; /* of the clock that never jumps, since 1970 */
 static struct event kept[KEPT];
@@ -97,6 +98,28 @@ void sar_span_keep(const struct sar_span *span, const struct sar_scene *scene)
     struct event event = { *span, *scene, sar_span_clock() };
     keep(&event);
     tell(&event);
+    if (follower != NULL && follower->span != NULL)
+        follower->span(follower->data, span, scene, event.until);
+}
+
+void sar_passage_keep(const struct sar_passage *passage)
+{
+    if (follower != NULL && follower->message != NULL)
+        follower->message(follower->data, passage);
+}
+
+/* Under the lock. */
+static void look_who_follows(void)
+{
+    atomic_store(&sar_trace_on, file != NULL || follower != NULL);
+}
+
+void sar_trace_follow(const struct sar_follower *one)
+{
+    pthread_mutex_lock(&lock);
+    follower = one;
+    look_who_follows();
+    pthread_mutex_unlock(&lock);
 }
 
 /* Ranks do not write to one file. */
@@ -117,22 +140,23 @@ static void begin_file(int rank)
             rank, rank);
     events = 0;
     write_kept();
-    atomic_store(&sar_trace_on, true);
+    look_who_follows();
 }
 
 void sar_trace_open(int rank)
 {
     char path[SAR_KNOB_PATH];
     const char *pattern = sar_environment("TRACE", NULL);
-    if (pattern == NULL || strcmp(pattern, "none") == 0 || atomic_load(&sar_trace_on))
+    if (pattern == NULL || strcmp(pattern, "none") == 0)
         return;
     pthread_mutex_lock(&lock);
     errno = ENAMETOOLONG;
-    if (name_file(pattern, path))
+    bool open = file != NULL;
+    if (!open && name_file(pattern, path))
         file = fopen(path, "w");
     if (file == NULL)
         SAR_LOG(WARN, BASE, "cannot write the trace to %s: %s", pattern, strerror(errno));
-    else
+    else if (!open)
         begin_file(rank);
     pthread_mutex_unlock(&lock);
 }
@@ -146,11 +170,11 @@ void sar_trace_flush(void)
 
 void sar_trace_close(void)
 {
-    atomic_store(&sar_trace_on, false);
     sar_trace_flush();
     pthread_mutex_lock(&lock);
     bool failed = file != NULL && (ferror(file) != 0) + (fclose(file) != 0) > 0;
     file = NULL;
+    look_who_follows();
     pthread_mutex_unlock(&lock);
     if (failed)
         SAR_LOG(WARN, BASE, "cannot write all of the trace");

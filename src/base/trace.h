@@ -8,10 +8,10 @@
 
 #include "base/log.h"
 
-/** Whether a file is written. For sar_trace_wanted only. */
+/** Whether a file is written, or a follower listens. For sar_trace_wanted only. */
 extern atomic_bool sar_trace_on;
 
-/** Whether somebody follows what calls do: the trace file, or the log at level trace. */
+/** Whether somebody follows what calls do: the trace file, a follower, or the log at level trace. */
 static inline bool sar_trace_wanted(void)
 {
     return atomic_load_explicit(&sar_trace_on, memory_order_relaxed) ||
@@ -23,6 +23,7 @@ struct sar_scene {
     int lane; /**< spans of one lane nest */
     uint32_t call;
     int stage;               /**< or -1 */
+    int place;               /**< of the stage in its scheme: equal where one runs again; or -1 */
     uint64_t sent, received; /**< bytes of the call so far */
 };
 
@@ -33,9 +34,28 @@ struct sar_span {
     uint64_t sent, received;
 };
 
-/** For the two functions below only. */
+/** A message of a call, as its sender or its receiver sees it. */
+struct sar_passage {
+    int phase, lane, peer;
+    bool sent;
+    uint64_t bytes;
+};
+
+/** Whoever follows calls from within the process, as the benchmark does. It is called by who moves a call on.
+ * Either function may be NULL. */
+struct sar_follower {
+    void *data;
+    void (*span)(void *data, const struct sar_span *span, const struct sar_scene *scene, int64_t until);
+    void (*message)(void *data, const struct sar_passage *passage);
+};
+
+/** Let there be one follower, or none when it is NULL; while no call is in flight. */
+void sar_trace_follow(const struct sar_follower *follower);
+
+/** For the functions below only. */
 int64_t sar_span_clock(void);
 void sar_span_keep(const struct sar_span *span, const struct sar_scene *scene);
+void sar_passage_keep(const struct sar_passage *passage);
 
 /** A span that begins now. The bytes are those of the call so far. */
 static inline struct sar_span sar_span_begin(const char *name, uint64_t sent, uint64_t received)
@@ -49,6 +69,13 @@ static inline void sar_span_end(struct sar_span *span, const struct sar_scene *s
     if (span->from != 0)
         sar_span_keep(span, scene);
     span->from = 0;
+}
+
+/** Tell a follower of a message that has been handed to MPI, or has come whole. */
+static inline void sar_trace_message(const struct sar_passage *passage)
+{
+    if (sar_trace_wanted())
+        sar_passage_keep(passage);
 }
 
 /** Follow MPIX_SPARSE_TRACE of this process, as this rank. Call behind sar_log_open. */

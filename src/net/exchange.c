@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "net/roll.h"
 
 enum {
@@ -122,6 +123,12 @@ static enum sar_status post_send(struct sar_exchange *x, int port, int i)
     return SAR_OK;
 }
 
+static void tell(const struct sar_exchange *x, int port, bool sent, uint64_t bytes)
+{
+    int ranks = x->net->ranks;
+    sar_trace_message(&(struct sar_passage){ x->phase, port / ranks, port % ranks, sent, bytes });
+}
+
 void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_message *message)
 {
     struct sar_message failure = { &x->failure, sizeof x->failure };
@@ -130,6 +137,7 @@ void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_messag
     x->traffic.bytes_sent += message->bytes;
     x->traffic.header_bytes_sent += SAR_HEADER_BYTES;
     x->traffic.messages_sent++;
+    tell(x, port, true, message->bytes);
     x->outgoing[port] = (struct sar_transfer){ .buffer = message->buffer, .bytes = message->bytes };
     enum sar_status status = post_send(x, port, x->pending);
     x->pending += status == SAR_OK;
@@ -171,6 +179,7 @@ static void end_receive(struct sar_exchange *x, int port)
     struct sar_transfer *t = &x->incoming[port];
     t->open = false;
     x->expected[port / x->net->ranks]--;
+    tell(x, port, false, t->moved);
     if (t->buffer != NULL)
         x->arrived[port] = (struct sar_message){ t->buffer, t->moved };
 }

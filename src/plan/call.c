@@ -24,7 +24,7 @@ static struct sar_span begin_span(const struct sar_pending *op, const char *name
 static void end_span(const struct sar_pending *op, struct sar_span *span)
 {
     const struct sar_traffic *traffic = &op->request.exchange.traffic;
-    sar_span_end(span, &(struct sar_scene){ op->context->net.number, op->context->epoch, -1,
+    sar_span_end(span, &(struct sar_scene){ op->context->net.number, op->context->epoch, -1, -1,
                                             traffic->bytes_sent, traffic->bytes_received });
 }
 

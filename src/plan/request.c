@@ -20,35 +20,23 @@ static bool finished(const struct sar_stage *stage)
     return stage->compute == NULL && stage->post == NULL;
 }
 
-static struct sar_span begin(const struct sar_request *request, const char *name)
-{
-    const struct sar_traffic *traffic = &request->exchange.traffic;
-    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
-}
-
-static void end(const struct sar_request *request, struct sar_span *span, int stage)
-{
-    const struct sar_traffic *traffic = &request->exchange.traffic;
-    sar_span_end(span, &(struct sar_scene){ request->net->number, request->epoch, stage, traffic->bytes_sent,
-                                            traffic->bytes_received });
-}
-
 static void run_stage(struct sar_request *request)
 {
     const struct sar_stage *stage = request->stage;
     struct sar_exchange *exchange = &request->exchange;
     int number = request->stages_run++;
-    struct sar_span span = begin(request, "compute");
+    request->place = (int)(stage - request->scheme->stages);
+    struct sar_span span = sar_request_span(request, "compute");
     if (stage->compute != NULL && exchange->status == SAR_OK)
         sar_exchange_fail(exchange, stage->compute(request));
-    end(request, &span, number);
+    sar_request_span_end(request, &span);
     sar_exchange_phase(exchange, request->epoch, number);
     request->again = false;
-    span = begin(request, "post");
+    span = sar_request_span(request, "post");
     if (stage->post != NULL)
         stage->post(request);
-    end(request, &span, number);
-    request->waiting = begin(request, "wait");
+    sar_request_span_end(request, &span);
+    request->waiting = sar_request_span(request, "wait");
     request->meanwhile = stage->meanwhile;
     if (!request->again)
         request->stage++;
@@ -63,9 +51,9 @@ static void use_the_wait(struct sar_request *request)
     if (meanwhile == NULL || request->exchange.status != SAR_OK)
         return;
     sar_exchange_advance(&request->exchange, false, &moved);
-    struct sar_span span = begin(request, "meanwhile");
+    struct sar_span span = sar_request_span(request, "meanwhile");
     sar_exchange_fail(&request->exchange, meanwhile(request));
-    end(request, &span, request->stages_run - 1);
+    sar_request_span_end(request, &span);
 }
 
 void sar_request_advance(struct sar_request *request, bool block, bool *done)
@@ -81,7 +69,7 @@ void sar_request_advance(struct sar_request *request, bool block, bool *done)
         sar_exchange_fail(&request->exchange, status);
         if ((status == SAR_OK && !reduced) || !sar_window_met(request->net, block))
             return;
-        end(request, &request->waiting, request->stages_run - 1);
+        sar_request_span_end(request, &request->waiting);
         *done = finished(request->stage);
         if (*done)
             return;

@@ -33,6 +33,19 @@ const char *sar_sparse_obstacle(const struct sar_agreed *agreed)
     return agreed->native ? NULL : "type or op";
 }
 
+struct sar_span sar_request_span(const struct sar_request *request, const char *name)
+{
+    const struct sar_traffic *traffic = &request->exchange.traffic;
+    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
+}
+
+void sar_request_span_end(const struct sar_request *request, struct sar_span *span)
+{
+    const struct sar_traffic *traffic = &request->exchange.traffic;
+    sar_span_end(span, &(struct sar_scene){ request->net->number, request->epoch, request->stages_run - 1,
+                                            request->place, traffic->bytes_sent, traffic->bytes_received });
+}
+
 struct sar_shape sar_request_shape(const struct sar_request *request)
 {
     struct sar_shape shape = request->agreed->shape;
@@ -56,12 +69,14 @@ static void note_wire(const char **note, const char *name)
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                    struct sar_run *run, struct sar_message *message)
 {
+    struct sar_span span = sar_request_span(request, "encode");
     SAR_TRY(sar_round_run(&layout, request->passing, run));
     const struct sar_wire *wire =
         sar_agreed_wire(request->agreed, pull, request->own_wire[pull], &layout, run);
     struct sar_envelope envelope = sar_request_envelope(request, layout);
     SAR_TRY(sar_message_encode(&envelope, wire, run, request->passing, message));
     note_wire(pull ? &request->notes.pull_wire : &request->notes.push_wire, wire->name);
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
@@ -69,8 +84,10 @@ enum sar_status sar_request_read(struct sar_request *request, struct sar_layout 
                                  const struct sar_message *message, struct sar_run *run)
 {
     struct sar_envelope envelope = sar_request_envelope(request, layout);
+    struct sar_span span = sar_request_span(request, "decode");
     SAR_TRY(sar_message_decode(&envelope, message, request->passing, run));
     request->minus_zero |= envelope.note != 0;
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
@@ -83,17 +100,22 @@ enum sar_status sar_request_decode(struct sar_request *request, struct sar_layou
 enum sar_status sar_request_reduce(struct sar_request *request, const struct sar_shape *shape,
                                    const struct sar_run runs[], size_t n, struct sar_run *out)
 {
+    struct sar_span span = sar_request_span(request, "reduce");
     SAR_TRY(sar_run_take(shape, sar_reduce_bound(shape, runs, n), request->passing, out));
-    return request->device->reduce(shape, runs, n, request->passing, out);
+    SAR_TRY(request->device->reduce(shape, runs, n, request->passing, out));
+    sar_request_span_end(request, &span);
+    return SAR_OK;
 }
 
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
                                     const struct sar_run runs[], size_t n)
 {
     struct sar_run out = { NULL, NULL, 0 };
+    struct sar_span span = sar_request_span(request, "deliver");
     SAR_TRY(request->sink->room(request->sink, request, sar_reduce_bound(shape, runs, n), &out));
     SAR_TRY(request->device->reduce(shape, runs, n, request->arena, &out));
     request->output = out;
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 

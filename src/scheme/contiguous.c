@@ -36,6 +36,7 @@ enum sar_status sar_contiguous_split(struct sar_request *request, const uint64_t
                                      struct sar_run parts[])
 {
     const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_span span = sar_request_span(request, "partition");
     size_t from = 0;
     for (int r = 0; r < request->net->ranks; r++) {
         size_t to = sar_run_find(shape, &request->input, from, bounds[r + 1]);
@@ -44,6 +45,7 @@ enum sar_status sar_contiguous_split(struct sar_request *request, const uint64_t
         SAR_TRY(sar_run_rebase(shape, bounds[r], index_size, request->passing, &parts[r]));
         from = to;
     }
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
@@ -51,6 +53,7 @@ enum sar_status sar_contiguous_deliver(struct sar_request *request, const uint64
                                        const struct sar_run parts[])
 {
     struct sar_run *out = &request->output;
+    struct sar_span span = sar_request_span(request, "deliver");
     size_t nnz = 0;
     for (int r = 0; r < request->net->ranks; r++)
         nnz += parts[r].nnz;
@@ -58,5 +61,6 @@ enum sar_status sar_contiguous_deliver(struct sar_request *request, const uint64
     for (int r = 0; r < request->net->ranks; r++)
         sar_run_append(&request->agreed->shape, &parts[r],
                        sar_contiguous_layout(request, bounds, r).index_size, bounds[r], out);
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }

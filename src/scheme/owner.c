@@ -123,12 +123,15 @@ static enum sar_status split_segment(struct sar_request *request, uint32_t segme
     struct sar_owner *o = request->state;
     const struct sar_shape *shape = &request->agreed->shape;
     struct sar_map map = segment_map(o, segment);
+    struct sar_span span = sar_request_span(request, "partition");
     uint64_t limit = sar_times((segment + 1) * o->width, map.parts);
     size_t from = o->taken;
     o->taken =
         segment + 1 == o->segments ? request->input.nnz : sar_run_find(shape, &request->input, from, limit);
     struct sar_run run = sar_run_slice(shape, &request->input, from, o->taken);
-    return request->device->partition(&map, shape, &run, request->passing, parts);
+    SAR_TRY(request->device->partition(&map, shape, &run, request->passing, parts));
+    sar_request_span_end(request, &span);
+    return SAR_OK;
 }
 
 /* Partition and encode a segment of the push. */
@@ -261,6 +264,7 @@ static enum sar_status append(struct sar_request *request)
     struct sar_owner *o = request->state;
     struct sar_shape shape = request->agreed->shape;
     size_t ranks = (size_t)ranks_of(request);
+    struct sar_span span = sar_request_span(request, "deliver");
     shape.absent_is_zero = false;
     SAR_TRY(room_for(request, sar_reduce_bound(&shape, o->runs, ranks)));
     struct sar_run *out = &request->output;
@@ -268,6 +272,7 @@ static enum sar_status append(struct sar_request *request)
                            (unsigned char *)out->value + out->nnz * shape.element_size, 0 };
     SAR_TRY(request->device->reduce(&shape, o->runs, ranks, request->passing, &end));
     out->nnz += end.nnz;
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 

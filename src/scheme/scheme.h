@@ -92,6 +92,7 @@ struct sar_request {
         buffers;   /**< the caller's dense buffers, with MPI's names of the basic type and op */
     bool blocking; /**< all ranks may sleep in MPI */
     int stages_run;
+    int place;                                                 /**< in the scheme, of the stage that runs */
     bool again;                                                /**< set by post: the stage runs once more */
     enum sar_status (*meanwhile)(struct sar_request *request); /**< of the stage, still to run; or NULL */
     struct sar_span waiting;                                   /**< for the messages of the stage */
@@ -130,6 +131,10 @@ const struct sar_scheme *sar_scheme_find(const char *name);
 
 /** For `obstacle`: types, ops and index spaces that no sparse scheme takes. */
 const char *sar_sparse_obstacle(const struct sar_agreed *agreed);
+
+/** A span of the stage that runs, such as that of its encoding, and its end. */
+struct sar_span sar_request_span(const struct sar_request *request, const char *name);
+void sar_request_span_end(const struct sar_request *request, struct sar_span *span);
 
 /** The agreed shape; with a float sum of dense buffers that hold a -0.0 somewhere, absent elements must be
  * added as zeros, since -0.0 + 0.0 is +0.0. */

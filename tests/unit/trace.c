@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The trace: the name of its file, what is in it with many threads and more spans than are kept, files that
- * cannot be written, and that nothing is looked at while nobody follows. */
+ * cannot be written, that nothing is looked at while nobody follows, and what a follower hears. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,8 +79,8 @@ static const char *trace(const char *name)
 static void make_span(const char *name, int lane, int stage)
 {
     struct sar_span span = sar_span_begin(name, 10, 20);
-    sar_span_end(&span, &(struct sar_scene){ lane, 7, stage, 15, 28 });
-    sar_span_end(&span, &(struct sar_scene){ lane, 8, stage, 0, 0 });
+    sar_span_end(&span, &(struct sar_scene){ lane, 7, stage, stage, 15, 28 });
+    sar_span_end(&span, &(struct sar_scene){ lane, 8, stage, stage, 0, 0 });
 }
 
 static void test_events(void **state)
@@ -204,12 +204,62 @@ static void test_threads(void **state)
     assert_string_equal(text + strlen(text) - 5, "}}\n]\n");
 }
 
+/* What a follower has heard. */
+struct heard {
+    int spans, places, messages;
+    uint64_t sent, received;
+};
+
+static void hear_span(void *data, const struct sar_span *span, const struct sar_scene *scene, int64_t until)
+{
+    struct heard *heard = data;
+    assert_string_equal(span->name, "wait");
+    assert_true(until >= span->from);
+    heard->spans++;
+    heard->places += scene->place;
+}
+
+static void hear_message(void *data, const struct sar_passage *passage)
+{
+    struct heard *heard = data;
+    assert_int_equal(passage->peer, 2);
+    heard->messages++;
+    *(passage->sent ? &heard->sent : &heard->received) += passage->bytes;
+}
+
+/* A follower hears of spans and messages until it is taken away, with a trace file beside it or without. */
+static void test_follower(void **state)
+{
+    struct heard heard = { 0 };
+    const struct sar_follower follower = { &heard, hear_span, hear_message };
+    (void)state;
+    sar_trace_follow(&follower);
+    assert_true(sar_trace_wanted());
+    make_span("wait", 0, 3);
+    begin("beside");
+    make_span("wait", 0, 4);
+    sar_trace_message(&(struct sar_passage){ 1, 0, 2, true, 100 });
+    sar_trace_message(&(struct sar_passage){ 1, 1, 2, false, 30 });
+    assert_string_equal(end(), "");
+    assert_true(sar_trace_wanted());
+    sar_trace_follow(NULL);
+    assert_false(sar_trace_wanted());
+    make_span("wait", 0, 5);
+    sar_trace_message(&(struct sar_passage){ 1, 0, 2, true, 1 });
+    assert_int_equal(heard.spans, 2);
+    assert_int_equal(heard.places, 7);
+    assert_int_equal(heard.messages, 2);
+    assert_int_equal(heard.sent, 100);
+    assert_int_equal(heard.received, 30);
+    assert_non_null(strstr(trace("beside.3"), "\"wait\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),     cmocka_unit_test(test_names), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),  cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_events),     cmocka_unit_test(test_names),    cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_follower),
     };
     return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The library finds the sizes of messages by probing, takes memory for them, and looks at several things
+ * between two messages. Here all is known beforehand, so that nothing but MPI takes time. */
+
+#include "messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1 << 30, TAGS = 32767 }; /* what MPI takes at least: bytes of a message, tags */
+
+static void take_down(void *data, const struct sar_passage *passage)
+{
+    struct perf_messages *m = data;
+
+    if (m->n == m->room) {
+        struct sar_passage *more = perf_alloc(2 * (size_t)m->room + 16, sizeof *more);
+        if (m->n > 0)
+            memcpy(more, m->at, (size_t)m->n * sizeof *more);
+        free(m->at);
+        m->at = more;
+        m->room = 2 * m->room + 16;
+    }
+    m->at[m->n++] = *passage;
+}
+
+void perf_messages_begin(struct perf_messages *messages)
+{
+    *messages = (struct perf_messages){ .follower = { messages, NULL, take_down } };
+    sar_trace_follow(&messages->follower);
+}
+
+static size_t up(uint64_t bytes)
+{
+    return ((size_t)bytes + PERF_LINE - 1) / PERF_LINE * PERF_LINE;
+}
+
+static int pieces(uint64_t bytes)
+{
+    return (int)(bytes / PIECE) + 1;
+}
+
+/* The end of the phase that begins with a message. */
+static int end_of(const struct perf_messages *m, int begin)
+{
+    int end = begin;
+
+    while (end < m->n && m->at[end].phase == m->at[begin].phase)
+        end++;
+    return end;
+}
+
+void perf_messages_end(struct perf_messages *messages)
+{
+    size_t most_out = 0, most_in = 0;
+    int most = 0;
+
+    sar_trace_follow(NULL);
+    for (int begin = 0, end; begin < messages->n; begin = end) {
+        size_t out = 0, in = 0;
+        int requests = 0;
+        end = end_of(messages, begin);
+        for (int i = begin; i < end; i++) {
+            *(messages->at[i].sent ? &out : &in) += up(messages->at[i].bytes);
+            requests += pieces(messages->at[i].bytes);
+        }
+        most_out = out > most_out ? out : most_out;
+        most_in = in > most_in ? in : most_in;
+        most = requests > most ? requests : most;
+    }
+    messages->out = perf_block_written(most_out);
+    messages->in = perf_block_written(most_in);
+    messages->request = perf_alloc((size_t)most, sizeof *messages->request);
+}
+
+/* Post all pieces of a message; returns the requests behind `request`. */
+static MPI_Request *post(const struct sar_passage *passage, char *data, MPI_Request *request)
+{
+    int tag = (2 * passage->phase + passage->lane) % TAGS;
+
+    for (uint64_t at = 0; at < passage->bytes; at += PIECE) {
+        uint64_t rest = passage->bytes - at;
+        int bytes = rest < PIECE ? (int)rest : PIECE;
+        if (passage->sent)
+            MPI_Isend(data + at, bytes, MPI_BYTE, passage->peer, tag, MPI_COMM_WORLD, request++);
+        else
+            MPI_Irecv(data + at, bytes, MPI_BYTE, passage->peer, tag, MPI_COMM_WORLD, request++);
+    }
+    return request;
+}
+
+/* Post what a phase sends, or what it receives. */
+static MPI_Request *post_all(const struct perf_messages *m, int begin, int end, bool sent,
+                             MPI_Request *request)
+{
+    char *data = sent ? m->out.data : m->in.data;
+
+    for (int i = begin; i < end; i++)
+        if (m->at[i].sent == sent) {
+            request = post(&m->at[i], data, request);
+            data += up(m->at[i].bytes);
+        }
+    return request;
+}
+
+void perf_messages_pass(struct perf_messages *messages)
+{
+    for (int begin = 0, end; begin < messages->n; begin = end) {
+        MPI_Request *request = messages->request;
+        end = end_of(messages, begin);
+        request = post_all(messages, begin, end, false, request);
+        request = post_all(messages, begin, end, true, request);
+        MPI_Waitall((int)(request - messages->request), messages->request, MPI_STATUSES_IGNORE);
+    }
+}
+
+void perf_messages_free(struct perf_messages *messages)
+{
+    free(messages->at);
+    free(messages->request);
+    perf_block_free(&messages->out);
+    perf_block_free(&messages->in);
+    *messages = (struct perf_messages){ 0 };
+}

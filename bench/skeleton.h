@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The row `skeleton`: the messages of another row's call, of their sizes and between the same ranks, or
+ * copies of the same bytes where there are none; and no computing. */
+#ifndef PERF_SKELETON_H
+#define PERF_SKELETON_H
+
+#include "copies.h"
+#include "messages.h"
+
+struct perf_skeleton {
+    bool by_messages; /* equal on all ranks */
+    struct perf_messages messages;
+    struct perf_copies copies;
+};
+
+/* Between these two, all ranks make the call on step 0. Collective. */
+void perf_skeleton_begin(struct perf_skeleton *skeleton);
+void perf_skeleton_end(struct perf_skeleton *skeleton, const struct perf_case *c,
+                       const struct perf_tensor *tensor);
+
+/* Collective. */
+void perf_skeleton_pass(struct perf_skeleton *skeleton, const struct perf_case *c,
+                        const struct perf_step *step, void *recv);
+
+void perf_skeleton_free(struct perf_skeleton *skeleton);
+
+#endif
