@@ -11,8 +11,8 @@
  * No messages: ranks meet three times, and twice for dense buffers. Where there is so little that reducing
  * all of it costs less than to meet again, each rank does that, and they meet once.
  *
- *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu                coordinates
- *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu            dense buffers, beside reading and writing them
+ *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
+ *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
  *
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */

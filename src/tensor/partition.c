@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stable counting sort by part: the host's fast path for what Algorithm 1 does with many threads. Elements are
- * located twice, to count parts and to move them, some at a time: that takes less than to write all places
- * down and read them again. Into few parts vectors are split by comparing. */
+/* Stable counting sort by part: the host's fast path for what Algorithm 1 does with many threads. Elements
+ * are located twice, to count parts and to move them, some at a time: that takes less than to write all
+ * places down and read them again. Into few parts vectors are split by comparing. */
 
 #include "tensor/partition.h"
 

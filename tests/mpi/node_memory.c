@@ -2,8 +2,8 @@
 /* What ranks of one node take beside inputs and outcomes: at most one and a half times as much as these have
  * themselves. Counted are the bytes asked for, also those of shared memory that are never touched.
  *
- * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the library's
- * objects. */
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
+ * library's objects. */
 
 #include <mpix_sparse.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduction that is counted before it is written gives what the obvious one gives, in as many elements as it
- * said, and writes no byte behind them. */
+/* A reduction that is counted before it is written gives what the obvious one gives, in as many elements as
+ * it said, and writes no byte behind them. */
 
 #include <stdarg.h>
 #include <stddef.h>
