@@ -2,7 +2,6 @@
 #include "mpi_ext/result.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/error.h"
@@ -180,8 +179,7 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
     struct sar_run run = { result->held.index, result->held.value, result->nnz };
     shape.index_size = result->index_size;
     if (shape.count != 0)
-        memset(recvbuf, 0, (size_t)shape.count * shape.element_size);
-    sar_dense_scatter(&shape, &run, recvbuf);
+        sar_dense_expand(&shape, &run, 1, recvbuf);
     return MPI_SUCCESS;
 }
 

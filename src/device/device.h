@@ -3,6 +3,7 @@
 #define SAR_DEVICE_DEVICE_H
 
 #include "tensor/dense.h"
+#include "tensor/expand.h"
 #include "tensor/ingest.h"
 #include "tensor/partition.h"
 #include "tensor/reduce.h"
@@ -17,6 +18,7 @@ struct sar_device {
     enum sar_status (*compact)(const struct sar_shape *, const void *buf, size_t expected, struct sar_arena *,
                                struct sar_run *);
     void (*scatter)(const struct sar_shape *, const struct sar_run *, void *buf);
+    void (*expand)(const struct sar_shape *, const struct sar_run runs[], size_t n, void *buf);
     enum sar_status (*partition)(const struct sar_map *, const struct sar_shape *, const struct sar_run *,
                                  struct sar_arena *, struct sar_run parts[]);
     enum sar_status (*unpartition)(const struct sar_map *, const struct sar_shape *, uint32_t part,

@@ -14,6 +14,7 @@ const struct sar_device sar_device_host = {
     .ingest = sar_ingest,
     .compact = sar_dense_compact,
     .scatter = sar_dense_scatter,
+    .expand = sar_dense_expand,
     .partition = sar_partition,
     .unpartition = sar_unpartition,
     .reduce = sar_reduce,

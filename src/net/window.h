@@ -26,6 +26,7 @@ struct sar_window {
     int rank, ranks;
     struct sar_shelf desks; /**< with the cards */
     struct sar_shelf shelves[SAR_SHELVES];
+    unsigned turn;    /**< of two shelves, the one that the next call may write to */
     uint64_t meeting; /**< number of the last one that this rank went to */
     const char *what; /**< it is for, in words */
     struct sar_stall stall;

@@ -48,7 +48,8 @@ static void compact(struct sar_pending *op)
     struct sar_request *request = &op->request;
     const struct sar_call *call = op->call;
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
-    if (!call->dense_face || request->scheme->on_dense_buffers)
+    request->raw = call->dense_face && request->scheme->compacts && !op->profile_due;
+    if (!call->dense_face || request->scheme->on_dense_buffers || request->raw)
         return;
     struct sar_span span = begin_span(op, "compact");
     enum sar_status status = request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,

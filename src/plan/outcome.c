@@ -2,7 +2,6 @@
 /* What a call leaves behind: the outcome in dense buffers, the report, and lines in the log. */
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "plan/steps.h"
@@ -16,12 +15,14 @@ void sar_call_write(struct sar_pending *op)
     unsigned char *buf = call->buffers.recvbuf;
     if (!call->dense_face || request->output_in_place)
         return;
-    if (call->in_place && !request->output_covers)
-        sar_dense_clear(&call->shape, &request->input, buf);
-    else if (!call->in_place)
-        memset(buf, 0, (size_t)call->shape.count * call->shape.element_size);
     const struct sar_run *pieces = request->pieces == NULL ? &request->output : request->pieces;
     size_t n = request->pieces == NULL ? 1 : request->pieces_n;
+    if (!call->in_place) {
+        request->device->expand(&call->shape, pieces, n, buf);
+        return;
+    }
+    if (!request->output_covers)
+        sar_dense_clear(&call->shape, &request->input, buf);
     for (size_t i = 0; i < n; i++)
         request->device->scatter(&call->shape, &pieces[i], buf);
 }

@@ -45,6 +45,7 @@ struct sar_scheme {
     double (*paper_bytes)(const struct sar_agreed *agreed);
     unsigned partitions;            /**< maps that may be asked for, bit 1 << enum sar_partition of each */
     bool on_dense_buffers;          /**< takes the caller's dense buffers as they are */
+    bool compacts;                  /**< makes request->input of them itself where request->raw */
     size_t state_size;              /**< bytes of request->state, zero at the start */
     const struct sar_stage *stages; /**< run in order; ended by one without functions */
 };
@@ -98,6 +99,7 @@ struct sar_request {
     struct sar_span waiting;                                   /**< for the messages of the stage */
     uint32_t epoch, fingerprint;
     struct sar_run input;         /**< this rank's elements */
+    bool raw;                     /**< input is still to be made of the caller's dense buffer */
     struct sar_run output;        /**< the outcome, in the sink's memory; set by the last stage */
     const struct sar_run *pieces; /**< of dense buffers: where the outcome lies if not in output, which has */
     size_t pieces_n;              /**< its nnz then; or NULL */

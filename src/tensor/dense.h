@@ -15,8 +15,19 @@ size_t sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t
 /** Whether an element of a run is a floating-point -0.0, or a row that holds one. */
 bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n);
 
+/** Memory for a run that grows. */
+struct sar_space {
+    /** Make room for nnz elements, set space->nnz, and keep those that the run has. */
+    enum sar_status (*make)(struct sar_space *space, size_t nnz, struct sar_run *run);
+    size_t nnz; /**< elements that there is room for; 0 at first */
+};
+
 /** Make a run of the elements of buf that have a bit set, decided by bits, never by arithmetic.
- * @param expected  guess of their number; memory for more is taken as needed */
+ * @param expected  guess of their number; room for more is made as needed */
+enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void *buf, size_t expected,
+                                       struct sar_space *space, struct sar_run *run);
+
+/** The same in memory from the arena. */
 enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_run *run);
 

@@ -1,108 +1,153 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stable counting sort by part: the host's fast path for what Algorithm 1 does with many threads. */
+/* Stable counting sort by part: the host's fast path for what Algorithm 1 does with many threads. Elements
+ * are located twice, to count parts and to move them, some at a time: that takes less than to write all
+ * places down and read them again. Into few parts vectors are split by comparing. */
 
 #include "tensor/partition.h"
 
 #include <string.h>
+#if defined(SAR_WIDE)
+#include <immintrin.h>
+#endif
 
-struct places {
-    uint32_t *part, *slot; /* of each element */
-    size_t *next;          /* where the next element of each part goes */
+enum {
+    CHUNK = 1024, /* elements located at a time */
+    FEW_PARTS = 8
 };
 
-SAR_INLINE void locate_body(const struct sar_map *map, const void *index, unsigned size, size_t n,
-                            struct places to)
+/* Of some elements. */
+struct places {
+    uint32_t part[CHUNK], slot[CHUNK];
+};
+
+SAR_INLINE void locate_body(const struct sar_map *map, const void *index, unsigned size, size_t from,
+                            size_t n, struct places *to)
 {
     for (size_t i = 0; i < n; i++) {
-        struct sar_place place = sar_map_place(map, sar_index_get(index, size, i));
-        to.part[i] = place.part;
-        to.slot[i] = (uint32_t)place.slot;
+        struct sar_place place = sar_map_place(map, sar_index_get(index, size, from + i));
+        to->part[i] = place.part;
+        to->slot[i] = (uint32_t)place.slot;
     }
 }
 
 /* The usual maps get loops of their own, in which the kind and the width are constants. */
-SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *index, size_t n,
-                                   struct places to)
+SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *index, size_t from, size_t n,
+                                   struct places *to)
 {
     struct sar_map fixed = *map;
     fixed.kind = SAR_PARTITION_HASH;
     fixed.narrow = true;
-    locate_body(&fixed, index, 4, n, to);
+    locate_body(&fixed, index, 4, from, n, to);
 }
 
-SAR_CLONES static void locate_cyclic(const struct sar_map *map, const uint32_t *index, size_t n,
-                                     struct places to)
+SAR_CLONES static void locate_cyclic(const struct sar_map *map, const uint32_t *index, size_t from, size_t n,
+                                     struct places *to)
 {
     struct sar_map fixed = *map;
     fixed.kind = SAR_PARTITION_CYCLIC;
     fixed.narrow = true;
-    locate_body(&fixed, index, 4, n, to);
+    locate_body(&fixed, index, 4, from, n, to);
 }
 
-static void locate(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
-                   struct places to)
+static void locate(const struct sar_map *map, const struct sar_shape *shape, const void *index, size_t from,
+                   size_t n, struct places *to)
 {
     bool narrow = map->narrow && map->parts > 1 && shape->index_size == 4;
     if (narrow && map->kind == SAR_PARTITION_HASH)
-        locate_hash(map, run->index, run->nnz, to);
+        locate_hash(map, index, from, n, to);
     else if (narrow && map->kind == SAR_PARTITION_CYCLIC)
-        locate_cyclic(map, run->index, run->nnz, to);
+        locate_cyclic(map, index, from, n, to);
     else
-        SAR_FOR_INDEX_SIZE(shape->index_size, locate_body(map, run->index, INDEX_SIZE, run->nnz, to));
+        SAR_FOR_INDEX_SIZE(shape->index_size, locate_body(map, index, INDEX_SIZE, from, n, to));
 }
 
-SAR_INLINE void scatter_body(const struct places *at, const struct sar_run *run, size_t bytes, uint32_t *slot,
-                             unsigned char *value)
+/* Where elements go. */
+struct target {
+    uint32_t parts;
+    size_t bytes; /* of an element */
+    size_t *next; /* place of the next element of each part */
+    uint32_t *slot;
+    unsigned char *value;
+};
+
+SAR_INLINE void move_body(const struct places *at, const unsigned char *from, size_t n, size_t bytes,
+                          const struct target *t)
 {
-    const unsigned char *from = run->value;
-    for (size_t i = 0; i < run->nnz; i++) {
-        size_t to = at->next[at->part[i]]++;
-        slot[to] = at->slot[i];
-        memcpy(value + to * bytes, from + i * bytes, bytes);
+    for (size_t i = 0; i < n; i++) {
+        size_t to = t->next[at->part[i]]++;
+        t->slot[to] = at->slot[i];
+        memcpy(t->value + to * bytes, from + i * bytes, bytes);
     }
 }
 
-static void scatter(const struct places *at, const struct sar_run *run, size_t bytes, uint32_t *slot,
-                    unsigned char *value)
+#if defined(SAR_WIDE)
+enum { LANES = 16 };
+
+/* Move elements of 4 bytes into few parts; n is a multiple of LANES. */
+SAR_WIDE static void move4_wide(const struct places *at, const uint32_t *from, size_t n,
+                                const struct target *t)
 {
-    if (bytes == 4)
-        scatter_body(at, run, 4, slot, value);
-    else if (bytes == 8)
-        scatter_body(at, run, 8, slot, value);
+    uint32_t *value = (uint32_t *)t->value;
+    for (size_t i = 0; i < n; i += LANES) {
+        __m512i part = _mm512_loadu_si512(at->part + i), slots = _mm512_loadu_si512(at->slot + i);
+        __m512i values = _mm512_loadu_si512(from + i);
+        for (uint32_t p = 0; p < t->parts; p++) {
+            __mmask16 here = _mm512_cmpeq_epi32_mask(part, _mm512_set1_epi32((int)p));
+            unsigned found = (unsigned)__builtin_popcount(here);
+            __mmask16 first = (__mmask16)((1u << found) - 1);
+            _mm512_mask_storeu_epi32(t->slot + t->next[p], first, _mm512_maskz_compress_epi32(here, slots));
+            _mm512_mask_storeu_epi32(value + t->next[p], first, _mm512_maskz_compress_epi32(here, values));
+            t->next[p] += found;
+        }
+    }
+}
+#else
+#define move4_wide(at, from, n, t) ((void)0)
+#endif
+
+static void move(const struct places *at, const unsigned char *from, size_t n, const struct target *t)
+{
+    if (t->bytes == 4 && n == CHUNK && t->parts <= FEW_PARTS && sar_is_wide())
+        move4_wide(at, (const uint32_t *)from, n, t);
+    else if (t->bytes == 4)
+        move_body(at, from, n, 4, t);
+    else if (t->bytes == 8)
+        move_body(at, from, n, 8, t);
     else
-        scatter_body(at, run, bytes, slot, value);
+        move_body(at, from, n, t->bytes, t);
 }
 
-/* Count the parts, and turn counts into places: afterwards next[p] is where part p begins. */
-static void lay_out(const struct sar_map *map, const struct places *at, size_t nnz, struct sar_run parts[])
+/* Go over a run: count its elements in each part, or move them where `to` is not NULL. */
+static void walk(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
+                 size_t *count, const struct target *to)
 {
-    for (size_t i = 0; i < nnz; i++)
-        at->next[at->part[i]]++;
-    size_t begin = 0;
-    for (uint32_t p = 0; p < map->parts; p++) {
-        parts[p].nnz = at->next[p];
-        at->next[p] = begin;
-        begin += parts[p].nnz;
+    struct places at;
+    for (size_t n, from = 0; from < run->nnz; from += n) {
+        n = run->nnz - from < CHUNK ? run->nnz - from : CHUNK;
+        locate(map, shape, run->index, from, n, &at);
+        if (to != NULL)
+            move(&at, (const unsigned char *)run->value + from * to->bytes, n, to);
+        for (size_t i = 0; to == NULL && i < n; i++)
+            count[at.part[i]]++;
     }
 }
 
 enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
                               const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[])
 {
-    void *part, *place, *next, *slot, *value;
-    SAR_TRY(sar_arena_take(arena, run->nnz, sizeof(uint32_t), &part));
-    SAR_TRY(sar_arena_take(arena, run->nnz, sizeof(uint32_t), &place));
+    void *next, *slot, *value;
+    size_t begin = 0;
     SAR_TRY(sar_arena_take_zeroed(arena, map->parts, sizeof(size_t), &next));
     SAR_TRY(sar_arena_take(arena, run->nnz, sizeof(uint32_t), &slot));
     SAR_TRY(sar_arena_take(arena, run->nnz, shape->element_size, &value));
-    struct places at = { part, place, next };
-    locate(map, shape, run, at);
-    lay_out(map, &at, run->nnz, parts);
+    struct target to = { map->parts, shape->element_size, next, slot, value };
+    walk(map, shape, run, to.next, NULL);
     for (uint32_t p = 0; p < map->parts; p++) {
-        parts[p].index = (uint32_t *)slot + at.next[p];
-        parts[p].value = (unsigned char *)value + at.next[p] * shape->element_size;
+        parts[p] = (struct sar_run){ to.slot + begin, to.value + begin * to.bytes, to.next[p] };
+        to.next[p] = begin;
+        begin += parts[p].nnz;
     }
-    scatter(&at, run, shape->element_size, slot, value);
+    walk(map, shape, run, NULL, &to);
     return SAR_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "tensor/shape.h"
 
 /** Split a run by a map into map->parts runs whose indices are slots of 4 bytes. The order is kept, so that
- * the slots of each part ascend. map->span is at most 2^32. Time: three passes over the indices, one over
+ * the slots of each part ascend. map->span is at most 2^32. Time: two passes over the indices, one over
  * the values. */
 enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
                               const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[]);

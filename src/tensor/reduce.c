@@ -1,48 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduction of sorted runs, tile by tile, without comparing indices with each other.
  *
- * A tile is a stretch of the index space that begins at the least index not yet done. Its accumulators, one
- * for each slot, stand at the op's identity. Every run in turn folds its values of the tile in and sets a bit
- * for each; then the bits are swept in order, which yields indices and sums already sorted, and puts bits and
- * accumulators back as they were. All of it stays in the L2 cache. Where a tile holds few elements, a second
- * bitmap, one bit for a word of the first, lets the sweep jump over empty stretches.
+ * A tile is a stretch of the index space that begins at the least index not yet done. Every run sets a bit
+ * for each of its elements there. The bits in order are the outcome's indices, and how many are set before an
+ * element's own is its place among them: so the sums stand where they belong from the beginning, at the op's
+ * identity first, and every run in turn folds its values in. Bits, counts and the sums of a tile stay in the
+ * L1 or L2 cache, since a tile is as long as it takes to hold some thousand elements. Where even the longest
+ * holds few, a second bitmap, one bit for a word of the first, lets empty stretches be jumped over.
  *
- *     time = gamma * sum of nnz + (tiles touched) * runs,   gamma about 3 ns for float */
+ *     time = gamma * sum of nnz + (tiles touched) * runs,   gamma about 2 ns for float */
 
 #include "tensor/reduce.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/tile.h"
+
 enum {
-    TILE_BYTES = 128 << 10, /* accumulators of a tile */
-    TILE_MOST = 32 << 10,   /* slots */
-    TILE_LEAST = 64,
-    CHUNK = 1024,   /* indices turned into slots at a time */
-    WORDS_EACH = 2, /* words of bitmap for an element beyond which a tile is thinly filled */
-    BATCH = 4       /* bits of a word taken out without a test */
+    TILE_ELEMENTS = 4096,  /* of all runs together */
+    TILE_BYTES = 64 << 10, /* of sums */
+    ROWS_LEAST = 16,       /* elements of a tile however large they are */
+    SLOTS_LEAST = 64,
+    SLOTS_MOST = 256 << 10,
+    SLOTS_EACH = 1024,      /* most of them for each element there is */
+    CHUNK = 1024,           /* most elements worked on at a time */
+    CHUNK_BYTES = 16 << 10, /* and bytes of them, unless they are few */
+    WORDS_EACH = 2,         /* words of bitmap for an element beyond which a tile is thinly filled */
+    SLOTS_KEPT = 64         /* for an element, up to which bits are kept */
 };
 
-struct tile {
-    uint64_t start;
-    uint32_t slots;    /* a power of two, at least 64 */
-    uint64_t *bits;    /* slots that hold something */
-    uint64_t *summary; /* words of bits that are not zero; kept only while thin */
-    bool thin;         /* few elements, far apart */
-    uint32_t *found;   /* room for the slots of a sweep */
-    uint32_t *hits;    /* runs that reached a slot; NULL unless absent elements are zeros */
-    unsigned char *sums;
-};
-
-struct sweep {
+struct sar_sweep {
     const struct sar_shape *shape;
     const struct sar_run *runs;
-    size_t n;
-    size_t *next; /* for each run, its first element not yet done */
-    size_t *end;  /* for each run, the first behind the tile */
-    struct tile tile;
-    unsigned char identity[8]; /* of a scalar element */
-    struct sar_run *out;
+    size_t n, chunk; /* elements worked on at a time */
+    size_t *next;    /* for each run, its first element not yet done */
+    size_t *end;     /* for each run, the first behind the tile */
+    struct sar_tile tile;
+    uint32_t *hits; /* runs that reached an element of the outcome; NULL unless that matters */
+    struct sar_run out;
+    unsigned index_size; /* of out */
+    size_t tiles;        /* that are marked already, with their bits one behind the other; or 0 */
+    uint64_t start;      /* of the first of them */
 };
 
 size_t sar_reduce_bound(const struct sar_shape *shape, const struct sar_run runs[], size_t n)
@@ -71,42 +70,55 @@ void sar_run_copy(const struct sar_shape *shape, const struct sar_run *from, str
     memcpy(to->value, from->value, from->nnz * shape->element_size);
 }
 
-static uint32_t choose_slots(const struct sar_shape *shape)
+/* From the first index of any run to the last. */
+static uint64_t span_of(const struct sar_sweep *s)
 {
-    uint32_t slots = TILE_LEAST;
-    while (slots < TILE_MOST && slots < shape->count && slots * 2 * shape->element_size <= TILE_BYTES)
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t r = 0; r < s->n; r++) {
+        const struct sar_run *run = &s->runs[r];
+        if (run->nnz == 0)
+            continue;
+        uint64_t first = sar_index_get(run->index, s->shape->index_size, 0);
+        uint64_t last = sar_index_get(run->index, s->shape->index_size, run->nnz - 1);
+        least = first < least ? first : least;
+        most = last > most ? last : most;
+    }
+    return least <= most ? most - least + 1 : 0;
+}
+
+/* As many as hold the elements wanted, if these are spread evenly. */
+static uint32_t choose_slots(const struct sar_sweep *s)
+{
+    double nnz = 0, span = (double)span_of(s), wanted = TILE_BYTES / (double)s->shape->element_size;
+    uint32_t slots = SLOTS_LEAST;
+    for (size_t r = 0; r < s->n; r++)
+        nnz += (double)s->runs[r].nnz;
+    wanted = wanted > TILE_ELEMENTS ? TILE_ELEMENTS : wanted < ROWS_LEAST ? ROWS_LEAST : wanted;
+    while (slots < SLOTS_MOST && slots < span && slots < nnz * SLOTS_EACH && slots * nnz < wanted * span)
         slots *= 2;
     return slots;
 }
 
-static enum sar_status open_sweep(struct sweep *s, struct sar_arena *arena)
+static enum sar_status open_sweep(struct sar_sweep *s, struct sar_arena *arena)
 {
-    struct tile *tile = &s->tile;
-    const struct sar_shape *shape = s->shape;
-    void *next, *end, *bits, *summary, *found, *hits = NULL, *sums;
-    tile->slots = choose_slots(shape);
+    void *next, *end, *hits = NULL;
+    size_t most = sar_reduce_bound(s->shape, s->runs, s->n);
+    SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
     SAR_TRY(sar_arena_take_zeroed(arena, s->n, sizeof *s->next, &next));
     SAR_TRY(sar_arena_take(arena, s->n, sizeof *s->end, &end));
-    SAR_TRY(sar_arena_take(arena, tile->slots + 64, sizeof *tile->found, &found));
-    SAR_TRY(sar_arena_take_zeroed(arena, tile->slots / 64, sizeof *tile->bits, &bits));
-    SAR_TRY(sar_arena_take_zeroed(arena, (tile->slots + 4095) / 4096, sizeof *tile->summary, &summary));
-    if (shape->absent_is_zero)
-        SAR_TRY(sar_arena_take_zeroed(arena, tile->slots, sizeof *tile->hits, &hits));
-    SAR_TRY(sar_arena_take(arena, tile->slots, shape->element_size, &sums));
-    shape->kernels->fill_identity(sums, tile->slots * shape->row);
-    memcpy(s->identity, sums, sizeof s->identity);
+    if (s->shape->absent_is_zero || s->shape->row > 1)
+        SAR_TRY(sar_arena_take_zeroed(arena, most < s->tile.slots ? most : s->tile.slots, sizeof *s->hits,
+                                      &hits));
+    s->chunk = CHUNK_BYTES / s->shape->element_size + 1;
+    s->chunk = s->chunk < CHUNK ? s->chunk : CHUNK;
     s->next = next;
     s->end = end;
-    tile->found = found;
-    tile->bits = bits;
-    tile->summary = summary;
-    tile->hits = hits;
-    tile->sums = sums;
+    s->hits = hits;
     return SAR_OK;
 }
 
 /* The least index that is not done yet; false when all are. */
-static bool find_start(struct sweep *s)
+static bool find_start(struct sar_sweep *s)
 {
     uint64_t least = UINT64_MAX;
     bool found = false;
@@ -140,155 +152,188 @@ static size_t find_end(const struct sar_run *run, unsigned size, size_t from, ui
     return low;
 }
 
-/* Slots of elements [from, from + n) of a run, relative to the tile. */
-SAR_INLINE void slots_of(const void *index, unsigned size, size_t from, size_t n, uint64_t start,
-                         uint32_t *slot)
-{
-    for (size_t i = 0; i < n; i++)
-        slot[i] = (uint32_t)(sar_index_get(index, size, from + i) - start);
-}
-
-static void set_bits(struct tile *tile, const uint32_t *slot, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        tile->bits[slot[i] / 64] |= (uint64_t)1 << (slot[i] % 64);
-    for (size_t i = 0; tile->thin && i < n; i++)
-        tile->summary[slot[i] / 4096] |= (uint64_t)1 << (slot[i] / 64 % 64);
-}
-
-/* Find the elements of every run in the tile, and whether they are few. */
-static void enclose(struct sweep *s)
+/* Find the elements of every run in the tile; returns how many there are. */
+static size_t enclose(struct sar_sweep *s)
 {
     size_t elements = 0;
     for (size_t r = 0; r < s->n; r++) {
         s->end[r] = find_end(&s->runs[r], s->shape->index_size, s->next[r], s->tile.start + s->tile.slots);
         elements += s->end[r] - s->next[r];
     }
-    s->tile.thin = elements * WORDS_EACH < s->tile.slots / 64;
+    return elements;
 }
 
-/* Count a run once for each slot, also where the run holds an index several times. */
-static void count_hits(struct tile *tile, const uint32_t *slot, size_t n, uint32_t *last)
+/* Count a run once for each place, also where the run holds an index several times. */
+static void count_hits(uint32_t *hits, const uint32_t *places, size_t n, uint32_t *last)
 {
     for (size_t i = 0; i < n; i++) {
-        tile->hits[slot[i]] += slot[i] != *last;
-        *last = slot[i];
+        hits[places[i]] += places[i] != *last;
+        *last = places[i];
     }
 }
 
-static void fold_run(struct sweep *s, size_t r)
+/* Sums of rows begin when the first reaches them, so that they are in the L1 cache then. */
+static void begin_rows(struct sar_sweep *s, const uint32_t *places, size_t n, unsigned char *sums)
+{
+    const struct sar_shape *shape = s->shape;
+    for (size_t i = 0; i < n; i++)
+        if (s->hits[places[i]] == 0)
+            shape->kernels->fill_identity(sums + places[i] * shape->element_size, shape->row);
+}
+
+static void fold_run(struct sar_sweep *s, size_t r, void *sums)
 {
     const struct sar_run *run = &s->runs[r];
     const struct sar_shape *shape = s->shape;
-    uint32_t slot[CHUNK], last = UINT32_MAX;
-    size_t from = s->next[r], end = s->end[r];
-    for (size_t n; from < end; from += n) {
-        n = end - from < CHUNK ? end - from : CHUNK;
-        SAR_FOR_INDEX_SIZE(shape->index_size, slots_of(run->index, INDEX_SIZE, from, n, s->tile.start, slot));
-        set_bits(&s->tile, slot, n);
-        if (s->tile.hits != NULL)
-            count_hits(&s->tile, slot, n, &last);
-        shape->kernels->fold_rows(s->tile.sums, slot,
+    uint32_t places[CHUNK], last = UINT32_MAX;
+    for (size_t n, from = s->next[r]; from < s->end[r]; from += n) {
+        n = s->end[r] - from < s->chunk ? s->end[r] - from : s->chunk;
+        sar_tile_places(&s->tile, run->index, shape->index_size, from, n, places);
+        if (shape->row > 1)
+            begin_rows(s, places, n, sums);
+        if (s->hits != NULL)
+            count_hits(s->hits, places, n, &last);
+        shape->kernels->fold_rows(sums, places,
                                   (const unsigned char *)run->value + from * shape->element_size, n,
                                   shape->row);
     }
-    s->next[r] = end;
-}
-
-/* List the set bits of a word and clear it. Most words hold fewer than BATCH, and a fixed number of writes of
- * which only some count is faster than a loop whose end cannot be foreseen. */
-SAR_INLINE size_t take_word(struct tile *tile, uint32_t word, size_t k)
-{
-    uint64_t bits = tile->bits[word];
-    size_t n = (size_t)__builtin_popcountll(bits);
-    uint32_t *found = tile->found + k;
-    tile->bits[word] = 0;
-    for (size_t first = 0; first < n; first += BATCH) {
-#pragma GCC unroll 4
-        for (size_t i = 0; i < BATCH; i++, bits &= bits - 1)
-            found[first + i] = word * 64 + (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
-    }
-    return k + n;
-}
-
-/* List all slots in use, in order. */
-SAR_CLONES static size_t take_slots(struct tile *tile)
-{
-    size_t k = 0;
-    if (!tile->thin) {
-        for (uint32_t word = 0; word < tile->slots / 64; word++)
-            k = take_word(tile, word, k);
-        return k;
-    }
-    for (uint32_t group = 0; group < (tile->slots + 4095) / 4096; group++) {
-        for (uint64_t words = tile->summary[group]; words != 0; words &= words - 1)
-            k = take_word(tile, group * 64 + (uint32_t)__builtin_ctzll(words), k);
-        tile->summary[group] = 0;
-    }
-    return k;
+    s->next[r] = s->end[r];
 }
 
 /* Fold a zero into the elements that some run lacks. */
-static void fold_absent(struct sweep *s, size_t n)
+static void fold_absent(struct sar_sweep *s, size_t n, unsigned char *sums)
 {
     const struct sar_shape *shape = s->shape;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t slot = s->tile.found[i];
-        if (s->tile.hits[slot] != s->n)
-            shape->kernels->fold_zero(s->tile.sums + slot * shape->element_size, shape->row);
-        s->tile.hits[slot] = 0;
-    }
-}
-
-SAR_INLINE void move_indices(struct sweep *s, size_t n, unsigned size)
-{
     for (size_t i = 0; i < n; i++)
-        sar_index_set(s->out->index, size, s->out->nnz + i, s->tile.start + s->tile.found[i]);
+        if (s->hits[i] != s->n)
+            shape->kernels->fold_zero(sums + i * shape->element_size, shape->row);
 }
 
-/* Move the sums out of the tile and leave the identity behind. `bytes` is a constant where it matters. */
-SAR_INLINE void move_sums(struct sweep *s, size_t n, size_t bytes)
+static void mark_tile(struct sar_sweep *s)
 {
-    unsigned char *out = (unsigned char *)s->out->value + s->out->nnz * bytes;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char *sum = s->tile.sums + s->tile.found[i] * bytes;
-        memcpy(out + i * bytes, sum, bytes);
-        if (bytes <= sizeof s->identity)
-            memcpy(sum, s->identity, bytes);
-        else
-            s->shape->kernels->fill_identity(sum, s->shape->row);
+    for (size_t r = 0; r < s->n; r++)
+        sar_tile_mark(&s->tile, s->runs[r].index, s->shape->index_size, s->next[r], s->end[r]);
+}
+
+/* Once the tile is marked. */
+static void write_tile(struct sar_sweep *s)
+{
+    const struct sar_shape *shape = s->shape;
+    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
+    size_t n = sar_tile_list(&s->tile, s->out.index, s->index_size, s->out.nnz);
+    if (shape->row == 1)
+        shape->kernels->fill_identity(sums, n);
+    for (size_t r = 0; r < s->n; r++)
+        fold_run(s, r, sums);
+    if (shape->absent_is_zero)
+        fold_absent(s, n, sums);
+    if (s->hits != NULL)
+        memset(s->hits, 0, n * sizeof *s->hits);
+    s->out.nnz += n;
+}
+
+static void sweep(struct sar_sweep *s)
+{
+    while (find_start(s)) {
+        s->tile.thin = enclose(s) * WORDS_EACH < s->tile.slots / 64;
+        mark_tile(s);
+        write_tile(s);
+        sar_tile_clear(&s->tile);
     }
-}
-
-static void drain_tile(struct sweep *s)
-{
-    size_t n = take_slots(&s->tile);
-    if (s->tile.hits != NULL)
-        fold_absent(s, n);
-    SAR_FOR_INDEX_SIZE(s->shape->index_size, move_indices(s, n, INDEX_SIZE));
-    if (s->shape->element_size == 4)
-        move_sums(s, n, 4);
-    else if (s->shape->element_size == 8)
-        move_sums(s, n, 8);
-    else
-        move_sums(s, n, s->shape->element_size);
-    s->out->nnz += n;
 }
 
 enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
                            struct sar_arena *arena, struct sar_run *out)
 {
-    struct sweep s = { .shape = shape, .runs = runs, .n = n, .out = out };
+    struct sar_sweep s = {
+        .shape = shape, .runs = runs, .n = n, .out = *out, .index_size = shape->index_size
+    };
     SAR_TRY(open_sweep(&s, arena));
-    out->nnz = 0;
-    while (find_start(&s)) {
-        enclose(&s);
-        for (size_t r = 0; r < n; r++)
-            fold_run(&s, r);
-        drain_tile(&s);
-    }
+    s.out.nnz = 0;
+    sweep(&s);
+    *out = s.out;
     assert(out->nnz <= sar_reduce_bound(shape, runs, n));
     return SAR_OK;
+}
+
+/* Go to a tile whose bits are kept. */
+static void go_to(struct sar_sweep *s, uint64_t *bits, size_t tile)
+{
+    s->tile.start = s->start + (uint64_t)tile * s->tile.slots;
+    s->tile.bits = bits + tile * (s->tile.slots / 64);
+    enclose(s);
+}
+
+/* Mark all tiles and keep their bits, which take fewer bytes than the runs' indices. */
+static enum sar_status mark_all(struct sar_sweep *s, size_t tiles, struct sar_arena *arena, size_t *count)
+{
+    void *bits;
+    size_t words = s->tile.slots / 64;
+    SAR_TRY(sar_arena_take(arena, tiles * words, sizeof(uint64_t), &bits));
+    s->tiles = tiles;
+    s->start = s->tile.start;
+    *count = 0;
+    for (size_t t = 0; t < tiles; t++) {
+        go_to(s, bits, t);
+        memset(s->tile.bits, 0, words * sizeof(uint64_t));
+        mark_tile(s);
+        *count += sar_tile_count(s->tile.bits, words);
+        memcpy(s->next, s->end, s->n * sizeof *s->next);
+    }
+    memset(s->next, 0, s->n * sizeof *s->next);
+    s->tile.bits = bits;
+    return SAR_OK;
+}
+
+/* How many tiles there are, where keeping their bits is cheap; else 0. */
+static size_t tiles_to_keep(struct sar_sweep *s)
+{
+    uint64_t nnz = 0, tiles;
+    for (size_t r = 0; r < s->n; r++)
+        nnz += s->runs[r].nnz;
+    if (!find_start(s))
+        return 0;
+    tiles = span_of(s) / s->tile.slots + 2;
+    return tiles <= nnz * SLOTS_KEPT / s->tile.slots ? (size_t)tiles : 0;
+}
+
+enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                                 unsigned index_size, struct sar_arena *arena,
+                                 struct sar_reduction *reduction)
+{
+    void *taken;
+    struct sar_shape out = *shape;
+    SAR_TRY(sar_arena_take_zeroed(arena, 1, sizeof(struct sar_sweep), &taken));
+    struct sar_sweep *s = taken;
+    *s = (struct sar_sweep){ .shape = shape, .runs = runs, .n = n, .index_size = index_size };
+    SAR_TRY(open_sweep(s, arena));
+    *reduction = (struct sar_reduction){ .sweep = s };
+    size_t tiles = tiles_to_keep(s);
+    if (tiles != 0)
+        return mark_all(s, tiles, arena, &reduction->nnz);
+    out.index_size = index_size;
+    SAR_TRY(sar_run_take(&out, sar_reduce_bound(shape, runs, n), arena, &s->out));
+    s->out.nnz = 0;
+    sweep(s);
+    reduction->nnz = s->out.nnz;
+    return SAR_OK;
+}
+
+void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_run *out)
+{
+    struct sar_sweep *s = reduction->sweep;
+    struct sar_shape shape = *s->shape;
+    uint64_t *bits = s->tile.bits;
+    struct sar_run to = *out;
+    shape.index_size = s->index_size;
+    if (s->tiles == 0)
+        sar_run_copy(&shape, &s->out, &to);
+    else
+        s->out = (struct sar_run){ out->index, out->value, 0 };
+    for (size_t t = 0; t < s->tiles; t++) {
+        go_to(s, bits, t);
+        write_tile(s);
+    }
 }
 
 enum sar_status sar_reduce_taken(const struct sar_shape *shape, const struct sar_run runs[], size_t n,

@@ -15,6 +15,21 @@
 enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
                            struct sar_arena *arena, struct sar_run *out);
 
+/** A reduction that tells how many elements it will have before there is memory for them. */
+struct sar_reduction {
+    size_t nnz; /**< of the outcome */
+    struct sar_sweep *sweep;
+};
+
+/** Begin one. Runs and shape must stay as they are until it is written.
+ * @param index_size  of the outcome's indices */
+enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                                 unsigned index_size, struct sar_arena *arena,
+                                 struct sar_reduction *reduction);
+
+/** Write the outcome, once. */
+void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_run *out);
+
 /** Room that sar_reduce needs in its outcome. */
 size_t sar_reduce_bound(const struct sar_shape *shape, const struct sar_run runs[], size_t n);
 

@@ -157,7 +157,7 @@ static void test_long_input(void **state)
         struct dice dice = { k };
         uint64_t limit = limits[k % LENGTH(limits)];
         size_t nnz = sizes[k / LENGTH(limits)];
-        struct sar_shape shape = shape_make(SAR_DOUBLE, SAR_SUM, limit, 1);
+        struct sar_shape shape = shape_make(k % 3 == 0 ? SAR_DOUBLE : SAR_FLOAT, SAR_SUM, limit, 1);
         for (size_t i = 0; i < nnz; i++)
             index[i] = dice_below(&dice, limit);
         check(&shape, k % 2 == 0 || limit > UINT32_MAX ? SAR_INDEX_UINT64 : SAR_INDEX_UINT32, index, nnz);

@@ -14,7 +14,7 @@
 #include "generate.h"
 #include "tensor/partition.h"
 
-enum { MOST_PARTS = 100, ROOM = 700 };
+enum { MOST_PARTS = 100, ROOM = 3000 };
 
 static const uint32_t parts_table[] = { 1, 2, 3, 7, 8, 16, MOST_PARTS };
 static const unsigned grains[] = { 1, 2, 16, 64, 256 };

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A dense buffer from runs, each byte written once. To zero the buffer and then to scatter would read back
+ * every line that has an element; so a block is put together in the L1 cache and goes to memory by stores
+ * that leave the caches alone. Buffers that a cache has room for are better left in it.
+ *
+ *     time = count * element bytes / memory bandwidth */
+
+#include "tensor/expand.h"
+
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "tensor/dense.h"
+
+enum {
+    BLOCK = 4096,          /* bytes */
+    LARGEST = 64,          /* bytes of elements that blocks are made of */
+    LINE = 64,             /* bytes */
+    STREAM_LEAST = 4 << 20 /* bytes of a buffer that does not stay in a cache */
+};
+
+#if defined(__SSE2__)
+/* `to` is aligned to 16 bytes, and bytes a multiple of that. */
+static void stream(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 16)
+        _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+}
+
+static void stream_zeros(unsigned char *to, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 16)
+        _mm_stream_si128((__m128i *)(to + i), _mm_setzero_si128());
+}
+
+/* Other ranks may be told of what was streamed by ordinary stores. */
+static void settle(void)
+{
+    _mm_sfence();
+}
+#else
+static void stream(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+static void stream_zeros(unsigned char *to, size_t bytes)
+{
+    memset(to, 0, bytes);
+}
+
+static void settle(void)
+{
+}
+#endif
+
+/* The next element that is not written yet. */
+struct place {
+    const struct sar_run *run, *end;
+    size_t i;
+};
+
+/* Put elements below an index into a block that begins at `start`. */
+SAR_INLINE void put_below(struct place *p, unsigned index_size, size_t bytes, uint64_t start, uint64_t limit,
+                          unsigned char *block)
+{
+    for (; p->run < p->end; p->run++, p->i = 0) {
+        const unsigned char *value = p->run->value;
+        for (; p->i < p->run->nnz; p->i++) {
+            uint64_t index = sar_index_get(p->run->index, index_size, p->i);
+            if (index >= limit)
+                return;
+            memcpy(block + (index - start) * bytes, value + p->i * bytes, bytes);
+        }
+    }
+}
+
+static void put(const struct sar_shape *shape, struct place *p, uint64_t start, uint64_t limit,
+                unsigned char *block)
+{
+    size_t bytes = shape->element_size;
+    if (bytes == 4)
+        SAR_FOR_INDEX_SIZE(shape->index_size, put_below(p, INDEX_SIZE, 4, start, limit, block));
+    else if (bytes == 8)
+        SAR_FOR_INDEX_SIZE(shape->index_size, put_below(p, INDEX_SIZE, 8, start, limit, block));
+    else
+        put_below(p, shape->index_size, bytes, start, limit, block);
+}
+
+/* Elements in front of the first line that begins with one. */
+static uint64_t head_of(const struct sar_shape *shape, const void *buf)
+{
+    return (uint64_t)(-(uintptr_t)buf % LINE) / shape->element_size;
+}
+
+static bool fits_lines(const struct sar_shape *shape, const void *buf)
+{
+    size_t bytes = shape->element_size;
+    return bytes <= LARGEST && (bytes & (bytes - 1)) == 0 && (uintptr_t)buf % bytes == 0;
+}
+
+static void expand_blocks(const struct sar_shape *shape, struct place *p, unsigned char *buf)
+{
+    _Alignas(LINE) unsigned char block[BLOCK];
+    size_t bytes = shape->element_size;
+    uint64_t each = BLOCK / bytes, at = head_of(shape, buf);
+    memset(buf, 0, at * bytes);
+    put(shape, p, 0, at, buf);
+    for (; at + each <= shape->count; at += each) {
+        memset(block, 0, sizeof block);
+        put(shape, p, at, at + each, block);
+        stream(buf + at * bytes, block, sizeof block);
+    }
+    memset(buf + at * bytes, 0, (shape->count - at) * bytes);
+    put(shape, p, 0, shape->count, buf);
+}
+
+static void zero(unsigned char *from, const unsigned char *to)
+{
+    size_t bytes = (size_t)(to - from), head = -(uintptr_t)from % LINE;
+    if (bytes < head + LINE) {
+        memset(from, 0, bytes);
+        return;
+    }
+    size_t lines = (bytes - head) / LINE * LINE;
+    memset(from, 0, head);
+    stream_zeros(from + head, lines);
+    memset(from + head + lines, 0, bytes - head - lines);
+}
+
+/* Large elements: they, and the gaps between them. */
+static void expand_rows(const struct sar_shape *shape, const struct place *p, unsigned char *buf)
+{
+    size_t bytes = shape->element_size;
+    unsigned char *done = buf;
+    for (const struct sar_run *run = p->run; run < p->end; run++) {
+        for (size_t i = 0; i < run->nnz; i++) {
+            unsigned char *row = buf + sar_index_get(run->index, shape->index_size, i) * bytes;
+            zero(done, row);
+            memcpy(row, (const unsigned char *)run->value + i * bytes, bytes);
+            done = row + bytes;
+        }
+    }
+    zero(done, buf + shape->count * bytes);
+}
+
+void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
+{
+    struct place place = { runs, runs + n, 0 };
+    size_t bytes = (size_t)shape->count * shape->element_size;
+    if (bytes < STREAM_LEAST) {
+        memset(buf, 0, bytes);
+        for (size_t r = 0; r < n; r++)
+            sar_dense_scatter(shape, &runs[r], buf);
+        return;
+    }
+    if (fits_lines(shape, buf))
+        expand_blocks(shape, &place, buf);
+    else
+        expand_rows(shape, &place, buf);
+    settle();
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/tile.h"
+
+#include <string.h>
+#if defined(SAR_WIDE)
+#include <immintrin.h>
+#endif
+
+enum {
+    CHUNK = 1024, /* slots listed at a time */
+    BATCH = 4     /* bits of a word taken out without a test */
+};
+
+enum sar_status sar_tile_open(uint32_t slots, struct sar_arena *arena, struct sar_tile *tile)
+{
+    void *bits, *before, *summary;
+    SAR_TRY(sar_arena_take_zeroed(arena, slots / 64, sizeof *tile->bits, &bits));
+    SAR_TRY(sar_arena_take(arena, slots / 64, sizeof *tile->before, &before));
+    SAR_TRY(sar_arena_take_zeroed(arena, (slots + 4095) / 4096, sizeof *tile->summary, &summary));
+    *tile = (struct sar_tile){ .slots = slots, .bits = bits, .before = before, .summary = summary };
+    return SAR_OK;
+}
+
+SAR_INLINE void mark(const struct sar_tile *tile, const void *index, unsigned size, size_t from, size_t end,
+                     bool thin)
+{
+    uint64_t *restrict bits = tile->bits, *restrict summary = tile->summary, start = tile->start;
+    for (size_t i = from; i < end; i++) {
+        uint32_t slot = (uint32_t)(sar_index_get(index, size, i) - start);
+        bits[slot / 64] |= (uint64_t)1 << slot % 64;
+        if (thin)
+            summary[slot / 4096] |= (uint64_t)1 << slot / 64 % 64;
+    }
+}
+
+SAR_CLONES void sar_tile_mark(const struct sar_tile *tile, const void *index, unsigned size, size_t from,
+                              size_t end)
+{
+    if (tile->thin)
+        SAR_FOR_INDEX_SIZE(size, mark(tile, index, INDEX_SIZE, from, end, true));
+    else
+        SAR_FOR_INDEX_SIZE(size, mark(tile, index, INDEX_SIZE, from, end, false));
+}
+
+SAR_CLONES size_t sar_tile_count(const uint64_t *bits, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += (size_t)__builtin_popcountll(bits[i]);
+    return count;
+}
+
+/* Slots that are to become indices. */
+struct list {
+    size_t listed; /* of those before */
+    size_t n;
+    uint32_t slot[CHUNK + 64 + 16];
+};
+
+/* List the set bits of a word. Most words hold fewer than BATCH, and a fixed number of writes of which only
+ * some count is faster than a loop whose end cannot be foreseen. */
+SAR_INLINE void list_word(const struct sar_tile *tile, uint32_t word, struct list *list)
+{
+    uint64_t bits = tile->bits[word];
+    size_t n = (size_t)__builtin_popcountll(bits);
+    uint32_t *slot = list->slot + list->n;
+    tile->before[word] = (uint32_t)(list->listed + list->n);
+    size_t first = 0;
+    do {
+#pragma GCC unroll 4
+        for (size_t i = 0; i < BATCH; i++, bits &= bits - 1)
+            slot[first + i] = word * 64 + (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
+        first += BATCH;
+    } while (__builtin_expect(first < n, 0));
+    list->n += n;
+}
+
+SAR_INLINE void move_indices(const struct list *list, uint64_t start, void *out, unsigned size, size_t at)
+{
+    for (size_t i = 0; i < list->n; i++)
+        sar_index_set(out, size, at + i, start + list->slot[i]);
+}
+
+SAR_INLINE void flush(const struct sar_tile *tile, struct list *list, void *out, unsigned size, size_t at)
+{
+    SAR_FOR_INDEX_SIZE(size, move_indices(list, tile->start, out, INDEX_SIZE, at + list->listed));
+    list->listed += list->n;
+    list->n = 0;
+}
+
+/* The same of a word that most likely holds one. */
+SAR_INLINE void list_thin_word(const struct sar_tile *tile, uint32_t word, struct list *list)
+{
+    uint64_t bits = tile->bits[word];
+    tile->before[word] = (uint32_t)(list->listed + list->n);
+    do {
+        list->slot[list->n++] = word * 64 + (uint32_t)__builtin_ctzll(bits);
+        bits &= bits - 1;
+    } while (bits != 0);
+}
+
+SAR_INLINE void list_thin(const struct sar_tile *tile, struct list *list, void *out, unsigned size, size_t at)
+{
+    for (uint32_t group = 0; group < (tile->slots + 4095) / 4096; group++) {
+        for (uint64_t words = tile->summary[group]; words != 0; words &= words - 1) {
+            list_thin_word(tile, group * 64 + (uint32_t)__builtin_ctzll(words), list);
+            if (list->n > CHUNK)
+                flush(tile, list, out, size, at);
+        }
+    }
+}
+
+SAR_CLONES static void list_any(const struct sar_tile *tile, struct list *list, void *out, unsigned size,
+                                size_t at)
+{
+    if (tile->thin)
+        list_thin(tile, list, out, size, at);
+    for (uint32_t word = 0; !tile->thin && word < tile->slots / 64; word++) {
+        list_word(tile, word, list);
+        if (list->n > CHUNK)
+            flush(tile, list, out, size, at);
+    }
+    flush(tile, list, out, size, at);
+}
+
+#if defined(SAR_WIDE)
+enum { LANES = 16 };
+
+/* All slots of a word at once: the bits move bytes that count from 0 to the front of a vector. */
+SAR_WIDE static inline void list_word_wide(const struct sar_tile *tile, uint32_t word, __m512i bytes,
+                                           struct list *list)
+{
+    uint64_t bits = tile->bits[word];
+    size_t n = (size_t)__builtin_popcountll(bits);
+    uint32_t *slot = list->slot + list->n;
+    __m512i found = _mm512_maskz_compress_epi8(bits, bytes), base = _mm512_set1_epi32((int)(word * 64));
+    tile->before[word] = (uint32_t)(list->listed + list->n);
+    _mm512_storeu_si512(slot, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(found))));
+    for (size_t i = LANES; __builtin_expect(i < n, 0); i += LANES) {
+        found = _mm512_shuffle_i32x4(found, found, _MM_SHUFFLE(0, 3, 2, 1));
+        _mm512_storeu_si512(slot + i,
+                            _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(found))));
+    }
+    list->n += n;
+}
+
+SAR_WIDE static void list_wide(const struct sar_tile *tile, struct list *list, void *out, unsigned size,
+                               size_t at)
+{
+    unsigned char counting[64];
+    for (unsigned i = 0; i < 64; i++)
+        counting[i] = (unsigned char)i;
+    __m512i bytes = _mm512_loadu_si512(counting);
+    for (uint32_t word = 0; word < tile->slots / 64; word++) {
+        list_word_wide(tile, word, bytes, list);
+        if (list->n > CHUNK)
+            flush(tile, list, out, size, at);
+    }
+    flush(tile, list, out, size, at);
+}
+#else
+#define list_wide list_any
+#endif
+
+size_t sar_tile_list(const struct sar_tile *tile, void *out, unsigned size, size_t at)
+{
+    struct list list;
+    list.listed = list.n = 0;
+    if (!tile->thin && sar_is_wide())
+        list_wide(tile, &list, out, size, at);
+    else
+        list_any(tile, &list, out, size, at);
+    return list.listed;
+}
+
+SAR_INLINE void places_of(const struct sar_tile *tile, const void *index, unsigned size, size_t from,
+                          size_t n, uint32_t *restrict places)
+{
+    const uint64_t *restrict bits = tile->bits, start = tile->start;
+    const uint32_t *restrict before = tile->before;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t slot = (uint32_t)(sar_index_get(index, size, from + i) - start);
+        uint64_t lower = bits[slot / 64] & (((uint64_t)1 << slot % 64) - 1);
+        places[i] = before[slot / 64] + (uint32_t)__builtin_popcountll(lower);
+    }
+}
+
+SAR_CLONES void sar_tile_places(const struct sar_tile *tile, const void *index, unsigned size, size_t from,
+                                size_t n, uint32_t *places)
+{
+    SAR_FOR_INDEX_SIZE(size, places_of(tile, index, INDEX_SIZE, from, n, places));
+}
+
+void sar_tile_clear(const struct sar_tile *tile)
+{
+    if (!tile->thin) {
+        memset(tile->bits, 0, tile->slots / 8);
+        return;
+    }
+    for (uint32_t group = 0; group < (tile->slots + 4095) / 4096; group++) {
+        for (uint64_t words = tile->summary[group]; words != 0; words &= words - 1)
+            tile->bits[group * 64 + (uint32_t)__builtin_ctzll(words)] = 0;
+        tile->summary[group] = 0;
+    }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What ranks of one node take beside inputs and outcomes: at most one and a half times as much as these have
+ * themselves. Counted are the bytes asked for, also those of shared memory that are never touched.
+ *
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
+ * library's objects. */
+
+#include <mpix_sparse.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { COUNT = 8000000, STEP = 25, NNZ = COUNT / STEP, CONSTANT = 2 << 20, PATIENCE = 120 /* seconds */ };
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *memory, size_t bytes);
+void __real_free(void *memory);
+int __real_ftruncate(int file, off_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *memory, size_t bytes);
+void __wrap_free(void *memory);
+int __wrap_ftruncate(int file, off_t bytes);
+
+static int64_t held, most_held; /* bytes, of shared memory all that was ever made */
+
+static void count(int64_t bytes)
+{
+    held += bytes;
+    most_held = held > most_held ? held : most_held;
+}
+
+static void *hold(void *memory)
+{
+    count((int64_t)malloc_usable_size(memory));
+    return memory;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return hold(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return hold(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    count(-(int64_t)malloc_usable_size(memory));
+    return hold(__real_realloc(memory, bytes));
+}
+
+void __wrap_free(void *memory)
+{
+    count(-(int64_t)malloc_usable_size(memory));
+    __real_free(memory);
+}
+
+int __wrap_ftruncate(int file, off_t bytes)
+{
+    count((int64_t)bytes);
+    return __real_ftruncate(file, bytes);
+}
+
+enum order { ASCENDING, DESCENDING, IN_DENSE_BUFFERS, ORDERS };
+
+static const char *const orders[ORDERS] = { "ascending", "descending", "in dense buffers" };
+
+struct buffers {
+    int32_t *index;
+    float *value, *dense, *sum;
+};
+
+/* Every rank has some elements of its own; one in four all have. */
+static int32_t index_of(int32_t k)
+{
+    return k * STEP + (k % 4 == 0 ? 0 : rank % STEP);
+}
+
+static void fill(struct buffers *b, enum order order)
+{
+    for (int32_t k = 0; k < NNZ; k++) {
+        int32_t to = order == DESCENDING ? NNZ - 1 - k : k;
+        b->index[to] = index_of(k);
+        b->value[to] = 1;
+        b->dense[index_of(k)] = 1;
+    }
+}
+
+static int64_t union_of_ranks(void)
+{
+    int different = ranks < STEP ? ranks : STEP;
+    return NNZ / 4 + (int64_t)(NNZ - NNZ / 4) * different;
+}
+
+/* Bytes taken in a call by all ranks together. */
+static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, MPIX_Sparse_result *result)
+{
+    int64_t before = most_held = held, bytes;
+    if (order == IN_DENSE_BUFFERS)
+        check_success(MPIX_Sparse_allreduce(b->dense, b->sum, COUNT, MPI_FLOAT, MPI_SUM, comm),
+                      "MPIX_Sparse_allreduce");
+    else
+        check_success(MPIX_Sparse_allreduce_coo(b->index, b->value, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT,
+                                                MPI_SUM, comm, result),
+                      "MPIX_Sparse_allreduce_coo");
+    bytes = most_held - before;
+    MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return bytes;
+}
+
+static void try_order(const struct buffers *b, enum order order)
+{
+    MPI_Comm comm = knobs_comm(&(struct knobs){ "shared", NULL, NULL, NULL, NULL });
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    int64_t input = NNZ * 8, outcome = union_of_ranks() * 8, once = order == IN_DENSE_BUFFERS ? 0 : outcome;
+    check_case("memory of a node, %s", orders[order]);
+    for (int call = 0; call < 3; call++) {
+        int64_t bytes = taken(b, order, comm, &result);
+        int64_t most = once + ranks * (3 * (input + outcome) / 2 + CONSTANT);
+        check(bytes <= most, "expected at most %lld bytes, found %lld", (long long)most, (long long)bytes);
+    }
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(PATIENCE);
+    struct buffers b = { get_memory(NNZ, sizeof *b.index), get_memory(NNZ, sizeof *b.value),
+                         get_memory(COUNT, sizeof *b.dense), get_memory(COUNT, sizeof *b.sum) };
+    for (int order = 0; order < ORDERS; order++) {
+        fill(&b, (enum order)order);
+        try_order(&b, (enum order)order);
+    }
+    free(b.index);
+    free(b.value);
+    free(b.dense);
+    free(b.sum);
+    return check_end("node_memory");
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A reduction that is counted before it is written gives what the obvious one gives, in as many elements as
+ * it said, and writes no byte behind them. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "generate.h"
+#include "tensor/reduce.h"
+
+enum { MOST_RUNS = 9, ROOM = 3000 };
+
+/* Where bits are kept and where they are not, also for one pattern but not for another. */
+static const struct {
+    uint64_t count, start;
+} windows[] = {
+    { 1, 0 },
+    { 64, 0 },
+    { 4000, 17 },
+    { 100000, 12345 },
+    { 10000000, 0 },
+    { 4294967296, 4294967296 - 5000 },
+    { ((uint64_t)1 << 40) + 7, ((uint64_t)1 << 40) - 3000 },
+    { (uint64_t)1 << 63, 0 },
+    { INT64_MAX, INT64_MAX - 100000 },
+};
+
+static void check(const struct sar_shape *shape, const struct sar_run *runs, size_t n, unsigned index_size)
+{
+    struct sar_arena arena = { 0 };
+    struct sar_reduction reduction;
+    struct sar_run expected = obvious_reduce(shape, runs, n);
+    struct sar_shape wide = *shape;
+    assert_int_equal(sar_reduce_count(shape, runs, n, index_size, &arena, &reduction), SAR_OK);
+    assert_int_equal(reduction.nnz, expected.nnz);
+    wide.index_size = index_size;
+    struct sar_run out = run_room(&wide, reduction.nnz);
+    sar_reduce_write(&reduction, &out);
+    for (size_t i = 0; i < out.nnz; i++)
+        assert_true(sar_index_get(out.index, index_size, i) ==
+                    sar_index_get(expected.index, shape->index_size, i));
+    struct sar_run same = { expected.index, out.value, out.nnz };
+    assert_true(run_equal(shape, &same, &expected));
+    run_free(&out);
+    run_free(&expected);
+    sar_arena_free(&arena);
+}
+
+static void test_counted(void **state)
+{
+    struct dice dice = { 9 };
+    uint64_t index[ROOM];
+    (void)state;
+    for (size_t k = 0; k < LENGTH(windows) * PATTERNS * MOST_RUNS; k++) {
+        size_t w = k % LENGTH(windows), n = k % MOST_RUNS + 1;
+        uint64_t length = windows[w].count - windows[w].start;
+        struct sar_shape shape =
+            shape_make(k % 2 == 0 ? SAR_FLOAT : SAR_DOUBLE, SAR_SUM, windows[w].count, 1 + k % 5 % 2 * 2);
+        struct sar_run runs[MOST_RUNS];
+        shape.absent_is_zero = k % 3 == 0;
+        for (size_t r = 0; r < n; r++) {
+            const struct pattern *pattern = &patterns[(k / LENGTH(windows) + r) % PATTERNS];
+            size_t nnz = pattern->choose(pattern, length, ROOM, &dice, index);
+            for (size_t i = 0; i < nnz; i++)
+                index[i] += windows[w].start;
+            runs[r] = run_make(&shape, index, nnz, VALUES_SPECIAL, &dice);
+        }
+        check(&shape, runs, n, k % 4 == 0 ? 8 : shape.index_size);
+        for (size_t r = 0; r < n; r++)
+            run_free(&runs[r]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dense buffers from runs: each byte is what the obvious loop writes, and none beside the buffer is touched.
+ * Some are so large that they are streamed to memory. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "tensor/expand.h"
+#include "tensor/stretch.h"
+
+enum { MARGIN = 64, MOST_RUNS = 5, ROOM = 60000 };
+
+static const unsigned char DIRT = 0x5a;
+
+static const struct {
+    enum sar_base base;
+    size_t row;
+} elements[] = { { SAR_FLOAT, 1 },  { SAR_DOUBLE, 1 }, { SAR_FP16, 1 },    { SAR_INT32, 3 },
+                 { SAR_FLOAT, 16 }, { SAR_FLOAT, 64 }, { SAR_DOUBLE, 513 } };
+
+static const size_t bytes[] = { 0, 1000, 100000, 4 << 20, (4 << 20) + 4096, (6 << 20) + 12345 };
+
+/* Cut a run anywhere. */
+static size_t cut(const struct sar_shape *shape, const struct sar_run *run, struct dice *dice,
+                  struct sar_run *pieces)
+{
+    size_t n = 1 + (size_t)dice_below(dice, MOST_RUNS), from = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t to = i + 1 == n ? run->nnz : from + (size_t)dice_below(dice, run->nnz - from + 1);
+        pieces[i] = sar_run_slice(shape, run, from, to);
+        from = to;
+    }
+    return n;
+}
+
+static void check_bytes(const struct sar_shape *shape, const struct sar_run *run, const unsigned char *buf)
+{
+    size_t size = shape->element_size, done = 0;
+    unsigned char *zeros = exact(MARGIN + (size_t)shape->count * size);
+    memset(zeros, 0, (size_t)shape->count * size);
+    for (size_t i = 0; i < run->nnz; i++) {
+        size_t at = (size_t)sar_index_get(run->index, shape->index_size, i) * size;
+        assert_true(memcmp(buf + done, zeros, at - done) == 0);
+        assert_true(memcmp(buf + at, (const char *)run->value + i * size, size) == 0);
+        done = at + size;
+    }
+    assert_true(memcmp(buf + done, zeros, (size_t)shape->count * size - done) == 0);
+    free(zeros);
+}
+
+static void check_margin(const unsigned char *margin)
+{
+    for (size_t i = 0; i < MARGIN; i++)
+        assert_int_equal(margin[i], DIRT);
+}
+
+/* `shift` is where the buffer begins, in basic values from an aligned address. */
+static void check(struct sar_shape shape, size_t pattern, size_t shift, struct dice *dice)
+{
+    size_t all = (size_t)shape.count * shape.element_size, gap = MARGIN + shift * shape.kernels->size;
+    uint64_t *index = exact(ROOM * sizeof *index);
+    size_t most = ROOM * 4 / shape.element_size;
+    size_t nnz = shape.count == 0 ? 0
+                                  : patterns[pattern].choose(&patterns[pattern], shape.count,
+                                                             most < ROOM ? most : ROOM, dice, index);
+    struct sar_run run = run_make(&shape, index, nnz, VALUES_INEXACT, dice), pieces[MOST_RUNS];
+    unsigned char *memory = exact(gap + all + MARGIN);
+    memset(memory, DIRT, gap + all + MARGIN);
+    sar_dense_expand(&shape, pieces, cut(&shape, &run, dice, pieces), memory + gap);
+    check_bytes(&shape, &run, memory + gap);
+    check_margin(memory + gap - MARGIN);
+    check_margin(memory + gap + all);
+    free(memory);
+    free(index);
+    run_free(&run);
+}
+
+static void test_expand(void **state)
+{
+    struct dice dice = { 3 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(elements) * LENGTH(bytes) * PATTERNS; k++) {
+        size_t kind = k % LENGTH(elements), size = bytes[k / LENGTH(elements) % LENGTH(bytes)];
+        struct sar_shape shape = shape_make(elements[kind].base, SAR_SUM, 1, elements[kind].row);
+        shape.count = size / shape.element_size;
+        shape.index_size = dice_below(&dice, 4) == 0 ? 8 : 4;
+        check(shape, k / LENGTH(elements) / LENGTH(bytes), (size_t)dice_below(&dice, 20), &dice);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
