@@ -226,10 +226,7 @@ enum sar_status sar_context_configure(struct sar_context *context, const struct 
                                  .machine = context->constants };
     SAR_TRY(meet(&context->net));
     SAR_TRY(sar_hints_apply(&context->net, hints, &settings.config, sentence));
-    if (!is_word(settings.config.calibration, context->policy.config.calibration)) {
-        snprintf(sentence, SAR_SENTENCE, "mpix_sparse_calibration comes too late for this communicator");
-        return SAR_BAD_KNOB;
-    }
+    SAR_TRY(sar_hints_in_time(&context->policy.config, &settings.config, sentence));
     SAR_TRY(adopt(context, &settings));
     context->records_made = 0;
     context->homework.record = NULL;

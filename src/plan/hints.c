@@ -59,3 +59,14 @@ enum sar_status sar_hints_apply(const struct sar_net *net, const struct sar_sour
     memcpy(sentence, mine.sentence, sizeof mine.sentence);
     return mine.status;
 }
+
+enum sar_status sar_hints_in_time(const struct sar_config *before, const struct sar_config *after,
+                                  char *sentence)
+{
+    bool calibration = strcmp(before->calibration, after->calibration) != 0;
+    if (!calibration && before->nodes == after->nodes)
+        return SAR_OK;
+    snprintf(sentence, SAR_SENTENCE, "mpix_sparse_%s comes too late for this communicator",
+             calibration ? "calibration" : "nodes");
+    return SAR_BAD_KNOB;
+}

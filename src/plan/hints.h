@@ -11,4 +11,10 @@
 enum sar_status sar_hints_apply(const struct sar_net *net, const struct sar_source *hints,
                                 struct sar_config *config, char *sentence);
 
+/** Refuse, by SAR_BAD_KNOB, knobs that count only when a communicator is first used, and that hints have
+ * changed since. Equal arguments on all ranks.
+ * @param sentence  as above */
+enum sar_status sar_hints_in_time(const struct sar_config *before, const struct sar_config *after,
+                                  char *sentence);
+
 #endif

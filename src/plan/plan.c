@@ -36,6 +36,7 @@ enum sar_status sar_plan_open(struct sar_context *context, const struct sar_sour
     const struct sar_net *net = &context->net;
     *plan = (struct sar_plan){ .call = call };
     SAR_TRY(sar_hints_apply(net, hints, &config, sentence));
+    SAR_TRY(sar_hints_in_time(&context->policy.config, &config, sentence));
     plan->policy = sar_policy_make(&config, context->policy.seed);
     plan->number = context->plans_made++;
     plan->family = family_of(context, plan);

@@ -169,6 +169,7 @@ static void try_refusals(void)
     check_refused(comm, set_hint(comm, "mpix_sparse_wire", last ? "nonsense" : "coo"),
                   "mpix_sparse_wire names 'nonsense'");
     check_refused(comm, set_hint(comm, "mpix_sparse_calibration", "file.json"), "mpix_sparse_calibration");
+    check_refused(comm, set_hint(comm, "mpix_sparse_nodes", "5"), "mpix_sparse_nodes comes too late");
     if (ranks > 1) {
         check_refused(comm, set_hint(comm, "mpix_sparse_scheme", last ? "omni" : "dense"),
                       "mpix_sparse_scheme is 'dense' on rank 0 and 'omni' on rank");
