@@ -21,6 +21,8 @@ static void keep_least(struct sar_machine *least, const struct sar_machine *m)
     least->memory = fmin(least->memory, m->memory);
     least->dense_alpha = fmin(least->dense_alpha, m->dense_alpha);
     least->dense_beta = fmin(least->dense_beta, m->dense_beta);
+    least->near_alpha = fmin(least->near_alpha, m->near_alpha);
+    least->near_beta = fmin(least->near_beta, m->near_beta);
 }
 
 static enum sar_status measure(const struct sar_net *net, struct sar_calibration *calibration)
@@ -49,7 +51,9 @@ static void print(const char *path, const struct sar_calibration *c)
            plural(f->nodes), f->cpu, f->processors, plural(f->processors));
     printf("alpha %.3g s, beta %.3g s/B, gamma %.3g s/element, memory %.3g s/B\n", m->alpha, m->beta,
            m->gamma, m->memory);
-    printf("dense_alpha %.3g s, dense_beta %.3g s/B\n# written to %s\n", m->dense_alpha, m->dense_beta, path);
+    printf(
+        "dense_alpha %.3g s, dense_beta %.3g s/B, near_alpha %.3g s, near_beta %.3g s/B\n# written to %s\n",
+        m->dense_alpha, m->dense_beta, m->near_alpha, m->near_beta, path);
 }
 
 /* On rank 0. */

@@ -18,7 +18,7 @@ struct info_gamma {
 
 struct info_options {
     bool knobs, schemes, explain, json, help, version;
-    long long count, ranks, row;
+    long long count, ranks, ranks_per_node, row;
     double density;
     struct info_gamma gamma;
     double gigabits, microseconds; /* of the network; 0 where not given */

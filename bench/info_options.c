@@ -15,6 +15,7 @@ enum {
     OPTION_EXPLAIN,
     OPTION_GAMMA,
     OPTION_NETWORK,
+    OPTION_RANKS_PER_NODE,
     OPTION_ROW,
     OPTION_INTERFACE,
     OPTION_JSON,
@@ -76,15 +77,18 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_EXPLAIN] = { 'e', "explain", NULL, NULL,
         perf_parse_flag, TO(explain), { NULL, 0, 0 },
         "print what the cost model says of COUNT elements, of which\n"
-        "DENSITY, from 0 to 1, are present on each of RANKS nodes" },
+        "DENSITY, from 0 to 1, are present on each of RANKS ranks" },
     [OPTION_GAMMA] = { 'g', "gamma", "LIST", NULL,
         parse_gamma, TO(gamma), { NULL, 1, 1e9 },
         "densification ratios: values at 2, 4, 8 ... RANKS ranks, or\n"
         "N:VALUE at N ranks; as if ranks chose alone unless given" },
     [OPTION_NETWORK] = { 'n', "network", "GBPS,USEC", NULL,
         parse_network, 0, { NULL, 1e-6, 1e9 },
-        "10^9 bits a second of a rank, and microseconds of a message;\n"
+        "10^9 bits a second of a node, and microseconds of a message;\n"
         "25,10 unless given here or by knobs" },
+    [OPTION_RANKS_PER_NODE] = { 'k', "ranks-per-node", "K", "1",
+        perf_parse_count, TO(ranks_per_node), { NULL, 1, 1 << 24 },
+        "ranks that share a node's memory and its network" },
     [OPTION_ROW] = { 'R', "row", "D", "1",
         perf_parse_count, TO(row), { NULL, 1, 1 << 24 },
         "floats in an element" },
@@ -139,7 +143,8 @@ bool info_complain(const char *option, const char *format, ...)
 
 static bool check(const struct info_options *options, const bool *given)
 {
-    static const int of_explain[] = { OPTION_GAMMA, OPTION_NETWORK, OPTION_ROW, OPTION_INTERFACE };
+    static const int of_explain[] = { OPTION_GAMMA, OPTION_NETWORK, OPTION_RANKS_PER_NODE, OPTION_ROW,
+                                      OPTION_INTERFACE };
 
     for (int i = 0; i < OPERANDS && options->explain; i++)
         if (!given[OPTIONS + i])

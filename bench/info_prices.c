@@ -10,8 +10,10 @@
 #include "plan/select.h"
 #include "serial.h"
 
-/* Of a processor of today, and a common network, where nothing says more. */
-static const double GAMMA = 4.5e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10;
+/* Of a processor of today, and a common network, where nothing says more. A message within a node is written
+ * to memory and read from there. */
+static const double GAMMA = 4.5e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10, NEAR_ALPHA = 5e-7;
+enum { NEAR_PASSES = 2 };
 
 /* Place of a value without ranks: the ranks that the library itself would measure it at. */
 static long long ranks_of(const struct info_gamma *asked, const struct sar_gamma *usual, int i)
@@ -56,17 +58,24 @@ static double first_of(double option, double knob, double common)
     return option > 0 ? option : knob > 0 ? knob : common;
 }
 
+/* The ranks of a node send at once, through one network. Where there is one node, nothing is far. */
 static struct sar_machine machine_of(const struct info_options *options, const struct info_settings *settings)
 {
     const struct sar_config *config = &settings->config;
-    double beta = options->gigabits > 0 ? 8e-9 / options->gigabits : 0;
-    bool network = options->gigabits > 0;
-    return (struct sar_machine){ .ranks = (int)options->ranks,
-                                 .alpha = network ? options->microseconds * 1e-6
-                                                  : first_of(0, config->alpha, MICROSECONDS * 1e-6),
-                                 .beta = first_of(beta, config->beta, 8e-9 / GIGABITS),
-                                 .gamma = first_of(0, config->gamma, GAMMA),
-                                 .memory = first_of(0, settings->memory, MEMORY) };
+    bool network = options->gigabits > 0,
+         one = options->ranks > 1 && options->ranks_per_node >= options->ranks;
+    double memory = first_of(0, settings->memory, MEMORY), near_beta = NEAR_PASSES * memory;
+    double sharing = (double)options->ranks_per_node, far_beta = 8e-9 / GIGABITS * sharing;
+    double beta = network ? 8e-9 / options->gigabits * sharing : 0;
+    double alpha = first_of(0, config->alpha, one ? NEAR_ALPHA : MICROSECONDS * 1e-6);
+    struct sar_machine m = { .ranks = (int)options->ranks,
+                             .alpha = network ? options->microseconds * 1e-6 : alpha,
+                             .beta = first_of(beta, config->beta, one ? near_beta : far_beta),
+                             .gamma = first_of(0, config->gamma, GAMMA),
+                             .memory = memory };
+    m.near_alpha = one ? m.alpha : NEAR_ALPHA;
+    m.near_beta = one ? m.beta : near_beta;
+    return m;
 }
 
 static void print_head(const struct info_options *options, const struct sar_agreed *a)
@@ -79,8 +88,12 @@ static void print_head(const struct info_options *options, const struct sar_agre
     printf("# %s:", options->gamma.n > 0 ? "as given" : "as if ranks chose alone");
     for (int i = 1; i < a->gamma.entries; i++)
         printf(" gamma^%d %.3f", a->gamma.ranks[i], a->gamma.ratio[i]);
-    printf("\n# each rank a node of its own, alpha %.3g s a message, beta %.3g s/B (%.3g Gb/s)\n", m->alpha,
-           m->beta, 8e-9 / m->beta);
+    if (a->node_ranks == 1)
+        printf("\n# each rank a node of its own, ");
+    else
+        printf("\n# %d nodes of %d ranks, within which alpha %.3g s, beta %.3g s/B, else ", a->nodes,
+               a->node_ranks, m->near_alpha, m->near_beta);
+    printf("alpha %.3g s a message, beta %.3g s/B (%.3g Gb/s)\n", m->alpha, m->beta, 8e-9 / m->beta);
     printf("# gamma %.3g s an element reduced, memory %.3g s/B\n", m->gamma, m->memory);
     printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
            m->dense_beta);
@@ -104,7 +117,7 @@ static int by_price(const void *a, const void *b)
 /* One scheme's line. */
 struct price {
     const char *scheme, *obstacle, *why;
-    long long count, row, ranks;
+    long long count, row, ranks, nodes;
     double density, alpha, beta, gamma, memory;
     double seconds, bytes, dense_seconds; /* NaN where there is no price */
     bool runs;
@@ -121,6 +134,7 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
                        .count = (long long)a->shape.count,
                        .row = (long long)a->shape.row,
                        .ranks = m->ranks,
+                       .nodes = a->nodes,
                        .density = a->shape.count > 0 ? a->nnz_mean / (double)a->shape.count : NAN,
                        .alpha = m->alpha,
                        .beta = m->beta,
@@ -162,6 +176,7 @@ static void print_json(const struct price *p)
         PERF_FIELD(price, "row", PERF_INTEGER, row),
         PERF_FIELD(price, "density", PERF_REAL, density),
         PERF_FIELD(price, "ranks", PERF_INTEGER, ranks),
+        PERF_FIELD(price, "nodes", PERF_INTEGER, nodes),
         PERF_FIELD(price, "alpha_s", PERF_REAL, alpha),
         PERF_FIELD(price, "beta_s", PERF_REAL, beta),
         PERF_FIELD(price, "gamma_s", PERF_REAL, gamma),
@@ -187,6 +202,7 @@ bool info_print_prices(const struct info_options *options, const struct info_set
                               .density = options->density,
                               .gamma = sar_gamma_independent(options->density, (int)options->ranks),
                               .machine = machine_of(options, settings),
+                              .node_ranks = (int)options->ranks_per_node,
                               .dense_face = options->interface == PERF_DENSE };
     struct sar_config config = settings->config;
     struct sar_selection selection;

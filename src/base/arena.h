@@ -3,6 +3,7 @@
 #define SAR_BASE_ARENA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -17,6 +18,13 @@ struct sar_arena {
 
 /** Every piece starts at a multiple of this many bytes. */
 enum { SAR_ALIGNMENT = 64 };
+
+/** A number of bytes rounded up to such a multiple; as it is where that would be too large. */
+static inline size_t sar_align(size_t bytes)
+{
+    size_t most = SIZE_MAX / SAR_ALIGNMENT * SAR_ALIGNMENT;
+    return bytes > most ? bytes : (bytes + SAR_ALIGNMENT - 1) / SAR_ALIGNMENT * SAR_ALIGNMENT;
+}
 
 /** Take count * size bytes, uninitialised, aligned to SAR_ALIGNMENT, valid until reset or free.
  * *memory is never NULL after success, even for zero bytes. */

@@ -105,7 +105,7 @@ static void count_ballots(const struct sar_window *window, struct sar_ballot *al
 enum sar_status sar_agree_test(const struct sar_net *net, struct sar_agreement *agreement, bool block,
                                bool *done)
 {
-    if (net->window == NULL)
+    if (sar_net_common_window(net) == NULL)
         return sar_net_test(net, &agreement->collective, block, done);
     *done = sar_window_met(net, block);
     if (*done)
@@ -115,7 +115,7 @@ enum sar_status sar_agree_test(const struct sar_net *net, struct sar_agreement *
 
 enum sar_status sar_agree_start(const struct sar_net *net, struct sar_agreement *agreement)
 {
-    if (net->window != NULL) {
+    if (sar_net_common_window(net) != NULL) {
         sar_window_arrive(net->window, WHAT, &agreement->mine, sizeof agreement->mine);
         return SAR_OK;
     }

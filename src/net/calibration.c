@@ -32,8 +32,10 @@ struct member {
         .offset = offsetof(struct sar_machine, field), .name = #field \
     }
 
-static const struct member constants[] = { SECONDS(alpha),  SECONDS(beta),        SECONDS(gamma),
-                                           SECONDS(memory), SECONDS(dense_alpha), SECONDS(dense_beta) };
+static const struct member constants[] = {
+    SECONDS(alpha),       SECONDS(beta),       SECONDS(gamma),      SECONDS(memory),
+    SECONDS(dense_alpha), SECONDS(dense_beta), SECONDS(near_alpha), SECONDS(near_beta),
+};
 
 enum { CONSTANTS = sizeof constants / sizeof constants[0] };
 

@@ -44,7 +44,7 @@ enum sar_status sar_fingerprint_make(const struct sar_net *net, struct sar_finge
 {
     struct sar_fingerprint made = { .processors = sar_topology_processors(),
                                     .ranks = net->ranks,
-                                    .nodes = net->nodes };
+                                    .nodes = net->nodes.n };
     uint64_t mine, all;
     copy_line(made.library, PACKAGE_VERSION);
     copy_line(made.cpu, sar_topology_model());

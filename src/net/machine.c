@@ -21,6 +21,7 @@ enum {
 
 struct bench {
     const struct sar_net *net;
+    int next, previous; /* whom this rank sends to, and receives from */
     struct sar_arena arena;
     unsigned char *out, *in; /* LARGE bytes each */
     unsigned char *vast;
@@ -29,12 +30,29 @@ struct bench {
     struct sar_arena scratch;
 };
 
-/* Every rank sends to the next and receives from the one before. */
+/* Every rank to the next one of its node. */
+static void turn_nodes(struct bench *b)
+{
+    const struct sar_nodes *nodes = &b->net->nodes;
+    int node = nodes->node[b->net->rank], place = nodes->place[b->net->rank];
+    int size = sar_nodes_size(nodes, node), first = nodes->first[node];
+    b->next = nodes->ranks[first + (place + 1) % size];
+    b->previous = nodes->ranks[first + (place + size - 1) % size];
+}
+
+/* Every rank to one of the next node, where there are several. */
+static void turn_all(struct bench *b)
+{
+    const struct sar_nodes *nodes = &b->net->nodes;
+    int ranks = b->net->ranks, at = nodes->first[nodes->node[b->net->rank]] + nodes->place[b->net->rank];
+    int step = nodes->n == 1 ? 1 : nodes->most;
+    b->next = nodes->ranks[(at + step) % ranks];
+    b->previous = nodes->ranks[(at + ranks - step) % ranks];
+}
+
 static void shift(struct bench *b, int bytes)
 {
-    int ranks = b->net->ranks, next = (b->net->rank + 1) % ranks,
-        previous = (b->net->rank + ranks - 1) % ranks;
-    PMPI_Sendrecv(b->out, bytes, MPI_BYTE, next, 0, b->in, bytes, MPI_BYTE, previous, 0, b->net->comm,
+    PMPI_Sendrecv(b->out, bytes, MPI_BYTE, b->next, 0, b->in, bytes, MPI_BYTE, b->previous, 0, b->net->comm,
                   MPI_STATUS_IGNORE);
 }
 
@@ -106,21 +124,45 @@ static enum sar_status set_up(struct bench *b)
     return sar_run_take(&b->shape, (size_t)2 * SAMPLE, &b->arena, &b->sum);
 }
 
+static void measure(struct bench *b, struct sar_machine *m)
+{
+    turn_all(b);
+    m->alpha = m->near_alpha = least_seconds(b, shift_small);
+    m->beta = m->near_beta = least_seconds(b, shift_large) / LARGE;
+    if (b->net->nodes.n > 1 && b->net->nodes.most > 1) {
+        turn_nodes(b);
+        m->near_alpha = least_seconds(b, shift_small);
+        m->near_beta = least_seconds(b, shift_large) / LARGE;
+    }
+    m->gamma = least_seconds(b, reduce_runs) / (2.0 * SAMPLE);
+    m->memory = least_seconds(b, write_memory) / VAST;
+    m->dense_alpha = least_seconds(b, dense_small);
+    m->dense_beta = least_seconds(b, dense_large) / LARGE;
+}
+
+static enum sar_status agree(const struct sar_net *net, struct sar_machine *m)
+{
+    double *figures[] = { &m->alpha,       &m->beta,       &m->gamma,      &m->memory,
+                          &m->dense_alpha, &m->dense_beta, &m->near_alpha, &m->near_beta };
+    enum { FIGURES = sizeof figures / sizeof figures[0] };
+    double most[FIGURES];
+    for (int i = 0; i < FIGURES; i++)
+        most[i] = *figures[i];
+    SAR_TRY(sar_net_maximum(net, most, FIGURES));
+    for (int i = 0; i < FIGURES; i++)
+        *figures[i] = most[i];
+    return SAR_OK;
+}
+
 enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine)
 {
     struct bench b = { .net = net };
+    struct sar_machine measured = { .ranks = net->ranks };
     enum sar_status status = sar_net_worst(net, set_up(&b));
     if (status == SAR_OK) {
-        double small = least_seconds(&b, shift_small), dense = least_seconds(&b, dense_small);
-        double figures[] = { small,
-                             least_seconds(&b, shift_large) / LARGE,
-                             least_seconds(&b, reduce_runs) / (2.0 * SAMPLE),
-                             least_seconds(&b, write_memory) / VAST,
-                             dense,
-                             least_seconds(&b, dense_large) / LARGE };
-        status = sar_net_maximum(net, figures, sizeof figures / sizeof figures[0]);
-        *machine = (struct sar_machine){ net->ranks, figures[0], figures[1], figures[2],
-                                         figures[3], figures[4], figures[5] };
+        measure(&b, &measured);
+        status = agree(net, &measured);
+        *machine = measured;
     }
     sar_arena_free(&b.arena);
     sar_arena_free(&b.scratch);

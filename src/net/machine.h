@@ -4,7 +4,8 @@
 
 #include "net/net.h"
 
-/** What messages and work cost on a communicator; the same on all its ranks. */
+/** What messages and work cost on a communicator; the same on all its ranks. Messages go between nodes, where
+ * there are several, but for those that are said to be near. */
 struct sar_machine {
     int ranks;
     double alpha;       /**< seconds for a message */
@@ -13,6 +14,9 @@ struct sar_machine {
     double memory;      /**< seconds for a byte read or written in memory, while all ranks do */
     double dense_alpha; /**< seconds for the smallest MPI_Allreduce */
     double dense_beta;  /**< seconds for a byte of MPI_Allreduce */
+    double
+        near_alpha; /**< alpha and beta within a node; the same as those where there is only one, or where */
+    double near_beta; /**< every rank is one */
 };
 
 /** Measure all constants in a few milliseconds. Collective; every rank gets the slowest rank's figures. */

@@ -11,18 +11,12 @@
 
 enum { LOOKS = 200 /* before a rank that waits yields */ };
 
-/* Count the nodes: one rank of each, the first, adds one. */
 static enum sar_status find_nodes(struct sar_net *net)
 {
-    MPI_Comm node;
-    int rank, ranks, first;
-    SAR_TRY(sar_mpi(PMPI_Comm_split_type(net->comm, MPI_COMM_TYPE_SHARED, net->rank, MPI_INFO_NULL, &node)));
-    PMPI_Comm_rank(node, &rank);
-    PMPI_Comm_size(node, &ranks);
-    PMPI_Comm_free(&node);
-    first = rank == 0;
-    net->crowded = ranks > sar_topology_processors();
-    return sar_mpi(PMPI_Allreduce(&first, &net->nodes, 1, MPI_INT, MPI_SUM, net->comm));
+    SAR_TRY(sar_net_worst(net, sar_nodes_take(net->ranks, &net->nodes)));
+    SAR_TRY(sar_nodes_find(net->comm, &net->nodes));
+    net->crowded = sar_nodes_size(&net->nodes, net->nodes.node[net->rank]) > sar_topology_processors();
+    return SAR_OK;
 }
 
 void sar_net_pause(const struct sar_net *net, int *looks)
@@ -51,6 +45,7 @@ enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net)
 void sar_net_close(struct sar_net *net)
 {
     sar_window_close(net->window);
+    sar_nodes_free(&net->nodes);
     if (net->comm != MPI_COMM_NULL)
         PMPI_Comm_free(&net->comm);
 }

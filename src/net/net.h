@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "net/nodes.h"
 #include "net/stall.h"
 
 /** Tags below SAR_TAGS are for messages of calls; MPI guarantees all up to 32767. */
@@ -19,13 +20,14 @@ struct sar_window;
 struct sar_net {
     MPI_Comm comm;
     int rank, ranks;
-    int number;                /**< of the communicators that this process has opened */
-    int nodes;                 /**< groups of ranks that share memory */
-    int tags;                  /**< tags in [0, tags) may be used */
-    uint64_t chunk;            /**< most bytes handed to MPI at a time */
-    double stall;              /**< seconds of waiting from which on it is warned of, or 0 */
-    struct sar_roll *roll;     /**< see roll.h; or NULL */
-    struct sar_window *window; /**< between its ranks, where they can share memory, or NULL */
+    int number;             /**< of the communicators that this process has opened */
+    struct sar_nodes nodes; /**< groups of ranks that share memory */
+    int tags;               /**< tags in [0, tags) may be used */
+    uint64_t chunk;         /**< most bytes handed to MPI at a time */
+    double stall;           /**< seconds of waiting from which on it is warned of, or 0 */
+    struct sar_roll *roll;  /**< see roll.h; or NULL */
+    struct sar_window
+        *window;  /**< between the ranks of this one's node, where they can share memory, or NULL */
     bool crowded; /**< more ranks on a node than processors: whoever waits should let others run */
 };
 
@@ -36,6 +38,12 @@ struct sar_collective {
     const char *what; /**< in words */
     struct sar_stall stall;
 };
+
+/** The window where all ranks are on one node, else NULL. */
+static inline struct sar_window *sar_net_common_window(const struct sar_net *net)
+{
+    return net->nodes.n == 1 ? net->window : NULL;
+}
 
 static inline enum sar_status sar_mpi(int code)
 {

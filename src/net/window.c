@@ -67,8 +67,10 @@ static bool all_seen(struct sar_window *window)
 
 static bool is_missing(const void *of, int rank)
 {
-    const struct sar_window *window = of;
-    return atomic_load(&place_of(window, rank)->meeting) != window->meeting;
+    const struct sar_net *net = of;
+    const struct sar_nodes *nodes = &net->nodes;
+    return nodes->node[rank] == nodes->node[net->rank] &&
+           atomic_load(&place_of(net->window, nodes->place[rank])->meeting) != net->window->meeting;
 }
 
 /* Warn of a wait that lasts long. */
@@ -79,7 +81,7 @@ static void watch(const struct sar_net *net)
         return;
     double waited = sar_stall_clock(&window->stall);
     if (waited > 0 && sar_stall_tells(&window->stall, waited, net->stall))
-        sar_roll_tell(net, window->what, waited, is_missing, window);
+        sar_roll_tell(net, window->what, waited, is_missing, net);
 }
 
 /* Another rank may wait for a message of the caller's before it comes: MPI must make progress, too. */
@@ -174,13 +176,13 @@ static enum sar_status make(const struct sar_net *net, uint64_t token, struct sa
     *window = made;
     if (made == NULL)
         return SAR_NO_MEMORY;
-    made->rank = net->rank;
-    made->ranks = net->ranks;
-    SAR_TRY(open_shelf(&made->desks, net->ranks));
+    made->rank = net->nodes.place[net->rank];
+    made->ranks = sar_nodes_size(&net->nodes, net->nodes.node[net->rank]);
+    SAR_TRY(open_shelf(&made->desks, made->ranks));
     for (int i = 0; i < SAR_SHELVES; i++)
-        SAR_TRY(open_shelf(&made->shelves[i], net->ranks));
+        SAR_TRY(open_shelf(&made->shelves[i], made->ranks));
     SAR_TRY(sar_shelf_room(&made->desks, sizeof(struct desk)));
-    desk_of(made, net->rank)->token = token;
+    desk_of(made, made->rank)->token = token;
     return SAR_OK;
 }
 
@@ -190,12 +192,15 @@ struct greeting {
 };
 
 /* The number of a process may be another one's on this side of a container's wall, so look at the token. */
-static enum sar_status find_desks(struct sar_window *window, const struct greeting *all)
+static enum sar_status find_desks(const struct sar_net *net, struct sar_window *window,
+                                  const struct greeting *all)
 {
     void *memory;
+    const int *ranks = &net->nodes.ranks[net->nodes.first[net->nodes.node[net->rank]]];
     for (int r = 0; r < window->ranks; r++) {
-        SAR_TRY(sar_shelf_view(&window->desks, r, &all[r].name, &memory));
-        if (((const struct desk *)memory)->token != all[r].token)
+        const struct greeting *theirs = &all[ranks[r]];
+        SAR_TRY(sar_shelf_view(&window->desks, r, &theirs->name, &memory));
+        if (((const struct desk *)memory)->token != theirs->token)
             return SAR_UNSUPPORTED;
     }
     return SAR_OK;
@@ -208,7 +213,7 @@ static enum sar_status greet(const struct sar_net *net, struct sar_window *windo
     struct greeting mine = { window->desks.name, token };
     int bytes = (int)sizeof mine;
     SAR_TRY(sar_mpi(PMPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, net->comm)));
-    SAR_TRY(sar_net_worst(net, find_desks(window, all)));
+    SAR_TRY(sar_net_worst(net, find_desks(net, window, all)));
     sar_segment_seal(&window->desks.name);
     return SAR_OK;
 }

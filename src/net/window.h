@@ -8,8 +8,9 @@
 #include "net/segment.h"
 
 /** SAR_CARD: most bytes that a rank tells the others when they meet. SAR_SPARES: outcomes that nobody may
- * need any more, kept for later calls. */
-enum { SAR_CARD = 248, SAR_SHELVES = 3, SAR_SPARES = 2 };
+ * need any more, kept for later calls. Of the shelves the last is for what `two_level` begins with, the
+ * others for `shared`, with which it ends. */
+enum { SAR_CARD = 248, SAR_SHELVES = 4, SAR_SPARES = 2 };
 
 /** One rank's memory of one purpose, and how the others see theirs. */
 struct sar_shelf {
@@ -21,7 +22,7 @@ struct sar_shelf {
 
 struct sar_storage;
 
-/** Calls on one communicator use it one after the other. */
+/** Calls on one communicator use it one after the other. Ranks are those of the node, in their order. */
 struct sar_window {
     int rank, ranks;
     struct sar_shelf desks; /**< with the cards */
@@ -34,8 +35,8 @@ struct sar_window {
     struct sar_storage *spares[SAR_SPARES];
 };
 
-/** Open a window between the ranks of net. Collective: *window is NULL on all ranks where one of them cannot
- * map another one's memory. */
+/** Open a window between the ranks of each node of net. Collective: *window is NULL on all ranks where one of
+ * them cannot map the memory of another one on its node. */
 enum sar_status sar_window_open(const struct sar_net *net, struct sar_window **window);
 
 /** Local; nobody looks into this rank's shelves any more. NULL does no harm. */

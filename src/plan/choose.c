@@ -25,7 +25,8 @@ static void describe(struct sar_pending *op)
     *a = (struct sar_agreed){
         .shape = call->shape,
         .machine = c->machine,
-        .nodes = c->net.nodes,
+        .nodes = c->net.nodes.n,
+        .node_ranks = c->net.nodes.most,
         .share_memory = c->net.window != NULL,
         .dense_face = call->dense_face,
         .in_place = call->in_place,

@@ -146,6 +146,10 @@ static enum sar_status find_constants(struct sar_context *context, const struct 
     machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
     machine->beta = config->beta > 0 ? config->beta : machine->beta;
     machine->gamma = config->gamma > 0 ? config->gamma : machine->gamma;
+    if (context->net.nodes.n == 1) {
+        machine->near_alpha = machine->alpha;
+        machine->near_beta = machine->beta;
+    }
     return SAR_OK;
 }
 
@@ -164,7 +168,7 @@ static void tell_opened(const struct sar_context *context, bool calibrated)
     const struct sar_machine *m = &context->machine;
     SAR_LOG(INFO, PLAN,
             "communicator of %d ranks on %d nodes: alpha %.3g s, beta %.3g s/B, gamma %.3g s/element, %s",
-            context->net.ranks, context->net.nodes, m->alpha, m->beta, m->gamma,
+            context->net.ranks, context->net.nodes.n, m->alpha, m->beta, m->gamma,
             calibrated ? context->policy.config.calibration : "measured");
 }
 
@@ -180,8 +184,8 @@ static enum sar_status adopt(struct sar_context *context, const struct settings 
 static enum sar_status open_window(struct sar_net *net, uint64_t nodes)
 {
     if (nodes != 0)
-        net->nodes = (int)nodes;
-    return net->nodes == 1 ? sar_window_open(net, &net->window) : SAR_OK;
+        sar_nodes_pretend(&net->nodes, net->ranks, (int)nodes);
+    return net->nodes.n < net->ranks || net->ranks == 1 ? sar_window_open(net, &net->window) : SAR_OK;
 }
 
 static enum sar_status fill(struct sar_context *context, const struct sar_source *hints, char *sentence)

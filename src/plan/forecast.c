@@ -17,12 +17,14 @@ static struct sar_shape shape_of(const struct sar_forecast *f)
 }
 
 /* Of MPI_Allreduce the best that an MPI can do: a tree for what is small, a ring for what is large. */
-static struct sar_machine machine_of(const struct sar_forecast *f, const struct sar_shape *shape)
+static struct sar_machine machine_of(const struct sar_forecast *f, const struct sar_shape *shape,
+                                     double nodes)
 {
     struct sar_machine m = f->machine;
+    double each = m.ranks / nodes;
     m.gamma = sar_element_seconds(&f->machine, shape);
-    m.dense_alpha = 2 * log2(m.ranks) * m.alpha;
-    m.dense_beta = 2.0 * (m.ranks - 1) / m.ranks * m.beta;
+    m.dense_alpha = 2 * log2(nodes) * m.alpha + 2 * log2(each) * m.near_alpha;
+    m.dense_beta = 2 * (nodes - 1) / nodes * m.beta / each + 2 * (each - 1) / each * m.near_beta;
     return m;
 }
 
@@ -30,11 +32,14 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
 {
     struct sar_shape shape = shape_of(f);
     double nnz = f->density * (double)f->count;
+    int each = f->node_ranks, nodes = (f->machine.ranks + each - 1) / each;
     bool travels = f->machine.ranks > 1;
     return (struct sar_agreed){
         .shape = shape,
-        .machine = machine_of(f, &shape),
-        .nodes = f->machine.ranks,
+        .machine = machine_of(f, &shape, nodes),
+        .nodes = nodes,
+        .node_ranks = each < f->machine.ranks ? each : f->machine.ranks,
+        .share_memory = each > 1,
         .nnz_mean = nnz,
         .nnz_max = nnz,
         .gamma = f->gamma,

@@ -12,11 +12,13 @@ struct sar_forecast {
     double density;
     struct sar_gamma gamma;
     struct sar_machine machine; /**< as measured; its dense_alpha and dense_beta are not looked at */
+    int node_ranks;             /**< of each node, but for the last one */
     bool dense_face;
 };
 
-/** What all ranks would know of it, by these knobs. Every rank is a node of its own; MPI_Allreduce takes
- * 2 log2(p) messages and 2 (p-1)/p of the vector, the least that there is. */
+/** What all ranks would know of it, by these knobs. MPI_Allreduce takes 2 log2(k) messages and 2 (k-1)/k of
+ * the vector between k nodes, of which each of a node's ranks moves its share, and as much within nodes: the
+ * least that there is. */
 struct sar_agreed sar_forecast_agreed(const struct sar_forecast *forecast, const struct sar_config *config);
 
 /** Bytes that the price of a scheme is made for: what a rank moves in the formats that would be taken.

@@ -12,7 +12,8 @@ static bool is_asked_for(const struct sar_policy *policy)
 
 static bool is_small(const struct sar_context *context, const struct sar_shape *shape)
 {
-    uint64_t few = context->net.window != NULL ? SAR_FORWARD_BYTES_SHARED : SAR_FORWARD_BYTES;
+    uint64_t few =
+        sar_net_common_window(&context->net) != NULL ? SAR_FORWARD_BYTES_SHARED : SAR_FORWARD_BYTES;
     return sar_times(shape->count, shape->element_size) <= few;
 }
 
@@ -74,7 +75,7 @@ MPIX_Sparse_report_t sar_forward_report(const struct sar_context *context)
         .pull_wire = "none",
         .partition = "none",
         .ranks = context->net.ranks,
-        .nodes = context->net.nodes,
+        .nodes = context->net.nodes.n,
         .count = (MPI_Count)shape->count,
         .row = (MPI_Count)shape->row,
         .nnz_in = -1,

@@ -41,7 +41,7 @@ void sar_call_report(struct sar_pending *op, double seconds)
     *r = (MPIX_Sparse_report_t){
         .grain = notes->grain,
         .ranks = op->context->net.ranks,
-        .nodes = op->context->net.nodes,
+        .nodes = op->context->net.nodes.n,
         .count = (MPI_Count)op->call->shape.count,
         .row = (MPI_Count)op->call->shape.row,
         .nnz_in = dense_buffers ? -1 : (MPI_Count)request->input.nnz,

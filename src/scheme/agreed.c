@@ -98,10 +98,42 @@ struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, cons
     return sar_agreed_cost_in(agreed, pull, NULL, layout, nnz);
 }
 
+static bool has_levels(const struct sar_agreed *agreed)
+{
+    return agreed->nodes > 1 && agreed->nodes < agreed->machine.ranks;
+}
+
+static struct sar_link far_link(const struct sar_agreed *agreed)
+{
+    return (struct sar_link){ agreed->machine.alpha, agreed->machine.beta };
+}
+
+static struct sar_link near_link(const struct sar_agreed *agreed)
+{
+    return (struct sar_link){ agreed->machine.near_alpha, agreed->machine.near_beta };
+}
+
+struct sar_link sar_agreed_link(const struct sar_agreed *agreed, int distance)
+{
+    return has_levels(agreed) && distance < agreed->node_ranks ? near_link(agreed) : far_link(agreed);
+}
+
+static double exchange(struct sar_link link, double messages, double bytes)
+{
+    double transfer = bytes * link.beta;
+    return messages < 1 ? 0 : fmax(link.alpha + transfer, messages * link.alpha + transfer / messages);
+}
+
+double sar_agreed_far_exchange(const struct sar_agreed *agreed, double messages, double bytes)
+{
+    return exchange(far_link(agreed), messages, bytes);
+}
+
 double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes)
 {
-    double latency = agreed->machine.alpha, transfer = bytes * agreed->machine.beta;
-    return messages < 1 ? 0 : fmax(latency + transfer, messages * latency + transfer / messages);
+    double near = has_levels(agreed) ? (agreed->node_ranks - 1.0) / (agreed->machine.ranks - 1.0) : 0;
+    return exchange(far_link(agreed), messages * (1 - near), bytes * (1 - near)) +
+           exchange(near_link(agreed), messages * near, bytes * near);
 }
 
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)

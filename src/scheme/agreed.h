@@ -27,8 +27,9 @@ struct sar_gamma sar_gamma_independent(double density, int ranks);
 struct sar_agreed {
     struct sar_shape shape;
     struct sar_machine machine;
-    int nodes; /**< groups of ranks that share memory; between several, messages move while ranks work */
-    bool share_memory;        /**< all ranks, through a window */
+    int nodes;      /**< groups of ranks that share memory; between several, messages move while ranks work */
+    int node_ranks; /**< of the node that has the most */
+    bool share_memory;        /**< the ranks of each node, through a window */
     double nnz_mean, nnz_max; /**< elements present, over ranks */
     struct sar_gamma gamma;
     bool dense_face; /**< dense buffers in and out */
@@ -71,10 +72,22 @@ struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull, cons
 struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
                                    const struct sar_layout *layout, double nnz);
 
+/** Messages of one level. */
+struct sar_link {
+    double alpha, beta;
+};
+
+/** Between ranks that are so far apart: within a node where its ranks are not. */
+struct sar_link sar_agreed_link(const struct sar_agreed *agreed, int distance);
+
 /** Seconds for messages, of so many bytes together, that are all under way at once: the latency of one
  * passes while the bytes of others arrive.
  *
  *     max(alpha + bytes beta, messages alpha + bytes / messages beta) */
+double sar_agreed_far_exchange(const struct sar_agreed *agreed, double messages, double bytes);
+
+/** The same for messages to equally many bytes for each other rank, of which some are on the same node: for
+ * both levels one after the other. */
 double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes);
 
 /** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose

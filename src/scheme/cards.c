@@ -30,20 +30,14 @@ bool sar_cards_fresh(const struct sar_request *request)
     return false;
 }
 
-static uint64_t up(uint64_t bytes)
-{
-    return bytes > UINT64_MAX - SAR_ALIGNMENT ? bytes
-                                              : (bytes + SAR_ALIGNMENT - 1) / SAR_ALIGNMENT * SAR_ALIGNMENT;
-}
-
 uint64_t sar_run_bytes(const struct sar_shape *shape, unsigned index_size, uint64_t nnz)
 {
-    return sar_plus(up(sar_times(nnz, index_size)), sar_times(nnz, shape->element_size));
+    return sar_plus(sar_align(sar_times(nnz, index_size)), sar_times(nnz, shape->element_size));
 }
 
 struct sar_run sar_run_lay_out(void *memory, unsigned index_size, uint64_t nnz)
 {
-    return (struct sar_run){ memory, (unsigned char *)memory + up(nnz * index_size), (size_t)nnz };
+    return (struct sar_run){ memory, (unsigned char *)memory + sar_align(nnz * index_size), (size_t)nnz };
 }
 
 size_t sar_shelf_fits(const struct sar_shelf *shelf, const struct sar_shape *shape)

@@ -17,6 +17,7 @@ const struct sar_scheme *const sar_schemes[] = {
     &sar_scheme_sparse_ps,
     &sar_scheme_oktopk,
     &sar_scheme_shared,
+    &sar_scheme_two_level,
     NULL,
 };
 

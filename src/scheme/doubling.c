@@ -8,11 +8,12 @@ static struct sar_layout layout_of(const struct sar_agreed *agreed)
     return sar_agreed_layout(agreed, agreed->shape.count, agreed->shape.index_size);
 }
 
-static double stage_seconds(const struct sar_agreed *a, double elements, double reduced)
+static double stage_seconds(const struct sar_agreed *a, int distance, double elements, double reduced)
 {
     struct sar_layout layout = layout_of(a);
+    struct sar_link link = sar_agreed_link(a, distance);
     struct sar_cost message = sar_agreed_cost(a, false, &layout, elements);
-    return a->machine.alpha + message.bytes * a->machine.beta + (reduced + message.work) * a->machine.gamma;
+    return link.alpha + message.bytes * link.beta + (reduced + message.work) * a->machine.gamma;
 }
 
 double sar_doubling_seconds(const struct sar_agreed *a, int limit)
@@ -21,10 +22,10 @@ double sar_doubling_seconds(const struct sar_agreed *a, int limit)
     double outcome = sar_agreed_union(a, a->machine.ranks);
     for (int power = 1; power < limit; power *= 2) {
         double elements = sar_agreed_union(a, power) * (power == 1 ? fullest : 1);
-        time += stage_seconds(a, elements, 2 * elements);
+        time += stage_seconds(a, power, elements, 2 * elements);
     }
     if (sar_power_below(a->machine.ranks) != a->machine.ranks)
-        time += stage_seconds(a, a->nnz_max, 2 * a->nnz_mean) + stage_seconds(a, outcome, outcome);
+        time += stage_seconds(a, 1, a->nnz_max, 2 * a->nnz_mean) + stage_seconds(a, 1, outcome, outcome);
     return time;
 }
 

@@ -127,6 +127,7 @@ extern const struct sar_scheme sar_scheme_omni;
 extern const struct sar_scheme sar_scheme_sparse_ps;
 extern const struct sar_scheme sar_scheme_oktopk;
 extern const struct sar_scheme sar_scheme_shared;
+extern const struct sar_scheme sar_scheme_two_level;
 
 /** The scheme with this name, or NULL. */
 const struct sar_scheme *sar_scheme_find(const char *name);

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "scheme/cards.h"
+#include "scheme/shared.h"
 #include "tensor/cut.h"
 #include "tensor/stretch.h"
 
@@ -42,10 +43,13 @@ struct state {
     struct sar_run piece;      /* or where it lies */
 };
 
+_Static_assert(sizeof(struct state) <= SAR_SHARED_STATE, "two_level has room for it");
+
 static const char *obstacle(const struct sar_agreed *agreed)
 {
     const char *why = sar_sparse_obstacle(agreed);
-    return why == NULL && !agreed->share_memory ? "ranks do not share memory" : why;
+    bool common = agreed->nodes == 1 && agreed->share_memory;
+    return why == NULL && !common ? "ranks do not share memory" : why;
 }
 
 /* A decision of all ranks alike. */

@@ -51,7 +51,8 @@ static char folder[] = "/tmp/mpix_sparse_XXXXXX"; /* rank 0's */
 static char path[64], good[TEXT];
 static struct sar_calibration calibration;
 
-static const struct sar_machine invented = { 0, 1.25e-6, 3.1e-11, 4.7e-9, 1.1e-10, 2e-6, 7.3e-10 };
+static const struct sar_machine invented = { 0,    1.25e-6, 3.1e-11, 4.7e-9, 1.1e-10,
+                                             2e-6, 7.3e-10, 1.25e-6, 3.1e-11 };
 
 static void write_text(const char *text)
 {
@@ -102,8 +103,7 @@ static enum sar_status open_with(const char *value, MPI_Comm *comm, struct sar_c
 
 static bool equal_constants(const struct sar_machine *a, const struct sar_machine *b)
 {
-    return a->ranks == b->ranks && a->alpha == b->alpha && a->beta == b->beta && a->gamma == b->gamma &&
-           a->memory == b->memory && a->dense_alpha == b->dense_alpha && a->dense_beta == b->dense_beta;
+    return a->ranks == b->ranks && memcmp(&a->alpha, &b->alpha, 8 * sizeof a->alpha) == 0; /* all of them */
 }
 
 static void check_call(MPI_Comm comm)
@@ -278,8 +278,8 @@ static void try_bad_file(const struct edit *e)
 
 static void try_missing_members(void)
 {
-    static const char *const names[] = { "library", "mpi",   "cpu",    "hosts",       "processors", "ranks",
-                                         "nodes",   "alpha", "memory", "dense_alpha", "dense_beta" };
+    static const char *const names[] = { "library", "mpi",   "cpu",   "hosts",     "processors",
+                                         "ranks",   "nodes", "alpha", "near_beta", "dense_beta" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         check_case("a file without %s", names[i]);
         if (rank == 0) {
@@ -354,7 +354,7 @@ static double time_first_use(void)
  * it, messages and bytes; the time is told. */
 static void try_cost(void)
 {
-    enum { MOST_MESSAGES = 16, MOST_BYTES = 4 << 20, TIMES = 5 };
+    enum { MOST_MESSAGES = 28, MOST_BYTES = 4 << 20, TIMES = 5 };
     bool was_patient = patient;
     double least = 1e9;
     check_case("what measuring costs");

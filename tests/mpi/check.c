@@ -17,6 +17,7 @@ static const struct knobs no_knobs;
 
 static char present_case[512] = "start";
 static long long checks;
+static int nodes_asked;
 
 /* Binding may give each rank a processor of its own: what counts is how many there are to all of them. */
 static void find_processors(void)
@@ -35,11 +36,24 @@ static void find_processors(void)
     patient = 2 * ranks > processors;
 }
 
-/* An odd number of ranks does not share memory, unless the scheme needs that. */
+static bool is_scheme(const struct knobs *knobs, const char *name)
+{
+    return knobs->scheme != NULL && strcmp(knobs->scheme, name) == 0;
+}
+
+/* An odd number of ranks is on two nodes, unless the scheme needs one. */
 static void set_nodes(const struct knobs *knobs)
 {
-    bool needed = knobs->scheme != NULL && strcmp(knobs->scheme, "shared") == 0;
-    setenv("MPIX_SPARSE_NODES", ranks % 2 == 0 || needed ? "0" : "2", 1);
+    bool two = ranks % 2 == 1 && !is_scheme(knobs, "shared");
+    char text[16];
+    two |= ranks > 2 && is_scheme(knobs, "two_level");
+    snprintf(text, sizeof text, "%d", nodes_asked > 0 ? nodes_asked : two ? 2 : 0);
+    setenv("MPIX_SPARSE_NODES", text, 1);
+}
+
+void nodes_set(int nodes)
+{
+    nodes_asked = nodes;
 }
 
 int check_begin(int *argc, char ***argv, int threads)

@@ -65,7 +65,7 @@ int check_pass_over(const char *program, const char *reason);
 /** The schemes other than dense, and the formats. */
 #define EVERY_SPARSE_SCHEME                                                                            \
     "allgather", "recursive_doubling", "balanced", "split_allgather", "split_dense", "ring", "hybrid", \
-        "omni", "sparse_ps", "oktopk", "shared"
+        "omni", "sparse_ps", "oktopk", "shared", "two_level"
 #define EVERY_WIRE "coo", PACKED, "elias_fano", "hash_bitmap", "bitmap", "block", "dense"
 
 /** What forces the library's hand; NULL leaves a choice to it. */
@@ -76,6 +76,9 @@ struct knobs {
 
 /** Put knobs into the environment. They hold for communicators that are first used afterwards. */
 void knobs_set(const struct knobs *knobs);
+
+/** Let the ranks of knobs_comm's communicators to come be on so many nodes; 0 for what suits the scheme. */
+void nodes_set(int nodes);
 
 /** A duplicate of MPI_COMM_WORLD that has been used under these knobs, and returns errors. */
 MPI_Comm knobs_comm(const struct knobs *knobs);

@@ -26,6 +26,7 @@ enum {
 
 struct config {
     struct knobs knobs;
+    int nodes; /* 0: not asked for */
     MPI_Comm comm;
     MPIX_Sparse_result result; /* handed from call to call */
     const struct index_type *index_type;
@@ -36,13 +37,15 @@ static bool few;
 
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
+static int nodes; /* of configurations to be added */
 
 static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
                        const char *segment)
 {
     struct knobs knobs = { scheme, wire, partition, grain, segment };
     check(config_count < MOST_CONFIGS, "too many configurations for the table");
-    configs[config_count] = (struct config){ knobs, knobs_comm(&knobs), MPIX_SPARSE_RESULT_NULL,
+    nodes_set(nodes);
+    configs[config_count] = (struct config){ knobs, nodes, knobs_comm(&knobs), MPIX_SPARSE_RESULT_NULL,
                                              &index_types[config_count % INDEX_TYPES] };
     config_count++;
 }
@@ -63,6 +66,16 @@ static void add_balanced(void)
     }
 }
 
+/* Each rank may be a node of its own only where there is one. */
+static void add_two_level(void)
+{
+    static const char *const partitions[] = { "hash", "cyclic", "range" };
+    for (nodes = 1; nodes <= 3 && (nodes == 1 || nodes < ranks); nodes++)
+        for (size_t w = few ? (size_t)nodes % 3 : 0; w < WIRES; w += few ? 3 : 1)
+            add_config("two_level", wires[w], partitions[(w + (size_t)nodes) % 3], grains[w % GRAINS], NULL);
+    nodes = 0;
+}
+
 static void make_configs(void)
 {
     add_config("dense", NULL, NULL, NULL, NULL);
@@ -73,6 +86,7 @@ static void make_configs(void)
             add_config(schemes[s], wires[w], NULL, NULL, NULL);
     }
     add_balanced();
+    add_two_level();
 }
 
 static void free_configs(void)
@@ -112,9 +126,9 @@ static void check_report(const struct config *c, const struct kind *kind, MPI_Co
 static void run(struct config *c, const struct tensor *t, const struct oracle *o, int face,
                 const char *pattern)
 {
-    check_case("%s, %s %s of %lld x %zu, %s, %s", pattern, base_types[t->kind.base].name,
+    check_case("%s, %s %s of %lld x %zu, %s, %s, %d nodes", pattern, base_types[t->kind.base].name,
                op_types[t->kind.op].name, (long long)t->kind.count, t->kind.row,
-               face == 0 ? c->index_type->name : "dense face", knobs_text(&c->knobs));
+               face == 0 ? c->index_type->name : "dense face", knobs_text(&c->knobs), c->nodes);
     if (face == 0)
         call_coo(t, o, c->index_type, c->comm, &c->result);
     else
@@ -219,8 +233,9 @@ static void draw_reals(const struct kind *kind, struct tensor *t)
     }
 }
 
-/* Sums from left to right in the order of ranks, in place of what MPI_Allreduce gave. */
-static void sum_in_order(struct oracle *o)
+/* Sums from left to right in the order of ranks, of each of so many nodes, and of these sums in the order of
+ * nodes; in place of what MPI_Allreduce gave. */
+static void sum_in_order(struct oracle *o, int groups)
 {
     size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
     unsigned char *all = get_memory(count * (size_t)ranks, bytes), zero[8] = { 0 };
@@ -228,20 +243,38 @@ static void sum_in_order(struct oracle *o)
                   MPI_COMM_WORLD);
     put_identity(o->kind.base, SUM, o->value, o->nnz);
     for (size_t i = 0; i < o->nnz; i++) {
-        unsigned char *sum = o->value + i * bytes;
-        for (size_t r = 0; r < (size_t)ranks; r++) {
-            const unsigned char *in = all + (r * count + o->index[i]) * bytes;
+        unsigned char *sum = o->value + i * bytes, part[8];
+        put_identity(o->kind.base, SUM, part, 1);
+        for (int r = 0; r < ranks; r++) {
+            const unsigned char *in = all + ((size_t)r * count + o->index[i]) * bytes;
             if (memcmp(in, zero, bytes) != 0)
-                reduce_numbers(o->kind.base, SUM, sum, in, 1);
+                reduce_numbers(o->kind.base, SUM, part, in, 1);
+            if (r + 1 < ranks && (r + 1) * groups / ranks == r * groups / ranks)
+                continue;
+            reduce_numbers(o->kind.base, SUM, sum, part, 1);
+            put_identity(o->kind.base, SUM, part, 1);
         }
         memcpy(o->dense + o->index[i] * bytes, sum, bytes);
     }
     free(all);
 }
 
-static bool keeps_order(const struct config *c)
+/* In groups of how many ranks a scheme adds up, where that is promised. */
+static int groups_of(const struct config *c)
 {
-    return strcmp(c->knobs.scheme, "allgather") == 0 || strcmp(c->knobs.scheme, "balanced") == 0;
+    bool in_order = strcmp(c->knobs.scheme, "allgather") == 0 || strcmp(c->knobs.scheme, "balanced") == 0;
+    return in_order ? ranks : strcmp(c->knobs.scheme, "two_level") == 0 ? c->nodes : 0;
+}
+
+static void run_disorderly(struct config *c, const struct oracle *o)
+{
+    unsigned char out[8 * 700] = { 0 };
+    check_case("reals, %s", knobs_text(&c->knobs));
+    check_success(MPIX_Sparse_allreduce(o->mine, out, o->kind.count, base_types[o->kind.base].type, MPI_SUM,
+                                        c->comm),
+                  "MPIX_Sparse_allreduce");
+    if (strcmp(c->knobs.scheme, "dense") != 0)
+        check_equal_on_ranks(hash_bytes(out, sizeof out, 3), "the sums");
 }
 
 static void run_reals(enum base base)
@@ -251,20 +284,18 @@ static void run_reals(enum base base)
     struct oracle oracle;
     draw_reals(&kind, &tensor);
     oracle_make(&tensor, &oracle);
-    sum_in_order(&oracle);
-    for (size_t i = 0; i < config_count; i++) {
-        struct config *c = &configs[i];
-        unsigned char out[8 * 700] = { 0 };
-        if (keeps_order(c)) {
-            run(c, &tensor, &oracle, (int)i % FACES, "reals in the order of ranks");
+    for (int groups = 0; groups <= ranks; groups++) {
+        if (groups > 3 && groups != ranks)
             continue;
-        }
-        check_case("reals, %s", knobs_text(&c->knobs));
-        check_success(MPIX_Sparse_allreduce(oracle.mine, out, kind.count, base_types[base].type, MPI_SUM,
-                                            c->comm),
-                      "MPIX_Sparse_allreduce");
-        if (strcmp(c->knobs.scheme, "dense") != 0)
-            check_equal_on_ranks(hash_bytes(out, sizeof out, 3), "the sums");
+        if (groups > 0)
+            sum_in_order(&oracle, groups);
+        for (size_t i = 0; i < config_count; i++)
+            if (groups_of(&configs[i]) != groups)
+                continue;
+            else if (groups == 0)
+                run_disorderly(&configs[i], &oracle);
+            else
+                run(&configs[i], &tensor, &oracle, (int)i % FACES, "reals in their order");
     }
     tensor_free(&tensor);
     oracle_free(&oracle);
@@ -329,7 +360,7 @@ static void run_all_vast(void)
     const int64_t edge = (int64_t)1 << 32;
     for (size_t i = 0; i < config_count; i++) {
         struct config *c = &configs[i];
-        bool balanced = strcmp(c->knobs.scheme, "balanced") == 0;
+        bool balanced = strcmp(c->knobs.scheme, "balanced") == 0 || strcmp(c->knobs.scheme, "two_level") == 0;
         if (strcmp(c->knobs.scheme, "dense") == 0 || c->knobs.wire == NULL ||
             strcmp(c->knobs.wire, "coo") != 0)
             continue;

@@ -211,16 +211,20 @@ static void check_allgather(const MPIX_Sparse_report_t *r, const struct presence
     expect(r->bytes_received - HEADER * (ranks - 1), received * element, "bytes of payload received");
 }
 
-/* Elements of the union of ranks first, first + 1 … first + n - 1. */
+/* Whether any of the ranks first, first + 1 … first + n - 1 has an element. */
+static bool any_of(const struct presence *p, int first, int n, size_t index)
+{
+    bool any = false;
+    for (int r = first; r < first + n; r++)
+        any |= has(p, r, index);
+    return any;
+}
+
 static long long union_of(const struct presence *p, int first, int n)
 {
     long long sum = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        bool any = false;
-        for (int r = first; r < first + n; r++)
-            any |= has(p, r, i);
-        sum += any;
-    }
+    for (size_t i = 0; i < p->count; i++)
+        sum += any_of(p, first, n, i);
     return sum;
 }
 
@@ -294,6 +298,33 @@ static void check_hybrid(const MPIX_Sparse_report_t *r, const struct presence *p
     check_counts(r, p, llround(log2(group) + 2 * log2(ranks / group)));
 }
 
+/* On two nodes, the first of which may have a rank more. A rank sends to the owners that it speaks with what
+ * its node has of their parts, and its part of the outcome to one rank of the other node. */
+static void check_two_level(const MPIX_Sparse_report_t *r, const struct presence *p)
+{
+    const struct partition cyclic = { "cyclic", "1" };
+    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = 0;
+    int half = (ranks + 1) / 2, first = rank < half ? 0 : half, n = first == 0 ? half : ranks - half;
+    if (ranks <= 2)
+        return;
+    for (int j = 0, other = 0; j < ranks; j++) {
+        bool home = j >= first && j < first + n;
+        long long here = 0;
+        for (size_t i = 0; i < p->count && !home; i++)
+            here += part_of(p, &cyclic, i) == j && any_of(p, first, n, i);
+        if (home || first + other++ % n != rank)
+            continue;
+        sent += here;
+        messages++;
+    }
+    long long parts = (ranks - n + n - 1) / n, slots = ((long long)p->count + ranks - 1) / ranks;
+    check(sent <= parts * slots, "expected no more than %lld parts of %lld, found %lld elements", parts,
+          slots, sent);
+    sent += in_part(p, &cyclic, -1, rank);
+    check_counts(r, p, messages + 1);
+    expect(r->bytes_sent - r->header_bytes_sent, sent * element, "bytes of payload sent");
+}
+
 enum { PARTITIONS = 4 };
 
 static const struct partition open_maps[PARTITIONS] = {
@@ -312,6 +343,7 @@ static const struct {
     { { "split_dense", "coo", NULL, NULL, NULL }, check_split },
     { { "ring", "coo", NULL, NULL, NULL }, check_ring },
     { { "hybrid", "coo", NULL, NULL, NULL }, check_hybrid },
+    { { "two_level", "coo", "cyclic", "1", NULL }, check_two_level },
 };
 
 enum { OTHERS = sizeof others / sizeof others[0], COMMS = PARTITIONS + OTHERS };

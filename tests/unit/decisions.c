@@ -65,7 +65,8 @@ static struct sar_agreed agreed_of(const struct network *network, const struct t
                             .segment = UINT64_MAX,
                             .partition = -1 };
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)tensor->count, 1);
-    a.machine = (struct sar_machine){ ranks, alpha, beta, 0, 0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta };
+    a.machine = (struct sar_machine){ ranks, alpha, beta, 0, 0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
+                                      alpha, beta };
     a.gamma = sar_gamma_independent(tensor->density, ranks);
     for (int i = 0; tensor->growth >= 0 && i < a.gamma.entries; i++)
         a.gamma.ratio[i] = fmin(pow(a.gamma.ranks[i], tensor->growth), 1 / tensor->density);
@@ -361,6 +362,8 @@ static void test_shared_memory(void **state)
     struct sar_selection s = select_for(&a, &by_model);
     assert_string_equal(s.prices[shared].obstacle, "ranks do not share memory");
     a.share_memory = true;
+    a.nodes = 1;
+    a.node_ranks = 4;
     s = select_for(&a, &by_model);
     assert_null(s.prices[shared].obstacle);
     assert_int_equal(s.choice, shared);

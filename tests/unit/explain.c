@@ -27,7 +27,7 @@ static struct sar_agreed agreed_make(int ranks)
                             .segment = 1 << 18,
                             .partition = -1 };
     a.shape = shape_make(SAR_DOUBLE, SAR_SUM, 1234567, 3);
-    a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9 };
+    a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10 };
     a.gamma = sar_gamma_independent(0.04, ranks);
     return a;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "plan/forecast.h"
+#include "plan/select.h"
 
 static const char *nothing(const char *name, void *unused)
 {
@@ -37,7 +38,8 @@ static struct sar_forecast forecast_make(uint64_t count, double density, int ran
         .row = 1,
         .density = density,
         .gamma = sar_gamma_independent(density, ranks),
-        .machine = { .ranks = ranks, .alpha = 1e-5, .beta = 3.2e-10, .gamma = 4e-9, .memory = 1e-10 }
+        .machine = { .ranks = ranks, .alpha = 1e-5, .beta = 3.2e-10, .gamma = 4e-9, .memory = 1e-10 },
+        .node_ranks = 1
     };
 }
 
@@ -64,6 +66,23 @@ static void test_agreed(void **state)
     assert_int_equal(a.partition, SAR_PARTITION_CYCLIC);
     assert_true(a.push_smallest && a.pull_smallest && a.push_wire == NULL);
     assert_int_equal(a.nodes, 8);
+}
+
+/* Three nodes, the last of which has fewer ranks. */
+static void test_agreed_nodes(void **state)
+{
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(1000000, 0.01, 8);
+    (void)state;
+    f.node_ranks = 3;
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(a.nodes, 3);
+    assert_int_equal(a.node_ranks, 3);
+    assert_true(a.share_memory);
+    f.node_ranks = 9;
+    a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(a.nodes, 1);
+    assert_int_equal(a.node_ranks, 8);
 }
 
 /* A price is linear in beta, so where nothing else costs, it is bytes times beta: of every scheme, in every
@@ -113,6 +132,19 @@ static void test_bytes_of_narrow_values(void **state)
     check_close(sar_forecast_bytes(&sar_scheme_dense, &a), sar_forecast_bytes(&sar_scheme_dense, &full));
 }
 
+/* Four nodes of two ranks without an element in common: a rank sends half its node's to three others. */
+static void test_bytes_between_nodes(void **state)
+{
+    struct sar_config config = config_make("coo");
+    struct sar_forecast f = forecast_make(1000000, 0.001, 8);
+    (void)state;
+    f.node_ranks = 2;
+    f.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    check_close(sar_forecast_bytes(&sar_scheme_two_level, &a), 3 * (2000 + 8000));
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (1000 + 8000));
+}
+
 /* Work and latency change the price, and with the formats fixed, not the bytes. */
 static void test_bytes_are_bytes_alone(void **state)
 {
@@ -129,14 +161,51 @@ static void test_bytes_are_bytes_alone(void **state)
     }
 }
 
+/* The scheme with the least price, on nodes with one network each; within them as info's --ranks-per-node. */
+static const struct sar_scheme *best(double density, double growth, int nodes, int each)
+{
+    static const struct sar_lessons none = { .trials = { 0 } };
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(100000000, density, nodes * each);
+    struct sar_selection s;
+    bool one = nodes == 1;
+    config.learn = false;
+    f.node_ranks = each;
+    f.machine.near_alpha = 5e-7;
+    f.machine.near_beta = 2e-10;
+    f.machine.alpha = one ? f.machine.near_alpha : f.machine.alpha;
+    f.machine.beta = one ? f.machine.near_beta : f.machine.beta * each;
+    for (int i = 0; growth >= 0 && i < f.gamma.entries; i++)
+        f.gamma.ratio[i] = pow(f.gamma.ranks[i], growth);
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(sar_select(&a, &config, &none, NULL, NULL, &s), SAR_OK);
+    return sar_schemes[s.choice];
+}
+
+/* Several ranks on a node: it is summed up before it is sent. One rank: there is nothing to sum up. One node:
+ * nothing to send. */
+static void test_levels(void **state)
+{
+    static const double densities[] = { 1e-3, 1e-4, 0.01 }, growths[] = { -1, 0.7, 0 };
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(best(densities[i], growths[i], 16, 8), &sar_scheme_two_level);
+        assert_ptr_equal(best(densities[i], growths[i], 128, 1), &sar_scheme_balanced);
+        assert_ptr_equal(best(densities[i], growths[i], 1, 8), &sar_scheme_shared);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agreed),
+        cmocka_unit_test(test_agreed_nodes),
         cmocka_unit_test(test_bytes_are_what_costs),
         cmocka_unit_test(test_bytes_of_coordinates),
         cmocka_unit_test(test_bytes_of_narrow_values),
+        cmocka_unit_test(test_bytes_between_nodes),
         cmocka_unit_test(test_bytes_are_bytes_alone),
+        cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

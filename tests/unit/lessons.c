@@ -26,7 +26,7 @@ static struct sar_agreed agreed_make(void)
                             .segment = 1 << 18,
                             .partition = -1 };
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, 10000000, 1);
-    a.machine = (struct sar_machine){ 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9 };
+    a.machine = (struct sar_machine){ 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9, 1e-5, 8e-10 };
     a.gamma = sar_gamma_independent(0.01, 8);
     return a;
 }

@@ -29,11 +29,12 @@ static struct sar_agreed agreed_make(int ranks, uint64_t count, double nnz)
                             .native = true,
                             .imbalance = 1.1,
                             .skewness = 1,
+                            .node_ranks = 1,
                             .segment = 1 << 18,
                             .partition = -1,
                             .grain = SAR_AUTO };
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, count, 1);
-    a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9 };
+    a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10 };
     a.gamma = sar_gamma_independent(nnz / (double)count, ranks);
     return a;
 }

@@ -20,6 +20,17 @@ static double between(struct dice *dice, double low, double high)
     return low * pow(high / low, dice_unit(dice));
 }
 
+/* One node, or one for each rank, or some of some ranks, within which messages are cheaper. */
+static void draw_nodes(struct dice *dice, struct sar_agreed *a)
+{
+    int kind = (int)dice_below(dice, 3), ranks = a->machine.ranks;
+    a->node_ranks = kind == 0 ? ranks : kind == 1 ? 1 : (int)between(dice, 1, ranks + 1);
+    a->nodes = (ranks + a->node_ranks - 1) / a->node_ranks;
+    a->share_memory = a->nodes > 1 && a->node_ranks > 1;
+    a->machine.near_alpha = a->machine.alpha * (a->share_memory ? between(dice, 0.01, 1) : 1);
+    a->machine.near_beta = a->machine.beta * (a->share_memory ? between(dice, 0.01, 1) : 1);
+}
+
 static struct sar_agreed random_call(struct dice *dice)
 {
     struct sar_machine m = { .ranks = (int)between(dice, 2, 1025), .alpha = between(dice, 1e-7, 1e-4) };
@@ -41,13 +52,16 @@ static struct sar_agreed random_call(struct dice *dice)
     a.segment = (uint64_t)between(dice, 1 << 18, 1 << 28);
     a.partition = (int)dice_below(dice, SAR_PARTITIONS + 1) - 1;
     a.dense_face = dice_below(dice, 2) == 0;
-    a.nodes = dice_below(dice, 2) == 0 ? 1 : a.machine.ranks;
+    draw_nodes(dice, &a);
     return a;
 }
 
-/* Fewest seconds that anything can take: a rank must be sent the values of all elements that it lacks. */
+/* Fewest seconds that anything can take: a rank must be sent the values of all elements that it lacks, unless
+ * its neighbours have them. */
 static double floor_of(const struct sar_agreed *a)
 {
+    if (a->share_memory)
+        return 0;
     double lacking = sar_agreed_union(a, a->machine.ranks) - a->nnz_max;
     return fmax(lacking, 0) * (double)a->shape.element_size * a->machine.beta;
 }
@@ -56,6 +70,8 @@ static double floor_of(const struct sar_agreed *a)
 static double floor_of_scheme(const struct sar_agreed *a, const struct sar_scheme *scheme)
 {
     double n = a->machine.ranks, values = 0, all = (double)a->shape.count;
+    if (a->share_memory)
+        return 0;
     if (scheme == &sar_scheme_dense)
         values = 2 * (n - 1) / n * all;
     else if (scheme == &sar_scheme_allgather)
@@ -97,9 +113,12 @@ static double slack(const struct sar_agreed *a)
 }
 
 /* Whether a scheme does the same as before, only more of it. The denser the vectors, the sooner hybrid goes
- * over from sparse to dense stages, and these may be cheaper. */
+ * over from sparse to dense stages, and these may be cheaper. So may it be that ranks of a node share work
+ * that each of them does when there is little. */
 static bool keeps_its_way(const struct sar_scheme *scheme, enum axis axis)
 {
+    if (scheme == &sar_scheme_two_level)
+        return axis != COUNT && axis != DENSITY;
     return scheme != &sar_scheme_hybrid || axis != DENSITY;
 }
 
