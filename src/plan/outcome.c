@@ -6,6 +6,19 @@
 #include "base/log.h"
 #include "plan/steps.h"
 
+enum {
+    LINE = 64,    /* bytes */
+    SCATTERED = 3 /* times as long as a line that is streamed takes one that is not */
+};
+
+/* Whether to write all of a buffer is faster than to touch those lines that the outcome has elements in. */
+static bool fills(const struct sar_shape *shape, size_t nnz)
+{
+    uint64_t each = shape->element_size > LINE ? shape->element_size : LINE;
+    uint64_t bytes = shape->count * shape->element_size;
+    return bytes >= SAR_STREAMED && sar_times(nnz, each * SCATTERED) > bytes;
+}
+
 /* In place, only the elements of this rank and of the outcome differ from zero. A scheme that rounds values
  * may lose some of the former. */
 void sar_call_write(struct sar_pending *op)
@@ -17,7 +30,7 @@ void sar_call_write(struct sar_pending *op)
         return;
     const struct sar_run *pieces = request->pieces == NULL ? &request->output : request->pieces;
     size_t n = request->pieces == NULL ? 1 : request->pieces_n;
-    if (!call->in_place) {
+    if (!call->in_place || fills(&call->shape, request->output.nnz)) {
         request->device->expand(&call->shape, pieces, n, buf);
         return;
     }

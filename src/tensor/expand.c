@@ -15,10 +15,9 @@
 #include "tensor/dense.h"
 
 enum {
-    BLOCK = 4096,          /* bytes */
-    LARGEST = 64,          /* bytes of elements that blocks are made of */
-    LINE = 64,             /* bytes */
-    STREAM_LEAST = 4 << 20 /* bytes of a buffer that does not stay in a cache */
+    BLOCK = 4096, /* bytes */
+    LARGEST = 64, /* bytes of elements that blocks are made of */
+    LINE = 64     /* bytes */
 };
 
 #if defined(__SSE2__)
@@ -150,7 +149,7 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
 {
     struct place place = { runs, runs + n, 0 };
     size_t bytes = (size_t)shape->count * shape->element_size;
-    if (bytes < STREAM_LEAST) {
+    if (bytes < SAR_STREAMED) {
         memset(buf, 0, bytes);
         for (size_t r = 0; r < n; r++)
             sar_dense_scatter(shape, &runs[r], buf);

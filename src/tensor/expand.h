@@ -4,6 +4,9 @@
 
 #include "tensor/shape.h"
 
+/** Least bytes of a buffer that does not stay in a cache. */
+enum { SAR_STREAMED = 4 << 20 };
+
 /** Write all elements of a dense buffer: those of runs, and zeros. The indices of a run are below those of
  * the next. */
 void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf);

@@ -23,21 +23,20 @@ enum {
     ROWS_LEAST = 16,       /* elements of a tile however large they are */
     SLOTS_LEAST = 64,
     SLOTS_MOST = 256 << 10,
-    SLOTS_EACH = 1024,      /* most of them for each element there is */
-    CHUNK = 1024,           /* most elements worked on at a time */
-    CHUNK_BYTES = 16 << 10, /* and bytes of them, unless they are few */
-    WORDS_EACH = 2,         /* words of bitmap for an element beyond which a tile is thinly filled */
-    SLOTS_KEPT = 64         /* for an element, up to which bits are kept */
+    SLOTS_EACH = 1024, /* most of them for each element there is */
+    CHUNK = 1024,      /* elements worked on at a time */
+    WORDS_EACH = 2,    /* words of bitmap for an element beyond which a tile is thinly filled */
+    SLOTS_KEPT = 64    /* for an element, up to which bits are kept */
 };
 
 struct sar_sweep {
     const struct sar_shape *shape;
     const struct sar_run *runs;
-    size_t n, chunk; /* elements worked on at a time */
-    size_t *next;    /* for each run, its first element not yet done */
-    size_t *end;     /* for each run, the first behind the tile */
+    size_t n;
+    size_t *next; /* for each run, its first element not yet done */
+    size_t *end;  /* for each run, the first behind the tile */
     struct sar_tile tile;
-    uint32_t *hits; /* runs that reached an element of the outcome; NULL unless that matters */
+    uint32_t *hits; /* runs that reached an element of the outcome; NULL unless absent ones are zeros */
     struct sar_run out;
     unsigned index_size; /* of out */
     size_t tiles;        /* that are marked already, with their bits one behind the other; or 0 */
@@ -106,11 +105,9 @@ static enum sar_status open_sweep(struct sar_sweep *s, struct sar_arena *arena)
     SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
     SAR_TRY(sar_arena_take_zeroed(arena, s->n, sizeof *s->next, &next));
     SAR_TRY(sar_arena_take(arena, s->n, sizeof *s->end, &end));
-    if (s->shape->absent_is_zero || s->shape->row > 1)
+    if (s->shape->absent_is_zero)
         SAR_TRY(sar_arena_take_zeroed(arena, most < s->tile.slots ? most : s->tile.slots, sizeof *s->hits,
                                       &hits));
-    s->chunk = CHUNK_BYTES / s->shape->element_size + 1;
-    s->chunk = s->chunk < CHUNK ? s->chunk : CHUNK;
     s->next = next;
     s->end = end;
     s->hits = hits;
@@ -172,25 +169,14 @@ static void count_hits(uint32_t *hits, const uint32_t *places, size_t n, uint32_
     }
 }
 
-/* Sums of rows begin when the first reaches them, so that they are in the L1 cache then. */
-static void begin_rows(struct sar_sweep *s, const uint32_t *places, size_t n, unsigned char *sums)
-{
-    const struct sar_shape *shape = s->shape;
-    for (size_t i = 0; i < n; i++)
-        if (s->hits[places[i]] == 0)
-            shape->kernels->fill_identity(sums + places[i] * shape->element_size, shape->row);
-}
-
 static void fold_run(struct sar_sweep *s, size_t r, void *sums)
 {
     const struct sar_run *run = &s->runs[r];
     const struct sar_shape *shape = s->shape;
     uint32_t places[CHUNK], last = UINT32_MAX;
     for (size_t n, from = s->next[r]; from < s->end[r]; from += n) {
-        n = s->end[r] - from < s->chunk ? s->end[r] - from : s->chunk;
+        n = s->end[r] - from < CHUNK ? s->end[r] - from : CHUNK;
         sar_tile_places(&s->tile, run->index, shape->index_size, from, n, places);
-        if (shape->row > 1)
-            begin_rows(s, places, n, sums);
         if (s->hits != NULL)
             count_hits(s->hits, places, n, &last);
         shape->kernels->fold_rows(sums, places,
@@ -207,6 +193,7 @@ static void fold_absent(struct sar_sweep *s, size_t n, unsigned char *sums)
     for (size_t i = 0; i < n; i++)
         if (s->hits[i] != s->n)
             shape->kernels->fold_zero(sums + i * shape->element_size, shape->row);
+    memset(s->hits, 0, n * sizeof *s->hits);
 }
 
 static void mark_tile(struct sar_sweep *s)
@@ -221,14 +208,11 @@ static void write_tile(struct sar_sweep *s)
     const struct sar_shape *shape = s->shape;
     unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
     size_t n = sar_tile_list(&s->tile, s->out.index, s->index_size, s->out.nnz);
-    if (shape->row == 1)
-        shape->kernels->fill_identity(sums, n);
+    shape->kernels->fill_identity(sums, n * shape->row);
     for (size_t r = 0; r < s->n; r++)
         fold_run(s, r, sums);
-    if (shape->absent_is_zero)
-        fold_absent(s, n, sums);
     if (s->hits != NULL)
-        memset(s->hits, 0, n * sizeof *s->hits);
+        fold_absent(s, n, sums);
     s->out.nnz += n;
 }
 
