@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "device/mirror.h"
 #include "plan/plan.h"
 #include "scheme/scheme.h"
 
@@ -27,8 +28,10 @@ struct sar_call {
     struct sar_coo coo;            /**< coordinates in */
     struct sar_dense_call buffers; /**< or dense buffers in and out */
     struct sar_sink *sink;         /**< where coordinates go; NULL for dense buffers */
-    struct sar_verdict verdict;    /**< in: what is wrong on this rank; out: what is wrong at all */
-    size_t nnz_out;                /**< elements in the sink */
+    struct sar_memory memory;      /**< that the caller's arrays are in */
+    struct sar_mirror mirror[2]; /**< of them where that is not the host's: coo or buffers name these then */
+    struct sar_verdict verdict;  /**< in: what is wrong on this rank; out: what is wrong at all */
+    size_t nnz_out;              /**< elements in the sink */
 };
 
 /** How far a call has come. */
