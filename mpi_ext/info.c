@@ -39,12 +39,14 @@ enum sar_status sar_info_stream(MPI_Info info, void **stream, char *sentence)
         *stream = (void *)(uintptr_t)address;
         return SAR_OK;
     }
-    snprintf(sentence, SAR_SENTENCE, "mpix_sparse_stream is '%.60s'; it must be the address of a stream: 0x…", text);
+    snprintf(sentence, SAR_SENTENCE, "mpix_sparse_stream is '%.60s'; it must be the address of a stream: 0x…",
+             text);
     return SAR_BAD_KNOB;
 }
 
 /* Local knowledge of one rank, of which all must hear. */
-static enum sar_status agree_on_stream(const struct sar_net *net, MPI_Info info, void **stream, char *sentence)
+static enum sar_status agree_on_stream(const struct sar_net *net, MPI_Info info, void **stream,
+                                       char *sentence)
 {
     enum sar_status status = sar_net_worst(net, sar_info_stream(info, stream, sentence));
     if (status == SAR_BAD_KNOB && sentence[0] == '\0')

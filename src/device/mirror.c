@@ -103,7 +103,8 @@ enum sar_status sar_mirrors_read(const struct sar_memory *memory, const struct s
     return memory->accelerator->wait(memory->place, memory->stream);
 }
 
-enum sar_status sar_mirrors_write(const struct sar_memory *memory, const struct sar_mirror mirrors[], size_t n)
+enum sar_status sar_mirrors_write(const struct sar_memory *memory, const struct sar_mirror mirrors[],
+                                  size_t n)
 {
     SAR_TRY(sar_mirrors_queue_write(memory, mirrors, n));
     return memory->accelerator->wait(memory->place, memory->stream);

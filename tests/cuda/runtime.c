@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device memory is
  * memory that faults when the host touches it: its pages are mapped twice, for the program without any rights. Work
- * in streams is done by a thread, later, in the order in which it was queued: one order for all streams, which
- * CUDA's rules allow. There are no kernels. */
+ * in streams is done later, by a thread or whoever waits, in the order in which it was queued: one order for all
+ * streams, which CUDA's rules allow. There are no kernels. */
 
 #include <cuda_runtime_api.h>
 
@@ -19,8 +19,9 @@ enum { MOST_ARRAYS = 4096, DEVICES = 2 };
 
 struct array {
     char *device, *alias;
-    size_t bytes;
+    size_t bytes, room;
     int place;
+    bool taken; /* else the next array of this size may have it */
 };
 
 struct job {
@@ -33,11 +34,13 @@ struct job {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t queued = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static struct array arrays[MOST_ARRAYS];
-static struct job *first, **last = &first;
-static bool working;
+static int arrays_used;
+static struct job *first, **last = &first; /* the first one is being done when `busy` */
+static bool working, busy;
 static long allocations;
+static cudaStream_t last_stream;
 static __thread int current;
 
 /* How many arrays, of device and pinned memory, were ever made. */
@@ -47,11 +50,18 @@ long fake_cuda_allocations(void)
     return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
 }
 
+/* In which stream the last copy was queued. */
+void *fake_cuda_stream(void);
+void *fake_cuda_stream(void)
+{
+    return __atomic_load_n(&last_stream, __ATOMIC_RELAXED);
+}
+
 static struct array *find(const void *address)
 {
     const char *at = address;
-    for (int i = 0; i < MOST_ARRAYS; i++)
-        if (arrays[i].device != NULL && at >= arrays[i].device && at < arrays[i].device + arrays[i].bytes)
+    for (int i = 0; i < arrays_used; i++)
+        if (arrays[i].taken && at >= arrays[i].device && at < arrays[i].device + arrays[i].bytes)
             return &arrays[i];
     return NULL;
 }
@@ -75,24 +85,31 @@ static void do_job(const struct job *job)
         memmove(reach(job->to), reach(job->from), job->bytes);
 }
 
+/* Under the lock, which is free while the job is done. */
+static void do_first(void)
+{
+    struct job *job = first;
+    busy = true;
+    pthread_mutex_unlock(&lock);
+    do_job(job);
+    pthread_mutex_lock(&lock);
+    busy = false;
+    first = job->next;
+    if (first == NULL)
+        last = &first;
+    free(job);
+    pthread_cond_broadcast(&news);
+}
+
 static void *work(void *unused)
 {
-    (void)unused;
     pthread_mutex_lock(&lock);
     for (;;) {
-        while (first == NULL)
-            pthread_cond_wait(&queued, &lock);
-        struct job *job = first;
-        pthread_mutex_unlock(&lock);
-        do_job(job);
-        pthread_mutex_lock(&lock);
-        first = job->next;
-        if (first == NULL)
-            last = &first;
-        free(job);
-        pthread_cond_broadcast(&idle);
+        while (first == NULL || busy)
+            pthread_cond_wait(&news, &lock);
+        do_first();
     }
-    return NULL;
+    return unused;
 }
 
 static cudaError_t queue(struct job wanted)
@@ -105,17 +122,22 @@ static cudaError_t queue(struct job wanted)
         working = pthread_create(&thread, NULL, work, NULL) == 0;
     *last = job;
     last = &job->next;
-    pthread_cond_signal(&queued);
+    pthread_cond_broadcast(&news);
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
 }
 
+/* Functions are left to the thread, as CUDA has one for them. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     (void)stream;
     pthread_mutex_lock(&lock);
-    while (first != NULL)
-        pthread_cond_wait(&idle, &lock);
+    while (first != NULL) {
+        if (busy || first->function != NULL)
+            pthread_cond_wait(&news, &lock);
+        else
+            do_first();
+    }
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
 }
@@ -124,15 +146,16 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     (void)stream;
     pthread_mutex_lock(&lock);
-    bool busy = first != NULL;
+    bool waiting = first != NULL;
     pthread_mutex_unlock(&lock);
-    return busy ? cudaErrorNotReady : cudaSuccess;
+    return waiting ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)kind, (void)stream;
+    (void)kind;
+    __atomic_store_n(&last_stream, stream, __ATOMIC_RELAXED);
     return queue((struct job){ .to = to, .from = from, .bytes = bytes });
 }
 
@@ -156,34 +179,44 @@ static void load_driver(void)
         dlopen("libcuda.so.1", RTLD_NOW);
 }
 
-static bool map(struct array *array, size_t bytes)
+static bool map(struct array *array, size_t room)
 {
     int file = memfd_create("device", 0);
-    bool sized = file >= 0 && ftruncate(file, (off_t)bytes) == 0;
-    array->device = sized ? mmap(NULL, bytes, PROT_NONE, MAP_SHARED, file, 0) : MAP_FAILED;
-    array->alias = sized ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-    array->bytes = bytes;
-    array->place = current;
+    bool sized = file >= 0 && ftruncate(file, (off_t)room) == 0;
+    array->device = sized ? mmap(NULL, room, PROT_NONE, MAP_SHARED, file, 0) : MAP_FAILED;
+    array->alias = sized ? mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    array->room = room;
     if (file >= 0)
         close(file);
     return array->device != MAP_FAILED && array->alias != MAP_FAILED;
 }
 
+/* One that has been mapped for as many pages, or a new one. */
+static struct array *choose(size_t room)
+{
+    for (int i = 0; i < arrays_used; i++)
+        if (!arrays[i].taken && arrays[i].room == room)
+            return &arrays[i];
+    if (arrays_used == MOST_ARRAYS || !map(&arrays[arrays_used], room))
+        return NULL;
+    return &arrays[arrays_used++];
+}
+
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-    struct array made;
+    enum { PAGE = 4096 };
     load_driver();
-    if (!map(&made, bytes + 1))
-        return cudaErrorMemoryAllocation;
     pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < MOST_ARRAYS - 1 && arrays[i].device != NULL)
-        i++;
-    arrays[i] = made;
-    allocations++;
+    struct array *array = choose(bytes / PAGE * PAGE + PAGE);
+    if (array != NULL) {
+        array->taken = true;
+        array->bytes = bytes + 1;
+        array->place = current;
+        *memory = array->device;
+        allocations++;
+    }
     pthread_mutex_unlock(&lock);
-    *memory = made.device;
-    return cudaSuccess;
+    return array == NULL ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
@@ -191,11 +224,8 @@ cudaError_t cudaFree(void *memory)
     cudaStreamSynchronize(NULL);
     pthread_mutex_lock(&lock);
     struct array *array = find(memory);
-    if (array != NULL) {
-        munmap(array->device, array->bytes);
-        munmap(array->alias, array->bytes);
-        array->device = NULL;
-    }
+    if (array != NULL)
+        array->taken = false;
     pthread_mutex_unlock(&lock);
     return array == NULL && memory != NULL ? cudaErrorInvalidValue : cudaSuccess;
 }
