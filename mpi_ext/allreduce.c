@@ -24,7 +24,8 @@ static int run(MPI_Comm comm, const char *function, struct sar_context *context,
 static int forward(MPI_Comm comm, const char *function, struct sar_context *context,
                    const struct sar_call *call)
 {
-    sar_forward_note(context, call);
+    if (context != NULL)
+        sar_forward_note(context, call);
     return sar_forward(comm, function, call);
 }
 
@@ -60,15 +61,18 @@ static int enter_dense(MPI_Comm comm, const char *function, struct sar_call *cal
     return MPI_SUCCESS;
 }
 
+static bool is_forwarded(struct sar_context *context, const struct sar_call *call)
+{
+    if (context == NULL || sar_forward_always(context, call))
+        return true;
+    sar_progress_drain(context);
+    return sar_forward_turn(context, call);
+}
+
 int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context *context,
                         struct sar_call *call)
 {
-    if (context == NULL)
-        return sar_forward(comm, function, call);
-    if (sar_forward_always(context, call))
-        return forward(comm, function, context, call);
-    sar_progress_drain(context);
-    if (sar_forward_turn(context, call))
+    if (is_forwarded(context, call))
         return forward(comm, function, context, call);
     return run(comm, function, context, call);
 }
@@ -79,14 +83,21 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
     int code = enter_dense(comm, function, call, &context);
     if (code != MPI_SUCCESS)
         return code;
+    bool forwarded = is_forwarded(context, call);
+    if (forwarded && sar_memory_suits_mpi(call, context))
+        return forward(comm, function, context, call);
     sar_memory_enter(call, context == NULL ? NULL : context->stream);
-    return sar_memory_leave(comm, function, call, sar_allreduce_dense(comm, function, context, call));
+    code = forwarded ? forward(comm, function, context, call) : run(comm, function, context, call);
+    return sar_memory_leave(comm, function, call, code);
 }
 
-/* Of a request of MPI's the end does not come to us, who must then write to the device. */
-static bool may_forward(const struct sar_context *context, const struct sar_call *call)
+/* MPI does not tell us of the end of its requests, where we would have to write to the device: it gets what it takes
+ * as it is, if all ranks agree that it does, as they do on knobs. */
+static bool may_forward(struct sar_context *context, const struct sar_call *call)
 {
-    return call->memory.accelerator == NULL && sar_forward_always(context, call) && sar_forward_fits(call);
+    bool agreed = call->memory.accelerator == NULL || context->policy.config.cuda_aware == SAR_AWARE_YES;
+    return agreed && sar_forward_always(context, call) && sar_forward_fits(call) &&
+           sar_memory_suits_mpi(call, context);
 }
 
 static int start_dense(MPI_Comm comm, const char *function, struct sar_call *call, MPI_Request *request)

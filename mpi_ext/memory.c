@@ -2,6 +2,7 @@
 #include "mpi_ext/memory.h"
 
 #include "mpi_ext/error.h"
+#include "net/aware.h"
 
 static void blame(struct sar_verdict *verdict, enum sar_status status, int64_t value)
 {
@@ -126,6 +127,28 @@ int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call 
         return code;
     struct sar_verdict verdict = { .status = sar_mirrors_write(&call->memory, call->mirror, 2) };
     return sar_raise(comm, function, &verdict, NULL);
+}
+
+/* Found out once for a communicator. */
+static enum sar_aware aware(struct sar_context *context, const struct sar_memory *memory)
+{
+    int asked = context->policy.config.cuda_aware;
+    if (asked != SAR_AWARE_AUTO)
+        return (enum sar_aware)asked;
+    if (context->aware == SAR_AWARE_AUTO)
+        context->aware = sar_net_takes(&context->net, memory) ? SAR_AWARE_YES : SAR_AWARE_NO;
+    return context->aware;
+}
+
+bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *context)
+{
+    if (is_on_host(call))
+        return true;
+    if (context == NULL || call->verdict.status != SAR_OK)
+        return false;
+    struct sar_memory memory = call->memory;
+    memory.stream = context->stream;
+    return aware(context, &memory) == SAR_AWARE_YES && sar_mirrors_read(&memory, NULL, 0) == SAR_OK;
 }
 
 void sar_memory_enter(struct sar_call *call, void *stream)

@@ -6,6 +6,7 @@
 #define SAR_MPI_EXT_MEMORY_H
 
 #include "plan/call.h"
+#include "plan/context.h"
 
 /** Say in what memory a call's arrays are. What is wrong goes into call->verdict: the second array, if there is
  * one, is to be where the first is, else it has this status.
@@ -24,6 +25,10 @@ void sar_memory_release(struct sar_call *call);
 /** Copy the arrays into their mirrors, and what the call wrote back. */
 void sar_memory_read(struct sar_call *call);
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code);
+
+/** Whether MPI may have a call's arrays as they are. What was queued on them before is waited for then.
+ * @param context  or NULL for two groups, whose calls are not handed device memory */
+bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *context);
 
 /** Take and read, in a stream; write, if the code is of success, and release. The latter two raise what goes wrong, and return
  * its code, else the one given. */
