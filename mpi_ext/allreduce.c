@@ -87,12 +87,14 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
     if (forwarded && sar_memory_suits_mpi(call, context))
         return forward(comm, function, context, call);
     sar_memory_enter(call, context == NULL ? NULL : context->stream);
+    if (forwarded)
+        sar_memory_read(call);
     code = forwarded ? forward(comm, function, context, call) : run(comm, function, context, call);
     return sar_memory_leave(comm, function, call, code);
 }
 
-/* MPI does not tell us of the end of its requests, where we would have to write to the device: it gets what it takes
- * as it is, if all ranks agree that it does, as they do on knobs. */
+/* MPI does not tell us of the end of its requests, where we would have to write to the device: it gets
+ * what it takes as it is, if all ranks agree that it does, as they do on knobs. */
 static bool may_forward(struct sar_context *context, const struct sar_call *call)
 {
     bool agreed = call->memory.accelerator == NULL || context->policy.config.cuda_aware == SAR_AWARE_YES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in the order of a stream: copies to the host, the call, and copies back are queued there, one behind the
- * other. The call itself runs in the thread in which CUDA calls functions of the host; it may call MPI, and no
- * function of CUDA. */
+/* Calls in the order of a stream: copies to the host, the call, and copies back are queued there, one
+ * behind the other. The call itself runs in the thread in which CUDA calls functions of the host; it may
+ * call MPI, and no function of CUDA. */
 
 #include <stdlib.h>
 

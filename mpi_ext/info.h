@@ -12,8 +12,8 @@ struct sar_info {
     char value[MPI_MAX_INFO_VAL + 1];
 };
 
-/** The stream that an info object names by its address, the same as before where it names none. SAR_BAD_KNOB with a
- * sentence where that is no address. */
+/** The stream that an info object names by its address, the same as before where it names none.
+ * SAR_BAD_KNOB with a sentence where that is no address. */
 enum sar_status sar_info_stream(MPI_Info info, void **stream, char *sentence);
 
 /** The value of the key that stands for a knob, until the next look; a sar_lookup_fn of a struct sar_info. */

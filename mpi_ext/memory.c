@@ -117,6 +117,7 @@ void sar_memory_release(struct sar_call *call)
 
 void sar_memory_read(struct sar_call *call)
 {
+    call->remote = false;
     if (!is_on_host(call) && call->verdict.status == SAR_OK)
         blame(&call->verdict, sar_mirrors_read(&call->memory, call->mirror, 2), 0);
 }
@@ -127,6 +128,13 @@ int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call 
         return code;
     struct sar_verdict verdict = { .status = sar_mirrors_write(&call->memory, call->mirror, 2) };
     return sar_raise(comm, function, &verdict, NULL);
+}
+
+void sar_memory_defer(struct sar_call *call)
+{
+    call->remote = !is_on_host(call) && call->dense_face && call->native && call->verdict.status == SAR_OK;
+    if (!call->remote)
+        sar_memory_read(call);
 }
 
 /* Found out once for a communicator. */
@@ -155,7 +163,7 @@ void sar_memory_enter(struct sar_call *call, void *stream)
 {
     call->memory.stream = stream;
     sar_memory_take(call);
-    sar_memory_read(call);
+    sar_memory_defer(call);
 }
 
 int sar_memory_leave(MPI_Comm comm, const char *function, struct sar_call *call, int code)

@@ -229,7 +229,7 @@ int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, 
         sar_result_open(&flight->into, *result, &flight->call);
         sar_memory_take(&flight->call);
     }
-    sar_memory_read(&flight->call);
+    sar_memory_defer(&flight->call);
     sar_flight_leave(flight, flight->plan, sar_flight_land);
     return MPI_SUCCESS;
 }

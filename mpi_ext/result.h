@@ -37,8 +37,8 @@ struct sar_into {
  * call->verdict. */
 void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call);
 
-/** Make what a call wrote the result, or, when its code is an error, forget it. Returns the code, or that of what
- * went wrong here, which it raises. */
+/** Make what a call wrote the result, or, when its code is an error, forget it. Returns the code, or that
+ * of what went wrong here, which it raises. */
 int sar_result_close(MPI_Comm comm, const char *function, struct sar_into *into, const struct sar_call *call,
                      int code);
 

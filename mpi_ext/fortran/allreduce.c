@@ -25,9 +25,9 @@ void pmpix_isparse_allreduce_(void *sendbuf, void *recvbuf, MPI_Count *count, MP
 void pmpix_sparse_allreduce_enqueue_(void *sendbuf, void *recvbuf, MPI_Count *count, MPI_Fint *datatype,
                                      MPI_Fint *op, MPI_Fint *comm, void **stream, MPI_Fint *ierror)
 {
-    int code = PMPIX_Sparse_allreduce_enqueue(sar_fortran_buffer(sendbuf), sar_fortran_buffer(recvbuf), *count,
-                                              MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm),
-                                              *stream);
+    void *from = sar_fortran_buffer(sendbuf), *to = sar_fortran_buffer(recvbuf);
+    int code = PMPIX_Sparse_allreduce_enqueue(from, to, *count, MPI_Type_f2c(*datatype), MPI_Op_f2c(*op),
+                                              MPI_Comm_f2c(*comm), *stream);
     sar_fortran_give(ierror, code);
 }
 

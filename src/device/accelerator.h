@@ -6,9 +6,8 @@
 #ifndef SAR_DEVICE_ACCELERATOR_H
 #define SAR_DEVICE_ACCELERATOR_H
 
-#include <stddef.h>
-
 #include "base/status.h"
+#include "tensor/shape.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
 enum { SAR_ACCELERATOR_VERSION = 1 };
@@ -16,8 +15,16 @@ enum { SAR_ACCELERATOR_VERSION = 1 };
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
 
-/** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default one
- * of the place; what is queued there follows on what the caller has queued. */
+/** A dense vector in device memory. */
+struct sar_vector {
+    const struct sar_shape *shape;
+    void *buf;
+    int place;
+    void *stream;
+};
+
+/** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default
+ * one of the place; what is queued there follows on what the caller has queued. */
 struct sar_accelerator {
     unsigned version; /**< first in all versions */
     const char *name;
@@ -34,6 +41,13 @@ struct sar_accelerator {
     enum sar_status (*call)(int place, void (*function)(void *), void *argument, void *stream);
     /** Wait for all that is queued. */
     enum sar_status (*wait)(int place, void *stream);
+    /** Count the elements with a bit set. On return it is done. */
+    enum sar_status (*count)(const struct sar_vector *vector, size_t *nnz);
+    /** Queue a copy of these elements into a run of so many, in memory of the host. */
+    enum sar_status (*compact)(const struct sar_vector *vector, const struct sar_run *run);
+    /** Queue writing n runs of the host's to their places; with clear, all else is zero then. */
+    enum sar_status (*scatter)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+                               bool clear);
 };
 
 /** The plug-in whose memory an address is in, and the place, or NULL for the host's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pinning takes milliseconds, so pinned memory is kept in a list: blocks whose sizes are powers of two, of which a
- * mirror gets the first that is of its size. */
+/* Pinning takes milliseconds, so pinned memory is kept in a list: blocks whose sizes are powers of two, of
+ * which a mirror gets the first that is of its size. */
 
 #include "device/mirror.h"
 

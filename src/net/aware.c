@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An MPI library that is not aware of CUDA crashes on device memory, so that it cannot be tried without being asked
- * first; and those that say yes may be wrong, as where a transport is missing. */
+/* An MPI library that is not aware of CUDA crashes on device memory, so that it cannot be tried without
+ * being asked first; and those that say yes may be wrong, as where a transport is missing. */
 
 #include "net/aware.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When MPI is handed device memory. This program stands before MPI where the library calls it, and is an MPI that is
- * aware of CUDA, one that is not, or one that says that it is and loses messages. */
+/* When MPI is handed device memory. This program stands before MPI where the library calls it, and is an
+ * MPI that is aware of CUDA, one that is not, or one that says that it is and loses messages. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>

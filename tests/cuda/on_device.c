@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lets programs of tests/mpi, which know nothing of devices, make their calls on device memory: its functions stand
- * before the library's weak ones, copy what they are given to a device, call, and copy what came back. Nonblocking
- * calls are waited for at once. */
+/* Lets programs of tests/mpi, which know nothing of devices, make their calls on device memory: its
+ * functions stand before the library's weak ones, copy what they are given to a device, call, and copy
+ * what came back. Nonblocking calls are waited for at once. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>

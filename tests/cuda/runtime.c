@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device memory is
- * memory that faults when the host touches it: its pages are mapped twice, for the program without any rights. Work
- * in streams is done later, by a thread or whoever waits, in the order in which it was queued: one order for all
- * streams, which CUDA's rules allow. There are no kernels. */
+/* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device
+ * memory is memory that faults when the host touches it: its pages are mapped twice, for the program
+ * without any rights. Work in streams is done later, by a thread or whoever waits, in the order in which
+ * it was queued: one order for all streams, which CUDA's rules allow. Kernels are the twins of
+ * tests/cuda/twin, which open all arrays for as long as they run. */
 
 #include <cuda_runtime_api.h>
 
@@ -39,7 +40,8 @@ static struct array arrays[MOST_ARRAYS];
 static int arrays_used;
 static struct job *first, **last = &first; /* the first one is being done when `busy` */
 static bool working, busy;
-static long allocations;
+static int opened;
+static long allocations, copied;
 static cudaStream_t last_stream;
 static __thread int current;
 
@@ -48,6 +50,13 @@ long fake_cuda_allocations(void);
 long fake_cuda_allocations(void)
 {
     return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+}
+
+/* How many bytes were ever copied in streams. */
+long fake_cuda_copied(void);
+long fake_cuda_copied(void)
+{
+    return __atomic_load_n(&copied, __ATOMIC_RELAXED);
 }
 
 /* In which stream the last copy was queued. */
@@ -156,12 +165,14 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 {
     (void)kind;
     __atomic_store_n(&last_stream, stream, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
     return queue((struct job){ .to = to, .from = from, .bytes = bytes });
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    cudaMemcpyAsync(to, from, bytes, kind, NULL);
+    (void)kind;
+    queue((struct job){ .to = to, .from = from, .bytes = bytes });
     return cudaStreamSynchronize(NULL);
 }
 
@@ -228,6 +239,67 @@ cudaError_t cudaFree(void *memory)
         array->taken = false;
     pthread_mutex_unlock(&lock);
     return array == NULL && memory != NULL ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+/* For kernels that are functions of the host: while any is open, the host may touch device memory. */
+static void protect(int rights)
+{
+    for (int i = 0; i < arrays_used; i++)
+        if (arrays[i].taken)
+            mprotect(arrays[i].device, arrays[i].room, rights);
+}
+
+void fake_cuda_open(void);
+void fake_cuda_open(void)
+{
+    cudaStreamSynchronize(NULL);
+    pthread_mutex_lock(&lock);
+    opened++;
+    protect(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_cuda_close(void);
+void fake_cuda_close(void)
+{
+    pthread_mutex_lock(&lock);
+    if (--opened == 0)
+        protect(PROT_NONE);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The pool's memory is not counted: it is there already once a call was made. */
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
+{
+    (void)stream;
+    cudaError_t error = cudaMalloc(memory, bytes);
+    __atomic_fetch_sub(&allocations, 1, __ATOMIC_RELAXED);
+    return error;
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+    (void)stream;
+    return cudaFree(memory);
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    *pool = NULL;
+    return device >= 0 && device < DEVICES ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
+{
+    (void)pool, (void)attribute, (void)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream)
+{
+    cudaStreamSynchronize(stream);
+    memset(reach(memory), byte, bytes);
+    return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
