@@ -6,39 +6,17 @@
  *               where each part begins.
  */
 
-#include "hierarchical.cuh"
+#include "cuda/hierarchical.cuh"
 
-#include <cub/device/device_select.cuh>
+#include "cuda/parallel.cuh"
 
-enum { THREADS = 256, ALIGNMENT = 256 };
+enum { ALIGNMENT = 256 };
 
 /* Extraction's memory: marks of nnz cells, the number that CUB selected, and CUB's own. */
 struct scratch {
     size_t selected, temporary, bytes;
     size_t temporary_bytes;
 };
-
-static enum sar_status sar_cuda(cudaError_t error)
-{
-    if (error == cudaSuccess)
-        return SAR_OK;
-    return error == cudaErrorMemoryAllocation ? SAR_NO_MEMORY : SAR_UNSUPPORTED;
-}
-
-template <class Body> static __global__ void each_kernel(size_t n, Body body)
-{
-    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    if (i < n)
-        body(i);
-}
-
-template <class Body> static enum sar_status each(size_t n, const Body &body, cudaStream_t stream)
-{
-    if (n == 0)
-        return SAR_OK;
-    each_kernel<<<(unsigned)((n - 1) / THREADS + 1), THREADS, 0, stream>>>(n, body);
-    return sar_cuda(cudaGetLastError());
-}
 
 static size_t align(size_t bytes)
 {
@@ -51,8 +29,8 @@ static enum sar_status select(const struct sar_cuda_hash *job, void *temporary, 
                               void *selected, cudaStream_t stream)
 {
     const Mark *cells = (const Mark *)job->memory.cells;
-    return sar_cuda(cub::DeviceSelect::If(temporary, *bytes, cells, mark, (unsigned long long *)selected,
-                                          (int64_t)job->cells, sar_is_claimed(), stream));
+    return pick(temporary, bytes, cells, mark, (unsigned long long *)selected, job->cells, sar_is_claimed(),
+                stream);
 }
 
 static enum sar_status plan_scratch(const struct sar_cuda_hash *job, struct scratch *plan)

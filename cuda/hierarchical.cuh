@@ -5,7 +5,7 @@
 #ifndef SAR_CUDA_HIERARCHICAL_CUH
 #define SAR_CUDA_HIERARCHICAL_CUH
 
-#include "hierarchical.h"
+#include "cuda/hierarchical.h"
 
 /** Host twin: hash_range in hash/hierarchical.c. */
 struct sar_hash_body {

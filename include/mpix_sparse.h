@@ -112,6 +112,19 @@ int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, M
 int MPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
+/** MPIX_Sparse_allreduce in the order of a stream of CUDA. Collective over comm.
+ *
+ * Buffers are in device memory. The call takes place behind what was queued on the stream, and what is queued later
+ * behind it; this function does not wait for it. Until then buffers, datatype, op and comm must stay, and comm has
+ * calls of this function only, in the same order on all ranks. So have all communicators used in this way, since
+ * CUDA may carry out the functions of all streams one after another. Needs MPI_THREAD_MULTIPLE. When a call goes wrong
+ * later, the error handler of comm is called, from a thread of CUDA, and recvbuf is undefined.
+ *
+ * @param[in] stream  a cudaStream_t; NULL for the default stream
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                                  MPI_Op op, MPI_Comm comm, void *stream);
+
 /** Allreduce of coordinate (COO) buffers. Collective over comm.
  *
  * An absent element contributes nothing: the result holds the union of all ranks' indices. Elements that
@@ -320,6 +333,8 @@ int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
 int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                 MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                 MPIX_Sparse_result *result, MPI_Request *request);
+int PMPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                                   MPI_Op op, MPI_Comm comm, void *stream);
 int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result);

@@ -31,6 +31,17 @@
       integer datatype, op, comm, request, ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_ALLREDUCE_ENQUEUE(sendbuf, recvbuf, count, &
+     &   datatype, op, comm, stream, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf, recvbuf
+!DIR$ IGNORE_TKR sendbuf, recvbuf
+      type(*), dimension(*) :: sendbuf, recvbuf
+      integer(kind=MPI_COUNT_KIND) count
+      integer(kind=MPI_ADDRESS_KIND) stream
+      integer datatype, op, comm, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_ALLREDUCE_COO(indices, values, nnz,        &
      &   indextype, count, datatype, op, comm, result, ierror)
       import
@@ -159,6 +170,8 @@
 ! The same under their PMPI names.
       procedure(MPIX_SPARSE_ALLREDUCE)::PMPIX_SPARSE_ALLREDUCE
       procedure(MPIX_ISPARSE_ALLREDUCE)::PMPIX_ISPARSE_ALLREDUCE
+      procedure(MPIX_SPARSE_ALLREDUCE_ENQUEUE)                          &
+     &   ::PMPIX_SPARSE_ALLREDUCE_ENQUEUE
       procedure(MPIX_SPARSE_ALLREDUCE_COO)::PMPIX_SPARSE_ALLREDUCE_COO
       procedure(MPIX_ISPARSE_ALLREDUCE_COO)::PMPIX_ISPARSE_ALLREDUCE_COO
       procedure(MPIX_SPARSE_ALLREDUCE_INIT)::PMPIX_SPARSE_ALLREDUCE_INIT

@@ -3,10 +3,13 @@
  * A wrong argument does not return at once: the rank takes its verdict to the agreement, where all learn
  * of it. */
 
+#include "mpi_ext/allreduce.h"
+
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/forward.h"
+#include "mpi_ext/memory.h"
 #include "mpi_ext/request.h"
 #include "mpi_ext/result.h"
 #include "plan/forward.h"
@@ -21,7 +24,8 @@ static int run(MPI_Comm comm, const char *function, struct sar_context *context,
 static int forward(MPI_Comm comm, const char *function, struct sar_context *context,
                    const struct sar_call *call)
 {
-    sar_forward_note(context, call);
+    if (context != NULL)
+        sar_forward_note(context, call);
     return sar_forward(comm, function, call);
 }
 
@@ -32,7 +36,8 @@ static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
     if (code != MPI_SUCCESS)
         return code;
     sar_call_interpret(call, &context->policy);
-    return run(comm, function, context, call);
+    sar_memory_enter(call, context->stream);
+    return sar_memory_leave(comm, function, call, run(comm, function, context, call));
 }
 
 /* Between two groups everything is MPI's, where MPI_IN_PLACE has no meaning. */
@@ -56,20 +61,45 @@ static int enter_dense(MPI_Comm comm, const char *function, struct sar_call *cal
     return MPI_SUCCESS;
 }
 
+static bool is_forwarded(struct sar_context *context, const struct sar_call *call)
+{
+    if (context == NULL || sar_forward_always(context, call))
+        return true;
+    sar_progress_drain(context);
+    return sar_forward_turn(context, call);
+}
+
+int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context *context,
+                        struct sar_call *call)
+{
+    if (is_forwarded(context, call))
+        return forward(comm, function, context, call);
+    return run(comm, function, context, call);
+}
+
 static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
 {
     struct sar_context *context;
     int code = enter_dense(comm, function, call, &context);
     if (code != MPI_SUCCESS)
         return code;
-    if (context == NULL)
-        return sar_forward(comm, function, call);
-    if (sar_forward_always(context, call))
+    bool forwarded = is_forwarded(context, call);
+    if (forwarded && sar_memory_suits_mpi(call, context))
         return forward(comm, function, context, call);
-    sar_progress_drain(context);
-    if (sar_forward_turn(context, call))
-        return forward(comm, function, context, call);
-    return run(comm, function, context, call);
+    sar_memory_enter(call, context == NULL ? NULL : context->stream);
+    if (forwarded)
+        sar_memory_read(call);
+    code = forwarded ? forward(comm, function, context, call) : run(comm, function, context, call);
+    return sar_memory_leave(comm, function, call, code);
+}
+
+/* MPI does not tell us of the end of its requests, where we would have to write to the device: it gets
+ * what it takes as it is, if all ranks agree that it does, as they do on knobs. */
+static bool may_forward(struct sar_context *context, const struct sar_call *call)
+{
+    bool agreed = call->memory.accelerator == NULL || context->policy.config.cuda_aware == SAR_AWARE_YES;
+    return agreed && sar_forward_always(context, call) && sar_forward_fits(call) &&
+           sar_memory_suits_mpi(call, context);
 }
 
 static int start_dense(MPI_Comm comm, const char *function, struct sar_call *call, MPI_Request *request)
@@ -78,9 +108,12 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
     int code = enter_dense(comm, function, call, &context);
     if (code != MPI_SUCCESS)
         return code;
-    if (context == NULL)
+    if (context == NULL) {
+        if (call->memory.accelerator != NULL && call->verdict.status == SAR_OK)
+            call->verdict = (struct sar_verdict){ .status = SAR_BAD_RECVBUF, .value = SAR_FAULT_ON_DEVICE };
         return sar_forward_start(comm, function, call, request);
-    if (!sar_forward_always(context, call) || !sar_forward_fits(call))
+    }
+    if (!may_forward(context, call))
         return sar_request_post(comm, function, context, call, NULL, request);
     sar_forward_note(context, call);
     return sar_forward_start(comm, function, call, request);
@@ -106,11 +139,12 @@ int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Coun
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result)
 {
+    static const char function[] = "MPIX_Sparse_allreduce_coo";
     struct sar_call call;
     struct sar_into into;
     sar_look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
     sar_result_open(&into, result, &call);
-    return sar_result_close(&into, &call, run_coo(comm, "MPIX_Sparse_allreduce_coo", &call));
+    return sar_result_close(comm, function, &into, &call, run_coo(comm, function, &call));
 }
 
 int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz,

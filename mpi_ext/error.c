@@ -147,6 +147,8 @@ static const char *const faults[] = {
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
     [SAR_FAULT_ORPHANED] = "of a communicator that was freed",
     [SAR_FAULT_STRIDED] = "not contiguous",
+    [SAR_FAULT_ON_HOST] = "memory of the host, where the call has device memory",
+    [SAR_FAULT_ON_DEVICE] = "device memory, where the call has memory of the host",
 };
 
 /* The value at fault in words. */

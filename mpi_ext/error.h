@@ -26,7 +26,9 @@ enum sar_fault {
     SAR_FAULT_ALIEN,     /**< a plan of the other kind of buffers */
     SAR_FAULT_IN_USE,    /**< by a call that is not done */
     SAR_FAULT_ORPHANED,  /**< its communicator was freed */
-    SAR_FAULT_STRIDED    /**< a Fortran section with gaps */
+    SAR_FAULT_STRIDED,   /**< a Fortran section with gaps */
+    SAR_FAULT_ON_HOST,   /**< unlike the other arrays of the call */
+    SAR_FAULT_ON_DEVICE  /**< likewise */
 };
 
 /** Turn what went wrong into an MPI error code whose text says so, call the error handler of comm, and return

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "mpi_ext/error.h"
+#include "mpi_ext/memory.h"
 #include "mpi_ext/plan.h"
 #include "plan/group.h"
 #include "plan/progress.h"
@@ -30,6 +31,7 @@ static int take(MPIX_Sparse_plan plan, int i)
     if (verdict.status != SAR_OK)
         return refuse(plan, i, &verdict);
     plan->flight.call = plan->call;
+    sar_memory_read(&plan->flight.call);
     plan->flight.function = function;
     plan->flight.place = i + 1;
     plan->flight.others = 0;
@@ -74,6 +76,8 @@ static void land(struct sar_pending *pending)
     int code = sar_flight_judge(flight);
     if (code == MPI_SUCCESS)
         sar_group_scatter(leader);
+    for (struct sar_plan *plan = leader; plan != NULL; plan = plan->companion)
+        code = sar_memory_write(flight->comm, function, &((MPIX_Sparse_plan)plan)->call, code);
     for (struct sar_plan *plan = leader->companion; plan != NULL; plan = next) {
         next = plan->companion;
         sar_flight_end(&((MPIX_Sparse_plan)plan)->flight, code);
@@ -81,14 +85,26 @@ static void land(struct sar_pending *pending)
     sar_flight_end(flight, code);
 }
 
+/* Whether all that travel together could be read. */
+static struct sar_verdict worst_of(MPIX_Sparse_plan leader)
+{
+    const struct sar_plan *plan = &leader->plan;
+    while (plan->companion != NULL && ((MPIX_Sparse_plan)plan)->flight.call.verdict.status == SAR_OK)
+        plan = plan->companion;
+    return ((MPIX_Sparse_plan)plan)->flight.call.verdict;
+}
+
 /* A rank that has no memory for the group takes part and tells why; no rank is steady then. */
 static void fly_together(MPIX_Sparse_plan leader, size_t others)
 {
     struct sar_plan *plan = &leader->plan;
+    struct sar_verdict verdict = worst_of(leader);
     leader->flight.others = others;
     sar_progress_halt(plan->context);
     sar_group_prepare(plan, &leader->flight.call);
     sar_progress_resume();
+    if (leader->flight.call.verdict.status == SAR_OK)
+        leader->flight.call.verdict = verdict;
     for (struct sar_plan *other = plan->companion; other != NULL; other = other->companion)
         sar_flight_join(&((MPIX_Sparse_plan)other)->flight, plan->context);
     if (plan->group != NULL)

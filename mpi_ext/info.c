@@ -4,6 +4,10 @@
 
 #include "mpi_ext/info.h"
 
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mpi_ext/attribute.h"
@@ -21,6 +25,35 @@ const char *sar_info_lookup(const char *name, void *info)
     return found ? from->value : NULL;
 }
 
+/* No knob: a stream is this rank's own, and no other rank knows what its address means. */
+enum sar_status sar_info_stream(MPI_Info info, void **stream, char *sentence)
+{
+    struct sar_info from = { .info = info };
+    const char *text = sar_info_lookup("STREAM", &from);
+    char *end;
+    if (text == NULL)
+        return SAR_OK;
+    errno = 0;
+    unsigned long long address = strtoull(text, &end, 0);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && address <= UINTPTR_MAX) {
+        *stream = (void *)(uintptr_t)address;
+        return SAR_OK;
+    }
+    snprintf(sentence, SAR_SENTENCE, "mpix_sparse_stream is '%.60s'; it must be the address of a stream: 0x…",
+             text);
+    return SAR_BAD_KNOB;
+}
+
+/* Local knowledge of one rank, of which all must hear. */
+static enum sar_status agree_on_stream(const struct sar_net *net, MPI_Info info, void **stream,
+                                       char *sentence)
+{
+    enum sar_status status = sar_net_worst(net, sar_info_stream(info, stream, sentence));
+    if (status == SAR_BAD_KNOB && sentence[0] == '\0')
+        snprintf(sentence, SAR_SENTENCE, "mpix_sparse_stream is no address on another rank");
+    return status;
+}
+
 int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
 {
     static const char function[] = "MPIX_Sparse_comm_set_info";
@@ -32,7 +65,12 @@ int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
     if (code != MPI_SUCCESS)
         return code;
     sar_progress_drain(context);
-    struct sar_verdict verdict = { .status = sar_context_configure(context, &hints, sentence) };
+    void *stream = context->stream;
+    struct sar_verdict verdict = { .status = agree_on_stream(&context->net, info, &stream, sentence) };
+    if (verdict.status == SAR_OK)
+        verdict.status = sar_context_configure(context, &hints, sentence);
+    if (verdict.status == SAR_OK)
+        context->stream = stream;
     return sar_raise(comm, function, &verdict, sentence);
 }
 

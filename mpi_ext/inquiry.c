@@ -4,6 +4,7 @@
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/memory.h"
 #include "mpi_ext/types.h"
 #include "plan/forward.h"
 #include "plan/progress.h"
@@ -52,11 +53,13 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
     struct sar_profile measured;
     struct sar_datatype type = sar_datatype_look(datatype);
     struct sar_call call = { .dense_face = true,
-                             .buffers.sendbuf = buf,
+                             .buffers = { .sendbuf = buf, .count = (uint64_t)count, .datatype = datatype },
                              .field = { [SAR_FIELD_CALL] = SAR_CALL_PROFILE,
                                         [SAR_FIELD_COUNT] = (int64_t)count,
                                         [SAR_FIELD_DATATYPE] = type.number } };
     check_profile(&call, buf, count, type, profile);
+    if (count > 0)
+        sar_memory_look(&call, buf, NULL, SAR_BAD_BUF);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
@@ -65,8 +68,10 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
                                      .element_size = type.extent,
                                      .base = type.base };
     call.shape.index_size = sar_index_size(call.shape.count);
+    sar_memory_enter(&call, context->stream);
     sar_progress_drain(context);
     sar_call_profile(context, &call, PROFILE_SLOTS, &measured);
+    sar_memory_release(&call);
     if (call.verdict.status == SAR_OK)
         copy_profile(&measured, context, count, profile);
     return sar_raise(comm, function, &call.verdict, NULL);

@@ -10,6 +10,7 @@
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
+#include "mpi_ext/memory.h"
 #include "plan/progress.h"
 
 /* A plan whose arguments all ranks agree on; collective. */
@@ -27,6 +28,11 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_INIT : SAR_CALL_COO_INIT;
     if (call.verdict.status == SAR_OK)
         call.verdict.status = status;
+    call.memory.stream = context->stream;
+    if (call.verdict.status == SAR_OK)
+        call.verdict.status = sar_info_stream(info, &call.memory.stream, sentence);
+    if (call.dense_face)
+        sar_memory_take(&call);
     sar_progress_drain(context);
     sar_call_check(context, &call);
     if (call.verdict.status == SAR_OK) {
@@ -35,7 +41,8 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
         call.verdict.status = sar_plan_open(context, &hints, &made->call, &made->plan, sentence);
     }
     if (call.verdict.status == SAR_OK) {
-        made->call = *template;
+        made->call = call;
+        made->call.verdict = (struct sar_verdict){ .status = SAR_OK };
         made->call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_START : SAR_CALL_COO_START;
         sar_call_interpret(&made->call, &made->plan.policy);
         call.verdict = made->call.verdict;
@@ -43,6 +50,7 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
             sar_plan_close(&made->plan);
     }
     if (call.verdict.status != SAR_OK) {
+        sar_memory_release(&call);
         free(made);
         return sar_raise(comm, function, &call.verdict, sentence[0] == '\0' ? NULL : sentence);
     }
@@ -135,6 +143,7 @@ int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
         return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_IN_USE);
     if (*plan != MPIX_SPARSE_PLAN_NULL) {
         close_plan(&(*plan)->plan);
+        sar_memory_release(&(*plan)->call);
         free(*plan);
     }
     *plan = MPIX_SPARSE_PLAN_NULL;

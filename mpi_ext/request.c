@@ -15,6 +15,7 @@
 #include "mpi_ext/alive.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/memory.h"
 #include "mpi_ext/thread.h"
 #include "plan/progress.h"
 
@@ -80,9 +81,13 @@ void sar_flight_end(struct sar_flight *flight, int code)
 void sar_flight_land(struct sar_pending *pending)
 {
     struct sar_flight *flight = (struct sar_flight *)pending;
+    struct sar_call *call = &flight->call;
     int code = sar_flight_judge(flight);
-    if (!flight->call.dense_face)
-        code = sar_result_close(&flight->into, &flight->call, code);
+    if (!call->dense_face)
+        code = sar_result_close(flight->comm, flight->function, &flight->into, call, code);
+    code = sar_memory_write(flight->comm, flight->function, call, code);
+    if (!flight->kept || !call->dense_face)
+        sar_memory_release(call);
     sar_flight_end(flight, code);
 }
 
@@ -170,6 +175,7 @@ int sar_request_post(MPI_Comm comm, const char *function, struct sar_context *co
     *request = flight->request;
     if (result != NULL)
         sar_result_open(&flight->into, *result, &flight->call);
+    sar_memory_enter(&flight->call, context->stream);
     take_off(context, flight, sar_flight_land);
     return MPI_SUCCESS;
 }
@@ -219,8 +225,11 @@ int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, 
                          &verdict, NULL);
     flight->place = 0;
     *request = flight->request;
-    if (result != NULL)
+    if (result != NULL) {
         sar_result_open(&flight->into, *result, &flight->call);
+        sar_memory_take(&flight->call);
+    }
+    sar_memory_defer(&flight->call);
     sar_flight_leave(flight, flight->plan, sar_flight_land);
     return MPI_SUCCESS;
 }

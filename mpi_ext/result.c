@@ -5,6 +5,7 @@
 
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/memory.h"
 
 static void free_arrays(struct sar_arrays *arrays)
 {
@@ -110,6 +111,62 @@ static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *c
     result->index_size = result->sink.index_size;
 }
 
+static void free_shown(struct MPIX_Sparse_result_s *result)
+{
+    const struct sar_accelerator *accelerator = result->memory.accelerator;
+    if (accelerator != NULL && result->shown.index != NULL)
+        accelerator->release(result->shown.index);
+    if (accelerator != NULL && result->shown.value != NULL)
+        accelerator->release(result->shown.value);
+    result->shown = (struct sar_arrays){ 0 };
+}
+
+/* With some to spare, since the next result is about as large. */
+static enum sar_status make_shown(struct MPIX_Sparse_result_s *result, size_t index_bytes, size_t value_bytes)
+{
+    const struct sar_memory *memory = &result->memory;
+    struct sar_arrays *shown = &result->shown;
+    if (shown->index != NULL && shown->index_bytes >= index_bytes && shown->value_bytes >= value_bytes)
+        return SAR_OK;
+    free_shown(result);
+    index_bytes += index_bytes / 8 + 1;
+    value_bytes += value_bytes / 8 + 1;
+    SAR_TRY(memory->accelerator->allocate(memory->place, index_bytes, &shown->index));
+    SAR_TRY(memory->accelerator->allocate(memory->place, value_bytes, &shown->value));
+    shown->index_bytes = index_bytes;
+    shown->value_bytes = value_bytes;
+    return SAR_OK;
+}
+
+/* Copy what is held to where the caller is shown it. A copy from memory that is not pinned is over once it is
+ * waited for, like any. */
+static enum sar_status show(struct MPIX_Sparse_result_s *result)
+{
+    const struct sar_memory *memory = &result->memory;
+    size_t index_bytes = result->nnz * result->index_size;
+    size_t value_bytes = result->nnz * result->shape.element_size;
+    if (memory->accelerator == NULL)
+        return SAR_OK;
+    SAR_TRY(make_shown(result, index_bytes, value_bytes));
+    const struct sar_mirror mirrors[] = {
+        { result->shown.index, result->held.index, index_bytes, .out = true },
+        { result->shown.value, result->held.value, value_bytes, .out = true }
+    };
+    return sar_mirrors_write(memory, mirrors, 2);
+}
+
+/* A rank without elements, that has no arrays to tell by, is shown its result where the last one was. */
+static void place(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+{
+    const struct sar_memory *to = &call->memory;
+    bool known = call->coo.indices != NULL || call->coo.values != NULL || result->memory.accelerator == NULL;
+    if (!known)
+        return;
+    if (to->accelerator != result->memory.accelerator || to->place != result->memory.place)
+        free_shown(result);
+    result->memory = *to;
+}
+
 static void abandon(struct MPIX_Sparse_result_s *result)
 {
     free_arrays(&result->next);
@@ -136,13 +193,28 @@ void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct s
     call->sink = &into->made->sink;
 }
 
-int sar_result_close(struct sar_into *into, const struct sar_call *call, int code)
+/* What cannot be shown is lost. */
+static enum sar_status settle(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+{
+    commit(result, call);
+    place(result, call);
+    enum sar_status status = show(result);
+    if (status != SAR_OK)
+        result->nnz = 0;
+    return status;
+}
+
+int sar_result_close(MPI_Comm comm, const char *function, struct sar_into *into, const struct sar_call *call,
+                     int code)
 {
     if (into->made == NULL)
         return code;
     into->made->taken = false;
     if (code == MPI_SUCCESS) {
-        commit(into->made, call);
+        struct sar_verdict verdict = { .status = settle(into->made, call) };
+        code = sar_raise(comm, function, &verdict, NULL);
+    }
+    if (code == MPI_SUCCESS) {
         *into->result = into->made;
         return MPI_SUCCESS;
     }
@@ -157,13 +229,36 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT, SAR_FAULT_NULL);
+    const struct sar_arrays *arrays = result->memory.accelerator == NULL ? &result->held : &result->shown;
     if (nnz != NULL)
         *nnz = (MPI_Count)result->nnz;
     if (indices != NULL)
-        *indices = result->held.index;
+        *indices = arrays->index;
     if (values != NULL)
-        *values = result->held.value;
+        *values = arrays->value;
     return MPI_SUCCESS;
+}
+
+static void write_dense(MPIX_Sparse_result result, void *to)
+{
+    struct sar_shape shape = result->shape;
+    struct sar_run run = { result->held.index, result->held.value, result->nnz };
+    shape.index_size = result->index_size;
+    if (shape.count != 0)
+        sar_dense_expand(&shape, &run, 1, to);
+}
+
+/* In the default stream: the one that the result was made in may be gone. */
+static enum sar_status write_mirrored(MPIX_Sparse_result result, void *to)
+{
+    struct sar_memory memory = { result->memory.accelerator, result->memory.place, NULL };
+    struct sar_mirror mirror;
+    SAR_TRY(sar_mirror_take(&memory, to, (size_t)result->shape.count * result->shape.element_size, &mirror));
+    mirror.out = true;
+    write_dense(result, mirror.host);
+    enum sar_status status = sar_mirrors_write(&memory, &mirror, 1);
+    sar_mirror_release(&mirror);
+    return status;
 }
 
 int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
@@ -173,13 +268,14 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
     struct sar_verdict verdict = { .status = SAR_OK };
     if (result->shape.count != 0)
         sar_look_at_array(&verdict, recvbuf, SAR_BAD_RECVBUF);
+    if (result->shape.count != 0)
+        sar_memory_look_at(&verdict, &result->memory, recvbuf, SAR_BAD_RECVBUF);
+    if (verdict.status == SAR_OK && result->memory.accelerator != NULL && result->shape.count != 0)
+        verdict.status = write_mirrored(result, recvbuf);
+    else if (verdict.status == SAR_OK)
+        write_dense(result, recvbuf);
     if (verdict.status != SAR_OK)
         return sar_error_code("MPIX_Sparse_result_dense", verdict.status, verdict.value);
-    struct sar_shape shape = result->shape;
-    struct sar_run run = { result->held.index, result->held.value, result->nnz };
-    shape.index_size = result->index_size;
-    if (shape.count != 0)
-        sar_dense_expand(&shape, &run, 1, recvbuf);
     return MPI_SUCCESS;
 }
 
@@ -192,6 +288,7 @@ int PMPIX_Sparse_result_free(MPIX_Sparse_result *result)
     if (*result != MPIX_SPARSE_RESULT_NULL) {
         free_arrays(&(*result)->held);
         free_arrays(&(*result)->next);
+        free_shown(*result);
         free(*result);
     }
     *result = MPIX_SPARSE_RESULT_NULL;

@@ -17,8 +17,10 @@ struct sar_arrays {
 struct MPIX_Sparse_result_s {
     struct sar_sink sink; /**< first, so that a sink is its result */
     struct sar_arrays held, next;
-    bool taken;  /**< by a call under way */
-    bool spoilt; /**< a call writes into `held` before all is well */
+    struct sar_memory memory; /**< that the caller is shown the result in */
+    struct sar_arrays shown;  /**< there, where that is not the host's: copies of `held` */
+    bool taken;               /**< by a call under way */
+    bool spoilt;              /**< a call writes into `held` before all is well */
     size_t nnz;
     struct sar_shape shape;
     unsigned index_size; /**< bytes of the caller's index type; sink.index_size is that of a call under way */
@@ -35,7 +37,9 @@ struct sar_into {
  * call->verdict. */
 void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call);
 
-/** Make what a call wrote the result, or, when its code is an error, forget it. Returns the code. */
-int sar_result_close(struct sar_into *into, const struct sar_call *call, int code);
+/** Make what a call wrote the result, or, when its code is an error, forget it. Returns the code, or that
+ * of what went wrong here, which it raises. */
+int sar_result_close(MPI_Comm comm, const char *function, struct sar_into *into, const struct sar_call *call,
+                     int code);
 
 #endif

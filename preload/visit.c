@@ -5,16 +5,24 @@
 
 #include <string.h>
 
+#include "device/accelerator.h"
 #include "mpi_ext/types.h"
 #include "preload/glance.h"
 
 /* No scheme gains enough where as many elements are present as are not. */
 static const double FEW = 0.5;
 
+/* A glance cannot look at device memory, which MPI may be able to take as it is. */
+static bool is_on_host(const void *buffer)
+{
+    int place;
+    return buffer == MPI_IN_PLACE || sar_accelerator_of(buffer, &place) == NULL;
+}
+
 static bool buffers_are_good(const struct sar_asked *asked)
 {
     return asked->sendbuf != NULL && asked->recvbuf != NULL && asked->recvbuf != MPI_IN_PLACE &&
-           asked->sendbuf != asked->recvbuf;
+           asked->sendbuf != asked->recvbuf && is_on_host(asked->sendbuf) && is_on_host(asked->recvbuf);
 }
 
 static bool eligible(const struct sar_asked *asked, struct sar_shape_key *key)

@@ -17,6 +17,8 @@ void pmpix_sparse_allreduce_(void *sendbuf, void *recvbuf, MPI_Count *count, MPI
                              MPI_Fint *comm, MPI_Fint *ierror);
 void pmpix_isparse_allreduce_(void *sendbuf, void *recvbuf, MPI_Count *count, MPI_Fint *datatype,
                               MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror);
+void pmpix_sparse_allreduce_enqueue_(void *sendbuf, void *recvbuf, MPI_Count *count, MPI_Fint *datatype,
+                                     MPI_Fint *op, MPI_Fint *comm, void **stream, MPI_Fint *ierror);
 void pmpix_sparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                  MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
                                  MPIX_Sparse_result *result, MPI_Fint *ierror);

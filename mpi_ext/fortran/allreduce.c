@@ -22,6 +22,15 @@ void pmpix_isparse_allreduce_(void *sendbuf, void *recvbuf, MPI_Count *count, MP
     sar_fortran_give_request(request, started, ierror, code);
 }
 
+void pmpix_sparse_allreduce_enqueue_(void *sendbuf, void *recvbuf, MPI_Count *count, MPI_Fint *datatype,
+                                     MPI_Fint *op, MPI_Fint *comm, void **stream, MPI_Fint *ierror)
+{
+    void *from = sar_fortran_buffer(sendbuf), *to = sar_fortran_buffer(recvbuf);
+    int code = PMPIX_Sparse_allreduce_enqueue(from, to, *count, MPI_Type_f2c(*datatype), MPI_Op_f2c(*op),
+                                              MPI_Comm_f2c(*comm), *stream);
+    sar_fortran_give(ierror, code);
+}
+
 void pmpix_sparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                  MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
                                  MPIX_Sparse_result *result, MPI_Fint *ierror)
@@ -61,6 +70,7 @@ void pmpix_sparse_result_free_(MPIX_Sparse_result *result, MPI_Fint *ierror)
 
 #pragma weak mpix_sparse_allreduce_ = pmpix_sparse_allreduce_
 #pragma weak mpix_isparse_allreduce_ = pmpix_isparse_allreduce_
+#pragma weak mpix_sparse_allreduce_enqueue_ = pmpix_sparse_allreduce_enqueue_
 #pragma weak mpix_sparse_allreduce_coo_ = pmpix_sparse_allreduce_coo_
 #pragma weak mpix_isparse_allreduce_coo_ = pmpix_isparse_allreduce_coo_
 #pragma weak mpix_sparse_result_get_ = pmpix_sparse_result_get_

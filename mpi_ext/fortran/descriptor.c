@@ -39,6 +39,14 @@ void pmpix_isparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI
     pmpix_isparse_allreduce_(address(sendbuf), address(recvbuf), count, datatype, op, comm, request, ierror);
 }
 
+void pmpix_sparse_allreduce_enqueue_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
+                                        MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, void **stream,
+                                        MPI_Fint *ierror)
+{
+    pmpix_sparse_allreduce_enqueue_(address(sendbuf), address(recvbuf), count, datatype, op, comm, stream,
+                                    ierror);
+}
+
 void pmpix_sparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
                                     MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
                                     MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror)
@@ -84,6 +92,7 @@ void pmpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *data
 
 #pragma weak mpix_sparse_allreduce_f08 = pmpix_sparse_allreduce_f08
 #pragma weak mpix_isparse_allreduce_f08 = pmpix_isparse_allreduce_f08
+#pragma weak mpix_sparse_allreduce_enqueue_f08 = pmpix_sparse_allreduce_enqueue_f08
 #pragma weak mpix_sparse_allreduce_coo_f08 = pmpix_sparse_allreduce_coo_f08
 #pragma weak mpix_isparse_allreduce_coo_f08 = pmpix_isparse_allreduce_coo_f08
 #pragma weak mpix_sparse_allreduce_init_f08 = pmpix_sparse_allreduce_init_f08

@@ -95,6 +95,19 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_allreduce_enqueue(sendbuf, recvbuf, count, datatype, op, comm, stream, ierror) &
+        bind(C, name='mpix_sparse_allreduce_enqueue_f08')
+      import
+      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), asynchronous :: recvbuf
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(in) :: stream
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, &
         result, ierror) bind(C, name='mpix_sparse_allreduce_coo_f08')
       import
@@ -253,6 +266,8 @@ module mpix_sparse
 
   ! The same under their PMPI names.
   procedure(MPIX_Sparse_allreduce), bind(C, name='pmpix_sparse_allreduce_f08') :: PMPIX_Sparse_allreduce
+  procedure(MPIX_Sparse_allreduce_enqueue), bind(C, name='pmpix_sparse_allreduce_enqueue_f08') :: &
+      PMPIX_Sparse_allreduce_enqueue
   procedure(MPIX_Isparse_allreduce), bind(C, name='pmpix_isparse_allreduce_f08') :: PMPIX_Isparse_allreduce
   procedure(MPIX_Sparse_allreduce_coo), bind(C, name='pmpix_sparse_allreduce_coo_f08') :: &
       PMPIX_Sparse_allreduce_coo

@@ -205,6 +205,7 @@ static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", 
 static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
 static const char *const element_names[] = { "integer", "bf16", "fp16", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
+static const char *const aware_names[] = { "auto", "yes", "no", NULL };
 static const char *const progress_names[] = { "wait", "thread", NULL };
 
 #define FIELD(name) offsetof(struct sar_config, name)
@@ -253,6 +254,9 @@ static const struct knob knobs[] = {
     { "CALIBRATION", "none",
       "file of mpix_sparse_perf --calibrate that holds the machine's constants, or none", FIELD(calibration),
       &as_path, NULL, 0, 0 },
+    { "CUDA_AWARE", "auto",
+      "whether MPI is handed device memory: yes, no, or auto to find out whether it can be",
+      FIELD(cuda_aware), &as_choice, aware_names, 0, 0 },
     { "PROGRESS", "wait", "what moves nonblocking calls: wait, whoever waits or tests; or thread",
       FIELD(progress), &as_choice, progress_names, 0, 0 },
     { "EXPLAIN", "off", "print the table of prices at each selection: on or off", FIELD(explain), &as_switch,

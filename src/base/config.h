@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-enum { SAR_KNOB_TEXT = 64, SAR_KNOB_PATH = 1024, SAR_MOST_KNOBS = 32 };
+enum { SAR_KNOB_TEXT = 64, SAR_KNOB_PATH = 1024, SAR_MOST_KNOBS = 40 };
 
 /** Which model prices the schemes. */
 enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
@@ -18,6 +18,9 @@ enum sar_values { SAR_VALUES_FULL, SAR_VALUES_BF16, SAR_VALUES_FP16 };
 
 /** What integers of 2 bytes stand for. */
 enum sar_element { SAR_ELEMENT_INTEGER, SAR_ELEMENT_BF16, SAR_ELEMENT_FP16 };
+
+/** Whether MPI is handed device memory. */
+enum sar_aware { SAR_AWARE_AUTO, SAR_AWARE_YES, SAR_AWARE_NO };
 
 /** What moves calls in flight. */
 enum sar_progress { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
@@ -49,6 +52,7 @@ struct sar_config {
     char partition[SAR_KNOB_TEXT]; /**< or "auto" */
     int grain;                     /**< or SAR_AUTO */
     int model;                     /**< enum sar_model */
+    int cuda_aware;                /**< enum sar_aware */
     int progress;                  /**< enum sar_progress */
     bool explain, learn;
     uint64_t seed;                        /**< 0: drawn */

@@ -48,12 +48,18 @@ static void compact(struct sar_pending *op)
     struct sar_request *request = &op->request;
     const struct sar_call *call = op->call;
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
-    request->raw = call->dense_face && request->scheme->compacts && !op->profile_due;
-    if (!call->dense_face || request->scheme->on_dense_buffers || request->raw)
+    request->raw = call->dense_face && request->scheme->compacts && !op->profile_due && !call->remote;
+    if (!call->dense_face || request->raw)
         return;
+    if (request->scheme->on_dense_buffers) {
+        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_fetch(op) : SAR_OK);
+        return;
+    }
     struct sar_span span = begin_span(op, "compact");
-    enum sar_status status = request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
-                                                      request->arena, &request->input);
+    enum sar_status status = call->remote
+                                 ? sar_remote_compact(op)
+                                 : request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
+                                                            request->arena, &request->input);
     sar_exchange_fail(&request->exchange, status);
     if (status == SAR_OK)
         request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,
@@ -323,6 +329,7 @@ void sar_call_advance(struct sar_context *context, bool block)
         if (op->phase != SAR_DONE)
             return;
         end_span(op, &op->whole);
+        sar_remote_end(op);
         context->first = op->next;
         if (op->finished != NULL)
             op->finished(op);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "device/offload.h"
 #include "plan/plan.h"
 #include "scheme/scheme.h"
 
@@ -27,8 +28,11 @@ struct sar_call {
     struct sar_coo coo;            /**< coordinates in */
     struct sar_dense_call buffers; /**< or dense buffers in and out */
     struct sar_sink *sink;         /**< where coordinates go; NULL for dense buffers */
-    struct sar_verdict verdict;    /**< in: what is wrong on this rank; out: what is wrong at all */
-    size_t nnz_out;                /**< elements in the sink */
+    struct sar_memory memory;      /**< that the caller's arrays are in */
+    bool remote;                   /**< dense vectors stay there: their mirrors hold nothing yet */
+    struct sar_mirror mirror[2]; /**< of them where that is not the host's: coo or buffers name these then */
+    struct sar_verdict verdict;  /**< in: what is wrong on this rank; out: what is wrong at all */
+    size_t nnz_out;              /**< elements in the sink */
 };
 
 /** How far a call has come. */
@@ -57,6 +61,8 @@ struct sar_pending {
     struct sar_selection selection;
     struct sar_request request;
     struct sar_sink dense_sink;
+    size_t counted;              /**< elements of a vector in device memory */
+    struct sar_mirror room[2];   /**< that they are in on the host */
     enum sar_status status;      /**< of what is under way */
     struct sar_span whole, step; /**< all of the call, and the present phase */
     bool profile_due, opened;

@@ -62,6 +62,8 @@ struct sar_context {
     uint64_t plans_made;    /**< by sar_plan_open */
     MPIX_Sparse_report_t report;
     bool reported;
+    enum sar_aware aware;       /**< whether MPI is handed device memory, once that is found out */
+    void *stream;               /**< that callers work on device memory in; each rank's own */
     struct sar_shape forwarded; /**< of the last call that was forwarded */
     bool forwarded_last;        /**< it was the last of all: `report` is older */
 };

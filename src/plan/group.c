@@ -98,6 +98,7 @@ static void describe(const struct sar_plan *leader, struct sar_call *call)
 {
     *call = *leader->call;
     call->in_place = true;
+    call->memory.accelerator = NULL;
     call->shape.count = count_of(leader);
     call->shape.index_size = sar_index_size(call->shape.count);
     call->field[SAR_FIELD_PLANS] = number_of(leader);

@@ -12,11 +12,14 @@ enum {
     SAMPLE_BYTES = 65536 /* where it has more bytes than these */
 };
 
-static size_t estimate_nnz(const struct sar_call *call)
+static size_t estimate_nnz(const struct sar_pending *op)
 {
+    const struct sar_call *call = op->call;
     const struct sar_shape *shape = &call->shape;
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     size_t count = (size_t)shape->count, share = count / SAMPLE_SHARE;
+    if (call->remote)
+        return op->counted;
     bool small = count * shape->element_size <= SAMPLE_BYTES;
     return sar_dense_estimate(shape, buf, small ? count : share < SAMPLE_MOST ? share : SAMPLE_MOST);
 }
@@ -62,7 +65,11 @@ void sar_call_prepare(struct sar_pending *op)
     if (status == SAR_OK)
         status = sar_arena_take_zeroed(&op->context->arena, 1, largest_state(), &request->state);
     fail(call, status, 0);
-    if (call->verdict.status != SAR_OK || call->dense_face)
+    if (call->verdict.status != SAR_OK)
+        return;
+    if (call->remote)
+        fail(call, sar_remote_count(op), 0);
+    if (call->dense_face)
         return;
     status = request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
     fail(call, status, bad);
@@ -79,7 +86,7 @@ struct sar_ballot sar_call_ballot(const struct sar_pending *op)
     if (call->verdict.status != SAR_OK || !call->native)
         return ballot;
     if (call->dense_face)
-        ballot.nnz_max = (int64_t)estimate_nnz(call);
+        ballot.nnz_max = (int64_t)estimate_nnz(op);
     else
         ballot.nnz_max = (int64_t)op->request.input.nnz;
     ballot.nnz_sum = ballot.nnz_max;

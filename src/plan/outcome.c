@@ -21,23 +21,36 @@ static bool fills(const struct sar_shape *shape, size_t nnz)
 
 /* In place, only the elements of this rank and of the outcome differ from zero. A scheme that rounds values
  * may lose some of the former. */
-void sar_call_write(struct sar_pending *op)
+static void write_here(const struct sar_pending *op, const struct sar_delivery *outcome)
 {
     const struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
     unsigned char *buf = call->buffers.recvbuf;
-    if (!call->dense_face || request->output_in_place)
-        return;
-    const struct sar_run *pieces = request->pieces == NULL ? &request->output : request->pieces;
-    size_t n = request->pieces == NULL ? 1 : request->pieces_n;
     if (!call->in_place || fills(&call->shape, request->output.nnz)) {
-        request->device->expand(&call->shape, pieces, n, buf);
+        request->device->expand(&call->shape, outcome->runs, outcome->n, buf);
         return;
     }
-    if (!request->output_covers)
+    if (outcome->clear)
         sar_dense_clear(&call->shape, &request->input, buf);
-    for (size_t i = 0; i < n; i++)
-        request->device->scatter(&call->shape, &pieces[i], buf);
+    for (size_t i = 0; i < outcome->n; i++)
+        request->device->scatter(&call->shape, &outcome->runs[i], buf);
+}
+
+void sar_call_write(struct sar_pending *op)
+{
+    struct sar_call *call = op->call;
+    const struct sar_request *request = &op->request;
+    struct sar_delivery outcome = { &request->output, 1, !call->in_place || !request->output_covers };
+    if (!call->dense_face || request->output_in_place)
+        return;
+    if (request->pieces != NULL) {
+        outcome.runs = request->pieces;
+        outcome.n = request->pieces_n;
+    }
+    if (call->remote)
+        call->verdict.status = sar_remote_write(op, &outcome);
+    else
+        write_here(op, &outcome);
 }
 
 static void name(char *to, const char *from)

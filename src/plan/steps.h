@@ -37,6 +37,16 @@ void sar_call_write(struct sar_pending *op);
 /** Make the context's report tell of this call. */
 void sar_call_report(struct sar_pending *op, double seconds);
 
+/** Of a call with call->remote set: count its elements; make them the request's input; fetch the vector
+ * instead; and write the outcome. */
+enum sar_status sar_remote_count(struct sar_pending *op);
+enum sar_status sar_remote_compact(struct sar_pending *op);
+enum sar_status sar_remote_fetch(struct sar_pending *op);
+enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delivery *outcome);
+
+/** Give back what any call has taken for that. */
+void sar_remote_end(struct sar_pending *op);
+
 /** Log the scheme that was chosen, where it is not the one of the tensor's call before, and why a scheme that
  * is asked for does not run. */
 void sar_call_tell_selection(const struct sar_pending *op);

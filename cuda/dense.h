@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_CUDA_DENSE_H
+#define SAR_CUDA_DENSE_H
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "device/accelerator.h"
+
+/* These are what struct sar_accelerator says, on the calling thread's device. Memory they need comes from the
+ * device's pool, in the order of the stream. */
+
+enum sar_status sar_cuda_count(const struct sar_vector *vector, size_t *nnz);
+enum sar_status sar_cuda_compact(const struct sar_vector *vector, const struct sar_run *run);
+enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+                                 bool clear);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plug-in for CUDA: the only code that calls its runtime. It makes the device of a place the calling
+ * thread's for the time of a call, since that thread may be the progress thread, or another of the
+ * program's. */
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/dense.h"
+#include "cuda/status.h"
+
+/* Managed memory counts as the device's: the host may touch it only where no kernel does. */
+static int place(const void *address)
+{
+    struct cudaPointerAttributes attributes;
+    if (sar_cuda(cudaPointerGetAttributes(&attributes, address)) != SAR_OK)
+        return -1;
+    bool own = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+    return own ? attributes.device : -1;
+}
+
+static enum sar_status enter(int device, int *before)
+{
+    SAR_TRY(sar_cuda(cudaGetDevice(before)));
+    return *before == device ? SAR_OK : sar_cuda(cudaSetDevice(device));
+}
+
+static enum sar_status leave(int device, int before, enum sar_status status)
+{
+    if (before != device)
+        (void)cudaSetDevice(before);
+    return status;
+}
+
+static enum sar_status allocate(int device, size_t bytes, void **memory)
+{
+    int before;
+    SAR_TRY(enter(device, &before));
+    return leave(device, before, sar_cuda(cudaMalloc(memory, bytes)));
+}
+
+static void release(void *memory)
+{
+    (void)sar_cuda(cudaFree(memory));
+}
+
+static enum sar_status allocate_pinned(size_t bytes, void **memory)
+{
+    return sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
+}
+
+static void release_pinned(void *memory)
+{
+    (void)sar_cuda(cudaFreeHost(memory));
+}
+
+static enum sar_status copy(int device, void *to, const void *from, size_t bytes, void *stream)
+{
+    int before;
+    SAR_TRY(enter(device, &before));
+    return leave(device, before,
+                 sar_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream)));
+}
+
+static enum sar_status call(int device, void (*function)(void *), void *argument, void *stream)
+{
+    int before;
+    SAR_TRY(enter(device, &before));
+    return leave(device, before, sar_cuda(cudaLaunchHostFunc((cudaStream_t)stream, function, argument)));
+}
+
+static enum sar_status wait(int device, void *stream)
+{
+    int before;
+    SAR_TRY(enter(device, &before));
+    return leave(device, before, sar_cuda(cudaStreamSynchronize((cudaStream_t)stream)));
+}
+
+/* Memory that kernels have worked in stays with the device's pool, for the next call. */
+static enum sar_status enter_to_compute(int device, int *before)
+{
+    uint64_t all = UINT64_MAX;
+    cudaMemPool_t pool;
+    SAR_TRY(enter(device, before));
+    enum sar_status status = sar_cuda(cudaDeviceGetDefaultMemPool(&pool, device));
+    if (status == SAR_OK)
+        status = sar_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+    return status == SAR_OK ? SAR_OK : leave(device, *before, status);
+}
+
+static enum sar_status count(const struct sar_vector *vector, size_t *nnz)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_count(vector, nnz));
+}
+
+static enum sar_status compact(const struct sar_vector *vector, const struct sar_run *run)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_compact(vector, run));
+}
+
+static enum sar_status scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+                               bool clear)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_scatter(vector, runs, n, clear));
+}
+
+extern const struct sar_accelerator sar_accelerator;
+const struct sar_accelerator sar_accelerator = {
+    .version = SAR_ACCELERATOR_VERSION,
+    .name = "cuda",
+    .place = place,
+    .allocate = allocate,
+    .release = release,
+    .allocate_pinned = allocate_pinned,
+    .release_pinned = release_pinned,
+    .copy = copy,
+    .call = call,
+    .wait = wait,
+    .count = count,
+    .compact = compact,
+    .scatter = scatter,
+};

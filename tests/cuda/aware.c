@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When MPI is handed device memory. This program stands before MPI where the library calls it, and is an
+ * MPI that is aware of CUDA, one that is not, or one that says that it is and loses messages. */
+
+#include <cuda_runtime_api.h>
+#include <mpix_sparse.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+enum { COUNT = 1000 };
+
+static int says_so, on_device;
+static bool loses;
+
+static void require(cudaError_t error)
+{
+    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
+}
+
+static bool is_on_device(const void *address)
+{
+    struct cudaPointerAttributes attributes;
+    require(cudaPointerGetAttributes(&attributes, address));
+    return attributes.type == cudaMemoryTypeDevice;
+}
+
+int MPIX_Query_cuda_support(void);
+int MPIX_Query_cuda_support(void)
+{
+    return says_so;
+}
+
+int PMPI_Sendrecv(const void *from, int count, MPI_Datatype type, int to_rank, int tag, void *to,
+                  int to_count, MPI_Datatype to_type, int from_rank, int to_tag, MPI_Comm comm,
+                  MPI_Status *status)
+{
+    if (!is_on_device(from))
+        return MPI_Sendrecv(from, count, type, to_rank, tag, to, to_count, to_type, from_rank, to_tag, comm,
+                            status);
+    if (!loses)
+        require(cudaMemcpy(to, from, (size_t)count, cudaMemcpyDeviceToDevice));
+    return MPI_SUCCESS;
+}
+
+int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    int size;
+    if (!is_on_device(recvbuf))
+        return MPI_Allreduce(sendbuf, recvbuf, count, type, op, comm);
+    on_device++;
+    MPI_Type_size(type, &size);
+    size_t bytes = (size_t)count * (size_t)size;
+    void *copy = malloc(bytes);
+    require(cudaMemcpy(copy, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, bytes, cudaMemcpyDeviceToHost));
+    int code = MPI_Allreduce(MPI_IN_PLACE, copy, count, type, op, comm);
+    require(cudaMemcpy(recvbuf, copy, bytes, cudaMemcpyHostToDevice));
+    free(copy);
+    return code;
+}
+
+/* Vectors of so few bytes go to MPI_Allreduce. */
+static void expect(int wanted, const char *knob)
+{
+    static float v[COUNT];
+    MPI_Comm comm;
+    float *device;
+    setenv("MPIX_SPARSE_CUDA_AWARE", knob, 1);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < COUNT; i++)
+        v[i] = (float)i;
+    require(cudaMalloc((void **)&device, sizeof v));
+    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+    on_device = 0;
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_SUM, comm),
+                  "the first call");
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_MAX, comm),
+                  "the second call");
+    check(on_device == wanted, "expected %d calls of MPI on device memory, found %d", wanted, on_device);
+    require(cudaMemcpy(v, device, sizeof v, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < COUNT; i++)
+        check(v[i] == (float)(i * ranks), "expected %d at index %d, found %g", i * ranks, i, (double)v[i]);
+    require(cudaFree(device));
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    unsetenv("MPIX_SPARSE_FORWARD");
+    check_case("an MPI that is not aware");
+    expect(0, "auto");
+    check_case("an MPI that is aware");
+    says_so = 1;
+    expect(2, "auto");
+    check_case("an MPI that is aware, and shall not be handed device memory");
+    expect(0, "no");
+    check_case("an MPI that loses messages");
+    loses = true;
+    expect(0, "auto");
+    check_case("an MPI that is aware, whatever it says");
+    expect(2, "yes");
+    return check_end("aware");
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device
+ * memory is memory that faults when the host touches it: its pages are mapped twice, for the program
+ * without any rights. Work in streams is done later, by a thread or whoever waits, in the order in which
+ * it was queued: one order for all streams, which CUDA's rules allow. Kernels are the twins of
+ * tests/cuda/twin, which open all arrays for as long as they run. */
+
+#include <cuda_runtime_api.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MOST_ARRAYS = 4096, DEVICES = 2 };
+
+struct array {
+    char *device, *alias;
+    size_t bytes, room;
+    int place;
+    bool taken; /* else the next array of this size may have it */
+};
+
+struct job {
+    void *to;
+    const void *from;
+    size_t bytes;
+    cudaHostFn_t function; /* instead of a copy; or NULL */
+    void *argument;
+    struct job *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+static struct array arrays[MOST_ARRAYS];
+static int arrays_used;
+static struct job *first, **last = &first; /* the first one is being done when `busy` */
+static bool working, busy;
+static int opened;
+static long allocations, copied;
+static cudaStream_t last_stream;
+static __thread int current;
+
+/* How many arrays, of device and pinned memory, were ever made. */
+long fake_cuda_allocations(void);
+long fake_cuda_allocations(void)
+{
+    return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+}
+
+/* How many bytes were ever copied in streams. */
+long fake_cuda_copied(void);
+long fake_cuda_copied(void)
+{
+    return __atomic_load_n(&copied, __ATOMIC_RELAXED);
+}
+
+/* In which stream the last copy was queued. */
+void *fake_cuda_stream(void);
+void *fake_cuda_stream(void)
+{
+    return __atomic_load_n(&last_stream, __ATOMIC_RELAXED);
+}
+
+static struct array *find(const void *address)
+{
+    const char *at = address;
+    for (int i = 0; i < arrays_used; i++)
+        if (arrays[i].taken && at >= arrays[i].device && at < arrays[i].device + arrays[i].bytes)
+            return &arrays[i];
+    return NULL;
+}
+
+/* Where the host may touch what is at an address. */
+static void *reach(const void *address)
+{
+    pthread_mutex_lock(&lock);
+    const struct array *array = find(address);
+    char *at =
+        array == NULL ? (char *)(uintptr_t)address : array->alias + ((const char *)address - array->device);
+    pthread_mutex_unlock(&lock);
+    return at;
+}
+
+static void do_job(const struct job *job)
+{
+    if (job->function != NULL)
+        job->function(job->argument);
+    else
+        memmove(reach(job->to), reach(job->from), job->bytes);
+}
+
+/* Under the lock, which is free while the job is done. */
+static void do_first(void)
+{
+    struct job *job = first;
+    busy = true;
+    pthread_mutex_unlock(&lock);
+    do_job(job);
+    pthread_mutex_lock(&lock);
+    busy = false;
+    first = job->next;
+    if (first == NULL)
+        last = &first;
+    free(job);
+    pthread_cond_broadcast(&news);
+}
+
+static void *work(void *unused)
+{
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (first == NULL || busy)
+            pthread_cond_wait(&news, &lock);
+        do_first();
+    }
+    return unused;
+}
+
+static cudaError_t queue(struct job wanted)
+{
+    pthread_t thread;
+    struct job *job = malloc(sizeof *job);
+    *job = wanted;
+    pthread_mutex_lock(&lock);
+    if (!working)
+        working = pthread_create(&thread, NULL, work, NULL) == 0;
+    *last = job;
+    last = &job->next;
+    pthread_cond_broadcast(&news);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+/* Functions are left to the thread, as CUDA has one for them. */
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    (void)stream;
+    pthread_mutex_lock(&lock);
+    while (first != NULL) {
+        if (busy || first->function != NULL)
+            pthread_cond_wait(&news, &lock);
+        else
+            do_first();
+    }
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    (void)stream;
+    pthread_mutex_lock(&lock);
+    bool waiting = first != NULL;
+    pthread_mutex_unlock(&lock);
+    return waiting ? cudaErrorNotReady : cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    (void)kind;
+    __atomic_store_n(&last_stream, stream, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
+    return queue((struct job){ .to = to, .from = from, .bytes = bytes });
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    (void)kind;
+    queue((struct job){ .to = to, .from = from, .bytes = bytes });
+    return cudaStreamSynchronize(NULL);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
+{
+    (void)stream;
+    return queue((struct job){ .function = function, .argument = argument });
+}
+
+/* As the runtime does, the driver is loaded when it is needed. */
+static void load_driver(void)
+{
+    static bool loaded;
+    if (!__atomic_exchange_n(&loaded, true, __ATOMIC_SEQ_CST))
+        dlopen("libcuda.so.1", RTLD_NOW);
+}
+
+static bool map(struct array *array, size_t room)
+{
+    int file = memfd_create("device", 0);
+    bool sized = file >= 0 && ftruncate(file, (off_t)room) == 0;
+    array->device = sized ? mmap(NULL, room, PROT_NONE, MAP_SHARED, file, 0) : MAP_FAILED;
+    array->alias = sized ? mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    array->room = room;
+    if (file >= 0)
+        close(file);
+    return array->device != MAP_FAILED && array->alias != MAP_FAILED;
+}
+
+/* One that has been mapped for as many pages, or a new one. */
+static struct array *choose(size_t room)
+{
+    for (int i = 0; i < arrays_used; i++)
+        if (!arrays[i].taken && arrays[i].room == room)
+            return &arrays[i];
+    if (arrays_used == MOST_ARRAYS || !map(&arrays[arrays_used], room))
+        return NULL;
+    return &arrays[arrays_used++];
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    enum { PAGE = 4096 };
+    load_driver();
+    pthread_mutex_lock(&lock);
+    struct array *array = choose(bytes / PAGE * PAGE + PAGE);
+    if (array != NULL) {
+        array->taken = true;
+        array->bytes = bytes + 1;
+        array->place = current;
+        *memory = array->device;
+        allocations++;
+    }
+    pthread_mutex_unlock(&lock);
+    return array == NULL ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    cudaStreamSynchronize(NULL);
+    pthread_mutex_lock(&lock);
+    struct array *array = find(memory);
+    if (array != NULL)
+        array->taken = false;
+    pthread_mutex_unlock(&lock);
+    return array == NULL && memory != NULL ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+/* For kernels that are functions of the host: while any is open, the host may touch device memory. */
+static void protect(int rights)
+{
+    for (int i = 0; i < arrays_used; i++)
+        if (arrays[i].taken)
+            mprotect(arrays[i].device, arrays[i].room, rights);
+}
+
+void fake_cuda_open(void);
+void fake_cuda_open(void)
+{
+    cudaStreamSynchronize(NULL);
+    pthread_mutex_lock(&lock);
+    opened++;
+    protect(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_cuda_close(void);
+void fake_cuda_close(void)
+{
+    pthread_mutex_lock(&lock);
+    if (--opened == 0)
+        protect(PROT_NONE);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The pool's memory is not counted: it is there already once a call was made. */
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
+{
+    (void)stream;
+    cudaError_t error = cudaMalloc(memory, bytes);
+    __atomic_fetch_sub(&allocations, 1, __ATOMIC_RELAXED);
+    return error;
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+    (void)stream;
+    return cudaFree(memory);
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    *pool = NULL;
+    return device >= 0 && device < DEVICES ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
+{
+    (void)pool, (void)attribute, (void)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream)
+{
+    cudaStreamSynchronize(stream);
+    memset(reach(memory), byte, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    load_driver();
+    __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
+    return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
+{
+    pthread_mutex_lock(&lock);
+    const struct array *array = find(address);
+    *attributes = (struct cudaPointerAttributes){
+        .type = array == NULL ? cudaMemoryTypeUnregistered : cudaMemoryTypeDevice,
+        .device = array == NULL ? cudaInvalidDeviceId : array->place,
+    };
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *devices)
+{
+    *devices = DEVICES;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= DEVICES)
+        return cudaErrorInvalidDevice;
+    current = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = malloc(1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    cudaStreamSynchronize(stream);
+    free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls in the order of a stream, and the stream that a hint names. */
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <mpix_sparse.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { COUNT = 30000, STEP = 83, CALLS = 5 };
+
+static MPI_Comm comm;
+static cudaStream_t stream;
+
+static void require(cudaError_t error)
+{
+    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
+}
+
+static float *vector(int round)
+{
+    static float v[COUNT];
+    void *device;
+    for (int i = 0; i < COUNT; i++)
+        v[i] = i % STEP == 0 ? (float)(round + rank) : 0;
+    require(cudaMalloc(&device, sizeof v));
+    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+    return device;
+}
+
+static void expect(const void *device, int round)
+{
+    static float found[COUNT];
+    require(cudaMemcpy(found, device, sizeof found, cudaMemcpyDeviceToHost));
+    float sum = (float)(ranks * round + ranks * (ranks - 1) / 2);
+    for (int i = 0; i < COUNT; i++)
+        check(found[i] == (i % STEP == 0 ? sum : 0), "expected %g at index %d, found %g",
+              i % STEP == 0 ? (double)sum : 0, i, (double)found[i]);
+}
+
+static void wait_for(void *gate)
+{
+    while (!__atomic_load_n((bool *)gate, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+/* The stream stands before a gate while calls are queued: whoever waited there would hang. */
+static void check_order(void)
+{
+    static bool gate;
+    float *in[CALLS], *out[CALLS];
+    check_case("calls queued");
+    for (int i = 0; i < CALLS; i++) {
+        in[i] = vector(i);
+        out[i] = vector(0);
+    }
+    require(cudaLaunchHostFunc(stream, wait_for, &gate));
+    for (int i = 0; i < CALLS; i++)
+        check_success(MPIX_Sparse_allreduce_enqueue(i == 1 ? MPI_IN_PLACE : in[i], i == 1 ? in[i] : out[i],
+                                                    COUNT, MPI_FLOAT, MPI_SUM, comm, stream),
+                      "MPIX_Sparse_allreduce_enqueue");
+    check(cudaStreamQuery(stream) == cudaErrorNotReady, "expected the stream to wait at the gate");
+    __atomic_store_n(&gate, true, __ATOMIC_RELEASE);
+    require(cudaStreamSynchronize(stream));
+    for (int i = 0; i < CALLS; i++) {
+        expect(i == 1 ? in[i] : out[i], i);
+        require(cudaFree(in[i]));
+        require(cudaFree(out[i]));
+    }
+}
+
+/* What one call leaves is what the next one takes. */
+static void check_chain(void)
+{
+    float *v = vector(0);
+    check_case("calls on one vector");
+    for (int i = 0; i < 3; i++)
+        check_success(MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm, stream),
+                      "MPIX_Sparse_allreduce_enqueue");
+    check_success(MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_SUM, comm, stream),
+                  "MPIX_Sparse_allreduce_enqueue");
+    require(cudaStreamSynchronize(stream));
+    float first;
+    require(cudaMemcpy(&first, v, sizeof first, cudaMemcpyDeviceToHost));
+    check(first == (float)((ranks - 1) * ranks), "expected %d, found %g", (ranks - 1) * ranks, (double)first);
+    require(cudaFree(v));
+}
+
+static void check_refusals(void)
+{
+    static float host[COUNT];
+    float *v = vector(0);
+    check_case("refused");
+    check_error(MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, host, COUNT, MPI_FLOAT, MPI_SUM, comm, stream),
+                "recvbuf is memory of the host", -1);
+    check_error(MPIX_Sparse_allreduce_enqueue(host, v, COUNT, MPI_FLOAT, MPI_SUM, comm, stream),
+                "sendbuf is memory of the host", -1);
+    check_success(MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, NULL, 0, MPI_FLOAT, MPI_SUM, comm, stream),
+                  "a call of no elements");
+    require(cudaFree(v));
+}
+
+static void expect_stream(cudaStream_t wanted, const char *what)
+{
+    void *(*last)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_stream");
+    check(last == NULL || last() == wanted, "expected %s in stream %p, found it in another", what,
+          (void *)wanted);
+}
+
+static MPI_Info stream_info(const char *text)
+{
+    MPI_Info info;
+    char address[32];
+    snprintf(address, sizeof address, "%p", (void *)stream);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_stream", text == NULL ? address : text);
+    return info;
+}
+
+static void check_hint(void)
+{
+    float *v = vector(0);
+    MPI_Info info = stream_info(NULL), bad = stream_info(rank == 0 ? "blue" : NULL);
+    MPI_Request request;
+    MPIX_Sparse_plan plan;
+    check_case("the hint of a plan");
+    check_success(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    expect_stream(stream, "the plan");
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    check_error(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm, bad, &plan),
+                rank == 0 ? "mpix_sparse_stream is 'blue'" : "configuration", -1);
+    check_case("the hint of a communicator");
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm),
+                  "MPIX_Sparse_allreduce");
+    expect_stream(NULL, "a call without a hint");
+    check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm),
+                  "MPIX_Sparse_allreduce");
+    expect_stream(stream, "a call with a hint");
+    check_error(MPIX_Sparse_comm_set_info(comm, bad), "mpix_sparse_stream is", -1);
+    MPI_Info_free(&info);
+    MPI_Info_free(&bad);
+    require(cudaFree(v));
+}
+
+int main(int argc, char **argv)
+{
+    int level = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    check_alarm(240);
+    if (level != MPI_THREAD_MULTIPLE)
+        return check_skip("streams", "this MPI has no MPI_THREAD_MULTIPLE");
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    check_order();
+    check_chain();
+    check_refusals();
+    check_hint();
+    require(cudaStreamDestroy(stream));
+    MPI_Comm_free(&comm);
+    return check_end("streams");
+}
