@@ -320,13 +320,15 @@ static void test_a_sentence_keeps_to_its_room(void **state)
 /* What knobs print as their defaults is what they do when they are not set. */
 static void test_defaults_pass_through_the_parsers(void **state)
 {
-    struct setting settings[32] = { { NULL, NULL } }, none = { NULL, NULL };
+    struct setting settings[64] = { { NULL, NULL } }, none = { NULL, NULL };
     struct sar_config given, left;
     char sentence[256];
     const char *help;
     (void)state;
-    for (size_t i = 0; sar_config_describe(i, &settings[i].name, &settings[i].text, &help); i++)
+    for (size_t i = 0; sar_config_describe(i, &settings[i].name, &settings[i].text, &help); i++) {
+        assert_true(i + 1 < LENGTH(settings));
         settings[i + 1].name = NULL;
+    }
     memset(&given, 1, sizeof given);
     memset(&left, 1, sizeof left);
     assert_int_equal(sar_config_load(&given, find, settings, sentence, sizeof sentence), SAR_OK);
