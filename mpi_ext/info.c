@@ -44,16 +44,6 @@ enum sar_status sar_info_stream(MPI_Info info, void **stream, char *sentence)
     return SAR_BAD_KNOB;
 }
 
-/* Local knowledge of one rank, of which all must hear. */
-static enum sar_status agree_on_stream(const struct sar_net *net, MPI_Info info, void **stream,
-                                       char *sentence)
-{
-    enum sar_status status = sar_net_worst(net, sar_info_stream(info, stream, sentence));
-    if (status == SAR_BAD_KNOB && sentence[0] == '\0')
-        snprintf(sentence, SAR_SENTENCE, "mpix_sparse_stream is no address on another rank");
-    return status;
-}
-
 int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
 {
     static const char function[] = "MPIX_Sparse_comm_set_info";
@@ -66,11 +56,12 @@ int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
         return code;
     sar_progress_drain(context);
     void *stream = context->stream;
-    struct sar_verdict verdict = { .status = agree_on_stream(&context->net, info, &stream, sentence) };
-    if (verdict.status == SAR_OK)
-        verdict.status = sar_context_configure(context, &hints, sentence);
+    struct sar_verdict verdict = { .status = sar_info_stream(info, &stream, sentence) };
+    verdict.status = sar_context_configure(context, verdict.status, &hints, sentence);
     if (verdict.status == SAR_OK)
         context->stream = stream;
+    else if (verdict.status == SAR_BAD_KNOB && sentence[0] == '\0')
+        snprintf(sentence, sizeof sentence, "mpix_sparse_stream is no address on another rank");
     return sar_raise(comm, function, &verdict, sentence);
 }
 

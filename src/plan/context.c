@@ -209,26 +209,27 @@ static enum sar_status fill(struct sar_context *context, const struct sar_source
     return SAR_OK;
 }
 
-/* Ranks may come here only when their calls on other communicators are done. */
-static enum sar_status meet(const struct sar_net *net)
+/* The worst of all ranks' statuses. Ranks may come here only when their calls on other communicators are
+ * done. */
+static enum sar_status meet(const struct sar_net *net, enum sar_status mine)
 {
     struct sar_collective collective;
-    int nothing = 0, looks = 0;
+    int worst = (int)mine, looks = 0;
     bool done = false;
-    SAR_TRY(sar_net_worst_start(net, &nothing, &collective));
+    SAR_TRY(sar_net_worst_start(net, &worst, &collective));
     while (!done)
         SAR_TRY(sar_net_test(net, &collective, sar_progress_meanwhile(net, &looks), &done));
-    return SAR_OK;
+    return (enum sar_status)worst;
 }
 
-enum sar_status sar_context_configure(struct sar_context *context, const struct sar_source *hints,
-                                      char *sentence)
+enum sar_status sar_context_configure(struct sar_context *context, enum sar_status mine,
+                                      const struct sar_source *hints, char *sentence)
 {
     struct settings settings = { .config = context->policy.config,
                                  .seed = context->policy.seed,
                                  .calibrated = true,
                                  .machine = context->constants };
-    SAR_TRY(meet(&context->net));
+    SAR_TRY(meet(&context->net, mine));
     SAR_TRY(sar_hints_apply(&context->net, hints, &settings.config, sentence));
     SAR_TRY(sar_hints_in_time(&context->policy.config, &settings.config, sentence));
     SAR_TRY(adopt(context, &settings));

@@ -81,9 +81,10 @@ enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, 
 /** Change the knobs of a communicator, for calls and plans to come. What was learnt of its tensors is
  * forgotten; its plans keep theirs. Calls there must be done. Collective: all ranks succeed, or all fail
  * alike and nothing changes.
- * @param sentence  as above */
-enum sar_status sar_context_configure(struct sar_context *context, const struct sar_source *hints,
-                                      char *sentence);
+ * @param mine      what this rank has against it already, or SAR_OK
+ * @param sentence  as above, but not for another rank's `mine` */
+enum sar_status sar_context_configure(struct sar_context *context, enum sar_status mine,
+                                      const struct sar_source *hints, char *sentence);
 
 /** The policy of a set of knobs. seed is used where the knobs give none. */
 struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed);
