@@ -150,15 +150,17 @@ static void try_idle(MPI_Comm comm, int late)
     int done = 0;
     check_case("rank %d leaves its call in flight alone", late);
     in[rank] = 1;
+    if (MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request) != MPI_SUCCESS)
+        return; /* threads would move it */
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     if (rank != late)
         MPI_Barrier(MPI_COMM_WORLD);
-    int code = MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
-    if (rank == late)
+    check_success(MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request),
+                  "MPIX_Isparse_allreduce");
+    if (rank == late) {
         MPI_Barrier(MPI_COMM_WORLD);
-    if (code != MPI_SUCCESS)
-        return; /* threads would move it */
-    if (rank == late)
         stay_away(WAITED, last(late));
+    }
     while (!done)
         check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     check_outcome(out);
