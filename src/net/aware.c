@@ -57,7 +57,7 @@ static void give_back(const struct sar_memory *memory, struct sar_mirror *mirror
 
 bool sar_net_takes(const struct sar_net *net, const struct sar_memory *memory)
 {
-    struct sar_mirror mirrors[2] = { { NULL }, { NULL } };
+    struct sar_mirror mirrors[2] = { { .host = NULL }, { .host = NULL } };
     bool arrived = false;
     if (!says_so())
         return false;
