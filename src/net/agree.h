@@ -20,8 +20,7 @@ enum sar_field {
 /** One rank's share in an agreement, and after it everybody's. */
 struct sar_ballot {
     int64_t nnz_sum, nnz_max;
-    int64_t
-        busy; /**< 1 where a rank must not sleep in MPI, since calls of others are in flight; the largest */
+    int64_t busy;    /**< 1 where a rank must not sleep in MPI, as others' calls are in flight; the largest */
     int64_t seconds; /**< nanoseconds the call before this one took after its agreement; the largest */
     int64_t entry;   /**< nanoseconds up to there; the smallest, of the rank that waited least for others */
     int64_t status;  /**< enum sar_status; the largest */

@@ -8,15 +8,13 @@
  * there are several, but for those that are said to be near. */
 struct sar_machine {
     int ranks;
-    double alpha;       /**< seconds for a message */
-    double beta;        /**< seconds for a byte, while all ranks send */
-    double gamma;       /**< seconds for an element reduced */
-    double memory;      /**< seconds for a byte read or written in memory, while all ranks do */
-    double dense_alpha; /**< seconds for the smallest MPI_Allreduce */
-    double dense_beta;  /**< seconds for a byte of MPI_Allreduce */
-    double
-        near_alpha; /**< alpha and beta within a node; the same as those where there is only one, or where */
-    double near_beta; /**< every rank is one */
+    double alpha;                 /**< seconds for a message */
+    double beta;                  /**< seconds for a byte, while all ranks send */
+    double gamma;                 /**< seconds for an element reduced */
+    double memory;                /**< seconds for a byte read or written in memory, while all ranks do */
+    double dense_alpha;           /**< seconds for the smallest MPI_Allreduce */
+    double dense_beta;            /**< seconds for a byte of MPI_Allreduce */
+    double near_alpha, near_beta; /**< within a node; alpha and beta where there is one, or one a rank */
 };
 
 /** Measure all constants in a few milliseconds. Collective; every rank gets the slowest rank's figures. */

@@ -20,14 +20,13 @@ struct sar_window;
 struct sar_net {
     MPI_Comm comm;
     int rank, ranks;
-    int number;             /**< of the communicators that this process has opened */
-    struct sar_nodes nodes; /**< groups of ranks that share memory */
-    int tags;               /**< tags in [0, tags) may be used */
-    uint64_t chunk;         /**< most bytes handed to MPI at a time */
-    double stall;           /**< seconds of waiting from which on it is warned of, or 0 */
-    struct sar_roll *roll;  /**< see roll.h; or NULL */
-    struct sar_window
-        *window;  /**< between the ranks of this one's node, where they can share memory, or NULL */
+    int number;                /**< of the communicators that this process has opened */
+    struct sar_nodes nodes;    /**< groups of ranks that share memory */
+    int tags;                  /**< tags in [0, tags) may be used */
+    uint64_t chunk;            /**< most bytes handed to MPI at a time */
+    double stall;              /**< seconds of waiting from which on it is warned of, or 0 */
+    struct sar_roll *roll;     /**< see roll.h; or NULL */
+    struct sar_window *window; /**< of the ranks of this one's node, if they share memory, or NULL */
     bool crowded; /**< more ranks on a node than processors: whoever waits should let others run */
 };
 

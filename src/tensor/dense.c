@@ -90,6 +90,14 @@ SAR_WIDE static inline size_t pack8(__m512i v, __m512i index, struct sar_run out
 
 DEFINE_WIDE(scan4_wide, uint32_t, pack4, 16)
 DEFINE_WIDE(scan8_wide, uint64_t, pack8, 8)
+
+static size_t scan_wide(const struct sar_shape *shape, const void *buf, size_t from, size_t n,
+                        struct sar_run out, size_t k)
+{
+    return shape->element_size == 4 ? scan4_wide(buf, from, n, out, k) : scan8_wide(buf, from, n, out, k);
+}
+#else
+#define scan_wide(shape, buf, from, n, out, k) (k)
 #endif
 
 /* Rows are multiples of 2 bytes. */
@@ -114,16 +122,6 @@ static size_t scan_rows(const unsigned char *buf, const struct sar_shape *shape,
     }
     return k;
 }
-
-#if defined(SAR_WIDE)
-static size_t scan_wide(const struct sar_shape *shape, const void *buf, size_t from, size_t n,
-                        struct sar_run out, size_t k)
-{
-    return shape->element_size == 4 ? scan4_wide(buf, from, n, out, k) : scan8_wide(buf, from, n, out, k);
-}
-#else
-#define scan_wide(shape, buf, from, n, out, k) (k)
-#endif
 
 static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, size_t n, struct sar_run out,
                    size_t k)

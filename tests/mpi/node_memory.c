@@ -6,64 +6,21 @@
  * library's objects. */
 
 #include <mpix_sparse.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "held.h"
 
 enum { COUNT = 8000000, STEP = 25, NNZ = COUNT / STEP, CONSTANT = 2 << 20, PATIENCE = 120 /* seconds */ };
 
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t bytes);
-void __real_free(void *memory);
 int __real_ftruncate(int file, off_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
 int __wrap_ftruncate(int file, off_t bytes);
 
-static int64_t held, most_held; /* bytes, of shared memory all that was ever made */
-
-static void count(int64_t bytes)
-{
-    held += bytes;
-    most_held = held > most_held ? held : most_held;
-}
-
-static void *hold(void *memory)
-{
-    count((int64_t)malloc_usable_size(memory));
-    return memory;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return hold(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return hold(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    count(-(int64_t)malloc_usable_size(memory));
-    return hold(__real_realloc(memory, bytes));
-}
-
-void __wrap_free(void *memory)
-{
-    count(-(int64_t)malloc_usable_size(memory));
-    __real_free(memory);
-}
-
+/* All shared memory that was ever made. */
 int __wrap_ftruncate(int file, off_t bytes)
 {
-    count((int64_t)bytes);
+    held_count((int64_t)bytes);
     return __real_ftruncate(file, bytes);
 }
 
@@ -101,7 +58,7 @@ static int64_t union_of_ranks(void)
 /* Bytes taken in a call by all ranks together. */
 static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, MPIX_Sparse_result *result)
 {
-    int64_t before = most_held = held, bytes;
+    int64_t before = held_begin(), bytes;
     if (order == IN_DENSE_BUFFERS)
         check_success(MPIX_Sparse_allreduce(b->dense, b->sum, COUNT, MPI_FLOAT, MPI_SUM, comm),
                       "MPIX_Sparse_allreduce");
@@ -109,7 +66,7 @@ static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, M
         check_success(MPIX_Sparse_allreduce_coo(b->index, b->value, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT,
                                                 MPI_SUM, comm, result),
                       "MPIX_Sparse_allreduce_coo");
-    bytes = most_held - before;
+    bytes = held_most() - before;
     MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     return bytes;
 }

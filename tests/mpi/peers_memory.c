@@ -5,54 +5,14 @@
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free, and with the library's objects. */
 
 #include <mpix_sparse.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+#include "held.h"
 #include "scheme/scheme.h"
 
 enum { PATIENCE = 280 /* seconds */ };
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t bytes);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
-
-static size_t held, most_held; /* bytes; frees of what was made elsewhere may wrap `held` around */
-
-static void *hold(void *memory)
-{
-    held += malloc_usable_size(memory);
-    most_held = held > most_held && held <= SIZE_MAX / 2 ? held : most_held;
-    return memory;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return hold(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return hold(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    held -= malloc_usable_size(memory);
-    return hold(__real_realloc(memory, bytes));
-}
-
-void __wrap_free(void *memory)
-{
-    held -= malloc_usable_size(memory);
-    __real_free(memory);
-}
 
 /* A vector of 8-byte numbers, and the elements of its fullest rank, one in `step`. */
 struct size {
@@ -68,11 +28,11 @@ static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
     int64_t *value = get_memory((size_t)s->nnz, sizeof *value);
     for (int64_t k = 0; k < s->nnz; k++)
         index[k] = k * s->step;
-    size_t before = most_held = held;
+    int64_t before = held_begin();
     check_success(MPIX_Sparse_allreduce_coo(index, value, whose < 0 || rank == whose ? s->nnz : 1,
                                             MPI_INT64_T, s->count, MPI_INT64_T, MPI_SUM, comm, &result),
                   "MPIX_Sparse_allreduce_coo");
-    uint64_t bytes = most_held - before;
+    uint64_t bytes = (uint64_t)(held_most() - before);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     free(index);
     free(value);
