@@ -27,17 +27,19 @@ struct sar_transfer {
     uint64_t bytes;        /* of the whole message */
     uint64_t moved;        /* bytes handed to MPI, or received from it */
     bool open;             /* pieces are still to come */
+    int posted;            /* receives of pieces that are not over */
 };
 
 enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *arena, struct sar_exchange *x)
 {
-    void *arrived, *incoming, *outgoing, *requests, *sends_to;
+    void *arrived, *incoming, *outgoing, *requests, *over, *ports_of;
     size_t ports = SAR_LANES * (size_t)net->ranks, room = REQUESTS_EACH * ports;
     SAR_TRY(sar_arena_take_zeroed(arena, ports, sizeof *x->arrived, &arrived));
     SAR_TRY(sar_arena_take_zeroed(arena, ports, sizeof *x->incoming, &incoming));
     SAR_TRY(sar_arena_take_zeroed(arena, ports, sizeof *x->outgoing, &outgoing));
     SAR_TRY(sar_arena_take(arena, room, sizeof *x->requests, &requests));
-    SAR_TRY(sar_arena_take(arena, room, sizeof *x->sends_to, &sends_to));
+    SAR_TRY(sar_arena_take(arena, room, sizeof *x->over, &over));
+    SAR_TRY(sar_arena_take(arena, room, sizeof *x->ports, &ports_of));
     *x = (struct sar_exchange){ .net = net,
                                 .arena = arena,
                                 .arrived = arrived,
@@ -45,7 +47,8 @@ enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *a
                                 .outgoing = outgoing,
                                 .room = (int)room,
                                 .requests = requests,
-                                .sends_to = sends_to };
+                                .over = over,
+                                .ports = ports_of };
     return SAR_OK;
 }
 
@@ -63,6 +66,7 @@ void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase)
     x->phase = phase;
     x->stall = (struct sar_stall){ 0 };
     x->pending = 0;
+    x->piecemeal = x->news = false;
     memset(x->expected, 0, sizeof x->expected);
 }
 
@@ -83,8 +87,9 @@ static enum sar_status dropping_type(int bytes, MPI_Datatype *type)
 }
 
 /* Post the receive of a piece; without a buffer it is received into nothing. */
-static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int bytes, int peer, int tag)
+static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int bytes, int port)
 {
+    int ranks = x->net->ranks;
     static unsigned char nothing[DROP_BLOCK];
     MPI_Datatype type = MPI_BYTE;
     int n = bytes;
@@ -93,11 +98,13 @@ static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int by
         buffer = nothing;
         n = 1;
     }
-    int code = PMPI_Irecv(buffer, n, type, peer, tag, x->net->comm, &x->requests[x->pending]);
+    int code = PMPI_Irecv(buffer, n, type, port % ranks, x->tag + port / ranks, x->net->comm,
+                          &x->requests[x->pending]);
     if (type != MPI_BYTE)
         PMPI_Type_free(&type);
     SAR_TRY(sar_mpi(code));
-    x->sends_to[x->pending++] = -1;
+    x->incoming[port].posted++;
+    x->ports[x->pending++] = ~port;
     return SAR_OK;
 }
 
@@ -117,7 +124,7 @@ static enum sar_status post_send(struct sar_exchange *x, int port, int i)
         piece = FIRST_PIECE;
     SAR_TRY(sar_mpi(PMPI_Isend(t->buffer + t->moved, (int)piece, MPI_BYTE, port % ranks,
                                x->tag + port / ranks, x->net->comm, &x->requests[i])));
-    x->sends_to[i] = port;
+    x->ports[i] = port;
     t->moved += piece;
     t->open = first ? !whole : piece == chunk;
     return SAR_OK;
@@ -187,7 +194,7 @@ static void end_receive(struct sar_exchange *x, int port)
 /* Receive a piece that has been seen; into nothing without memory for it, so that its sender can go on. */
 static void accept_piece(struct sar_exchange *x, int lane, MPI_Status *status)
 {
-    int peer = status->MPI_SOURCE, port = lane * x->net->ranks + peer, bytes;
+    int port = lane * x->net->ranks + status->MPI_SOURCE, bytes;
     struct sar_transfer *t = &x->incoming[port];
     PMPI_Get_count(status, MPI_BYTE, &bytes);
     uint64_t piece = (uint64_t)bytes;
@@ -201,8 +208,7 @@ static void accept_piece(struct sar_exchange *x, int lane, MPI_Status *status)
             sar_exchange_fail(x, SAR_CORRUPT);
             t->buffer = NULL;
         }
-        sar_exchange_fail(x,
-                          post_receive(x, fits ? t->buffer + t->moved : NULL, bytes, peer, status->MPI_TAG));
+        sar_exchange_fail(x, post_receive(x, fits ? t->buffer + t->moved : NULL, bytes, port));
         t->moved += piece;
     }
     if (t->open && last)
@@ -240,28 +246,45 @@ static void abandon(struct sar_exchange *x)
             x->requests[i] = MPI_REQUEST_NULL;
 }
 
+static void end_piece(struct sar_exchange *x, int port)
+{
+    struct sar_transfer *t = &x->incoming[port];
+    t->posted--;
+    x->news |= !t->open && t->posted == 0;
+}
+
 /* Drop the requests that are over from the list, and send the next pieces of messages that have some left. */
 static void move_on(struct sar_exchange *x)
 {
     int kept = 0;
     for (int i = 0; i < x->pending; i++) {
-        int port = x->sends_to[i];
-        if (x->requests[i] == MPI_REQUEST_NULL && port >= 0 && x->outgoing[port].open)
+        int port = x->ports[i];
+        bool over = x->requests[i] == MPI_REQUEST_NULL;
+        if (over && port < 0)
+            end_piece(x, ~port);
+        else if (over && x->outgoing[port].open)
             sar_exchange_fail(x, post_send(x, port, i));
         if (x->requests[i] == MPI_REQUEST_NULL)
             continue;
         x->requests[kept] = x->requests[i];
-        x->sends_to[kept++] = port;
+        x->ports[kept++] = port;
     }
     x->pending = kept;
 }
 
+/* Whether all requests are over or, for those who would know before, any of them. */
+static bool moved(struct sar_exchange *x)
+{
+    int n = 0, code = x->piecemeal ? PMPI_Testsome(x->pending, x->requests, &n, x->over, MPI_STATUSES_IGNORE)
+                                   : PMPI_Testall(x->pending, x->requests, &n, MPI_STATUSES_IGNORE);
+    if (code != MPI_SUCCESS)
+        abandon(x);
+    return n > 0;
+}
+
 static bool all_moved(struct sar_exchange *x)
 {
-    int moved = 0;
-    if (PMPI_Testall(x->pending, x->requests, &moved, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
-        abandon(x);
-    if (moved || x->status != SAR_OK)
+    if (moved(x) || x->status != SAR_OK)
         move_on(x);
     return x->pending == 0;
 }
@@ -279,7 +302,7 @@ static bool is_full(const void *exchange, int rank)
 {
     const struct sar_exchange *x = exchange;
     for (int i = 0; i < x->pending; i++)
-        if (x->sends_to[i] >= 0 && x->sends_to[i] % x->net->ranks == rank)
+        if (x->ports[i] >= 0 && x->ports[i] % x->net->ranks == rank)
             return true;
     return false;
 }
@@ -304,6 +327,12 @@ static void watch(struct sar_exchange *x)
             full[0] != '\0' ? "; none taken by ranks " : "", full);
 }
 
+bool sar_exchange_has(const struct sar_exchange *x, int port)
+{
+    const struct sar_transfer *t = &x->incoming[port];
+    return !t->open && t->posted == 0;
+}
+
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
 {
     int looks = 0;
@@ -312,9 +341,8 @@ void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
             looks = 0;
             x->stall = (struct sar_stall){ 0 };
         }
-        bool moved = all_moved(x);
-        *done = moved && x->expected[0] == 0 && x->expected[1] == 0;
-        if (*done)
+        *done = all_moved(x) && x->expected[0] == 0 && x->expected[1] == 0;
+        if (*done || (x->piecemeal && x->news))
             return;
         watch(x);
         if (!block)

@@ -41,7 +41,10 @@ struct sar_exchange {
     struct sar_transfer *incoming, *outgoing; /**< of each port */
     int pending, room;                        /**< entries of requests in use, and in all */
     MPI_Request *requests;
-    int *sends_to; /**< for each request the port that a message is sent to, or -1 */
+    int *ports;     /**< of each request: the port it sends to, or the complement of that it receives from */
+    int *over;      /**< MPI's list of requests that are */
+    bool piecemeal; /**< set in a phase by who would work on messages before all are there */
+    bool news;      /**< one has come; to be taken back by who has seen it */
 };
 
 /** Prepare the messages of a call. Local. */
@@ -57,7 +60,11 @@ void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_messag
 /** Expect a message from a port. */
 void sar_exchange_expect(struct sar_exchange *x, int port);
 
-/** Make progress. *done when all messages of the phase have been sent and have arrived. */
+/** Whether the message that this phase expected from a port is there. */
+bool sar_exchange_has(const struct sar_exchange *x, int port);
+
+/** Make progress. *done when all messages of the phase have been sent and have arrived. Where x->piecemeal is
+ * set, a blocking call also returns when a message has come. */
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done);
 
 /** Keep the first failure. */

@@ -38,6 +38,8 @@ static void run_stage(struct sar_request *request)
     sar_request_span_end(request, &span);
     request->waiting = sar_request_span(request, "wait");
     request->meanwhile = stage->meanwhile;
+    request->arrived = stage->arrived;
+    exchange->piecemeal = stage->arrived != NULL;
     if (!request->again)
         request->stage++;
 }
@@ -56,6 +58,13 @@ static void use_the_wait(struct sar_request *request)
     sar_request_span_end(request, &span);
 }
 
+static void use_arrivals(struct sar_request *request)
+{
+    request->exchange.news = false;
+    if (request->arrived != NULL && request->exchange.status == SAR_OK)
+        sar_exchange_fail(&request->exchange, request->arrived(request));
+}
+
 void sar_request_advance(struct sar_request *request, bool block, bool *done)
 {
     bool moved, reduced;
@@ -63,8 +72,12 @@ void sar_request_advance(struct sar_request *request, bool block, bool *done)
         *done = false;
         use_the_wait(request);
         sar_exchange_advance(&request->exchange, block, &moved);
-        if (!moved)
-            return;
+        if (!moved) {
+            use_arrivals(request);
+            if (!block)
+                return;
+            continue;
+        }
         enum sar_status status = sar_dense_advance(&request->dense, block, &reduced);
         sar_exchange_fail(&request->exchange, status);
         if ((status == SAR_OK && !reduced) || !sar_window_met(request->net, block))

@@ -63,9 +63,9 @@ static enum sar_status reduce(struct sar_request *request)
     return sar_request_deliver(request, &shape, runs, (size_t)ranks);
 }
 
-static const struct sar_stage stages[] = { { encode, exchange, NULL },
-                                           { reduce, NULL, NULL },
-                                           { NULL, NULL, NULL } };
+static const struct sar_stage stages[] = { { .compute = encode, .post = exchange },
+                                           { .compute = reduce },
+                                           { .compute = NULL } };
 
 const struct sar_scheme sar_scheme_allgather = {
     .name = "allgather",

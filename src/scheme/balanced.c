@@ -41,7 +41,7 @@ static void open(struct sar_request *request)
     sar_owner_open(request, &map);
 }
 
-static const struct sar_stage stages[] = { { NULL, open, NULL }, SAR_OWNER_STAGES };
+static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };
 
 const struct sar_scheme sar_scheme_balanced = {
     .name = "balanced",

@@ -127,11 +127,11 @@ static enum sar_status sparsify(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { densify, vote, NULL },
-    { count_votes, reduce_values, NULL },
-    { NULL, reduce_presence, NULL },
-    { sparsify, NULL, NULL },
-    { NULL, NULL, NULL },
+    { .compute = densify, .post = vote },
+    { .compute = count_votes, .post = reduce_values },
+    { .post = reduce_presence },
+    { .compute = sparsify },
+    { .compute = NULL },
 };
 
 const struct sar_scheme sar_scheme_dense = {

@@ -18,15 +18,15 @@ struct sar_doubling {
 };
 
 /** In this order: hand over, exchange; then what the scheme does besides; give back and take back. */
-#define SAR_DOUBLING_IN                                   \
-    { sar_doubling_begin, sar_doubling_fold_in, NULL },   \
-    {                                                     \
-        sar_doubling_prepare, sar_doubling_exchange, NULL \
+#define SAR_DOUBLING_IN                                                \
+    { .compute = sar_doubling_begin, .post = sar_doubling_fold_in },   \
+    {                                                                  \
+        .compute = sar_doubling_prepare, .post = sar_doubling_exchange \
     }
-#define SAR_DOUBLING_OUT                               \
-    { sar_doubling_end, sar_doubling_fold_out, NULL }, \
-    {                                                  \
-        sar_doubling_take_back, NULL, NULL             \
+#define SAR_DOUBLING_OUT                                            \
+    { .compute = sar_doubling_end, .post = sar_doubling_fold_out }, \
+    {                                                               \
+        .compute = sar_doubling_take_back                           \
     }
 
 enum sar_status sar_doubling_begin(struct sar_request *request);

@@ -199,8 +199,8 @@ static void open(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { NULL, open, NULL },      SAR_DOUBLING_IN,  { prepare, exchange, NULL },
-    { join_last, NULL, NULL }, SAR_DOUBLING_OUT, { NULL, NULL, NULL }
+    { .post = open },         SAR_DOUBLING_IN,  { .compute = prepare, .post = exchange },
+    { .compute = join_last }, SAR_DOUBLING_OUT, { .compute = NULL }
 };
 
 const struct sar_scheme sar_scheme_hybrid = {

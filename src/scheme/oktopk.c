@@ -73,8 +73,8 @@ static void settle_bounds(struct sar_request *request)
     ((struct sar_owner *)request->state)->bounds = keep->bounds;
 }
 
-static const struct sar_stage stages[] = { { NULL, sum_bounds, NULL },
-                                           { NULL, settle_bounds, NULL },
+static const struct sar_stage stages[] = { { .post = sum_bounds },
+                                           { .post = settle_bounds },
                                            SAR_OWNER_STAGES };
 
 const struct sar_scheme sar_scheme_oktopk = {

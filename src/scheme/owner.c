@@ -6,8 +6,6 @@
 
 #include "tensor/stretch.h"
 
-enum { MOST_SEGMENTS = 1024 };
-
 static const double SPARE_ROOM = 1.05; /* of the expected outcome */
 
 static int ranks_of(const struct sar_request *request)
@@ -15,68 +13,10 @@ static int ranks_of(const struct sar_request *request)
     return request->net->ranks;
 }
 
-/* Slots of a segment, so that a message between two ranks has about agreed->segment bytes. Whole lines, and
- * whole words of a bitmap. */
-static uint64_t width_of(const struct sar_agreed *a, const struct sar_map *map, double push_bytes,
-                         double pull_bytes)
-{
-    double messages = ceil(fmax(push_bytes, pull_bytes) / (double)a->segment);
-    double slots = ceil((double)map->span / fmin(fmax(messages, 1), MOST_SEGMENTS));
-    uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
-    return ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
-}
-
-static bool contiguous(const struct sar_map *map)
-{
-    return map->kind == SAR_PARTITION_RANGE;
-}
-
-struct forecast {
-    struct sar_cost push, pull; /* of one message of a whole part */
-    uint64_t width;
-    double segments;
-};
-
-static struct forecast forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
-{
-    double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
-    struct forecast f = { .width = terms->map->span, .segments = 1 };
-    struct sar_layout layout = sar_agreed_layout(a, f.width, sar_index_size(f.width));
-    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout,
-                                fmin(a->nnz_max * terms->push_share, (double)f.width));
-    f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout,
-                                fmin(sums * terms->pull_share, (double)f.width));
-    if (contiguous(terms->map) || terms->map->span == 0)
-        return f;
-    f.width = width_of(a, terms->map, f.push.bytes, f.pull.bytes);
-    f.segments = (double)((terms->map->span + f.width - 1) / f.width);
-    return f;
-}
-
-/* The first step pushes, the last one pulls, those between do both. */
-static double moving_seconds(const struct sar_agreed *a, const struct forecast *f)
-{
-    double peers = a->machine.ranks - 1, push = peers * f->push.bytes / f->segments,
-           pull = peers * f->pull.bytes / f->segments;
-    return sar_agreed_exchange(a, peers, push) +
-           (f->segments - 1) * sar_agreed_exchange(a, 2 * peers, push + pull) +
-           sar_agreed_exchange(a, peers, pull);
-}
-
-double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_terms *terms)
-{
-    struct forecast f = forecast(a, terms);
-    double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
-    double coding = (ranks - 1) * f.push.work + ranks / 2 * f.pull.work; /* the pull is written once */
-    double work = a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + coding;
-    double moving = moving_seconds(a, &f), working = work * a->machine.gamma;
-    double hidden = fmin(moving, working) * (1 - 1 / f.segments);
-    return moving + working - (a->nodes > 1 ? hidden : 0);
-}
-
 const char *sar_owner_obstacle(const struct sar_map *map)
 {
-    return !contiguous(map) && map->span > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
+    return map->kind != SAR_PARTITION_RANGE && map->span > UINT32_MAX ? "parts of more than 2^32 slots"
+                                                                      : NULL;
 }
 
 void sar_owner_open(struct sar_request *request, const struct sar_map *map)
@@ -84,11 +24,9 @@ void sar_owner_open(struct sar_request *request, const struct sar_map *map)
     struct sar_owner *o = request->state;
     double share = 1.0 / ranks_of(request);
     struct sar_owner_terms terms = { share, share, request->own_wire[0], request->own_wire[1], map };
-    struct forecast f = forecast(request->agreed, &terms);
+    sar_owner_cut(request->agreed, &terms, &o->width, &o->segments);
     o->map = *map;
-    o->contiguous = contiguous(map);
-    o->width = f.width;
-    o->segments = (uint32_t)f.segments;
+    o->contiguous = map->kind == SAR_PARTITION_RANGE;
     request->streams = o->segments > 1;
     request->notes.partition = sar_partition_names[map->kind];
     request->notes.grain = o->contiguous ? 0 : 1 << map->grain_shift;
@@ -162,6 +100,7 @@ enum sar_status sar_owner_begin(struct sar_request *request)
     }
     SAR_TRY(sar_request_take(request, ranks, sizeof *o->waiting, &o->waiting));
     SAR_TRY(sar_request_take(request, ranks, sizeof *o->runs, &o->runs));
+    SAR_TRY(sar_request_take(request, ranks, sizeof *o->came, &o->came));
     SAR_TRY(sar_request_take(request, ranks, sizeof *o->pushed, &o->pushed));
     SAR_TRY(sar_request_take(request, ranks, sizeof *o->kept, &o->kept));
     if (o->contiguous && o->bounds == NULL)
@@ -170,25 +109,86 @@ enum sar_status sar_owner_begin(struct sar_request *request)
     return prepare_push(request, 0);
 }
 
-/* Reduce what the step before has brought of the push. */
-static enum sar_status reduce_segment(struct sar_request *request, uint32_t segment, struct sar_run *sums)
+static struct sar_shape shape_of(const struct sar_request *request, const struct sar_layout *layout)
+{
+    struct sar_shape shape = sar_request_shape(request);
+    shape.count = layout->span;
+    shape.index_size = layout->index_size;
+    return shape;
+}
+
+/* Decode what has come of the push, as far as nothing is missing between. */
+static enum sar_status decode_ready(struct sar_request *request, struct sar_layout layout)
 {
     struct sar_owner *o = request->state;
     int rank = request->net->rank, ranks = ranks_of(request);
-    struct sar_layout layout = layout_of(request, rank, segment);
-    for (int r = 0; r < ranks; r++)
-        if (r != rank)
-            SAR_TRY(sar_request_decode(request, layout, r, &o->runs[r]));
-    o->runs[rank] = o->mine[segment % 2][rank];
-    struct sar_shape shape = sar_request_shape(request);
-    shape.count = layout.span;
-    shape.index_size = layout.index_size;
-    return sar_request_reduce(request, &shape, o->runs, (size_t)ranks, sums);
+    for (; o->ready < ranks; o->ready++) {
+        if (o->ready == rank)
+            o->came[rank] = o->mine[o->coming % 2][rank];
+        else if (sar_exchange_has(&request->exchange, o->ready))
+            SAR_TRY(sar_request_decode(request, layout, o->ready, &o->came[o->ready]));
+        else
+            break;
+    }
+    return SAR_OK;
+}
+
+/* Reduce what is ready: the sums that there are, and what is not in them. */
+static enum sar_status fold_ready(struct sar_request *request, const struct sar_shape *shape)
+{
+    struct sar_owner *o = request->state;
+    size_t n = 0;
+    if (o->folds == o->ready)
+        return SAR_OK;
+    if (o->folds > 0)
+        o->runs[n++] = o->folded;
+    for (int r = o->folds; r < o->ready; r++)
+        o->runs[n++] = o->came[r];
+    o->folds = o->ready;
+    return sar_request_reduce(request, shape, o->runs, n, &o->folded);
+}
+
+/* Whether to reduce what is ready while the rest is awaited. Not where absent elements are folded, too, since
+ * sums do not tell who lacked them. And not before there is as much as has been summed, so that all sums
+ * together are at most twice the work of one in the end. */
+static bool is_worth_folding(const struct sar_request *request, const struct sar_shape *shape)
+{
+    const struct sar_owner *o = request->state;
+    size_t nnz = 0;
+    for (int r = o->folds; r < o->ready; r++)
+        nnz += o->came[r].nnz;
+    return request->agreed->nodes > 1 && !shape->absent_is_zero && o->ready - o->folds + (o->folds > 0) > 1 &&
+           nnz >= o->folded.nnz;
+}
+
+enum sar_status sar_owner_arrived(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    int before = o->ready;
+    struct sar_layout layout = layout_of(request, request->net->rank, o->coming);
+    SAR_TRY(decode_ready(request, layout));
+    struct sar_shape shape = shape_of(request, &layout);
+    return o->ready > before && is_worth_folding(request, &shape) ? fold_ready(request, &shape) : SAR_OK;
+}
+
+/* Reduce what the step before has brought of the push. A -0.0 that came late makes sums void, see
+ * sar_request_shape. */
+static enum sar_status reduce_segment(struct sar_request *request, struct sar_run *sums)
+{
+    struct sar_owner *o = request->state;
+    struct sar_layout layout = layout_of(request, request->net->rank, o->coming);
+    SAR_TRY(decode_ready(request, layout));
+    struct sar_shape shape = shape_of(request, &layout);
+    if (shape.absent_is_zero)
+        o->folds = 0;
+    SAR_TRY(fold_ready(request, &shape));
+    *sums = o->folded;
+    return SAR_OK;
 }
 
 enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums)
 {
-    return reduce_segment(request, 0, sums);
+    return reduce_segment(request, sums);
 }
 
 /* What has arrived of the pull is decoded when this step's messages are on their way already. */
@@ -208,7 +208,7 @@ enum sar_status sar_owner_reduce(struct sar_request *request)
         return SAR_OK;
     uint32_t segment = o->step - 1;
     struct sar_run *sums = &o->sums[segment % 2];
-    SAR_TRY(reduce_segment(request, segment, sums));
+    SAR_TRY(reduce_segment(request, sums));
     return sar_request_encode(request, true, layout_of(request, request->net->rank, segment), sums,
                               &o->pulled[segment % 2]);
 }
@@ -229,6 +229,9 @@ static void post_lane(struct sar_request *request, int lane, const struct sar_me
 void sar_owner_push(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
+    o->coming = o->step;
+    o->ready = o->folds = 0;
+    o->folded.nnz = 0;
     post_lane(request, 0, o->outgoing[o->step % 2], 1);
 }
 

@@ -13,6 +13,9 @@
  *     2      2         1         1         encode 3, deliver 0
  *     …
  *
+ * While a step's messages arrive, those of the push are decoded in rank order, and between nodes also summed
+ * up as far as the ranks go without a gap.
+ *
  * Memory is that of three steps, whatever the number of segments, and the outcome. Owners of contiguous parts
  * have one segment, since their sums do not come in the order of the outcome. */
 
@@ -34,22 +37,32 @@ struct sar_owner {
     struct sar_run sums[2];          /**< of this rank's part of a segment */
     struct sar_message pulled[2];    /**< the same as messages */
     struct sar_message *waiting;     /**< messages of the pull that have arrived, by rank */
-    struct sar_run *runs;            /**< one for each rank, for the step at hand */
+    struct sar_run *runs;            /**< one for each rank, for what is at hand */
+    struct sar_run *came;            /**< the push under way, decoded, by rank */
+    int ready;                       /**< how many of these are there */
+    struct sar_run folded;           /**< the sums of the first of them */
+    int folds;                       /**< and how many these are */
+    uint32_t coming;                 /**< the segment they belong to */
     size_t *pushed, *kept;           /**< elements of each part, of this rank's and of the outcome */
 };
 
 /** The stages, to come after one whose `post` calls sar_owner_open. */
-#define SAR_OWNER_STAGES                                                                        \
-    { sar_owner_begin, NULL, NULL }, { sar_owner_reduce, sar_owner_post, sar_owner_meanwhile }, \
-        { sar_owner_finish, NULL, NULL },                                                       \
-    {                                                                                           \
-        NULL, NULL, NULL                                                                        \
+#define SAR_OWNER_STAGES                                                              \
+    { .compute = sar_owner_begin }, SAR_OWNER_STEPS, { .compute = sar_owner_finish }, \
+    {                                                                                 \
+        .compute = NULL                                                               \
+    }
+#define SAR_OWNER_STEPS                                                                        \
+    {                                                                                          \
+        .compute = sar_owner_reduce, .post = sar_owner_post, .meanwhile = sar_owner_meanwhile, \
+        .arrived = sar_owner_arrived                                                           \
     }
 
 enum sar_status sar_owner_begin(struct sar_request *request);
 enum sar_status sar_owner_reduce(struct sar_request *request);
 void sar_owner_post(struct sar_request *request);
 enum sar_status sar_owner_meanwhile(struct sar_request *request);
+enum sar_status sar_owner_arrived(struct sar_request *request);
 enum sar_status sar_owner_finish(struct sar_request *request);
 
 /** Of the stages, for schemes of contiguous parts that pull in a way of their own: post the push that
@@ -71,6 +84,10 @@ struct sar_owner_terms {
     const struct sar_wire *push_wire, *pull_wire;
     const struct sar_map *map;
 };
+
+/** How wide segments are and how many. */
+void sar_owner_cut(const struct sar_agreed *agreed, const struct sar_owner_terms *terms, uint64_t *width,
+                   uint32_t *segments);
 
 /** Predicted time, with p ranks, t segments, z elements of a rank and Z of the outcome, m bytes of
  * message for so many, and the shares s and S that the fullest part has of a rank's elements and of the

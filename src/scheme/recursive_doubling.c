@@ -28,7 +28,7 @@ static double paper_bytes(const struct sar_agreed *a)
     return bytes;
 }
 
-static const struct sar_stage stages[] = { SAR_DOUBLING_IN, SAR_DOUBLING_OUT, { NULL, NULL, NULL } };
+static const struct sar_stage stages[] = { SAR_DOUBLING_IN, SAR_DOUBLING_OUT, { .compute = NULL } };
 
 const struct sar_scheme sar_scheme_recursive_doubling = {
     .name = "recursive_doubling",

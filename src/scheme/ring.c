@@ -147,9 +147,9 @@ static enum sar_status finish(struct sar_request *request)
     return sar_contiguous_deliver(request, r->bounds, r->parts);
 }
 
-static const struct sar_stage stages[] = { { prepare, post, NULL },
-                                           { finish, NULL, NULL },
-                                           { NULL, NULL, NULL } };
+static const struct sar_stage stages[] = { { .compute = prepare, .post = post },
+                                           { .compute = finish },
+                                           { .compute = NULL } };
 
 const struct sar_scheme sar_scheme_ring = {
     .name = "ring",

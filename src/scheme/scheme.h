@@ -14,12 +14,14 @@ struct sar_request;
 /** One stage of a scheme. `compute` works on what has arrived and prepares what is to be sent; it may
  * fail, and is skipped once the call has failed. `post` sends and expects messages; it takes no memory
  * and is never skipped, so that every rank gets the messages it waits for, be it the news of the failure.
- * `meanwhile` is like compute and runs while they are under way. Any may be NULL. A stage is over when its
- * messages are; it runs again while post set request->again. */
+ * `meanwhile` is like compute and runs while they are under way, once; `arrived` thereafter whenever some of
+ * them have come but not all. Any may be NULL. A stage is over when its messages are; it runs again while post
+ * set request->again. */
 struct sar_stage {
     enum sar_status (*compute)(struct sar_request *request);
     void (*post)(struct sar_request *request);
     enum sar_status (*meanwhile)(struct sar_request *request);
+    enum sar_status (*arrived)(struct sar_request *request);
 };
 
 enum { SAR_SCRATCHES = 3 };
@@ -96,6 +98,7 @@ struct sar_request {
     int place;                                                 /**< in the scheme, of the stage that runs */
     bool again;                                                /**< set by post: the stage runs once more */
     enum sar_status (*meanwhile)(struct sar_request *request); /**< of the stage, still to run; or NULL */
+    enum sar_status (*arrived)(struct sar_request *request);   /**< of the stage */
     struct sar_span waiting;                                   /**< for the messages of the stage */
     uint32_t epoch, fingerprint;
     struct sar_run input;         /**< this rank's elements */

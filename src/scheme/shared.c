@@ -376,8 +376,11 @@ static void meet_placed(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { bring, meet_brought, NULL }, { reduce, meet_reduced, NULL }, { place, meet_placed, NULL },
-    { finish, NULL, NULL },        { NULL, NULL, NULL },
+    { .compute = bring, .post = meet_brought },
+    { .compute = reduce, .post = meet_reduced },
+    { .compute = place, .post = meet_placed },
+    { .compute = finish },
+    { .compute = NULL },
 };
 
 const struct sar_scheme sar_scheme_shared = {

@@ -21,11 +21,12 @@ struct sar_split {
 };
 
 /** The stages, to come after one whose `post` calls sar_split_open. */
-#define SAR_SPLIT_STAGES                                                                   \
-    { sar_owner_begin, sar_owner_push, NULL }, { sar_split_sum, NULL, NULL },              \
-        { sar_split_prepare, sar_split_exchange, NULL }, { sar_split_finish, NULL, NULL }, \
-    {                                                                                      \
-        NULL, NULL, NULL                                                                   \
+#define SAR_SPLIT_STAGES                                                                            \
+    { .compute = sar_owner_begin, .post = sar_owner_push, .arrived = sar_owner_arrived },           \
+        { .compute = sar_split_sum }, { .compute = sar_split_prepare, .post = sar_split_exchange }, \
+        { .compute = sar_split_finish },                                                            \
+    {                                                                                               \
+        .compute = NULL                                                                             \
     }
 
 /** @param pull_wire  the scheme's format of the pull, or NULL */

@@ -19,7 +19,7 @@ static void open(struct sar_request *request)
     sar_split_open(request, &sar_wire_dense);
 }
 
-static const struct sar_stage stages[] = { { NULL, open, NULL }, SAR_SPLIT_STAGES };
+static const struct sar_stage stages[] = { { .post = open }, SAR_SPLIT_STAGES };
 
 const struct sar_scheme sar_scheme_split_dense = {
     .name = "split_dense",

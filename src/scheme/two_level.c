@@ -373,9 +373,13 @@ static enum sar_status take_over(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
-    { bring, meet_brought, NULL },  { reduce_on_node, post_push, NULL },   { reduce_nodes, post_pull, NULL },
-    { collect, open_shared, NULL }, { compute_shared, post_shared, NULL }, { take_over, NULL, NULL },
-    { NULL, NULL, NULL },
+    { .compute = bring, .post = meet_brought },
+    { .compute = reduce_on_node, .post = post_push },
+    { .compute = reduce_nodes, .post = post_pull },
+    { .compute = collect, .post = open_shared },
+    { .compute = compute_shared, .post = post_shared },
+    { .compute = take_over },
+    { .compute = NULL },
 };
 
 const struct sar_scheme sar_scheme_two_level = {

@@ -5,6 +5,7 @@
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free, and with the library's objects. */
 
 #include <mpix_sparse.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "held.h"
 #include "scheme/scheme.h"
 
-enum { PATIENCE = 280 /* seconds */ };
+enum { PATIENCE = 280 /* seconds */, SEGMENT = 16384, WHOLE = 100000000 };
 
 /* A vector of 8-byte numbers, and the elements of its fullest rank, one in `step`. */
 struct size {
@@ -77,6 +78,22 @@ static void try_scheme(const char *scheme)
     MPI_Comm_free(&comm);
 }
 
+/* In segments balanced holds, beside the outcome, indices in the library's own width and what is under way of
+ * three steps; without, all of its messages. */
+static void segments(int segment, bool cut)
+{
+    const struct size size = { .count = 2000000, .nnz = 400000, .step = 5 };
+    const uint64_t outcome = 16 * (uint64_t)size.nnz, way = 32 * (uint64_t)ranks * SEGMENT + (1 << 20);
+    char bytes[16];
+    snprintf(bytes, sizeof bytes, "%d", segment);
+    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
+    check_case("memory of balanced in segments of %s bytes", bytes);
+    uint64_t found = bytes_for(&size, -1, comm);
+    check((found <= 2 * outcome + way) == cut, "expected %s %llu bytes, found %llu",
+          cut ? "at most" : "more than", (unsigned long long)(2 * outcome + way), (unsigned long long)found);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
@@ -84,5 +101,7 @@ int main(int argc, char **argv)
     for (size_t s = 0; sar_schemes[s] != NULL; s++)
         if (!carries_everything(sar_schemes[s]->name))
             try_scheme(sar_schemes[s]->name);
+    segments(SEGMENT, true);
+    segments(WHOLE, false);
     return check_end("peers_memory");
 }
