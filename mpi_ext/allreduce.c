@@ -84,8 +84,10 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
     if (code != MPI_SUCCESS)
         return code;
     bool forwarded = is_forwarded(context, call);
-    if (forwarded && sar_memory_suits_mpi(call, context))
+    if (forwarded && sar_memory_suits_mpi(call, context)) {
+        sar_look_keep(call);
         return forward(comm, function, context, call);
+    }
     sar_memory_enter(call, context == NULL ? NULL : context->stream);
     if (forwarded)
         sar_memory_read(call);
@@ -122,9 +124,14 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm)
 {
+    static const char function[] = "MPIX_Sparse_allreduce";
+    const struct sar_call *again = sar_look_again(sendbuf, recvbuf, count, datatype, op);
+    struct sar_context *context = again == NULL ? NULL : sar_attribute_last(comm);
     struct sar_call call;
+    if (context != NULL && is_forwarded(context, again))
+        return forward(comm, function, context, again);
     sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return run_dense(comm, "MPIX_Sparse_allreduce", &call);
+    return run_dense(comm, function, &call);
 }
 
 int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,

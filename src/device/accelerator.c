@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "device/ordinary.h"
 
 #ifdef HAVE_DL_ITERATE_PHDR
 #include <link.h>
@@ -100,7 +101,7 @@ static const struct sar_accelerator *loaded(void)
 
 const struct sar_accelerator *sar_accelerator_of(const void *address, int *place)
 {
-    const struct sar_accelerator *accelerator = loaded();
+    const struct sar_accelerator *accelerator = sar_memory_is_ordinary(address) ? NULL : loaded();
     int found = accelerator == NULL ? -1 : accelerator->place(address);
     if (found < 0)
         return NULL;

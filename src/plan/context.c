@@ -339,9 +339,14 @@ void sar_context_reset(struct sar_context *context)
 
 struct sar_record *sar_context_find(struct sar_context *context, const int64_t field[SAR_FIELDS])
 {
-    for (uint32_t i = 0; i < SAR_RECORDS && i < context->records_made; i++)
-        if (memcmp(context->records[i].field, field, sizeof context->records[i].field) == 0)
-            return &context->records[i];
+    uint32_t n = context->records_made < SAR_RECORDS ? context->records_made : SAR_RECORDS;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = (context->found + i) % n;
+        if (memcmp(context->records[at].field, field, sizeof context->records[at].field) == 0) {
+            context->found = at;
+            return &context->records[at];
+        }
+    }
     return NULL;
 }
 

@@ -51,6 +51,7 @@ struct sar_context {
     uint32_t epoch;                         /**< calls so far */
     struct sar_record records[SAR_RECORDS]; /**< the most recently made one replaces the oldest */
     uint32_t records_made;
+    uint32_t found;   /**< the record that was looked for last, where the next search begins */
     uint64_t *bounds; /**< for all records' keep, ranks + 1 each */
     struct sar_homework homework;
     struct sar_arena arena;                  /**< of the present call */
