@@ -24,9 +24,12 @@ static int run(MPI_Comm comm, const char *function, struct sar_context *context,
 static int forward(MPI_Comm comm, const char *function, struct sar_context *context,
                    const struct sar_call *call)
 {
-    if (context != NULL)
-        sar_forward_note(context, call);
-    return sar_forward(comm, function, call);
+    if (context == NULL)
+        return sar_forward(comm, function, call);
+    struct sar_span span = sar_forward_begin(context, call, "MPI_Allreduce");
+    int code = sar_forward(comm, function, call);
+    sar_forward_end(context, &span);
+    return code;
 }
 
 static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
@@ -117,8 +120,10 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
     }
     if (!may_forward(context, call))
         return sar_request_post(comm, function, context, call, NULL, request);
-    sar_forward_note(context, call);
-    return sar_forward_start(comm, function, call, request);
+    struct sar_span span = sar_forward_begin(context, call, "MPI_Iallreduce");
+    code = sar_forward_start(comm, function, call, request);
+    sar_forward_end(context, &span);
+    return code;
 }
 
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,

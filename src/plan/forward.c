@@ -56,10 +56,16 @@ void sar_forward_plan(struct sar_pending *op)
     record->follow = record->stretch;
 }
 
-void sar_forward_note(struct sar_context *context, const struct sar_call *call)
+struct sar_span sar_forward_begin(struct sar_context *context, const struct sar_call *call, const char *name)
 {
     context->forwarded = call->shape;
     context->forwarded_last = context->reported = true;
+    return sar_span_begin(name, 0, 0);
+}
+
+void sar_forward_end(const struct sar_context *context, struct sar_span *span)
+{
+    sar_span_end(span, &(struct sar_scene){ context->net.number, context->epoch, -1, -1, 0, 0 });
 }
 
 MPIX_Sparse_report_t sar_forward_report(const struct sar_context *context)

@@ -28,8 +28,10 @@ bool sar_forward_turn(struct sar_context *context, const struct sar_call *call);
 /** After a selection: say how many calls are to follow on it. */
 void sar_forward_plan(struct sar_pending *op);
 
-/** Make the context's report tell of a call that went this way. */
-void sar_forward_note(struct sar_context *context, const struct sar_call *call);
+/** Begin the span in which MPI has such a call, and make the context's report tell of it. */
+struct sar_span sar_forward_begin(struct sar_context *context, const struct sar_call *call, const char *name);
+
+void sar_forward_end(const struct sar_context *context, struct sar_span *span);
 
 /** Fill in the report of such a call. */
 MPIX_Sparse_report_t sar_forward_report(const struct sar_context *context);

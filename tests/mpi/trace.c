@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-enum { COUNT = 20000, ROUNDS = 90, EVENTS = 16384, LINE = 512, FLIGHTS = 3 };
+enum { COUNT = 20000, ROUNDS = 90, EVENTS = 16384, LINE = 512, FLIGHTS = 3, SMALL = 5 };
 
 struct span {
     char name[64];
@@ -86,8 +86,9 @@ static void check_nesting(void)
 /* A phase is what a call holds and no other span of it does. */
 static bool is_phase(const struct span *s)
 {
-    static const char *const inner[] = { "call",   "compute", "post",      "meanwhile", "wait",
-                                         "encode", "decode",  "partition", "reduce",    "deliver" };
+    static const char *const inner[] = { "call",   "compute", "post",          "meanwhile",
+                                         "wait",   "encode",  "decode",        "partition",
+                                         "reduce", "deliver", "MPI_Allreduce", "MPI_Iallreduce" };
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
         if (strcmp(s->name, inner[i]) == 0)
             return false;
@@ -187,6 +188,31 @@ static int make_calls(MPI_Comm comm, MPI_Comm other, long long *sent)
     return calls;
 }
 
+/* Small calls, which go to MPI as they are. */
+static void call_small(int calls)
+{
+    MPI_Request request;
+    setenv("MPIX_SPARSE_FORWARD", "63", 1);
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    for (int i = 0; i < calls; i++) {
+        check_success(MPIX_Sparse_allreduce(in, out[0], 3, MPI_FLOAT, MPI_SUM, comm),
+                      "MPIX_Sparse_allreduce");
+        check_success(MPIX_Isparse_allreduce(in, out[0], 3, MPI_FLOAT, MPI_SUM, comm, &request),
+                      "MPIX_Isparse_allreduce");
+        check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    }
+    MPI_Comm_free(&comm);
+    setenv("MPIX_SPARSE_FORWARD", "0", 1);
+}
+
+static void check_small(const char *name, int calls)
+{
+    int seen = 0;
+    for (int i = 0; i < n; i++)
+        seen += strcmp(spans[i].name, name) == 0;
+    check(seen == calls, "expected %d spans of %s, found %d", calls, name, seen);
+}
+
 static void set_trace(void)
 {
     int file = mkstemp(path);
@@ -209,6 +235,7 @@ int main(int argc, char **argv)
     MPI_Comm other = knobs_comm(&balanced);
     int calls = 2 + make_calls(comm, other, &sent);
     check_success(MPIX_Sparse_profile(in, COUNT, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
+    call_small(SMALL);
     MPI_Comm_free(&comm);
     MPI_Comm_free(&other);
     check_case("a trace of %d calls", calls);
@@ -216,6 +243,8 @@ int main(int argc, char **argv)
     check_json();
     check_nesting();
     check_cover(calls);
+    check_small("MPI_Allreduce", 1 + SMALL); /* a new communicator is used for one with no elements */
+    check_small("MPI_Iallreduce", SMALL);
     check(n > 1024, "expected more spans than are kept, found %d", n);
     check(sent_by("call") >= sent && sent_by("balanced") == sent_by("call"),
           "expected %lld bytes, found %lld in calls and %lld in the scheme", sent, sent_by("call"),
