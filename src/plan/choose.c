@@ -30,7 +30,7 @@ static void describe(struct sar_pending *op)
         .share_memory = c->net.window != NULL,
         .dense_face = call->dense_face,
         .in_place = call->in_place,
-        .forwards = call->dense_face && op->plan == NULL && policy->config.forward > 0,
+        .forwards = call->dense_face && op->plan == NULL && policy->forward > 0,
         .native = call->native,
         .imbalance = policy->config.imbalance,
         .partition = policy->partition,

@@ -153,6 +153,13 @@ static enum sar_status find_constants(struct sar_context *context, const struct 
     return SAR_OK;
 }
 
+/* Whoever asks for word of the ranks that are late wants it of all calls: it takes an agreement. */
+static uint64_t most_forwarded(const struct sar_config *config)
+{
+    bool watch = config->stall > 0 && sar_config_origin(config, "STALL") != SAR_FROM_DEFAULT;
+    return watch && sar_config_origin(config, "FORWARD") == SAR_FROM_DEFAULT ? 0 : config->forward;
+}
+
 struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed)
 {
     return (struct sar_policy){ .config = *config,
@@ -160,7 +167,8 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
                                 .forced = sar_scheme_find(config->scheme),
                                 .push_wire = sar_wire_find(config->push_wire),
                                 .pull_wire = sar_wire_find(config->pull_wire),
-                                .partition = sar_partition_find(config->partition) };
+                                .partition = sar_partition_find(config->partition),
+                                .forward = most_forwarded(config) };
 }
 
 static void tell_opened(const struct sar_context *context, bool calibrated)

@@ -37,6 +37,7 @@ struct sar_policy {
     const struct sar_wire *push_wire, *pull_wire; /**< or NULL */
     int partition;                                /**< or -1 */
     uint32_t seed;
+    uint64_t forward; /**< most calls that follow on a dense one unseen; 0 to agree on every call */
 };
 
 struct sar_pending;

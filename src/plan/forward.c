@@ -29,7 +29,7 @@ static bool is_in_doubt(const struct sar_call *call)
 bool sar_forward_always(const struct sar_context *context, const struct sar_call *call)
 {
     const struct sar_policy *policy = &context->policy;
-    if (policy->config.forward == 0 || !call->dense_face || is_in_doubt(call))
+    if (policy->forward == 0 || !call->dense_face || is_in_doubt(call))
         return false;
     return !call->native || is_asked_for(policy) ||
            (policy->forced == NULL && is_small(context, &call->shape));
@@ -47,7 +47,7 @@ bool sar_forward_turn(struct sar_context *context, const struct sar_call *call)
 void sar_forward_plan(struct sar_pending *op)
 {
     struct sar_record *record = op->record;
-    uint64_t most = op->policy->config.forward;
+    uint64_t most = op->policy->forward;
     bool dense = sar_schemes[op->selection.runs]->on_dense_buffers;
     if (op->plan != NULL || !op->call->dense_face)
         return;

@@ -43,6 +43,7 @@ enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, PATIENCE = 1500 /* looks at a lo
 
 #define WAITED "MPIX_SPARSE WARN net: waited "
 
+static int count = COUNT;                       /* elements of a call */
 static char path[] = "/tmp/mpix_sparse_XXXXXX"; /* this rank's log */
 static char *paths;                             /* all ranks' */
 
@@ -74,7 +75,7 @@ static void empty_logs(void)
 
 static void check_outcome(const float *out)
 {
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < count; i++)
         check(out[i] == (i < ranks ? 1.0f : 0.0f), "found %g at index %d", (double)out[i], i);
 }
 
@@ -125,7 +126,7 @@ static void call(MPI_Comm comm)
 {
     float in[COUNT] = { 0 }, out[COUNT];
     in[rank] = 1;
-    check_success(MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
+    check_success(MPIX_Sparse_allreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
     check_outcome(out);
 }
 
@@ -165,6 +166,27 @@ static void try_idle(MPI_Comm comm, int late)
         check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     check_outcome(out);
     check_told(late, WAITED, last(late));
+}
+
+/* A call so small that it would go to MPI, had nobody set MPIX_SPARSE_STALL. */
+static void try_small(int late)
+{
+    MPIX_Sparse_report_t report;
+    unsetenv("MPIX_SPARSE_FORWARD");
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    setenv("MPIX_SPARSE_FORWARD", "63", 1);
+    MPI_Comm unwatched = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    setenv("MPIX_SPARSE_FORWARD", "0", 1);
+    count = ranks;
+    try_late(comm, late);
+    MPI_Comm_free(&comm);
+    check_case("MPIX_SPARSE_FORWARD goes before");
+    call(unwatched);
+    check_success(MPIX_Sparse_get_report(unwatched, &report), "MPIX_Sparse_get_report");
+    check(strstr(report.reason, "handed to MPI_Allreduce") != NULL, "expected a call of MPI's, found: %s",
+          report.reason);
+    count = COUNT;
+    MPI_Comm_free(&unwatched);
 }
 
 /* The first use of a communicator: no host is known yet. */
@@ -225,6 +247,7 @@ static void try_all(void)
     try_late(comm, ranks - 1);
     try_idle(comm, ranks - 1);
     MPI_Comm_free(&comm);
+    try_small(ranks - 1);
     try_opening(0);
     try_opening(ranks - 1);
     try_plan("balanced", "in phase ", ranks - 1);
