@@ -88,6 +88,8 @@ static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
     forget(owner);
     sar_progress_drain(owner->context);
     sar_context_close(owner->context);
+    if (!sar_net_world_is_up())
+        sar_context_sweep(true); /* a session may be closed next */
     free(owner);
     let_go();
     return MPI_SUCCESS;
@@ -121,6 +123,7 @@ static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
     leave_all();
     while ((owner = any_owner()) != NULL)
         PMPI_Comm_delete_attr(owner->comm, keyval);
+    sar_context_sweep(true);
     PMPI_Comm_free_keyval(&farewell);
     tear_down();
     return MPI_SUCCESS;

@@ -8,13 +8,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/trace.h"
 #include "net/arrival.h"
 #include "net/calibration.h"
 #include "net/roll.h"
 #include "net/window.h"
 #include "plan/hints.h"
-#include "plan/plan.h"
 #include "plan/progress.h"
 
 /* What rank 0 tells the others. */
@@ -251,7 +249,7 @@ static size_t bounds_each(const struct sar_net *net)
     return (size_t)net->ranks + 1;
 }
 
-static void discard(struct sar_context *context)
+void sar_context_discard(struct sar_context *context)
 {
     if (context == NULL)
         return;
@@ -270,7 +268,7 @@ static struct sar_context *make(const struct sar_net *net)
     made->net.roll = sar_roll_make(net->ranks);
     if (made->bounds != NULL && made->net.roll != NULL)
         return made;
-    discard(made);
+    sar_context_discard(made);
     return NULL;
 }
 
@@ -292,6 +290,7 @@ enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, 
                                  char *sentence)
 {
     struct sar_net net;
+    sar_context_sweep(false);
     sar_arrival_wait(user, own_stall(), let_move);
     SAR_TRY(sar_net_open(user, &net));
     struct sar_context *made = make(&net);
@@ -304,38 +303,9 @@ enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, 
     }
     if (made != NULL)
         net = made->net;
-    discard(made);
+    sar_context_discard(made);
     sar_net_close(&net);
     return status;
-}
-
-void sar_context_leave(struct sar_context *context)
-{
-    sar_roll_end(&context->net);
-}
-
-/* Ranks may come here only when their calls on other communicators are done. */
-static void settle(const struct sar_net *net)
-{
-    int looks = 0;
-    sar_roll_end(net);
-    while (!sar_roll_counted(net))
-        if (sar_progress_meanwhile(net, &looks))
-            sar_net_pause(net, &looks);
-    sar_roll_settle(net);
-}
-
-void sar_context_close(struct sar_context *context)
-{
-    sar_trace_flush();
-    settle(&context->net);
-    for (struct sar_plan *plan = context->plans; plan != NULL; plan = plan->next)
-        plan->context = NULL;
-    sar_net_close(&context->net);
-    sar_arena_free(&context->arena);
-    for (int i = 0; i < SAR_SCRATCHES; i++)
-        sar_arena_free(&context->scratch[i]);
-    discard(context);
 }
 
 void sar_context_reset(struct sar_context *context)

@@ -59,6 +59,7 @@ struct sar_context {
     struct sar_arena scratch[SAR_SCRATCHES]; /**< of its steps, in turn */
     struct sar_pending *first, *last;        /**< calls in their order; the first is the one that moves */
     struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
+    struct sar_context *next_aside;          /**< of those that wait for their end, see close.c */
     bool listed;
     struct sar_plan *plans; /**< that are not freed */
     uint64_t plans_made;    /**< by sar_plan_open */
@@ -94,8 +95,16 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
 /** Begin to free a context. Collective, does not wait; what is in flight must be done. */
 void sar_context_leave(struct sar_context *context);
 
-/** Free a context, which is left if it has not been. Its plans lose it. Collective. */
+/** Free a context, which is left if it has not been. Its plans lose it. Collective, does not wait for ranks that
+ * are late: what they may still write to stays until sar_context_sweep. */
 void sar_context_close(struct sar_context *context);
+
+/** Free what is left of contexts that all ranks have closed.
+ * @param wait  for all ranks to close those that this one has; collective then */
+void sar_context_sweep(bool wait);
+
+/** Free the memory of a context without a net; NULL is allowed. For src/plan/close.c. */
+void sar_context_discard(struct sar_context *context);
 
 /** Make the memory of the last call available again. */
 void sar_context_reset(struct sar_context *context);
