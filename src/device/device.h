@@ -19,6 +19,7 @@ struct sar_device {
                                struct sar_run *);
     void (*scatter)(const struct sar_shape *, const struct sar_run *, void *buf);
     void (*expand)(const struct sar_shape *, const struct sar_run runs[], size_t n, void *buf);
+    void (*update)(const struct sar_shape *, const struct sar_run runs[], size_t n, void *buf);
     enum sar_status (*partition)(const struct sar_map *, const struct sar_shape *, const struct sar_run *,
                                  struct sar_arena *, struct sar_run parts[]);
     enum sar_status (*unpartition)(const struct sar_map *, const struct sar_shape *, uint32_t part,

@@ -15,6 +15,7 @@ const struct sar_device sar_device_host = {
     .compact = sar_dense_compact,
     .scatter = sar_dense_scatter,
     .expand = sar_dense_expand,
+    .update = sar_dense_update,
     .partition = sar_partition,
     .unpartition = sar_unpartition,
     .reduce = sar_reduce,

@@ -28,20 +28,6 @@ static void end_span(const struct sar_pending *op, struct sar_span *span)
                                             traffic->bytes_sent, traffic->bytes_received });
 }
 
-/* Room for the outcome of dense buffers: scratch, from which it is scattered. */
-static enum sar_status dense_room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
-                                  struct sar_run *run)
-{
-    struct sar_run made;
-    const struct sar_shape *shape = &request->agreed->shape;
-    (void)sink;
-    SAR_TRY(sar_run_take(shape, nnz, request->arena, &made));
-    sar_run_copy(shape, run, &made);
-    run->index = made.index;
-    run->value = made.value;
-    return SAR_OK;
-}
-
 /* A failure in here is this rank's alone until the first message tells the others. */
 static void compact(struct sar_pending *op)
 {
@@ -90,8 +76,8 @@ static void open_request(struct sar_pending *op)
     request->blocking = op->agreement.all.busy == 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
-    op->dense_sink.room = dense_room;
-    request->sink = op->call->dense_face ? &op->dense_sink : op->call->sink;
+    op->scratch = sar_sink_in_arena();
+    request->sink = op->call->dense_face ? &op->scratch.sink : op->call->sink;
 }
 
 static void end(struct sar_pending *op, struct sar_verdict verdict)

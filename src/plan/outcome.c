@@ -26,12 +26,15 @@ static void write_here(const struct sar_pending *op, const struct sar_delivery *
     const struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
     unsigned char *buf = call->buffers.recvbuf;
+    if (!outcome->clear) {
+        request->device->update(&call->shape, outcome->runs, outcome->n, buf);
+        return;
+    }
     if (!call->in_place || fills(&call->shape, request->output.nnz)) {
         request->device->expand(&call->shape, outcome->runs, outcome->n, buf);
         return;
     }
-    if (outcome->clear)
-        sar_dense_clear(&call->shape, &request->input, buf);
+    sar_dense_clear(&call->shape, &request->input, buf);
     for (size_t i = 0; i < outcome->n; i++)
         request->device->scatter(&call->shape, &outcome->runs[i], buf);
 }

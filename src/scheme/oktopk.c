@@ -30,7 +30,7 @@ static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
     double share = 1.0 / a->machine.ranks;
-    struct sar_owner_terms terms = { share, fmin(sqrt(a->skewness) * share, 1), NULL, NULL, &map };
+    struct sar_owner_terms terms = { share, fmin(sqrt(a->skewness) * share, 1), NULL, NULL, &map, 1 };
     return sar_owner_seconds(a, &terms);
 }
 

@@ -37,7 +37,7 @@ static double seconds(const struct sar_agreed *a)
     double fullest = map.kind == SAR_PARTITION_RANGE ? a->skewness : 1,
            share = fmin(fullest / a->machine.ranks, 1);
     return sar_owner_seconds(a, &(struct sar_owner_terms){ share, share, &sar_wire_block, &sar_wire_block,
-                                                           &map });
+                                                           &map, 1 });
 }
 
 static void open(struct sar_request *request)

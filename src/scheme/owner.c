@@ -13,23 +13,48 @@ static int ranks_of(const struct sar_request *request)
     return request->net->ranks;
 }
 
-const char *sar_owner_obstacle(const struct sar_map *map)
+static bool reaches(const struct sar_request *request, int owner)
 {
-    return map->kind != SAR_PARTITION_RANGE && map->span > UINT32_MAX ? "parts of more than 2^32 slots"
-                                                                      : NULL;
+    const struct sar_owner *o = request->state;
+    return o->peers == NULL || o->peers->reaches(request, owner);
+}
+
+static int contributor(const struct sar_request *request, int i)
+{
+    const struct sar_owner *o = request->state;
+    if (o->peers != NULL)
+        return o->peers->contributor(request, i);
+    return i < ranks_of(request) ? i : -1;
+}
+
+static void open_by(struct sar_request *request, const struct sar_owner_terms *terms)
+{
+    struct sar_owner *o = request->state;
+    struct sar_owner_forecast f = sar_owner_forecast(request->agreed, terms);
+    o->map = *terms->map;
+    o->width = f.width;
+    o->segments = (uint32_t)f.segments;
+    for (int r = 0; r < ranks_of(request); r++)
+        o->reached += reaches(request, r);
+    request->notes.partition = sar_partition_names[o->map.kind];
+    request->notes.grain = o->map.kind == SAR_PARTITION_RANGE ? 0 : 1 << o->map.grain_shift;
 }
 
 void sar_owner_open(struct sar_request *request, const struct sar_map *map)
 {
     struct sar_owner *o = request->state;
     double share = 1.0 / ranks_of(request);
-    struct sar_owner_terms terms = { share, share, request->own_wire[0], request->own_wire[1], map };
-    sar_owner_cut(request->agreed, &terms, &o->width, &o->segments);
-    o->map = *map;
+    open_by(request,
+            &(struct sar_owner_terms){ share, share, request->own_wire[0], request->own_wire[1], map, 1 });
     o->contiguous = map->kind == SAR_PARTITION_RANGE;
     request->streams = o->segments > 1;
-    request->notes.partition = sar_partition_names[map->kind];
-    request->notes.grain = o->contiguous ? 0 : 1 << map->grain_shift;
+}
+
+void sar_owner_open_among(struct sar_request *request, const struct sar_owner_terms *terms,
+                          const struct sar_owner_peers *peers)
+{
+    ((struct sar_owner *)request->state)->peers = peers;
+    open_by(request, terms);
 }
 
 /* Slots that a rank owns of a segment. */
@@ -48,6 +73,15 @@ static struct sar_layout layout_of(const struct sar_request *request, int rank, 
     return sar_agreed_layout(request->agreed, span, sar_index_size(span));
 }
 
+struct sar_shape sar_owner_shape(const struct sar_request *request, int rank, uint32_t segment)
+{
+    struct sar_layout layout = layout_of(request, rank, segment);
+    struct sar_shape shape = sar_request_shape(request);
+    shape.count = layout.span;
+    shape.index_size = layout.index_size;
+    return shape;
+}
+
 /* The map, with slots counted from the segment on. */
 static struct sar_map segment_map(const struct sar_owner *o, uint32_t segment)
 {
@@ -56,7 +90,7 @@ static struct sar_map segment_map(const struct sar_owner *o, uint32_t segment)
     return map;
 }
 
-static enum sar_status split_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
     struct sar_owner *o = request->state;
     const struct sar_shape *shape = &request->agreed->shape;
@@ -72,16 +106,24 @@ static enum sar_status split_segment(struct sar_request *request, uint32_t segme
     return SAR_OK;
 }
 
-/* Partition and encode a segment of the push. */
+static enum sar_status gather(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    const struct sar_owner *o = request->state;
+    if (o->peers != NULL)
+        return o->peers->gather(request, segment, parts);
+    return o->contiguous ? sar_contiguous_split(request, o->bounds, parts)
+                         : sar_owner_split(request, segment, parts);
+}
+
+/* Find and encode a segment of the push. */
 static enum sar_status prepare_push(struct sar_request *request, uint32_t segment)
 {
     struct sar_owner *o = request->state;
     struct sar_run *parts = o->mine[segment % 2];
-    if (o->contiguous)
-        SAR_TRY(sar_contiguous_split(request, o->bounds, parts));
-    else
-        SAR_TRY(split_segment(request, segment, parts));
+    SAR_TRY(gather(request, segment, parts));
     for (int r = 0; r < ranks_of(request); r++) {
+        if (!reaches(request, r))
+            continue;
         o->pushed[r] += parts[r].nnz;
         if (r != request->net->rank)
             SAR_TRY(sar_request_encode(request, false, layout_of(request, r, segment), &parts[r],
@@ -109,24 +151,17 @@ enum sar_status sar_owner_begin(struct sar_request *request)
     return prepare_push(request, 0);
 }
 
-static struct sar_shape shape_of(const struct sar_request *request, const struct sar_layout *layout)
-{
-    struct sar_shape shape = sar_request_shape(request);
-    shape.count = layout->span;
-    shape.index_size = layout->index_size;
-    return shape;
-}
-
 /* Decode what has come of the push, as far as nothing is missing between. */
-static enum sar_status decode_ready(struct sar_request *request, struct sar_layout layout)
+static enum sar_status decode_ready(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
-    int rank = request->net->rank, ranks = ranks_of(request);
-    for (; o->ready < ranks; o->ready++) {
-        if (o->ready == rank)
-            o->came[rank] = o->mine[o->coming % 2][rank];
-        else if (sar_exchange_has(&request->exchange, o->ready))
-            SAR_TRY(sar_request_decode(request, layout, o->ready, &o->came[o->ready]));
+    int rank = request->net->rank;
+    struct sar_layout layout = layout_of(request, rank, o->coming);
+    for (int r; (r = contributor(request, o->ready)) >= 0; o->ready++) {
+        if (r == rank)
+            o->came[o->ready] = o->mine[o->coming % 2][rank];
+        else if (sar_exchange_has(&request->exchange, r))
+            SAR_TRY(sar_request_decode(request, layout, r, &o->came[o->ready]));
         else
             break;
     }
@@ -165,9 +200,8 @@ enum sar_status sar_owner_arrived(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
     int before = o->ready;
-    struct sar_layout layout = layout_of(request, request->net->rank, o->coming);
-    SAR_TRY(decode_ready(request, layout));
-    struct sar_shape shape = shape_of(request, &layout);
+    SAR_TRY(decode_ready(request));
+    struct sar_shape shape = sar_owner_shape(request, request->net->rank, o->coming);
     return o->ready > before && is_worth_folding(request, &shape) ? fold_ready(request, &shape) : SAR_OK;
 }
 
@@ -176,9 +210,8 @@ enum sar_status sar_owner_arrived(struct sar_request *request)
 static enum sar_status reduce_segment(struct sar_request *request, struct sar_run *sums)
 {
     struct sar_owner *o = request->state;
-    struct sar_layout layout = layout_of(request, request->net->rank, o->coming);
-    SAR_TRY(decode_ready(request, layout));
-    struct sar_shape shape = shape_of(request, &layout);
+    SAR_TRY(decode_ready(request));
+    struct sar_shape shape = sar_owner_shape(request, request->net->rank, o->coming);
     if (shape.absent_is_zero)
         o->folds = 0;
     SAR_TRY(fold_ready(request, &shape));
@@ -213,26 +246,45 @@ enum sar_status sar_owner_reduce(struct sar_request *request)
                               &o->pulled[segment % 2]);
 }
 
-/* A message to every other rank: to the next one first, so that not all send to the same one at once. */
-static void post_lane(struct sar_request *request, int lane, const struct sar_message *messages, size_t each)
+enum { LANE_PUSH, LANE_PULL };
+
+static int port(const struct sar_request *request, int lane, int rank)
 {
-    int ranks = ranks_of(request), rank = request->net->rank;
-    for (int i = 1; i < ranks; i++)
-        sar_exchange_expect(&request->exchange, lane * ranks + (rank + i) % ranks);
-    for (int i = 1; i < ranks; i++) {
-        int peer = (rank + i) % ranks;
-        sar_exchange_send(&request->exchange, lane * ranks + peer,
-                          messages == NULL ? NULL : messages + (size_t)peer * each);
-    }
+    return lane * ranks_of(request) + rank;
 }
 
+/* A message to the owner of each part: to the next one first, so that not all send to the same one. */
 void sar_owner_push(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
+    const struct sar_message *messages = o->outgoing[o->step % 2];
+    int ranks = ranks_of(request), rank = request->net->rank;
     o->coming = o->step;
     o->ready = o->folds = 0;
     o->folded.nnz = 0;
-    post_lane(request, 0, o->outgoing[o->step % 2], 1);
+    for (int r, i = 0; (r = contributor(request, i)) >= 0; i++)
+        if (r != rank)
+            sar_exchange_expect(&request->exchange, port(request, LANE_PUSH, r));
+    for (int i = 1; i < ranks; i++) {
+        int owner = (rank + i) % ranks;
+        if (reaches(request, owner))
+            sar_exchange_send(&request->exchange, port(request, LANE_PUSH, owner),
+                              messages == NULL ? NULL : &messages[owner]);
+    }
+}
+
+/* One message to all whose elements are in it, likewise. */
+static void pull(struct sar_request *request, const struct sar_message *message)
+{
+    int ranks = ranks_of(request), rank = request->net->rank, n = 0, self = 0;
+    for (int r = 0; r < ranks; r++)
+        if (r != rank && reaches(request, r))
+            sar_exchange_expect(&request->exchange, port(request, LANE_PULL, r));
+    for (int r; (r = contributor(request, n)) >= 0; n++)
+        self = r == rank ? n : self;
+    for (int i = 1; i < n; i++)
+        sar_exchange_send(&request->exchange, port(request, LANE_PULL, contributor(request, (self + i) % n)),
+                          message);
 }
 
 void sar_owner_post(struct sar_request *request)
@@ -241,7 +293,7 @@ void sar_owner_post(struct sar_request *request)
     if (o->step < o->segments)
         sar_owner_push(request);
     if (o->step > 0)
-        post_lane(request, 1, &o->pulled[(o->step - 1) % 2], 0);
+        pull(request, &o->pulled[(o->step - 1) % 2]);
     request->again = o->step < o->segments;
     o->step++;
 }
@@ -252,28 +304,29 @@ static enum sar_status room_for(struct sar_request *request, size_t n)
 {
     struct sar_run *out = &request->output;
     size_t wanted = out->nnz + n;
-    if (request->streams && out->index == NULL) {
-        double expected = sar_agreed_union(request->agreed, ranks_of(request)) * SPARE_ROOM;
+    const struct sar_owner *o = request->state;
+    if (o->segments > 1 && out->index == NULL) {
+        double share = (double)o->reached / ranks_of(request);
+        double expected = sar_agreed_union(request->agreed, ranks_of(request)) * share * SPARE_ROOM;
         expected = fmin(expected, (double)request->agreed->shape.count);
         wanted = expected > (double)wanted ? (size_t)expected : wanted;
     }
     return request->sink->room(request->sink, request, wanted, out);
 }
 
-/* Put the parts of a segment together behind what is there: they have no index in common, so it is a
- * reduction in which nothing meets. */
-static enum sar_status append(struct sar_request *request)
+/* Put n parts of a segment together behind what is there: they have no index in common, so it is a reduction
+ * in which nothing meets. */
+static enum sar_status append(struct sar_request *request, size_t n)
 {
     struct sar_owner *o = request->state;
     struct sar_shape shape = request->agreed->shape;
-    size_t ranks = (size_t)ranks_of(request);
     struct sar_span span = sar_request_span(request, "deliver");
     shape.absent_is_zero = false;
-    SAR_TRY(room_for(request, sar_reduce_bound(&shape, o->runs, ranks)));
+    SAR_TRY(room_for(request, sar_reduce_bound(&shape, o->runs, n)));
     struct sar_run *out = &request->output;
     struct sar_run end = { (unsigned char *)out->index + out->nnz * shape.index_size,
                            (unsigned char *)out->value + out->nnz * shape.element_size, 0 };
-    SAR_TRY(request->device->reduce(&shape, o->runs, ranks, request->passing, &end));
+    SAR_TRY(request->device->reduce(&shape, o->runs, n, request->passing, &end));
     out->nnz += end.nnz;
     sar_request_span_end(request, &span);
     return SAR_OK;
@@ -283,18 +336,22 @@ static enum sar_status append(struct sar_request *request)
 static enum sar_status deliver_segment(struct sar_request *request, uint32_t segment)
 {
     struct sar_owner *o = request->state;
-    int rank = request->net->rank, ranks = ranks_of(request);
     struct sar_map map = segment_map(o, segment);
-    for (int r = 0; r < ranks; r++) {
-        o->runs[r] = o->sums[segment % 2];
-        if (r != rank)
-            SAR_TRY(sar_request_read(request, layout_of(request, r, segment), &o->waiting[r], &o->runs[r]));
-        o->kept[r] += o->runs[r].nnz;
+    struct sar_run *run = o->runs;
+    for (int r = 0; r < ranks_of(request); r++) {
+        if (!reaches(request, r))
+            continue;
+        *run = o->sums[segment % 2];
+        if (r != request->net->rank)
+            SAR_TRY(sar_request_read(request, layout_of(request, r, segment), &o->waiting[r], run));
+        o->kept[r] += run->nnz;
         if (!o->contiguous)
             SAR_TRY(request->device->unpartition(&map, &request->agreed->shape, (uint32_t)r, request->passing,
-                                                 &o->runs[r]));
+                                                 run));
+        run++;
     }
-    return o->contiguous ? sar_contiguous_deliver(request, o->bounds, o->runs) : append(request);
+    return o->contiguous ? sar_contiguous_deliver(request, o->bounds, o->runs)
+                         : append(request, (size_t)(run - o->runs));
 }
 
 /* post has counted the step already. */
@@ -307,14 +364,16 @@ enum sar_status sar_owner_meanwhile(struct sar_request *request)
     return step < 2 ? SAR_OK : deliver_segment(request, step - 2);
 }
 
-static double imbalance(const size_t *parts, int ranks)
+/* Of the parts that this rank speaks of; the others' numbers are 0. */
+static double imbalance(const struct sar_request *request, const size_t *parts)
 {
+    const struct sar_owner *o = request->state;
     size_t largest = 0, sum = 0;
-    for (int r = 0; r < ranks; r++) {
+    for (int r = 0; r < ranks_of(request); r++) {
         largest = parts[r] > largest ? parts[r] : largest;
         sum += parts[r];
     }
-    return sum == 0 ? 1 : (double)largest * ranks / (double)sum;
+    return sum == 0 ? 1 : (double)largest * o->reached / (double)sum;
 }
 
 enum sar_status sar_owner_finish(struct sar_request *request)
@@ -322,7 +381,7 @@ enum sar_status sar_owner_finish(struct sar_request *request)
     struct sar_owner *o = request->state;
     put_aside_pull(request);
     SAR_TRY(deliver_segment(request, o->segments - 1));
-    request->notes.push_imbalance = imbalance(o->pushed, ranks_of(request));
-    request->notes.pull_imbalance = imbalance(o->kept, ranks_of(request));
+    request->notes.push_imbalance = imbalance(request, o->pushed);
+    request->notes.pull_imbalance = imbalance(request, o->kept);
     return SAR_OK;
 }

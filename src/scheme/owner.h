@@ -17,17 +17,31 @@
  * up as far as the ranks go without a gap.
  *
  * Memory is that of three steps, whatever the number of segments, and the outcome. Owners of contiguous parts
- * have one segment, since their sums do not come in the order of the outcome. */
+ * have one segment, since their sums do not come in the order of the outcome.
+ *
+ * Not all ranks need speak with all: where some do it for others, the peers say who with whom. */
 
 #ifndef SAR_SCHEME_OWNER_H
 #define SAR_SCHEME_OWNER_H
 
 #include "scheme/contiguous.h"
 
+/** Who speaks with whom, where ranks speak for others; alike on both sides. Parts are those of a map. */
+struct sar_owner_peers {
+    /** Whether this rank speaks with the owner of a part; it does with itself. */
+    bool (*reaches)(const struct sar_request *request, int owner);
+    /** The i-th of the ranks whose elements this one adds up, itself among them; -1 behind the last. */
+    int (*contributor)(const struct sar_request *request, int i);
+    /** What this rank has to say of a segment, to all owners that it reaches. */
+    enum sar_status (*gather)(struct sar_request *request, uint32_t segment, struct sar_run *parts);
+};
+
 /** Who owns what; the beginning of the state of every such scheme. */
 struct sar_owner {
     struct sar_map map;
-    bool contiguous;        /**< rank r owns [bounds[r], bounds[r + 1]) */
+    const struct sar_owner_peers *peers; /**< NULL where all speak with all */
+    int reached;                         /**< owners that this rank speaks with, itself included */
+    bool contiguous;                     /**< rank r owns [bounds[r], bounds[r + 1]) */
     const uint64_t *bounds; /**< those of the map unless a stage before sar_owner_begin sets others */
     uint64_t width;         /**< slots of a segment */
     uint32_t segments, step;
@@ -38,7 +52,7 @@ struct sar_owner {
     struct sar_message pulled[2];    /**< the same as messages */
     struct sar_message *waiting;     /**< messages of the pull that have arrived, by rank */
     struct sar_run *runs;            /**< one for each rank, for what is at hand */
-    struct sar_run *came;            /**< the push under way, decoded, by rank */
+    struct sar_run *came;            /**< the push under way, decoded, by contributor */
     int ready;                       /**< how many of these are there */
     struct sar_run folded;           /**< the sums of the first of them */
     int folds;                       /**< and how many these are */
@@ -70,35 +84,58 @@ enum sar_status sar_owner_finish(struct sar_request *request);
 void sar_owner_push(struct sar_request *request);
 enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums);
 
-/** Own by a map. Never fails, since all ranks must know how many steps will follow. request->own_wire is
- * set. */
-void sar_owner_open(struct sar_request *request, const struct sar_map *map);
-
-/** Why elements cannot be owned by a map, or NULL. */
-const char *sar_owner_obstacle(const struct sar_map *map);
-
-/** How a price is made: the shares of the fullest part, 1 / ranks when all are equal, and the formats
- * that the scheme brings along, or NULL. */
+/** How a price is made: the shares of the fullest part, 1 / ranks when all are equal, the formats that the
+ * scheme brings along, or NULL, and how many ranks add up what they have before one of them pushes it, where
+ * that is more than one. */
 struct sar_owner_terms {
     double push_share, pull_share;
     const struct sar_wire *push_wire, *pull_wire;
     const struct sar_map *map;
+    double together;
 };
 
-/** How wide segments are and how many. */
-void sar_owner_cut(const struct sar_agreed *agreed, const struct sar_owner_terms *terms, uint64_t *width,
-                   uint32_t *segments);
+/** Own by a map. Never fails, since all ranks must know how many steps will follow. request->own_wire is
+ * set. */
+void sar_owner_open(struct sar_request *request, const struct sar_map *map);
 
-/** Predicted time, with p ranks, t segments, z elements of a rank and Z of the outcome, m bytes of
- * message for so many, and the shares s and S that the fullest part has of a rank's elements and of the
- * outcome:
+/** The same where ranks speak for others. */
+void sar_owner_open_among(struct sar_request *request, const struct sar_owner_terms *terms,
+                          const struct sar_owner_peers *peers);
+
+/** This rank's elements of the next segment, by part, in memory of request->passing; slots count from the
+ * segment on. */
+enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts);
+
+/** The slots that a rank owns of a segment, as elements: for reductions. */
+struct sar_shape sar_owner_shape(const struct sar_request *request, int rank, uint32_t segment);
+
+/** Why elements cannot be owned by a map, or NULL. */
+const char *sar_owner_obstacle(const struct sar_map *map);
+
+/** What is foreseen of one message of a whole part, and of segments. */
+struct sar_owner_forecast {
+    struct sar_cost push, pull;
+    uint64_t width; /**< of a segment, slots */
+    double segments;
+};
+
+struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *agreed,
+                                             const struct sar_owner_terms *terms);
+
+/** Predicted time of so much work and of moving all segments to and from so many peers:
  *
- *     e(p-1, x) + (t-1) e(2 (p-1), x + y) + e(p-1, y) + (z + z s p + Z) gamma
+ *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + work gamma
  *
- * with e as for sar_agreed_exchange, x = (p-1) m(z s) / t and y = (p-1) m(Z S) / t.
- *
+ * t segments, k peers, x and y bytes of a segment's push to and pull from all of them, and e the exchange.
  * Between nodes all but one segment's share of the lesser of the two sides, moving and working, is hidden
  * behind the other. */
+double sar_owner_pipelined(const struct sar_agreed *agreed, const struct sar_owner_forecast *forecast,
+                           double peers, double work,
+                           double (*exchange)(const struct sar_agreed *, double messages, double bytes));
+
+/** Predicted time where all speak with all, p ranks, z elements of a rank and Z of the outcome, s the share
+ * that the fullest part has of a rank's elements: sar_owner_pipelined with k = p - 1, e as for
+ * sar_agreed_exchange, and work (z + z s p + Z). */
 double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_terms *terms);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What schemes of owners cost, and how long their segments are. */
+
 #include <math.h>
 
 #include "scheme/owner.h"
@@ -21,19 +23,18 @@ static bool contiguous(const struct sar_map *map)
     return map->kind == SAR_PARTITION_RANGE;
 }
 
-struct forecast {
-    struct sar_cost push, pull; /* of one message of a whole part */
-    uint64_t width;
-    double segments;
-};
-
-static struct forecast forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
+/* Of the fullest rank, or of several together. */
+static double pushed(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
-    double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
-    struct forecast f = { .width = terms->map->span, .segments = 1 };
+    return (terms->together > 1 ? sar_agreed_union(a, terms->together) : a->nnz_max) * terms->push_share;
+}
+
+struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
+{
+    double sums = sar_agreed_union(a, a->machine.ranks);
+    struct sar_owner_forecast f = { .width = terms->map->span, .segments = 1 };
     struct sar_layout layout = sar_agreed_layout(a, f.width, sar_index_size(f.width));
-    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout,
-                                fmin(a->nnz_max * terms->push_share, (double)f.width));
+    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout, fmin(pushed(a, terms), (double)f.width));
     f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout,
                                 fmin(sums * terms->pull_share, (double)f.width));
     if (contiguous(terms->map) || terms->map->span == 0)
@@ -44,30 +45,27 @@ static struct forecast forecast(const struct sar_agreed *a, const struct sar_own
 }
 
 /* The first step pushes, the last one pulls, those between do both. */
-static double moving_seconds(const struct sar_agreed *a, const struct forecast *f)
+double sar_owner_pipelined(const struct sar_agreed *a, const struct sar_owner_forecast *f, double peers,
+                           double work,
+                           double (*exchange)(const struct sar_agreed *, double messages, double bytes))
 {
-    double peers = a->machine.ranks - 1, push = peers * f->push.bytes / f->segments,
-           pull = peers * f->pull.bytes / f->segments;
-    return sar_agreed_exchange(a, peers, push) +
-           (f->segments - 1) * sar_agreed_exchange(a, 2 * peers, push + pull) +
-           sar_agreed_exchange(a, peers, pull);
+    double push = peers * f->push.bytes / f->segments, pull = peers * f->pull.bytes / f->segments;
+    double moving = exchange(a, peers, push) + (f->segments - 1) * exchange(a, 2 * peers, push + pull) +
+                    exchange(a, peers, pull);
+    double working = work * a->machine.gamma, hidden = fmin(moving, working) * (1 - 1 / f->segments);
+    return moving + working - (a->nodes > 1 ? hidden : 0);
 }
 
 double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
-    struct forecast f = forecast(a, terms);
+    struct sar_owner_forecast f = sar_owner_forecast(a, terms);
     double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
     double coding = (ranks - 1) * f.push.work + ranks / 2 * f.pull.work; /* the pull is written once */
     double work = a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + coding;
-    double moving = moving_seconds(a, &f), working = work * a->machine.gamma;
-    double hidden = fmin(moving, working) * (1 - 1 / f.segments);
-    return moving + working - (a->nodes > 1 ? hidden : 0);
+    return sar_owner_pipelined(a, &f, ranks - 1, work, sar_agreed_exchange);
 }
 
-void sar_owner_cut(const struct sar_agreed *a, const struct sar_owner_terms *terms, uint64_t *width,
-                   uint32_t *segments)
+const char *sar_owner_obstacle(const struct sar_map *map)
 {
-    struct forecast f = forecast(a, terms);
-    *width = f.width;
-    *segments = (uint32_t)f.segments;
+    return !contiguous(map) && map->span > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
 }

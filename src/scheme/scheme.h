@@ -65,6 +65,14 @@ struct sar_sink {
     unsigned index_size;      /**< bytes of an index in storage */
 };
 
+/** A sink in memory of the call's. */
+struct sar_sink_in_arena {
+    struct sar_sink sink; /**< first */
+    size_t nnz;           /**< elements that there is room for */
+};
+
+struct sar_sink_in_arena sar_sink_in_arena(void);
+
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
 struct sar_notes {
     const char *push_wire, *pull_wire; /**< "mixed" where messages differ */

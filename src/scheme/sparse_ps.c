@@ -16,8 +16,8 @@ static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
     double share = sar_contiguous_share(a);
-    return sar_owner_seconds(a,
-                             &(struct sar_owner_terms){ share, share, &sar_wire_coo, &sar_wire_coo, &map });
+    return sar_owner_seconds(a, &(struct sar_owner_terms){ share, share, &sar_wire_coo, &sar_wire_coo, &map,
+                                                           1 });
 }
 
 static void open(struct sar_request *request)

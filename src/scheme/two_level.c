@@ -9,25 +9,27 @@
  *  4. Node. Each rank has its share of the outcome now; `shared` makes one of them all, in memory that the
  *     ranks of a node have in common.
  *
+ * Push and pull go in segments that follow each other (scheme/owner.h): while one is on its way, the node's
+ * sums of the next are made, and earlier ones are put in their places.
+ *
  * Where nodes have equally many ranks, each speaks only with those in its place on other nodes. An element is
  * added up in the order of ranks on each node, and the nodes' sums in the order of nodes, which is that of
  * their lowest ranks: the same on all ranks, and in every run.
  *
- *     time = t + 2 (s+4) z mu + (2 z + U/q + Z/q) gamma + e(k-1, (k-1) m(U/p)) + e(k-1, (k-1) m(Z/p))
- *            + shared's for q ranks with Z/q elements each
+ *     time = t + 2 (s+4) z mu + P(k-1 peers, m(U/p), m(Z/p), 2 z + U/q + Z/q) + shared's for q ranks with Z/q
+ *            elements each
  *
  * k nodes of q ranks; z elements of a rank, U of a node and Z of the outcome; t a meeting, s bytes of an
- * element, mu seconds for a byte in memory, m bytes of message for so many elements, and e as for
- * sar_agreed_exchange. So a rank sends a share of one in q of its node's elements, where `balanced` sends all
+ * element, mu seconds for a byte in memory, m bytes of message for so many elements, and P as for
+ * sar_owner_pipelined. So a rank sends a share of one in q of its node's elements, where `balanced` sends all
  * its own. */
 
 #include <stddef.h>
 
 #include "net/window.h"
-#include "scheme/scheme.h"
+#include "scheme/owner.h"
 #include "scheme/shared.h"
 
-enum { LANE_PUSH, LANE_PULL };
 enum { SHELF_PARTS = SAR_SHELVES - 1, SLOT_BYTES = 4 };
 
 static const double MEETING = 0.5; /* of a message within the node */
@@ -39,24 +41,22 @@ struct card {
     uint64_t minus_zero;
 };
 
-/* A rank's elements on its shelf. */
+/* A rank's elements on its shelf, in cells: one for each part of each segment. */
 struct pile {
-    uint64_t *begin; /* of each part, and the end */
+    uint64_t *begin; /* of each cell, and the end */
     unsigned char *slots, *values;
 };
 
 struct state {
-    struct sar_map map;
+    struct sar_owner owner; /* first; between nodes */
     struct card card;
-    struct sar_run *parts;        /* this rank's elements of each part */
-    struct pile *piles;           /* of the ranks of this node */
-    struct sar_run *runs;         /* for the reduction at hand */
-    struct sar_message *outgoing; /* to the owner of each part that this rank speaks for */
-    struct sar_run sums;          /* of the part that this rank owns: its node's, then all nodes' */
-    struct sar_message pulled;    /* the latter as a message */
-    struct sar_net node;          /* this rank among those of its node */
-    struct sar_agreed agreed;     /* what they share of the outcome */
-    struct sar_request inner;     /* `shared` at work on it */
+    struct pile *piles;             /* of the ranks of this node */
+    struct sar_run *runs;           /* one for each of them */
+    struct sar_sink_in_arena share; /* what this rank has of the outcome in the end */
+    struct sar_sink *sink;          /* the caller's */
+    struct sar_net node;            /* this rank among those of its node */
+    struct sar_agreed agreed;       /* what they share of the outcome */
+    struct sar_request inner;       /* `shared` at work on it */
     _Alignas(max_align_t) unsigned char inner_state[SAR_SHARED_STATE];
 };
 
@@ -91,22 +91,27 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
     return inner;
 }
 
+static struct sar_owner_terms terms_of(const struct sar_agreed *a, const struct sar_map *map)
+{
+    double share = (map->kind == SAR_PARTITION_RANGE ? a->skewness : 1) / a->machine.ranks;
+    return (struct sar_owner_terms){ share, share, NULL, NULL, map, a->node_ranks };
+}
+
 static double seconds(const struct sar_agreed *a)
 {
     double ranks = a->machine.ranks, each = a->node_ranks, peers = (ranks - each) / each;
     double node = sar_agreed_union(a, each), outcome = sar_agreed_union(a, ranks);
     struct sar_map map = sar_agreed_map(a);
-    double share = (map.kind == SAR_PARTITION_RANGE ? a->skewness : 1) / ranks;
-    struct sar_layout layout = sar_agreed_layout(a, map.span, SLOT_BYTES);
-    struct sar_cost push = sar_agreed_cost(a, false, &layout, node * share);
-    struct sar_cost pull = sar_agreed_cost(a, true, &layout, outcome * share);
-    double parts = peers + 1, coding = peers * push.work + parts / 2 * pull.work;
-    double work = a->nnz_max + a->nnz_mean * ranks * share + parts * (node + outcome) * share + coding;
+    struct sar_owner_terms terms = terms_of(a, &map);
+    struct sar_owner_forecast f = sar_owner_forecast(a, &terms);
+    double parts = peers + 1, coding = peers * f.push.work + parts / 2 * f.pull.work;
+    double summed = a->nnz_mean * ranks + parts * (node + outcome);
+    double work = a->nnz_max + summed * terms.push_share + coding;
     double copied = 2 * a->nnz_mean * (double)(a->shape.element_size + SLOT_BYTES);
     struct sar_agreed inner = inner_agreed(a, a->node_ranks);
-    return MEETING * a->machine.near_alpha + work * a->machine.gamma + copied * a->machine.memory +
-           sar_agreed_far_exchange(a, peers, peers * push.bytes) +
-           sar_agreed_far_exchange(a, peers, peers * pull.bytes) + sar_scheme_shared.seconds(&inner);
+    return MEETING * a->machine.near_alpha + copied * a->machine.memory +
+           sar_owner_pipelined(a, &f, peers, work, sar_agreed_far_exchange) +
+           sar_scheme_shared.seconds(&inner);
 }
 
 static const struct sar_nodes *nodes_of(const struct sar_request *request)
@@ -124,89 +129,95 @@ static int neighbours(const struct sar_request *request)
     return sar_nodes_size(nodes_of(request), node_of(request));
 }
 
-/* Whether this rank speaks with the owner of a part on another node. */
-static bool speaks_with(const struct sar_request *request, int owner)
+/* This rank speaks with itself, and with owners on other nodes. */
+static bool reaches(const struct sar_request *request, int owner)
 {
     const struct sar_nodes *nodes = nodes_of(request);
     int node = node_of(request);
-    return nodes->node[owner] != node && sar_nodes_partner(nodes, node, owner) == request->net->rank;
+    if (nodes->node[owner] == node)
+        return owner == request->net->rank;
+    return sar_nodes_partner(nodes, node, owner) == request->net->rank;
 }
 
-static int port(const struct sar_request *request, int lane, int rank)
+/* One of each node, in the order of nodes. */
+static int contributor(const struct sar_request *request, int i)
 {
-    return lane * request->net->ranks + rank;
+    const struct sar_nodes *nodes = nodes_of(request);
+    if (i >= nodes->n)
+        return -1;
+    return i == node_of(request) ? request->net->rank : sar_nodes_partner(nodes, i, request->net->rank);
 }
 
-/* The rank of a node that speaks with this one. */
-static int speaker(const struct sar_request *request, int node)
+static int cell_of(const struct sar_request *request, uint32_t segment, int part)
 {
-    return sar_nodes_partner(nodes_of(request), node, request->net->rank);
+    return (int)segment * request->net->ranks + part;
 }
 
-static struct sar_layout layout_of(const struct sar_request *request, int part)
+static size_t cells_of(const struct sar_request *request)
 {
     const struct state *state = request->state;
-    return sar_agreed_layout(request->agreed, sar_map_slots(&state->map, (uint32_t)part), SLOT_BYTES);
+    return (size_t)state->owner.segments * (size_t)request->net->ranks;
 }
 
-static struct sar_shape part_shape(const struct sar_request *request, int part)
+/* The bounds of cells, slots, and values; the last bound says how many. */
+static struct pile pile_in(void *memory, size_t cells, size_t nnz)
 {
-    struct sar_shape shape = sar_request_shape(request);
-    shape.count = layout_of(request, part).span;
-    shape.index_size = SLOT_BYTES;
-    return shape;
-}
-
-/* The bounds of parts, slots, and values; `begin` says how many. */
-static struct pile pile_in(void *memory, size_t parts, size_t nnz)
-{
-    unsigned char *slots = (unsigned char *)memory + sar_align((parts + 1) * sizeof(uint64_t));
+    unsigned char *slots = (unsigned char *)memory + sar_align((cells + 1) * sizeof(uint64_t));
     return (struct pile){ memory, slots, slots + sar_align(nnz * SLOT_BYTES) };
 }
 
-static struct sar_run part_in(const struct pile *pile, const struct sar_shape *shape, int part)
+static struct sar_run cell_in(const struct pile *pile, const struct sar_shape *shape, int cell)
 {
-    uint64_t begin = pile->begin[part];
+    uint64_t begin = pile->begin[cell];
     return (struct sar_run){ pile->slots + begin * SLOT_BYTES, pile->values + begin * shape->element_size,
-                             (size_t)(pile->begin[part + 1] - begin) };
+                             (size_t)(pile->begin[cell + 1] - begin) };
+}
+
+static enum sar_status open_pile(struct sar_request *request, struct pile *pile)
+{
+    struct state *state = request->state;
+    struct sar_shelf *shelf = &request->net->window->shelves[SHELF_PARTS];
+    size_t cells = cells_of(request), nnz = request->input.nnz;
+    uint64_t bytes = sar_plus(sar_times(nnz, request->agreed->shape.element_size + SLOT_BYTES),
+                              sar_times(cells + 1, sizeof(uint64_t)) + 3 * SAR_ALIGNMENT);
+    SAR_TRY(sar_shelf_room(shelf, bytes));
+    state->card.shelf = shelf->name;
+    *pile = pile_in(shelf->own.memory, cells, nnz);
+    pile->begin[0] = 0;
+    return SAR_OK;
 }
 
 static enum sar_status put_on_shelf(struct sar_request *request)
 {
-    struct state *state = request->state;
-    struct sar_shelf *shelf = &request->net->window->shelves[SHELF_PARTS];
-    size_t parts = state->map.parts, nnz = request->input.nnz;
+    const struct state *state = request->state;
     struct sar_shape shape = request->agreed->shape;
-    uint64_t bytes = sar_plus(sar_times(nnz, shape.element_size + SLOT_BYTES),
-                              sar_times(parts + 1, sizeof(uint64_t)) + 3 * SAR_ALIGNMENT);
-    SAR_TRY(sar_shelf_room(shelf, bytes));
-    struct pile pile = pile_in(shelf->own.memory, parts, nnz);
+    struct sar_run *parts;
+    struct pile pile;
+    int ranks = request->net->ranks;
     shape.index_size = SLOT_BYTES;
-    pile.begin[0] = 0;
-    for (size_t p = 0; p < parts; p++) {
-        pile.begin[p + 1] = pile.begin[p] + state->parts[p].nnz;
-        struct sar_run to = part_in(&pile, &shape, (int)p);
-        sar_run_copy(&shape, &state->parts[p], &to);
+    SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *parts, &parts));
+    SAR_TRY(open_pile(request, &pile));
+    for (uint32_t segment = 0; segment < state->owner.segments; segment++) {
+        sar_request_next_scratch(request);
+        SAR_TRY(sar_owner_split(request, segment, parts));
+        for (int p = 0; p < ranks; p++) {
+            int cell = cell_of(request, segment, p);
+            pile.begin[cell + 1] = pile.begin[cell] + parts[p].nnz;
+            struct sar_run to = cell_in(&pile, &shape, cell);
+            sar_run_copy(&shape, &parts[p], &to);
+        }
     }
-    state->card.shelf = shelf->name;
     return SAR_OK;
 }
 
 static enum sar_status bring(struct sar_request *request)
 {
     struct state *state = request->state;
-    const struct sar_shape *shape = &request->agreed->shape;
-    size_t ranks = (size_t)request->net->ranks;
-    state->map = sar_agreed_map(request->agreed);
-    request->notes.partition = sar_partition_names[state->map.kind];
-    request->notes.grain = state->map.kind == SAR_PARTITION_RANGE ? 0 : 1 << state->map.grain_shift;
+    size_t n = (size_t)neighbours(request);
     state->card.minus_zero = request->minus_zero;
-    SAR_TRY(sar_request_take(request, ranks, sizeof *state->parts, &state->parts));
-    SAR_TRY(sar_request_take(request, ranks, sizeof *state->piles, &state->piles));
-    SAR_TRY(sar_request_take(request, ranks, sizeof *state->runs, &state->runs));
-    SAR_TRY(sar_request_take(request, ranks, sizeof *state->outgoing, &state->outgoing));
-    SAR_TRY(request->device->partition(&state->map, shape, &request->input, request->passing, state->parts));
-    return neighbours(request) > 1 ? put_on_shelf(request) : SAR_OK;
+    SAR_TRY(sar_request_take(request, n, sizeof *state->piles, &state->piles));
+    SAR_TRY(sar_request_take(request, n, sizeof *state->runs, &state->runs));
+    return n > 1 ? put_on_shelf(request) : SAR_OK;
 }
 
 static void meet_brought(struct sar_request *request)
@@ -223,126 +234,71 @@ static enum sar_status look_around(struct sar_request *request)
 {
     struct state *state = request->state;
     struct sar_window *window = request->net->window;
-    size_t parts = state->map.parts;
+    size_t cells = cells_of(request);
     void *memory;
     for (int i = 0; i < neighbours(request) && neighbours(request) > 1; i++) {
         const struct card *card = sar_window_card(window, i);
         if (card->status != SAR_OK)
             return SAR_PEER_FAILED;
         SAR_TRY(sar_shelf_view(&window->shelves[SHELF_PARTS], i, &card->shelf, &memory));
-        state->piles[i] = pile_in(memory, parts, (size_t)((const uint64_t *)memory)[parts]);
+        state->piles[i] = pile_in(memory, cells, (size_t)((const uint64_t *)memory)[cells]);
         request->minus_zero |= card->minus_zero != 0;
     }
     return SAR_OK;
 }
 
-/* The sum of what this node has of a part. */
-static enum sar_status reduce_part(struct sar_request *request, int part, struct sar_run *sums)
+/* What this node has of a segment, added up, of the parts that this rank speaks of. */
+static enum sar_status gather(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
     struct state *state = request->state;
-    struct sar_shape shape = part_shape(request, part);
     int n = neighbours(request);
-    if (n == 1) {
-        *sums = state->parts[part];
-        return SAR_OK;
+    if (n == 1)
+        return sar_owner_split(request, segment, parts);
+    for (int p = 0; p < request->net->ranks; p++) {
+        struct sar_shape shape = sar_owner_shape(request, p, segment);
+        if (!reaches(request, p))
+            continue;
+        for (int i = 0; i < n; i++)
+            state->runs[i] = cell_in(&state->piles[i], &shape, cell_of(request, segment, p));
+        SAR_TRY(sar_request_reduce(request, &shape, state->runs, (size_t)n, &parts[p]));
     }
-    for (int i = 0; i < n; i++)
-        state->runs[i] = part_in(&state->piles[i], &shape, part);
-    return sar_request_reduce(request, &shape, state->runs, (size_t)n, sums);
+    return SAR_OK;
 }
 
-static enum sar_status reduce_on_node(struct sar_request *request)
+static enum sar_status begin(struct sar_request *request)
 {
-    struct state *state = request->state;
-    struct sar_run sums;
     SAR_TRY(look_around(request));
-    for (int p = 0; p < request->net->ranks; p++) {
-        if (!speaks_with(request, p))
-            continue;
-        SAR_TRY(reduce_part(request, p, &sums));
-        SAR_TRY(sar_request_encode(request, false, layout_of(request, p), &sums, &state->outgoing[p]));
-    }
-    return reduce_part(request, request->net->rank, &state->sums);
+    return sar_owner_begin(request);
 }
 
-static void post_push(struct sar_request *request)
+/* What is delivered is this rank's share, which goes on to `shared`. */
+static void open(struct sar_request *request)
 {
+    static const struct sar_owner_peers peers = { reaches, contributor, gather };
     struct state *state = request->state;
-    for (int j = 0; j < nodes_of(request)->n; j++)
-        if (j != node_of(request))
-            sar_exchange_expect(&request->exchange, port(request, LANE_PUSH, speaker(request, j)));
-    for (int p = 0; p < request->net->ranks; p++)
-        if (speaks_with(request, p))
-            sar_exchange_send(&request->exchange, port(request, LANE_PUSH, p),
-                              state->outgoing == NULL ? NULL : &state->outgoing[p]);
-}
-
-/* The sums of all nodes, in their order. */
-static enum sar_status reduce_nodes(struct sar_request *request)
-{
-    struct state *state = request->state;
-    int rank = request->net->rank, nodes = nodes_of(request)->n;
-    struct sar_layout layout = layout_of(request, rank);
-    if (nodes == 1)
-        return SAR_OK;
-    for (int j = 0; j < nodes; j++) {
-        state->runs[j] = state->sums;
-        if (j != node_of(request))
-            SAR_TRY(sar_request_decode(request, layout, port(request, LANE_PUSH, speaker(request, j)),
-                                       &state->runs[j]));
-    }
-    struct sar_shape shape = part_shape(request, rank);
-    SAR_TRY(sar_request_reduce(request, &shape, state->runs, (size_t)nodes, &state->sums));
-    return sar_request_encode(request, true, layout, &state->sums, &state->pulled);
-}
-
-static void post_pull(struct sar_request *request)
-{
-    struct state *state = request->state;
-    for (int p = 0; p < request->net->ranks; p++)
-        if (speaks_with(request, p))
-            sar_exchange_expect(&request->exchange, port(request, LANE_PULL, p));
-    for (int j = 0; j < nodes_of(request)->n; j++)
-        if (j != node_of(request))
-            sar_exchange_send(&request->exchange, port(request, LANE_PULL, speaker(request, j)),
-                              &state->pulled);
-}
-
-/* Put the parts of the outcome that have come to this rank in the order of the vector. */
-static enum sar_status collect(struct sar_request *request)
-{
-    struct state *state = request->state;
-    struct sar_shape shape = request->agreed->shape;
-    size_t n = 0;
-    shape.absent_is_zero = false;
-    for (int p = 0; p < request->net->ranks; p++) {
-        struct sar_run *run = &state->runs[n];
-        if (p == request->net->rank)
-            *run = state->sums;
-        else if (speaks_with(request, p))
-            SAR_TRY(sar_request_decode(request, layout_of(request, p), port(request, LANE_PULL, p), run));
-        else
-            continue;
-        SAR_TRY(request->device->unpartition(&state->map, &shape, (uint32_t)p, request->passing, run));
-        n++;
-    }
-    return sar_request_reduce(request, &shape, state->runs, n, &state->inner.input);
+    struct sar_map map = sar_agreed_map(request->agreed);
+    struct sar_owner_terms terms = terms_of(request->agreed, &map);
+    sar_owner_open_among(request, &terms, &peers);
+    state->share = sar_sink_in_arena();
+    state->sink = request->sink;
+    request->sink = &state->share.sink;
 }
 
 /* Takes no memory, so that all ranks of a node go to the meetings of `shared` whatever has happened. */
 static void open_shared(struct sar_request *request)
 {
     struct state *state = request->state;
-    struct sar_run input = state->inner.input;
     state->node = *request->net;
     state->node.rank = nodes_of(request)->place[request->net->rank];
     state->node.ranks = neighbours(request);
     state->agreed = inner_agreed(request->agreed, state->node.ranks);
+    request->sink = state->sink;
     state->inner = *request;
     state->inner.stage = sar_scheme_shared.stages;
     state->inner.net = &state->node;
     state->inner.agreed = &state->agreed;
-    state->inner.input = input;
+    state->inner.input = request->output;
+    state->inner.output = (struct sar_run){ NULL, NULL, 0 };
     state->inner.minus_zero = false;
     state->inner.state = state->inner_state;
 }
@@ -373,10 +329,11 @@ static enum sar_status take_over(struct sar_request *request)
 }
 
 static const struct sar_stage stages[] = {
+    { .post = open },
     { .compute = bring, .post = meet_brought },
-    { .compute = reduce_on_node, .post = post_push },
-    { .compute = reduce_nodes, .post = post_pull },
-    { .compute = collect, .post = open_shared },
+    { .compute = begin },
+    SAR_OWNER_STEPS,
+    { .compute = sar_owner_finish, .post = open_shared },
     { .compute = compute_shared, .post = post_shared },
     { .compute = take_over },
     { .compute = NULL },

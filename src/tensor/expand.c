@@ -3,7 +3,10 @@
  * every line that has an element; so a block is put together in the L1 cache and goes to memory by stores
  * that leave the caches alone. Buffers that a cache has room for are better left in it.
  *
- *     time = count * element bytes / memory bandwidth */
+ *     time = count * element bytes / memory bandwidth
+ *
+ * Where all else is zero already, only the lines of blocks that have elements go to memory; whole, so that they
+ * need not be read before. */
 
 #include "tensor/expand.h"
 
@@ -17,8 +20,11 @@
 enum {
     BLOCK = 4096, /* bytes */
     LARGEST = 64, /* bytes of elements that blocks are made of */
-    LINE = 64     /* bytes */
+    LINE = 64,    /* bytes */
+    LINES = BLOCK / LINE
 };
+
+_Static_assert(LINES == 64, "a word has a bit for each line of a block");
 
 #if defined(__SSE2__)
 /* `to` is aligned to 16 bytes, and bytes a multiple of that. */
@@ -61,31 +67,38 @@ struct place {
     size_t i;
 };
 
-/* Put elements below an index into a block that begins at `start`. */
-SAR_INLINE void put_below(struct place *p, unsigned index_size, size_t bytes, uint64_t start, uint64_t limit,
-                          unsigned char *block)
+/* Put elements below an index into a block that begins at `start`; returns a bit for each of its lines that
+ * has one. */
+SAR_INLINE uint64_t put_below(struct place *p, unsigned index_size, size_t bytes, uint64_t start,
+                              uint64_t limit, unsigned char *block)
 {
+    uint64_t lines = 0;
     for (; p->run < p->end; p->run++, p->i = 0) {
         const unsigned char *value = p->run->value;
         for (; p->i < p->run->nnz; p->i++) {
             uint64_t index = sar_index_get(p->run->index, index_size, p->i);
             if (index >= limit)
-                return;
-            memcpy(block + (index - start) * bytes, value + p->i * bytes, bytes);
+                return lines;
+            size_t at = (size_t)(index - start) * bytes;
+            memcpy(block + at, value + p->i * bytes, bytes);
+            lines |= (uint64_t)1 << at / LINE % LINES;
         }
     }
+    return lines;
 }
 
-static void put(const struct sar_shape *shape, struct place *p, uint64_t start, uint64_t limit,
-                unsigned char *block)
+static uint64_t put(const struct sar_shape *shape, struct place *p, uint64_t start, uint64_t limit,
+                    unsigned char *block)
 {
     size_t bytes = shape->element_size;
+    uint64_t lines;
     if (bytes == 4)
-        SAR_FOR_INDEX_SIZE(shape->index_size, put_below(p, INDEX_SIZE, 4, start, limit, block));
+        SAR_FOR_INDEX_SIZE(shape->index_size, lines = put_below(p, INDEX_SIZE, 4, start, limit, block));
     else if (bytes == 8)
-        SAR_FOR_INDEX_SIZE(shape->index_size, put_below(p, INDEX_SIZE, 8, start, limit, block));
+        SAR_FOR_INDEX_SIZE(shape->index_size, lines = put_below(p, INDEX_SIZE, 8, start, limit, block));
     else
-        put_below(p, shape->index_size, bytes, start, limit, block);
+        lines = put_below(p, shape->index_size, bytes, start, limit, block);
+    return lines;
 }
 
 /* Elements in front of the first line that begins with one. */
@@ -113,6 +126,37 @@ static void expand_blocks(const struct sar_shape *shape, struct place *p, unsign
         stream(buf + at * bytes, block, sizeof block);
     }
     memset(buf + at * bytes, 0, (shape->count - at) * bytes);
+    put(shape, p, 0, shape->count, buf);
+}
+
+/* The index of the next element that is not written yet, or the largest number. */
+static uint64_t next_index(const struct sar_shape *shape, struct place *p)
+{
+    for (; p->run < p->end && p->i == p->run->nnz; p->i = 0)
+        p->run++;
+    return p->run == p->end ? UINT64_MAX : sar_index_get(p->run->index, shape->index_size, p->i);
+}
+
+static void stream_lines(unsigned char *to, unsigned char *block, uint64_t lines)
+{
+    for (; lines != 0; lines &= lines - 1) {
+        size_t at = (size_t)__builtin_ctzll(lines) * LINE;
+        stream(to + at, block + at, LINE);
+        memset(block + at, 0, LINE);
+    }
+}
+
+static void update_lines(const struct sar_shape *shape, struct place *p, unsigned char *buf)
+{
+    _Alignas(LINE) unsigned char block[BLOCK] = { 0 };
+    size_t bytes = shape->element_size;
+    uint64_t each = BLOCK / bytes, head = head_of(shape, buf),
+             end = head + (shape->count - head) / each * each;
+    put(shape, p, 0, head, buf);
+    for (uint64_t next; (next = next_index(shape, p)) < end;) {
+        uint64_t at = next - (next - head) % each;
+        stream_lines(buf + at * bytes, block, put(shape, p, at, at + each, block));
+    }
     put(shape, p, 0, shape->count, buf);
 }
 
@@ -160,4 +204,16 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
     else
         expand_rows(shape, &place, buf);
     settle();
+}
+
+void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
+{
+    struct place place = { runs, runs + n, 0 };
+    if (shape->count * shape->element_size >= SAR_STREAMED && fits_lines(shape, buf)) {
+        update_lines(shape, &place, buf);
+        settle();
+        return;
+    }
+    for (size_t r = 0; r < n; r++)
+        sar_dense_scatter(shape, &runs[r], buf);
 }

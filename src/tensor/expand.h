@@ -11,4 +11,7 @@ enum { SAR_STREAMED = 4 << 20 };
  * the next. */
 void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf);
 
+/** The same where only elements that the runs have may differ from zero before. */
+void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf);
+
 #endif

@@ -214,6 +214,18 @@ static void try_knobs(const struct knobs *knobs, bool headers)
     MPI_Comm_free(&s.comm);
 }
 
+/* Segments one behind the other, with all ranks and between nodes; of three, two have a rank more if ranks are
+ * five. */
+static void try_segments(void)
+{
+    try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);
+    for (int nodes = 2; nodes <= 3 && nodes < ranks; nodes++) {
+        nodes_set(nodes);
+        try_knobs(&(struct knobs){ "two_level", "coo", NULL, "1", "200" }, false);
+    }
+    nodes_set(0);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME };
@@ -222,7 +234,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)
             try_knobs(&(struct knobs){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
-    try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);
+    try_segments();
     check_alarm(0);
     check_case("all");
     check(ranks == 1 || damaged > 100, "expected more messages to pass through here than %ld", damaged);

@@ -232,6 +232,43 @@ static void try_plan(const char *scheme, const char *where, int late)
     MPI_Comm_free(&comm);
 }
 
+/* Whether the rank is on the second of two nodes. */
+static bool is_behind(int of)
+{
+    return of >= (ranks + 1) / 2;
+}
+
+/* A plan that goes from node to node: whoever waits for the late rank itself names it, which are its neighbours
+ * at the meeting, and on the other node the rank that its messages go to. */
+static void try_nodes(int late)
+{
+    float in[COUNT] = { 0 }, out[COUNT];
+    MPIX_Sparse_plan plan;
+    MPI_Request request;
+    MPI_Comm comm = knobs_comm(&(struct knobs){ "two_level", NULL, NULL, NULL, NULL });
+    check_case("rank %d is late on another node", late);
+    in[rank] = 1;
+    check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (int round = 0; round < 3; round++) {
+        if (rank == late && round == 2)
+            stay_away(WAITED, "");
+        if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
+            break; /* for lack of threads */
+        check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+        check_outcome(out);
+        int found = round == 2 && has_line(read_log(rank), WAITED, alone(late));
+        int beyond = found && is_behind(rank) != is_behind(late);
+        MPI_Allreduce(MPI_IN_PLACE, &beyond, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        check(round < 2 || beyond, "expected rank %d to be named on the other node", late);
+        check(round < 2 || found || rank == late || is_behind(rank) != is_behind(late),
+              "expected rank %d to be named by its neighbours", late);
+        empty_logs();
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    MPI_Comm_free(&comm);
+}
+
 static void check_words(void)
 {
     long long all = 1;
@@ -259,6 +296,8 @@ static void try_all(void)
     try_opening(ranks - 1);
     try_plan("balanced", "in phase ", ranks - 1);
     try_plan("dense", "the dense allreduce", 0);
+    for (int i = 0; i < 2 && ranks > 2; i++)
+        try_nodes(i * (ranks - 1));
     check_words();
 }
 

@@ -72,7 +72,8 @@ static void add_two_level(void)
     static const char *const partitions[] = { "hash", "cyclic", "range" };
     for (nodes = 1; nodes <= 3 && (nodes == 1 || nodes < ranks); nodes++)
         for (size_t w = few ? (size_t)nodes % 3 : 0; w < WIRES; w += few ? 3 : 1)
-            add_config("two_level", wires[w], partitions[(w + (size_t)nodes) % 3], grains[w % GRAINS], NULL);
+            add_config("two_level", wires[w], partitions[(w + (size_t)nodes) % 3], grains[w % GRAINS],
+                       w % 2 == 0 ? NULL : "200");
     nodes = 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dense buffers from runs: each byte is what the obvious loop writes, and none beside the buffer is touched.
- * Some are so large that they are streamed to memory. */
+ * Some are so large that they are streamed to memory. The same where elements change and all else stays. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,6 +62,17 @@ static void check_margin(const unsigned char *margin)
         assert_int_equal(margin[i], DIRT);
 }
 
+/* Give elements of a run another value, or none. */
+static void make_old(const struct sar_shape *shape, const struct sar_run *run, struct dice *dice,
+                     unsigned char *buf)
+{
+    for (size_t i = 0; i < run->nnz; i++) {
+        unsigned char *at =
+            buf + (size_t)sar_index_get(run->index, shape->index_size, i) * shape->element_size;
+        memset(at, dice_below(dice, 2) == 0 ? 0 : DIRT, shape->element_size);
+    }
+}
+
 /* `shift` is where the buffer begins, in basic values from an aligned address. */
 static void check(struct sar_shape shape, size_t pattern, size_t shift, struct dice *dice)
 {
@@ -75,6 +86,9 @@ static void check(struct sar_shape shape, size_t pattern, size_t shift, struct d
     unsigned char *memory = exact(gap + all + MARGIN);
     memset(memory, DIRT, gap + all + MARGIN);
     sar_dense_expand(&shape, pieces, cut(&shape, &run, dice, pieces), memory + gap);
+    check_bytes(&shape, &run, memory + gap);
+    make_old(&shape, &run, dice, memory + gap);
+    sar_dense_update(&shape, pieces, cut(&shape, &run, dice, pieces), memory + gap);
     check_bytes(&shape, &run, memory + gap);
     check_margin(memory + gap - MARGIN);
     check_margin(memory + gap + all);
