@@ -11,7 +11,8 @@ enum {
     SCATTERED = 3 /* times as long as a line that is streamed takes one that is not */
 };
 
-/* Whether to write all of a buffer is faster than to touch those lines that the outcome has elements in. */
+/* Whether to write lines whole, or all of a buffer, is faster than to read and write those lines that the outcome
+ * has elements in. */
 static bool fills(const struct sar_shape *shape, size_t nnz)
 {
     uint64_t each = shape->element_size > LINE ? shape->element_size : LINE;
@@ -26,7 +27,7 @@ static void write_here(const struct sar_pending *op, const struct sar_delivery *
     const struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
     unsigned char *buf = call->buffers.recvbuf;
-    if (!outcome->clear) {
+    if (fills(&call->shape, request->output.nnz) && !outcome->clear) {
         request->device->update(&call->shape, outcome->runs, outcome->n, buf);
         return;
     }
@@ -34,7 +35,8 @@ static void write_here(const struct sar_pending *op, const struct sar_delivery *
         request->device->expand(&call->shape, outcome->runs, outcome->n, buf);
         return;
     }
-    sar_dense_clear(&call->shape, &request->input, buf);
+    if (outcome->clear)
+        sar_dense_clear(&call->shape, &request->input, buf);
     for (size_t i = 0; i < outcome->n; i++)
         request->device->scatter(&call->shape, &outcome->runs[i], buf);
 }

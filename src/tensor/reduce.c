@@ -26,7 +26,8 @@ enum {
     SLOTS_EACH = 1024, /* most of them for each element there is */
     CHUNK = 1024,      /* elements worked on at a time */
     WORDS_EACH = 2,    /* words of bitmap for an element beyond which a tile is thinly filled */
-    SLOTS_KEPT = 64    /* for an element, up to which bits are kept */
+    SLOTS_KEPT = 64,   /* for an element, up to which bits are kept */
+    LONG = 128         /* bytes of an element that is copied where it is the first */
 };
 
 struct sar_sweep {
@@ -37,6 +38,7 @@ struct sar_sweep {
     size_t *end;  /* for each run, the first behind the tile */
     struct sar_tile tile;
     uint32_t *hits; /* runs that reached an element of the outcome; NULL unless absent ones are zeros */
+    bool *reached;  /* whether any did; NULL unless elements are long */
     struct sar_run out;
     unsigned index_size; /* of out */
     size_t tiles;        /* that are marked already, with their bits one behind the other; or 0 */
@@ -100,17 +102,20 @@ static uint32_t choose_slots(const struct sar_sweep *s)
 
 static enum sar_status open_sweep(struct sar_sweep *s, struct sar_arena *arena)
 {
-    void *next, *end, *hits = NULL;
+    void *next, *end, *hits = NULL, *reached = NULL;
     size_t most = sar_reduce_bound(s->shape, s->runs, s->n);
     SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
+    most = most < s->tile.slots ? most : s->tile.slots;
     SAR_TRY(sar_arena_take_zeroed(arena, s->n, sizeof *s->next, &next));
     SAR_TRY(sar_arena_take(arena, s->n, sizeof *s->end, &end));
     if (s->shape->absent_is_zero)
-        SAR_TRY(sar_arena_take_zeroed(arena, most < s->tile.slots ? most : s->tile.slots, sizeof *s->hits,
-                                      &hits));
+        SAR_TRY(sar_arena_take_zeroed(arena, most, sizeof *s->hits, &hits));
+    if (s->shape->element_size >= LONG)
+        SAR_TRY(sar_arena_take(arena, most, sizeof *s->reached, &reached));
     s->next = next;
     s->end = end;
     s->hits = hits;
+    s->reached = reached;
     return SAR_OK;
 }
 
@@ -169,7 +174,22 @@ static void count_hits(uint32_t *hits, const uint32_t *places, size_t n, uint32_
     }
 }
 
-static void fold_run(struct sar_sweep *s, size_t r, void *sums)
+/* Instead of folding into identities, which would be written first, and read again. */
+static void fold_long(const struct sar_sweep *s, unsigned char *sums, const uint32_t *places,
+                      const unsigned char *value, size_t n)
+{
+    size_t bytes = s->shape->element_size;
+    for (size_t i = 0; i < n; i++, value += bytes) {
+        unsigned char *sum = sums + places[i] * bytes;
+        if (s->reached[places[i]])
+            s->shape->kernels->fold(sum, value, s->shape->row);
+        else
+            memcpy(sum, value, bytes);
+        s->reached[places[i]] = true;
+    }
+}
+
+static void fold_run(struct sar_sweep *s, size_t r, unsigned char *sums)
 {
     const struct sar_run *run = &s->runs[r];
     const struct sar_shape *shape = s->shape;
@@ -179,9 +199,11 @@ static void fold_run(struct sar_sweep *s, size_t r, void *sums)
         sar_tile_places(&s->tile, run->index, shape->index_size, from, n, places);
         if (s->hits != NULL)
             count_hits(s->hits, places, n, &last);
-        shape->kernels->fold_rows(sums, places,
-                                  (const unsigned char *)run->value + from * shape->element_size, n,
-                                  shape->row);
+        const unsigned char *value = (const unsigned char *)run->value + from * shape->element_size;
+        if (s->reached != NULL)
+            fold_long(s, sums, places, value, n);
+        else
+            shape->kernels->fold_rows(sums, places, value, n, shape->row);
     }
     s->next[r] = s->end[r];
 }
@@ -208,7 +230,10 @@ static void write_tile(struct sar_sweep *s)
     const struct sar_shape *shape = s->shape;
     unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
     size_t n = sar_tile_list(&s->tile, s->out.index, s->index_size, s->out.nnz);
-    shape->kernels->fill_identity(sums, n * shape->row);
+    if (s->reached != NULL)
+        memset(s->reached, 0, n * sizeof *s->reached);
+    else
+        shape->kernels->fill_identity(sums, n * shape->row);
     for (size_t r = 0; r < s->n; r++)
         fold_run(s, r, sums);
     if (s->hits != NULL)
