@@ -88,15 +88,21 @@ SAR_INLINE void flush(const struct sar_tile *tile, struct list *list, void *out,
     list->n = 0;
 }
 
-/* The same of a word that most likely holds one. */
+/* The same of a word that holds one most likely, seldom more than two. */
 SAR_INLINE void list_thin_word(const struct sar_tile *tile, uint32_t word, struct list *list)
 {
     uint64_t bits = tile->bits[word];
+    size_t n = (size_t)__builtin_popcountll(bits);
+    uint32_t *slot = list->slot + list->n;
     tile->before[word] = (uint32_t)(list->listed + list->n);
-    do {
-        list->slot[list->n++] = word * 64 + (uint32_t)__builtin_ctzll(bits);
+    slot[0] = word * 64 + (uint32_t)__builtin_ctzll(bits);
+    bits &= bits - 1;
+    slot[1] = word * 64 + (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
+    for (size_t i = 2; __builtin_expect(i < n, 0); i++) {
         bits &= bits - 1;
-    } while (bits != 0);
+        slot[i] = word * 64 + (uint32_t)__builtin_ctzll(bits);
+    }
+    list->n += n;
 }
 
 SAR_INLINE void list_thin(const struct sar_tile *tile, struct list *list, void *out, unsigned size, size_t at)
