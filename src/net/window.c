@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "hash/murmur3.h"
+#include "net/numa.h"
 #include "net/roll.h"
 #include "net/storage.h"
 
@@ -126,6 +127,7 @@ enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes)
         return SAR_OK;
     size_t ample = bytes <= SIZE_MAX / 2 ? bytes + bytes / 4 : bytes;
     SAR_TRY(sar_segment_make(ample < LEAST_SHELF ? LEAST_SHELF : ample, &made, &name));
+    sar_numa_place(made.memory, made.bytes);
     sar_segment_seal(&shelf->name);
     sar_segment_unmap(&shelf->own);
     shelf->own = made;
