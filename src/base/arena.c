@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A chain of blocks, each at least twice the one before it, so that a request settles on one block: reset
- * replaces a chain by a single block of the size that was needed, and drops a block that has become four
- * times too large. */
+/* A chain of blocks, each at least twice the one before it until they are large, so that little is left over. A
+ * request settles on one block: reset replaces a chain by a single block of the size that was needed, and drops
+ * a block that has become four times too large. */
 
 #include "base/arena.h"
 
@@ -32,7 +32,7 @@ struct sar_block {
     unsigned char *bytes; /* the first aligned byte behind this head */
 };
 
-enum { SMALLEST_BLOCK = 1 << 14, WASTE_LIMIT = 4 };
+enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 20, WASTE_LIMIT = 4 };
 
 static struct sar_block *make_block(size_t capacity, struct sar_block *older)
 {
@@ -51,8 +51,8 @@ static struct sar_block *make_block(size_t capacity, struct sar_block *older)
 static enum sar_status grow(struct sar_arena *arena, size_t bytes)
 {
     size_t capacity = arena->newest == NULL ? SMALLEST_BLOCK : arena->newest->capacity;
-    if (arena->newest != NULL && capacity <= SIZE_MAX / 2)
-        capacity *= 2;
+    if (arena->newest != NULL)
+        capacity = capacity < LARGE_BLOCK / 2 ? 2 * capacity : LARGE_BLOCK;
     struct sar_block *block = make_block(capacity > bytes ? capacity : bytes, arena->newest);
     if (block == NULL && capacity > bytes)
         block = make_block(bytes, arena->newest);

@@ -40,6 +40,45 @@ struct sar_run sar_run_lay_out(void *memory, unsigned index_size, uint64_t nnz)
     return (struct sar_run){ memory, (unsigned char *)memory + sar_align(nnz * index_size), (size_t)nnz };
 }
 
+bool sar_cards_adopt(const struct sar_request *request)
+{
+    const struct sar_card *mine = sar_card_of(request, request->net->rank);
+    for (int r = 0; r < request->net->ranks; r++)
+        if (sar_card_of(request, r)->index_size != mine->index_size)
+            return false;
+    return mine->index_size != 0;
+}
+
+static bool all_hand_back(const struct sar_request *request)
+{
+    const struct sar_card *mine = sar_card_of(request, request->net->rank);
+    for (int r = 0; r < request->net->ranks; r++)
+        if (!sar_segment_same(&sar_card_of(request, r)->storage, &mine->storage))
+            return false;
+    return request->sink->back != NULL;
+}
+
+enum sar_status sar_card_choose_storage(const struct sar_request *request, struct sar_card *card, size_t nnz,
+                                        struct sar_storage **storage)
+{
+    struct sar_storage *back = all_hand_back(request) ? request->sink->back : NULL;
+    size_t bytes = sar_run_bytes(&request->agreed->shape, request->sink->index_size, nnz);
+    SAR_TRY(sar_storage_choose(request->net->window, back, bytes, storage));
+    card->storage = sar_storage_name(*storage);
+    return SAR_OK;
+}
+
+enum sar_status sar_card_adopt_storage(struct sar_request *request, size_t nnz, struct sar_storage **storage)
+{
+    const struct sar_card *first = sar_card_of(request, 0);
+    struct sar_sink *sink = request->sink;
+    if (request->net->rank != 0)
+        SAR_TRY(sar_storage_find(request->net->window, sink->back, &first->storage, storage));
+    request->output = sar_run_lay_out(sar_storage_memory(*storage), sink->index_size, nnz);
+    sink->adopt(sink, *storage, &request->output);
+    return SAR_OK;
+}
+
 size_t sar_shelf_fits(const struct sar_shelf *shelf, const struct sar_shape *shape)
 {
     size_t bytes = shelf->own.bytes, spare = 2 * SAR_ALIGNMENT;

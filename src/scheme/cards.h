@@ -35,6 +35,16 @@ bool sar_cards_fresh(const struct sar_request *request);
 uint64_t sar_run_bytes(const struct sar_shape *shape, unsigned index_size, uint64_t nnz);
 struct sar_run sar_run_lay_out(void *memory, unsigned index_size, uint64_t nnz);
 
+/** Whether the callers of all ranks can use an outcome in storage that they have in common. */
+bool sar_cards_adopt(const struct sar_request *request);
+
+/** On rank 0: storage for as many elements as the outcome can have. Only pages that are used cost memory. */
+enum sar_status sar_card_choose_storage(const struct sar_request *request, struct sar_card *card, size_t nnz,
+                                        struct sar_storage **storage);
+
+/** On all ranks, once they have met: make what rank 0 chose the place of the outcome, and the caller's. */
+enum sar_status sar_card_adopt_storage(struct sar_request *request, size_t nnz, struct sar_storage **storage);
+
 /** Elements that an own shelf has room for as it is. */
 size_t sar_shelf_fits(const struct sar_shelf *shelf, const struct sar_shape *shape);
 

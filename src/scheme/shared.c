@@ -80,6 +80,11 @@ static struct sar_shelf *piece_shelf(const struct sar_request *request)
     return &window_of(request)->shelves[SHELF_PIECE];
 }
 
+static struct sar_shelf *input_shelf(const struct sar_request *request)
+{
+    return &window_of(request)->shelves[window_of(request)->turn];
+}
+
 static void meet(struct sar_request *request)
 {
     struct state *state = request->state;
@@ -92,23 +97,51 @@ struct shelf_space {
     struct sar_request *request;
 };
 
-/* A shelf that has to grow loses what it has. */
-static enum sar_status enlarge(struct sar_space *space, size_t nnz, struct sar_run *run)
+/* Room for at least nnz elements. A shelf that has to grow loses what it has. */
+static enum sar_status enlarge_shelf(struct sar_request *request, struct sar_card *card, size_t nnz,
+                                     struct sar_run *run)
 {
-    struct sar_request *request = ((struct shelf_space *)space)->request;
     const struct sar_shape *shape = &request->agreed->shape;
-    struct state *state = request->state;
+    struct sar_shelf *shelf = input_shelf(request);
     struct sar_run kept = *run, wider;
     if (run->nnz != 0)
         SAR_TRY(sar_run_take(shape, run->nnz, request->arena, &kept));
     sar_run_copy(shape, run, &kept);
-    size_t fits = sar_shelf_fits(state->shelf, shape);
-    space->nnz = fits > nnz ? fits : nnz;
-    SAR_TRY(sar_card_room(request, &state->card, state->shelf, space->nnz, &wider));
+    size_t fits = sar_shelf_fits(shelf, shape);
+    SAR_TRY(sar_card_room(request, card, shelf, fits > nnz ? fits : nnz, &wider));
     sar_run_copy(shape, &kept, &wider);
     run->index = wider.index;
     run->value = wider.value;
     return SAR_OK;
+}
+
+static enum sar_status enlarge(struct sar_space *space, size_t nnz, struct sar_run *run)
+{
+    struct sar_request *request = ((struct shelf_space *)space)->request;
+    struct state *state = request->state;
+    SAR_TRY(enlarge_shelf(request, &state->card, nnz, run));
+    space->nnz = (size_t)state->card.room;
+    return SAR_OK;
+}
+
+static enum sar_status room_on_shelf(struct sar_sink *sink, struct sar_request *request, size_t nnz,
+                                     struct sar_run *run)
+{
+    struct sar_card *card = &((struct sar_shared_sink *)sink)->card;
+    bool first = run->index == NULL;
+    if (!first && nnz <= card->room)
+        return SAR_OK;
+    return enlarge_shelf(request, card, first ? nnz : nnz + nnz / 2, run);
+}
+
+struct sar_shared_sink sar_shared_sink(void)
+{
+    return (struct sar_shared_sink){ .sink.room = room_on_shelf };
+}
+
+void sar_shared_take(struct sar_request *request, const struct sar_shared_sink *from)
+{
+    ((struct state *)request->state)->card = from->card;
 }
 
 static enum sar_status compact(struct sar_request *request)
@@ -123,10 +156,13 @@ static enum sar_status compact(struct sar_request *request)
     return SAR_OK;
 }
 
+/* Unless it is there. */
 static enum sar_status copy_in(struct sar_request *request)
 {
     struct state *state = request->state;
     struct sar_run copy;
+    if (state->card.room != 0)
+        return SAR_OK;
     SAR_TRY(sar_card_room(request, &state->card, state->shelf, request->input.nnz, &copy));
     sar_run_copy(&request->agreed->shape, &request->input, &copy);
     return SAR_OK;
@@ -136,7 +172,7 @@ static enum sar_status bring(struct sar_request *request)
 {
     struct state *state = request->state;
     const struct sar_run *input = &request->input;
-    state->shelf = &window_of(request)->shelves[window_of(request)->turn];
+    state->shelf = input_shelf(request);
     if (request->raw)
         SAR_TRY(compact(request));
     else if (request->net->ranks > 1)
@@ -185,38 +221,6 @@ static enum sar_status cut_out(struct sar_request *request, struct sar_run *slic
     return SAR_OK;
 }
 
-/* Whether all ranks can use storage, and whether they hand back the same. */
-static bool all_adopt(const struct sar_request *request)
-{
-    const struct sar_card *mine = sar_card_of(request, request->net->rank);
-    for (int r = 0; r < request->net->ranks; r++)
-        if (sar_card_of(request, r)->index_size != mine->index_size)
-            return false;
-    return mine->index_size != 0;
-}
-
-static bool all_hand_back(const struct sar_request *request)
-{
-    const struct sar_card *mine = sar_card_of(request, request->net->rank);
-    for (int r = 0; r < request->net->ranks; r++)
-        if (!sar_segment_same(&sar_card_of(request, r)->storage, &mine->storage))
-            return false;
-    return request->sink->back != NULL;
-}
-
-/* On rank 0: storage for as many elements as the union can have. Only pages that are used cost memory. */
-static enum sar_status choose_storage(struct sar_request *request)
-{
-    struct state *state = request->state;
-    const struct sar_shape *shape = &request->agreed->shape;
-    size_t bound = sar_reduce_bound(shape, state->inputs, (size_t)request->net->ranks);
-    struct sar_storage *back = all_hand_back(request) ? request->sink->back : NULL;
-    SAR_TRY(sar_storage_choose(window_of(request), back,
-                               sar_run_bytes(shape, request->sink->index_size, bound), &state->storage));
-    state->card.storage = sar_storage_name(state->storage);
-    return SAR_OK;
-}
-
 /* With one rank a copy of coordinates. */
 static enum sar_status reduce_all(struct sar_request *request)
 {
@@ -239,10 +243,11 @@ static enum sar_status reduce_all(struct sar_request *request)
 static enum sar_status count_part(struct sar_request *request, const struct sar_run *slices)
 {
     struct state *state = request->state;
+    size_t n = (size_t)request->net->ranks, bound = sar_reduce_bound(&state->shape, state->inputs, n);
     if (request->net->rank == 0)
-        SAR_TRY(choose_storage(request));
-    SAR_TRY(sar_reduce_count(&state->shape, slices, (size_t)request->net->ranks, request->sink->index_size,
-                             request->arena, &state->part));
+        SAR_TRY(sar_card_choose_storage(request, &state->card, bound, &state->storage));
+    SAR_TRY(
+        sar_reduce_count(&state->shape, slices, n, request->sink->index_size, request->arena, &state->part));
     state->card.nnz = state->part.nnz;
     return SAR_OK;
 }
@@ -264,7 +269,7 @@ static enum sar_status reduce_part(struct sar_request *request)
     SAR_TRY(sar_request_take(request, (size_t)request->net->ranks, sizeof *slices, &slices));
     SAR_TRY(cut_out(request, slices));
     state->shape = sar_request_shape(request);
-    state->in_common = all_adopt(request);
+    state->in_common = sar_cards_adopt(request);
     state->card.fresh = 0;
     return state->in_common ? count_part(request, slices) : reduce_onto_shelf(request, slices);
 }
@@ -279,19 +284,14 @@ static enum sar_status reduce(struct sar_request *request)
 static enum sar_status fill_storage(struct sar_request *request)
 {
     struct state *state = request->state;
-    unsigned index_size = request->sink->index_size;
-    const struct sar_card *first = sar_card_of(request, 0);
     struct sar_shape shape = request->agreed->shape;
     size_t before = 0, total = 0;
     for (int r = 0; r < request->net->ranks; r++) {
         before += r < request->net->rank ? sar_card_of(request, r)->nnz : 0;
         total += sar_card_of(request, r)->nnz;
     }
-    if (request->net->rank != 0)
-        SAR_TRY(sar_storage_find(window_of(request), request->sink->back, &first->storage, &state->storage));
-    request->output = sar_run_lay_out(sar_storage_memory(state->storage), index_size, total);
-    request->sink->adopt(request->sink, state->storage, &request->output);
-    shape.index_size = index_size;
+    SAR_TRY(sar_card_adopt_storage(request, total, &state->storage));
+    shape.index_size = request->sink->index_size;
     struct sar_run mine = sar_run_slice(&shape, &request->output, before, before + state->part.nnz);
     sar_reduce_write(&state->part, &mine);
     return SAR_OK;

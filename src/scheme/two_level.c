@@ -50,13 +50,13 @@ struct pile {
 struct state {
     struct sar_owner owner; /* first; between nodes */
     struct card card;
-    struct pile *piles;             /* of the ranks of this node */
-    struct sar_run *runs;           /* one for each of them */
-    struct sar_sink_in_arena share; /* what this rank has of the outcome in the end */
-    struct sar_sink *sink;          /* the caller's */
-    struct sar_net node;            /* this rank among those of its node */
-    struct sar_agreed agreed;       /* what they share of the outcome */
-    struct sar_request inner;       /* `shared` at work on it */
+    struct pile *piles;           /* of the ranks of this node */
+    struct sar_run *runs;         /* one for each of them */
+    struct sar_shared_sink share; /* what this rank has of the outcome in the end */
+    struct sar_sink *sink;        /* the caller's */
+    struct sar_net node;          /* this rank among those of its node */
+    struct sar_agreed agreed;     /* what they share of the outcome */
+    struct sar_request inner;     /* `shared` at work on it */
     _Alignas(max_align_t) unsigned char inner_state[SAR_SHARED_STATE];
 };
 
@@ -279,7 +279,7 @@ static void open(struct sar_request *request)
     struct sar_map map = sar_agreed_map(request->agreed);
     struct sar_owner_terms terms = terms_of(request->agreed, &map);
     sar_owner_open_among(request, &terms, &peers);
-    state->share = sar_sink_in_arena();
+    state->share = sar_shared_sink();
     state->sink = request->sink;
     request->sink = &state->share.sink;
 }
@@ -301,6 +301,7 @@ static void open_shared(struct sar_request *request)
     state->inner.output = (struct sar_run){ NULL, NULL, 0 };
     state->inner.minus_zero = false;
     state->inner.state = state->inner_state;
+    sar_shared_take(&state->inner, &state->share);
 }
 
 static enum sar_status compute_shared(struct sar_request *request)

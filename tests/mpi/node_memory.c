@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ranks of one node take beside inputs and outcomes: at most one and a half times as much as these have
- * themselves. Counted are the bytes asked for, also those of shared memory that are never touched.
+/* What ranks take beside inputs and outcomes: on one node at most one and a half times as much as these have
+ * themselves, on two twice as much, also where messages go in many segments. Counted are the bytes asked for, also those of
+ * shared memory that are never touched.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
  * library's objects. */
@@ -27,6 +28,12 @@ int __wrap_ftruncate(int file, off_t bytes)
 enum order { ASCENDING, DESCENDING, IN_DENSE_BUFFERS, ORDERS };
 
 static const char *const orders[ORDERS] = { "ascending", "descending", "in dense buffers" };
+
+/* A scheme, nodes, each of which has an outcome in the end, and in halves how much may be taken. */
+struct setting {
+    const char *scheme;
+    int nodes, halves;
+};
 
 struct buffers {
     int32_t *index;
@@ -71,19 +78,29 @@ static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, M
     return bytes;
 }
 
-static void try_order(const struct buffers *b, enum order order)
+static void try_order(const struct buffers *b, enum order order, const struct setting *setting, MPI_Comm comm)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "shared", NULL, NULL, NULL, NULL });
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    int64_t input = NNZ * 8, outcome = union_of_ranks() * 8, once = order == IN_DENSE_BUFFERS ? 0 : outcome;
-    check_case("memory of a node, %s", orders[order]);
+    int64_t input = NNZ * 8, outcome = union_of_ranks() * 8;
+    int64_t outcomes = order == IN_DENSE_BUFFERS ? 0 : setting->nodes * outcome;
+    check_case("memory of %s on %d nodes, %s", setting->scheme, setting->nodes, orders[order]);
     for (int call = 0; call < 3; call++) {
         int64_t bytes = taken(b, order, comm, &result);
-        int64_t most = once + ranks * (3 * (input + outcome) / 2 + CONSTANT);
+        int64_t most = outcomes + ranks * (setting->halves * (input + outcome) / 2 + CONSTANT);
         check(bytes <= most, "expected at most %lld bytes, found %lld", (long long)most, (long long)bytes);
     }
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
-    MPI_Comm_free(&comm);
+}
+
+static void try_setting(struct buffers *b, const struct setting *setting)
+{
+    nodes_set(setting->nodes);
+    for (int order = 0; order < ORDERS; order++) {
+        MPI_Comm comm = knobs_comm(&(struct knobs){ setting->scheme, "coo", NULL, "64", "100000" });
+        fill(b, (enum order)order);
+        try_order(b, (enum order)order, setting, comm);
+        MPI_Comm_free(&comm);
+    }
 }
 
 int main(int argc, char **argv)
@@ -92,10 +109,9 @@ int main(int argc, char **argv)
     check_alarm(PATIENCE);
     struct buffers b = { get_memory(NNZ, sizeof *b.index), get_memory(NNZ, sizeof *b.value),
                          get_memory(COUNT, sizeof *b.dense), get_memory(COUNT, sizeof *b.sum) };
-    for (int order = 0; order < ORDERS; order++) {
-        fill(&b, (enum order)order);
-        try_order(&b, (enum order)order);
-    }
+    try_setting(&b, &(struct setting){ "shared", 1, 3 });
+    if (ranks > 2)
+        try_setting(&b, &(struct setting){ "two_level", 2, 4 });
     free(b.index);
     free(b.value);
     free(b.dense);
