@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A chain of blocks, each at least twice the one before it until they are large, so that little is left over. A
- * request settles on one block: reset replaces a chain by a single block of the size that was needed, and drops
- * a block that has become four times too large. */
+/* A chain of blocks, each at least twice the one before it until they are large, so that little is left
+ * over. A request settles on one block: reset replaces a chain by a single block of the size that was needed,
+ * and drops a block that has become four times too large. */
 
 #include "base/arena.h"
 

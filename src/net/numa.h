@@ -15,8 +15,8 @@
 bool sar_numa_home(hwloc_topology_t topology, hwloc_const_cpuset_t processors, hwloc_nodeset_t home);
 #endif
 
-/** Let memory that nobody has touched yet lie on the NUMA node that this process is bound to. Where it is bound
- * to none, memory lies where it is first touched. */
+/** Let memory that nobody has touched yet lie on the NUMA node that this process is bound to. Where it is
+ * bound to none, memory lies where it is first touched. */
 void sar_numa_place(void *memory, size_t bytes);
 
 #endif

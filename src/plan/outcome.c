@@ -11,8 +11,8 @@ enum {
     SCATTERED = 3 /* times as long as a line that is streamed takes one that is not */
 };
 
-/* Whether to write lines whole, or all of a buffer, is faster than to read and write those lines that the outcome
- * has elements in. */
+/* Whether to write lines whole, or all of a buffer, is faster than to read and write those lines that the
+ * outcome has elements in. */
 static bool fills(const struct sar_shape *shape, size_t nnz)
 {
     uint64_t each = shape->element_size > LINE ? shape->element_size : LINE;

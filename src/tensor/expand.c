@@ -5,8 +5,8 @@
  *
  *     time = count * element bytes / memory bandwidth
  *
- * Where all else is zero already, only the lines of blocks that have elements go to memory; whole, so that they
- * need not be read before. */
+ * Where all else is zero already, only the lines of blocks that have elements go to memory; whole, so that
+ * they need not be read before. */
 
 #include "tensor/expand.h"
 

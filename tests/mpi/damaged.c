@@ -214,8 +214,8 @@ static void try_knobs(const struct knobs *knobs, bool headers)
     MPI_Comm_free(&s.comm);
 }
 
-/* Segments one behind the other, with all ranks and between nodes; of three, two have a rank more if ranks are
- * five. */
+/* Segments one behind the other, with all ranks and between nodes; of three, two have a rank more if ranks
+ * are five. */
 static void try_segments(void)
 {
     try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);

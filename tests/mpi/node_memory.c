@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ranks take beside inputs and outcomes: on one node at most one and a half times as much as these have
- * themselves, on two twice as much, also where messages go in many segments. Counted are the bytes asked for, also those of
- * shared memory that are never touched.
+ * themselves, on two twice as much, also where messages go in many segments. Counted are the bytes asked for,
+ * also those of shared memory that are never touched.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
  * library's objects. */

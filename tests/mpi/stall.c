@@ -238,8 +238,8 @@ static bool is_behind(int of)
     return of >= (ranks + 1) / 2;
 }
 
-/* A plan that goes from node to node: whoever waits for the late rank itself names it, which are its neighbours
- * at the meeting, and on the other node the rank that its messages go to. */
+/* A plan that goes from node to node: whoever waits for the late rank itself names it, which are its
+ * neighbours at the meeting, and on the other node the rank that its messages go to. */
 static void try_nodes(int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks as threads of one process, so that the thread sanitizer sees what it cannot see between processes: what
- * is written before a meeting, on cards and on shelves, is there for all who have met, and parts are cut where
- * all find them alike.
+/* Ranks as threads of one process, so that the thread sanitizer sees what it cannot see between processes:
+ * what is written before a meeting, on cards and on shelves, is there for all who have met, and parts are cut
+ * where all find them alike.
  *
  * Link with -Wl,--wrap=PMPI_Iprobe: there is no MPI here. */
 
