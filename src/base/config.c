@@ -236,7 +236,7 @@ static const struct knob knobs[] = {
     { "FORWARD", "63",
       "calls, at most, that go to MPI_Allreduce unseen after a dense one; 0 to agree on every call",
       FIELD(forward), &as_whole, NULL, 0, 0 },
-    { "SEGMENT", "262144", "bytes of a message from which balanced works in segments: a number from 1 on",
+    { "SEGMENT", "262144", "bytes of a message from which balanced and two_level work in segments: from 1 on",
       FIELD(segment), &as_whole, NULL, 1, 0 },
     { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
       &as_whole, NULL, 8192, 1 << 30 },

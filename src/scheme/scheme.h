@@ -15,8 +15,8 @@ struct sar_request;
  * fail, and is skipped once the call has failed. `post` sends and expects messages; it takes no memory
  * and is never skipped, so that every rank gets the messages it waits for, be it the news of the failure.
  * `meanwhile` is like compute and runs while they are under way, once; `arrived` thereafter whenever some of
- * them have come but not all. Any may be NULL. A stage is over when its messages are; it runs again while post
- * set request->again. */
+ * them have come but not all. Any may be NULL. A stage is over when its messages are; it runs again while
+ * post set request->again. */
 struct sar_stage {
     enum sar_status (*compute)(struct sar_request *request);
     void (*post)(struct sar_request *request);
