@@ -4,6 +4,8 @@
 
 #include <mpi.h>
 
+#include "mpix_sparse_topk.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

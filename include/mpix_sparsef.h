@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! For programs with "use mpi" or mpif.h, in fixed and in free form: include this behind MPI's. Counts are
 ! INTEGER(KIND=MPI_COUNT_KIND); results, plans, and the addresses that MPIX_SPARSE_RESULT_GET gives,
-! INTEGER(KIND=MPI_ADDRESS_KIND); a profile and a report are of the module's types. Buffers are anything, as
+! INTEGER(KIND=MPI_ADDRESS_KIND); a profile, a report and how DGC works are of the module's types. Buffers are anything, as
 ! those of MPI: the directives say so to gfortran and to others.
       integer MPIX_SPARSE_VERSION
       parameter (MPIX_SPARSE_VERSION = 256)
@@ -162,6 +162,44 @@
       integer comm, ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_TOPK_THRESHOLD(buf, count, datatype,       &
+     &   ratio, sample, seed, comm, threshold, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(kind=MPI_COUNT_KIND) count
+      double precision ratio, sample, threshold
+      integer datatype, seed, comm, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_TOPK_SELECT(buf, count, datatype,          &
+     &   threshold, comm, indextype, capacity, indices, values, nnz,    &
+     &   ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf, indices, values
+!DIR$ IGNORE_TKR buf, indices, values
+      type(*), dimension(*) :: buf, indices, values
+      integer(kind=MPI_COUNT_KIND) count, capacity, nnz
+      double precision threshold
+      integer datatype, comm, indextype, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_DGC_STEP(gradient, velocity, residual,     &
+     &   count, datatype, how, comm, indextype, capacity, indices,      &
+     &   values, nnz, ierror)
+      use mpix_sparse, only: MPIX_SPARSE_DGC_T
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: gradient, velocity, residual
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR gradient, velocity, residual, indices, values
+      type(*), dimension(*) :: gradient, velocity, residual
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) count, capacity, nnz
+      type(MPIX_SPARSE_DGC_T) how
+      integer datatype, comm, indextype, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_GET_VERSION(version, ierror)
       integer version, ierror
       end subroutine
@@ -188,4 +226,7 @@
       procedure(MPIX_SPARSE_COMM_GET_INFO)::PMPIX_SPARSE_COMM_GET_INFO
       procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
       procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
+      procedure(MPIX_SPARSE_TOPK_THRESHOLD)::PMPIX_SPARSE_TOPK_THRESHOLD
+      procedure(MPIX_SPARSE_TOPK_SELECT)::PMPIX_SPARSE_TOPK_SELECT
+      procedure(MPIX_SPARSE_DGC_STEP)::PMPIX_SPARSE_DGC_STEP
       procedure(MPIX_SPARSE_GET_VERSION)::PMPIX_SPARSE_GET_VERSION

@@ -113,7 +113,9 @@ void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t
                                                   [SAR_CALL_INIT] = "MPIX_Sparse_allreduce_init",
                                                   [SAR_CALL_COO_INIT] = "MPIX_Sparse_allreduce_coo_init",
                                                   [SAR_CALL_START] = "MPIX_Sparse_plan_start",
-                                                  [SAR_CALL_COO_START] = "MPIX_Sparse_plan_start_coo" };
+                                                  [SAR_CALL_COO_START] = "MPIX_Sparse_plan_start_coo",
+                                                  [SAR_CALL_TOPK] = "MPIX_Sparse_topk_threshold",
+                                                  [SAR_CALL_DGC] = "MPIX_Sparse_dgc_step" };
     if (field == SAR_FIELD_DATATYPE)
         sar_datatype_describe(number, text, room);
     else if (field == SAR_FIELD_OP)
@@ -158,7 +160,9 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
         sar_datatype_describe(v->value, text, room);
     else if (v->status == SAR_BAD_OP || v->status == SAR_UNDEFINED_OP)
         sar_operation_describe(v->value, text, room);
-    else if (v->status == SAR_BAD_COUNT || v->status == SAR_BAD_NNZ || v->status == SAR_BAD_INDEX)
+    else if (v->status >= SAR_BAD_RATIO && v->status <= SAR_BAD_THRESHOLD)
+        snprintf(text, room, "%g", sar_real_of(v->value));
+    else if ((v->status >= SAR_BAD_COUNT && v->status <= SAR_BAD_CAPACITY) || v->status == SAR_BAD_INDEX)
         snprintf(text, room, "%lld", (long long)v->value);
     else if (v->status == SAR_BAD_UNSIGNED_INDEX)
         snprintf(text, room, "%llu", (unsigned long long)v->value);

@@ -15,6 +15,8 @@ enum sar_function {
     SAR_CALL_COO_INIT,
     SAR_CALL_START,
     SAR_CALL_COO_START,
+    SAR_CALL_TOPK,
+    SAR_CALL_DGC,
     SAR_CALLS
 };
 

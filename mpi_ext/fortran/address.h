@@ -33,6 +33,16 @@ void pmpix_sparse_plan_start_coo_(MPIX_Sparse_plan *plan, void *indices, void *v
 void pmpix_sparse_result_dense_(MPIX_Sparse_result *result, void *recvbuf, MPI_Fint *ierror);
 void pmpix_sparse_profile_(void *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
                            MPIX_Sparse_profile_t *profile, MPI_Fint *ierror);
+void pmpix_sparse_topk_threshold_(void *buf, MPI_Count *count, MPI_Fint *datatype, double *ratio,
+                                  double *sample, MPI_Fint *seed, MPI_Fint *comm, double *threshold,
+                                  MPI_Fint *ierror);
+void pmpix_sparse_topk_select_(void *buf, MPI_Count *count, MPI_Fint *datatype, double *threshold,
+                               MPI_Fint *comm, MPI_Fint *indextype, MPI_Count *capacity, void *indices,
+                               void *values, MPI_Count *nnz, MPI_Fint *ierror);
+void pmpix_sparse_dgc_step_(void *gradient, void *velocity, void *residual, MPI_Count *count,
+                            MPI_Fint *datatype, MPIX_Sparse_dgc_t *how, MPI_Fint *comm, MPI_Fint *indextype,
+                            MPI_Count *capacity, void *indices, void *values, MPI_Count *nnz,
+                            MPI_Fint *ierror);
 
 /** Set ierror unless it is absent. */
 static inline void sar_fortran_give(MPI_Fint *ierror, int code)

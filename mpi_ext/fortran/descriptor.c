@@ -90,6 +90,30 @@ void pmpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *data
     pmpix_sparse_profile_(address(buf), count, datatype, comm, profile, ierror);
 }
 
+void pmpix_sparse_topk_threshold_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, double *ratio,
+                                     double *sample, MPI_Fint *seed, MPI_Fint *comm, double *threshold,
+                                     MPI_Fint *ierror)
+{
+    pmpix_sparse_topk_threshold_(address(buf), count, datatype, ratio, sample, seed, comm, threshold, ierror);
+}
+
+void pmpix_sparse_topk_select_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, double *threshold,
+                                  MPI_Fint *comm, MPI_Fint *indextype, MPI_Count *capacity,
+                                  CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz, MPI_Fint *ierror)
+{
+    pmpix_sparse_topk_select_(address(buf), count, datatype, threshold, comm, indextype, capacity,
+                              address(indices), address(values), nnz, ierror);
+}
+
+void pmpix_sparse_dgc_step_f08(CFI_cdesc_t *gradient, CFI_cdesc_t *velocity, CFI_cdesc_t *residual,
+                               MPI_Count *count, MPI_Fint *datatype, MPIX_Sparse_dgc_t *how, MPI_Fint *comm,
+                               MPI_Fint *indextype, MPI_Count *capacity, CFI_cdesc_t *indices,
+                               CFI_cdesc_t *values, MPI_Count *nnz, MPI_Fint *ierror)
+{
+    pmpix_sparse_dgc_step_(address(gradient), address(velocity), address(residual), count, datatype, how,
+                           comm, indextype, capacity, address(indices), address(values), nnz, ierror);
+}
+
 #pragma weak mpix_sparse_allreduce_f08 = pmpix_sparse_allreduce_f08
 #pragma weak mpix_isparse_allreduce_f08 = pmpix_isparse_allreduce_f08
 #pragma weak mpix_sparse_allreduce_enqueue_f08 = pmpix_sparse_allreduce_enqueue_f08
@@ -99,3 +123,6 @@ void pmpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *data
 #pragma weak mpix_sparse_plan_start_coo_f08 = pmpix_sparse_plan_start_coo_f08
 #pragma weak mpix_sparse_result_dense_f08 = pmpix_sparse_result_dense_f08
 #pragma weak mpix_sparse_profile_f08 = pmpix_sparse_profile_f08
+#pragma weak mpix_sparse_topk_threshold_f08 = pmpix_sparse_topk_threshold_f08
+#pragma weak mpix_sparse_topk_select_f08 = pmpix_sparse_topk_select_f08
+#pragma weak mpix_sparse_dgc_step_f08 = pmpix_sparse_dgc_step_f08

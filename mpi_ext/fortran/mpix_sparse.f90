@@ -69,6 +69,15 @@ module mpix_sparse
     real(c_double) :: measured_seconds
   end type
 
+  type, bind(C) :: MPIX_Sparse_dgc_t
+    real(c_double) :: ratio
+    real(c_double) :: sample
+    real(c_double) :: momentum
+    real(c_double) :: scale
+    integer(c_int) :: seed
+    integer(c_int) :: masking
+  end type
+
   interface
     subroutine MPIX_Sparse_allreduce(sendbuf, recvbuf, count, datatype, op, comm, ierror) &
         bind(C, name='mpix_sparse_allreduce_f08')
@@ -257,6 +266,54 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_topk_threshold(buf, count, datatype, ratio, sample, seed, comm, threshold, &
+        ierror) bind(C, name='mpix_sparse_topk_threshold_f08')
+      import
+      type(*), dimension(..), intent(in) :: buf
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      real(c_double), intent(in) :: ratio
+      real(c_double), intent(in) :: sample
+      integer(c_int), intent(in) :: seed
+      type(MPI_Comm), intent(in) :: comm
+      real(c_double), intent(inout) :: threshold
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_topk_select(buf, count, datatype, threshold, comm, indextype, capacity, indices, &
+        values, nnz, ierror) bind(C, name='mpix_sparse_topk_select_f08')
+      import
+      type(*), dimension(..), intent(in) :: buf
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      real(c_double), intent(in) :: threshold
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: capacity
+      type(*), dimension(..) :: indices
+      type(*), dimension(..) :: values
+      integer(MPI_COUNT_KIND), intent(inout) :: nnz
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_dgc_step(gradient, velocity, residual, count, datatype, how, comm, indextype, &
+        capacity, indices, values, nnz, ierror) bind(C, name='mpix_sparse_dgc_step_f08')
+      import
+      type(*), dimension(..), intent(in) :: gradient
+      type(*), dimension(..) :: velocity
+      type(*), dimension(..) :: residual
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPIX_Sparse_dgc_t), intent(in) :: how
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: capacity
+      type(*), dimension(..) :: indices
+      type(*), dimension(..) :: values
+      integer(MPI_COUNT_KIND), intent(inout) :: nnz
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_get_version(version, ierror) bind(C, name='mpix_sparse_get_version_')
       import
       integer(c_int), intent(out) :: version
@@ -293,5 +350,9 @@ module mpix_sparse
       PMPIX_Sparse_comm_get_info
   procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
   procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
+  procedure(MPIX_Sparse_topk_threshold), bind(C, name='pmpix_sparse_topk_threshold_f08') :: &
+      PMPIX_Sparse_topk_threshold
+  procedure(MPIX_Sparse_topk_select), bind(C, name='pmpix_sparse_topk_select_f08') :: PMPIX_Sparse_topk_select
+  procedure(MPIX_Sparse_dgc_step), bind(C, name='pmpix_sparse_dgc_step_f08') :: PMPIX_Sparse_dgc_step
   procedure(MPIX_Sparse_get_version), bind(C, name='pmpix_sparse_get_version_') :: PMPIX_Sparse_get_version
 end module

@@ -17,6 +17,12 @@
     X(BAD_KNOB, "configuration: %s%s")                                                              \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
+    X(BAD_CAPACITY, "argument capacity is %s, which is negative or too large%s")                    \
+    X(BAD_RATIO, "argument ratio is %s, which is not in (0, 1] or not that of rank 0%s")            \
+    X(BAD_SAMPLE, "argument sample is %s, which is not in (0, 1] or not that of rank 0%s")          \
+    X(BAD_MOMENTUM, "argument momentum is %s, which is not in [0, 1)%s")                            \
+    X(BAD_SCALE, "argument scale is %s, which is not finite%s")                                     \
+    X(BAD_THRESHOLD, "argument threshold is %s, which is not 0 or more%s")                          \
     X(BAD_DATATYPE, "argument datatype is %s, which the call does not take%s")                      \
     X(BAD_INDEXTYPE, "argument indextype is %s, which is not a 32-bit or 64-bit integer type wide " \
                      "enough for count - 1%s")                                                      \
@@ -27,6 +33,10 @@
     X(BAD_BUF, "argument buf is %s%s")                                                              \
     X(BAD_INDICES, "argument indices is %s%s")                                                      \
     X(BAD_VALUES, "argument values is %s%s")                                                        \
+    X(BAD_GRADIENT, "argument gradient is %s%s")                                                    \
+    X(BAD_VELOCITY, "argument velocity is %s%s")                                                    \
+    X(BAD_RESIDUAL, "argument residual is %s%s")                                                    \
+    X(BAD_HOW, "argument how is %s%s")                                                              \
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
     X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is not below count%s")                  \
     X(BAD_RESULT, "argument result is %s%s")                                                        \

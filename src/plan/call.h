@@ -3,6 +3,7 @@
 #define SAR_PLAN_CALL_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "device/offload.h"
 #include "plan/plan.h"
@@ -17,6 +18,21 @@ struct sar_verdict {
     int64_t low, high; /**< for arguments that differ: the least and the largest, and who has them */
     int64_t low_rank, high_rank;
 };
+
+/** A real number as a verdict's value, and back. */
+static inline int64_t sar_real_bits(double real)
+{
+    int64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
+static inline double sar_real_of(int64_t bits)
+{
+    double real;
+    memcpy(&real, &bits, sizeof real);
+    return real;
+}
 
 /** One call of the allreduce, from arguments that the MPI face has looked at. */
 struct sar_call {

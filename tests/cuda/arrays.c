@@ -281,6 +281,28 @@ static void check_mixtures(void)
     require(cudaFree(on_device));
 }
 
+/* Top-k works on memory of the host. */
+static void check_topk(void)
+{
+    static float host[COUNT];
+    static int32_t indices[COUNT];
+    MPIX_Sparse_dgc_t how = { 0.1, 1, 0.5, 1, 0, 1 };
+    float *device = vector(1);
+    double threshold;
+    MPI_Count nnz;
+    check_case("top-k");
+    check_error(MPIX_Sparse_topk_threshold(rank == 0 ? device : host, COUNT, MPI_FLOAT, 0.1, 1, 0, comm,
+                                           &threshold),
+                "buf is device memory", 0);
+    check_error(MPIX_Sparse_topk_select(device, COUNT, MPI_FLOAT, 1, comm, MPI_INT32_T, COUNT, indices, host,
+                                        &nnz),
+                "buf is device memory", -1);
+    check_error(MPIX_Sparse_dgc_step(host, device, rank == 0 ? device : host, COUNT, MPI_FLOAT, &how, comm,
+                                     MPI_INT32_T, COUNT, indices, host, &nnz),
+                "velocity is device memory", 0);
+    require(cudaFree(device));
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
@@ -294,6 +316,7 @@ int main(int argc, char **argv)
     check_group();
     check_result();
     check_profile();
+    check_topk();
     MPI_Comm_free(&comm);
     return check_end("arrays");
 }

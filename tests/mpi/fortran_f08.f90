@@ -19,6 +19,7 @@ program fortran_f08
   call try_nonblocking()
   call try_plans()
   call try_inquiry()
+  call try_topk()
   call try_hints()
   call try_profiling_names()
   call check_end('fortran_f08')
@@ -281,6 +282,31 @@ contains
     call MPI_Comm_free(unused)
     call MPIX_Sparse_profile(buffer(::2), count / 2, MPI_INTEGER, comm, profile, code)
     call check_error(code, 'argument buf is not contiguous', 'a profile of a strided section')
+  end subroutine
+
+  subroutine try_topk()
+    real :: gradient(count), velocity(count), residual(count), values(20)
+    integer :: indices(20)
+    integer(MPI_COUNT_KIND) :: nnz
+    double precision :: threshold
+    integer :: i, code
+    type(MPIX_Sparse_dgc_t) :: how = MPIX_Sparse_dgc_t(10d0 / count, 1d0, 0.5d0, 2d0, 1, 1)
+    gradient = [(real(i), i = 1, int(count))]
+    velocity = 0
+    residual = 0
+    call MPIX_Sparse_topk_threshold(gradient, count, MPI_REAL, 10d0 / count, 1d0, 1, comm, threshold, code)
+    call check_success(code, 'a threshold')
+    call MPIX_Sparse_topk_select(gradient, count, MPI_REAL, dble(count) - 9.5d0, comm, MPI_INTEGER4, &
+        20_MPI_COUNT_KIND, indices, values, nnz, code)
+    call check_success(code, 'a selection')
+    call check(nnz == 10 .and. indices(10) == count - 1 .and. nint(values(1)) == count - 9, 'selected')
+    call MPIX_Sparse_dgc_step(gradient, velocity, residual, count, MPI_REAL, how, MPI_COMM_SELF, &
+        MPI_INTEGER4, 20_MPI_COUNT_KIND, indices, values, nnz, code)
+    call check_success(code, 'a step of DGC')
+    call check(nnz == 10 .and. nint(values(10)) == 2 * count, 'what a step selects')
+    call check(abs(residual(count)) < 1e-9, 'error feedback')
+    call MPIX_Sparse_topk_threshold(gradient(::2), count / 2, MPI_REAL, 1d0, 1d0, 1, comm, threshold, code)
+    call check_error(code, 'argument buf is not contiguous', 'a threshold of a strided section')
   end subroutine
 
   subroutine try_hints()

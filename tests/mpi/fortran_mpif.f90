@@ -4,7 +4,7 @@ program fortran_mpif
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr, c_null_ptr
   use fortran_check, only: check_begin, check_end, check, check_success, check_error, check_sum, &
     count, fill, module_comm => comm, rank, ranks
-  use mpix_sparse, only: MPIX_SPARSE_NAME_MAX, MPIX_SPARSE_PROFILE_T, MPIX_SPARSE_REPORT_T
+  use mpix_sparse, only: MPIX_SPARSE_NAME_MAX, MPIX_SPARSE_DGC_T, MPIX_SPARSE_PROFILE_T, MPIX_SPARSE_REPORT_T
   implicit none
   include 'mpif.h'
   include 'mpix_sparsef.h'
@@ -21,6 +21,7 @@ program fortran_mpif
   call try_plans()
   call try_refused_plans()
   call try_inquiry()
+  call try_topk()
   call try_hints()
   call try_profiling_names()
   call check_end('fortran_mpif')
@@ -174,6 +175,32 @@ contains
     call check_error(code, 'MPIX_Sparse_plan_start_coo: argument plan is null', 'no plan of coordinates')
     call MPIX_SPARSE_PLAN_FREE(plans(1), code)
     call check_success(code, 'freeing no plan')
+  end subroutine
+
+  subroutine try_topk()
+    real :: gradient(count), velocity(count), residual(count), values(20)
+    integer :: indices(20), i, code
+    integer(MPI_COUNT_KIND) :: nnz, room
+    double precision :: threshold
+    type(MPIX_SPARSE_DGC_T) :: how
+    how = MPIX_SPARSE_DGC_T(10d0 / count, 1d0, 0.5d0, 2d0, 1, 1)
+    gradient = [(real(i), i = 1, int(count))]
+    velocity = 0
+    residual = 0
+    room = 20
+    call MPIX_SPARSE_TOPK_THRESHOLD(gradient, count, MPI_REAL, 10d0 / count, 1d0, 1, MPI_COMM_SELF, &
+        threshold, code)
+    call check_success(code, 'a threshold')
+    call check(nint(threshold) == count - 9, 'a threshold')
+    call MPIX_SPARSE_TOPK_SELECT(gradient, count, MPI_REAL, threshold, MPI_COMM_SELF, MPI_INTEGER4, room, &
+        indices, values, nnz, code)
+    call check_success(code, 'a selection')
+    call check(nnz == 10 .and. indices(10) == count - 1 .and. nint(values(1)) == count - 9, 'selected')
+    call MPIX_SPARSE_DGC_STEP(gradient, velocity, residual, count, MPI_REAL, how, MPI_COMM_SELF, &
+        MPI_INTEGER4, room, indices, values, nnz, code)
+    call check_success(code, 'a step of DGC')
+    call check(nnz == 10 .and. nint(values(10)) == 2 * count, 'what a step selects')
+    call check(abs(residual(count)) < 1e-9, 'error feedback')
   end subroutine
 
   subroutine try_inquiry()
