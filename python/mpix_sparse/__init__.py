@@ -28,6 +28,7 @@ from ._inquiry import Profile, Report, profile, report
 from ._library import version
 from ._mpi import barrier, finalize, init, is_initialized, rank, size
 from ._plan import CooPlan, Plan, plan_start_all
+from ._topk import dgc_step, topk_select, topk_threshold
 from ._version import __version__
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "allreduce",
     "allreduce_coo",
     "barrier",
+    "dgc_step",
     "finalize",
     "get_info",
     "iallreduce",
@@ -54,6 +56,8 @@ __all__ = [
     "report",
     "set_info",
     "size",
+    "topk_select",
+    "topk_threshold",
     "version",
     "wait_all",
 ]

@@ -16,6 +16,7 @@ from ._library import address, library, mpi_version, refuse_foreign_mpi4py
 # The name of a constant, its value in MPICH and its kin, whose ABI is fixed, and its symbol in Open MPI.
 _CONSTANTS: dict[str, tuple[int, str]] = {
     "COMM_WORLD": (0x44000000, "ompi_mpi_comm_world"),
+    "COMM_SELF": (0x44000001, "ompi_mpi_comm_self"),
     "COMM_NULL": (0x04000000, "ompi_mpi_comm_null"),
     "DATATYPE_NULL": (0x0C000000, "ompi_mpi_datatype_null"),
     "INFO_NULL": (0x1C000000, "ompi_mpi_info_null"),

@@ -36,7 +36,7 @@ from ._broadcast import (
 from ._compression import Compression
 from ._optimizer import DistributedOptimizer
 from ._tensors import Average, Max, Min, Product, Sum
-from ._world import init, is_initialized, local_rank, local_size, rank, shutdown, size
+from ._world import init, is_initialized, local_rank, local_size, rank, report, shutdown, size
 
 __all__ = [
     "Average",
@@ -66,6 +66,7 @@ __all__ = [
     "local_size",
     "poll",
     "rank",
+    "report",
     "shutdown",
     "size",
     "sparse_allreduce_async",

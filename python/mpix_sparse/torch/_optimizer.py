@@ -109,7 +109,8 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     Args:
         optimizer: whose parameters are trained. It shares its state with what is returned.
         named_parameters: model.named_parameters(), for messages; if given, all that the optimizer has.
-        compression: Compression.none, or bf16 or fp16 to send floats as 16 bits; sums stay 32 bits.
+        compression: Compression.none, bf16 or fp16 to send floats as 16 bits, where sums stay 32 bits, or
+            dgc(...) to send the largest elements.
         backward_passes_per_step: backward() calls before each step(), whose gradients PyTorch adds up.
         op: Average, Sum, Min, Max or Product.
         gradient_predivide_factor: with Average, gradients are divided by it before they are added, and by the

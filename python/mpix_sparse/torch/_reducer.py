@@ -20,15 +20,15 @@ from ._compression import Compressor
 from ._tensors import Op, coordinates, refuse_average, scale_, sparse_like, type_of
 from ._world import world
 
-UNSEEN, SPARSE, DENSE = range(3)
+UNSEEN, SPARSE, DENSE, TOPK = range(4)
 GROUP_BYTES = 1 << 20  # of dense parameters that are started together
 
 
 class Slot:
     """A parameter, and the plan that reduces its gradient."""
 
-    def __init__(self, name: str, parameter: torch.nn.Parameter) -> None:
-        self.name, self.parameter = name, parameter
+    def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any) -> None:
+        self.name, self.parameter, self.sparsifier = name, parameter, sparsifier
         self.kind = UNSEEN
         self.passes = 0
         self.ready = False
@@ -48,7 +48,10 @@ class Slot:
         refuse_average(self.parameter, op)
         name = type_of(self.parameter)
         comm = world().comm(name)
-        if kind == DENSE:
+        if kind == DENSE and self.sparsifier is not None and not self.sparsifier.whole:
+            self.kind = TOPK
+            self.sparsifier.open(op)
+        elif kind == DENSE:
             self.buffer = torch.zeros(self.parameter.shape, dtype=self.parameter.dtype)
             self.plan = Plan(self.buffer, op.reduction, comm=comm, out=self.buffer, hints=hints)
         else:
@@ -87,8 +90,12 @@ class Slot:
     def finish(self, postscale: float, divisor: int) -> None:
         """Wait, and make the outcome the parameter's gradient."""
         outcome, self.handle = self.handle.wait(), None
-        if self.kind == DENSE:
+        if self.kind == TOPK:
+            self.parameter.grad = self.sparsifier.finish(outcome, postscale, divisor)
+        elif self.kind == DENSE:
             scale_(self.buffer, postscale, divisor)
+            if self.sparsifier is not None:
+                self.sparsifier.correct_(self.buffer)
             self.parameter.grad = self.buffer.to(self.parameter.device)
         else:
             self._result = outcome
@@ -119,7 +126,10 @@ class Reducer:
         scales: tuple[float, float],
         sparse_as_dense: bool,
     ) -> None:
-        self._slots = [Slot(name, parameter) for name, parameter in reversed(named_parameters)]
+        self._slots = [
+            Slot(name, parameter, compression.sparsifier(parameter, number))
+            for number, (name, parameter) in enumerate(reversed(named_parameters))
+        ]
         self._of = {id(slot.parameter): slot for slot in self._slots}
         self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
         self._op, self._passes, self._scales = op, passes, scales
@@ -162,6 +172,9 @@ class Reducer:
     def _start(self, group: list[Slot]) -> None:
         if group[0].kind == SPARSE:
             group[0].start_sparse(self._scales[0])
+            return
+        if group[0].kind == TOPK:
+            group[0].handle = group[0].sparsifier.start(group[0].parameter.grad, self._scales[0])
             return
         for slot in group:
             slot.fill(self._scales[0])

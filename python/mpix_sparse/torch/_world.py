@@ -7,7 +7,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .. import _flight, _hints, _mpi, _types
+import torch
+
+from .. import Report, _flight, _hints, _inquiry, _mpi, _types
 from .._library import library
 
 
@@ -113,3 +115,12 @@ def local_rank() -> int:
 def local_size() -> int:
     """The number of processes on this node."""
     return world().local_size
+
+
+def report(dtype: torch.dtype = torch.float32) -> Report:
+    """Report on the last call that has completed for gradients of a type: what ran, and bytes. Local.
+
+    Raises:
+        Error: there was none.
+    """
+    return _inquiry.report(world().comm(str(dtype).replace("torch.", "")))

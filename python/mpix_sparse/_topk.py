@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Top-k sparsification: the largest elements of a tensor, and Deep Gradient Compression (Lin et al., ICLR
+2018)."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import numpy
+
+from . import _arrays, _coo, _hints, _mpi, _types
+from ._library import library
+
+ROOM = 1.3  # for what sampling errs by
+
+
+class CDgc(ctypes.Structure):
+    """MPIX_Sparse_dgc_t."""
+
+    _fields_ = [
+        ("ratio", ctypes.c_double),
+        ("sample", ctypes.c_double),
+        ("momentum", ctypes.c_double),
+        ("scale", ctypes.c_double),
+        ("seed", ctypes.c_int),
+        ("masking", ctypes.c_int),
+    ]
+
+
+_alone: list[Any] = []
+
+
+def _group(group: Any) -> Any:
+    """The handle of a group: None is this process alone, on a communicator that returns errors."""
+    if group is not None:
+        return _mpi.communicator(group)
+    if not _alone:
+        _mpi.init()
+        made = _mpi.Handle()
+        _mpi.check(library.MPI_Comm_dup(_mpi.constant("COMM_SELF"), ctypes.byref(made)))
+        _mpi.check(library.MPI_Comm_set_errhandler(made, _mpi.constant("ERRORS_RETURN")))
+        _alone.append(made)
+    return _alone[0]
+
+
+def _free_alone() -> None:
+    while _alone:
+        _mpi.check(library.MPI_Comm_free(ctypes.byref(_alone.pop())))
+
+
+_mpi.before_end(_free_alone)
+
+
+def _vector(array: _arrays.Array) -> tuple[Any, Any]:
+    """The number and type of an array's elements, for C."""
+    return ctypes.c_longlong(array.size), _types.datatype(array.type)
+
+
+class _Chosen:
+    """Room for selected elements."""
+
+    def __init__(self, capacity: int, name: str, index_dtype: Any) -> None:
+        index_name = _types.name_of(index_dtype)
+        self.indices, self.values = numpy.empty(capacity, index_name), _arrays.empty((capacity,), name)
+        self.nnz = ctypes.c_longlong()
+        pointers = self.indices.ctypes.data_as(ctypes.c_void_p), self.values.ctypes.data_as(ctypes.c_void_p)
+        room = _coo.index_type(index_name), ctypes.c_longlong(capacity)
+        self.arguments = *room, *pointers, ctypes.byref(self.nnz)
+
+    def taken(self) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """What of it was used."""
+        return self.indices[: self.nnz.value], self.values[: self.nnz.value]
+
+
+def topk_threshold(
+    array: Any, ratio: float, *, sample: float = 0.01, seed: int = 0, group: Any = None
+) -> float:
+    """Find the magnitude above which a share of a tensor's elements is. Collective over the group; blocks.
+
+    Args:
+        array: this rank's part of the tensor, contiguous, of any shape; float32 or float64, or one of 16
+            bits under the hint `element` on the group. Parts may differ in size.
+        ratio: the share, in (0, 1]; the same on all ranks.
+        sample: share of the elements to look at; 1 finds the exact magnitude, up to a million elements.
+        seed: which elements these are.
+        group: None for this process alone, or a communicator of mpi4py whose ranks have a part each (tensor
+            parallelism).
+
+    Returns:
+        The magnitude, the same on all ranks.
+
+    Raises:
+        TypeError, Error: an argument is wrong; the latter on all ranks.
+    """
+    data, handle, found = _arrays.view(array), _group(group), ctypes.c_double()
+    _hints.require(data.type, handle)
+    share = ctypes.c_double(ratio), ctypes.c_double(sample), ctypes.c_int(seed)
+    call = data.pointer, *_vector(data), *share, handle, ctypes.byref(found)
+    _mpi.check(library.MPIX_Sparse_topk_threshold(*call))
+    return found.value
+
+
+def topk_select(
+    array: Any,
+    threshold: float,
+    *,
+    capacity: int | None = None,
+    index_dtype: Any = "int64",
+    group: Any = None,
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Select the elements that are not zero and whose magnitude is not below a threshold. Not collective.
+
+    Args:
+        array, group: as of topk_threshold().
+        threshold: not negative.
+        capacity: most elements to select, the largest then, of equal ones the first; None for no limit.
+        index_dtype: of the indices: int32, uint32, int64 or uint64.
+
+    Returns:
+        Their indices, ascending, and values, each of shape (nnz,), as allreduce_coo() takes them.
+
+    Raises:
+        TypeError, Error: an argument is wrong.
+    """
+    data, handle = _arrays.view(array), _group(group)
+    _hints.require(data.type, handle)
+    chosen = _Chosen(data.size if capacity is None else capacity, data.type, index_dtype)
+    call = data.pointer, *_vector(data), ctypes.c_double(threshold), handle
+    _mpi.check(library.MPIX_Sparse_topk_select(*call, *chosen.arguments))
+    return chosen.taken()
+
+
+def dgc_capacity(count: int, ratio: float, ranks: int = 1) -> int:
+    """Room for the elements that a step of DGC selects of `count`, where those of all ranks of a group may
+    be on one."""
+    return min(count, math.ceil(ROOM * ratio * count * ranks) + 1)
+
+
+def dgc_step(
+    gradient: Any,
+    velocity: Any,
+    residual: Any,
+    ratio: float,
+    *,
+    momentum: float = 0.9,
+    scale: float = 1.0,
+    sample: float = 0.01,
+    seed: int = 0,
+    masking: bool = True,
+    capacity: int | None = None,
+    index_dtype: Any = "int64",
+    group: Any = None,
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """One step of Deep Gradient Compression on a tensor, before its allreduce. Collective over the group;
+    blocks.
+
+    velocity = momentum * velocity + scale * gradient, residual += velocity; the residual's largest elements
+    are selected, by a threshold from a sample, and zeroed in the residual and, with masking, in the
+    velocity. The rest stays for later steps.
+
+    Args:
+        gradient: this rank's part of the tensor; see topk_threshold().
+        velocity, residual: of its size and type, writable; zeros before the first step, changed in each.
+        ratio, sample, seed, group: as of topk_threshold(); the seed should be another in each step.
+        momentum: in [0, 1); the optimizer that takes the sum is to have none.
+        scale: what the gradient is multiplied by, such as by clipping.
+        masking: whether what is selected loses its velocity, as in the paper.
+        capacity: most elements to select; None for what the ratio asks for and a third more.
+        index_dtype: as of topk_select().
+
+    Returns:
+        Indices, ascending, and values, each of shape (nnz,).
+
+    Raises:
+        TypeError, ValueError: an argument is wrong. Only this rank learns of it.
+        Error: the library's sentence, on all ranks; velocity and residual are as they were.
+    """
+    data, kept, left = _arrays.view(gradient), _arrays.target(velocity), _arrays.target(residual)
+    for name, state in ("velocity", kept), ("residual", left):
+        if (state.size, state.type) != (data.size, data.type):
+            raise ValueError(
+                f"{name} has {state.size} x {state.type}, and the gradient {data.size} x {data.type}"
+            )
+    handle = _group(group)
+    _hints.require(data.type, handle)
+    if capacity is None:
+        capacity = dgc_capacity(data.size, ratio, _mpi.size(handle))
+    chosen = _Chosen(capacity, data.type, index_dtype)
+    how = CDgc(ratio, sample, momentum, scale, seed, masking)
+    arrays = data.pointer, kept.pointer, left.pointer, *_vector(data)
+    _mpi.check(library.MPIX_Sparse_dgc_step(*arrays, ctypes.byref(how), handle, *chosen.arguments))
+    return chosen.taken()

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Deep Gradient Compression (Lin et al., ICLR 2018): of each gradient the largest elements travel, and the
+rest waits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+
+from .. import CooPlan, _topk
+from .. import allreduce as allreduce_array
+from ._compressor import Compressor
+from ._tensors import Op, from_numpy, on_host, scale_, type_of
+from ._world import world
+
+WARMUP_RATIO = 0.25  # of the first epoch of a warm-up
+SEEDS = 1 << 31
+
+
+@dataclass(frozen=True)
+class Dgc(Compressor):
+    """Compression.dgc(...), for a DistributedOptimizer with op Average or Sum.
+
+    Momentum is applied here, before elements are selected (momentum correction), so the optimizer must have
+    none. What has been selected starts anew (error feedback, momentum masking). Gradients of embeddings
+    with sparse=True travel as rows and whole, without momentum; sparse_as_dense makes dense ones of them.
+
+    Attributes:
+        ratio: share of a gradient's elements that travels, in (0, 1].
+        momentum: in [0, 1).
+        warmup_epochs: epochs in which the share falls from a quarter to `ratio`, by the same factor after
+            each.
+        steps_per_epoch: steps of one; 1 counts the warm-up in steps.
+        clip: the norm that a parameter's gradient may have; each of N ranks clips its own to clip /
+            sqrt(N). None for any norm.
+        sample_ratio: share of the elements that the threshold is estimated from, in (0, 1].
+        masking: whether what has travelled loses its velocity, which it then takes some steps to regain.
+        dense_below: parameters with fewer elements travel whole, with the same momentum.
+        group: None, or a communicator of mpi4py over whose ranks parameters are split (tensor parallelism):
+            their parts then have one threshold. init() is given the ranks that have the same part.
+    """
+
+    wire_values: str = "full"
+    dtype: torch.dtype | None = None
+    ratio: float = 0.01
+    momentum: float = 0.9
+    warmup_epochs: int = 0
+    steps_per_epoch: int = 1
+    clip: float | None = None
+    sample_ratio: float = 0.01
+    masking: bool = True
+    dense_below: int = 4096
+    group: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("ratio", "sample_ratio"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0 and at most 1")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum is {self.momentum}; it must be 0 or more and below 1")
+        if self.warmup_epochs < 0 or self.steps_per_epoch < 1:
+            raise ValueError("warmup_epochs must be 0 or more, and steps_per_epoch 1 or more")
+        if self.clip is not None and not self.clip > 0:
+            raise ValueError(f"clip is {self.clip}; it must be above 0")
+
+    def compress(self, tensor: torch.Tensor) -> torch.Tensor:
+        raise ValueError("Compression.dgc keeps what does not travel: it is for a DistributedOptimizer")
+
+    def sparsifier(self, parameter: torch.nn.Parameter, number: int) -> Sparsifier:
+        return Sparsifier(self, parameter, number)
+
+    def ratio_at(self, step: int) -> float:
+        """The share that travels in a step; the first is 0."""
+        epoch = step // self.steps_per_epoch
+        if epoch >= self.warmup_epochs or self.ratio >= WARMUP_RATIO:
+            return self.ratio
+        return WARMUP_RATIO * (self.ratio / WARMUP_RATIO) ** (epoch / self.warmup_epochs)
+
+
+class Sparsifier:
+    """The state of one parameter's gradient. It is kept in 32 bits where the parameter has 16, and on the
+    host."""
+
+    def __init__(self, how: Dgc, parameter: torch.nn.Parameter, number: int) -> None:
+        self._how, self._parameter, self._number = how, parameter, number
+        self.whole = parameter.numel() < how.dense_below
+        self._dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+        self._velocity: Any = None
+        self._step = 0
+        self._result: Any = None
+
+    def _zeros(self) -> torch.Tensor:
+        return torch.zeros(self._parameter.shape, dtype=self._dtype)
+
+    def open(self, op: Op) -> None:
+        """Make the plan for the elements that travel. Collective."""
+        if op.reduction != "sum":
+            raise ValueError(f"Compression.dgc needs op Average or Sum, not {op.name}")
+        self._velocity, self._residual, self._outcome = self._zeros(), self._zeros(), self._zeros()
+        name = type_of(self._residual)
+        self._plan = CooPlan(self._parameter.numel(), name, comm=world().comm(name))
+
+    def start(self, gradient: torch.Tensor | None, prescale: float) -> Any:
+        """Select, and start to reduce what is selected. Returns a handle. Collective over the group."""
+        mine = self._zeros() if gradient is None else self._dense(gradient)
+        ratio = self._how.ratio_at(self._step)
+        seed = (self._number * 7919 + self._step) * world().size + world().rank
+        indices, values = _topk.dgc_step(
+            mine.numpy(),
+            self._velocity.numpy(),
+            self._residual.numpy(),
+            ratio,
+            momentum=self._how.momentum,
+            scale=prescale * self._clipping(mine),
+            sample=self._how.sample_ratio,
+            seed=seed % SEEDS,
+            masking=self._how.masking,
+            group=self._how.group,
+        )
+        self._step += 1
+        return self._plan.start(indices, values, reuse=self._result)
+
+    def _dense(self, gradient: torch.Tensor) -> torch.Tensor:
+        gradient = gradient.to_dense() if gradient.is_sparse else gradient
+        return on_host(gradient).to(self._dtype)
+
+    def _clipping(self, gradient: torch.Tensor) -> float:
+        """What brings the gradient's norm to where it may be."""
+        if self._how.clip is None:
+            return 1.0
+        square = numpy.array([float(gradient.double().square().sum())])
+        if self._how.group is not None:
+            square = allreduce_array(square, comm=self._how.group)
+        allowed, norm = self._how.clip / math.sqrt(world().size), math.sqrt(square[0])
+        return min(1.0, allowed / norm) if norm > 0 else 1.0
+
+    def finish(self, result: Any, postscale: float, divisor: int) -> torch.Tensor:
+        """The gradient that the elements of all ranks make."""
+        self._result = result
+        places = from_numpy(result.indices, torch.int64)
+        flat = self._outcome.zero_().view(-1)
+        flat[places] = scale_(from_numpy(result.values, self._dtype), postscale, divisor)
+        return self._outcome.to(self._parameter.device, self._parameter.dtype)
+
+    def correct_(self, gradient: torch.Tensor) -> None:
+        """Give a gradient that travelled whole its momentum."""
+        self._velocity = self._zeros() if self._velocity is None else self._velocity
+        self._velocity.mul_(self._how.momentum).add_(gradient)
+        gradient.copy_(self._velocity)

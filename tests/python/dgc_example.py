@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""examples/dgc runs, learns, and sends less."""
+
+import contextlib
+import io
+import os
+import sys
+
+from common import need
+
+need("torch", "python3-torch")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/dgc"))
+
+import train  # noqa: E402
+
+import mpix_sparse  # noqa: E402
+
+sys.argv[1:] = ["--steps", "40", "--width", "96"]
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    train.main()
+if mpix_sparse.rank() == 0:
+    rows = [line.split() for line in printed.getvalue().splitlines() if line.startswith(("whole", "DGC"))]
+    losses, bytes_sent = ([float(row[i].replace(",", "")) for row in rows] for i in (-6, -3))
+    assert len(rows) == 3 and max(losses) < 2.29, printed.getvalue()
+    assert (
+        mpix_sparse.size() == 1 or bytes_sent[0] > 4 * bytes_sent[1] > 8 * bytes_sent[2]
+    ), printed.getvalue()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Top-k sparsification against sorting."""
+
+import unittest
+
+import numpy
+from common import draw, main
+
+import mpix_sparse
+
+
+def group_of_all():
+    """All ranks, as a group."""
+    return mpix_sparse._mpi.constant("COMM_WORLD")
+
+
+def gathered(array):
+    """All ranks' arrays, which are of one size, behind one another."""
+    whole = numpy.zeros((mpix_sparse.size(), array.size), array.dtype)
+    whole[mpix_sparse.rank()] = array
+    return mpix_sparse.allreduce(whole).reshape(-1)
+
+
+def kth(values, ratio):
+    """The threshold, by sorting."""
+    return numpy.sort(numpy.abs(values))[-max(1, int(ratio * values.size + 0.5))]
+
+
+class Topk(unittest.TestCase):
+    def test_threshold(self):
+        for dtype in ("float32", "float64"):
+            mine = draw(1, mpix_sparse.rank()).normal(size=5000).astype(dtype)
+            for ratio in (0.001, 0.05, 1.0):
+                found = mpix_sparse.topk_threshold(mine, ratio, sample=1)
+                self.assertEqual(found, kth(mine, ratio))
+                found = mpix_sparse.topk_threshold(mine, ratio, sample=1, group=group_of_all())
+                self.assertEqual(found, kth(gathered(mine), ratio))
+
+    def test_sampling(self):
+        mine = draw(2, mpix_sparse.rank()).normal(size=300000).astype("float32")
+        found = [mpix_sparse.topk_threshold(mine, 0.01, seed=seed) for seed in (1, 1, 2)]
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], found[2])
+        for threshold in found:
+            self.assertTrue(0.006 < (numpy.abs(mine) >= threshold).mean() < 0.015)
+
+    def test_select(self):
+        mine = draw(3, mpix_sparse.rank()).normal(size=(100, 30))
+        flat = mine.reshape(-1)
+        indices, values = mpix_sparse.topk_select(mine, 2.0)
+        self.assertTrue(numpy.array_equal(indices, numpy.flatnonzero(numpy.abs(flat) >= 2)))
+        self.assertTrue(numpy.array_equal(values, flat[indices]))
+        indices, values = mpix_sparse.topk_select(mine, 0.0, capacity=10, index_dtype="uint32")
+        self.assertEqual(indices.dtype, numpy.uint32)
+        self.assertTrue(numpy.array_equal(indices, numpy.sort(numpy.argsort(-numpy.abs(flat))[:10])))
+
+    def test_steps(self):
+        random = draw(4, mpix_sparse.rank())
+        velocity, residual = numpy.zeros(2000), numpy.zeros(2000)
+        u, v = velocity.copy(), residual.copy()
+        for step in range(5):
+            gradient = random.normal(size=2000)
+            group = group_of_all() if step > 2 else None
+            how = {
+                "momentum": 0.5,
+                "scale": 0.25,
+                "sample": 1,
+                "seed": step,
+                "capacity": 2000,
+                "group": group,
+            }
+            indices, values = mpix_sparse.dgc_step(gradient, velocity, residual, 0.02, **how)
+            u = 0.5 * u + 0.25 * gradient
+            v = v + u
+            chosen = numpy.flatnonzero(numpy.abs(v) >= kth(gathered(v) if group else v, 0.02))
+            self.assertTrue(numpy.array_equal(indices, chosen))
+            self.assertTrue(numpy.array_equal(values, v[chosen]))
+            u[chosen] = v[chosen] = 0
+            self.assertTrue(numpy.array_equal(velocity, u) and numpy.array_equal(residual, v))
+
+    def test_wrong(self):
+        mine = numpy.ones(10, numpy.float32)
+        with self.assertRaisesRegex(mpix_sparse.Error, "argument ratio is 2"):
+            mpix_sparse.topk_threshold(mine, 2)
+        with self.assertRaisesRegex(mpix_sparse.Error, "argument threshold is -1"):
+            mpix_sparse.topk_select(mine, -1)
+        with self.assertRaisesRegex(mpix_sparse.Error, "argument datatype is int32"):
+            mpix_sparse.topk_threshold(mine.astype("int32"), 0.5)
+        with self.assertRaisesRegex(mpix_sparse.Error, "argument momentum is 1"):
+            mpix_sparse.dgc_step(mine, mine.copy(), mine.copy(), 0.5, momentum=1)
+        with self.assertRaisesRegex(ValueError, "velocity has 9 x float32"):
+            mpix_sparse.dgc_step(mine, mine[:9], mine.copy(), 0.5)
+        with self.assertRaisesRegex(ValueError, "not contiguous"):
+            mpix_sparse.dgc_step(mine, mine.copy(), numpy.ones(20, numpy.float32)[::2], 0.5)
+        with self.assertRaisesRegex(TypeError, "needs a hint"):
+            mpix_sparse.topk_threshold(mine.astype("float16"), 0.5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compression.dgc: training with it against the algorithm written down in NumPy for all ranks at once."""
+
+import math
+import unittest
+
+import numpy
+from common import main, need
+
+torch = need("torch", "python3-torch")
+
+import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse import _mpi  # noqa: E402
+
+hvd.init()
+RANK, SIZE = hvd.rank(), hvd.size()
+ROWS, COLUMNS = 40, 50
+RATE = 0.1
+
+
+def gradient_of(step, rank, weight):
+    """What a rank's loss makes of a weight."""
+    random = numpy.random.default_rng([step, rank])
+    return weight * 0.1 + random.normal(size=(ROWS, COLUMNS))
+
+
+class Model(torch.nn.Module):
+    """A parameter that is compressed, a small one, and an embedding whose gradients are sparse."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.weight = torch.nn.Parameter(torch.zeros(ROWS, COLUMNS, dtype=torch.float64))
+        self.bias = torch.nn.Parameter(torch.zeros(COLUMNS, dtype=torch.float64))
+        self.words = torch.nn.Embedding(30, 200, sparse=True).double()
+
+
+def train(model, steps, **how):
+    """With gradients that are given. Returns the optimizer."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    how = {"sample_ratio": 1, "dense_below": 100, **how}
+    optimizer = hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(**how))
+    for step in range(steps):
+        optimizer.zero_grad()
+        gradient = gradient_of(step, RANK, model.weight.detach().numpy())
+        loss = (model.weight * torch.from_numpy(gradient)).sum() + (model.bias * (step + 1)).sum()
+        (loss + model.words(torch.tensor([step])).sum()).backward()
+        optimizer.step()
+    return optimizer
+
+
+def threshold_of(residual, ratio):
+    """The magnitude of the k-th largest."""
+    return numpy.sort(numpy.abs(residual).reshape(-1))[-max(1, int(ratio * residual.size + 0.5))]
+
+
+def select(residual, velocity, threshold):
+    """What travels, and what stays."""
+    chosen = numpy.abs(residual) >= threshold
+    travels = numpy.where(chosen, residual, 0)
+    residual[chosen] = velocity[chosen] = 0
+    return travels
+
+
+def expected(steps, ratio_at, momentum, clip=None, joint=False):
+    """The weight after some steps, by all ranks' states in one place, which may have one threshold."""
+    weight = numpy.zeros((ROWS, COLUMNS))
+    velocity, residual = numpy.zeros((2, SIZE, ROWS, COLUMNS))
+    for step in range(steps):
+        total = 0
+        for rank in range(SIZE):
+            gradient = gradient_of(step, rank, weight)
+            norm = numpy.linalg.norm(gradient)
+            scale = 1 if clip is None else min(1, clip / math.sqrt(SIZE) / norm)
+            velocity[rank] = momentum * velocity[rank] + scale * gradient
+            residual[rank] += velocity[rank]
+        thresholds = [threshold_of(residual if joint else mine, ratio_at(step)) for mine in residual]
+        for rank in range(SIZE):
+            total = total + select(residual[rank], velocity[rank], thresholds[rank])
+        weight -= RATE * total / SIZE
+    return weight
+
+
+class Dgc(unittest.TestCase):
+    def check(self, model, weight):
+        self.assertLess(float((model.weight.detach() - torch.from_numpy(weight)).abs().max()), 1e-12)
+        for parameter in model.parameters():
+            self.assertTrue(torch.equal(parameter.detach(), hvd.broadcast(parameter.detach(), 0)))
+
+    def test_like_the_algorithm(self):
+        for ratio, momentum in ((0.01, 0.9), (0.2, 0.5), (1.0, 0.0)):
+            model = Model()
+            train(model, 6, ratio=ratio, momentum=momentum)
+            self.check(model, expected(6, lambda step: ratio, momentum))
+
+    def test_one_threshold_for_a_group(self):
+        model = Model()
+        train(model, 6, ratio=0.02, momentum=0.7, group=_mpi.constant("COMM_WORLD"))
+        self.check(model, expected(6, lambda step: 0.02, 0.7, joint=True))
+
+    def test_clipping_and_warmup(self):
+        ratios = [0.25, 0.25, 0.05, 0.05, 0.01, 0.01, 0.01]
+        model = Model()
+        how = {"warmup_epochs": 2, "steps_per_epoch": 2, "clip": 3.0}
+        train(model, 7, ratio=0.01, momentum=0.9, **how)
+        self.check(model, expected(7, lambda step: ratios[step], 0.9, 3.0))
+
+    def test_small_ones_have_momentum_and_sparse_ones_none(self):
+        model, plain = Model(), Model()
+        before = hvd.broadcast(model.words.weight.detach(), 0)
+        model.words.weight.data.copy_(before)
+        train(model, 4, ratio=0.01, momentum=0.5)
+        optimizer = torch.optim.SGD([plain.bias], lr=RATE, momentum=0.5)
+        for step in range(4):
+            plain.bias.grad = torch.full_like(plain.bias, step + 1)
+            optimizer.step()
+        self.assertTrue(torch.allclose(model.bias, plain.bias))
+        self.assertTrue(model.words.weight.grad.is_sparse)
+        moved = before - model.words.weight.detach()
+        self.assertTrue(torch.allclose(moved[:4], torch.full_like(moved[:4], RATE)))
+        self.assertEqual(float(moved[4:].abs().max()), 0)
+
+    def test_few_elements_travel(self):
+        model = Model()
+        optimizer = train(model, 3, ratio=0.01, sample_ratio=0.5)
+        self.assertLessEqual(int((model.weight.grad != 0).sum()), SIZE * (1.3 * 0.01 * ROWS * COLUMNS + 2))
+        optimizer.zero_grad()
+        if RANK == 0:
+            model.weight.sum().backward()
+        optimizer.step()
+        self.assertGreater(int((model.weight.grad != 0).sum()), 0)
+
+    def test_half(self):
+        parameter = torch.nn.Parameter(torch.ones(5000, dtype=torch.bfloat16))
+        optimizer = torch.optim.SGD([parameter], lr=1.0)
+        optimizer = hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(ratio=0.01))
+        (parameter[:5] * 4).sum().backward()
+        optimizer.step()
+        self.assertEqual(parameter.dtype, torch.bfloat16)
+        self.assertEqual(parameter[:6].tolist(), [-3, -3, -3, -3, -3, 1])
+
+    def test_wrong(self):
+        dgc = hvd.Compression.dgc
+        for how in ({"ratio": 0}, {"sample_ratio": 2}, {"momentum": 1}, {"warmup_epochs": -1}, {"clip": 0}):
+            with self.assertRaisesRegex(ValueError, f"{list(how)[0]}.* must be"):
+                dgc(**how)
+        with self.assertRaisesRegex(ValueError, "for a DistributedOptimizer"):
+            hvd.allreduce(torch.ones(3), compression=dgc())
+        model = torch.nn.Linear(100, 100)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        optimizer = hvd.DistributedOptimizer(optimizer, compression=dgc(), op=hvd.Max)
+        model(torch.ones(1, 100)).sum().backward()
+        with self.assertRaisesRegex(ValueError, "op Average or Sum, not Max"):
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
