@@ -72,7 +72,8 @@ class Result:
         self._lent: weakref.WeakSet[Any] = weakref.WeakSet()
         self.handle = ctypes.c_void_p()
 
-    def _get(self) -> tuple[int, int, int]:
+    def look(self) -> tuple[int, int, int]:
+        """The number of elements, and the addresses of their indices and values."""
         nnz, indices, values = ctypes.c_longlong(), ctypes.c_void_p(), ctypes.c_void_p()
         outputs = ctypes.byref(nnz), ctypes.byref(indices), ctypes.byref(values)
         _mpi.check(library.MPIX_Sparse_result_get(self.handle, *outputs))
@@ -80,16 +81,16 @@ class Result:
 
     @property
     def nnz(self) -> int:
-        return self._get()[0]
+        return self.look()[0]
 
     @property
     def indices(self) -> Any:
-        nnz, indices, _ = self._get()
+        nnz, indices, _ = self.look()
         return self._lend(indices, self._index_type, (nnz,))
 
     @property
     def values(self) -> Any:
-        nnz, _, values = self._get()
+        nnz, _, values = self.look()
         return self._lend(values, self._value_type, (nnz, *self._row_shape))
 
     def _lend(self, address: int, name: str, shape: tuple[int, ...]) -> Any:

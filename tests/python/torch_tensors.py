@@ -96,6 +96,27 @@ class Tensors(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "op Max is not defined"):
             hvd.allreduce(tensor, op=hvd.Max).sum().backward()
 
+    def test_operator(self):
+        allreduce = torch.ops.mpix_sparse.allreduce
+        tensor = dense(RANK).requires_grad_()
+        out = allreduce(tensor, "Sum", 2.0, 0.5)
+        self.assertTrue(torch.equal(out, sum(dense(rank) for rank in range(SIZE))))
+        (out * (RANK + 1)).sum().backward()
+        self.assertTrue((tensor.grad == SIZE * (SIZE + 1) / 2).all())
+
+    def test_compiled(self):
+        if not hasattr(torch.library, "custom_op"):
+            self.skipTest("operators can be compiled from PyTorch 2.4 on")
+
+        def twice(tensor):
+            return torch.ops.mpix_sparse.allreduce(tensor * 2, "Sum", 1.0, 1.0) + 1
+
+        tensor = dense(RANK).requires_grad_()
+        out = torch.compile(twice, backend="aot_eager", fullgraph=True)(tensor)
+        self.assertTrue(torch.equal(out, 2 * sum(dense(rank) for rank in range(SIZE)) + 1))
+        out.sum().backward()
+        self.assertTrue((tensor.grad == 2 * SIZE).all())
+
     def test_grouped(self):
         shapes = ((3,), (4, 5), (0,), (2, 2, 2))
         mine = [dense(RANK, shape, torch.float64 if len(shape) > 2 else torch.float32) for shape in shapes]

@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Sequence
 
 import torch
 
 from .. import _dense, _coo
 from ._compression import Compression, Compressor
+from ._ops import operator
 from ._tensors import (
+    OPS,
     Average,
     Op,
-    Sum,
+    as_array,
     choose_op,
     coordinates,
+    is_plain,
     on_host,
     refuse_average,
     scale_,
     sparse_like,
     type_of,
 )
-from ._world import world
+from ._world import World, world
 
 
 class Work:
@@ -30,6 +34,7 @@ class Work:
     def __init__(self, handle: Any, finish: Callable[[Any], Any]) -> None:
         self._handle, self._finish = handle, finish
         self._outcome: Any = None
+        self._lock = threading.Lock()
 
     def done(self) -> bool:
         """Whether the call is complete."""
@@ -37,10 +42,26 @@ class Work:
 
     def wait(self) -> Any:
         """Wait for the call; returns its tensor, and the same again when called again."""
-        if self._finish is not None:
-            self._outcome = self._finish(self._handle.wait())
-            self._finish = None
+        with self._lock:
+            if self._finish is not None:
+                self._outcome = self._finish(self._handle.wait())
+                self._finish = None
         return self._outcome
+
+
+class All:
+    """Calls as one."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self._works = works
+
+    def done(self) -> bool:
+        """Whether all are complete."""
+        return all([work.done() for work in self._works])
+
+    def wait(self) -> list[Any]:
+        """Wait for all; returns their tensors."""
+        return [work.wait() for work in self._works]
 
 
 def synchronize(work: Work) -> Any:
@@ -57,19 +78,44 @@ def poll(work: Work) -> bool:
     return work.done()
 
 
-def _start(tensor: torch.Tensor, into: torch.Tensor, op: Op, prescale: float, postscale: float) -> Work:
-    """Reduce `tensor` into `into`, which may be the same, and may be on a device or have gaps."""
+def start_allreduce(
+    tensor: torch.Tensor, into: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
+) -> Work:
+    """Reduce `tensor` into `into`, or itself: on a device, with gaps, or, without scales, sparse COO."""
+    if tensor.is_sparse:
+        return start_sparse(tensor, op, ranks, into)
     refuse_average(tensor, op)
-    buffer = on_host(tensor)
-    if buffer.data_ptr() == tensor.data_ptr() and into.data_ptr() != tensor.data_ptr():
-        buffer = buffer.clone()
-    scale_(buffer, prescale)
-    handle = _dense.iallreduce(buffer, op.reduction, comm=world().comm(type_of(buffer)), out=buffer)
+    source = on_host(tensor)
+    target = into.detach() if is_plain(into) else torch.empty_like(source)
+    if scales[0] != 1:
+        source = scale_(target.copy_(source), scales[0])
+    array = as_array(source)
+    out = array if source.data_ptr() == target.data_ptr() else as_array(target)
+    handle = _dense.iallreduce(array, op.reduction, comm=ranks.comm(array.type), out=out)
 
     def finish(_: Any) -> torch.Tensor:
-        scale_(buffer, postscale, op.divisor(world().size))
-        if buffer.data_ptr() != into.data_ptr():
-            into.detach().copy_(buffer)
+        scale_(target, scales[1], op.divisor(ranks.size))
+        if target.data_ptr() != into.data_ptr():
+            into.detach().copy_(target)
+        return into
+
+    return Work(handle, finish)
+
+
+def start_sparse(tensor: torch.Tensor, op: Op, ranks: World, into: torch.Tensor | None = None) -> Work:
+    """Reduce a sparse COO tensor into a new one, which `into` becomes if it is given."""
+    refuse_average(tensor, op)
+    tensor = tensor.detach()
+    indices, values = coordinates(tensor)
+    sparse_dim = tensor.sparse_dim()
+    count, comm = tensor.shape[:sparse_dim].numel(), ranks.comm(type_of(values))
+    handle = _coo.iallreduce_coo(as_array(indices), as_array(values), count, op.reduction, comm=comm)
+
+    def finish(result: Any) -> torch.Tensor:
+        made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size))
+        if into is None:
+            return made
+        into.data = made
         return into
 
     return Work(handle, finish)
@@ -84,7 +130,8 @@ def allreduce_async_(
     postscale_factor: float = 1.0,
 ) -> Work:
     """Start to reduce a dense tensor over all ranks in place. Collective; see allreduce()."""
-    return _start(tensor, tensor, choose_op(average, op), prescale_factor, postscale_factor)
+    scales = prescale_factor, postscale_factor
+    return start_allreduce(tensor, tensor, choose_op(average, op), world(), scales)
 
 
 def allreduce_async(
@@ -99,26 +146,15 @@ def allreduce_async(
     if tensor.is_sparse:
         return sparse_allreduce_async(tensor, name, choose_op(average, op))
     into = torch.empty_like(tensor.detach())
-    return _start(tensor, into, choose_op(average, op), prescale_factor, postscale_factor)
+    scales = prescale_factor, postscale_factor
+    return start_allreduce(tensor, into, choose_op(average, op), world(), scales)
 
 
-class _Allreduce(torch.autograd.Function):
-    """The gradient of a sum over ranks is the sum of the gradients."""
+def _reduce(tensor: torch.Tensor, op: str, prescale: float, postscale: float) -> torch.Tensor:
+    return allreduce_async(tensor, None, None, OPS[op], prescale, postscale).wait()
 
-    @staticmethod
-    def forward(
-        context: Any, tensor: torch.Tensor, op: Op, prescale: float, postscale: float
-    ) -> torch.Tensor:
-        context.arguments = op, prescale, postscale
-        return allreduce_async(tensor, None, None, op, prescale, postscale).wait()
 
-    @staticmethod
-    def backward(context: Any, gradient: torch.Tensor) -> Any:
-        op, prescale, postscale = context.arguments
-        if op not in (Average, Sum):
-            raise RuntimeError(f"the gradient of an allreduce with op {op.name} is not defined")
-        reduced = allreduce_async(gradient, None, None, op, prescale, postscale).wait()
-        return reduced, None, None, None
+_allreduce = operator(_reduce)
 
 
 def allreduce(
@@ -154,7 +190,7 @@ def allreduce(
     if tensor.is_sparse:
         return sparse_allreduce_async(tensor, name, chosen).wait()
     narrow = compression.compress(tensor)
-    reduced = _Allreduce.apply(narrow, chosen, prescale_factor, postscale_factor)
+    reduced = _allreduce(narrow, chosen.name, prescale_factor, postscale_factor)
     return reduced.to(tensor.dtype)
 
 
@@ -182,19 +218,7 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: str | None = None, op: Op
     Returns:
         Work, whose tensor is a new, coalesced sparse one.
     """
-    refuse_average(tensor, op)
-    tensor = tensor.detach()
-    indices, values = coordinates(tensor)
-    sparse_dim, comm = tensor.sparse_dim(), world().comm(type_of(values))
-    count = tensor.shape[:sparse_dim].numel()
-    handle = _coo.iallreduce_coo(indices, values, count, op.reduction, comm=comm)
-
-    def finish(result: Any) -> torch.Tensor:
-        made = sparse_like(tensor, sparse_dim, result)
-        scale_(made._values(), 1, op.divisor(world().size))
-        return made
-
-    return Work(handle, finish)
+    return start_sparse(tensor, op, world())
 
 
 def grouped_allreduce_async_(
@@ -210,23 +234,7 @@ def grouped_allreduce_async_(
         flat = torch.cat([on_host(tensor).reshape(-1) for tensor in alike])
         works.append(allreduce_async_(flat, None, name, chosen))
         parts.append((flat, alike))
-    return Work(_All(works), lambda _: _scatter(parts, tensors))
-
-
-class _All:
-    """Handles as one."""
-
-    def __init__(self, works: list[Work]) -> None:
-        self._works = works
-
-    def done(self) -> bool:
-        """Whether all are complete."""
-        return all([work.done() for work in self._works])
-
-    def wait(self) -> None:
-        """Wait for all."""
-        for work in self._works:
-            work.wait()
+    return Work(All(works), lambda _: _scatter(parts, tensors))
 
 
 def _scatter(parts: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

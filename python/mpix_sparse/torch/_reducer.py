@@ -17,7 +17,7 @@ import torch
 from .. import CooPlan, Plan, plan_start_all
 from .. import allreduce as allreduce_array
 from ._compression import Compressor
-from ._tensors import Op, coordinates, refuse_average, scale_, sparse_like, type_of
+from ._tensors import Op, as_array, coordinates, refuse_average, scale_, sparse_like, sparse_of, type_of
 from ._world import world
 
 UNSEEN, SPARSE, DENSE, TOPK = range(4)
@@ -73,16 +73,13 @@ class Slot:
         indices, values = coordinates(gradient)
         if prescale != 1:
             values = scale_(values.clone(), prescale)
-        self.handle = self.plan.start(indices, values, reuse=self._result)
+        self.handle = self.plan.start(as_array(indices), as_array(values), reuse=self._result)
 
     def _rows(self) -> torch.Tensor:
         gradient = self.parameter.grad
         if gradient is None:
-            return torch.sparse_coo_tensor(
-                torch.empty(1, 0, dtype=torch.int64),
-                torch.empty(0, *self.parameter.shape[1:], dtype=self.parameter.dtype),
-                self.parameter.shape,
-            )
+            values = torch.empty(0, *self.parameter.shape[1:], dtype=self.parameter.dtype)
+            return sparse_of(torch.empty(1, 0, dtype=torch.int64), values, self.parameter)
         if gradient.is_sparse and gradient.sparse_dim() == 1:
             return gradient.detach()
         return gradient.detach().to_dense().to_sparse(1)
@@ -99,9 +96,7 @@ class Slot:
             self.parameter.grad = self.buffer.to(self.parameter.device)
         else:
             self._result = outcome
-            gradient = sparse_like(self.parameter.detach(), 1, outcome)
-            scale_(gradient._values(), postscale, divisor)
-            self.parameter.grad = gradient
+            self.parameter.grad = sparse_like(self.parameter.detach(), 1, outcome, divisor, postscale)
         self.ready, self.passes = False, 0
 
 

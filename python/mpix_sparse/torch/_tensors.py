@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-import warnings
+import ctypes
+import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy
 import torch
 
-from .. import Result
+from .. import Result, _types
+from .._arrays import Array
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,17 @@ Sum = Op("Sum", "sum")
 Min = Op("Min", "min")
 Max = Op("Max", "max")
 Product = Op("Product", "prod")
+OPS = {op.name: op for op in (Average, Sum, Min, Max, Product)}
 
 
 def type_of(tensor: torch.Tensor) -> str:
     """The name of a tensor's type."""
-    return str(tensor.dtype).replace("torch.", "")
+    return _name(tensor.dtype)
+
+
+@functools.lru_cache(maxsize=None)
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).replace("torch.", "")
 
 
 def choose_op(average: bool | None, op: Op | None) -> Op:
@@ -68,9 +76,21 @@ def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
     return tensor.div_(divisor) if divisor != 1 else tensor
 
 
+def as_array(tensor: torch.Tensor) -> Array:
+    """A tensor of the host as the package takes arrays, without a detour."""
+    shape = tuple(tensor.shape)
+    return Array(tensor, tensor.data_ptr(), type_of(tensor), shape, tensor.is_contiguous(), True, False)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a dense tensor is contiguous memory of the host."""
+    return tensor.is_cpu and tensor.is_contiguous()
+
+
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers in contiguous memory of the host: the tensor itself where it is there."""
-    return tensor.detach().to("cpu").contiguous()
+    tensor = tensor.detach()
+    return tensor if is_plain(tensor) else tensor.to("cpu").contiguous()
 
 
 def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,29 +98,62 @@ def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     dimensions."""
     indices = tensor._indices()
     flat = indices[0]
-    for extent, more in zip(tensor.shape[1 : tensor.sparse_dim()], indices[1:]):
-        flat = flat * extent + more
+    for i in range(1, len(indices)):
+        flat = flat * tensor.shape[i] + indices[i]
     return on_host(flat), on_host(tensor._values())
 
 
-def sparse_like(tensor: torch.Tensor, sparse_dim: int, result: Result) -> torch.Tensor:
-    """A result as a sparse COO tensor of the shape, type and device of a tensor."""
-    flat = from_numpy(result.indices, torch.int64)
-    extents = list(tensor.shape[:sparse_dim])
+_unchecked: Any = getattr(  # PyTorch 1.13, and newer ones
+    torch,
+    "_sparse_coo_tensor_unsafe",
+    functools.partial(torch.sparse_coo_tensor, check_invariants=False),
+)
+
+
+def sparse_of(indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A sparse COO tensor of the shape and on the device of another, from indices that need no look."""
+    return _unchecked(indices.to(like.device), values.to(like.device), like.shape)
+
+
+def sparse_like(
+    tensor: torch.Tensor, sparse_dim: int, result: Result, divisor: int = 1, factor: float = 1
+) -> torch.Tensor:
+    """A copy of a result, multiplied and divided, as a sparse tensor of the shape and device of a tensor."""
+    nnz, indices, values = result.look()
+    flat = _look(indices, (nnz,), torch.int64).clone()
+    numbers = _look(values, (nnz, *tensor.shape[sparse_dim:]), tensor.dtype)
+    made = sparse_of(_places(flat, tensor.shape[:sparse_dim]), _scaled(numbers, factor, divisor), tensor)
+    return made._coalesced_(True)
+
+
+def _places(flat: torch.Tensor, extents: torch.Size) -> torch.Tensor:
+    """Numbers of elements as their indices in each dimension."""
+    if len(extents) == 1:
+        return flat.unsqueeze(0)
     places = []
     for extent in reversed(extents[1:]):
         places.append(flat % extent)
         flat = torch.div(flat, extent, rounding_mode="floor")
-    indices = torch.stack([flat, *reversed(places)])
-    values = from_numpy(result.values, tensor.dtype)
-    made = torch.sparse_coo_tensor(indices, values, tensor.shape, device=tensor.device)
-    return made._coalesced_(True)
+    return torch.stack([flat, *reversed(places)])
 
 
-def from_numpy(array: Any, dtype: torch.dtype) -> torch.Tensor:
-    """A copy of a result's array, which it does not keep in use."""
-    if dtype == torch.bfloat16:
-        return torch.from_numpy(numpy.array(array).view(numpy.int16)).view(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.from_numpy(array).clone()
+def _scaled(tensor: torch.Tensor, factor: float, divisor: int) -> torch.Tensor:
+    """A new tensor with what scale_() makes of one, in one pass where there is one thing to do."""
+    if factor == 1 and divisor != 1 and tensor.dtype != torch.float16:
+        return tensor / divisor
+    return scale_(tensor.clone(), factor, divisor)
+
+
+_memory = ctypes.pythonapi.PyMemoryView_FromMemory
+_memory.restype = ctypes.py_object
+_memory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
+_PYBUF_WRITE = 0x200  # PyTorch warns of memory that it may not write
+
+
+def _look(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """The library's memory as a tensor, to be read at once: it stays no longer than the result."""
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    size = math.prod(shape) * _types.item_size(_name(dtype))
+    found = torch.frombuffer(_memory(address, size, _PYBUF_WRITE), dtype=dtype)
+    return found if len(shape) == 1 else found.view(shape)

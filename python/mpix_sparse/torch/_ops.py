@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The allreduce as an operator of PyTorch's, torch.ops.mpix_sparse.allreduce, with its gradient: what a graph
+that PyTorch compiles or exports can hold."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+SCHEMA = "(Tensor tensor, str op, float prescale, float postscale) -> Tensor"
+DIFFERENTIABLE = ("Average", "Sum")
+
+_library: Any = None
+
+
+def operator(
+    reduce: Callable[[torch.Tensor, str, float, float], torch.Tensor]
+) -> Callable[..., torch.Tensor]:
+    """Register a function as the operator.
+
+    Args:
+        reduce: of a dense tensor, the name of an op, and factors before and after; returns a new tensor.
+
+    Returns:
+        The function, through which gradients flow. The gradient of a sum over ranks is the sum of gradients.
+    """
+
+    def remember(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.arguments = inputs[1:]
+
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        name, *scales = ctx.arguments
+        if name not in DIFFERENTIABLE:
+            raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
+        return made(gradient, name, *scales), None, None, None
+
+    make = _custom_op if hasattr(torch.library, "custom_op") else _function
+    made = make(reduce, remember, backward)
+    return made
+
+
+def _custom_op(reduce: Any, remember: Any, backward: Any) -> Any:
+    """PyTorch 2.4 and newer."""
+    made = torch.library.custom_op("mpix_sparse::allreduce", reduce, mutates_args=(), schema=SCHEMA)
+    made.register_fake(lambda tensor, op, prescale, postscale: torch.empty_like(tensor))
+    made.register_autograd(backward, setup_context=remember)
+    return made
+
+
+def _function(reduce: Any, remember: Any, backward: Any) -> Any:
+    """Older ones, whose operators made in Python take their gradient from what they call."""
+
+    class Allreduce(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+            remember(ctx, inputs, None)
+            return reduce(*inputs)
+
+    Allreduce.backward = staticmethod(backward)
+    global _library
+    _library = torch.library.Library("mpix_sparse", "DEF")
+    _library.define("allreduce" + SCHEMA)
+    _library.impl("allreduce", Allreduce.apply, "CompositeImplicitAutograd")
+    return Allreduce.apply
