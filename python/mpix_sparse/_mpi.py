@@ -96,6 +96,13 @@ def is_initialized() -> bool:
     return _flag(library.MPI_Initialized) and not _flag(library.MPI_Finalized)
 
 
+def allows_threads() -> bool:
+    """Whether any thread may call MPI at any time."""
+    level = ctypes.c_int()
+    check(library.MPI_Query_thread(ctypes.byref(level)))
+    return level.value >= THREAD_MULTIPLE
+
+
 _ours = 0  # the process that initialised MPI here; its children must not finalize
 _before_end: list[Any] = []
 

@@ -10,7 +10,12 @@
 Sparse gradients (embeddings with sparse=True) travel as rows, and what is zero in dense ones is not sent.
 Calls are matched by their order, not by their names: all ranks make the same calls in the same order. Tensors
 on a device are copied to the host and back.
+
+For torch.distributed there are the backend "mpix_sparse", which importing this package registers, and
+ddp_comm_hook() for DistributedDataParallel with any backend.
 """
+
+import torch
 
 from ._allreduce import (
     Work,
@@ -34,13 +39,20 @@ from ._broadcast import (
     broadcast_parameters,
 )
 from ._compression import Compression
+from ._ddp import DdpState, ddp_comm_hook
 from ._optimizer import DistributedOptimizer
 from ._tensors import Average, Max, Min, Product, Sum
 from ._world import init, is_initialized, local_rank, local_size, rank, report, shutdown, size
 
+if torch.distributed.is_available():
+    from ._backend import register_backend
+
+    register_backend()
+
 __all__ = [
     "Average",
     "Compression",
+    "DdpState",
     "DistributedOptimizer",
     "Max",
     "Min",
@@ -56,6 +68,7 @@ __all__ = [
     "broadcast_object",
     "broadcast_optimizer_state",
     "broadcast_parameters",
+    "ddp_comm_hook",
     "grouped_allreduce",
     "grouped_allreduce_",
     "grouped_allreduce_async",

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI's own collectives on tensors, started: what moves numbers without adding them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Sequence
+
+import torch
+
+from .. import _types
+from .._flight import Flight
+from .._library import library
+from ._allreduce import All, Work
+from ._tensors import on_host, sparse_of, type_of
+
+MOST = 2**31 - 1  # of elements in one call: MPI counts in int
+
+
+def _elements(tensor: torch.Tensor, count: int | None = None) -> tuple[Any, Any, Any]:
+    """Address, count and datatype of a contiguous tensor of the host, or of its first elements.
+
+    Raises:
+        TypeError: they are of a type that MPI lacks.
+        ValueError: there are too many.
+    """
+    count = tensor.numel() if count is None else count
+    if count > MOST:
+        raise ValueError(f"a tensor of {count} elements; one of at most {MOST} can be sent")
+    return ctypes.c_void_p(tensor.data_ptr()), ctypes.c_int(count), _types.datatype(type_of(tensor))
+
+
+_NOTHING = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # of ranks that are not the root
+
+
+def _start(function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any]) -> Work:
+    flight = Flight(keep, lambda: None)
+    return Work(flight.begin(function(*arguments, ctypes.byref(flight.request))), lambda _: finish())
+
+
+def _put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    if buffer.data_ptr() != tensor.data_ptr():
+        tensor.detach().copy_(buffer)
+    return tensor
+
+
+def barrier(comm: Any) -> Work:
+    """Ends when all ranks have started it."""
+    return _start(library.MPI_Ibarrier, comm, keep=None, finish=lambda: None)
+
+
+def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
+    """Overwrite a tensor with the root's. A sparse one need have no elements yet on other ranks."""
+    if tensor.is_sparse:
+        return _broadcast_sparse(tensor, root, comm)
+    buffer = on_host(tensor)
+    arguments = *_elements(buffer), ctypes.c_int(root), comm
+    finish = lambda: _put_back(buffer, tensor)  # noqa: E731
+    return _start(library.MPI_Ibcast, *arguments, keep=buffer, finish=finish)
+
+
+def allgather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
+    """Put every rank's tensor, all of one shape, into the output of that rank's number."""
+    if tensor.is_sparse:
+        return _allgather_sparse(outputs, tensor, comm)
+    flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
+    finish = lambda: _deal(flat, outputs)  # noqa: E731
+    return _allgather_into(flat, tensor, comm, finish)
+
+
+def allgather_into(output: torch.Tensor, tensor: torch.Tensor, comm: Any) -> Work:
+    """The tensors of all ranks, of one shape, one after another in one output."""
+    buffer = on_host(output)
+    return _allgather_into(buffer, tensor, comm, lambda: _put_back(buffer, output))
+
+
+def _allgather_into(flat: torch.Tensor, tensor: torch.Tensor, comm: Any, finish: Callable[[], Any]) -> Work:
+    buffer = on_host(tensor)
+    arguments = *_elements(buffer), *_elements(flat, buffer.numel()), comm
+    return _start(library.MPI_Iallgather, *arguments, keep=(buffer, flat), finish=finish)
+
+
+def _deal(flat: torch.Tensor, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    for piece, output in zip(flat, outputs):
+        output.detach().copy_(piece.view(output.shape))
+    return outputs
+
+
+def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, comm: Any) -> Work:
+    """Put every rank's tensor into an output on the root; elsewhere there are no outputs."""
+    buffer = on_host(tensor)
+    flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
+    into = _elements(flat, buffer.numel()) if outputs else _NOTHING
+    arguments = *_elements(buffer), *into, ctypes.c_int(root), comm
+    finish = lambda: _deal(flat, outputs)  # noqa: E731
+    return _start(library.MPI_Igather, *arguments, keep=(buffer, flat), finish=finish)
+
+
+def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, comm: Any) -> Work:
+    """Overwrite each rank's tensor with the root's input of its number; elsewhere there are no inputs."""
+    buffer = on_host(tensor)
+    flat = torch.stack([on_host(piece) for piece in inputs]) if inputs else None
+    source = _NOTHING if flat is None else _elements(flat, buffer.numel())
+    arguments = *source, *_elements(buffer), ctypes.c_int(root), comm
+    finish = lambda: _put_back(buffer, tensor)  # noqa: E731
+    return _start(library.MPI_Iscatter, *arguments, keep=(buffer, flat), finish=finish)
+
+
+def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
+    """Send a tensor to a rank, which receives one of its shape and type."""
+    buffer = on_host(tensor)
+    arguments = *_elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
+    return _start(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor)
+
+
+def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
+    """Overwrite a tensor with what a rank sends."""
+    buffer = on_host(tensor)
+    arguments = *_elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
+    finish = lambda: _put_back(buffer, tensor)  # noqa: E731
+    return _start(library.MPI_Irecv, *arguments, keep=buffer, finish=finish)
+
+
+def gather_lengths(length: int, ranks: int, comm: Any) -> list[int]:
+    """A number of each rank. Blocks."""
+    lengths = torch.empty(ranks, dtype=torch.int64)
+    return allgather_into(lengths, torch.tensor([length]), comm).wait().tolist()
+
+
+def allgather_rows(tensor: torch.Tensor, lengths: Sequence[int], comm: Any) -> Work:
+    """The rows of all ranks, as many of each as `lengths` says, one after another in a new tensor."""
+    buffer = on_host(tensor)
+    made = tensor.new_empty((sum(lengths), *tensor.shape[1:]), device="cpu")
+    row = tensor.shape[1:].numel()
+    pointer, _, datatype = _elements(made)
+    counts = (ctypes.c_int * len(lengths))(*(length * row for length in lengths))
+    starts = (ctypes.c_int * len(lengths))(*(sum(lengths[:i]) * row for i in range(len(lengths))))
+    arguments = *_elements(buffer), pointer, counts, starts, datatype, comm
+    keep = buffer, made, counts, starts
+    return _start(library.MPI_Iallgatherv, *arguments, keep=keep, finish=lambda: made.to(tensor.device))
+
+
+def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
+    length = torch.tensor([tensor._nnz()])
+    nnz = int(broadcast(length, root, comm).wait())
+    indices, values = tensor._indices(), tensor._values()
+    if nnz != len(values):
+        indices, values = indices.new_empty(len(indices), nnz), values.new_empty(nnz, *values.shape[1:])
+    works = [broadcast(part, root, comm) for part in (indices.contiguous(), values.contiguous())]
+    return Work(All(works), lambda parts: _replace(tensor, *parts))
+
+
+def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
+    lengths = gather_lengths(tensor._nnz(), len(outputs), comm)
+    parts = tensor._indices().t().contiguous(), tensor._values().contiguous()
+    works = [allgather_rows(part, lengths, comm) for part in parts]
+
+    def finish(gathered: Any) -> Sequence[torch.Tensor]:
+        pieces = zip(outputs, *(whole.split(lengths) for whole in gathered))
+        return [_replace(output, indices.t(), values) for output, indices, values in pieces]
+
+    return Work(All(works), finish)
+
+
+def _replace(tensor: torch.Tensor, indices: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    tensor.data = sparse_of(indices, values, tensor)
+    return tensor

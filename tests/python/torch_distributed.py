@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.distributed: what the backend mpix_sparse does is what Gloo does, and more with sparse tensors."""
+
+import os
+import unittest
+
+from common import main, need
+
+torch = need("torch", "python3-torch")
+
+import mpix_sparse  # noqa: E402
+from mpix_sparse.torch._tensors import sparse_of  # noqa: E402
+
+dist = torch.distributed
+if not dist.is_available():
+    need("torch.distributed.distributed_c10d", "python3-torch")
+os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+dist.init_process_group("mpix_sparse", init_method="mpix://")
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+GLOO = dist.new_group(backend="gloo")
+WORDS, WIDTH = 200, 6
+
+
+def dense(rank=RANK, shape=(30, 20), dtype=torch.float32):
+    """Small whole numbers, mostly zeros."""
+    generator = torch.Generator().manual_seed(rank)
+    values = torch.randint(1, 4, shape, generator=generator)
+    return (values * (torch.rand(shape, generator=generator) < 0.2)).to(dtype)
+
+
+def rows(rank=RANK):
+    """A coalesced gradient of an embedding, with more rows on higher ranks and none on rank 1."""
+    nnz = 0 if rank == 1 else 10 + 5 * rank
+    generator = torch.Generator().manual_seed(rank)
+    indices = torch.randint(0, WORDS, (1, nnz), generator=generator)
+    values = torch.randint(1, 9, (nnz, WIDTH), generator=generator).float()
+    return sparse_of(indices, values, torch.empty(WORDS, WIDTH)).coalesce()
+
+
+def nothing():
+    return sparse_of(torch.empty(1, 0, dtype=torch.int64), torch.empty(0, WIDTH), torch.empty(WORDS, WIDTH))
+
+
+def far(rank):
+    """Like rows(), but the last rank's index is out of bounds."""
+    where = WORDS if rank == SIZE - 1 else 0
+    return sparse_of(torch.tensor([[where]]), torch.ones(1, WIDTH), torch.empty(WORDS, WIDTH))
+
+
+class Group(unittest.TestCase):
+    def same(self, call):
+        """`call` gives the same tensors with either backend."""
+        for ours, theirs in zip(call(None), call(GLOO)):
+            self.assertEqual(ours.layout, theirs.layout)
+            self.assertTrue(torch.equal(ours.to_dense(), theirs.to_dense()))
+
+    def test_numbers(self):
+        self.assertEqual((RANK, SIZE), (mpix_sparse.rank(), mpix_sparse.size()))
+        self.assertEqual(dist.get_backend().lower(), "mpix_sparse")
+
+    def test_allreduce(self):
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX):
+            for make in (dense, lambda: dense(dtype=torch.int64), lambda: dense().t()):
+
+                def call(group, op=op, make=make):
+                    tensor = make()
+                    dist.all_reduce(tensor, op=op, group=group)
+                    return [tensor]
+
+                self.same(call)
+
+    def test_average(self):
+        tensor = dense()
+        dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+        self.assertTrue(torch.equal(tensor, sum(dense(rank) for rank in range(SIZE)) / SIZE))
+
+    def test_sparse_allreduce(self):
+        def call(group):
+            tensor = rows()
+            dist.all_reduce(tensor, group=group)
+            return [tensor]
+
+        self.same(call)
+        for root in range(SIZE):
+            tensor = rows()
+            dist.reduce(tensor, root)
+            ours = range(SIZE) if RANK == root else [RANK]
+            self.assertTrue(torch.equal(tensor.to_dense(), sum(rows(rank).to_dense() for rank in ours)))
+
+    def test_broadcast(self):
+        def call(group):
+            tensor = dense().t()
+            dist.broadcast(tensor, SIZE - 1, group=group)
+            return [tensor]
+
+        self.same(call)
+        tensor = rows() if RANK == 0 else nothing()
+        dist.broadcast(tensor, 0)
+        self.assertTrue(torch.equal(tensor.to_dense(), rows(0).to_dense()))
+
+    def test_allgather(self):
+        def call(group):
+            outs = [torch.empty(30, 20) for _ in range(SIZE)]
+            dist.all_gather(outs, dense(), group=group)
+            return outs
+
+        self.same(call)
+        outs = [nothing() for _ in range(SIZE)]
+        dist.all_gather(outs, rows())
+        for rank, out in enumerate(outs):
+            self.assertTrue(torch.equal(out.to_dense(), rows(rank).to_dense()))
+
+    def test_gather_and_scatter(self):
+        root = SIZE - 1
+        outs = [torch.empty(30, 20) for _ in range(SIZE)] if RANK == root else None
+        dist.gather(dense(), outs, root)
+        back = torch.empty(30, 20)
+        dist.scatter(back, outs, root)
+        self.assertTrue(torch.equal(back, dense()))
+
+    def test_objects(self):
+        found = [None] * SIZE
+        dist.all_gather_object(found, {"rank": RANK, "text": "x" * RANK})
+        self.assertEqual([item["text"] for item in found], ["x" * rank for rank in range(SIZE)])
+
+    def test_send(self):
+        tensor = torch.full((3,), float(RANK))
+        sending = dist.isend(tensor, (RANK + 1) % SIZE)
+        got = torch.empty(3)
+        dist.recv(got, (RANK - 1) % SIZE)
+        sending.wait()
+        self.assertTrue((got == (RANK - 1) % SIZE).all())
+
+    def test_in_flight(self):
+        tensors = [dense(RANK + i) for i in range(4)]
+        works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+        total = works[3].get_future().then(lambda future: future.value()[0].sum())
+        for i in reversed(range(3)):
+            works[i].wait()
+            self.assertTrue(works[i].is_completed())
+            self.assertTrue(torch.equal(tensors[i], sum(dense(rank + i) for rank in range(SIZE))))
+        self.assertEqual(total.wait(), sum(dense(rank + 3).sum() for rank in range(SIZE)))
+
+    def test_part_of_the_ranks(self):
+        some = sorted({0, SIZE - 1})
+        group = dist.new_group(some)
+        tensor = torch.ones(3)
+        if RANK in some:
+            dist.all_reduce(tensor, group=group)
+            with self.assertRaisesRegex(mpix_sparse.Error, f"indices holds {WORDS}"):
+                dist.all_reduce(far(RANK), group=group)
+        self.assertTrue((tensor == (len(some) if RANK in some else 1)).all())
+        dist.barrier()
+
+    def test_wrong_on_one_rank(self):
+        with self.assertRaisesRegex(mpix_sparse.Error, f"indices holds {WORDS}"):
+            dist.all_reduce(far(RANK))
+        future = dist.all_reduce(far(RANK), async_op=True).get_future()
+        with self.assertRaisesRegex(RuntimeError, f"indices holds {WORDS}"):
+            future.wait()
+
+    def test_other_numbers_than_mpi(self):
+        from mpix_sparse.torch import _backend
+
+        options = dist.distributed_c10d._DistributedBackendOptions()
+        options.store = dist.PrefixStore("wrong", dist.distributed_c10d._get_default_store())
+        options.global_ranks_in_group = []
+        options.group_rank, options.group_size = {0: 1, 1: 0}.get(RANK, RANK), SIZE
+        if SIZE > 1:
+            with self.assertRaisesRegex(
+                ValueError, "is rank . of torch.distributed, and rank . of|on another"
+            ):
+                _backend._create(options, None)
+        options.group_rank, options.group_size = RANK, SIZE + 1
+        with self.assertRaisesRegex(ValueError, f"has {SIZE + 1} ranks, and MPI {SIZE}"):
+            _backend._create(options, None)
+
+
+if __name__ == "__main__":
+    main()
