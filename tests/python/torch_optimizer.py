@@ -187,6 +187,25 @@ class Optimizer(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "needs op Average"):
             hvd.DistributedOptimizer(base, op=hvd.Sum, gradient_predivide_factor=2.0)
 
+    def test_join(self):
+        """Later ranks have more batches; the last one's model is that of all batches."""
+        ours, theirs = make_model(), make_model()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+        for step in range(1 + RANK):
+            optimizer.zero_grad()
+            loss_of(ours, step, RANK).backward()
+            optimizer.step()
+        last = hvd.join()
+        self.assertEqual(last, SIZE - 1)
+        hvd.broadcast_parameters(ours.state_dict(), last)
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(SIZE):
+            alone.zero_grad()
+            sum(loss_of(theirs, step, rank) for rank in range(step, SIZE)).div(SIZE).backward()
+            alone.step()
+        self.same(ours, theirs)
+        self.assertEqual(hvd.join(), SIZE - 1)
+
     def test_broadcast_state(self):
         root = SIZE - 1
         torch.manual_seed(RANK)

@@ -150,6 +150,13 @@ class Tensors(unittest.TestCase):
         with self.assertRaises(mpix_sparse.Error):
             hvd.broadcast(tensor, SIZE)
 
+    def test_allgather(self):
+        mine = torch.full((RANK, 3), float(RANK))
+        out = hvd.allgather(mine)
+        self.assertTrue(torch.equal(out, torch.cat([torch.full((r, 3), float(r)) for r in range(SIZE)])))
+        self.assertEqual(hvd.allgather_object("x" * RANK), ["x" * rank for rank in range(SIZE)])
+        hvd.barrier()
+
     def test_against_gloo(self):
         import torch.distributed as gloo
 

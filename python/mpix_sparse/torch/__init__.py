@@ -40,6 +40,8 @@ from ._broadcast import (
 )
 from ._compression import Compression
 from ._ddp import DdpState, ddp_comm_hook
+from ._gather import allgather, allgather_async, allgather_object, barrier
+from ._join import join
 from ._optimizer import DistributedOptimizer
 from ._tensors import Average, Max, Min, Product, Sum
 from ._world import init, is_initialized, local_rank, local_size, rank, report, shutdown, size
@@ -59,10 +61,14 @@ __all__ = [
     "Product",
     "Sum",
     "Work",
+    "allgather",
+    "allgather_async",
+    "allgather_object",
     "allreduce",
     "allreduce_",
     "allreduce_async",
     "allreduce_async_",
+    "barrier",
     "broadcast",
     "broadcast_",
     "broadcast_object",
@@ -75,6 +81,7 @@ __all__ = [
     "grouped_allreduce_async_",
     "init",
     "is_initialized",
+    "join",
     "local_rank",
     "local_size",
     "poll",

@@ -97,6 +97,8 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     backward_passes_per_step: int = 1,
     op: Op = Average,
     gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Any = None,
     sparse_as_dense: bool = False,
 ) -> Any:
     """An optimizer that reduces gradients over all ranks before each step, beside the backward pass.
@@ -115,6 +117,7 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
         op: Average, Sum, Min, Max or Product.
         gradient_predivide_factor: with Average, gradients are divided by it before they are added, and by the
             rest of the number of ranks afterwards.
+        num_groups, groups: Horovod's, of gradients that travel together; the library fuses as it sees fit.
         sparse_as_dense: make sparse gradients dense.
 
     Returns:

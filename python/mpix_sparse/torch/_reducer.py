@@ -17,6 +17,7 @@ import torch
 from .. import CooPlan, Plan, plan_start_all
 from .. import allreduce as allreduce_array
 from ._compression import Compressor
+from ._join import announce, enter
 from ._tensors import Op, as_array, coordinates, refuse_average, scale_, sparse_like, sparse_of, type_of
 from ._world import world
 
@@ -131,6 +132,7 @@ class Reducer:
         self._sparse_as_dense = sparse_as_dense
         self._groups: list[list[Slot]] = []
         self._started = 0  # groups of this step
+        self._number = enter(self)
 
     @property
     def busy(self) -> bool:
@@ -181,6 +183,25 @@ class Reducer:
 
         A parameter without a gradient on this rank counts as zeros; without one on any rank it stays without.
         """
+        step = announce(self._number)
+        self._reduce()
+        step.wait()
+
+    def stand_in(self) -> None:
+        """Take part in the other ranks' step; this one has no gradients, nor keeps what comes of theirs.
+
+        Raises:
+            RuntimeError: it has, and they are on their way.
+        """
+        if self.busy:
+            raise RuntimeError("join() between backward() and step() or synchronize()")
+        for slot in self._slots:
+            slot.parameter.grad = None
+        self._reduce()
+        for slot in self._slots:
+            slot.parameter.grad = None
+
+    def _reduce(self) -> None:
         for slot in self._slots:
             slot.ready = True
         self._start_ready()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that have no more batches while others do.
+
+Each step has a word from each rank: the number of its optimizer, or zero from ranks in join(), which thus
+learn that there is a step, and of which optimizer, and take part in it without gradients. The words travel
+while the step's gradients do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any
+
+from .. import _mpi
+from .._flight import Flight, Handle
+from .._library import library
+from ._world import world
+
+_members: list[weakref.ref[Any]] = []  # whoever makes steps, in the order of their making, on all ranks
+_steps = 0  # since the last join()
+
+
+def enter(member: Any) -> int:
+    """Take note of an object with stand_in(), which takes part in a step of it. Returns its number."""
+    _members.append(weakref.ref(member))
+    return len(_members)
+
+
+def announce(number: int) -> Handle:
+    """Start a step of a member; the handle is to be waited for at its end. Collective."""
+    global _steps
+    _steps += 1
+    return _largest(number)
+
+
+def _largest(number: int) -> Handle:
+    word = ctypes.c_longlong(number)
+    flight = Flight(word, lambda: word.value)
+    how = ctypes.c_int(1), _mpi.constant("INT64_T"), _mpi.constant("MAX"), world().plain
+    request = ctypes.byref(flight.request)
+    return flight.begin(library.MPI_Iallreduce(_mpi.IN_PLACE, ctypes.byref(word), *how, request))
+
+
+def join(device: Any = -1) -> int:
+    """Take part, without gradients, in the steps that other ranks still make, until all ranks are here.
+
+    Collective, in that every rank calls it when its batches are used up; blocks. Meanwhile the other ranks
+    make no other calls than steps of their DistributedOptimizers. Average still divides by the number of all
+    ranks. A rank's parameters stay as they are in here; afterwards give all ranks those of the last one:
+    `broadcast_parameters(model.state_dict(), join())`.
+
+    Args:
+        device: Horovod's; not looked at.
+
+    Returns:
+        A rank that made the most steps.
+    """
+    global _steps
+    mine = _steps * world().size + world().rank
+    number = _largest(0).wait()
+    while number != 0:
+        _members[number - 1]().stand_in()
+        number = _largest(0).wait()
+    _steps = 0
+    return int(_largest(mine).wait() % world().size)
