@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 
 from .. import Result, _types
@@ -157,3 +158,13 @@ def _look(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Ten
     size = math.prod(shape) * _types.item_size(_name(dtype))
     found = torch.frombuffer(_memory(address, size, _PYBUF_WRITE), dtype=dtype)
     return found if len(shape) == 1 else found.view(shape)
+
+
+def from_numpy(array: Any, dtype: torch.dtype) -> torch.Tensor:
+    """A copy of a result's array, which it does not keep in use."""
+    copy = numpy.array(array)
+    return (
+        torch.from_numpy(copy.view(numpy.int16)).view(dtype)
+        if dtype == torch.bfloat16
+        else torch.from_numpy(copy)
+    )
