@@ -135,6 +135,8 @@ class Parallel(unittest.TestCase):
                 loss_of(wrapped, 0, RANK, "all").backward()
 
     def test_wrong_state(self):
+        with self.assertRaisesRegex(ValueError, "takes none, bf16 or fp16"):
+            hvd.DdpState("largest")
         wrapped = DistributedDataParallel(make_model())
         wrapped.register_comm_hook(None, hvd.ddp_comm_hook)
         with self.assertRaisesRegex((TypeError, RuntimeError), "must be a DdpState"):

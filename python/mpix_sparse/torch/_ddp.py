@@ -82,10 +82,12 @@ class DdpState:
         op: Average (the default) or Sum.
 
     Raises:
-        ValueError: there is no such op.
+        ValueError: there is no such op, or no such compression here.
     """
 
     def __init__(self, compression: Compressor = Compression.none, op: Op = Average) -> None:
+        if type(compression) is not Compressor:
+            raise ValueError(f"compression is {compression!r}; a DdpState takes none, bf16 or fp16")
         self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
         self._op = choose_op(None, op)
         self._buckets: dict[int, tuple[Any, int, Any]] = {}
