@@ -7,6 +7,7 @@ base_packages="gcc libc6-dev make pkg-config libhwloc-dev libjansson-dev libstre
 tree_packages="autoconf automake libtool"
 mpich_packages="mpich libmpich-dev"
 openmpi_packages="openmpi-bin libopenmpi-dev"
+cluster_packages="hostname iproute2 util-linux"
 test_packages="gfortran libcmocka-dev mandoc universal-ctags python3-numpy"
 optional_packages="clang-format-14"
 python_packages="python3-numpy python3-scipy python3-torch python3-pip python3-setuptools python3-wheel black flake8"
