@@ -240,6 +240,8 @@ static const struct knob knobs[] = {
       FIELD(segment), &as_whole, NULL, 1, 0 },
     { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
       &as_whole, NULL, 8192, 1 << 30 },
+    { "THROTTLE", "4", "messages of 64 KiB and more that a rank sends to other nodes at a time, 0 for all",
+      FIELD(throttle), &as_whole, NULL, 0, 1 << 20 },
     { "RECOMPUTE", "64", "calls of a tensor for which oktopk keeps its boundaries: a number from 1 on",
       FIELD(recompute), &as_whole, NULL, 1, 0 },
     { "FUSE", "auto",

@@ -60,6 +60,7 @@ struct sar_config {
     uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */
     uint64_t segment;                     /**< bytes of a message from which a scheme works in segments */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
+    uint64_t throttle;                    /**< long messages sent to other nodes at a time, or 0: all */
     bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */
     uint64_t preload_min_bytes;           /**< smallest vector that it looks at */
     double preload_limit;                 /**< share of the calls that its looks may cost */

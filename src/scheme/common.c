@@ -151,6 +151,12 @@ void sar_request_next_scratch(struct sar_request *request)
     sar_arena_recycle(request->passing);
 }
 
+void sar_request_glance(struct sar_request *request)
+{
+    bool moved;
+    sar_exchange_advance(&request->exchange, false, &moved);
+}
+
 void sar_request_settle(struct sar_request *request)
 {
     const struct sar_agreed *agreed = request->agreed;

@@ -125,6 +125,7 @@ static enum sar_status prepare_push(struct sar_request *request, uint32_t segmen
         if (!reaches(request, r))
             continue;
         o->pushed[r] += parts[r].nnz;
+        sar_request_glance(request);
         if (r != request->net->rank)
             SAR_TRY(sar_request_encode(request, false, layout_of(request, r, segment), &parts[r],
                                        &o->outgoing[segment % 2][r]));
@@ -342,6 +343,7 @@ static enum sar_status deliver_segment(struct sar_request *request, uint32_t seg
         if (!reaches(request, r))
             continue;
         *run = o->sums[segment % 2];
+        sar_request_glance(request);
         if (r != request->net->rank)
             SAR_TRY(sar_request_read(request, layout_of(request, r, segment), &o->waiting[r], run));
         o->kept[r] += run->nnz;

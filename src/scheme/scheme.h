@@ -182,6 +182,9 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
 /** Let messages and what is decoded from them use the memory of three steps ago again. */
 void sar_request_next_scratch(struct sar_request *request);
 
+/** In long work between messages: let those that are under way move, and others start. */
+void sar_request_glance(struct sar_request *request);
+
 /** Round what was delivered as if it had been sent: where some ranks get the outcome in a message. */
 void sar_request_settle(struct sar_request *request);
 
