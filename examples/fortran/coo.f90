@@ -1,5 +1,5 @@
 ! Every rank adds 1 to element 7 and 0.5 to an element of its own, in a vector of a million elements.
-program fortran
+program coo
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr
   use mpi_f08
   use mpix_sparse
