@@ -123,9 +123,14 @@ class Result:
         _mpi.check(library.MPIX_Sparse_result_dense(self.handle, target.pointer))
         return out
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether an array looks at the result's memory."""
+        return len(self._lent) > 0
+
     def refuse_lent(self) -> None:
         """Raise BufferError while an array looks at the result's memory."""
-        if len(self._lent) > 0:
+        if self.is_lent:
             raise BufferError("the indices or values of this result are still in use")
 
     def free(self) -> None:

@@ -4,6 +4,7 @@ lacks."""
 
 import contextlib
 import copy
+import time
 import unittest
 
 from common import main, need
@@ -101,6 +102,22 @@ class Optimizer(unittest.TestCase):
                     self.assertEqual(ours.words.weight.grad.is_sparse, sparse)
                     self.assertEqual(ours.rare.weight.grad.is_sparse, sparse)
 
+    def test_small_ones_travel_together(self):
+        model = train_together(make_model(False), 3)
+        layers = [model.inner.weight, model.inner.bias, model.outer.weight, model.outer.bias]
+        places = [layer.grad.data_ptr() for layer in layers]
+        self.assertLess(max(places) - min(places), sum(p.numel() * 8 for p in model.parameters()))
+
+    def test_communication_seconds(self):
+        model = make_model()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))
+        self.assertEqual(optimizer.communication_seconds, 0)
+        begin = time.perf_counter()
+        loss_of(model, 0, RANK).backward()
+        optimizer.step()
+        self.assertGreater(optimizer.communication_seconds, 0)
+        self.assertLess(optimizer.communication_seconds, time.perf_counter() - begin)
+
     def test_passes_and_predivide(self):
         ours = train_together(make_model(), 4, passes=3, gradient_predivide_factor=2.0)
         self.same(ours, train_alone(make_model(), 4, passes=3))
@@ -109,6 +126,21 @@ class Optimizer(unittest.TestCase):
         ours = train_together(make_model(), 4, sparse_as_dense=True)
         self.same(ours, train_alone(make_model(), 4))
         self.assertFalse(ours.words.weight.grad.is_sparse)
+
+    def test_sparse_views(self):
+        ours = train_together(make_model(), 5, sparse_views=True, gradient_predivide_factor=2.0)
+        self.same(ours, train_alone(make_model(), 5))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5), sparse_views=True)
+        kept = []
+        for step in range(5):
+            optimizer.zero_grad(set_to_none=True)
+            loss_of(ours, step, RANK).backward()
+            optimizer.step()
+            gradient = ours.words.weight.grad
+            kept.append((gradient, gradient.to_dense().clone()))
+        for gradient, numbers in kept:
+            self.assertTrue(gradient.is_coalesced())
+            self.assertTrue(torch.equal(gradient.to_dense(), numbers))
 
     def test_compression(self):
         for compression in (hvd.Compression.bf16, hvd.Compression.fp16):

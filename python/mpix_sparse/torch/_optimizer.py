@@ -21,6 +21,12 @@ class _Distributed:
     _hooks: list[Any]
     _synchronized: bool
 
+    @property
+    def communication_seconds(self) -> float:
+        """What this rank has spent so far on starting, moving and waiting for gradients, also within backward
+        passes."""
+        return self._reducer.seconds
+
     def synchronize(self) -> None:
         """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done.
         Collective."""
@@ -100,6 +106,7 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     num_groups: int = 0,
     groups: Any = None,
     sparse_as_dense: bool = False,
+    sparse_views: bool = False,
 ) -> Any:
     """An optimizer that reduces gradients over all ranks before each step, beside the backward pass.
 
@@ -119,9 +126,12 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
             rest of the number of ranks afterwards.
         num_groups, groups: Horovod's, of gradients that travel together; the library fuses as it sees fit.
         sparse_as_dense: make sparse gradients dense.
+        sparse_views: leave reduced sparse gradients of the host where the library has them, which saves a
+            copy: they can be read, as optimizers do, but writing to them, as clipping does, ends the process.
 
     Returns:
-        An optimizer of a class derived from that of `optimizer`, with synchronize() and skip_synchronize().
+        An optimizer of a class derived from that of `optimizer`, with synchronize(), skip_synchronize()
+        and communication_seconds.
 
     Raises:
         ValueError: an argument is wrong.
@@ -133,7 +143,8 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     pairs = _named(optimizer, list(named_parameters) if named_parameters is not None else None)
     scales = 1 / gradient_predivide_factor, gradient_predivide_factor
     passes = backward_passes_per_step
-    reducer = Reducer(pairs, compression, choose_op(None, op), passes, scales, sparse_as_dense)
+    how = sparse_as_dense, sparse_views
+    reducer = Reducer(pairs, compression, choose_op(None, op), passes, scales, *how)
     base = optimizer.__class__
     made = object.__new__(type(base.__name__, (_Distributed, base), {}))
     made.__dict__ = optimizer.__dict__

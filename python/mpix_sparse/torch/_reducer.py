@@ -4,32 +4,45 @@
 Ranks must make their calls in one order, and gradients may come in another on each: so parameters stand in a
 fixed order, last ones first as backward passes produce them, and each is started once it and all before it
 are ready. Which gradients are sparse is agreed on when they are first seen, for a rank may have none of a
-parameter. Every parameter has a plan; dense ones also a buffer, which is the gradient afterwards, and
-neighbours are started together so that the library can fuse small ones."""
+parameter. Every sparse one has a plan. Dense neighbours share one, and a buffer whose pieces are their
+gradients afterwards: one call costs less than several."""
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import contextlib
+import time
+from typing import Any, Iterator, Sequence
 
 import numpy
 import torch
 
-from .. import CooPlan, Plan, plan_start_all
+from .. import CooPlan, Plan
 from .. import allreduce as allreduce_array
 from ._compression import Compressor
 from ._join import announce, enter
-from ._tensors import Op, as_array, coordinates, refuse_average, scale_, sparse_like, sparse_of, type_of
+from ._tensors import (
+    Op,
+    as_array,
+    coordinates,
+    refuse_average,
+    scale_,
+    sparse_like,
+    sparse_of,
+    sparse_view,
+    type_of,
+)
 from ._world import world
 
 UNSEEN, SPARSE, DENSE, TOPK = range(4)
-GROUP_BYTES = 1 << 20  # of dense parameters that are started together
+GROUP_BYTES = 4 << 20  # of dense parameters that travel together
 
 
 class Slot:
-    """A parameter, and the plan that reduces its gradient."""
+    """A parameter. Of a group the first one holds the plan."""
 
-    def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any) -> None:
+    def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any, lent: bool) -> None:
         self.name, self.parameter, self.sparsifier = name, parameter, sparsifier
+        self.lent = lent and not parameter.is_cuda  # whether its sparse gradient stays in the result's memory
         self.kind = UNSEEN
         self.passes = 0
         self.ready = False
@@ -43,21 +56,19 @@ class Slot:
         gradient = self.parameter.grad
         return UNSEEN if gradient is None else SPARSE if gradient.is_sparse else DENSE
 
-    def open(self, kind: int, op: Op, hints: dict[str, str]) -> None:
-        """Make the plan. Collective."""
-        self.kind = kind
-        refuse_average(self.parameter, op)
-        name = type_of(self.parameter)
-        comm = world().comm(name)
-        if kind == DENSE and self.sparsifier is not None and not self.sparsifier.whole:
-            self.kind = TOPK
+    def settle(self, kind: int) -> None:
+        """Take note of what kind of gradient it has on all ranks."""
+        topk = kind == DENSE and self.sparsifier is not None and not self.sparsifier.whole
+        self.kind = TOPK if topk else kind
+
+    def open(self, op: Op, hints: dict[str, str]) -> None:
+        """Make the plan of a gradient that travels by itself as coordinates. Collective."""
+        if self.kind == TOPK:
             self.sparsifier.open(op)
-        elif kind == DENSE:
-            self.buffer = torch.zeros(self.parameter.shape, dtype=self.parameter.dtype)
-            self.plan = Plan(self.buffer, op.reduction, comm=comm, out=self.buffer, hints=hints)
-        else:
-            rows, row = self.parameter.shape[0], self.parameter.shape[1:].numel()
-            self.plan = CooPlan(rows, name, op.reduction, comm=comm, row=row, hints=hints)
+            return
+        name = type_of(self.parameter)
+        rows, row = self.parameter.shape[0], self.parameter.shape[1:].numel()
+        self.plan = CooPlan(rows, name, op.reduction, comm=world().comm(name), row=row, hints=hints)
 
     def fill(self, prescale: float) -> None:
         """Put the gradient into the buffer, if it is not there already."""
@@ -74,7 +85,8 @@ class Slot:
         indices, values = coordinates(gradient)
         if prescale != 1:
             values = scale_(values.clone(), prescale)
-        self.handle = self.plan.start(as_array(indices), as_array(values), reuse=self._result)
+        spent = self._result if self._result is not None and not self._result.is_lent else None
+        self.handle = self.plan.start(as_array(indices), as_array(values), reuse=spent)
 
     def _rows(self) -> torch.Tensor:
         gradient = self.parameter.grad
@@ -95,6 +107,9 @@ class Slot:
             if self.sparsifier is not None:
                 self.sparsifier.correct_(self.buffer)
             self.parameter.grad = self.buffer.to(self.parameter.device)
+        elif self.lent:
+            self._result = outcome
+            self.parameter.grad = sparse_view(self.parameter.detach(), outcome)
         else:
             self._result = outcome
             self.parameter.grad = sparse_like(self.parameter.detach(), 1, outcome, divisor, postscale)
@@ -111,6 +126,7 @@ class Reducer:
         passes: backward passes in a step.
         scales: factors before and after.
         sparse_as_dense: whether sparse gradients become dense ones.
+        sparse_views: whether sparse gradients stay in the library's memory.
     """
 
     def __init__(
@@ -121,9 +137,10 @@ class Reducer:
         passes: int,
         scales: tuple[float, float],
         sparse_as_dense: bool,
+        sparse_views: bool,
     ) -> None:
         self._slots = [
-            Slot(name, parameter, compression.sparsifier(parameter, number))
+            Slot(name, parameter, compression.sparsifier(parameter, number), sparse_views)
             for number, (name, parameter) in enumerate(reversed(named_parameters))
         ]
         self._of = {id(slot.parameter): slot for slot in self._slots}
@@ -132,7 +149,16 @@ class Reducer:
         self._sparse_as_dense = sparse_as_dense
         self._groups: list[list[Slot]] = []
         self._started = 0  # groups of this step
+        self.seconds = 0.0  # spent in ready() and synchronize()
         self._number = enter(self)
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - begin
 
     @property
     def busy(self) -> bool:
@@ -153,8 +179,9 @@ class Reducer:
                 "call step() or synchronize() after backward(), or set backward_passes_per_step"
             )
         slot.ready = slot.passes == self._passes
-        self._start_ready()
-        self._move()
+        with self._timed():
+            self._start_ready()
+            self._move()
 
     def _move(self) -> None:
         """Let the library work: between calls of it nothing moves."""
@@ -166,16 +193,22 @@ class Reducer:
             self._start(self._groups[self._started])
             self._started += 1
 
+    def _sparse_factor(self, slot: Slot) -> float:
+        """What rows are multiplied by on their way in: everything, where nobody may write to the outcome."""
+        before, after = self._scales
+        return before * after / self._op.divisor(world().size) if slot.lent else before
+
     def _start(self, group: list[Slot]) -> None:
         if group[0].kind == SPARSE:
-            group[0].start_sparse(self._scales[0])
+            group[0].start_sparse(self._sparse_factor(group[0]))
             return
         if group[0].kind == TOPK:
             group[0].handle = group[0].sparsifier.start(group[0].parameter.grad, self._scales[0])
             return
         for slot in group:
             slot.fill(self._scales[0])
-        for slot, handle in zip(group, plan_start_all([slot.plan for slot in group])):
+        handle = group[0].plan.start()
+        for slot in group:
             slot.handle = handle
 
     def synchronize(self) -> None:
@@ -183,9 +216,10 @@ class Reducer:
 
         A parameter without a gradient on this rank counts as zeros; without one on any rank it stays without.
         """
-        step = announce(self._number)
-        self._reduce()
-        step.wait()
+        with self._timed():
+            step = announce(self._number)
+            self._reduce()
+            step.wait()
 
     def stand_in(self) -> None:
         """Take part in the other ranks' step; this one has no gradients, nor keeps what comes of theirs.
@@ -224,10 +258,26 @@ class Reducer:
         allreduce_array(kinds, "max", comm=world().plain, out=kinds)
         if self._sparse_as_dense:
             kinds[kinds == SPARSE] = DENSE
-        new = [(slot, int(kind)) for slot, kind in zip(unseen, kinds) if kind != UNSEEN]
-        for slot, kind in new:
-            slot.open(kind, self._op, self._hints)
-        self._groups += _group([slot for slot, _ in new])
+        for slot, kind in zip(unseen, kinds):
+            slot.settle(int(kind))
+        for group in _group([slot for slot in unseen if slot.kind != UNSEEN]):
+            refuse_average(group[0].parameter, self._op)
+            if group[0].kind == DENSE:
+                _open_dense(group, self._op, self._hints)
+            else:
+                group[0].open(self._op, self._hints)
+            self._groups.append(group)
+
+
+def _open_dense(group: list[Slot], op: Op, hints: dict[str, str]) -> None:
+    """Make the plan of dense gradients, and their buffer. Collective."""
+    dtype = group[0].parameter.dtype
+    sizes = [slot.parameter.numel() for slot in group]
+    buffer = torch.zeros(sum(sizes), dtype=dtype)
+    for slot, piece in zip(group, buffer.split(sizes)):
+        slot.buffer = piece.view(slot.parameter.shape)
+    comm = world().comm(type_of(buffer))
+    group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=hints)
 
 
 def _group(slots: list[Slot]) -> list[list[Slot]]:

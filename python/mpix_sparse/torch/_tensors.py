@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,3 +169,17 @@ def from_numpy(array: Any, dtype: torch.dtype) -> torch.Tensor:
         if dtype == torch.bfloat16
         else torch.from_numpy(copy)
     )
+
+
+def sparse_view(tensor: torch.Tensor, result: Result) -> torch.Tensor:
+    """A result of rows as a sparse COO tensor of the shape of a tensor, in the result's own memory, which
+    stays as long as the tensor does. Nobody may write to it."""
+    values = result.values
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        indices = torch.from_numpy(result.indices).unsqueeze(0)
+        if tensor.dtype == torch.bfloat16:
+            rows = torch.from_numpy(values.view(numpy.int16)).view(tensor.dtype)
+        else:
+            rows = torch.from_numpy(values)
+    return sparse_of(indices, rows, tensor)._coalesced_(True)
