@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Three ways to sum gradients over all ranks. Each has `optimizer`, whose step() follows, and reduce(), which
+is called after each backward pass and leaves the sums in the gradients."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import torch
+import torch.distributed
+
+import mpix_sparse
+import mpix_sparse.torch as hvd
+from model import LanguageModel
+
+
+class MpixSparse:
+    """This package's optimizer: gradients start during the backward pass, those of tables as rows."""
+
+    sparse = True
+
+    def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
+        named = model.named_parameters()
+        # Adagrad only reads gradients.
+        self.optimizer = hvd.DistributedOptimizer(
+            optimizer, named_parameters=named, op=hvd.Sum, sparse_views=True
+        )
+        self.early_seconds = 0.0
+        self._seconds = 0.0
+
+    def reduce(self) -> None:
+        """Wait for the sums; early_seconds tells what the backward pass spent on them."""
+        self.early_seconds = self.optimizer.communication_seconds - self._seconds
+        self.optimizer.synchronize()
+        self._seconds = self.optimizer.communication_seconds
+
+
+class _AfterBackward:
+    """Sums after the backward pass: the tables one by one, and what is small and dense as one vector."""
+
+    early_seconds = 0.0
+
+    def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        self._tables = model.tables
+        tables = {id(table) for table in self._tables}
+        self._rest = [parameter for parameter in model.parameters() if id(parameter) not in tables]
+
+    def reduce(self) -> None:
+        gradients = [parameter.grad for parameter in self._rest]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        self.sum_([*(table.grad for table in self._tables), flat])
+        for gradient, piece in zip(gradients, flat.split([gradient.numel() for gradient in gradients])):
+            gradient.copy_(piece.view_as(gradient))
+
+    def sum_(self, tensors: list[torch.Tensor]) -> None:
+        """Overwrite tensors with their sums."""
+        raise NotImplementedError
+
+
+class Dense(_AfterBackward):
+    """Whole gradients through MPI_Allreduce."""
+
+    sparse = False
+
+    def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
+        super().__init__(model, optimizer)
+        # On MPI_COMM_WORLD; the optimizer above has communicators of its own.
+        mpix_sparse.set_info(scheme="dense")
+
+    def sum_(self, tensors: list[torch.Tensor]) -> None:
+        for tensor in tensors:
+            array = tensor.numpy()
+            mpix_sparse.allreduce(array, out=array)
+
+
+class Gloo(_AfterBackward):
+    """PyTorch's own sparse allreduce, of its backend Gloo; all tensors are in flight together."""
+
+    sparse = True
+
+    def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
+        super().__init__(model, optimizer)
+        if not torch.distributed.is_initialized():
+            _init_gloo()
+
+    def sum_(self, tensors: list[torch.Tensor]) -> None:
+        for work in [torch.distributed.all_reduce(tensor, async_op=True) for tensor in tensors]:
+            work.wait()
+
+
+def _init_gloo() -> None:
+    """Let the ranks find each other, at a port that rank 0 is given."""
+    rank, ranks = hvd.rank(), hvd.size()
+    alone = hvd.local_size() == ranks
+    if alone:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    name = "localhost" if alone else socket.gethostname()
+    store = torch.distributed.TCPStore(name, 0, ranks, True, wait_for_workers=False) if rank == 0 else None
+    host, port = hvd.broadcast_object((name, store.port) if store else None, root_rank=0)
+    store = store or torch.distributed.TCPStore(host, port, ranks, False)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+
+
+WAYS = {"dense": Dense, "gloo": Gloo, "mpix_sparse": MpixSparse}

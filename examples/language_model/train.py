@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Train a language model on a text, on all ranks of an MPI job; each learns from its own part of every batch.
+
+    mpirun -n 4 python3 train.py --text FILE --communication mpix_sparse
+    mpirun -n 4 python3 train.py --text FILE --compare --plot FILE.svg --json FILE.jsonl
+
+The second trains three models that begin alike, in turns of a few steps, each with another way to sum
+gradients."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+import torch.distributed
+
+import mpix_sparse
+import mpix_sparse.torch as hvd
+from communication import WAYS
+from measure import Measured, Step, plot, print_table, show_progress, write_json
+from model import LanguageModel
+from text import Batches, Sampler, Text
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add(
+        "--text", nargs="+", required=True, metavar="FILE", help="what to learn from; words divided by spaces"
+    )
+    add("--communication", choices=WAYS, default="mpix_sparse", help="how gradients are summed [%(default)s]")
+    add("--compare", action="store_true", help="all ways in one run, in turns")
+    add(
+        "--turn", type=int, default=5, metavar="STEPS", help="of each way before the next one's [%(default)s]"
+    )
+    add("--steps", type=int, default=100, help="that the optimizer makes [%(default)s]")
+    add(
+        "--skip",
+        type=int,
+        default=5,
+        metavar="STEPS",
+        help="at the beginning, not in the table [%(default)s]",
+    )
+    add("--batch", type=int, default=32, help="streams of text that a rank reads at once [%(default)s]")
+    add("--length", type=int, default=20, help="words of each stream in a step [%(default)s]")
+    add("--width", type=int, default=512, help="numbers that a word has in each table [%(default)s]")
+    add("--hidden", type=int, default=64, help="numbers in the LSTM's state [%(default)s]")
+    add(
+        "--vocabulary",
+        type=int,
+        default=0,
+        help="most words to know; the rest counts as one [all of the text]",
+    )
+    add("--samples", type=int, default=0, help="words drawn in a step [1 %% of the vocabulary]")
+    add("--rate", type=float, default=0.02, help="Adagrad's learning rate [%(default)s]")
+    add("--seed", type=int, default=1, help="of the model and of the words drawn [%(default)s]")
+    add("--threads", type=int, default=1, help="of PyTorch in each rank [%(default)s]")
+    add("--json", metavar="FILE", help="write measurements as JSON lines")
+    add(
+        "--plot",
+        metavar="FILE",
+        help="draw losses and times, as SVG or what the name's ending says; needs matplotlib",
+    )
+    add("--quiet", action="store_true", help="no progress bar")
+    return parser.parse_args(arguments)
+
+
+class Trainer:
+    """A model, and one way to communicate."""
+
+    def __init__(self, name: str, options: argparse.Namespace, text: Text) -> None:
+        self.name = name
+        self.steps: list[Step] = []
+        way = WAYS[name]
+        torch.manual_seed(options.seed)
+        self._model = LanguageModel(text.vocabulary, options.width, options.hidden, way.sparse)
+        hvd.broadcast_parameters(self._model.state_dict(), root_rank=0)
+        # Squares begin above zero, lest rounding decide about the first steps of numbers with tiny gradients.
+        optimizer = torch.optim.Adagrad(
+            self._model.parameters(), lr=options.rate, initial_accumulator_value=1e-5
+        )
+        self._communication = way(self._model, optimizer)
+        self._batches = Batches(text.words, options.batch, options.length, hvd.rank(), hvd.size())
+        self._sampler = Sampler(text.vocabulary, options.samples, options.seed, hvd.rank())
+        self._state = None
+
+    def _backward(self) -> float:
+        number = len(self.steps)
+        if number % self._batches.count == 0:
+            self._state = None
+        drawn = self._sampler.draw(number)
+        loss, self._state = self._model.loss(*self._batches[number], drawn, self._sampler, self._state)
+        # Sums of these are means over all ranks.
+        (loss / hvd.size()).backward()
+        return loss.item()
+
+    def step(self) -> Step:
+        """Make one. Collective. What ranks wait for each other is told from what the transfer takes."""
+        optimizer = self._communication.optimizer
+        mpix_sparse.barrier()
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss = self._backward()
+        ready = time.perf_counter()
+        mpix_sparse.barrier()
+        met = time.perf_counter()
+        self._communication.reduce()
+        reduced = time.perf_counter()
+        optimizer.step()
+        whole = time.perf_counter() - begin
+        self.steps.append(Step(loss, whole, met - ready, reduced - met + self._communication.early_seconds))
+        return self.steps[-1]
+
+    def touched(self) -> float:
+        """The share of the tables' rows that this rank's first batch touches."""
+        words, following = self._batches[0]
+        outputs = torch.cat([following.flatten(), self._sampler.draw(0)])
+        rows = len(words.unique()) + len(outputs.unique())
+        return rows / sum(len(table) for table in self._model.tables)
+
+    def sizes(self) -> tuple[int, int]:
+        """Numbers in the tables, and in the rest."""
+        tables = sum(table.numel() for table in self._model.tables)
+        return tables, sum(parameter.numel() for parameter in self._model.parameters()) - tables
+
+
+def describe(options: argparse.Namespace, text: Text, trainer: Trainer) -> dict[str, object]:
+    """What is trained on what."""
+    tables, rest = trainer.sizes()
+    return {
+        "ranks": hvd.size(),
+        "torch": torch.__version__,
+        **vars(options),
+        "words": len(text.words),
+        "vocabulary": text.vocabulary,
+        "parameters_of_tables": tables,
+        "other_parameters": rest,
+        "rows_touched": trainer.touched(),
+    }
+
+
+def train(trainers: list[Trainer], options: argparse.Namespace) -> None:
+    """All steps, in turns of a few."""
+    words = options.batch * options.length * hvd.size()
+    done = 0
+    for begin in range(0, options.steps, options.turn):
+        for trainer in trainers:
+            for _ in range(begin, min(begin + options.turn, options.steps)):
+                step = trainer.step()
+                done += 1
+                if hvd.rank() == 0 and not options.quiet:
+                    show_progress(trainer.name, done, options.steps * len(trainers), step, words)
+
+
+def main(arguments: list[str] | None = None) -> list[Measured]:
+    """Train, and tell what was measured."""
+    options = parse(arguments)
+    torch.set_num_threads(options.threads)
+    hvd.init()
+    text = Text(options.text, options.vocabulary)
+    options.samples = options.samples or max(1, text.vocabulary // 100)
+    names = list(WAYS) if options.compare else [options.communication]
+    trainers = [Trainer(name, options, text) for name in names]
+    setup = describe(options, text, trainers[0])
+    if hvd.rank() == 0:
+        print(
+            f"{setup['words']:,} words, {setup['vocabulary']:,} different ones; "
+            f"{setup['parameters_of_tables']:,} numbers in tables, {setup['other_parameters']:,} others; "
+            f"a batch touches {100 * setup['rows_touched']:.2f} % of the tables' rows",
+            flush=True,
+        )
+    train(trainers, options)
+    words = options.batch * options.length * hvd.size()
+    measured = [Measured(trainer.name, trainer.steps, words) for trainer in trainers]
+    if hvd.rank() == 0:
+        report(options, setup, measured)
+    return measured
+
+
+def report(options: argparse.Namespace, setup: dict[str, object], measured: list[Measured]) -> None:
+    """Print the table; write what was asked for."""
+    skip = min(options.skip, options.steps - 1)
+    print_table([way.summary(skip) for way in measured])
+    for way in measured[1:]:
+        off = abs(way.loss - measured[0].loss).max()
+        print(f"losses of {way.name} are at most {off:.2g} off those of {measured[0].name}")
+    if options.json:
+        write_json(options.json, setup, measured, skip)
+    if options.plot:
+        print(plot(options.plot, measured, skip))
+
+
+if __name__ == "__main__":
+    main()
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    hvd.shutdown()

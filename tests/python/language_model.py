@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The language model of examples/: however gradients are summed it learns the same, and it does learn."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import random
+import sys
+import tempfile
+import unittest
+
+from common import main, need
+
+torch = need("torch", "python3-torch")
+
+import mpix_sparse.torch as hvd  # noqa: E402
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "language_model"
+sys.path.insert(0, str(EXAMPLE))
+
+import train  # noqa: E402
+from text import Batches, Sampler, Text  # noqa: E402
+
+hvd.init()
+SMALL = "--width 24 --hidden 8 --batch 3 --length 5 --samples 20 --rate 0.2 --quiet --turn 3".split()
+HAS_GLOO = torch.distributed.is_available() and torch.distributed.is_gloo_available()
+
+
+def write_text(path):
+    """Sentences over 300 words, of which few are frequent and each is mostly followed by the same one."""
+    draw = random.Random(5)
+    words, word = [], 0
+    for _ in range(3000):
+        word = (7 * word + 1) % 300 if draw.random() < 0.8 else int(300 ** draw.random()) - 1
+        words.append(f"w{word}")
+    path.write_text("\n".join(" ".join(words[i : i + 20]) for i in range(0, len(words), 20)))
+
+
+class LanguageModel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.text = pathlib.Path(cls.folder.name) / "text"
+        write_text(cls.text)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def train(self, *options):
+        """What was measured, and printed."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            measured = train.main(["--text", str(self.text), *SMALL, *options])
+        return measured, printed.getvalue()
+
+    def same_losses(self, measured):
+        for way in measured[1:]:
+            self.assertLess(abs(way.loss - measured[0].loss).max(), 1e-4, way.name)
+
+    def test_each_way_alone(self):
+        ways = [way for way in train.WAYS if way != "gloo" or HAS_GLOO]
+        measured = [self.train("--communication", way, "--steps", "8")[0][0] for way in ways]
+        self.same_losses(measured)
+        for way in measured:
+            self.assertTrue((way.transfer > 0).all() and (way.wait >= 0).all(), way.name)
+            self.assertTrue((way.whole > way.transfer).all(), way.name)
+
+    @unittest.skipUnless(HAS_GLOO, "this PyTorch has no Gloo")
+    def test_compared(self):
+        json_file = os.path.join(self.folder.name, "json")
+        plot = os.path.join(self.folder.name, "plot.svg")
+        measured, printed = self.train("--compare", "--steps", "30", "--json", json_file, "--plot", plot)
+        self.same_losses(measured)
+        self.assertLess(measured[0].loss[-5:].mean(), 0.9 * measured[0].loss[:5].mean())
+        if hvd.rank() != 0:
+            self.assertEqual(printed, "")
+            return
+        for way in train.WAYS:
+            self.assertRegex(printed, f"(?m)^{way} .* [0-9.]+$")
+        self.assertTrue(os.path.exists(plot) or "no plot" in printed, printed)
+        with open(json_file, encoding="utf-8") as file:
+            kinds = [json.loads(line)["kind"] for line in file]
+        self.assertEqual(kinds, ["setup"] + 90 * ["step"] + 3 * ["summary"])
+
+    def test_text(self):
+        text = Text([str(self.text)])
+        self.assertEqual(len(text.words), 3000)
+        counts = torch.bincount(text.words)
+        self.assertTrue((counts[:-1] >= counts[1:]).all())
+        cut = Text([str(self.text)], most=10)
+        self.assertEqual((cut.vocabulary, len(cut.words)), (10, 3000))
+        self.assertEqual(int((cut.words < 9).sum()), int(counts[:9].sum()))
+        shares = [Batches(text.words, 3, 5, rank, 2) for rank in range(2)]
+        for share in shares:
+            self.assertEqual(share.count, 99)
+            words, following = share[4]
+            self.assertTrue(torch.equal(words[1:], following[:-1]))
+        self.assertTrue(torch.equal(shares[0][0][0][:, 0], text.words[:5]))
+        with self.assertRaisesRegex(ValueError, "too few"):
+            Batches(text.words, 1000, 5, 0, 2)
+
+    def test_sampler(self):
+        sampler = Sampler(300, 50, 1, 0)
+        draws = torch.cat([sampler.draw(step) for step in range(400)])
+        self.assertTrue(torch.equal(sampler.draw(7), draws[350:400]))
+        words = torch.tensor([0, 1, 5])
+        found = torch.bincount(draws, minlength=300)[words] / 400
+        self.assertTrue(torch.allclose(found, sampler.log_expected(words).exp(), rtol=0.1), found)
+
+
+if __name__ == "__main__":
+    main()
