@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of contexts. What ranks have told each other of stalls must be received before the library's
- * communicator may go, and how much that is they know only once all of them have freed the user's. MPI libraries
- * do not wait in MPI_Comm_free, and programs rely on it: one rank may free a communicator and then send what
- * another receives before it frees its own. So a context whose ranks do not come at once is put aside, and
- * goes when some other is opened or closed, or with MPI. */
+ * communicator may go, and how much that is they know only once all of them have freed the user's. MPI
+ * libraries do not wait in MPI_Comm_free, and programs rely on it: one rank may free a communicator and then
+ * send what another receives before it frees its own. So a context whose ranks do not come at once is put
+ * aside, and goes when some other is opened or closed, or with MPI. */
 
 #include <stdatomic.h>
 

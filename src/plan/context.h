@@ -95,8 +95,8 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
 /** Begin to free a context. Collective, does not wait; what is in flight must be done. */
 void sar_context_leave(struct sar_context *context);
 
-/** Free a context, which is left if it has not been. Its plans lose it. Collective, does not wait for ranks that
- * are late: what they may still write to stays until sar_context_sweep. */
+/** Free a context, which is left if it has not been. Its plans lose it. Collective; does not wait for ranks
+ * that are late, for whom the library's communicator stays until sar_context_sweep. */
 void sar_context_close(struct sar_context *context);
 
 /** Free what is left of contexts that all ranks have closed.

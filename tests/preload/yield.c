@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For LD_PRELOAD: MPICH spins where it waits, and on more ranks than processors keeps the one that it waits for
- * from running, so that a call takes time slices of the system. This lets others run where UCX finds
+/* For LD_PRELOAD: MPICH spins where it waits, and on more ranks than processors keeps the one that it waits
+ * for from running, so that a call takes time slices of the system. This lets others run where UCX finds
  * nothing to do. */
 
 #include <dlfcn.h>
