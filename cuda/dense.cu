@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between dense vectors on a device and runs on the host, so that only elements that are present travel:
  *
- *     count     a sum over all elements (CUB);
- *     compact   the indices of those present, in order (CUB); then, one thread a word, what they point to;
+ *     mark      the vector is read once, and becomes a bit for each element; of rows first one for each word;
+ *     compact   the bits are numbered and listed in one pass (CUB's scan); then, one thread a word, what the
+ *               indices point to is picked;
+ *     split     the same of the bits in the order of a map's parts, made of the others;
  *     scatter   one thread a word. */
 
 #include "cuda/dense.h"
@@ -10,105 +12,117 @@
 #include "cuda/dense.cuh"
 #include "cuda/parallel.cuh"
 
-/* Memory of the device's pool, given back behind what is queued by then. */
-struct piece {
-    cudaStream_t stream;
-    void *memory = NULL;
-
-    explicit piece(cudaStream_t in) : stream(in)
-    {
-    }
-
-    piece(const piece &) = delete;
-
-    ~piece()
-    {
-        if (memory != NULL)
-            (void)cudaFreeAsync(memory, stream);
-    }
-
-    enum sar_status take(size_t bytes)
-    {
-        return sar_cuda(cudaMallocAsync(&memory, bytes + 1, stream));
-    }
-};
-
 static cudaStream_t stream_of(const struct sar_vector *vector)
 {
     return (cudaStream_t)vector->stream;
 }
 
-static enum sar_status copy(void *to, const void *from, size_t bytes, cudaStream_t stream)
+/* The number of a bitmap's bits; waits for it. */
+static enum sar_status count_bits(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream)
 {
-    return bytes == 0 ? SAR_OK : sar_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    unsigned long long found = 0;
+    sar_piece total(stream);
+    *n = 0;
+    if (words == 0)
+        return SAR_OK;
+    SAR_TRY(total.take(sizeof found));
+    sar_list_body<uint32_t> body = { bits, words, NULL, 0, NULL, total.as<unsigned long long>() };
+    SAR_TRY(number(bits, words, body, stream));
+    SAR_TRY(sar_fetch(&found, total.memory, stream));
+    *n = (size_t)found;
+    return SAR_OK;
 }
 
 /* What is done with a vector whose elements are of some words, and its run's indices. */
 template <class Word, class Index> struct operations {
-    static sar_present<Word> present_in(const struct sar_vector *vector)
+    const struct sar_vector *vector;
+    cudaStream_t stream;
+    size_t count, words; /* elements, and words of one */
+
+    explicit operations(const struct sar_vector *of)
+        : vector(of), stream(stream_of(of)), count((size_t)of->shape->count),
+          words(of->shape->element_size / sizeof(Word))
     {
-        return sar_present<Word>{ (const Word *)vector->buf, vector->shape->element_size / sizeof(Word) };
     }
 
-    static enum sar_status count(const struct sar_vector *vector, size_t *nnz)
+    enum sar_status mark_words(uint32_t *bits) const
     {
-        cudaStream_t stream = stream_of(vector);
-        piece sum(stream), temporary(stream);
-        sar_present<Word> present = present_in(vector);
-        unsigned long long found = 0;
-        size_t bytes = 0, n = (size_t)vector->shape->count;
-        SAR_TRY(tally(NULL, &bytes, NULL, n, present, stream));
-        SAR_TRY(temporary.take(bytes));
-        SAR_TRY(sum.take(sizeof found));
-        SAR_TRY(tally(temporary.memory, &bytes, (unsigned long long *)sum.memory, n, present, stream));
-        SAR_TRY(copy(&found, sum.memory, sizeof found, stream));
-        SAR_TRY(sar_cuda(cudaStreamSynchronize(stream)));
-        *nnz = (size_t)found;
-        return SAR_OK;
+        bool aligned = (uintptr_t)vector->buf % alignof(sar_quad<Word>) == 0;
+        sar_word_quad<Word> quad = { (const Word *)vector->buf, count * words, aligned };
+        return ballot(sar_words(quad.n), quad, bits, stream);
     }
 
-    static enum sar_status find(const struct sar_vector *vector, Index *index)
+    enum sar_status mark(uint32_t *bits) const
     {
-        cudaStream_t stream = stream_of(vector);
-        piece picked(stream), temporary(stream);
-        sar_present<Word> present = present_in(vector);
-        thrust::counting_iterator<Index> all(0);
-        size_t bytes = 0, n = (size_t)vector->shape->count;
-        SAR_TRY(pick(NULL, &bytes, all, index, NULL, n, present, stream));
-        SAR_TRY(temporary.take(bytes));
-        SAR_TRY(picked.take(sizeof(unsigned long long)));
-        return pick(temporary.memory, &bytes, all, index, (unsigned long long *)picked.memory, n, present,
-                    stream);
+        sar_piece each_word(stream);
+        if (words == 1)
+            return mark_words(bits);
+        SAR_TRY(each_word.take(sar_words(count * words) * sizeof *bits));
+        SAR_TRY(mark_words(each_word.as<uint32_t>()));
+        return ballot(sar_words(count), sar_row_quad{ each_word.as<uint32_t>(), words, count }, bits, stream);
     }
 
-    static enum sar_status compact(const struct sar_vector *vector, const struct sar_run *run)
+    /* Values of the elements with these indices, in the device's memory, to the host. */
+    enum sar_status pick_values(const Index *index, const struct sar_run *run) const
     {
-        cudaStream_t stream = stream_of(vector);
-        piece index(stream), value(stream);
-        sar_present<Word> present = present_in(vector);
+        sar_piece value(stream);
+        SAR_TRY(value.take(run->nnz * vector->shape->element_size));
+        sar_pick_body<Word, Index> body = { index, (const Word *)vector->buf, value.as<Word>(), words };
+        SAR_TRY(each(run->nnz * words, body, stream));
+        return sar_copy(run->value, value.memory, run->nnz * vector->shape->element_size, stream);
+    }
+
+    enum sar_status compact(const uint32_t *bits, const struct sar_run *run) const
+    {
+        sar_piece index(stream), total(stream);
+        SAR_TRY(index.take(run->nnz * sizeof(Index)));
+        SAR_TRY(total.take(sizeof(unsigned long long)));
+        sar_list_body<Index> body = {
+            bits, sar_words(count), index.as<Index>(), run->nnz, NULL, total.as<unsigned long long>()
+        };
+        SAR_TRY(number(bits, body.words, body, stream));
+        SAR_TRY(sar_copy(run->index, index.memory, run->nnz * sizeof(Index), stream));
+        return pick_values(index.as<Index>(), run);
+    }
+
+    enum sar_status order(const sar_cells &cells, const uint32_t *bits, size_t n, uint32_t *ordered) const
+    {
+        enum { WORD_SHIFT = 5 };
+        if (cells.map.grain_shift >= WORD_SHIFT)
+            return each(n, sar_slot_word{ cells, bits, ordered }, stream);
+        return ballot(n, sar_slot_quad{ cells, bits }, ordered, stream);
+    }
+
+    enum sar_status split(const uint32_t *bits, const struct sar_division *how, const struct sar_run *run,
+                          unsigned long long first[]) const
+    {
+        size_t n = (size_t)how->segments * how->map.parts;
+        size_t total = n * (size_t)(how->width / SAR_WORD);
+        sar_cells cells = { how->map, how->width };
+        sar_piece ordered(stream), slot(stream), index(stream), begin(stream);
+        SAR_TRY(ordered.take(total * sizeof *bits));
+        SAR_TRY(slot.take(run->nnz * sizeof(uint32_t)));
+        SAR_TRY(index.take(run->nnz * sizeof(Index)));
+        SAR_TRY(begin.take(n * sizeof *first));
+        SAR_TRY(order(cells, bits, total, ordered.as<uint32_t>()));
+        sar_slot_body<Index> body = { cells, ordered.as<uint32_t>(), slot.as<uint32_t>(), index.as<Index>(),
+                                      begin.as<unsigned long long>() };
+        SAR_TRY(number(ordered.as<uint32_t>(), total, body, stream));
+        SAR_TRY(sar_copy(first, begin.memory, n * sizeof *first, stream));
+        SAR_TRY(sar_copy(run->index, slot.memory, run->nnz * sizeof(uint32_t), stream));
+        return pick_values(index.as<Index>(), run);
+    }
+
+    enum sar_status scatter(const struct sar_run *run) const
+    {
+        sar_piece index(stream), value(stream);
         size_t index_bytes = run->nnz * sizeof(Index), value_bytes = run->nnz * vector->shape->element_size;
         SAR_TRY(index.take(index_bytes));
         SAR_TRY(value.take(value_bytes));
-        SAR_TRY(find(vector, (Index *)index.memory));
-        sar_pick_body<Word, Index> body = { (const Index *)index.memory, present.buf, (Word *)value.memory,
-                                            present.words };
-        SAR_TRY(each(run->nnz * present.words, body, stream));
-        SAR_TRY(copy(run->index, index.memory, index_bytes, stream));
-        return copy(run->value, value.memory, value_bytes, stream);
-    }
-
-    static enum sar_status scatter(const struct sar_vector *vector, const struct sar_run *run)
-    {
-        cudaStream_t stream = stream_of(vector);
-        piece index(stream), value(stream);
-        size_t words = vector->shape->element_size / sizeof(Word);
-        size_t index_bytes = run->nnz * sizeof(Index), value_bytes = run->nnz * vector->shape->element_size;
-        SAR_TRY(index.take(index_bytes));
-        SAR_TRY(value.take(value_bytes));
-        SAR_TRY(copy(index.memory, run->index, index_bytes, stream));
-        SAR_TRY(copy(value.memory, run->value, value_bytes, stream));
-        sar_scatter_body<Word, Index> body = { (const Index *)index.memory, (const Word *)value.memory,
-                                               (Word *)vector->buf, words };
+        SAR_TRY(sar_copy(index.memory, run->index, index_bytes, stream));
+        SAR_TRY(sar_copy(value.memory, run->value, value_bytes, stream));
+        sar_scatter_body<Word, Index> body = { index.as<Index>(), value.as<Word>(), (Word *)vector->buf,
+                                               words };
         return each(run->nnz * words, body, stream);
     }
 };
@@ -118,10 +132,10 @@ static enum sar_status with_words(const struct sar_vector *vector, const Action 
 {
     uintptr_t multiples = vector->shape->element_size | (uintptr_t)vector->buf;
     if (multiples % 8 == 0)
-        return action(operations<uint64_t, Index>());
+        return action(operations<uint64_t, Index>(vector));
     if (multiples % 4 == 0)
-        return action(operations<uint32_t, Index>());
-    return action(operations<uint16_t, Index>());
+        return action(operations<uint32_t, Index>(vector));
+    return action(operations<uint16_t, Index>(vector));
 }
 
 template <class Action>
@@ -132,14 +146,43 @@ static enum sar_status with_types(const struct sar_vector *vector, const Action 
     return with_words<uint64_t>(vector, action);
 }
 
-enum sar_status sar_cuda_count(const struct sar_vector *vector, size_t *nnz)
+enum sar_status sar_cuda_mark(const struct sar_vector *vector, struct sar_marks *marks)
 {
-    return with_types(vector, [=](auto of) { return decltype(of)::count(vector, nnz); });
+    size_t words = sar_words(vector->shape->count);
+    cudaStream_t stream = stream_of(vector);
+    struct sar_marks made = { NULL, 0 };
+    SAR_TRY(sar_cuda(cudaMallocAsync(&made.bits, words * sizeof(uint32_t) + 1, stream)));
+    uint32_t *bits = (uint32_t *)made.bits;
+    enum sar_status status = with_words<uint32_t>(vector, [=](auto of) { return of.mark(bits); });
+    if (status == SAR_OK)
+        status = count_bits(bits, words, &made.nnz, stream);
+    if (status == SAR_OK)
+        *marks = made;
+    else
+        sar_cuda_unmark(vector, &made);
+    return status;
 }
 
-enum sar_status sar_cuda_compact(const struct sar_vector *vector, const struct sar_run *run)
+void sar_cuda_unmark(const struct sar_vector *vector, struct sar_marks *marks)
 {
-    return with_types(vector, [=](auto of) { return decltype(of)::compact(vector, run); });
+    if (marks->bits != NULL)
+        (void)sar_cuda(cudaFreeAsync(marks->bits, stream_of(vector)));
+    *marks = (struct sar_marks){ NULL, 0 };
+}
+
+enum sar_status sar_cuda_compact(const struct sar_vector *vector, const struct sar_marks *marks,
+                                 const struct sar_run *run)
+{
+    const uint32_t *bits = (const uint32_t *)marks->bits;
+    return with_types(vector, [=](auto of) { return of.compact(bits, run); });
+}
+
+enum sar_status sar_cuda_split(const struct sar_vector *vector, const struct sar_marks *marks,
+                               const struct sar_division *split, const struct sar_run *run,
+                               unsigned long long first[])
+{
+    const uint32_t *bits = (const uint32_t *)marks->bits;
+    return with_types(vector, [=](auto of) { return of.split(bits, split, run, first); });
 }
 
 enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
@@ -149,6 +192,6 @@ enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct s
     if (clear)
         SAR_TRY(sar_cuda(cudaMemsetAsync(vector->buf, 0, bytes, stream_of(vector))));
     for (size_t i = 0; i < n; i++)
-        SAR_TRY(with_types(vector, [=](auto of) { return decltype(of)::scatter(vector, &runs[i]); }));
+        SAR_TRY(with_types(vector, [=](auto of) { return of.scatter(&runs[i]); }));
     return SAR_OK;
 }

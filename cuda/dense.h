@@ -13,8 +13,13 @@ extern "C" {
 /* These are what struct sar_accelerator says, on the calling thread's device. Memory they need comes from the
  * device's pool, in the order of the stream. */
 
-enum sar_status sar_cuda_count(const struct sar_vector *vector, size_t *nnz);
-enum sar_status sar_cuda_compact(const struct sar_vector *vector, const struct sar_run *run);
+enum sar_status sar_cuda_mark(const struct sar_vector *vector, struct sar_marks *marks);
+void sar_cuda_unmark(const struct sar_vector *vector, struct sar_marks *marks);
+enum sar_status sar_cuda_compact(const struct sar_vector *vector, const struct sar_marks *marks,
+                                 const struct sar_run *run);
+enum sar_status sar_cuda_split(const struct sar_vector *vector, const struct sar_marks *marks,
+                               const struct sar_division *split, const struct sar_run *run,
+                               unsigned long long first[]);
 enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                  bool clear);
 

@@ -1,51 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hierarchical hashing on a device: see hash/hierarchical.h for the algorithm. A run is
+/* Hierarchical hashing on a device: see hash/hierarchical.h for the algorithm.
  *
- *     fill      one thread an occurrence;
+ *     fill      one thread an occurrence; again, with more memory, while some found no cell;
  *     extract   cells that are not empty, in order (CUB); then, one thread a word, what they point to; then
- *               where each part begins.
- */
+ *               where each part begins. */
+
+#include "cuda/hierarchical.h"
+
+#include <vector>
 
 #include "cuda/hierarchical.cuh"
-
 #include "cuda/parallel.cuh"
 
-enum { ALIGNMENT = 256 };
+/* One call. The layout is made on the host, where there are few numbers to a part. */
+struct hashing {
+    const struct sar_hierarchical *how;
+    const struct sar_map *map;
+    const struct sar_hash_input *input;
+    cudaStream_t stream;
+    std::vector<size_t> first, serial;
+    std::vector<unsigned long long> counts; /* a part's appends, then its occurrences */
 
-/* Extraction's memory: marks of nnz cells, the number that CUB selected, and CUB's own. */
-struct scratch {
-    size_t selected, temporary, bytes;
-    size_t temporary_bytes;
+    bool wide_key() const
+    {
+        return how->paper ? map->count > UINT32_MAX : how->cell_size == 8;
+    }
 };
-
-static size_t align(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-/* With temporary == NULL, only the bytes that CUB wants. */
-template <class Mark>
-static enum sar_status select(const struct sar_cuda_hash *job, void *temporary, size_t *bytes, Mark *mark,
-                              void *selected, cudaStream_t stream)
-{
-    const Mark *cells = (const Mark *)job->memory.cells;
-    return pick(temporary, bytes, cells, mark, (unsigned long long *)selected, job->cells, sar_is_claimed(),
-                stream);
-}
-
-static enum sar_status plan_scratch(const struct sar_cuda_hash *job, struct scratch *plan)
-{
-    size_t bytes = 0;
-    if (job->memory.how.cell_size == 4)
-        SAR_TRY(select(job, NULL, &bytes, (uint32_t *)NULL, NULL, 0));
-    else
-        SAR_TRY(select(job, NULL, &bytes, (uint64_t *)NULL, NULL, 0));
-    plan->selected = align(job->input.nnz * job->memory.how.cell_size);
-    plan->temporary = plan->selected + ALIGNMENT;
-    plan->temporary_bytes = bytes;
-    plan->bytes = plan->temporary + bytes;
-    return SAR_OK;
-}
 
 template <class Word, class Mark>
 static enum sar_status gather_words(const Mark *mark, const void *from, size_t size, size_t n, void *to,
@@ -66,61 +46,109 @@ static enum sar_status gather(const Mark *mark, const void *from, size_t size, s
         return gather_words<uint64_t>(mark, from, size, n, to, stream);
     if (multiples % 4 == 0)
         return gather_words<uint32_t>(mark, from, size, n, to, stream);
-    if (multiples % 2 == 0)
-        return gather_words<uint16_t>(mark, from, size, n, to, stream);
-    return gather_words<uint8_t>(mark, from, size, n, to, stream);
+    return gather_words<uint16_t>(mark, from, size, n, to, stream);
 }
 
 template <class Mark>
-static enum sar_status extract(const struct sar_cuda_hash *job, const struct scratch *plan, char *scratch,
-                               const struct sar_hash_output *out, cudaStream_t stream)
+static enum sar_status extract(const struct hashing *h, const Mark *cells, const struct sar_hash_output *out)
 {
-    const struct sar_hash_input *input = &job->input;
-    Mark *mark = (Mark *)scratch;
-    size_t bytes = plan->temporary_bytes;
-    SAR_TRY(select(job, scratch + plan->temporary, &bytes, mark, scratch + plan->selected, stream));
-    SAR_TRY(gather(mark, input->index, input->index_size, input->nnz, out->index, stream));
-    if (input->value != NULL)
-        SAR_TRY(gather(mark, input->value, input->value_size, input->nnz, out->value, stream));
+    const struct sar_hash_input *input = h->input;
+    sar_piece marks(h->stream), picked(h->stream);
+    SAR_TRY(marks.take(input->nnz * sizeof(Mark)));
+    SAR_TRY(picked.take(sizeof(unsigned long long)));
+    Mark *mark = marks.as<Mark>();
+    SAR_TRY(pick(cells, mark, picked.as<unsigned long long>(), h->first.back(), sar_is_claimed(), h->stream));
+    SAR_TRY(gather(mark, input->index, input->index_size, input->nnz, out->index, h->stream));
+    if (out->value != NULL)
+        SAR_TRY(gather(mark, input->value, input->value_size, input->nnz, out->value, h->stream));
     if (out->position != NULL)
-        SAR_TRY(each(input->nnz, sar_position_body<Mark>{ mark, out->position }, stream));
-    struct sar_first_body body = { job->map, *input, out->first };
+        SAR_TRY(each(input->nnz, sar_position_body<Mark>{ mark, out->position }, h->stream));
+    struct sar_first_body body = { *h->map, *input, out->first };
     body.lists.index = out->index;
-    return each(input->nnz + 1, body, stream);
+    return each(input->nnz + 1, body, h->stream);
 }
 
-enum sar_status sar_cuda_hash_fill(const struct sar_cuda_hash *job, cudaStream_t stream)
+/* The device's memory of one run. */
+struct cells {
+    sar_piece first, serial, counts, memory;
+    struct sar_hash_memory view;
+
+    explicit cells(cudaStream_t stream) : first(stream), serial(stream), counts(stream), memory(stream)
+    {
+    }
+
+    enum sar_status take(const struct hashing *h)
+    {
+        size_t parts = h->map->parts, bytes = h->first.back() * h->how->cell_size;
+        SAR_TRY(first.take((parts + 1) * sizeof(size_t)));
+        SAR_TRY(serial.take(parts * sizeof(size_t)));
+        SAR_TRY(counts.take(parts * sizeof(unsigned long long)));
+        SAR_TRY(memory.take(bytes));
+        SAR_TRY(sar_copy(first.memory, h->first.data(), (parts + 1) * sizeof(size_t), h->stream));
+        SAR_TRY(sar_copy(serial.memory, h->serial.data(), parts * sizeof(size_t), h->stream));
+        SAR_TRY(sar_cuda(cudaMemsetAsync(memory.memory, 0, bytes, h->stream)));
+        view = { *h->how,
+                 h->wide_key(),
+                 first.as<size_t>(),
+                 serial.as<size_t>(),
+                 counts.as<unsigned long long>(),
+                 memory.memory };
+        return SAR_OK;
+    }
+
+    /* Run a body that counts in parts, and look at the counts. */
+    template <class Body> enum sar_status count(struct hashing *h, const Body &body)
+    {
+        size_t bytes = h->map->parts * sizeof(unsigned long long);
+        SAR_TRY(sar_cuda(cudaMemsetAsync(counts.memory, 0, bytes, h->stream)));
+        SAR_TRY(each(h->input->nnz, body, h->stream));
+        SAR_TRY(sar_copy(h->counts.data(), counts.memory, bytes, h->stream));
+        return sar_cuda(cudaStreamSynchronize(h->stream));
+    }
+};
+
+/* Whether the run overflowed, from the host's copies. */
+static bool overflowed(struct hashing *h)
 {
-    const struct sar_hash_memory *memory = &job->memory;
-    size_t appends = job->map.parts * sizeof *memory->appends;
-    SAR_TRY(sar_cuda(cudaMemsetAsync(memory->cells, 0, job->cells * memory->how.cell_size, stream)));
-    SAR_TRY(sar_cuda(cudaMemsetAsync(memory->appends, 0, appends, stream)));
-    return each(job->input.nnz, sar_hash_body{ *job }, stream);
+    struct sar_hash_memory memory = {};
+    memory.first = h->first.data();
+    memory.serial = h->serial.data();
+    memory.appends = h->counts.data();
+    return sar_hash_overflowed(&memory, h->map->parts);
 }
 
-enum sar_status sar_cuda_hash_count(const struct sar_cuda_hash *job, unsigned long long *totals,
-                                    cudaStream_t stream)
+static enum sar_status finish(const struct hashing *h, const struct cells *memory, unsigned run,
+                              struct sar_hash_output *out)
 {
-    SAR_TRY(sar_cuda(cudaMemsetAsync(totals, 0, job->map.parts * sizeof *totals, stream)));
-    return each(job->input.nnz, sar_count_body{ *job, totals }, stream);
+    out->reruns = run;
+    out->serial = 0;
+    for (unsigned long long appends : h->counts)
+        out->serial += (size_t)appends;
+    if (h->how->cell_size == 4)
+        return extract(h, memory->memory.as<uint32_t>(), out);
+    return extract(h, memory->memory.as<uint64_t>(), out);
 }
 
-enum sar_status sar_cuda_hash_scratch(const struct sar_cuda_hash *job, size_t *bytes)
+static enum sar_status run_all(struct hashing *h, struct sar_hash_output *out)
 {
-    struct scratch plan;
-    SAR_TRY(plan_scratch(job, &plan));
-    *bytes = plan.bytes;
-    return SAR_OK;
+    for (unsigned run = 0;; run++) {
+        struct cells memory(h->stream);
+        SAR_TRY(
+            sar_hash_layout(h->how, h->map->parts, run, h->counts.data(), h->first.data(), h->serial.data()));
+        SAR_TRY(memory.take(h));
+        SAR_TRY(memory.count(h, sar_hash_body{ memory.view, *h->map, *h->input }));
+        if (!overflowed(h))
+            return finish(h, &memory, run, out);
+        SAR_TRY(memory.count(h, sar_count_body{ *h->map, *h->input, memory.view.appends }));
+    }
 }
 
-enum sar_status sar_cuda_hash_extract(const struct sar_cuda_hash *job, void *scratch, size_t bytes,
-                                      const struct sar_hash_output *out, cudaStream_t stream)
+enum sar_status sar_cuda_hierarchical_hash(const struct sar_hierarchical *how, const struct sar_map *map,
+                                           const struct sar_hash_input *input, struct sar_hash_output *out,
+                                           cudaStream_t stream)
 {
-    struct scratch plan;
-    SAR_TRY(plan_scratch(job, &plan));
-    if (bytes < plan.bytes)
-        return SAR_NO_MEMORY;
-    if (job->memory.how.cell_size == 4)
-        return extract<uint32_t>(job, &plan, (char *)scratch, out, stream);
-    return extract<uint64_t>(job, &plan, (char *)scratch, out, stream);
+    std::vector<size_t> first(map->parts + 1), serial(map->parts);
+    std::vector<unsigned long long> counts(map->parts);
+    struct hashing h = { how, map, input, stream, first, serial, counts };
+    return run_all(&h, out);
 }

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread of the kernels in hierarchical.cu does, one function object a kernel. They are apart from
- * the kernels so that tests/cuda runs the same text on CPU threads. */
+/* What each thread of the kernels in hierarchical.cu does, one function object a kernel. */
 
 #ifndef SAR_CUDA_HIERARCHICAL_CUH
 #define SAR_CUDA_HIERARCHICAL_CUH
 
-#include "cuda/hierarchical.h"
+#include "cuda/bits.cuh"
+#include "hash/hierarchical.h"
 
 /** Host twin: hash_range in hash/hierarchical.c. */
 struct sar_hash_body {
-    struct sar_cuda_hash job;
+    struct sar_hash_memory memory;
+    struct sar_map map;
+    struct sar_hash_input input;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        sar_hash_one(&job.memory, &job.map, &job.input, i);
+        sar_hash_one(&memory, &map, &input, i);
     }
 };
 
 /** Host twin: count_range. */
 struct sar_count_body {
-    struct sar_cuda_hash job;
+    struct sar_map map;
+    struct sar_hash_input input;
     unsigned long long *totals;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        sar_hash_count(&job.map, &job.input, i, totals);
+        sar_hash_count(&map, &input, i, totals);
     }
 };
 
@@ -45,7 +48,7 @@ template <class Mark, class Word> struct sar_gather_body {
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        size_t element = i / words;
+        size_t element = words == 1 ? i : sar_quotient(i, words);
         to[i] = from[(size_t)(mark[element] - 1) * words + (i - element * words)];
     }
 };

@@ -11,32 +11,14 @@ extern "C" {
 #include "base/status.h"
 #include "hash/hierarchical.h"
 
-/** One run of hierarchical hashing. The structures are the host's, all pointers in them the device's: the
- * caller lays out memory.first and memory.serial with sar_hash_layout and copies them. */
-struct sar_cuda_hash {
-    struct sar_hash_memory memory;
-    struct sar_map map;
-    struct sar_hash_input input;
-    size_t cells; /**< memory.first[map.parts] */
-};
-
-/* All of these queue work on the stream and do not wait for it. */
-
-/** Empty the cells and hash all occurrences. memory.appends then tells, copied to the host together with the
- * layout, by sar_hash_overflowed whether another run is needed. */
-enum sar_status sar_cuda_hash_fill(const struct sar_cuda_hash *job, cudaStream_t stream);
-
-/** totals[p] = occurrences in part p, for laying out another run. */
-enum sar_status sar_cuda_hash_count(const struct sar_cuda_hash *job, unsigned long long *totals,
-                                    cudaStream_t stream);
-
-/** Bytes of device memory that sar_cuda_hash_extract needs. */
-enum sar_status sar_cuda_hash_scratch(const struct sar_cuda_hash *job, size_t *bytes);
-
-/** Read the lists off the cells into out->first, ->index, ->value and, unless NULL, ->position, which are the
- * caller's device memory. The lists are in the order of the cells, also if job->memory.how.sorted is set. */
-enum sar_status sar_cuda_hash_extract(const struct sar_cuda_hash *job, void *scratch, size_t bytes,
-                                      const struct sar_hash_output *out, cudaStream_t stream);
+/** Sort occurrences into a map's parts as sar_hierarchical_hash does: the same occurrences come into each
+ * part, in the order of the cells, also if how->sorted is set. All arrays are the device's. Waits for the
+ * stream once for each run, to learn whether another one is needed.
+ * @param out  index, first and, unless NULL, value and position: the caller's memory, which is written;
+ *   serial and reruns are set */
+enum sar_status sar_cuda_hierarchical_hash(const struct sar_hierarchical *how, const struct sar_map *map,
+                                           const struct sar_hash_input *input, struct sar_hash_output *out,
+                                           cudaStream_t stream);
 
 #ifdef __cplusplus
 }

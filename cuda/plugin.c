@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "cuda/dense.h"
+#include "cuda/reduce.h"
 #include "cuda/status.h"
 
 /* Managed memory counts as the device's: the host may touch it only where no kernel does. */
@@ -89,18 +90,44 @@ static enum sar_status enter_to_compute(int device, int *before)
     return status == SAR_OK ? SAR_OK : leave(device, *before, status);
 }
 
-static enum sar_status count(const struct sar_vector *vector, size_t *nnz)
+static enum sar_status ingest(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run)
 {
     int before;
     SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_count(vector, nnz));
+    return leave(vector->place, before, sar_cuda_ingest(vector, coo, run));
 }
 
-static enum sar_status compact(const struct sar_vector *vector, const struct sar_run *run)
+static enum sar_status mark(const struct sar_vector *vector, struct sar_marks *marks)
 {
     int before;
     SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_compact(vector, run));
+    return leave(vector->place, before, sar_cuda_mark(vector, marks));
+}
+
+static void unmark(const struct sar_vector *vector, struct sar_marks *marks)
+{
+    int before;
+    if (enter(vector->place, &before) != SAR_OK)
+        return;
+    sar_cuda_unmark(vector, marks);
+    (void)leave(vector->place, before, SAR_OK);
+}
+
+static enum sar_status compact(const struct sar_vector *vector, const struct sar_marks *marks,
+                               const struct sar_run *run)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_compact(vector, marks, run));
+}
+
+static enum sar_status split(const struct sar_vector *vector, const struct sar_marks *marks,
+                             const struct sar_division *how, const struct sar_run *run,
+                             unsigned long long first[])
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_split(vector, marks, how, run, first));
 }
 
 static enum sar_status scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
@@ -123,7 +150,10 @@ const struct sar_accelerator sar_accelerator = {
     .copy = copy,
     .call = call,
     .wait = wait,
-    .count = count,
+    .ingest = ingest,
+    .mark = mark,
+    .unmark = unmark,
     .compact = compact,
+    .split = split,
     .scatter = scatter,
 };

@@ -130,10 +130,25 @@ int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call 
     return sar_raise(comm, function, &verdict, NULL);
 }
 
+/* Sorted on the way, where they are of the library's own types. */
+static void read_coo(struct sar_call *call)
+{
+    struct sar_coo coo = call->coo;
+    coo.indices = call->mirror[0].device;
+    coo.values = call->mirror[1].device;
+    struct sar_run run = { call->mirror[0].host, call->mirror[1].host, coo.nnz };
+    blame(&call->verdict, sar_offload_ingest(&call->memory, &call->shape, &coo, &run), 0);
+    call->coo.nnz = run.nnz;
+}
+
 void sar_memory_defer(struct sar_call *call)
 {
     call->remote = !is_on_host(call) && call->dense_face && call->native && call->verdict.status == SAR_OK;
-    if (!call->remote)
+    if (call->remote)
+        return;
+    if (!is_on_host(call) && !call->dense_face && call->native && call->verdict.status == SAR_OK)
+        read_coo(call);
+    else
         sar_memory_read(call);
 }
 

@@ -7,20 +7,35 @@
 #define SAR_DEVICE_ACCELERATOR_H
 
 #include "base/status.h"
-#include "tensor/shape.h"
+#include "hash/map.h"
+#include "tensor/ingest.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 1 };
+enum { SAR_ACCELERATOR_VERSION = 2 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
 
-/** A dense vector in device memory. */
+/** A dense vector in device memory, or what coordinates there are of. */
 struct sar_vector {
     const struct sar_shape *shape;
-    void *buf;
+    void *buf; /**< NULL for coordinates */
     int place;
     void *stream;
+};
+
+/** Which elements of a vector have a bit set: in the device's memory, a bit each; and how many. */
+struct sar_marks {
+    void *bits;
+    size_t nnz;
+};
+
+/** How a vector is split: by a map of lines into parts, and these into segments, `width` slots of each part,
+ * a multiple of 64. */
+struct sar_division {
+    struct sar_map map;
+    uint64_t width;
+    uint32_t segments;
 };
 
 /** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default
@@ -41,10 +56,23 @@ struct sar_accelerator {
     enum sar_status (*call)(int place, void (*function)(void *), void *argument, void *stream);
     /** Wait for all that is queued. */
     enum sar_status (*wait)(int place, void *stream);
-    /** Count the elements with a bit set. On return it is done. */
-    enum sar_status (*count)(const struct sar_vector *vector, size_t *nnz);
-    /** Queue a copy of these elements into a run of so many, in memory of the host. */
-    enum sar_status (*compact)(const struct sar_vector *vector, const struct sar_run *run);
+    /** Copy coordinates into a run in memory of the host, whose indices have the caller's size. Where their
+     * indices do not ascend and all are below the shape's count, they are sorted, and equal ones reduced, on
+     * the way; run->nnz is what is left. On return it is done. */
+    enum sar_status (*ingest)(const struct sar_vector *vector, const struct sar_coo *coo,
+                              struct sar_run *run);
+    /** Mark the elements with a bit set. On return it is done, and the marks are to be given back. */
+    enum sar_status (*mark)(const struct sar_vector *vector, struct sar_marks *marks);
+    /** Give marks back, behind what is queued. */
+    void (*unmark)(const struct sar_vector *vector, struct sar_marks *marks);
+    /** Queue a copy of the marked elements into a run of so many, in memory of the host. */
+    enum sar_status (*compact)(const struct sar_vector *vector, const struct sar_marks *marks,
+                               const struct sar_run *run);
+    /** The same in the order of segments, then parts, then slots. The run's indices are slots of 4 bytes that
+     * count from the segment on; part p of segment s begins at first[s * parts + p]. */
+    enum sar_status (*split)(const struct sar_vector *vector, const struct sar_marks *marks,
+                             const struct sar_division *split, const struct sar_run *run,
+                             unsigned long long first[]);
     /** Queue writing n runs of the host's to their places; with clear, all else is zero then. */
     enum sar_status (*scatter)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                bool clear);

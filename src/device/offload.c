@@ -1,27 +1,79 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/offload.h"
 
+#include <string.h>
+
 static struct sar_vector vector_of(const struct sar_memory *memory, const struct sar_shape *shape, void *buf)
 {
     return (struct sar_vector){ shape, buf, memory->place, memory->stream };
 }
 
-enum sar_status sar_offload_count(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
-                                  size_t *nnz)
+static struct sar_vector vector_in(const struct sar_load *load)
 {
-    struct sar_vector vector = vector_of(memory, shape, buf);
-    return memory->accelerator->count(&vector, nnz);
+    return vector_of(load->memory, load->shape, load->buf);
 }
 
-enum sar_status sar_offload_compact(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
-                                    struct sar_mirror room[2], struct sar_run *run)
+enum sar_status sar_offload_ingest(const struct sar_memory *memory, const struct sar_shape *shape,
+                                   const struct sar_coo *coo, struct sar_run *run)
+{
+    struct sar_vector vector = vector_of(memory, shape, NULL);
+    return memory->accelerator->ingest(&vector, coo, run);
+}
+
+enum sar_status sar_offload_mark(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
+                                 struct sar_marks *marks)
 {
     struct sar_vector vector = vector_of(memory, shape, buf);
-    SAR_TRY(sar_mirror_take(memory, NULL, run->nnz * shape->index_size, &room[0]));
-    SAR_TRY(sar_mirror_take(memory, NULL, run->nnz * shape->element_size, &room[1]));
-    struct sar_run made = { room[0].host, room[1].host, run->nnz };
-    SAR_TRY(memory->accelerator->compact(&vector, &made));
-    SAR_TRY(memory->accelerator->wait(memory->place, memory->stream));
+    return memory->accelerator->mark(&vector, marks);
+}
+
+void sar_offload_unmark(const struct sar_memory *memory, struct sar_marks *marks)
+{
+    struct sar_vector vector = vector_of(memory, NULL, NULL);
+    if (marks->bits != NULL)
+        memory->accelerator->unmark(&vector, marks);
+}
+
+static enum sar_status wait(const struct sar_load *load)
+{
+    return load->memory->accelerator->wait(load->memory->place, load->memory->stream);
+}
+
+static enum sar_status take_room(const struct sar_load *load, unsigned index_size, struct sar_mirror room[2],
+                                 struct sar_run *run)
+{
+    size_t nnz = load->marks->nnz;
+    SAR_TRY(sar_mirror_take(load->memory, NULL, nnz * index_size, &room[0]));
+    SAR_TRY(sar_mirror_take(load->memory, NULL, nnz * load->shape->element_size, &room[1]));
+    *run = (struct sar_run){ room[0].host, room[1].host, nnz };
+    return SAR_OK;
+}
+
+enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_mirror room[2],
+                                    struct sar_run *run)
+{
+    struct sar_vector vector = vector_in(load);
+    struct sar_run made;
+    SAR_TRY(take_room(load, load->shape->index_size, room, &made));
+    SAR_TRY(load->memory->accelerator->compact(&vector, load->marks, &made));
+    SAR_TRY(wait(load));
+    *run = made;
+    return SAR_OK;
+}
+
+enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_division *split,
+                                  struct sar_mirror room[2], struct sar_run *run, unsigned long long first[])
+{
+    struct sar_vector vector = vector_in(load);
+    struct sar_run made;
+    size_t cells = (size_t)split->segments * split->map.parts;
+    SAR_TRY(take_room(load, sizeof(uint32_t), room, &made));
+    memset(first, 0, (cells + 1) * sizeof *first);
+    if (made.nnz != 0) {
+        SAR_TRY(load->memory->accelerator->split(&vector, load->marks, split, &made, first));
+        SAR_TRY(wait(load));
+    }
+    first[cells] = made.nnz;
     *run = made;
     return SAR_OK;
 }

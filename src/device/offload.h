@@ -1,20 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense vectors in device memory whose elements travel, and not the vectors. On return all is done. */
+/* Coordinates in device memory, and dense vectors of which only elements travel. On return all is done. */
 
 #ifndef SAR_DEVICE_OFFLOAD_H
 #define SAR_DEVICE_OFFLOAD_H
 
 #include "device/mirror.h"
 
-/** Count the elements of buf with a bit set. */
-enum sar_status sar_offload_count(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
-                                  size_t *nnz);
+/** Bring coordinates to a run on the host that has room for them, as struct sar_accelerator says. */
+enum sar_status sar_offload_ingest(const struct sar_memory *memory, const struct sar_shape *shape,
+                                   const struct sar_coo *coo, struct sar_run *run);
+
+/** Mark the elements of buf with a bit set; the caller gives the marks back. */
+enum sar_status sar_offload_mark(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
+                                 struct sar_marks *marks);
+void sar_offload_unmark(const struct sar_memory *memory, struct sar_marks *marks);
+
+/** Marked elements of a vector. */
+struct sar_load {
+    const struct sar_memory *memory;
+    const struct sar_shape *shape;
+    void *buf;
+    const struct sar_marks *marks;
+};
 
 /** Make a run of them.
- * @param room  that the run is in; the caller gives it back
- * @param run   nnz, as it was counted; the rest is set */
-enum sar_status sar_offload_compact(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
-                                    struct sar_mirror room[2], struct sar_run *run);
+ * @param room  that the run is in; the caller gives it back */
+enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_mirror room[2],
+                                    struct sar_run *run);
+
+/** Make one that is split, as struct sar_accelerator says.
+ * @param first  room for one number more than parts of segments; the last tells the end */
+enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_division *split,
+                                  struct sar_mirror room[2], struct sar_run *run, unsigned long long first[]);
 
 /** What is written to a vector: n runs, and zeros elsewhere if it is to be cleared. */
 struct sar_delivery {

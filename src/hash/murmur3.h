@@ -7,11 +7,7 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
-#define SAR_HOST_DEVICE __host__ __device__
-#else
-#define SAR_HOST_DEVICE
-#endif
+#include "base/host_device.h"
 
 /** fmix32: a bijection in which every input bit changes every output bit with probability 1/2. */
 SAR_HOST_DEVICE static inline uint32_t sar_mix32(uint32_t h)

@@ -28,6 +28,13 @@ static void end_span(const struct sar_pending *op, struct sar_span *span)
                                             traffic->bytes_sent, traffic->bytes_received });
 }
 
+/* What could not be marked is not offered: the request has failed. */
+static bool takes_parts(const struct sar_pending *op)
+{
+    return op->request.scheme->splits && op->call->verdict.status == SAR_OK &&
+           sar_agreed_map(&op->agreed).kind != SAR_PARTITION_RANGE;
+}
+
 /* A failure in here is this rank's alone until the first message tells the others. */
 static void compact(struct sar_pending *op)
 {
@@ -39,6 +46,10 @@ static void compact(struct sar_pending *op)
         return;
     if (request->scheme->on_dense_buffers) {
         sar_exchange_fail(&request->exchange, call->remote ? sar_remote_fetch(op) : SAR_OK);
+        return;
+    }
+    if (call->remote && !op->profile_due && takes_parts(op)) {
+        sar_remote_offer(op);
         return;
     }
     struct sar_span span = begin_span(op, "compact");

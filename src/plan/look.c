@@ -19,7 +19,7 @@ static size_t estimate_nnz(const struct sar_pending *op)
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     size_t count = (size_t)shape->count, share = count / SAMPLE_SHARE;
     if (call->remote)
-        return op->counted;
+        return op->marks.nnz;
     bool small = count * shape->element_size <= SAMPLE_BYTES;
     return sar_dense_estimate(shape, buf, small ? count : share < SAMPLE_MOST ? share : SAMPLE_MOST);
 }
@@ -68,7 +68,7 @@ void sar_call_prepare(struct sar_pending *op)
     if (call->verdict.status != SAR_OK)
         return;
     if (call->remote)
-        fail(call, sar_remote_count(op), 0);
+        fail(call, sar_remote_mark(op), 0);
     if (call->dense_face)
         return;
     status = request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);

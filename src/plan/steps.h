@@ -37,10 +37,11 @@ void sar_call_write(struct sar_pending *op);
 /** Make the context's report tell of this call. */
 void sar_call_report(struct sar_pending *op, double seconds);
 
-/** Of a call with call->remote set: count its elements; make them the request's input; fetch the vector
- * instead; and write the outcome. */
-enum sar_status sar_remote_count(struct sar_pending *op);
+/** Of a call with call->remote set: mark its elements; make them the request's input, or offer them to a
+ * scheme that takes parts; fetch the vector instead; and write the outcome. */
+enum sar_status sar_remote_mark(struct sar_pending *op);
 enum sar_status sar_remote_compact(struct sar_pending *op);
+void sar_remote_offer(struct sar_pending *op);
 enum sar_status sar_remote_fetch(struct sar_pending *op);
 enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delivery *outcome);
 

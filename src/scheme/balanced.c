@@ -49,6 +49,7 @@ const struct sar_scheme sar_scheme_balanced = {
     .obstacle = obstacle,
     .seconds = seconds,
     .paper_bytes = paper_bytes,
+    .splits = true,
     .partitions = (1u << SAR_PARTITIONS) - 1,
     .state_size = sizeof(struct sar_owner),
     .stages = stages,

@@ -90,11 +90,24 @@ static struct sar_map segment_map(const struct sar_owner *o, uint32_t segment)
     return map;
 }
 
+/* Of what is on a device. */
+static enum sar_status receive_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    const struct sar_owner *o = request->state;
+    struct sar_division split = { o->map, o->width, o->segments };
+    struct sar_span span = sar_request_span(request, "partition");
+    SAR_TRY(request->splitter->give(request->splitter, &split, segment, parts));
+    sar_request_span_end(request, &span);
+    return SAR_OK;
+}
+
 enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
     struct sar_owner *o = request->state;
     const struct sar_shape *shape = &request->agreed->shape;
     struct sar_map map = segment_map(o, segment);
+    if (request->splitter != NULL)
+        return receive_segment(request, segment, parts);
     struct sar_span span = sar_request_span(request, "partition");
     uint64_t limit = sar_times((segment + 1) * o->width, map.parts);
     size_t from = o->taken;

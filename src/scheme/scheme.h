@@ -3,6 +3,7 @@
 #define SAR_SCHEME_SCHEME_H
 
 #include "base/trace.h"
+#include "device/accelerator.h"
 #include "device/device.h"
 #include "net/dense.h"
 #include "net/exchange.h"
@@ -47,6 +48,7 @@ struct sar_scheme {
     double (*paper_bytes)(const struct sar_agreed *agreed);
     unsigned partitions;            /**< maps that may be asked for, bit 1 << enum sar_partition of each */
     bool on_dense_buffers;          /**< takes the caller's dense buffers as they are */
+    bool splits;                    /**< takes request->splitter, if there is one, in place of the input */
     bool compacts;                  /**< makes request->input of them itself where request->raw */
     size_t state_size;              /**< bytes of request->state, zero at the start */
     const struct sar_stage *stages; /**< run in order; ended by one without functions */
@@ -72,6 +74,16 @@ struct sar_sink_in_arena {
 };
 
 struct sar_sink_in_arena sar_sink_in_arena(void);
+
+/** Where elements come from that are not in request->input: a vector in device memory, split there. */
+struct sar_splitter {
+    /** Give this rank's elements of a segment of each part, in slots of 4 bytes that count from the segment
+     * on. To be called for one segment after the other, with equal splits; sets request->input.nnz and
+     * ->minus_zero for the first. */
+    enum sar_status (*give)(struct sar_splitter *splitter, const struct sar_division *split, uint32_t segment,
+                            struct sar_run parts[]);
+    void *owner, *state; /**< the splitter's own */
+};
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
 struct sar_notes {
@@ -109,9 +121,10 @@ struct sar_request {
     enum sar_status (*arrived)(struct sar_request *request);   /**< of the stage */
     struct sar_span waiting;                                   /**< for the messages of the stage */
     uint32_t epoch, fingerprint;
-    struct sar_run input;         /**< this rank's elements */
-    bool raw;                     /**< input is still to be made of the caller's dense buffer */
-    struct sar_run output;        /**< the outcome, in the sink's memory; set by the last stage */
+    struct sar_run input;          /**< this rank's elements */
+    struct sar_splitter *splitter; /**< of what is not in it; or NULL */
+    bool raw;                      /**< input is still to be made of the caller's dense buffer */
+    struct sar_run output;         /**< the outcome, in the sink's memory; set by the last stage */
     const struct sar_run *pieces; /**< of dense buffers: where the outcome lies if not in output, which has */
     size_t pieces_n;              /**< its nnz then; or NULL */
     bool minus_zero;              /**< a rank heard of so far has a floating-point -0.0 */

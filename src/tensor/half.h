@@ -53,7 +53,8 @@ SAR_INLINE uint16_t sar_to_fp16(uint32_t bits)
     uint32_t even = size + 0xfff + (size >> SAR_FP16_SHIFT & 1);
     uint32_t normal = (even - SAR_FP16_BIAS) >> SAR_FP16_SHIFT;
     uint32_t small =
-        sar_float_bits(sar_float_of(size < SAR_FP16_NORMAL ? size : SAR_FP16_NORMAL) + 0.5f) - SAR_FLOAT_HALF;
+        sar_float_bits(sar_float_of(size < SAR_FP16_NORMAL ? size : (uint32_t)SAR_FP16_NORMAL) + 0.5f) -
+        SAR_FLOAT_HALF;
     uint32_t special = 0x7c00 | (size > SAR_FLOAT_INFINITE ? 0x200 | (size >> SAR_FP16_SHIFT & 0x3ff) : 0);
     uint32_t narrow = size < SAR_FP16_NORMAL ? small : normal;
     return (uint16_t)(sign | (even >= SAR_FP16_BEYOND ? special : narrow));

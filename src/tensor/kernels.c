@@ -10,19 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "tensor/half.h"
-
-#define SUM(wide, a, b) ((wide)(a) + (wide)(b))
-#define PROD(wide, a, b) ((wide)(a) * (wide)(b))
-#define MAX(wide, a, b) ((a) > (b) ? (a) : (b))
-#define MIN(wide, a, b) ((a) < (b) ? (a) : (b))
-
-/* The same of bits; `kind` is bf16 or fp16. */
-#define WIDE(kind, a) sar_float_of(sar_from_##kind(a))
-#define HALF_SUM(kind, a, b) sar_to_##kind(sar_float_bits(WIDE(kind, a) + WIDE(kind, b)))
-#define HALF_PROD(kind, a, b) sar_to_##kind(sar_float_bits(WIDE(kind, a) * WIDE(kind, b)))
-#define HALF_MAX(kind, a, b) (WIDE(kind, a) > WIDE(kind, b) ? (a) : (b))
-#define HALF_MIN(kind, a, b) (WIDE(kind, a) < WIDE(kind, b) ? (a) : (b))
+#include "tensor/arithmetic.h"
 
 /* `wide` is the type to compute in: unsigned for integers, so that overflow is defined. */
 #define DEFINE_KERNELS(name, type, wide, apply, identity)                                         \
@@ -60,11 +48,11 @@
     static const struct sar_kernels name = { sizeof(type), name##_fill, name##_fold, name##_zero, \
                                              name##_rows };
 
-#define DEFINE_TYPE(name, type, wide, zero, lowest, highest) \
-    DEFINE_KERNELS(name##_sum, type, wide, SUM, zero)        \
-    DEFINE_KERNELS(name##_max, type, wide, MAX, lowest)      \
-    DEFINE_KERNELS(name##_min, type, wide, MIN, highest)     \
-    DEFINE_KERNELS(name##_prod, type, wide, PROD, 1)
+#define DEFINE_TYPE(name, type, wide, zero, lowest, highest)      \
+    DEFINE_KERNELS(name##_sum, type, wide, SAR_FOLD_SUM, zero)    \
+    DEFINE_KERNELS(name##_max, type, wide, SAR_FOLD_MAX, lowest)  \
+    DEFINE_KERNELS(name##_min, type, wide, SAR_FOLD_MIN, highest) \
+    DEFINE_KERNELS(name##_prod, type, wide, SAR_FOLD_PROD, 1)
 
 DEFINE_TYPE(float32, float, float, -0.0f, -INFINITY, INFINITY)
 DEFINE_TYPE(float64, double, double, -0.0, -INFINITY, INFINITY)
@@ -74,14 +62,14 @@ DEFINE_TYPE(uint32, uint32_t, uint32_t, 0, 0, UINT32_MAX)
 DEFINE_TYPE(uint64, uint64_t, uint64_t, 0, 0, UINT64_MAX)
 
 /* Identities: -0.0, the two infinities and 1. */
-DEFINE_KERNELS(bf16_sum, uint16_t, bf16, HALF_SUM, 0x8000)
-DEFINE_KERNELS(bf16_max, uint16_t, bf16, HALF_MAX, 0xff80)
-DEFINE_KERNELS(bf16_min, uint16_t, bf16, HALF_MIN, 0x7f80)
-DEFINE_KERNELS(bf16_prod, uint16_t, bf16, HALF_PROD, 0x3f80)
-DEFINE_KERNELS(fp16_sum, uint16_t, fp16, HALF_SUM, 0x8000)
-DEFINE_KERNELS(fp16_max, uint16_t, fp16, HALF_MAX, 0xfc00)
-DEFINE_KERNELS(fp16_min, uint16_t, fp16, HALF_MIN, 0x7c00)
-DEFINE_KERNELS(fp16_prod, uint16_t, fp16, HALF_PROD, 0x3c00)
+DEFINE_KERNELS(bf16_sum, uint16_t, bf16, SAR_FOLD_HALF_SUM, 0x8000)
+DEFINE_KERNELS(bf16_max, uint16_t, bf16, SAR_FOLD_HALF_MAX, 0xff80)
+DEFINE_KERNELS(bf16_min, uint16_t, bf16, SAR_FOLD_HALF_MIN, 0x7f80)
+DEFINE_KERNELS(bf16_prod, uint16_t, bf16, SAR_FOLD_HALF_PROD, 0x3f80)
+DEFINE_KERNELS(fp16_sum, uint16_t, fp16, SAR_FOLD_HALF_SUM, 0x8000)
+DEFINE_KERNELS(fp16_max, uint16_t, fp16, SAR_FOLD_HALF_MAX, 0xfc00)
+DEFINE_KERNELS(fp16_min, uint16_t, fp16, SAR_FOLD_HALF_MIN, 0x7c00)
+DEFINE_KERNELS(fp16_prod, uint16_t, fp16, SAR_FOLD_HALF_PROD, 0x3c00)
 
 #define OPS_OF(name)                                        \
     {                                                       \

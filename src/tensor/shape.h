@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/host_device.h"
+
 /** Basic types. SAR_BF16 and SAR_FP16 are floats of 16 bits, see tensor/half.h. */
 enum sar_base {
     SAR_FLOAT,
@@ -100,7 +102,7 @@ static inline uint64_t sar_plus(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-#define SAR_INLINE static inline __attribute__((always_inline))
+#define SAR_INLINE SAR_HOST_DEVICE static inline __attribute__((always_inline))
 
 /** Variants of a loop for newer processors, chosen at load time where the toolchain can. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -158,6 +158,33 @@ static void check_traffic(void)
     require(cudaFree(v));
 }
 
+/* The device splits the vector into parts of many segments; the first call looks at it and does not. */
+static void check_segments(void)
+{
+    static const char *const grains[] = { "1", "4", "64" };
+    check_case("parts of segments");
+    for (int g = 0; g < 3; g++) {
+        float *in = vector(1), *out = vector(0);
+        MPI_Info info;
+        MPIX_Sparse_plan plan;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpix_sparse_scheme", "balanced");
+        MPI_Info_set(info, "mpix_sparse_grain", grains[g]);
+        MPI_Info_set(info, "mpix_sparse_segment", "1000");
+        check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, info, &plan),
+                      "MPIX_Sparse_allreduce_init");
+        for (int round = 1; round < 5; round++) {
+            refresh(in, round);
+            start_and_wait(plan);
+            expect(out, round);
+        }
+        check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+        MPI_Info_free(&info);
+        require(cudaFree(in));
+        require(cudaFree(out));
+    }
+}
+
 /* Fused, and one of them apart. */
 static void check_group(void)
 {
@@ -185,18 +212,18 @@ static void check_group(void)
     }
 }
 
-/* The last rank has nothing, and no arrays to tell where it would have it. */
+/* Unsorted, and index 7 twice. The last rank has nothing, and no arrays to tell where it would have it. */
 static int call_coo(int place, MPIX_Sparse_result *result)
 {
-    const int32_t indices[] = { 7, rank + 10 };
-    const double values[] = { 1, rank };
+    const int32_t indices[] = { rank + 10, 7, 7 };
+    const double values[] = { rank, 0.25, 0.75 };
     bool empty = ranks > 1 && rank == ranks - 1;
     require(cudaSetDevice(place));
     void *i = empty ? NULL : to_device(indices, sizeof indices);
     void *v = empty ? NULL : to_device(values, sizeof values);
     require(cudaSetDevice(0));
     int code =
-        MPIX_Sparse_allreduce_coo(i, v, empty ? 0 : 2, MPI_INT32_T, 1000, MPI_DOUBLE, MPI_SUM, comm, result);
+        MPIX_Sparse_allreduce_coo(i, v, empty ? 0 : 3, MPI_INT32_T, 1000, MPI_DOUBLE, MPI_SUM, comm, result);
     require(cudaFree(i));
     require(cudaFree(v));
     return code;
@@ -313,6 +340,7 @@ int main(int argc, char **argv)
     check_in_flight();
     check_plan();
     check_traffic();
+    check_segments();
     check_group();
     check_result();
     check_profile();

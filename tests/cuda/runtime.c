@@ -238,7 +238,9 @@ cudaError_t cudaFree(void *memory)
     if (array != NULL)
         array->taken = false;
     pthread_mutex_unlock(&lock);
-    return array == NULL && memory != NULL ? cudaErrorInvalidValue : cudaSuccess;
+    if (array == NULL)
+        free(memory); /* managed, or else the C library tells */
+    return cudaSuccess;
 }
 
 /* For kernels that are functions of the host: while any is open, the host may touch device memory. */
@@ -308,6 +310,14 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     load_driver();
     __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
     return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+/* Memory of the host, which is what it is for kernels of the host. */
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *memory = malloc(bytes);
+    return *memory != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFreeHost(void *memory)

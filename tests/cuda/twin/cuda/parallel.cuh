@@ -6,15 +6,22 @@
 #define SAR_TWIN_PARALLEL_CUH
 
 #include <thrust/copy.h>
-#include <thrust/count.h>
 #include <thrust/execution_policy.h>
 #include <thrust/for_each.h>
 #include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/scan.h>
+#include <thrust/sort.h>
 
-#include "cuda/status.h"
+#include <vector>
+
+#include "cuda/bits.cuh"
+#include "cuda/memory.cuh"
 
 extern "C" void fake_cuda_open(void);
 extern "C" void fake_cuda_close(void);
+
+enum { SAR_QUADS = SAR_WORD / 4 };
 
 template <class Body> static enum sar_status each(size_t n, const Body &body, cudaStream_t)
 {
@@ -25,29 +32,69 @@ template <class Body> static enum sar_status each(size_t n, const Body &body, cu
     return SAR_OK;
 }
 
-template <class In, class Out, class Keep>
-static enum sar_status pick(void *temporary, size_t *bytes, In in, Out out, unsigned long long *picked,
-                            size_t n, const Keep &keep, cudaStream_t)
+template <class Quad> struct sar_ballot_body {
+    Quad quad;
+    uint32_t *bits;
+
+    void operator()(size_t w) const
+    {
+        uint32_t word = 0;
+        for (unsigned lane = 0; lane < SAR_QUADS; lane++)
+            word |= (uint32_t)quad(w * SAR_QUADS + lane) << 4 * lane;
+        bits[w] = word;
+    }
+};
+
+template <class Quad>
+static enum sar_status ballot(size_t words, const Quad &quad, uint32_t *bits, cudaStream_t stream)
 {
-    *bytes = 1;
-    if (temporary == NULL)
-        return SAR_OK;
+    return each(words, sar_ballot_body<Quad>{ quad, bits }, stream);
+}
+
+template <class Body> struct sar_number_body {
+    Body body;
+    const unsigned long long *before;
+
+    void operator()(size_t w) const
+    {
+        body(w, before[w]);
+    }
+};
+
+template <class Body>
+static enum sar_status number(const uint32_t *bits, size_t words, const Body &body, cudaStream_t stream)
+{
+    std::vector<unsigned long long> before(words + 1);
+    fake_cuda_open();
+    for (size_t w = 0; w < words; w++)
+        before[w + 1] = before[w] + sar_ones(bits[w]);
+    fake_cuda_close();
+    return each(words, sar_number_body<Body>{ body, before.data() }, stream);
+}
+
+template <class In, class Out, class Keep>
+static enum sar_status pick(In in, Out out, unsigned long long *picked, size_t n, const Keep &keep,
+                            cudaStream_t)
+{
     fake_cuda_open();
     *picked = (unsigned long long)(thrust::copy_if(thrust::omp::par, in, in + n, out, keep) - out);
     fake_cuda_close();
     return SAR_OK;
 }
 
-template <class Keep>
-static enum sar_status tally(void *temporary, size_t *bytes, unsigned long long *found, size_t n,
-                             const Keep &keep, cudaStream_t)
+template <class Key> struct sar_sortable {
+    Key *key[2];
+    uint32_t *position[2];
+    size_t n;
+};
+
+/* By all bits of the keys, of which those not asked for are 0. */
+template <class Key> static enum sar_status sort(const sar_sortable<Key> &s, unsigned, cudaStream_t)
 {
-    thrust::counting_iterator<size_t> begin(0);
-    *bytes = 1;
-    if (temporary == NULL)
-        return SAR_OK;
     fake_cuda_open();
-    *found = (unsigned long long)thrust::count_if(thrust::omp::par, begin, begin + n, keep);
+    thrust::copy_n(thrust::omp::par, s.key[0], s.n, s.key[1]);
+    thrust::copy_n(thrust::omp::par, s.position[0], s.n, s.position[1]);
+    thrust::stable_sort_by_key(thrust::omp::par, s.key[1], s.key[1] + s.n, s.position[1]);
     fake_cuda_close();
     return SAR_OK;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAR_CUDA_BITMAP_H
+#define SAR_CUDA_BITMAP_H
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "wire/wire.h"
+
+/** Write a run in the device's memory as the format hash_bitmap does (wire/hash_bitmap.c), to the same bytes.
+ * Queued.
+ * @param payload  the device's, nnz * element_size + sar_bitmap_bytes(span) bytes, at a multiple of 8 */
+enum sar_status sar_cuda_bitmap_encode(const struct sar_layout *layout, const struct sar_run *run,
+                                       void *payload, cudaStream_t stream);
+
+/** Read the indices of run->nnz elements into run->index, which has room for them. The values are the
+ * payload's beginning. On return it is done. SAR_CORRUPT unless the bitmap has just so many bits, all
+ * below the span. */
+enum sar_status sar_cuda_bitmap_decode(const struct sar_layout *layout, const void *payload,
+                                       const struct sar_run *run, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

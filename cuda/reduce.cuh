@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each thread of the kernels in reduce.cu and coalesce.cu does. */
+
+#ifndef SAR_CUDA_REDUCE_CUH
+#define SAR_CUDA_REDUCE_CUH
+
+#include "cuda/bits.cuh"
+#include "cuda/fold.cuh"
+
+/** Value i of the outcome before anything has reached it. */
+struct sar_identity_body {
+    sar_arithmetic arithmetic;
+    uint64_t identity; /* its bits */
+    void *out;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        arithmetic.copy(out, i, &identity, 0);
+    }
+};
+
+/** Fold value i of a run whose indices differ into the outcome, at its index' place among the union's. Host
+ * twin: fold_run in tensor/reduce.c. */
+template <class Index> struct sar_fold_body {
+    sar_arithmetic arithmetic;
+    size_t row; /* values of an element */
+    const Index *index;
+    const void *value;
+    const uint32_t *bits; /* the union */
+    const unsigned long long *before;
+    void *out;
+    uint32_t *hits; /* runs that reached an element; or NULL */
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        size_t element = row == 1 ? i : sar_quotient(i, row), within = i - element * row;
+        size_t place = (size_t)sar_bits_before(bits, before, index[element]);
+        arithmetic.fold(out, place * row + within, value, i);
+        if (hits != NULL && within == 0)
+            hits[place]++;
+    }
+};
+
+/** Fold a zero into value i of the outcome where some run lacks its element. Host twin: fold_absent. */
+struct sar_absent_body {
+    sar_arithmetic arithmetic;
+    size_t row, runs;
+    const uint32_t *hits;
+    void *out;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        uint64_t zero = 0;
+        if (hits[row == 1 ? i : sar_quotient(i, row)] != runs)
+            arithmetic.fold(out, i, &zero, 0);
+    }
+};
+
+/** What is to be known of indices before they are sorted. */
+struct sar_looks {
+    uint32_t outside, descends; /* whether any is beyond the count, or not above the one before it */
+};
+
+/** Host twin: look32 in tensor/ingest.c. Negative indices look huge. */
+template <class Key> struct sar_look_body {
+    const Key *key;
+    uint64_t count;
+    sar_looks *looks;
+
+    /* Many find the same; few need to say so. */
+    SAR_HOST_DEVICE static void tell(uint32_t *to)
+    {
+        if (*(volatile uint32_t *)to == 0)
+            sar_bit_set(to, 0);
+    }
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        if (key[i] >= count)
+            tell(&looks->outside);
+        if (i > 0 && key[i] <= key[i - 1])
+            tell(&looks->descends);
+    }
+};
+
+struct sar_count_up_body {
+    uint32_t *position;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        position[i] = (uint32_t)i;
+    }
+};
+
+/** Which of four sorted keys are the first of their value. */
+template <class Key> struct sar_head_quad {
+    const Key *key;
+    size_t n;
+
+    SAR_HOST_DEVICE unsigned operator()(size_t q) const
+    {
+        unsigned found = 0;
+        for (unsigned j = 0; j < 4 && 4 * q + j < n; j++) {
+            size_t i = 4 * q + j;
+            found |= (unsigned)(i == 0 || key[i] != key[i - 1]) << j;
+        }
+        return found;
+    }
+};
+
+/** Value i of the outcome: the first of its index, and the others folded in, in the order in which they
+ * stood. Host twin: add in tensor/sort.c. */
+template <class Key> struct sar_pile_body {
+    sar_arithmetic arithmetic;
+    size_t row, n;
+    const Key *key;           /* sorted */
+    const uint32_t *position; /* of what they go with */
+    const uint32_t *head;     /* first key of each index */
+    const void *value;
+    Key *index;
+    void *out;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        size_t element = row == 1 ? i : sar_quotient(i, row), within = i - element * row;
+        size_t at = head[element];
+        arithmetic.copy(out, i, value, position[at] * row + within);
+        if (within == 0)
+            index[element] = key[at];
+        for (size_t next = at + 1; next < n && key[next] == key[at]; next++)
+            arithmetic.fold(out, i, value, position[next] * row + within);
+    }
+};
+
+#endif
