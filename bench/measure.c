@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "oracle.h"
 #include "plan/select.h"
 
@@ -33,6 +34,8 @@ static void check(const struct run *run, int first, int n, int i)
 
     if (!run->check)
         return;
+    if (run->tensor->device_recv != NULL)
+        perf_device_copy(perf_tensor_recv(run->tensor, i), run->tensor->device_recv, perf_case_bytes(run->c));
     claims = perf_alloc((size_t)n, sizeof *claims);
     for (int r = first; r < first + n; r++)
         if (perf_row_is_ours(&run->rows[r]) && !run->rows[r].refused)

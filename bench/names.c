@@ -8,6 +8,7 @@
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
+static const char *const buffers[] = { "host", "cuda" };
 static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
 static const char *const values[] = { "full", "bf16", "fp16" };
@@ -78,6 +79,11 @@ const char *perf_partition_name(int i)
     static const char *const more[] = { "auto" };
 
     return name_of(i, i < SAR_PARTITIONS ? sar_partition_names[i] : NULL, SAR_PARTITIONS, more, LENGTH(more));
+}
+
+const char *perf_buffers_name(int i)
+{
+    return i < LENGTH(buffers) ? buffers[i] : NULL;
 }
 
 const char *perf_interface_name(int i)

@@ -27,6 +27,8 @@ const char *perf_scheme_name(int i);
 const char *perf_wire_name(int i);
 const char *perf_partition_name(int i);
 
+enum perf_buffers { PERF_HOST, PERF_CUDA };
+const char *perf_buffers_name(int i);
 enum perf_interface { PERF_COO, PERF_DENSE };
 const char *perf_interface_name(int i);
 

@@ -24,6 +24,7 @@ enum {
     OPTION_TYPE,
     OPTION_OP,
     OPTION_INTERFACE,
+    OPTION_BUFFERS,
     OPTION_INDEX,
     OPTION_IN_PLACE,
     OPTION_OVERLAP,
@@ -87,6 +88,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_INTERFACE] = { 'i', "interface", "NAME", "coo",
         perf_parse_choice, TO(interface), { perf_interface_name, 0, 0 },
         "call MPIX_Sparse_allreduce_coo or MPIX_Sparse_allreduce" },
+    [OPTION_BUFFERS] = { 'm', "buffers", "NAME", "host",
+        perf_parse_choice, TO(buffers), { perf_buffers_name, 0, 0 },
+        "memory that the buffers of calls are in; cuda is that of\na device" },
     [OPTION_INDEX] = { 0, "index", "NAME", "auto",
         perf_parse_choice, TO(index), { perf_index_name, 0, 0 },
         "type of indices; auto is int32 where that is wide enough" },
@@ -209,6 +213,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --parts is for --study";
     if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
         return "options --every and --budget are for --study selector";
+    if (options->buffers == PERF_CUDA && (study != PERF_NO_STUDY || options->skeleton))
+        return "option --buffers: --study and --skeleton are for those of the host";
     if (study == PERF_NO_STUDY)
         return NULL;
     if (options->format == PERF_OSU || options->format == PERF_DEMO)

@@ -17,7 +17,7 @@ struct perf_options {
     char plain_wire[PERF_NAME_MAX], plain_partition[PERF_NAME_MAX]; /* of rows that nobody asked for */
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
-    int interface, index, values, order, format, study;
+    int interface, buffers, index, values, order, format, study;
     bool in_place, skeleton, profile, overlap_compute, help, version, seed_given;
     double overlap, skew;
     char text[PERF_PATH_MAX]; /* empty: random tensors */

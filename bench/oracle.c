@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+
 /* A piece of the right result: elements low to high - 1. */
 struct piece {
     size_t low, high;
@@ -17,6 +19,7 @@ struct cursor {
     MPI_Count nnz, at;
     const void *indices;
     const char *values;
+    void *copies[2]; /* that these are in where the result is a device's */
 };
 
 static size_t span_of(const struct perf_case *c)
@@ -95,13 +98,24 @@ static long long compare_coo(const struct perf_case *c, const struct piece *piec
     return wrong;
 }
 
-static struct cursor open_cursor(const struct perf_claim *claim)
+static const void *fetch(const void *device, size_t bytes, void **copy)
 {
-    struct cursor cursor = { 0, 0, NULL, NULL };
+    *copy = perf_alloc(bytes + 1, 1);
+    perf_device_copy(*copy, device, bytes);
+    return *copy;
+}
+
+static struct cursor open_cursor(const struct perf_case *c, const struct perf_claim *claim)
+{
+    struct cursor cursor = { 0 };
     const void *values = NULL;
 
     if (claim->result != MPIX_SPARSE_RESULT_NULL)
         MPIX_Sparse_result_get(claim->result, &cursor.nnz, &cursor.indices, &values);
+    if (c->options->buffers == PERF_CUDA) {
+        cursor.indices = fetch(cursor.indices, (size_t)cursor.nnz * c->index_bytes, &cursor.copies[0]);
+        values = fetch(values, (size_t)cursor.nnz * c->element_bytes, &cursor.copies[1]);
+    }
     cursor.values = values;
     return cursor;
 }
@@ -124,7 +138,7 @@ void perf_oracle_check(const struct perf_case *c, const struct perf_tensor *tens
     struct cursor *cursors = perf_alloc((size_t)n, sizeof *cursors);
 
     for (int i = 0; i < n; i++)
-        cursors[i] = open_cursor(&claims[i]);
+        cursors[i] = open_cursor(c, &claims[i]);
     for (piece.low = 0; piece.low < c->count; piece.low = piece.high) {
         piece.high = c->count - piece.low < span ? c->count : piece.low + span;
         if (c->options->interface == PERF_COO)
@@ -133,8 +147,11 @@ void perf_oracle_check(const struct perf_case *c, const struct perf_tensor *tens
             reduce_dense(c, tensor, &piece);
         check_piece(c, &piece, claims, cursors, n);
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         claims[i].wrong += cursors[i].nnz - cursors[i].at;
+        free(cursors[i].copies[0]);
+        free(cursors[i].copies[1]);
+    }
     free(cursors);
     free(piece.values);
     free(piece.present);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "calibrate.h"
+#include "device.h"
 #include "measure.h"
 #include "options.h"
 #include "plan.h"
@@ -198,6 +199,14 @@ static void watch_time(const struct bench *bench)
         alarm((unsigned)bench->options.timeout);
 }
 
+static bool device_everywhere(void)
+{
+    int ready = perf_device_open();
+
+    MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return ready;
+}
+
 static int run(struct bench *bench)
 {
     bool alone = bench->options.study == PERF_BALANCE;
@@ -207,6 +216,8 @@ static int run(struct bench *bench)
 
     if (bench->options.memory > 0)
         bench->world.memory = (double)bench->options.memory;
+    if (bench->options.buffers == PERF_CUDA && !device_everywhere())
+        return EXIT_USAGE;
     if (text_of(bench) != NULL && !perf_text_load(&bench->text, bench->options.text, least, &bench->world))
         return EXIT_USAGE;
     if (bench->world.rank == 0)

@@ -12,6 +12,7 @@ static const struct perf_field fields[] = {
     FIELD("ranks", PERF_INTEGER, ranks),
     FIELD("nodes", PERF_INTEGER, nodes),
     FIELD("interface", PERF_TEXT, interface),
+    FIELD("buffers", PERF_TEXT, buffers),
     FIELD("count", PERF_INTEGER, count),
     FIELD("row", PERF_INTEGER, row),
     FIELD("datatype", PERF_TEXT, datatype),
@@ -87,6 +88,7 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
     r->ranks = c->world->ranks;
     r->nodes = c->world->nodes;
     r->interface = perf_interface_name(options->interface);
+    r->buffers = perf_buffers_name(options->buffers);
     r->count = (long long)c->count;
     r->row = (long long)c->row;
     r->bytes = (double)perf_case_bytes(c);

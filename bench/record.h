@@ -23,7 +23,7 @@ struct perf_record {
     struct perf_overlap wait, thread;
     double wait_ratio, thread_ratio;
     double bytes; /* of the dense vector */
-    const char *interface, *datatype, *op, *order, *index;
+    const char *interface, *buffers, *datatype, *op, *order, *index;
     const char *wire_values, *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire,
         *partition, *reason;
     char workload[PERF_PATH_MAX + 8];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device.h"
 #include "names.h"
 
 /* MPI_Allreduce of basic values, in pieces that its int counts can hold. */
@@ -24,9 +25,24 @@ static int plain_allreduce(const struct perf_case *c, const void *send, void *re
     return code;
 }
 
+/* MPI is not handed device memory: the vector is fetched and sent back, in place. */
+static int plain_device_call(const struct perf_case *c, const struct perf_tensor *tensor, int step,
+                             void *recv)
+{
+    int code;
+
+    perf_device_copy(recv, tensor->step[step].handed.dense, perf_case_bytes(c));
+    code = plain_allreduce(c, MPI_IN_PLACE, recv);
+    perf_device_copy(tensor->device_recv, recv, perf_case_bytes(c));
+    return code;
+}
+
 static int plain_call(const struct perf_case *c, const struct perf_tensor *tensor, int step, void *recv)
 {
     const void *send = tensor->send.data;
+
+    if (tensor->device_recv != NULL)
+        return plain_device_call(c, tensor, step, recv);
 
     if (c->options->interface == PERF_DENSE)
         send = c->options->in_place ? NULL : tensor->step[step].dense.data;
@@ -37,10 +53,10 @@ static int sparse_call(struct perf_row *row, const struct perf_case *c, const st
                        void *recv)
 {
     if (c->options->interface == PERF_COO)
-        return MPIX_Sparse_allreduce_coo(step->index.data, step->values.data, (MPI_Count)step->nnz,
+        return MPIX_Sparse_allreduce_coo(step->handed.index, step->handed.values, (MPI_Count)step->nnz,
                                          c->index_type, (MPI_Count)c->count, c->element, c->mpi_op, row->comm,
                                          &row->result);
-    return MPIX_Sparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->dense.data, recv,
+    return MPIX_Sparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->handed.dense, recv,
                                  (MPI_Count)c->count, c->element, c->mpi_op, row->comm);
 }
 
@@ -48,10 +64,10 @@ static int sparse_start(struct perf_row *row, const struct perf_case *c, const s
                         void *recv, MPI_Request *request)
 {
     if (c->options->interface == PERF_COO)
-        return MPIX_Isparse_allreduce_coo(step->index.data, step->values.data, (MPI_Count)step->nnz,
+        return MPIX_Isparse_allreduce_coo(step->handed.index, step->handed.values, (MPI_Count)step->nnz,
                                           c->index_type, (MPI_Count)c->count, c->element, c->mpi_op,
                                           row->comm, &row->result, request);
-    return MPIX_Isparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->dense.data, recv,
+    return MPIX_Isparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->handed.dense, recv,
                                   (MPI_Count)c->count, c->element, c->mpi_op, row->comm, request);
 }
 
@@ -66,7 +82,9 @@ static void memory_call(const struct perf_row *row, const struct perf_case *c, c
 static void restore(const struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
                     int step, void *recv)
 {
-    if (c->options->interface == PERF_DENSE && c->options->in_place)
+    if (tensor->device_recv != NULL && c->options->in_place)
+        perf_device_copy(tensor->device_recv, tensor->step[step].handed.dense, perf_case_bytes(c));
+    else if (c->options->interface == PERF_DENSE && c->options->in_place)
         memcpy(recv, tensor->step[step].dense.data, perf_case_bytes(c));
     if (c->options->interface == PERF_COO && row->way == PERF_BY_MPI && tensor->send.data == NULL) {
         memset(recv, 0, perf_case_bytes(c));
@@ -91,7 +109,9 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     switch (row->way) {
-    case PERF_BY_LIBRARY: code = sparse_call(row, c, &tensor->step[step], recv); break;
+    case PERF_BY_LIBRARY:
+        code = sparse_call(row, c, &tensor->step[step], perf_tensor_target(tensor, i));
+        break;
     case PERF_BY_MPI: code = plain_call(c, tensor, step, recv); break;
     case PERF_MEMORY: memory_call(row, c, &tensor->step[step], recv); break;
     case PERF_SKELETON: perf_skeleton_pass(&row->skeleton, c, &tensor->step[step], recv); break;
@@ -111,7 +131,7 @@ double perf_row_start(struct perf_row *row, const struct perf_case *c, const str
     restore(row, c, tensor, step, recv);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
-    note(row, sparse_start(row, c, &tensor->step[step], recv, request));
+    note(row, sparse_start(row, c, &tensor->step[step], perf_tensor_target(tensor, i), request));
     return start;
 }
 
@@ -170,6 +190,10 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
     row->wrong = -1;
     for (int mode = 0; mode < PERF_MODES; mode++)
         row->overlap[mode] = (struct perf_overlap){ NAN, NAN, NAN };
+    if (row->way == PERF_MEMORY && c->options->buffers == PERF_CUDA) {
+        row->refused = true; /* what the host reads and writes says nothing of a device */
+        return;
+    }
     switch (row->way) {
     case PERF_BY_LIBRARY: open_library(row, c, tensor); break;
     case PERF_BY_MPI: row->estimate = perf_row_call(row, c, tensor, 0, 0); break;

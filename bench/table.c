@@ -32,8 +32,9 @@ static void print_mpi(void)
 
 static void print_tensors(const struct perf_options *options)
 {
-    printf("# interface %s%s, ", perf_interface_name(options->interface),
-           options->in_place ? " in place" : "");
+    printf("# interface %s%s, %s", perf_interface_name(options->interface),
+           options->in_place ? " in place" : "",
+           options->buffers == PERF_CUDA ? "buffers on a device, " : "");
     if (options->text[0] != '\0')
         printf("text %s, %lld words a batch, ", options->text, options->batch);
     else

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+
 /* Steps share out this much memory: beyond the caches of the machines of today. */
 static const double SPAN_OF_STEPS = 64e6;
 
@@ -134,6 +136,34 @@ static bool plan(struct perf_tensor *tensor, const struct perf_case *c, const st
     return tensor->bytes <= c->world->memory;
 }
 
+static void hand_over(struct perf_tensor *tensor, const struct perf_case *c)
+{
+    bool coo = c->options->interface == PERF_COO, copies = c->options->buffers == PERF_CUDA;
+
+    for (int i = 0; i < tensor->steps; i++) {
+        struct perf_step *step = &tensor->step[i];
+        step->handed = (struct perf_arrays){ step->index.data, step->values.data, step->dense.data };
+        if (copies && coo) {
+            step->handed.index = perf_device_make(step->index.data, step->nnz * c->index_bytes);
+            step->handed.values = perf_device_make(step->values.data, step->nnz * c->element_bytes);
+        }
+        if (copies && !coo)
+            step->handed.dense = perf_device_make(step->dense.data, perf_case_bytes(c));
+    }
+    if (copies && !coo)
+        tensor->device_recv = perf_device_make(tensor->recv.data, perf_case_bytes(c));
+}
+
+static void take_back(struct perf_step *step)
+{
+    if (step->handed.index != step->index.data)
+        perf_device_free(step->handed.index);
+    if (step->handed.values != step->values.data)
+        perf_device_free(step->handed.values);
+    if (step->handed.dense != step->dense.data)
+        perf_device_free(step->handed.dense);
+}
+
 bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c, const struct perf_text *text)
 {
     bool coo = c->options->interface == PERF_COO;
@@ -157,7 +187,13 @@ bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c, con
         tensor->send = perf_block_make(perf_case_bytes(c), 0);
         perf_tensor_scatter(tensor, c, 0, c->count, tensor->send.data);
     }
+    hand_over(tensor, c);
     return true;
+}
+
+void *perf_tensor_target(const struct perf_tensor *tensor, int i)
+{
+    return tensor->device_recv != NULL ? tensor->device_recv : perf_tensor_recv(tensor, i);
 }
 
 void *perf_tensor_recv(const struct perf_tensor *tensor, int i)
@@ -169,7 +205,9 @@ void *perf_tensor_recv(const struct perf_tensor *tensor, int i)
 
 void perf_tensor_free(struct perf_tensor *tensor)
 {
+    perf_device_free(tensor->device_recv);
     for (int i = 0; i < tensor->steps; i++) {
+        take_back(&tensor->step[i]);
         perf_block_free(&tensor->step[i].index);
         perf_block_free(&tensor->step[i].values);
         perf_block_free(&tensor->step[i].dense);

@@ -10,11 +10,17 @@
 
 enum { PERF_STEPS = 8, PERF_SHIFTS = 8 };
 
+/* What a call is handed: the blocks below, or copies of them in device memory. */
+struct perf_arrays {
+    void *index, *values, *dense;
+};
+
 /* One of several tensors that take turns, so that no call finds its input in a cache. */
 struct perf_step {
     size_t nnz;
     struct perf_block index, values; /* COO interface */
     struct perf_block dense;         /* dense interface */
+    struct perf_arrays handed;
 };
 
 struct perf_tensor {
@@ -23,6 +29,7 @@ struct perf_tensor {
     struct perf_set first;  /* what is present in step 0 */
     struct perf_block send; /* COO interface: dense form of step 0, without data where memory is short */
     struct perf_block recv; /* a dense result; without data where memory is short */
+    void *device_recv;      /* where calls on device memory put that, or NULL */
     double bytes;           /* of all these on this rank */
 };
 
@@ -32,6 +39,9 @@ void perf_tensor_free(struct perf_tensor *tensor);
 
 /* Where the i-th call puts a dense result: some cache lines apart. NULL where memory is short. */
 void *perf_tensor_recv(const struct perf_tensor *tensor, int i);
+
+/* Where the i-th call itself puts it: the same, or device memory. */
+void *perf_tensor_target(const struct perf_tensor *tensor, int i);
 
 /* Write what this rank has of elements low to high - 1 in step 0 to a vector that begins with element low. */
 void perf_tensor_scatter(const struct perf_tensor *tensor, const struct perf_case *c, size_t low, size_t high,

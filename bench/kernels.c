@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mpix_sparse_kernels: how fast a device does what it does for the library, beside a copy of the vector on
+ * the device, and whether its outcome has the host's bits. A kernel's rate counts the bytes that have to be
+ * read and written, whatever it reads and writes besides. */
+
+#include "kernels.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 77, WARMUP = 3, MOST_ITERATIONS = 1000 };
+
+static const char help[] =
+    "Usage: mpix_sparse_kernels [OPTION]...\n"
+    "Measure what a device does for the library, and compare it with the host's outcome.\n\n"
+    "  -c, --count=N       elements of the vector, floats [214000000]\n"
+    "  -d, --density=D     share of them that is present [0.02]\n"
+    "  -p, --parts=N       parts that a map has, at most 4096 [16]\n"
+    "  -n, --iterations=N  measured calls, at most 1000 [20]\n"
+    "  -r, --runs=N        runs of Algorithm 1 in which nothing may be lost [100]\n"
+    "  -h, --help          print this and exit\n\n"
+    "Exit status: 0 all is right, 1 something is not, 2 bad usage, 77 there is no device of CUDA.\n";
+
+void kernels_require(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "mpix_sparse_kernels: %s failed\n", what);
+    exit(EXIT_WRONG);
+}
+
+/* False where the number is not one in [least, most]. */
+static bool read_number(const char *text, double least, double most, double *number)
+{
+    char *end;
+    *number = strtod(text, &end);
+    return end != text && *end == '\0' && *number >= least && *number <= most;
+}
+
+static bool read_option(int letter, struct kernels_options *options)
+{
+    double number = 0;
+    bool good = false;
+    switch (letter) {
+    case 'c':
+        good = read_number(optarg, 1, 4e9, &number);
+        options->count = (size_t)number;
+        break;
+    case 'd': good = read_number(optarg, 0, 1, &options->density); break;
+    case 'p':
+        good = read_number(optarg, 1, 4096, &number);
+        options->parts = (int)number;
+        break;
+    case 'n':
+        good = read_number(optarg, 1, MOST_ITERATIONS, &number);
+        options->iterations = (int)number;
+        break;
+    case 'r':
+        good = read_number(optarg, 0, 1e6, &number);
+        options->runs = (int)number;
+        break;
+    default: break;
+    }
+    return good;
+}
+
+static void read_options(int argc, char **argv, struct kernels_options *options)
+{
+    static const struct option known[] = {
+        { "count", required_argument, NULL, 'c' },
+        { "density", required_argument, NULL, 'd' },
+        { "parts", required_argument, NULL, 'p' },
+        { "iterations", required_argument, NULL, 'n' },
+        { "runs", required_argument, NULL, 'r' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
+    };
+    int letter;
+    while ((letter = getopt_long(argc, argv, "c:d:p:n:r:h", known, NULL)) != -1) {
+        if (letter == 'h') {
+            fputs(help, stdout);
+            exit(0);
+        }
+        if (!read_option(letter, options)) {
+            fprintf(stderr, "mpix_sparse_kernels: a wrong option; --help tells of them\n");
+            exit(EXIT_USAGE);
+        }
+    }
+}
+
+static int ascend(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double kernels_time(struct kernels *k, enum sar_status (*run)(struct kernels *k))
+{
+    static double times[MOST_ITERATIONS];
+    int n = k->options->iterations;
+    for (int i = -WARMUP; i < n; i++) {
+        float milliseconds = 0;
+        cudaEventRecord(k->begin, k->stream);
+        kernels_require(run(k) == SAR_OK, "a kernel");
+        cudaEventRecord(k->end, k->stream);
+        cudaEventSynchronize(k->end);
+        cudaEventElapsedTime(&milliseconds, k->begin, k->end);
+        if (i >= 0)
+            times[i] = (double)milliseconds;
+    }
+    qsort(times, (size_t)n, sizeof *times, ascend);
+    return times[n / 2];
+}
+
+/* False where some outcome is wrong. */
+static bool measure_all(struct kernels *k)
+{
+    bool good = true;
+    double copy = NAN;
+    printf("# %-20s %10s %10s %8s  %s\n", "kernel", "ms", "GB/s", "of copy", "outcome");
+    for (const struct kernels_job *job = kernels_jobs; job->name != NULL; job++) {
+        double milliseconds = kernels_time(k, job->run), rate = job->bytes(k) / milliseconds / 1e6;
+        bool right = job->right == NULL || job->right(k);
+        if (job == kernels_jobs)
+            copy = rate;
+        printf("  %-20s %10.3f %10.1f %7.1f%%  %s\n", job->name, milliseconds, rate, 100 * rate / copy,
+               job->right == NULL ? "-"
+               : right            ? "right"
+                                  : "WRONG");
+        fflush(stdout);
+        good &= right;
+    }
+    return good;
+}
+
+/* What others have: the same question, how long for as many elements. */
+static void measure_torch(const struct kernels_options *options)
+{
+    static const char script[] =
+        "python3 -c \"\nimport torch\n"
+        "v = (torch.rand(%zu, device='cuda') < %g).float()\n"
+        "b, e = [torch.cuda.Event(enable_timing=True) for _ in range(2)]\nt = []\n"
+        "for _ in range(%d):\n"
+        "    b.record(); torch.nonzero(v); e.record(); e.synchronize(); t.append(b.elapsed_time(e))\n"
+        "print('%%.3f' %% sorted(t[3:])[len(t[3:]) // 2])\n\" 2>/dev/null";
+    char command[sizeof script + 64];
+    double milliseconds;
+    snprintf(command, sizeof command, script, options->count, options->density, options->iterations + WARMUP);
+    fflush(stdout);
+    FILE *answer = popen(command, "r");
+    if (answer != NULL && fscanf(answer, "%lf", &milliseconds) == 1)
+        printf("  %-20s %10.3f\n", "torch.nonzero", milliseconds);
+    else
+        printf("# no torch.nonzero: there is no python3 with a torch that sees the device\n");
+    if (answer != NULL)
+        pclose(answer);
+}
+
+int main(int argc, char **argv)
+{
+    struct kernels_options options = { 214000000, 0.02, 16, 20, 100 };
+    struct kernels k;
+    int devices = 0;
+    read_options(argc, argv, &options);
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        fprintf(stderr, "mpix_sparse_kernels: there is no device of CUDA here\n");
+        return EXIT_NO_DEVICE;
+    }
+    kernels_open(&k, &options);
+    printf("# mpix_sparse_kernels: %zu floats, %zu of them present, %d parts, median of %d\n", options.count,
+           k.host.nnz, options.parts, options.iterations);
+    bool good = measure_all(&k);
+    measure_torch(&options);
+    good &= kernels_study_hash(&k);
+    kernels_close(&k);
+    return good ? 0 : EXIT_WRONG;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What mpix_sparse_kernels works on: a vector of floats on a device and on the host, and what comes of it. */
+#ifndef KERNELS_H
+#define KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#include "device/accelerator.h"
+#include "hash/hierarchical.h"
+#include "tensor/sort.h"
+
+struct kernels_options {
+    size_t count;
+    double density;
+    int parts, iterations, runs; /* runs of Algorithm 1 in which nothing may be lost */
+};
+
+struct kernels {
+    const struct kernels_options *options;
+    struct sar_shape shape;
+    struct sar_map map;
+    struct sar_arena arena;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    struct sar_vector vector;    /* the device's */
+    float *dense;                /* the same on the host */
+    struct sar_run host, device; /* its elements */
+    struct sar_run *parts;       /* and split by the map, on the host */
+    struct sar_run parted;       /* these, one after the other, on the device */
+    uint32_t *shuffled;          /* the host's and the device's indices, in any order */
+    void *unsorted;
+    struct sar_run out; /* the device's room for an outcome */
+    void *other;        /* another vector, or a message */
+    size_t payload;     /* bytes of that */
+    unsigned long long *first;
+};
+
+/* End the program where something is amiss. */
+void kernels_require(bool good, const char *what);
+
+/* Draw the vector and all that goes with it, and give it back. */
+void kernels_open(struct kernels *k, const struct kernels_options *options);
+void kernels_close(struct kernels *k);
+
+/* One thing to measure. */
+struct kernels_job {
+    const char *name;
+    enum sar_status (*run)(struct kernels *k);
+    /* Bytes that have to be read and written. */
+    double (*bytes)(const struct kernels *k);
+    /* Whether the device has what the host makes of the same; or NULL. */
+    bool (*right)(struct kernels *k);
+};
+
+extern const struct kernels_job kernels_jobs[];
+
+/* Median milliseconds of a call. */
+double kernels_time(struct kernels *k, enum sar_status (*run)(struct kernels *k));
+
+/* Print Algorithm 1 over hashes and memory, and whether it loses anything. False if it does. */
+bool kernels_study_hash(struct kernels *k);
+
+#endif
