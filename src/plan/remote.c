@@ -44,11 +44,13 @@ static enum sar_status split_all(struct sar_pending *op, const struct sar_divisi
     const struct sar_shape *shape = &op->call->shape;
     struct sar_load load = load_of(op);
     size_t cells = (size_t)split->segments * split->map.parts;
+    struct sar_span span = sar_request_span(&op->request, "partition");
     SAR_TRY(sar_request_take(&op->request, cells + 1, sizeof *parted->first, &parted->first));
     SAR_TRY(sar_offload_split(&load, split, op->room, &parted->run, parted->first));
     op->request.input.nnz = parted->run.nnz;
     op->request.minus_zero =
         sar_has_negative_zero(shape->base, parted->run.value, parted->run.nnz * shape->row);
+    sar_request_span_end(&op->request, &span);
     return SAR_OK;
 }
 

@@ -94,11 +94,8 @@ static struct sar_map segment_map(const struct sar_owner *o, uint32_t segment)
 static enum sar_status receive_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
     const struct sar_owner *o = request->state;
-    struct sar_division split = { o->map, o->width, o->segments };
-    struct sar_span span = sar_request_span(request, "partition");
-    SAR_TRY(request->splitter->give(request->splitter, &split, segment, parts));
-    sar_request_span_end(request, &span);
-    return SAR_OK;
+    struct sar_division division = { o->map, o->width, o->segments };
+    return request->splitter->give(request->splitter, &division, segment, parts);
 }
 
 enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts)

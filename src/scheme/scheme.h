@@ -3,8 +3,8 @@
 #define SAR_SCHEME_SCHEME_H
 
 #include "base/trace.h"
-#include "device/accelerator.h"
 #include "device/device.h"
+#include "device/splitter.h"
 #include "net/dense.h"
 #include "net/exchange.h"
 #include "net/storage.h"
@@ -74,16 +74,6 @@ struct sar_sink_in_arena {
 };
 
 struct sar_sink_in_arena sar_sink_in_arena(void);
-
-/** Where elements come from that are not in request->input: a vector in device memory, split there. */
-struct sar_splitter {
-    /** Give this rank's elements of a segment of each part, in slots of 4 bytes that count from the segment
-     * on. To be called for one segment after the other, with equal splits; sets request->input.nnz and
-     * ->minus_zero for the first. */
-    enum sar_status (*give)(struct sar_splitter *splitter, const struct sar_division *split, uint32_t segment,
-                            struct sar_run parts[]);
-    void *owner, *state; /**< the splitter's own */
-};
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
 struct sar_notes {
