@@ -49,7 +49,7 @@ struct job {
     struct perf_pattern pattern;
     struct perf_case c;
     struct perf_world world;
-    const struct perf_text *text;
+    const struct perf_source *source;
     int batches;
     struct way way[MOST_WAYS];
     int ways;
@@ -133,7 +133,7 @@ static void run(struct perf_study *study, struct job *job)
     size_t *part = perf_alloc((size_t)job->world.ranks, sizeof *part);
 
     for (int i = 0; i < job->batches; i++) {
-        struct perf_batch batch = perf_batch_make(&job->pattern, &job->c, job->text, i, job->batches);
+        struct perf_batch batch = perf_batch_make(&job->pattern, &job->c, job->source, i, job->batches);
         if (i == 0) {
             struct line first = { .study = perf_study_name(PERF_BALANCE),
                                   .pattern = job->pattern.name,
@@ -165,14 +165,14 @@ static void run_pattern(struct perf_study *study, const struct perf_pattern *pat
         options->skew = pattern->skew;
     job->pattern = *pattern;
     job->world = (struct perf_world){ .ranks = (int)options->parts };
-    job->text = study->text;
+    job->source = study->source;
     job->batches = (int)options->iterations;
     if (pattern->text) {
-        size_t batches = study->text->tokens / (size_t)options->batch / (size_t)options->parts;
+        size_t batches = study->source->text.tokens / (size_t)options->batch / (size_t)options->parts;
         job->batches = batches < (size_t)job->batches ? (int)batches : job->batches;
     }
     perf_case_make(&job->c, &job->world, options, options->type.at[0], PERF_SUM);
-    perf_case_size(&job->c, pattern->text ? study->text->words : count / pattern->run, density);
+    perf_case_size(&job->c, pattern->text ? study->source->text.words : count / pattern->run, density);
     run(study, job);
     perf_case_free(&job->c);
     free(options);
@@ -184,19 +184,20 @@ void perf_study_balance(struct perf_study *study)
     struct perf_counts counts = perf_study_counts(study, COUNT);
     struct perf_reals at = perf_study_densities(study, densities, 1);
     struct perf_pattern pattern;
+    bool has_text = study->source->kind == PERF_TEXT_FILE;
 
     if (study->world->rank != 0)
         return;
     perf_study_table(study, &schema);
     for (int k = 0;
          perf_pattern_get(k, (uint64_t)study->options->parts, (uint64_t)study->options->row, &pattern); k++) {
-        if (pattern.text && study->text == NULL)
+        if (pattern.text && !has_text)
             perf_report_note(study->report, "skipped %s: no text; --workload text:FILE names one",
                              pattern.name);
         for (int i = 0; i < counts.n && !pattern.text; i++)
             for (int d = 0; d < at.n; d++)
                 run_pattern(study, &pattern, (size_t)counts.at[i], at.at[d]);
-        if (pattern.text && study->text != NULL)
+        if (pattern.text && has_text)
             run_pattern(study, &pattern, 0, 0);
     }
 }

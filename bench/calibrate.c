@@ -11,8 +11,6 @@
 
 #include "net/calibration.h"
 
-enum { ROUNDS = 10 };
-
 static void keep_least(struct sar_machine *least, const struct sar_machine *m)
 {
     least->alpha = fmin(least->alpha, m->alpha);
@@ -25,11 +23,11 @@ static void keep_least(struct sar_machine *least, const struct sar_machine *m)
     least->near_beta = fmin(least->near_beta, m->near_beta);
 }
 
-static enum sar_status measure(const struct sar_net *net, struct sar_calibration *calibration)
+static enum sar_status measure(const struct sar_net *net, int rounds, struct sar_calibration *calibration)
 {
     SAR_TRY(sar_fingerprint_make(net, &calibration->fingerprint));
     SAR_TRY(sar_machine_measure(net, &calibration->machine));
-    for (int i = 1; i < ROUNDS; i++) {
+    for (int i = 1; i < rounds; i++) {
         struct sar_machine again;
         SAR_TRY(sar_machine_measure(net, &again));
         keep_least(&calibration->machine, &again);
@@ -69,7 +67,7 @@ static enum sar_status save(const char *path, const struct sar_calibration *cali
     return status;
 }
 
-bool perf_calibrate(const char *path)
+bool perf_calibrate(const char *path, int rounds)
 {
     struct sar_calibration calibration;
     struct sar_net net;
@@ -78,7 +76,7 @@ bool perf_calibrate(const char *path)
     if (status != SAR_OK)
         return false;
     memset(&calibration, 0, sizeof calibration);
-    status = measure(&net, &calibration);
+    status = measure(&net, rounds, &calibration);
     if (status == SAR_OK && net.rank == 0)
         status = save(path, &calibration);
     status = sar_net_worst(&net, status);

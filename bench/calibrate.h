@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* Measure the constants of MPI_COMM_WORLD's machine and write them to a file, in place of the one that may
- * be there. Collective; all ranks return whether it went well. Rank 0 prints them, or what went wrong. */
-bool perf_calibrate(const char *path);
+/* Measure the constants of MPI_COMM_WORLD's machine so many times and write them to a file, in place of the
+ * one that may be there. Collective; all ranks return whether it went well. Rank 0 prints them, or what went
+ * wrong. */
+bool perf_calibrate(const char *path, int rounds);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "net/machine.h"
 #include "stats.h"
+#include "knobs.h"
 #include "study.h"
 #include "tensor/partition.h"
 #include "wire/wire.h"
@@ -171,7 +172,7 @@ static void put_part(struct perf_study *study, struct part *part, struct line *l
 /* The constants that the library would measure here, unless the environment has others. */
 static void find_prices(struct line *line)
 {
-    struct sar_config config = perf_study_config();
+    struct sar_config config = perf_knobs_config();
     struct sar_machine machine = { 0 };
     struct sar_net net;
 

@@ -232,7 +232,7 @@ void perf_study_hash(struct perf_study *study)
     for (int i = 0; i < counts.n; i++)
         for (int d = 0; d < at.n; d++) {
             perf_case_size(&c, (size_t)counts.at[i], at.at[d]);
-            if (perf_workload_size(&c) > 0)
+            if (perf_workload_most(&c, study->source) > 0)
                 run_case(study, &c);
         }
     perf_case_free(&c);

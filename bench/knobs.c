@@ -5,6 +5,7 @@
 
 #include "knobs.h"
 
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,4 +53,16 @@ void perf_knobs_restore(struct perf_environment *before)
         free(before->was[i]);
         before->was[i] = NULL;
     }
+}
+
+struct sar_config perf_knobs_config(void)
+{
+    struct sar_config config;
+    char sentence[PERF_WHY_MAX];
+
+    if (sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence) != SAR_OK) {
+        fprintf(stderr, "mpix_sparse_perf: %s\n", sentence);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return config;
 }

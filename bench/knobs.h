@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/config.h"
 #include "parse.h"
 
 enum perf_knob {
@@ -35,5 +36,8 @@ bool perf_knob_get(enum perf_knob knob, char *value);
 /* Put knobs into the environment, and take them out again. */
 void perf_knobs_set(const struct perf_knobs *knobs, struct perf_environment *before);
 void perf_knobs_restore(struct perf_environment *before);
+
+/* All of the library's knobs, from the environment; a bad one ends all ranks. */
+struct sar_config perf_knobs_config(void);
 
 #endif

@@ -22,6 +22,7 @@ struct run {
     struct perf_row *rows;
     int n;
     bool check;
+    bool learns; /* whether the library tries schemes */
     int iterations;
     double *seconds; /* iterations of row 0, of row 1, … */
 };
@@ -104,7 +105,7 @@ static int auto_warmup(double estimate)
 static int warmup_of(const struct run *run, const struct perf_row *row)
 {
     int asked = (int)run->c->options->warmup, calls = calls_within(WARMUP_SECONDS, row->estimate, 2, asked);
-    int trials = auto_warmup(row->estimate);
+    int trials = run->learns ? auto_warmup(row->estimate) : 1;
 
     if (perf_row_is_ours(row) && strcmp(row->knobs.at[PERF_KNOB_SCHEME], "auto") == 0 && calls < trials)
         calls = trials;
@@ -246,6 +247,7 @@ void perf_measure(const struct perf_case *c, const struct perf_tensor *tensor, s
     struct run run = { .c = c, .tensor = tensor, .rows = rows, .n = n };
     int plain_iterations;
 
+    run.learns = perf_knobs_config().learn;
     run.check = c->options->check && tensor->recv.data != NULL && perf_case_is_exact(c);
     open_rows(&run);
     warm_up(&run);

@@ -13,7 +13,7 @@ static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
 static const char *const values[] = { "full", "bf16", "fp16" };
 static const char *const orders[] = { "sorted", "shuffled" };
-static const char *const studies[] = { "none", "formats", "hash", "balance", "selector" };
+static const char *const studies[] = { "none", "formats", "hash", "balance", "selector", "profile" };
 static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
 enum { ALL_MAPS = (1 << SAR_PARTITIONS) - 1 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "models.h"
 #include "knobs.h"
 #include "number.h"
 
@@ -31,11 +32,13 @@ enum {
     OPTION_SKEW,
     OPTION_ORDER,
     OPTION_WORKLOAD,
+    OPTION_SCALE,
     OPTION_BATCH,
     OPTION_ITERATIONS,
     OPTION_WARMUP,
     OPTION_CHECK,
     OPTION_SEED,
+    OPTION_ALONE,
     OPTION_SKELETON,
     OPTION_PROFILE,
     OPTION_OVERLAP_COMPUTE,
@@ -45,6 +48,7 @@ enum {
     OPTION_BUDGET,
     OPTION_FORMAT,
     OPTION_JSON,
+    OPTION_LABEL,
     OPTION_MEMORY,
     OPTION_CALIBRATE,
     OPTION_TIMEOUT,
@@ -107,8 +111,11 @@ static const struct perf_option table[OPTIONS] = {
         perf_parse_choice, TO(order), { perf_order_name, 0, 0 },
         "order of the indices handed to the COO interface" },
     [OPTION_WORKLOAD] = { 0, "workload", "NAME", "random",
-        perf_parse_workload, TO(text), { NULL, 0, 0 },
-        "random, or text:FILE for the rows of a text's words" },
+        perf_parse_workload, TO(content), { perf_model_name, 0, 0 },
+        "random; lstm, deepfm, nmt, llama, opt or gemma;\ntext:FILE for the rows of a text's words; or trace:FILE" },
+    [OPTION_SCALE] = { 0, "scale", "S", "1",
+        perf_parse_count, TO(scale), { NULL, 1, 1e9 },
+        "divide the elements of random vectors and of models by S" },
     [OPTION_BATCH] = { 0, "batch", "TOKENS", "1024",
         perf_parse_count, TO(batch), { NULL, 1, 1e9 },
         "words of the text that a rank takes in a step" },
@@ -124,6 +131,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_SEED] = { 0, "seed", "N", "42",
         perf_parse_count, TO(seed), { NULL, 0, 4294967295.0 },
         "seed of the tensors and, when given, of the library" },
+    [OPTION_ALONE] = { 0, "alone", NULL, NULL,
+        perf_parse_flag, TO(alone), { NULL, 0, 0 },
+        "measure no rows beside those asked for" },
     [OPTION_SKELETON] = { 0, "skeleton", NULL, NULL,
         perf_parse_flag, TO(skeleton), { NULL, 0, 0 },
         "measure, behind each row, its messages without computing" },
@@ -151,6 +161,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_JSON] = { 0, "json", "FILE", NULL,
         perf_parse_path, TO(json), { NULL, 0, 0 },
         "write JSON lines to a file besides" },
+    [OPTION_LABEL] = { 0, "label", "TEXT", NULL,
+        perf_parse_path, TO(label), { NULL, 0, 0 },
+        "what to say of all rows, such as of the network" },
     [OPTION_MEMORY] = { 0, "memory", "BYTES", "0",
         perf_parse_count, TO(memory), { NULL, 0, 1e15 },
         "what a rank may use; 0 is 3/4 of the node's, shared out" },
@@ -183,20 +196,24 @@ static const struct perf_command command = {
 static const char *conflict(const struct perf_options *options, const bool *given)
 {
     static const double index_end[] = { 2147483648.0, 4294967296.0, 9e18, 9e18, 9e18 };
-    bool text = options->text[0] != '\0';
+    int kind = options->content.kind;
 
-    for (int i = 0; i < options->count.n && !text; i++) {
+    for (int i = 0; i < options->count.n && kind == PERF_RANDOM; i++) {
         if ((double)options->count.at[i] > index_end[options->index])
             return "option --index: the type is too narrow for --count";
         if ((double)options->count.at[i] * (double)options->row > 1e17)
             return "option --count: that many elements of --row values are too many";
     }
-    if (text && (given[OPTION_COUNT] || given[OPTION_DENSITY]))
-        return "options --count and --density: a text has its own";
-    if (text && (given[OPTION_OVERLAP] || given[OPTION_SKEW]))
-        return "options --overlap and --skew: a text has its own";
-    if (!text && given[OPTION_BATCH])
+    if (kind != PERF_RANDOM && (given[OPTION_COUNT] || given[OPTION_DENSITY]))
+        return "options --count and --density: the workload has its own";
+    if (kind != PERF_RANDOM && (given[OPTION_OVERLAP] || given[OPTION_SKEW]))
+        return "options --overlap and --skew: the workload has its own";
+    if (kind != PERF_TEXT_FILE && given[OPTION_BATCH])
         return "option --batch is for --workload text:FILE";
+    if (kind == PERF_TRACE_FILE && given[OPTION_ROW])
+        return "option --row: a trace has its own";
+    if ((kind == PERF_TEXT_FILE || kind == PERF_TRACE_FILE) && given[OPTION_SCALE])
+        return "option --scale is for random vectors and models";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
     if (options->skew > 0 && options->skew < 0.125)
@@ -217,14 +234,19 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --buffers: --study and --skeleton are for those of the host";
     if (study == PERF_NO_STUDY)
         return NULL;
+    if (options->alone)
+        return "option --alone is not for --study";
     if (options->format == PERF_OSU || options->format == PERF_DEMO)
         return "option --format: a study is printed as table, csv or json";
     if (options->overlap_compute)
         return "option --overlap-compute is not for --study";
     if (options->skeleton || options->profile)
         return "options --skeleton and --profile are not for --study";
-    if (study != PERF_BALANCE && options->text[0] != '\0')
-        return "option --workload: of the studies, only balance takes a text";
+    if (study != PERF_BALANCE && study != PERF_PROFILE && options->content.kind != PERF_RANDOM)
+        return "option --workload: of the studies, only balance and profile take one";
+    if (study == PERF_BALANCE && options->content.kind != PERF_RANDOM &&
+        options->content.kind != PERF_TEXT_FILE)
+        return "option --workload: the study balance takes a text";
     return NULL;
 }
 
@@ -263,7 +285,7 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
         fprintf(stderr, "mpix_sparse_perf: %s\n", problem);
         return false;
     }
-    if (options->text[0] != '\0' && !given[OPTION_ROW])
+    if (options->content.kind == PERF_TEXT_FILE && !given[OPTION_ROW])
         options->row = TEXT_ROW;
     if (options->study != PERF_NO_STUDY && !given[OPTION_COUNT])
         options->count.n = 0;

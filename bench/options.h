@@ -18,10 +18,11 @@ struct perf_options {
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
     int interface, buffers, index, values, order, format, study;
-    bool in_place, skeleton, profile, overlap_compute, help, version, seed_given;
+    bool in_place, alone, skeleton, profile, overlap_compute, help, version, seed_given;
     double overlap, skew;
-    char text[PERF_PATH_MAX]; /* empty: random tensors */
-    long long batch, iterations, warmup, check, seed, timeout, memory, parts, every, budget;
+    struct perf_content content; /* of the workload */
+    char label[PERF_PATH_MAX];   /* empty: none */
+    long long batch, iterations, warmup, check, seed, timeout, memory, parts, every, budget, scale;
     char json[PERF_PATH_MAX];      /* empty: none */
     char calibrate[PERF_PATH_MAX]; /* empty: none */
 };

@@ -231,18 +231,34 @@ bool perf_parse_path(const struct perf_domain *domain, const char *text, void *o
     return true;
 }
 
-/* The path of the text, empty for random tensors. */
+/* Behind its prefix, the path of a file. */
+static bool parse_file(const char *text, const char *prefix, struct perf_content *content, char *why)
+{
+    size_t length = strlen(prefix);
+
+    return strncmp(text, prefix, length) == 0 && perf_parse_path(NULL, text + length, content->path, why);
+}
+
 bool perf_parse_workload(const struct perf_domain *domain, const char *text, void *out, char *why)
 {
-    static const char prefix[] = "text:";
+    struct perf_content *content = out;
 
-    if (strcmp(text, "random") == 0) {
-        *(char *)out = '\0';
+    *content = (struct perf_content){ .kind = PERF_RANDOM };
+    if (strcmp(text, "random") == 0)
         return true;
-    }
-    if (strncmp(text, prefix, sizeof prefix - 1) == 0 && text[sizeof prefix - 1] != '\0')
-        return perf_parse_path(domain, text + sizeof prefix - 1, out, why);
-    snprintf(why, PERF_WHY_MAX, "is neither random nor text:FILE");
+    for (int i = 0; domain->names(i) != NULL; i++)
+        if (strcmp(text, domain->names(i)) == 0) {
+            content->kind = PERF_MODEL;
+            content->model = i;
+            return true;
+        }
+    content->kind = PERF_TEXT_FILE;
+    if (parse_file(text, "text:", content, why))
+        return true;
+    content->kind = PERF_TRACE_FILE;
+    if (parse_file(text, "trace:", content, why))
+        return true;
+    snprintf(why, PERF_WHY_MAX, "is neither random, a model, text:FILE nor trace:FILE");
     return false;
 }
 

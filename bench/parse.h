@@ -31,6 +31,15 @@ struct perf_names {
     char at[PERF_LIST_MAX][PERF_NAME_MAX];
 };
 
+/* What a workload is made from. */
+enum perf_workload_kind { PERF_RANDOM, PERF_MODEL, PERF_TEXT_FILE, PERF_TRACE_FILE };
+
+struct perf_content {
+    int kind;
+    int model; /* place in the table of models */
+    char path[PERF_PATH_MAX];
+};
+
 /* What values are good. */
 struct perf_domain {
     perf_name_fn names;
@@ -60,7 +69,7 @@ bool perf_parse_wires(const struct perf_domain *domain, const char *text, void *
 bool perf_parse_grain(const struct perf_domain *domain, const char *text, void *out,
                       char *why); /* PERF_NAME_MAX */
 bool perf_parse_workload(const struct perf_domain *domain, const char *text, void *out,
-                         char *why); /* PERF_PATH_MAX */
+                         char *why); /* perf_content */
 bool perf_parse_path(const struct perf_domain *domain, const char *text, void *out,
                      char *why); /* PERF_PATH_MAX */
 bool perf_parse_flag(const struct perf_domain *domain, const char *text, void *out, char *why); /* bool */

@@ -61,8 +61,9 @@ static struct perf_set join(const struct perf_set *sets, int n, size_t places)
 }
 
 struct perf_batch perf_batch_make(const struct perf_pattern *pattern, const struct perf_case *c,
-                                  const struct perf_text *text, int i, int batches)
+                                  const struct perf_source *source, int i, int batches)
 {
+    static const struct perf_source random = { .kind = PERF_RANDOM };
     struct perf_world world = *c->world;
     struct perf_case one = *c;
     struct perf_batch batch = { .ranks = world.ranks, .count = c->count * pattern->stride };
@@ -70,7 +71,7 @@ struct perf_batch perf_batch_make(const struct perf_pattern *pattern, const stru
     batch.rank = perf_alloc((size_t)batch.ranks, sizeof *batch.rank);
     one.world = &world;
     for (world.rank = 0; world.rank < world.ranks; world.rank++)
-        batch.rank[world.rank] = perf_workload_draw(&one, pattern->text ? text : NULL, i, batches);
+        batch.rank[world.rank] = perf_workload_draw(&one, pattern->text ? source : &random, i, batches);
     batch.all = join(batch.rank, batch.ranks, c->count);
     stretch(pattern, &batch.all);
     for (int r = 0; r < batch.ranks; r++)

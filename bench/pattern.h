@@ -26,7 +26,7 @@ struct perf_batch {
 /* The i-th of so many batches of a pattern. Places are those of the case, whose world only says how many
  * ranks there are. */
 struct perf_batch perf_batch_make(const struct perf_pattern *pattern, const struct perf_case *c,
-                                  const struct perf_text *text, int i, int batches);
+                                  const struct perf_source *source, int i, int batches);
 void perf_batch_free(struct perf_batch *batch);
 
 #endif

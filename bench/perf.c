@@ -26,16 +26,11 @@ enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_TIMEOUT = 3 };
 struct bench {
     struct perf_world world;
     struct perf_options options;
-    struct perf_text text;
+    struct perf_source source;
     struct perf_report report; /* rank 0 only */
     struct perf_progress progress;
     long long rows, wrong;
 };
-
-static const struct perf_text *text_of(const struct bench *bench)
-{
-    return bench->options.text[0] != '\0' ? &bench->text : NULL;
-}
 
 static double median_of(const struct perf_plan *plan, int row)
 {
@@ -81,7 +76,7 @@ static void publish(struct bench *bench, const struct perf_case *c, const struct
             bench->wrong += row->wrong > 0 ? row->wrong : 0;
         }
     }
-    if (!plan->row[plan->pick].refused)
+    if (plan->pick >= 0 && !plan->row[plan->pick].refused)
         outcome.pick = &plan->row[plan->pick].report;
     if (bench->world.rank == 0)
         perf_report_case(&bench->report, &outcome);
@@ -104,7 +99,7 @@ static void run_case(struct bench *bench, const struct perf_case *c)
     struct perf_plan plan;
 
     bench->progress.number++;
-    if (!perf_tensor_make(&tensor, c, text_of(bench))) {
+    if (!perf_tensor_make(&tensor, c, &bench->source)) {
         if (bench->world.rank == 0)
             perf_report_note(&bench->report,
                              "skipped %zu elements, density %g: more than the %.3g bytes of a rank", c->count,
@@ -137,14 +132,13 @@ static void run_sizes(struct bench *bench, struct perf_case *c)
 {
     const struct perf_options *options = &bench->options;
 
-    if (text_of(bench) != NULL) {
-        perf_case_size(c, bench->text.words, 0);
+    if (perf_source_size(&bench->source, c)) {
         run_case(bench, c);
         return;
     }
     for (int d = 0; d < options->density.n; d++)
         for (int i = 0; i < options->count.n; i++) {
-            perf_case_size(c, (size_t)options->count.at[i], options->density.at[d]);
+            perf_case_size(c, (size_t)(options->count.at[i] / options->scale), options->density.at[d]);
             run_case(bench, c);
         }
 }
@@ -152,7 +146,7 @@ static void run_sizes(struct bench *bench, struct perf_case *c)
 static void run_all(struct bench *bench)
 {
     const struct perf_options *options = &bench->options;
-    int sizes = text_of(bench) != NULL ? 1 : options->density.n * options->count.n;
+    int sizes = bench->source.kind != PERF_RANDOM ? 1 : options->density.n * options->count.n;
 
     perf_progress_make(&bench->progress, bench->world.rank, sizes * options->type.n * options->op.n);
     for (int t = 0; t < options->type.n; t++)
@@ -167,7 +161,7 @@ static void run_all(struct bench *bench)
 static void run_study(struct bench *bench)
 {
     struct perf_study study = {
-        &bench->world, &bench->options, text_of(bench), &bench->report, &bench->progress, 0, 0,
+        &bench->world, &bench->options, &bench->source, &bench->report, &bench->progress, 0, 0,
     };
 
     perf_study_run(&study);
@@ -218,7 +212,7 @@ static int run(struct bench *bench)
         bench->world.memory = (double)bench->options.memory;
     if (bench->options.buffers == PERF_CUDA && !device_everywhere())
         return EXIT_USAGE;
-    if (text_of(bench) != NULL && !perf_text_load(&bench->text, bench->options.text, least, &bench->world))
+    if (!perf_source_load(&bench->source, &bench->options, least, &bench->world))
         return EXIT_USAGE;
     if (bench->world.rank == 0)
         ready = perf_report_open(&bench->report, &bench->options, &bench->world);
@@ -229,7 +223,7 @@ static int run(struct bench *bench)
             written = perf_report_close(&bench->report);
         MPI_Bcast(&written, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
-    perf_text_free(&bench->text);
+    perf_source_free(&bench->source);
     if (!ready)
         return EXIT_USAGE;
     return bench->wrong > 0 || bench->rows == 0 || !written ? EXIT_WRONG : 0;
@@ -242,6 +236,14 @@ static int threads_for(int argc, char **argv)
         if (strcmp(argv[i], "--overlap-compute") == 0)
             return MPI_THREAD_MULTIPLE;
     return MPI_THREAD_SINGLE;
+}
+
+static int calibrate(const struct perf_options *options)
+{
+    enum { ENOUGH = 10 };
+    int rounds = options->iterations < ENOUGH ? (int)options->iterations : ENOUGH;
+
+    return perf_calibrate(options->calibrate, rounds) ? 0 : EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -259,7 +261,7 @@ int main(int argc, char **argv)
     if (verdict == PERF_GO_ON) {
         watch_time(bench);
         if (bench->options.calibrate[0] != '\0')
-            status = perf_calibrate(bench->options.calibrate) ? 0 : EXIT_USAGE;
+            status = calibrate(&bench->options);
         else
             status = run(bench);
     }

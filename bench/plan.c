@@ -81,7 +81,7 @@ static int expand(const struct perf_options *options, struct perf_row *rows)
     return n;
 }
 
-/* The rows asked for and one of the selector, in fresh memory. */
+/* The rows asked for, and one of the selector unless they are to be alone; in fresh memory. */
 static struct perf_row *wanted(const struct perf_options *options, int *n)
 {
     size_t most = (size_t)options->scheme.n * (size_t)options->wire.n * (size_t)options->partition.n + 1;
@@ -91,7 +91,8 @@ static struct perf_row *wanted(const struct perf_options *options, int *n)
     for (int i = 0; i < *n; i++)
         if (is_reference(&rows[i], options, "auto"))
             return rows;
-    reference(&rows[(*n)++], options, "auto");
+    if (!options->alone)
+        reference(&rows[(*n)++], options, "auto");
     return rows;
 }
 
@@ -127,6 +128,9 @@ static void close_group(struct perf_plan *plan, struct perf_group *group, const 
         if (plan->row[i].way == PERF_MEMORY)
             group->memory = i;
     }
+    group->end = plan->rows;
+    if (options->alone)
+        return;
     if (group->allgather < 0)
         group->allgather = add_reference(plan, options, "allgather");
     if (group->memory < 0)
@@ -160,7 +164,7 @@ void perf_plan_make(struct perf_plan *plan, const struct perf_options *options, 
     struct perf_row *rows = wanted(options, &n);
     int groups = (n + each - 1) / each;
 
-    *plan = (struct perf_plan){ .groups = groups };
+    *plan = (struct perf_plan){ .groups = groups, .pick = -1 };
     plan->row = perf_alloc((size_t)(2 * n + BASELINES * groups), sizeof *plan->row);
     plan->group = perf_alloc((size_t)groups, sizeof *plan->group);
     for (int g = 0; g < groups; g++) {
@@ -193,9 +197,9 @@ static bool does_the_same(const struct perf_row *row, const struct perf_row *pic
 
 void perf_plan_choose(struct perf_plan *plan, const struct perf_options *options)
 {
-    struct perf_row *pick = &plan->row[plan->pick];
+    struct perf_row *pick = plan->pick < 0 ? NULL : &plan->row[plan->pick];
 
-    if (pick->refused)
+    if (pick == NULL || pick->refused)
         return;
     for (int i = 0; i < plan->rows; i++)
         if (is_reference(&plan->row[i], options, pick->report.scheme) && !plan->row[i].hidden &&

@@ -22,7 +22,7 @@ struct perf_plan {
     int rows;
     struct perf_group *group;
     int groups;
-    int pick; /* the row of the scheme auto that tells what the selector picks */
+    int pick; /* the row of the scheme auto that tells what the selector picks, or -1 */
 };
 
 /* Rows that the memory of a rank has room for, 1 at least. */

@@ -9,6 +9,7 @@
 
 /* clang-format off */
 static const struct perf_field fields[] = {
+    FIELD("label", PERF_TEXT, label),
     FIELD("ranks", PERF_INTEGER, ranks),
     FIELD("nodes", PERF_INTEGER, nodes),
     FIELD("interface", PERF_TEXT, interface),
@@ -18,6 +19,7 @@ static const struct perf_field fields[] = {
     FIELD("datatype", PERF_TEXT, datatype),
     FIELD("op", PERF_TEXT, op),
     FIELD("workload", PERF_LETTERS, workload),
+    FIELD("scale", PERF_INTEGER, scale),
     FIELD("density", PERF_REAL, density),
     FIELD("overlap", PERF_REAL, overlap),
     FIELD("overlap_measured", PERF_REAL, overlap_measured),
@@ -83,7 +85,7 @@ static double positive(double figure)
 static void tell_case(struct perf_record *r, const struct perf_case *c, const struct perf_shape *shape)
 {
     const struct perf_options *options = c->options;
-    bool text = options->text[0] != '\0';
+    bool told = options->content.kind == PERF_RANDOM; /* by the options */
 
     r->ranks = c->world->ranks;
     r->nodes = c->world->nodes;
@@ -94,11 +96,13 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
     r->bytes = (double)perf_case_bytes(c);
     r->datatype = c->type->name;
     r->op = perf_op_name(c->op);
-    snprintf(r->workload, sizeof r->workload, "%s%s", text ? "text:" : "random", options->text);
-    r->density = text ? shape->nnz_in_mean / (double)c->count : c->density;
-    r->overlap = text ? shape->overlap : options->overlap;
+    perf_source_name(&options->content, r->workload, sizeof r->workload);
+    r->label = options->label[0] != '\0' ? options->label : NULL;
+    r->scale = options->scale;
+    r->density = told ? c->density : shape->nnz_in_mean / (double)c->count;
+    r->overlap = told ? options->overlap : shape->overlap;
     r->overlap_measured = shape->overlap;
-    r->skew = text ? shape->head : options->skew;
+    r->skew = told ? options->skew : shape->head;
     r->order = perf_order_name(options->order);
     r->index = perf_index_name(c->index);
     r->in_place = options->in_place;

@@ -10,23 +10,25 @@
 #include "field.h"
 #include "row.h"
 #include "shape.h"
+#include "source.h"
 
 /* Texts belong to the case and the row. */
 struct perf_record {
     long long ranks, nodes, count, row, nnz_in_max, nnz_out, grain;
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max, wrong, iterations,
-        seed;
+        seed, scale;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         skeleton_median;
     double over_memory, over_skeleton; /* times as long as these */
     struct perf_overlap wait, thread;
     double wait_ratio, thread_ratio;
-    double bytes; /* of the dense vector */
+    double bytes;      /* of the dense vector */
+    const char *label; /* NULL without one */
     const char *interface, *buffers, *datatype, *op, *order, *index;
     const char *wire_values, *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire,
         *partition, *reason;
-    char workload[PERF_PATH_MAX + 8];
+    char workload[PERF_WORKLOAD_MAX];
     const struct perf_phases *phases;
     bool in_place, overlap_compute, skeletons, chosen;
     bool reduces; /* and can so be checked */

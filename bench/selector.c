@@ -130,7 +130,7 @@ static bool measure(struct perf_study *study, const struct perf_case *c, struct 
     bool good = false;
     int room;
 
-    if (!perf_tensor_make(&tensor, c, NULL))
+    if (!perf_tensor_make(&tensor, c, study->source))
         return false;
     perf_shape_find(&shape, c, &tensor.first);
     room = perf_plan_room(c, &tensor, &shape);

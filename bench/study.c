@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "knobs.h"
 #include "scheme/agreed.h"
 
 void perf_study_run(struct perf_study *study)
@@ -13,6 +14,7 @@ void perf_study_run(struct perf_study *study)
     case PERF_HASH: perf_study_hash(study); break;
     case PERF_BALANCE: perf_study_balance(study); break;
     case PERF_SELECTOR: perf_study_selector(study); break;
+    case PERF_PROFILE: perf_study_profile(study); break;
     }
     MPI_Bcast(&study->rows, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
     MPI_Bcast(&study->wrong, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
@@ -50,18 +52,6 @@ struct perf_reals perf_study_densities(const struct perf_study *study, const dou
     return densities;
 }
 
-struct sar_config perf_study_config(void)
-{
-    struct sar_config config;
-    char sentence[PERF_WHY_MAX];
-
-    if (sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence) != SAR_OK) {
-        fprintf(stderr, "mpix_sparse_perf: %s\n", sentence);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    return config;
-}
-
 struct sar_map perf_study_map(const struct perf_study *study, size_t count, size_t nnz)
 {
     const struct perf_options *options = study->options;
@@ -69,7 +59,7 @@ struct sar_map perf_study_map(const struct perf_study *study, size_t count, size
         .shape.count = count,
         .machine.ranks = (int)options->parts,
         .nnz_mean = (double)nnz,
-        .imbalance = perf_study_config().imbalance,
+        .imbalance = perf_knobs_config().imbalance,
         .partition = -1,
         .grain = atoi(options->grain), /* "auto" is SAR_AUTO */
         .seed = (uint32_t)options->seed,

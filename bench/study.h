@@ -7,15 +7,15 @@
 #include "hash/map.h"
 #include "progress.h"
 #include "report.h"
+#include "source.h"
 #include "tensor/shape.h"
-#include "text.h"
 #include "workload.h"
 
 struct perf_study {
     const struct perf_world *world;
     const struct perf_options *options;
-    const struct perf_text *text; /* NULL without one */
-    struct perf_report *report;   /* rank 0 only */
+    const struct perf_source *source;
+    struct perf_report *report; /* rank 0 only */
     struct perf_progress *progress;
     long long rows, wrong;
 };
@@ -28,6 +28,7 @@ void perf_study_formats(struct perf_study *study);
 void perf_study_hash(struct perf_study *study);
 void perf_study_balance(struct perf_study *study);
 void perf_study_selector(struct perf_study *study);
+void perf_study_profile(struct perf_study *study);
 
 /* Begin a table, and add a record to it; on all ranks. */
 void perf_study_table(struct perf_study *study, const struct perf_schema *schema);
@@ -36,9 +37,6 @@ void perf_study_put(struct perf_study *study, const void *record);
 /* What the option says, or else what the study takes. */
 struct perf_counts perf_study_counts(const struct perf_study *study, long long otherwise);
 struct perf_reals perf_study_densities(const struct perf_study *study, const double *otherwise, int n);
-
-/* The library's knobs, from the environment; a bad one ends all ranks. */
-struct sar_config perf_study_config(void);
 
 /* The map of the library's planner for --parts ranks, each with nnz of count elements. */
 struct sar_map perf_study_map(const struct perf_study *study, size_t count, size_t nnz);

@@ -32,13 +32,19 @@ static void print_mpi(void)
 
 static void print_tensors(const struct perf_options *options)
 {
+    char workload[PERF_WORKLOAD_MAX];
+
     printf("# interface %s%s, %s", perf_interface_name(options->interface),
            options->in_place ? " in place" : "",
            options->buffers == PERF_CUDA ? "buffers on a device, " : "");
-    if (options->text[0] != '\0')
-        printf("text %s, %lld words a batch, ", options->text, options->batch);
-    else
-        printf("random, overlap %g, skew %g, ", options->overlap, options->skew);
+    perf_source_name(&options->content, workload, sizeof workload);
+    printf("%s, ", workload);
+    if (options->content.kind == PERF_TEXT_FILE)
+        printf("%lld words a batch, ", options->batch);
+    if (options->content.kind == PERF_RANDOM)
+        printf("overlap %g, skew %g, ", options->overlap, options->skew);
+    if (options->scale > 1)
+        printf("scale %lld, ", options->scale);
     printf("%s indices, check %s\n", perf_order_name(options->order), options->check ? "on" : "off");
 }
 
@@ -72,6 +78,8 @@ void perf_print_header(const struct perf_report *report)
     print_mpi();
     printf(", %d rank%s on %d node%s, seed %lld\n", world->ranks, world->ranks == 1 ? "" : "s", world->nodes,
            world->nodes == 1 ? "" : "s", options->seed);
+    if (options->label[0] != '\0')
+        printf("# %s\n", options->label);
     if (options->study != PERF_NO_STUDY) {
         printf("# study %s\n", perf_study_name(options->study));
         return;

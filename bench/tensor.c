@@ -104,30 +104,26 @@ static void make_dense(struct perf_step *step, const struct perf_case *c, const 
 }
 
 /* How many steps take turns, when one of them needs so many bytes. */
-static int count_steps(const struct perf_case *c, const struct perf_text *text, double bytes)
+static int count_steps(const struct perf_case *c, const struct perf_source *source, double bytes)
 {
+    size_t most = perf_workload_steps(c, source);
     int steps = 1;
 
     while (steps < PERF_STEPS && (steps + 1) * bytes <= SPAN_OF_STEPS)
         steps++;
-    if (text != NULL) {
-        size_t batches = text->tokens / (size_t)c->options->batch / (size_t)c->world->ranks;
-        if ((size_t)steps > batches)
-            steps = (int)batches;
-    }
-    return steps;
+    return (size_t)steps > most ? (int)most : steps;
 }
 
 /* Decide on steps, on dense copies and on bytes; false where the case does not fit. */
-static bool plan(struct perf_tensor *tensor, const struct perf_case *c, const struct perf_text *text,
+static bool plan(struct perf_tensor *tensor, const struct perf_case *c, const struct perf_source *source,
                  int *copies)
 {
     bool coo = c->options->interface == PERF_COO;
-    double n = text != NULL ? (double)c->options->batch : (double)perf_workload_size(c);
+    double n = (double)perf_workload_most(c, source);
     double dense = (double)perf_case_bytes(c), sparse = n * (double)(c->index_bytes + c->element_bytes);
     double scratch = (double)c->count / 8 + 2 * n * sizeof(uint64_t);
 
-    tensor->steps = count_steps(c, text, coo ? sparse : dense);
+    tensor->steps = count_steps(c, source, coo ? sparse : dense);
     tensor->bytes = scratch + tensor->steps * (coo ? sparse : dense);
     *copies = coo ? 2 : 1;
     while (coo && *copies > 0 && tensor->bytes + *copies * dense > c->world->memory)
@@ -164,16 +160,16 @@ static void take_back(struct perf_step *step)
         perf_device_free(step->handed.dense);
 }
 
-bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c, const struct perf_text *text)
+bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c, const struct perf_source *source)
 {
     bool coo = c->options->interface == PERF_COO;
     int copies;
 
     memset(tensor, 0, sizeof *tensor);
-    if (!plan(tensor, c, text, &copies))
+    if (!plan(tensor, c, source, &copies))
         return false;
     for (int i = 0; i < tensor->steps; i++) {
-        struct perf_set set = perf_workload_draw(c, text, i, tensor->steps);
+        struct perf_set set = perf_workload_draw(c, source, i, tensor->steps);
         tensor->step[i].nnz = set.n;
         (coo ? make_coo : make_dense)(&tensor->step[i], c, &set, i);
         if (i == 0)

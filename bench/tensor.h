@@ -34,7 +34,8 @@ struct perf_tensor {
 };
 
 /* False where the case does not fit into memory. The same on all ranks. */
-bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c, const struct perf_text *text);
+bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c,
+                      const struct perf_source *source);
 void perf_tensor_free(struct perf_tensor *tensor);
 
 /* Where the i-th call puts a dense result: some cache lines apart. NULL where memory is short. */

@@ -2,11 +2,11 @@
 #include "text.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "file.h"
 
 /* A word and its number; `word` is NULL in an empty place. */
 struct entry {
@@ -93,69 +93,13 @@ static void number_words(struct perf_text *text, const char *content, size_t byt
     free(dictionary.entry);
 }
 
-/* Read all of a file into memory that grows; false on an error. */
-static bool read_all(FILE *file, char **content, size_t *bytes)
-{
-    size_t room = 1 << 16;
-
-    for (*bytes = 0;;) {
-        char *larger = realloc(*content, room *= 2);
-        if (larger == NULL)
-            return false;
-        *content = larger;
-        *bytes += fread(larger + *bytes, 1, room - *bytes, file);
-        if (*bytes < room)
-            return !ferror(file);
-    }
-}
-
-/* The whole file in fresh memory, or NULL with errno set. */
-static char *read_file(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rb");
-    char *content = NULL;
-    int error = 0;
-
-    if (file == NULL)
-        return NULL;
-    if (!read_all(file, &content, bytes)) {
-        error = errno;
-        free(content);
-        content = NULL;
-    }
-    fclose(file);
-    errno = error;
-    return content;
-}
-
-static void broadcast(char *content, size_t bytes)
-{
-    const size_t piece = 1 << 30;
-
-    for (size_t at = 0; at < bytes; at += piece)
-        MPI_Bcast(content + at, (int)(bytes - at < piece ? bytes - at : piece), MPI_BYTE, 0, MPI_COMM_WORLD);
-}
-
 bool perf_text_load(struct perf_text *text, const char *path, size_t least, const struct perf_world *world)
 {
-    char *content = NULL;
-    size_t bytes = 0;
-    long long length = -1;
+    size_t bytes;
+    char *content = perf_file_load(path, &bytes, world);
 
-    if (world->rank == 0) {
-        content = read_file(path, &bytes);
-        if (content != NULL)
-            length = (long long)bytes;
-        else
-            fprintf(stderr, "mpix_sparse_perf: cannot read '%s': %s\n", path, strerror(errno));
-    }
-    MPI_Bcast(&length, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
-    if (length < 0)
+    if (content == NULL)
         return false;
-    bytes = (size_t)length;
-    if (world->rank != 0)
-        content = perf_alloc(bytes, 1);
-    broadcast(content, bytes);
     number_words(text, content, bytes);
     free(content);
     if (text->tokens >= least)

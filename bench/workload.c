@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random sets with a chosen overlap between ranks and a chosen skew.
+/* Random sets with a chosen overlap between ranks and a chosen skew; others at the end.
  *
  * A keyed bijection puts the elements of a region in an order. The first m in that order are the pool
  * that all ranks have; behind it each rank takes p of its own in turn, rank r those from r p on. So
@@ -22,7 +22,8 @@ struct region {
     uint64_t key[3];
 };
 
-static struct region region_make(const struct perf_case *c, int step, uint64_t first, uint64_t size)
+/* Regions of different numbers have different orders. */
+static struct region region_make(const struct perf_case *c, uint64_t number, uint64_t first, uint64_t size)
 {
     struct region region = { .first = first, .size = size };
     uint64_t key = perf_mix((uint64_t)c->options->seed + UINT64_C(0x9e3779b97f4a7c15));
@@ -32,7 +33,7 @@ static struct region region_make(const struct perf_case *c, int step, uint64_t f
         bits++;
     region.mask = (UINT64_C(1) << bits) - 1;
     region.shift = (bits + 1) / 2;
-    key = perf_mix(key ^ perf_mix((uint64_t)step << 1 | (first != 0)));
+    key = perf_mix(key ^ perf_mix(number));
     for (int i = 0; i < 3; i++)
         region.key[i] = perf_mix(key + (uint64_t)i);
     return region;
@@ -88,9 +89,22 @@ static size_t share(double part, size_t n)
     return some < n ? some : n;
 }
 
-size_t perf_workload_size(const struct perf_case *c)
+size_t perf_workload_most(const struct perf_case *c, const struct perf_source *source)
 {
-    return share(c->density, c->count);
+    switch (source->kind) {
+    case PERF_TEXT_FILE: return (size_t)c->options->batch;
+    case PERF_TRACE_FILE: return source->replay.largest;
+    default: return share(c->density, c->count);
+    }
+}
+
+size_t perf_workload_steps(const struct perf_case *c, const struct perf_source *source)
+{
+    switch (source->kind) {
+    case PERF_TEXT_FILE: return source->text.tokens / (size_t)c->options->batch / (size_t)c->world->ranks;
+    case PERF_TRACE_FILE: return (size_t)source->replay.steps;
+    default: return SIZE_MAX;
+    }
 }
 
 /* The first eighth gets its share as far as it has room and as the tail has room for the others. */
@@ -105,12 +119,12 @@ static size_t head_size(const struct perf_case *c, size_t n, size_t head, size_t
 
 static struct perf_set draw_random(const struct perf_case *c, int step)
 {
-    size_t n = perf_workload_size(c), head = c->options->skew > 0 ? c->count / 8 : 0;
+    size_t n = share(c->density, c->count), head = c->options->skew > 0 ? c->count / 8 : 0;
     size_t in_head = head_size(c, n, head, c->count - head);
     size_t pool = share(c->options->overlap, n), head_pool = share(c->options->overlap, in_head);
     size_t tail_pool = pool - head_pool < n - in_head ? pool - head_pool : n - in_head;
-    struct region front = region_make(c, step, 0, head);
-    struct region back = region_make(c, step, head, c->count - head);
+    struct region front = region_make(c, (uint64_t)step << 1, 0, head);
+    struct region back = region_make(c, (uint64_t)step << 1 | 1, head, c->count - head);
     uint64_t *bitmap = perf_alloc(c->count / 64 + 1, sizeof *bitmap);
     struct perf_set set = { 0, perf_alloc(n, sizeof *set.at) };
 
@@ -152,10 +166,61 @@ static struct perf_set draw_text(const struct perf_case *c, const struct perf_te
     return set;
 }
 
-struct perf_set perf_workload_draw(const struct perf_case *c, const struct perf_text *text, int step,
+/* A strip's region has an order of its own on each rank. */
+static struct region strip_make(const struct perf_case *c, int step, int strip, uint64_t first, uint64_t end)
+{
+    uint64_t number = (uint64_t)step * PERF_STRIPS + (uint64_t)strip;
+
+    return region_make(c, perf_mix(number) + (uint64_t)c->world->rank + 1, first, end - first);
+}
+
+static struct perf_set draw_model(const struct perf_case *c, const struct perf_model *model, int step)
+{
+    size_t n = share(c->density, c->count), first = 0, done = 0;
+    uint64_t *bitmap = perf_alloc(c->count / 64 + 1, sizeof *bitmap);
+    struct perf_set set = { 0, perf_alloc(n, sizeof *set.at) };
+
+    for (int i = 0; i < PERF_STRIPS; i++) {
+        size_t end = share(model->strip[i].end, c->count), upto = share(model->strip[i].share, n);
+        struct region region = strip_make(c, step, i, first, end);
+        size_t room = end - first, wanted = upto - done;
+
+        if (room > 0)
+            draw(c, &region, wanted < room ? wanted : room, 0, bitmap);
+        collect(bitmap, &region, &set);
+        first = end;
+        done = upto;
+    }
+    free(bitmap);
+    return set;
+}
+
+static struct perf_set draw_replay(const struct perf_case *c, const struct perf_replay *replay, int step,
                                    int steps)
 {
-    return text != NULL ? draw_text(c, text, step, steps) : draw_random(c, step);
+    struct region whole = { .size = c->count };
+    uint64_t *bitmap = perf_alloc(c->count / 64 + 1, sizeof *bitmap);
+    struct perf_set set = { 0, NULL };
+    size_t n = 0;
+
+    perf_replay_mark(replay, (int)((long)step * replay->steps / steps), c->world->rank, bitmap);
+    for (size_t word = 0; word <= c->count / 64; word++)
+        n += (size_t)__builtin_popcountll(bitmap[word]);
+    set.at = perf_alloc(n, sizeof *set.at);
+    collect(bitmap, &whole, &set);
+    free(bitmap);
+    return set;
+}
+
+struct perf_set perf_workload_draw(const struct perf_case *c, const struct perf_source *source, int step,
+                                   int steps)
+{
+    switch (source->kind) {
+    case PERF_MODEL: return draw_model(c, source->model, step);
+    case PERF_TEXT_FILE: return draw_text(c, &source->text, step, steps);
+    case PERF_TRACE_FILE: return draw_replay(c, &source->replay, step, steps);
+    default: return draw_random(c, step);
+    }
 }
 
 void perf_set_free(struct perf_set *set)
