@@ -112,7 +112,7 @@ static const struct perf_option table[OPTIONS] = {
         "order of the indices handed to the COO interface" },
     [OPTION_WORKLOAD] = { 0, "workload", "NAME", "random",
         perf_parse_workload, TO(content), { perf_model_name, 0, 0 },
-        "random; lstm, deepfm, nmt, llama, opt or gemma;\ntext:FILE for the rows of a text's words; or trace:FILE" },
+        "random; lstm, deepfm, nmt, llama, opt or gemma;\ntext:FILE or trace:FILE" },
     [OPTION_SCALE] = { 0, "scale", "S", "1",
         perf_parse_count, TO(scale), { NULL, 1, 1e9 },
         "divide the elements of random vectors and of models by S" },

@@ -314,21 +314,42 @@ static void move_on(struct sar_exchange *x)
     release(x);
 }
 
+/* Where nothing is left to look for and nobody is to be warned, MPI may sleep until requests are over: their
+ * other ends are posted, or their peers still look for them. */
+static bool may_sleep(const struct sar_exchange *x)
+{
+    bool looks = x->expected[0] > 0 || x->expected[1] > 0;
+    bool watches = x->net->stall > 0 && x->net->roll != NULL;
+    return !looks && !watches && x->status == SAR_OK;
+}
+
+static int await_requests(struct sar_exchange *x, bool any, int *n)
+{
+    *n = x->pending;
+    return any ? PMPI_Waitsome(x->pending, x->requests, n, x->over, MPI_STATUSES_IGNORE)
+               : PMPI_Waitall(x->pending, x->requests, MPI_STATUSES_IGNORE);
+}
+
+static int test_requests(struct sar_exchange *x, bool any, int *n)
+{
+    return any ? PMPI_Testsome(x->pending, x->requests, n, x->over, MPI_STATUSES_IGNORE)
+               : PMPI_Testall(x->pending, x->requests, n, MPI_STATUSES_IGNORE);
+}
+
 /* Whether all requests are over or, where messages are held, and for those who would know before, any of
  * them. */
-static bool moved(struct sar_exchange *x)
+static bool moved(struct sar_exchange *x, bool block)
 {
     bool any = x->piecemeal || any_held(x);
-    int n = 0, code = any ? PMPI_Testsome(x->pending, x->requests, &n, x->over, MPI_STATUSES_IGNORE)
-                          : PMPI_Testall(x->pending, x->requests, &n, MPI_STATUSES_IGNORE);
+    int n = 0, code = block && may_sleep(x) ? await_requests(x, any, &n) : test_requests(x, any, &n);
     if (code != MPI_SUCCESS)
         abandon(x);
     return n > 0;
 }
 
-static bool all_moved(struct sar_exchange *x)
+static bool all_moved(struct sar_exchange *x, bool block)
 {
-    if (moved(x) || x->status != SAR_OK)
+    if (moved(x, block) || x->status != SAR_OK)
         move_on(x);
     return x->pending == 0;
 }
@@ -385,7 +406,7 @@ void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
             looks = 0;
             x->stall = (struct sar_stall){ 0 };
         }
-        *done = all_moved(x) && x->expected[0] == 0 && x->expected[1] == 0;
+        *done = all_moved(x, block) && x->expected[0] == 0 && x->expected[1] == 0;
         if (*done || (x->piecemeal && x->news))
             return;
         watch(x);
