@@ -2,12 +2,10 @@
 /* Point-to-point messages whose sizes only the sender knows. The receiver probes, takes memory of the right
  * size, and receives: one message a port and phase, whatever its content, so that neither a rank that ran out
  * of memory nor a damaged message can leave another rank waiting.
- *
  * MPI gets no more than net->chunk bytes at a time. A longer message goes in pieces: the first FIRST_PIECE
  * bytes, by whose number the receiver knows that more will come and whose header tells it how much, then
  * pieces of a chunk each until a shorter one, which may be empty. A message of just FIRST_PIECE bytes is sent
  * that way too.
- *
  * Where all ranks send long messages to all at once, each link carries p-1 streams of them, which get in each
  * other's way: over TCP such an exchange takes 1.8 times its bytes over the rate, and 1.3 times with four
  * messages at a time, each rank beginning with another receiver. MPICH throttles its alltoall likewise. */
@@ -314,34 +312,18 @@ static void move_on(struct sar_exchange *x)
     release(x);
 }
 
-/* Where nothing is left to look for and nobody is to be warned, MPI may sleep until requests are over: their
- * other ends are posted, or their peers still look for them. */
-static bool may_sleep(const struct sar_exchange *x)
-{
-    bool looks = x->expected[0] > 0 || x->expected[1] > 0;
-    bool watches = x->net->stall > 0 && x->net->roll != NULL;
-    return !looks && !watches && x->status == SAR_OK;
-}
-
-static int await_requests(struct sar_exchange *x, bool any, int *n)
-{
-    *n = x->pending;
-    return any ? PMPI_Waitsome(x->pending, x->requests, n, x->over, MPI_STATUSES_IGNORE)
-               : PMPI_Waitall(x->pending, x->requests, MPI_STATUSES_IGNORE);
-}
-
-static int test_requests(struct sar_exchange *x, bool any, int *n)
-{
-    return any ? PMPI_Testsome(x->pending, x->requests, n, x->over, MPI_STATUSES_IGNORE)
-               : PMPI_Testall(x->pending, x->requests, n, MPI_STATUSES_IGNORE);
-}
-
-/* Whether all requests are over or, where messages are held, and for those who would know before, any of
- * them. */
+/* Whether all are over, or any where one matters. With nothing to look for or watch, MPI may sleep. */
 static bool moved(struct sar_exchange *x, bool block)
 {
-    bool any = x->piecemeal || any_held(x);
-    int n = 0, code = block && may_sleep(x) ? await_requests(x, any, &n) : test_requests(x, any, &n);
+    bool any = x->piecemeal || any_held(x), looks = x->expected[0] > 0 || x->expected[1] > 0;
+    bool sleeps = block && !looks && (x->net->stall <= 0 || x->net->roll == NULL) && x->status == SAR_OK;
+    int code, n = x->pending;
+    if (any)
+        code = (sleeps ? PMPI_Waitsome : PMPI_Testsome)(x->pending, x->requests, &n, x->over,
+                                                        MPI_STATUSES_IGNORE);
+    else
+        code = sleeps ? PMPI_Waitall(x->pending, x->requests, MPI_STATUSES_IGNORE)
+                      : PMPI_Testall(x->pending, x->requests, &n, MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS)
         abandon(x);
     return n > 0;
