@@ -66,7 +66,7 @@ struct part {
 
 static struct part part_make(struct perf_study *study, const struct perf_case *c)
 {
-    struct perf_set set = perf_workload_draw(c, NULL, 0, 1);
+    struct perf_set set = perf_workload_draw(c, study->source, 0, 1);
     struct sar_run whole = perf_study_run_make(c, &set);
     struct part part = { .map = perf_study_map(study, c->count, set.n) };
     struct sar_shape shape = { .count = c->count,

@@ -190,7 +190,7 @@ static void plan(struct job *job, const struct line *first)
 
 static void run_case(struct perf_study *study, const struct perf_case *c)
 {
-    struct perf_set set = perf_workload_draw(c, NULL, 0, 1);
+    struct perf_set set = perf_workload_draw(c, study->source, 0, 1);
     struct job *job = perf_alloc(1, sizeof *job);
     struct line first = { .study = perf_study_name(PERF_HASH),
                           .parts = study->options->parts,
