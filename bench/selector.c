@@ -115,8 +115,7 @@ static bool judge(const struct perf_plan *plan, struct line *line)
 static void name_breaks(struct line *line)
 {
     bool regret = line->regret > MOST_REGRET;
-    bool dense = strcmp(line->interface, perf_interface_name(PERF_DENSE)) == 0;
-    bool plain = dense && line->bytes > LARGE && line->versus_plain > MOST_VERSUS_PLAIN;
+    bool plain = line->bytes > LARGE && line->versus_plain > MOST_VERSUS_PLAIN;
 
     line->breaks = regret && plain ? "both" : regret ? "regret" : plain ? "dense" : "nothing";
 }

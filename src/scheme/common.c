@@ -72,6 +72,8 @@ enum sar_status sar_request_encode(struct sar_request *request, bool pull, struc
 {
     struct sar_span span = sar_request_span(request, "encode");
     SAR_TRY(sar_round_run(&layout, request->passing, run));
+    if (message == NULL)
+        return SAR_OK;
     const struct sar_wire *wire =
         sar_agreed_wire(request->agreed, pull, request->own_wire[pull], &layout, run);
     struct sar_envelope envelope = sar_request_envelope(request, layout);

@@ -136,9 +136,8 @@ static enum sar_status prepare_push(struct sar_request *request, uint32_t segmen
             continue;
         o->pushed[r] += parts[r].nnz;
         sar_request_glance(request);
-        if (r != request->net->rank)
-            SAR_TRY(sar_request_encode(request, false, layout_of(request, r, segment), &parts[r],
-                                       &o->outgoing[segment % 2][r]));
+        struct sar_message *message = r == request->net->rank ? NULL : &o->outgoing[segment % 2][r];
+        SAR_TRY(sar_request_encode(request, false, layout_of(request, r, segment), &parts[r], message));
     }
     return SAR_OK;
 }

@@ -162,7 +162,8 @@ struct sar_envelope sar_request_envelope(const struct sar_request *request, stru
 
 /** Encode a run in the format for it. Where values are rounded on the way the run becomes what its receiver
  * will read, in memory of request->passing: whoever keeps what it sends must keep that, so that all ranks
- * have the same bits. */
+ * have the same bits. Without a message the receiver is this rank itself; what it keeps is rounded all the
+ * same, so that bits do not depend on whose part it is. */
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                    struct sar_run *run, struct sar_message *message);
 

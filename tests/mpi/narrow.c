@@ -304,6 +304,37 @@ static void run_wires(size_t s, size_t f, bool few)
     }
 }
 
+/* The outcome of reals where the hash has a seed; the caller frees it. */
+static float *seeded(struct config c, const char *seed, const struct tensor *t)
+{
+    setenv("MPIX_SPARSE_SEED", seed, 1);
+    c.comm = comm_for(&c, c.format->name, "200");
+    float *out = outcome(&c, t, NULL, false);
+    MPI_Comm_free(&c.comm);
+    return out;
+}
+
+/* Who owns an element does not show in its bits. */
+static void run_seeds(const struct config *c)
+{
+    const char *before = getenv("MPIX_SPARSE_SEED");
+    char *old = before == NULL ? NULL : strcpy(get_memory(strlen(before) + 1, 1), before);
+    const struct kind kind = { FLOAT32, SUM, 1, 2000 };
+    struct tensor t;
+    draw(draw_real, &kind, &t);
+    name_case(c, &kind, "two seeds");
+    float *one = seeded(*c, "1", &t), *other = seeded(*c, "2", &t);
+    check(memcmp(one, other, (size_t)kind.count * sizeof *one) == 0, "expected equal bits for seeds 1 and 2");
+    free(one);
+    free(other);
+    tensor_free(&t);
+    if (old != NULL)
+        setenv("MPIX_SPARSE_SEED", old, 1);
+    else
+        unsetenv("MPIX_SPARSE_SEED");
+    free(old);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
@@ -311,6 +342,7 @@ int main(int argc, char **argv)
     for (size_t s = 0; sar_schemes[s] != NULL; s++) {
         for (size_t f = 0; f < FORMATS; f++)
             run_wires(s, f, few);
+        run_seeds(&(struct config){ .scheme = sar_schemes[s], .format = &formats[s % NARROW] });
         if (sar_schemes[s] != &sar_scheme_dense)
             run_bytes((struct config){ .scheme = sar_schemes[s], .format = &formats[s % NARROW] }, few);
     }
