@@ -88,7 +88,7 @@ int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
     static const char function[] = "MPIX_Sparse_plan_start";
     if (!sar_plan_fits(plan, true))
         return sar_plan_refuse(plan, function);
-    if (!plan->flight.taken)
+    if (!sar_flight_is_taken(&plan->flight))
         plan->flight.call = plan->call;
     plan->flight.function = function;
     return sar_request_restart(&plan->flight, NULL, request);
@@ -100,7 +100,7 @@ int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, cons
     static const char function[] = "MPIX_Sparse_plan_start_coo";
     if (!sar_plan_fits(plan, false))
         return sar_plan_refuse(plan, function);
-    if (!plan->flight.taken) {
+    if (!sar_flight_is_taken(&plan->flight)) {
         plan->flight.call = plan->call;
         sar_look_at_elements(&plan->flight.call, indices, values, nnz);
     }
@@ -139,7 +139,7 @@ int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
     static const char function[] = "MPIX_Sparse_plan_free";
     if (plan == NULL)
         return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_NULL);
-    if (*plan != MPIX_SPARSE_PLAN_NULL && (*plan)->flight.taken)
+    if (*plan != MPIX_SPARSE_PLAN_NULL && sar_flight_is_taken(&(*plan)->flight))
         return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_IN_USE);
     if (*plan != MPIX_SPARSE_PLAN_NULL) {
         close_plan(&(*plan)->plan);

@@ -9,6 +9,7 @@
 #include "config.h"
 #endif
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -180,6 +181,18 @@ int sar_request_post(MPI_Comm comm, const char *function, struct sar_context *co
     return MPI_SUCCESS;
 }
 
+/* Open MPI wakes who waits for a request before the thread that completed it lets go of it. */
+bool sar_flight_is_taken(struct sar_flight *flight)
+{
+    enum { LOOKS = 10000 };
+    for (int i = 0; i < LOOKS && atomic_load(&flight->taken); i++) {
+        if (!atomic_load(&flight->done))
+            return true;
+        sched_yield();
+    }
+    return atomic_load(&flight->taken);
+}
+
 struct sar_verdict sar_flight_take(struct sar_flight *flight)
 {
     struct sar_context *context = flight->plan->context;
@@ -187,7 +200,7 @@ struct sar_verdict sar_flight_take(struct sar_flight *flight)
         return (struct sar_verdict){ .status = SAR_FORKED };
     if (context == NULL)
         return (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_ORPHANED };
-    if (flight->taken)
+    if (sar_flight_is_taken(flight))
         return (struct sar_verdict){ .status = SAR_BAD_PLAN, .value = SAR_FAULT_IN_USE };
     struct sar_verdict verdict = { .status = open_request(context, flight) };
     flight->taken = verdict.status == SAR_OK;

@@ -18,7 +18,7 @@ struct sar_flight {
     MPI_Request request;
     int code;  /**< of the outcome */
     bool kept; /**< by a plan, for the next call */
-    bool taken;
+    atomic_bool taken;
     atomic_bool done, abandoned; /**< nobody will wait for it */
 };
 
@@ -32,6 +32,9 @@ int sar_request_post(MPI_Comm comm, const char *function, struct sar_context *co
 /** The same of a plan, which keeps the flight: flight->comm, plan, function and call are set. The call's
  * elements and verdict, too. */
 int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, MPI_Request *request);
+
+/** Whether a plan's flight is in use by a call that is not done. */
+bool sar_flight_is_taken(struct sar_flight *flight);
 
 /** The steps of a restart, for plans that start together. Take a plan's flight, unless it is taken or its
  * communicator is gone, and make its request. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "preload/state.h"
 
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,6 +43,29 @@ static int drop(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+/* Whether the library's nonblocking calls can do without what the program has not asked for. */
+static bool can_fly(const struct sar_config *config)
+{
+    int level = MPI_THREAD_SINGLE;
+#ifdef HAVE_MPIX_GREQUEST_START
+    if (config->progress == SAR_PROGRESS_WAIT)
+        return true;
+#else
+    (void)config;
+#endif
+    PMPI_Query_thread(&level);
+    return level == MPI_THREAD_MULTIPLE;
+}
+
+static void leave_nonblocking(struct sar_config *config)
+{
+    if (!config->preload_nonblocking || can_fly(config))
+        return;
+    config->preload_nonblocking = false;
+    fprintf(stderr, "mpix_sparse_preload: the program has not asked for MPI_THREAD_MULTIPLE; nonblocking and "
+                    "persistent calls are left to MPI\n");
+}
+
 /* The knobs are rank 0's, since ranks with different ones would part ways. */
 void sar_preload_begin(void)
 {
@@ -54,6 +81,8 @@ void sar_preload_begin(void)
         told.status = sar_config_load(&told.config, sar_environment, NULL, sentence, sizeof sentence);
         if (told.status != SAR_OK)
             fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", sentence);
+        else
+            leave_nonblocking(&told.config);
     }
     PMPI_Bcast(&told, (int)sizeof told, MPI_BYTE, 0, MPI_COMM_WORLD);
     if (told.status != SAR_OK || PMPI_Comm_create_keyval(copy, drop, &keyval, NULL) != MPI_SUCCESS)

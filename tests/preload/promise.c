@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { COUNT = 20000, ROUNDS = 5 };
 
@@ -36,7 +37,9 @@ int main(int argc, char **argv)
 {
     int rank, ranks, provided, failed = 0;
     MPI_Request request;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Init_thread(&argc, &argv,
+                    getenv("SAR_PROMISE_SINGLE") != NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
+                    &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     in[5 * rank + 5] = 1;
