@@ -5,9 +5,11 @@
 
 #include "net/machine.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "hash/murmur3.h"
 #include "tensor/reduce.h"
 
 enum {
@@ -16,7 +18,8 @@ enum {
     LARGE = 256 << 10, /* bytes that cost nothing but their transfer */
     VAST = 16 << 20,   /* bytes, of each rank, beyond the caches */
     SAMPLE = 16 << 10, /* elements of the reduction that is timed */
-    SPACING = 50       /* slots from one of them to the next */
+    SPACING = 50,      /* slots from one of them to the next */
+    KNOWN = 16         /* groups whose constants are remembered */
 };
 
 struct bench {
@@ -154,7 +157,7 @@ static enum sar_status agree(const struct sar_net *net, struct sar_machine *m)
     return SAR_OK;
 }
 
-enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine)
+static enum sar_status measure_all(const struct sar_net *net, struct sar_machine *machine)
 {
     struct bench b = { .net = net };
     struct sar_machine measured = { .ranks = net->ranks };
@@ -167,4 +170,82 @@ enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machin
     sar_arena_free(&b.arena);
     sar_arena_free(&b.scratch);
     return status;
+}
+
+/* What was measured last for some groups of processes, on what nodes. Whenever a group measures all of it do,
+ * so that those who know it know the same. */
+static struct known {
+    uint64_t group; /* 0 where there is nothing */
+    struct sar_machine machine;
+} known[KNOWN];
+static unsigned known_next;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A hash of the group's processes in their order, and of their nodes; 0 where one has no name that all
+ * communicators know. */
+static uint64_t group_of(const struct sar_net *net)
+{
+    MPI_Group mine, world;
+    uint64_t hash = (uint64_t)net->ranks;
+    bool nameless = false;
+    if (!sar_net_world_is_up())
+        return 0;
+    PMPI_Comm_group(net->comm, &mine);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int r = 0; r < net->ranks; r++) {
+        int named = MPI_UNDEFINED;
+        PMPI_Group_translate_ranks(mine, 1, &r, world, &named);
+        hash = sar_mix64(hash ^ (uint64_t)(uint32_t)named << 32 ^ (uint64_t)(uint32_t)net->nodes.node[r]);
+        nameless |= named == MPI_UNDEFINED;
+    }
+    PMPI_Group_free(&mine);
+    PMPI_Group_free(&world);
+    return nameless ? 0 : hash;
+}
+
+static bool recall(uint64_t group, struct sar_machine *machine)
+{
+    bool found = false;
+    pthread_mutex_lock(&known_lock);
+    for (int i = 0; i < KNOWN && group != 0 && !found; i++) {
+        found = known[i].group == group;
+        if (found)
+            *machine = known[i].machine;
+    }
+    pthread_mutex_unlock(&known_lock);
+    return found;
+}
+
+static void remember(uint64_t group, const struct sar_machine *machine)
+{
+    unsigned at = 0;
+    pthread_mutex_lock(&known_lock);
+    while (at < KNOWN && known[at].group != group)
+        at++;
+    if (at == KNOWN)
+        at = known_next++ % KNOWN;
+    known[at] = (struct known){ group, *machine };
+    pthread_mutex_unlock(&known_lock);
+}
+
+enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine)
+{
+    uint64_t group = group_of(net);
+    struct sar_machine found = { 0 };
+    double missing = !recall(group, &found);
+    SAR_TRY(sar_net_maximum(net, &missing, 1));
+    if (missing == 0) {
+        *machine = found;
+        return SAR_OK;
+    }
+    SAR_TRY(measure_all(net, machine));
+    remember(group, machine);
+    return SAR_OK;
+}
+
+void sar_machine_forget(void)
+{
+    pthread_mutex_lock(&known_lock);
+    memset(known, 0, sizeof known);
+    pthread_mutex_unlock(&known_lock);
 }

@@ -17,7 +17,11 @@ struct sar_machine {
     double near_alpha, near_beta; /**< within a node; alpha and beta where there is one, or one a rank */
 };
 
-/** Measure all constants in a few milliseconds. Collective; every rank gets the slowest rank's figures. */
+/** Measure all constants in a few milliseconds, or take what was measured for the same processes in the same
+ * order on the same nodes. Collective; every rank gets the slowest rank's figures. */
 enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine);
+
+/** Let all groups measure anew. For tests. */
+void sar_machine_forget(void);
 
 #endif
