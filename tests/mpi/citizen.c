@@ -139,11 +139,12 @@ static int free_contexts(void)
     return n;
 }
 
-/* What is left of communicators that other ranks freed later goes when another one is used. */
+/* What is left of communicators that other ranks freed later goes when another one is used; what was left of
+ * earlier ones, too. */
 static int free_contexts_after(int expected)
 {
     int found = free_contexts();
-    for (int i = 0; i < 100 && found != expected; i++) {
+    for (int i = 0; i < 100 && found < expected; i++) {
         MPI_Comm alone;
         MPI_Comm_dup(MPI_COMM_SELF, &alone);
         use(alone, 1);
@@ -175,7 +176,7 @@ static void try_many(void)
     }
 #ifdef MPICH_VERSION
     int after = free_contexts_after(before);
-    check(after == before, "expected room for %d communicators after %d were used, found %d", before, made,
+    check(after >= before, "expected room for %d communicators after %d were used, found %d", before, made,
           after);
 #else
     (void)free_contexts_after;
@@ -200,8 +201,8 @@ static void try_failed_first_use(void)
         knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
         MPI_Comm_free(&comm);
     }
-    int after = free_contexts();
-    check(after == before, "expected room for %d communicators, found %d", before, after);
+    int after = free_contexts_after(before);
+    check(after >= before, "expected room for %d communicators, found %d", before, after);
 #endif
 }
 
