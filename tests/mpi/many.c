@@ -153,6 +153,19 @@ static int room(void)
 #endif
 }
 
+/* The same, once what other ranks freed later has gone, which takes another first use. */
+static int room_again(int before)
+{
+    int found = room();
+    for (int i = 0; i < 100 && found < before; i++) {
+        MPI_Comm alone;
+        MPI_Comm_dup(MPI_COMM_SELF, &alone);
+        use_blocking(alone, 1);
+        found = room();
+    }
+    return found;
+}
+
 int main(int argc, char **argv)
 {
     static void (*const nothing[])(MPI_Comm comm, int n) = { use_nothing };
@@ -167,8 +180,8 @@ int main(int argc, char **argv)
     check_case("%d communicators", comms);
     int before = room();
     long long with = lost(uses, USES);
-    int after = room();
-    check(after == before, "expected room for %d more communicators, found it for %d", before, after);
+    int after = room_again(before);
+    check(after >= before, "expected room for %d more communicators, found it for %d", before, after);
     check(with <= without + SLACK, "expected to lose what MPI loses, %lld bytes, and %d at most, found %lld",
           without, SLACK, with);
     if (rank == 0)
