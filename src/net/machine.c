@@ -172,8 +172,8 @@ static enum sar_status measure_all(const struct sar_net *net, struct sar_machine
     return status;
 }
 
-/* What was measured last for some groups of processes, on what nodes. Whenever a group measures all of it do,
- * so that those who know it know the same. */
+/* What was measured last for some groups of processes, on what nodes. Ranks whose threads measured for several
+ * communicators of a group at once may have kept different ones. */
 static struct known {
     uint64_t group; /* 0 where there is nothing */
     struct sar_machine machine;
@@ -231,13 +231,10 @@ static void remember(uint64_t group, const struct sar_machine *machine)
 enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine)
 {
     uint64_t group = group_of(net);
-    struct sar_machine found = { 0 };
-    double missing = !recall(group, &found);
+    double missing = !recall(group, machine);
     SAR_TRY(sar_net_maximum(net, &missing, 1));
-    if (missing == 0) {
-        *machine = found;
-        return SAR_OK;
-    }
+    if (missing == 0)
+        return agree(net, machine);
     SAR_TRY(measure_all(net, machine));
     remember(group, machine);
     return SAR_OK;

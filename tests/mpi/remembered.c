@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Constants of the machine are measured once for the same processes in the same order, and again for others.
  *
- * Link with -Wl,--wrap=PMPI_Sendrecv, and with the library's objects. */
+ * All ranks take the same, whatever each of them remembers.
+ *
+ * Link with -Wl,--wrap=PMPI_Sendrecv,--wrap=sar_net_maximum, and with the library's objects. */
 
 #include <mpix_sparse.h>
 
 #include "check.h"
-#include "net/machine.h"
+#include "mpi_ext/attribute.h"
+#include "plan/context.h"
+
+enum sar_status __real_sar_net_maximum(const struct sar_net *net, double *values, int n);
+enum sar_status __wrap_sar_net_maximum(const struct sar_net *net, double *values, int n);
 
 int __real_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
                          MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
@@ -14,6 +20,15 @@ int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int 
                          MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
 
 static int messages;
+static bool differs; /* what is measured, on rank 0 */
+
+enum sar_status __wrap_sar_net_maximum(const struct sar_net *net, double *values, int n)
+{
+    enum sar_status status = __real_sar_net_maximum(net, values, n);
+    if (differs && rank == 0 && n > 1)
+        values[0] *= 2;
+    return status;
+}
 
 int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m,
                          MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status)
@@ -41,6 +56,31 @@ static MPI_Comm split(int colour, int key)
     return comm;
 }
 
+/* Make a context; its constants. */
+static struct sar_machine look_at(MPI_Comm comm)
+{
+    struct sar_context *context = NULL;
+    char sentence[SAR_SENTENCE];
+    check(sar_attribute_context(comm, &context, sentence) == SAR_OK, "expected a context: %s", sentence);
+    struct sar_machine machine = context->machine;
+    MPI_Comm_free(&comm);
+    return machine;
+}
+
+static void remember_differently(void)
+{
+    check_case("ranks remember different constants");
+    sar_machine_forget();
+    differs = true;
+    double alpha = look_at(split(0, rank)).alpha, alphas[2] = { alpha, -alpha };
+    differs = false;
+    MPI_Allreduce(MPI_IN_PLACE, alphas, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    check(alphas[0] != -alphas[1], "expected ranks to have measured different constants");
+    struct sar_machine again = look_at(split(0, rank));
+    check_equal_on_ranks(hash_bytes(&again.alpha, sizeof again.alpha, 1),
+                         "a constant of the next communicator");
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
@@ -62,6 +102,7 @@ int main(int argc, char **argv)
         sar_machine_forget();
     check(measures(split(0, rank)), "expected constants to be measured by all");
     check(!measures(split(0, rank)), "expected nothing to be measured");
+    remember_differently();
     nodes_set(ranks);
     check_case("other nodes");
     MPI_Comm apart = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
