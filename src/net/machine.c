@@ -172,7 +172,7 @@ static enum sar_status measure_all(const struct sar_net *net, struct sar_machine
     return status;
 }
 
-/* What was measured last for some groups of processes, on what nodes. Ranks whose threads measured for several
+/* What was measured last for some groups of processes, on what nodes. Ranks whose threads measured for two
  * communicators of a group at once may have kept different ones. */
 static struct known {
     uint64_t group; /* 0 where there is nothing */

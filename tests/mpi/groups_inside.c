@@ -11,42 +11,17 @@
 
 #include "check.h"
 #include "layers.h"
+#include "refused.h"
 
 enum { FEW = 6, PATIENCE = 120 /* seconds */ };
 
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t bytes);
 int __real_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t bytes);
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
-/* Which allocation is to fail, -1 for none, and how many there have been; the same of messages. */
-static long fails = -1, asked, spoils = -1, sent;
-
-static bool refuse(void)
-{
-    return asked++ == fails;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refuse() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return refuse() ? NULL : __real_realloc(memory, bytes);
-}
+/* Which message is to be spoilt, -1 for none, and how many there have been. */
+static long spoils = -1, sent;
 
 /* A message that is spoilt loses a byte. */
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -55,12 +30,12 @@ int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int 
     return __real_PMPI_Isend(buffer, sent++ == spoils ? n - 1 : n, type, to, tag, comm, request);
 }
 
-/* Messages of a start that finds all as the one before left it; `asked` tells of its allocations. */
+/* Messages of a start that finds all as the one before left it; `refused_asked` tells of its allocations. */
 static long count(struct layer *layers, int n, void (*start)(struct layer *, int))
 {
     for (int i = 0; i < 3; i++)
         start(layers, n);
-    asked = sent = 0;
+    refused_asked = sent = 0;
     start(layers, n);
     return sent;
 }
@@ -94,7 +69,7 @@ static void try_steady(MPI_Comm comm)
     long messages = count(layers, FEW, start_all);
     check(messages == (ranks > 1 ? 1 : FEW) * 2 * (ranks - 1), "expected the messages of one call, found %ld",
           messages);
-    check(asked == 0, "expected no allocation, found %ld", asked);
+    check(refused_asked == 0, "expected no allocation, found %ld", refused_asked);
     free_layers(layers, FEW);
 }
 
@@ -119,7 +94,7 @@ static bool start_badly(struct layer *layers, int n)
     check_success(MPIX_Sparse_plan_start_all(n, plans, requests), "MPIX_Sparse_plan_start_all");
     for (int i = 0; i < n; i++) {
         code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-        fails = spoils = -1;
+        refused_at = spoils = -1;
         MPI_Error_string(code, text, &length);
         check(code == MPI_SUCCESS || strstr(text, "plans[") != NULL, "expected a plan's name, found '%s'",
               text);
@@ -139,11 +114,11 @@ static void try_starved(MPI_Comm comm)
         struct layer *layers = make_layers(FEW, ALIKE, comm, "balanced", "100000");
         fill_layers(layers, FEW, 0, true);
         start_one_by_one(layers, FEW);
-        fails = rank == ranks - 1 ? which : -1;
-        asked = 0;
+        refused_at = rank == ranks - 1 ? which : -1;
+        refused_asked = 0;
         bool good = start_badly(layers, FEW);
-        refused = asked > which;
-        fails = -1;
+        refused = refused_asked > which;
+        refused_at = -1;
         MPI_Bcast(&refused, 1, MPI_INT, ranks - 1, MPI_COMM_WORLD);
         check(good || refused, "expected success with enough memory");
         fill_layers(layers, FEW, 0, true);

@@ -15,52 +15,24 @@
 
 #include "check.h"
 #include "patterns.h"
+#include "refused.h"
 #include "tensors.h"
 
 enum { PATIENCE = 280 /* seconds */ };
 
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t bytes);
 int __real_memfd_create(const char *name, unsigned flags);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t bytes);
 int __wrap_memfd_create(const char *name, unsigned flags);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 
-/* Which allocation of the present call is to fail, -1 for none, and how many there have been. */
-static long fails = -1, asked;
-
-static bool refuse(void)
-{
-    return fails >= 0 && asked++ == fails;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refuse() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return refuse() ? NULL : __real_realloc(memory, bytes);
-}
-
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
-    return refuse() ? -1 : __real_memfd_create(name, flags);
+    return refused_next() ? -1 : __real_memfd_create(name, flags);
 }
 
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from)
 {
-    return refuse() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, from);
+    return refused_next() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, from);
 }
 
 enum face { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, FACES };
@@ -166,11 +138,11 @@ static bool starve(struct state *s, int whose, long which)
     if (s->face == COO)
         check_success(MPIX_Sparse_result_free(&s->result), "MPIX_Sparse_result_free");
     memcpy(s->out, large.oracle.mine, (size_t)large.oracle.kind.count * element_bytes(&large.oracle.kind));
-    fails = rank == whose ? which : -1;
-    asked = 0;
+    refused_at = rank == whose ? which : -1;
+    refused_asked = 0;
     int code = call(s, &large);
-    int refused = fails >= 0 && asked > fails;
-    fails = -1;
+    int refused = refused_at >= 0 && refused_asked > refused_at;
+    refused_at = -1;
     check_outcome(s, code, refused);
     if (code != MPI_SUCCESS && reuses)
         check(result_hash(s->result, &small.oracle.kind, small.type) == before || result_is_empty(s->result),

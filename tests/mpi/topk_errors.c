@@ -8,36 +8,7 @@
 #include <string.h>
 
 #include "check.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t bytes);
-
-/* Which allocation is to fail, -1 for none, and how many there have been. */
-static long fails = -1, asked;
-
-static bool refuse(void)
-{
-    return fails >= 0 && asked++ == fails;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refuse() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return refuse() ? NULL : __real_realloc(memory, bytes);
-}
+#include "refused.h"
 
 enum { COUNT = 200000, CAPACITY = 20000 };
 
@@ -195,12 +166,12 @@ static void try_starved(MPI_Comm comm)
         check_case("allocation %ld", which);
         check_success(MPIX_Sparse_topk_threshold(now.gradient, 1, MPI_FLOAT, 1, 1, 0, fresh, &threshold),
                       "the communicator's first use");
-        fails = rank == ranks - 1 ? which : -1;
-        asked = 0;
+        refused_at = rank == ranks - 1 ? which : -1;
+        refused_asked = 0;
         int code = MPIX_Sparse_dgc_step(now.gradient, now.velocity, now.residual, COUNT, MPI_FLOAT, &how,
                                         fresh, MPI_INT32_T, CAPACITY, now.indices, now.values, &now.nnz);
-        refused = fails >= 0 && asked > fails;
-        fails = -1;
+        refused = refused_at >= 0 && refused_asked > refused_at;
+        refused_at = -1;
         MPI_Bcast(&refused, 1, MPI_INT, ranks - 1, comm);
         check(refused || code == MPI_SUCCESS, "expected success with enough memory everywhere");
         if (code != MPI_SUCCESS) {
