@@ -2,6 +2,7 @@
 /* A thousand communicators, duplicated and split, used by blocking calls, calls in flight and plans, and
  * freed, also under a call: MPI has room for as many afterwards as before, and memory does not grow. */
 
+#include <limits.h>
 #include <malloc.h>
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 enum {
     COMMS = 1000,
     CROWDED = 240,    /* where ranks share processors */
-    WARM = 200,       /* before memory is looked at first */
-    SLACK = 64 << 10, /* bytes; a communicator costs more */
+    SLICES = 5,       /* of the communicators; memory is looked at after each */
+    SLACK = 16 << 10, /* bytes a slice; its communicators cost more */
     COUNT = 300
 };
 
@@ -122,16 +123,22 @@ enum { USES = sizeof uses / sizeof uses[0] };
 
 static int comms = COMMS;
 
-/* What the communicators from WARM on lose. */
+/* What a slice of the communicators loses, the best of all but the first: MPI libraries keep what they needed
+ * most, which grows now and then (UCX's room for early messages by 148 kB at once), but a leak is in each. */
 static long long lost(void (*const what[])(MPI_Comm comm, int n), int n)
 {
-    long long before = 0;
+    long long before = 0, least = LLONG_MAX;
+    int slice = comms / SLICES;
     for (int i = 0; i < comms; i++) {
-        if (i == WARM)
-            before = allocated();
         live(i, what[i / 2 % n]);
+        if ((i + 1) % slice != 0)
+            continue;
+        long long now = allocated();
+        if (i > slice && now - before < least)
+            least = now - before;
+        before = now;
     }
-    return allocated() - before;
+    return least;
 }
 
 /* How many more communicators MPI can make: MPICH has about two thousand contexts, Open MPI too many to
@@ -186,6 +193,6 @@ int main(int argc, char **argv)
           without, SLACK, with);
     if (rank == 0)
         printf("# many: %d communicators lost %lld bytes, %lld without the library; room for %d more\n",
-               comms - WARM, with, without, after);
+               comms / SLICES, with, without, after);
     return check_end("many");
 }
