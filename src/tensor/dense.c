@@ -276,10 +276,18 @@ void sar_dense_scatter(const struct sar_shape *shape, const struct sar_run *run,
         scatter(run, shape->index_size, shape->element_size, buf);
 }
 
+SAR_INLINE void clear(const struct sar_run *run, unsigned size, size_t bytes, unsigned char *buf)
+{
+    for (size_t i = 0; i < run->nnz; i++)
+        memset(buf + sar_index_get(run->index, size, i) * bytes, 0, bytes);
+}
+
 void sar_dense_clear(const struct sar_shape *shape, const struct sar_run *run, void *buf)
 {
-    unsigned char *out = buf;
-    for (size_t i = 0; i < run->nnz; i++)
-        memset(out + sar_index_get(run->index, shape->index_size, i) * shape->element_size, 0,
-               shape->element_size);
+    if (shape->element_size == 4)
+        SAR_FOR_INDEX_SIZE(shape->index_size, clear(run, INDEX_SIZE, 4, buf));
+    else if (shape->element_size == 8)
+        SAR_FOR_INDEX_SIZE(shape->index_size, clear(run, INDEX_SIZE, 8, buf));
+    else
+        clear(run, shape->index_size, shape->element_size, buf);
 }
