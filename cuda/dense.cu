@@ -17,8 +17,7 @@ static cudaStream_t stream_of(const struct sar_vector *vector)
     return (cudaStream_t)vector->stream;
 }
 
-/* The number of a bitmap's bits; waits for it. */
-static enum sar_status count_bits(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream)
+enum sar_status sar_cuda_count(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream)
 {
     unsigned long long found = 0;
     sar_piece total(stream);
@@ -155,7 +154,7 @@ enum sar_status sar_cuda_mark(const struct sar_vector *vector, struct sar_marks 
     uint32_t *bits = (uint32_t *)made.bits;
     enum sar_status status = with_words<uint32_t>(vector, [=](auto of) { return of.mark(bits); });
     if (status == SAR_OK)
-        status = count_bits(bits, words, &made.nnz, stream);
+        status = sar_cuda_count(bits, words, &made.nnz, stream);
     if (status == SAR_OK)
         *marks = made;
     else

@@ -23,6 +23,9 @@ enum sar_status sar_cuda_split(const struct sar_vector *vector, const struct sar
 enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                  bool clear);
 
+/** The number of a bitmap's bits; waits for it. */
+enum sar_status sar_cuda_count(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #include "cuda/dense.h"
 #include "cuda/reduce.h"
 #include "cuda/status.h"
+#include "cuda/topk.h"
 
 /* Managed memory counts as the device's: the host may touch it only where no kernel does. */
 static int place(const void *address)
@@ -138,6 +139,29 @@ static enum sar_status scatter(const struct sar_vector *vector, const struct sar
     return leave(vector->place, before, sar_cuda_scatter(vector, runs, n, clear));
 }
 
+static enum sar_status sample(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
+                              uint32_t seed, uint64_t *magnitudes)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_sample(vector, of, n, seed, magnitudes));
+}
+
+static enum sar_status select_largest(const struct sar_vector *vector, const struct sar_dgc *of,
+                                      const struct sar_cutoff *cutoff, struct sar_marks *marks)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_select(vector, of, cutoff, marks));
+}
+
+static enum sar_status clear(const struct sar_vector *vector, const struct sar_marks *marks)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_clear(vector, marks));
+}
+
 extern const struct sar_accelerator sar_accelerator;
 const struct sar_accelerator sar_accelerator = {
     .version = SAR_ACCELERATOR_VERSION,
@@ -156,4 +180,7 @@ const struct sar_accelerator sar_accelerator = {
     .compact = compact,
     .split = split,
     .scatter = scatter,
+    .sample = sample,
+    .select = select_largest,
+    .clear = clear,
 };

@@ -14,7 +14,8 @@ extern "C" {
  * parallelism.
  *
  * Elements are floats of 32 or 64 bits, or of 16 where mpix_sparse.h takes them. A NaN counts as larger than
- * infinity: it is selected, so that it shows, and leaves the residual. Arrays are in memory of the host.
+ * infinity: it is selected, so that it shows, and leaves the residual. The arrays of a call are all in memory of the host, or all
+ * in that of a device.
  *
  * @defgroup topk Selecting the largest elements
  * @{ */
@@ -61,7 +62,7 @@ typedef struct {
     double momentum; /**< what the velocity is multiplied by, in [0, 1) */
     double scale;    /**< what the gradient is multiplied by, such as by clipping; finite */
     int    seed;     /**< of the sample: another in each step */
-    int    masking;  /**< whether what is selected loses its velocity, as in the paper; 0 lets it keep that */
+    int    masking;  /**< whether what is selected loses its velocity, as in the paper; see doc/dgc.md for what it costs */
 } MPIX_Sparse_dgc_t;
 
 /** One step of DGC on a tensor, before its allreduce. Collective over comm, as MPIX_Sparse_topk_threshold.
@@ -76,7 +77,7 @@ typedef struct {
  * @param[in]     count, datatype, comm  as of MPIX_Sparse_topk_threshold
  * @param[in]     how        ratio and sample equal on all ranks
  * @param[in]     indextype, capacity, indices, values, nnz  as of MPIX_Sparse_topk_select
- * @return MPI_SUCCESS, or an error code, and then velocity and residual are as they were */
+ * @return MPI_SUCCESS, or an error code, and then velocity and residual are as they were, unless a device failed */
 int MPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, MPI_Count count, MPI_Datatype datatype,
                          const MPIX_Sparse_dgc_t *how, MPI_Comm comm, MPI_Datatype indextype, MPI_Count capacity,
                          void *indices, void *values, MPI_Count *nnz);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Top-k sparsification: what comes before an allreduce. Arrays are worked on where they are, so those in
- * device memory are refused. */
+/* Top-k sparsification: what comes before an allreduce. Arrays are worked on where they are, all of a call on
+ * the host or all on a device. */
 
 #include "plan/topk.h"
 
 #include <math.h>
 
+#include "device/offload.h"
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
@@ -43,7 +44,9 @@ static void look_at_array(struct sar_call *call, const void *array, size_t eleme
     sar_memory_look_at(&call->verdict, &call->memory, array, status);
 }
 
-static void look_at_vector(struct sar_call *call, int64_t function, MPI_Count count, MPI_Datatype datatype)
+/* Where the first array is, the others are to be. */
+static void look_at_vector(struct sar_call *call, int64_t function, const void *first, MPI_Count count,
+                           MPI_Datatype datatype)
 {
     struct sar_datatype type = sar_datatype_look(datatype);
     int64_t bytes;
@@ -59,6 +62,13 @@ static void look_at_vector(struct sar_call *call, int64_t function, MPI_Count co
         blame(call, SAR_BAD_COUNT, (int64_t)count);
     call->shape.count = (uint64_t)(count > 0 ? count : 0);
     call->shape.index_size = sar_index_size(call->shape.count);
+    if (count > 0)
+        sar_memory_look(call, first, NULL, SAR_OK);
+}
+
+static bool is_remote(const struct sar_call *call)
+{
+    return call->memory.accelerator != NULL;
 }
 
 static void look_at_output(struct sar_call *call, MPI_Datatype indextype, MPI_Count capacity,
@@ -84,11 +94,12 @@ static void look_at_share(struct sar_call *call, const struct sar_share *share)
     blame_unless(share->sample > 0 && share->sample <= 1, call, SAR_BAD_SAMPLE, share->sample);
 }
 
-/* Numbers of 16 bits are known once the knobs are. */
-static void interpret(struct sar_call *call, const struct sar_policy *policy, struct sar_dgc *of)
+/* Numbers of 16 bits are known once the knobs are, and so is the stream. */
+static void interpret(struct sar_call *call, const struct sar_context *context, struct sar_dgc *of)
 {
     static const enum sar_base bases[] = { [SAR_ELEMENT_BF16] = SAR_BF16, [SAR_ELEMENT_FP16] = SAR_FP16 };
-    int element = policy == NULL ? SAR_ELEMENT_INTEGER : policy->config.element;
+    int element = context == NULL ? SAR_ELEMENT_INTEGER : context->policy.config.element;
+    call->memory.stream = context == NULL ? NULL : context->stream;
     if (call->narrow && element == SAR_ELEMENT_INTEGER)
         blame(call, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
     else if (call->narrow)
@@ -117,7 +128,7 @@ int PMPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype d
     struct sar_share share = { ratio, sample, (uint32_t)seed };
     struct sar_dgc of = { .values = (void *)(uintptr_t)buf };
     uint64_t least;
-    look_at_vector(&call, SAR_CALL_TOPK, count, datatype);
+    look_at_vector(&call, SAR_CALL_TOPK, buf, count, datatype);
     look_at_array(&call, buf, (size_t)call.shape.count, SAR_BAD_BUF);
     look_at_share(&call, &share);
     if (threshold == NULL)
@@ -125,7 +136,7 @@ int PMPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype d
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
-    interpret(&call, &context->policy, &of);
+    interpret(&call, context, &of);
     sar_progress_drain(context);
     sar_topk_find(context, &call, &of, &share, &least);
     if (call.verdict.status == SAR_OK)
@@ -133,15 +144,28 @@ int PMPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype d
     return sar_raise(comm, function, &call.verdict, NULL);
 }
 
+/* On a device. Elements go from there to the caller's arrays, which are there too. */
+static enum sar_status select_remote(const struct sar_call *call, const struct sar_dgc *of, uint64_t least,
+                                     const struct output *out)
+{
+    struct sar_cutoff cutoff = { least, out->capacity };
+    struct sar_shape shape = call->shape;
+    struct sar_run run = { out->indices, out->values, out->capacity };
+    shape.index_size = sar_index_type_size(out->type);
+    SAR_TRY(sar_offload_select(&call->memory, &shape, of, &cutoff, &run));
+    *out->nnz = (MPI_Count)run.nnz;
+    return SAR_OK;
+}
+
 /* On success, the elements are delivered. */
-static enum sar_status select_alone(const struct sar_call *call, const struct sar_dgc *of, double threshold,
+static enum sar_status select_alone(const struct sar_call *call, const struct sar_dgc *of, uint64_t least,
                                     const struct output *out)
 {
     struct sar_arena arena = { 0 };
     struct sar_topk topk;
     enum sar_status status = sar_topk_open(&call->shape, out->capacity, &arena, &topk);
     if (status == SAR_OK) {
-        sar_topk_run(&topk, of, sar_magnitude_from(of->base, threshold));
+        sar_topk_run(&topk, of, least);
         deliver(&topk, out);
     }
     sar_arena_free(&arena);
@@ -161,13 +185,16 @@ int PMPIX_Sparse_topk_select(const void *buf, MPI_Count count, MPI_Datatype data
     struct sar_verdict verdict = { .status = sar_attribute_peek(comm, &context, sentence) };
     if (verdict.status != SAR_OK)
         return sar_raise(verdict.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &verdict, sentence);
-    look_at_vector(&call, SAR_CALL_TOPK, count, datatype);
+    look_at_vector(&call, SAR_CALL_TOPK, buf, count, datatype);
     look_at_array(&call, buf, (size_t)call.shape.count, SAR_BAD_BUF);
     blame_unless(threshold >= 0, &call, SAR_BAD_THRESHOLD, threshold);
     look_at_output(&call, indextype, capacity, &out);
-    interpret(&call, context == NULL ? NULL : &context->policy, &of);
-    if (call.verdict.status == SAR_OK)
-        call.verdict.status = select_alone(&call, &of, threshold, &out);
+    interpret(&call, context, &of);
+    if (call.verdict.status == SAR_OK) {
+        uint64_t least = sar_magnitude_from(of.base, threshold);
+        call.verdict.status =
+            is_remote(&call) ? select_remote(&call, &of, least, &out) : select_alone(&call, &of, least, &out);
+    }
     return sar_raise(comm, function, &call.verdict, NULL);
 }
 
@@ -184,6 +211,7 @@ static void look_at_how(struct sar_call *call, const MPIX_Sparse_dgc_t *how, str
     blame_unless(isfinite(how->scale), call, SAR_BAD_SCALE, how->scale);
     of->momentum = how->momentum;
     of->scale = how->scale;
+    of->masking = how->masking != 0;
 }
 
 static void look_at_tensor(struct sar_call *call, const struct sar_dgc *of)
@@ -198,6 +226,29 @@ static void look_at_tensor(struct sar_call *call, const struct sar_dgc *of)
         blame(call, SAR_BAD_RESIDUAL, SAR_FAULT_SHARED);
 }
 
+/* Once all ranks' arguments are looked at. */
+static void step_here(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,
+                      const struct sar_share *share, const struct output *out)
+{
+    struct sar_topk topk;
+    sar_topk_step(context, call, of, share, out->capacity, &topk);
+    if (call->verdict.status != SAR_OK)
+        return;
+    deliver(&topk, out);
+    sar_dense_clear(&topk.shape, &topk.run, of->values);
+    if (of->masking)
+        sar_dense_clear(&topk.shape, &topk.run, of->velocity);
+}
+
+static void step_remote(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,
+                        const struct sar_share *share, const struct output *out)
+{
+    uint64_t least;
+    sar_topk_find(context, call, of, share, &least);
+    if (call->verdict.status == SAR_OK)
+        call->verdict.status = select_remote(call, of, least, out);
+}
+
 int PMPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, MPI_Count count,
                           MPI_Datatype datatype, const MPIX_Sparse_dgc_t *how, MPI_Comm comm,
                           MPI_Datatype indextype, MPI_Count capacity, void *indices, void *values,
@@ -207,25 +258,18 @@ int PMPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, 
     struct sar_context *context;
     struct sar_call call;
     struct sar_share share = { 0 };
-    struct sar_topk topk;
     struct output out = { .indices = indices, .values = values, .nnz = nnz };
     struct sar_dgc of = { .values = residual, .gradient = gradient, .velocity = velocity };
-    look_at_vector(&call, SAR_CALL_DGC, count, datatype);
+    look_at_vector(&call, SAR_CALL_DGC, gradient, count, datatype);
     look_at_tensor(&call, &of);
     look_at_how(&call, how, &of, &share);
     look_at_output(&call, indextype, capacity, &out);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
-    interpret(&call, &context->policy, &of);
+    interpret(&call, context, &of);
     sar_progress_drain(context);
-    sar_topk_step(context, &call, &of, &share, out.capacity, &topk);
-    if (call.verdict.status == SAR_OK) {
-        deliver(&topk, &out);
-        sar_dense_clear(&topk.shape, &topk.run, residual);
-        if (how->masking != 0)
-            sar_dense_clear(&topk.shape, &topk.run, velocity);
-    }
+    (is_remote(&call) ? step_remote : step_here)(context, &call, &of, &share, &out);
     return sar_raise(comm, function, &call.verdict, NULL);
 }
 

@@ -8,10 +8,11 @@
 
 #include "base/status.h"
 #include "hash/map.h"
+#include "tensor/dgc.h"
 #include "tensor/ingest.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 2 };
+enum { SAR_ACCELERATOR_VERSION = 3 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -36,6 +37,12 @@ struct sar_division {
     struct sar_map map;
     uint64_t width;
     uint32_t segments;
+};
+
+/** Which elements are selected: as sar_topk_run does for so many. */
+struct sar_cutoff {
+    uint64_t least; /**< magnitude */
+    size_t capacity;
 };
 
 /** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default
@@ -76,6 +83,15 @@ struct sar_accelerator {
     /** Queue writing n runs of the host's to their places; with clear, all else is zero then. */
     enum sar_status (*scatter)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                bool clear);
+    /** What sar_dgc_sample does of values there; magnitudes are the host's. On return it is done. */
+    enum sar_status (*sample)(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
+                              uint32_t seed, uint64_t *magnitudes);
+    /** Advance all values, see tensor/dgc.h, and mark those that are selected. On return it is done, and the
+     * marks are to be given back. */
+    enum sar_status (*select)(const struct sar_vector *vector, const struct sar_dgc *of,
+                              const struct sar_cutoff *cutoff, struct sar_marks *marks);
+    /** Queue zeroing the marked elements. */
+    enum sar_status (*clear)(const struct sar_vector *vector, const struct sar_marks *marks);
 };
 
 /** The plug-in whose memory an address is in, and the place, or NULL for the host's. */

@@ -85,3 +85,40 @@ enum sar_status sar_offload_write(const struct sar_memory *memory, const struct 
     SAR_TRY(memory->accelerator->scatter(&vector, delivery->runs, delivery->n, delivery->clear));
     return memory->accelerator->wait(memory->place, memory->stream);
 }
+
+enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct sar_shape *shape,
+                                   const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t *magnitudes)
+{
+    struct sar_vector vector = vector_of(memory, shape, of->values);
+    return memory->accelerator->sample(&vector, of, n, seed, magnitudes);
+}
+
+/* Bring marked elements to the run's arrays, and zero them where that is asked for. */
+static enum sar_status take_out(const struct sar_vector *vector, const struct sar_memory *memory,
+                                const struct sar_dgc *of, const struct sar_marks *marks, struct sar_run *run)
+{
+    const struct sar_accelerator *accelerator = memory->accelerator;
+    struct sar_vector velocity = *vector;
+    velocity.buf = of->velocity;
+    run->nnz = marks->nnz;
+    if (run->nnz == 0)
+        return SAR_OK;
+    SAR_TRY(accelerator->compact(vector, marks, run));
+    if (of->gradient != NULL)
+        SAR_TRY(accelerator->clear(vector, marks));
+    if (of->gradient != NULL && of->masking)
+        SAR_TRY(accelerator->clear(&velocity, marks));
+    return accelerator->wait(memory->place, memory->stream);
+}
+
+enum sar_status sar_offload_select(const struct sar_memory *memory, const struct sar_shape *shape,
+                                   const struct sar_dgc *of, const struct sar_cutoff *cutoff,
+                                   struct sar_run *run)
+{
+    struct sar_vector vector = vector_of(memory, shape, of->values);
+    struct sar_marks marks;
+    SAR_TRY(memory->accelerator->select(&vector, of, cutoff, &marks));
+    enum sar_status status = take_out(&vector, memory, of, &marks, run);
+    sar_offload_unmark(memory, &marks);
+    return status;
+}

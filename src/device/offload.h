@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coordinates in device memory, and dense vectors of which only elements travel. On return all is done. */
+/* Coordinates in device memory, and dense vectors of which only elements travel or are selected. On return all
+ * is done. */
 
 #ifndef SAR_DEVICE_OFFLOAD_H
 #define SAR_DEVICE_OFFLOAD_H
@@ -42,5 +43,17 @@ struct sar_delivery {
 
 enum sar_status sar_offload_write(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
                                   const struct sar_delivery *delivery);
+
+/** The magnitudes of a sample, see tensor/dgc.h, of values in device memory. */
+enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct sar_shape *shape,
+                                   const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t *magnitudes);
+
+/** Do what sar_topk_run does for values in device memory, and zero what is selected of them, if there is a
+ * gradient, and of the velocity, if that is masked. Values have changed even where this fails.
+ * @param run  in: arrays in device memory, for the cutoff's capacity; out: what is selected, in indices of the
+ *             shape's size */
+enum sar_status sar_offload_select(const struct sar_memory *memory, const struct sar_shape *shape,
+                                   const struct sar_dgc *of, const struct sar_cutoff *cutoff,
+                                   struct sar_run *run);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "device/offload.h"
 #include "hash/murmur3.h"
 #include "tensor/magnitude.h"
 
@@ -76,33 +77,49 @@ static void measure(const struct card cards[], int ranks, struct samples *s)
 
 /* Room for one row more, this rank's own. Whoever has fewer samples than others has zeros for the rest, which
  * are never among the largest. */
-static enum sar_status take(const struct sar_net *net, struct sar_arena *arena, struct samples *s)
+static enum sar_status take(int ranks, struct sar_arena *arena, struct samples *s)
 {
-    void *memory = NULL;
-    size_t rows = (size_t)net->ranks + 1;
-    bool fits = s->width <= SIZE_MAX / sizeof *s->magnitudes / rows;
-    enum sar_status status =
-        fits ? sar_arena_take_zeroed(arena, rows * s->width, sizeof *s->magnitudes, &memory) : SAR_NO_MEMORY;
+    void *memory;
+    size_t rows = (size_t)ranks + 1;
+    if (s->width > SIZE_MAX / sizeof *s->magnitudes / rows)
+        return SAR_NO_MEMORY;
+    SAR_TRY(sar_arena_take_zeroed(arena, rows * s->width, sizeof *s->magnitudes, &memory));
     s->magnitudes = memory;
-    return sar_net_worst(net, status);
+    return SAR_OK;
 }
 
-static enum sar_status find(const struct sar_net *net, const struct sar_dgc *of,
-                            const struct sar_share *share, const struct card cards[], struct sar_arena *arena,
-                            uint64_t *least)
+/* This rank's own samples, behind those of all. */
+static enum sar_status sample(struct sar_context *context, const struct sar_call *call,
+                              const struct sar_dgc *of, uint32_t seed, struct samples *s)
 {
-    struct samples s;
+    const struct sar_net *net = &context->net;
+    size_t n = samples_of(s, of->count);
+    SAR_TRY(take(net->ranks, &context->arena, s));
+    uint64_t *mine = s->magnitudes + (size_t)net->ranks * s->width;
+    seed = sar_murmur3((uint32_t)net->rank, seed);
+    if (call->memory.accelerator != NULL)
+        return sar_offload_sample(&call->memory, &call->shape, of, n, seed, mine);
+    sar_dgc_sample(of, n, seed, mine);
+    return SAR_OK;
+}
+
+static enum sar_status find(struct sar_context *context, const struct sar_call *call,
+                            const struct sar_dgc *of, const struct sar_share *share,
+                            const struct card cards[], uint64_t *least)
+{
+    const struct sar_net *net = &context->net;
+    struct samples s = { 0 };
     size_t ranks = (size_t)net->ranks, wanted, n = 0;
     measure(cards, net->ranks, &s);
-    SAR_TRY(take(net, arena, &s));
-    uint64_t *mine = s.magnitudes + ranks * s.width;
-    sar_dgc_sample(of, samples_of(&s, of->count), sar_murmur3((uint32_t)net->rank, share->seed), mine);
-    SAR_TRY(gather(net, mine, s.width, s.magnitudes));
+    SAR_TRY(sar_net_worst(net, sample(context, call, of, share->seed, &s)));
+    SAR_TRY(gather(net, s.magnitudes + ranks * s.width, s.width, s.magnitudes));
     for (size_t r = 0; r < ranks; r++)
         n += samples_of(&s, cards[r].count);
     wanted = (size_t)(share->ratio * (double)n + 0.5);
     *least =
         n == 0 ? 0 : sar_magnitude_select(of->base, s.magnitudes, ranks * s.width, wanted > 0 ? wanted : 1);
+    if (*least > sar_magnitude_infinite(of->base))
+        *least = sar_magnitude_infinite(of->base);
     return SAR_OK;
 }
 
@@ -124,7 +141,7 @@ static void find_taken(struct sar_context *context, struct sar_call *call, const
     if (status == SAR_OK)
         call->verdict = judge(cards, net->ranks);
     if (status == SAR_OK && call->verdict.status == SAR_OK)
-        status = find(net, of, share, cards, &context->arena, least);
+        status = find(context, call, of, share, cards, least);
     if (status != SAR_OK)
         call->verdict = (struct sar_verdict){ .status = status };
 }
@@ -139,11 +156,11 @@ void sar_topk_find(struct sar_context *context, struct sar_call *call, const str
 void sar_topk_step(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,
                    const struct sar_share *share, size_t capacity, struct sar_topk *topk)
 {
-    uint64_t least, infinite = sar_magnitude_infinite(of->base);
+    uint64_t least;
     sar_arena_reset(&context->arena);
     if (call->verdict.status == SAR_OK)
         call->verdict.status = sar_topk_open(&call->shape, capacity, &context->arena, topk);
     find_taken(context, call, of, share, &least);
     if (call->verdict.status == SAR_OK)
-        sar_topk_run(topk, of, least < infinite ? least : infinite);
+        sar_topk_run(topk, of, least);
 }

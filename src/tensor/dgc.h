@@ -17,6 +17,7 @@ struct sar_dgc {
     const void *gradient; /**< or NULL */
     void *velocity;
     double momentum, scale;
+    bool masking; /**< whether what is selected loses its velocity */
 };
 
 /** Do so for n values. */
