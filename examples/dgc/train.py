@@ -23,19 +23,19 @@ import mpix_sparse
 import mpix_sparse.torch as hvd
 
 CONTEXT = 3  # characters from which the next one is told
-LETTERS = 10  # of the text that is drawn
 MOMENTUM = 0.9
+WARMUP_STAGES = 4
 HELD_OUT = 20  # one character in so many is for evaluation
 
 
-def draw_text(length: int) -> numpy.ndarray:
+def draw_text(length: int, letters: int) -> numpy.ndarray:
     """Characters of a chain: after each two of them, a few are likely."""
     random = numpy.random.default_rng(1)
-    weights = random.exponential(size=(LETTERS, LETTERS, LETTERS)) ** 3
+    weights = random.exponential(size=(letters, letters, letters)) ** 3
     cumulated = numpy.cumsum(weights / weights.sum(2, keepdims=True), axis=2)
     text, chances = numpy.zeros(length, numpy.int64), random.random(length)
     for i in range(2, length):
-        text[i] = min(numpy.searchsorted(cumulated[text[i - 2], text[i - 1]], chances[i]), LETTERS - 1)
+        text[i] = min(numpy.searchsorted(cumulated[text[i - 2], text[i - 1]], chances[i]), letters - 1)
     return text
 
 
@@ -48,15 +48,16 @@ class Windows:
     """Pieces of a text with the character that follows. Each rank draws its own for training, and has a share
     of those held out."""
 
-    def __init__(self, text: numpy.ndarray) -> None:
-        text = torch.from_numpy(text)
+    def __init__(self, text: numpy.ndarray, seed: int) -> None:
+        text, self._seed = torch.from_numpy(text), seed
         windows, held_out = text.unfold(0, CONTEXT + 1, 1), len(text) // HELD_OUT
         self._training = windows[:-held_out]
         self.held_out = windows[-held_out:][hvd.rank() :: hvd.size()]
 
     def batch(self, step: int, size: int) -> torch.Tensor:
         """This rank's windows of a step."""
-        generator = torch.Generator().manual_seed(step * hvd.size() + hvd.rank())
+        number = (self._seed << 32) + step * hvd.size() + hvd.rank()
+        generator = torch.Generator().manual_seed(number)
         return self._training[torch.randint(len(self._training), (size,), generator=generator)]
 
 
@@ -76,9 +77,10 @@ class Flat(torch.nn.Module):
         return functional_call(self._model[0], named, inputs)
 
 
-def make_model(characters: int, width: int) -> Flat:
+def make_model(characters: int, options: argparse.Namespace) -> Flat:
     """The same on all ranks, and in each way."""
-    torch.manual_seed(7)
+    torch.manual_seed(options.seed)
+    width = options.width
     return Flat(
         torch.nn.Sequential(
             torch.nn.Embedding(characters, 16),
@@ -108,14 +110,14 @@ def make_optimizer(model: Flat, ratio: float | None, options: argparse.Namespace
     """With whole gradients where there is no ratio. DGC has the momentum in itself."""
     compression = hvd.Compression.none
     if ratio is not None:
-        stage = max(1, options.steps // 40)
+        stage = max(1, round(options.steps * options.warmup / WARMUP_STAGES))
         compression = hvd.Compression.dgc(
             ratio=ratio,
             momentum=MOMENTUM,
-            warmup_epochs=4,
+            warmup_epochs=WARMUP_STAGES if options.warmup > 0 else 0,
             steps_per_epoch=stage,
             clip=options.clip,
-            masking=not options.unmasked,
+            masking=options.masked,
         )
     momentum = MOMENTUM if ratio is None else 0
     base = torch.optim.SGD(model.parameters(), lr=options.rate, momentum=momentum)
@@ -126,7 +128,7 @@ def make_optimizer(model: Flat, ratio: float | None, options: argparse.Namespace
 def train(windows: Windows, characters: int, ratio: float | None, options: argparse.Namespace) -> dict:
     """Train one way. Returns its loss, and what each rank sent in a step: the mean over all and over those
     behind the warm-up."""
-    model = make_model(characters, options.width)
+    model = make_model(characters, options)
     optimizer, name = make_optimizer(model, ratio, options), "whole" if ratio is None else f"DGC {ratio:.2%}"
     sent, begin = [], time.perf_counter()
     for step in range(options.steps):
@@ -158,24 +160,27 @@ def print_table(rows: list[dict], parameters: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--text", help="a file to learn; drawn if there is none")
+    parser.add_argument("--letters", type=int, default=10, help="different ones in a text that is drawn")
     parser.add_argument("--ratios", type=float, nargs="*", default=[0.05, 0.01], help="shares that travel")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=32, help="windows of each rank")
     parser.add_argument("--width", type=int, default=192, help="of the hidden layers")
     parser.add_argument("--rate", type=float, default=0.3, help="of learning, at first")
     parser.add_argument("--clip", type=float, default=None, help="norm that gradients may have, under DGC")
-    parser.add_argument("--unmasked", action="store_true", help="keep the momentum of what travels")
+    parser.add_argument("--masked", action="store_true", help="take its velocity from what travels")
+    parser.add_argument("--warmup", type=float, default=0.1, help="share of the steps in which more travels")
+    parser.add_argument("--seed", type=int, default=7, help="of weights and batches")
     parser.add_argument("--nodes", help="that ranks are taken to be on; each on one of its own if not given")
     options = parser.parse_args()
     # Ranks of one node read each other's memory instead of sending.
     os.environ["MPIX_SPARSE_NODES"] = options.nodes or str(mpix_sparse.size())
     hvd.init()
     torch.set_num_threads(1)
-    text = read_text(options.text) if options.text else draw_text(400_000)
-    windows, characters = Windows(text), int(text.max()) + 1
+    text = read_text(options.text) if options.text else draw_text(400_000, options.letters)
+    windows, characters = Windows(text, options.seed), int(text.max()) + 1
     rows = [train(windows, characters, ratio, options) for ratio in (None, *options.ratios)]
     if hvd.rank() == 0:
-        print_table(rows, make_model(characters, options.width).flat.numel())
+        print_table(rows, make_model(characters, options).flat.numel())
     hvd.shutdown()
 
 

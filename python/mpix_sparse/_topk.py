@@ -148,7 +148,7 @@ def dgc_step(
     scale: float = 1.0,
     sample: float = 0.01,
     seed: int = 0,
-    masking: bool = True,
+    masking: bool = False,
     capacity: int | None = None,
     index_dtype: Any = "int64",
     group: Any = None,

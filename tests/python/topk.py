@@ -66,6 +66,7 @@ class Topk(unittest.TestCase):
                 "scale": 0.25,
                 "sample": 1,
                 "seed": step,
+                "masking": True,
                 "capacity": 2000,
                 "group": group,
             }

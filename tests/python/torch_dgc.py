@@ -54,15 +54,17 @@ def threshold_of(residual, ratio):
     return numpy.sort(numpy.abs(residual).reshape(-1))[-max(1, int(ratio * residual.size + 0.5))]
 
 
-def select(residual, velocity, threshold):
+def select(residual, velocity, threshold, masking):
     """What travels, and what stays."""
     chosen = numpy.abs(residual) >= threshold
     travels = numpy.where(chosen, residual, 0)
-    residual[chosen] = velocity[chosen] = 0
+    residual[chosen] = 0
+    if masking:
+        velocity[chosen] = 0
     return travels
 
 
-def expected(steps, ratio_at, momentum, clip=None, joint=False):
+def expected(steps, ratio_at, momentum, clip=None, joint=False, masking=False):
     """The weight after some steps, by all ranks' states in one place, which may have one threshold."""
     weight = numpy.zeros((ROWS, COLUMNS))
     velocity, residual = numpy.zeros((2, SIZE, ROWS, COLUMNS))
@@ -76,7 +78,7 @@ def expected(steps, ratio_at, momentum, clip=None, joint=False):
             residual[rank] += velocity[rank]
         thresholds = [threshold_of(residual if joint else mine, ratio_at(step)) for mine in residual]
         for rank in range(SIZE):
-            total = total + select(residual[rank], velocity[rank], thresholds[rank])
+            total = total + select(residual[rank], velocity[rank], thresholds[rank], masking)
         weight -= RATE * total / SIZE
     return weight
 
@@ -92,6 +94,11 @@ class Dgc(unittest.TestCase):
             model = Model()
             train(model, 6, ratio=ratio, momentum=momentum)
             self.check(model, expected(6, lambda step: ratio, momentum))
+
+    def test_masking(self):
+        model = Model()
+        train(model, 6, ratio=0.05, momentum=0.9, masking=True)
+        self.check(model, expected(6, lambda step: 0.05, 0.9, masking=True))
 
     def test_one_threshold_for_a_group(self):
         model = Model()

@@ -27,8 +27,8 @@ class Dgc(Compressor):
     """Compression.dgc(...), for a DistributedOptimizer with op Average or Sum.
 
     Momentum is applied here, before elements are selected (momentum correction), so the optimizer must have
-    none. What has been selected starts anew (error feedback, momentum masking). Gradients of embeddings
-    with sparse=True travel as rows and whole, without momentum; sparse_as_dense makes dense ones of them.
+    none. What is not selected stays for later steps (error feedback). Gradients of embeddings with
+    sparse=True travel as rows and whole, without momentum; sparse_as_dense makes dense ones of them.
 
     Attributes:
         ratio: share of a gradient's elements that travels, in (0, 1].
@@ -39,7 +39,8 @@ class Dgc(Compressor):
         clip: the norm that a parameter's gradient may have; each of N ranks clips its own to clip /
             sqrt(N). None for any norm.
         sample_ratio: share of the elements that the threshold is estimated from, in (0, 1].
-        masking: whether what has travelled loses its velocity, which it then takes some steps to regain.
+        masking: whether what has travelled loses its velocity, as in the paper. At a few percent that costs
+            more than it brings: doc/dgc.md.
         dense_below: parameters with fewer elements travel whole, with the same momentum.
         group: None, or a communicator of mpi4py over whose ranks parameters are split (tensor parallelism):
             their parts then have one threshold. init() is given the ranks that have the same part.
@@ -53,7 +54,7 @@ class Dgc(Compressor):
     steps_per_epoch: int = 1
     clip: float | None = None
     sample_ratio: float = 0.01
-    masking: bool = True
+    masking: bool = False
     dense_below: int = 4096
     group: Any = None
 
