@@ -214,7 +214,8 @@ static void test_a_step_does_what_the_formula_says(void **state)
     (void)state;
     for (size_t b = 0; b < LENGTH(floats); b++) {
         struct dice dice = { b + 1 };
-        struct sar_dgc ours = { floats[b], COUNT, value[0], gradient, velocity[0], 0.9, 0.37 }, theirs = ours;
+        struct sar_dgc ours = { floats[b], COUNT, value[0], gradient, velocity[0], 0.9, 0.37, false },
+                       theirs = ours;
         size_t bytes = shape_make(floats[b], SAR_SUM, COUNT, 1).element_size * COUNT;
         values_fill(floats[b], VALUES_INEXACT, gradient, COUNT, &dice);
         values_fill(floats[b], VALUES_INEXACT, velocity[0], COUNT, &dice);
