@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Three ways to sum gradients over all ranks. Each has `optimizer`, whose step() follows, and reduce(), which
+"""Ways to sum gradients over all ranks. Each has `optimizer`, whose step() follows, and reduce(), which
 is called after each backward pass and leaves the sums in the gradients."""
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ class MpixSparse:
     """This package's optimizer: gradients start during the backward pass, those of tables as rows."""
 
     sparse = True
+    compression = hvd.Compression.none
 
     def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
-        named = model.named_parameters()
         # Adagrad only reads gradients.
         self.optimizer = hvd.DistributedOptimizer(
-            optimizer, named_parameters=named, op=hvd.Sum, sparse_views=True
+            optimizer,
+            named_parameters=model.named_parameters(),
+            compression=self.compression,
+            op=hvd.Sum,
+            sparse_views=True,
         )
         self.early_seconds = 0.0
         self._seconds = 0.0
@@ -34,6 +38,17 @@ class MpixSparse:
         self.early_seconds = self.optimizer.communication_seconds - self._seconds
         self.optimizer.synchronize()
         self._seconds = self.optimizer.communication_seconds
+
+
+def compressed(ratio: float) -> type[MpixSparse]:
+    """The same by Deep Gradient Compression: of each gradient, those of tables included, such a share of the
+    numbers. Adagrad has no momentum, so neither has this."""
+
+    class Compressed(MpixSparse):
+        sparse = False
+        compression = hvd.Compression.dgc(ratio=ratio, momentum=0.0)
+
+    return Compressed
 
 
 class _AfterBackward:

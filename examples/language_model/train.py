@@ -17,7 +17,7 @@ import torch.distributed
 
 import mpix_sparse
 import mpix_sparse.torch as hvd
-from communication import WAYS
+from communication import WAYS, compressed
 from measure import Measured, Step, plot, print_table, show_progress, write_json
 from model import LanguageModel
 from text import Batches, Sampler, Text
@@ -31,6 +31,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--text", nargs="+", required=True, metavar="FILE", help="what to learn from; words divided by spaces"
     )
     add("--communication", choices=WAYS, default="mpix_sparse", help="how gradients are summed [%(default)s]")
+    add(
+        "--compression",
+        choices=["none", "dgc"],
+        default="none",
+        help="of what mpix_sparse sends [%(default)s]",
+    )
+    add("--ratio", type=float, default=0.01, help="of the numbers that travel under dgc [%(default)s]")
     add("--compare", action="store_true", help="all ways in one run, in turns")
     add(
         "--turn", type=int, default=5, metavar="STEPS", help="of each way before the next one's [%(default)s]"
@@ -73,7 +80,9 @@ class Trainer:
     def __init__(self, name: str, options: argparse.Namespace, text: Text) -> None:
         self.name = name
         self.steps: list[Step] = []
-        way = WAYS[name]
+        way = (
+            compressed(options.ratio) if (name, options.compression) == ("mpix_sparse", "dgc") else WAYS[name]
+        )
         torch.manual_seed(options.seed)
         self._model = LanguageModel(text.vocabulary, options.width, options.hidden, way.sparse)
         hvd.broadcast_parameters(self._model.state_dict(), root_rank=0)

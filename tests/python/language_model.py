@@ -67,6 +67,14 @@ class LanguageModel(unittest.TestCase):
             self.assertTrue((way.transfer > 0).all() and (way.wait >= 0).all(), way.name)
             self.assertTrue((way.whole > way.transfer).all(), way.name)
 
+    def test_compressed(self):
+        how = "--communication", "mpix_sparse", "--compression", "dgc", "--steps", "30"
+        few, all_of_them = (self.train(*how, "--ratio", ratio)[0][0].loss for ratio in ("0.05", "1"))
+        whole = self.train("--communication", "dense", "--steps", "30")[0][0].loss
+        self.assertLess(abs(all_of_them - whole).max(), 1e-4)
+        self.assertGreater(abs(few - whole).max(), 1e-4)
+        self.assertLess(few[-5:].mean(), 0.95 * few[:5].mean())
+
     @unittest.skipUnless(HAS_GLOO, "this PyTorch has no Gloo")
     def test_compared(self):
         json_file = os.path.join(self.folder.name, "json")
