@@ -2,9 +2,9 @@
 /* Top-k sparsification of vectors in device memory:
  *
  *     sample    one thread a sample;
- *     select    values advance and are marked in one pass, a bit each. Where too many are, the magnitude of the
- *               last that may stay is found digit by digit among them, by counting; of those that are equal to
- *               it the first stay;
+ *     select    values advance and are marked in one pass, a bit each. Where too many are, the magnitude of
+ *               the last that may stay is found digit by digit among them, by counting; of those equal to it
+ *               the first stay;
  *     clear     one thread a word of marks. */
 
 #include "cuda/topk.h"

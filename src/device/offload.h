@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coordinates in device memory, and dense vectors of which only elements travel or are selected. On return all
- * is done. */
+/* Coordinates in device memory, and dense vectors of which only elements travel or are selected. On return
+ * all is done. */
 
 #ifndef SAR_DEVICE_OFFLOAD_H
 #define SAR_DEVICE_OFFLOAD_H
@@ -50,8 +50,8 @@ enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct
 
 /** Do what sar_topk_run does for values in device memory, and zero what is selected of them, if there is a
  * gradient, and of the velocity, if that is masked. Values have changed even where this fails.
- * @param run  in: arrays in device memory, for the cutoff's capacity; out: what is selected, in indices of the
- *             shape's size */
+ * @param run  in: arrays in device memory, for the cutoff's capacity; out: what is selected, in indices of
+ *             the shape's size */
 enum sar_status sar_offload_select(const struct sar_memory *memory, const struct sar_shape *shape,
                                    const struct sar_dgc *of, const struct sar_cutoff *cutoff,
                                    struct sar_run *run);

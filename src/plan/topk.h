@@ -13,12 +13,13 @@ struct sar_share {
 };
 
 /** Agree on a call, and find the magnitude that the largest elements of all ranks reach; 0 where there are
- * none, and at most infinity's. Collective; the outcome is in call->verdict. Calls on the communicator must be done. */
+ * none, and at most infinity's. Collective; the outcome is in call->verdict. Calls on the communicator must be
+ * done. */
 void sar_topk_find(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,
                    const struct sar_share *share, uint64_t *least);
 
-/** The same, and then select these elements, of a vector in memory of the host. They are in topk->run until the context's next call; nothing has
- * changed unless call->verdict tells of success. */
+/** The same, and then select these elements, of a vector in memory of the host. They are in topk->run until
+ * the context's next call; nothing has changed unless call->verdict tells of success. */
 void sar_topk_step(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,
                    const struct sar_share *share, size_t capacity, struct sar_topk *topk);
 

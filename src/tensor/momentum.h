@@ -32,7 +32,8 @@ SAR_INLINE double sar_product64(double a, double b)
 #define SAR_FROM_FP16(a) sar_float_of(sar_from_fp16(a))
 #define SAR_TO_FP16(a) sar_to_fp16(sar_float_bits(a))
 
-/** What dgc.h says of a velocity and of a value. `type` is what memory holds, `wide` what is computed with. */
+/** What dgc.h says of a velocity and of a value. `type` is what memory holds, `wide` what is computed
+ * with. */
 #define SAR_DEFINE_MOMENTUM(name, type, wide, product, from_type, to_type)                               \
     SAR_INLINE type sar_velocity_##name(type velocity, type gradient, wide momentum, wide scale)         \
     {                                                                                                    \
