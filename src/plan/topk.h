@@ -13,7 +13,7 @@ struct sar_share {
 };
 
 /** Agree on a call, and find the magnitude that the largest elements of all ranks reach; 0 where there are
- * none, and at most infinity's. Collective; the outcome is in call->verdict. Calls on the communicator must be
+ * none, at most infinity's. Collective; the outcome is in call->verdict. Calls on the communicator must be
  * done. */
 void sar_topk_find(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,
                    const struct sar_share *share, uint64_t *least);
