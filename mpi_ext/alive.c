@@ -2,10 +2,10 @@
 #include "mpi_ext/alive.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "net/net.h"
 
+atomic_uint_fast64_t sar_alive_upheavals;
 static atomic_int contexts;
 static bool forked;
 
@@ -22,6 +22,7 @@ int sar_alive_count(int change)
 static void remember(void)
 {
     forked = forked || sar_is_alive();
+    sar_alive_overturn();
 }
 
 /* When the library is loaded: a fork before its first use counts too, one before MPI_Init does not. */

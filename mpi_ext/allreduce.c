@@ -12,6 +12,7 @@
 #include "mpi_ext/memory.h"
 #include "mpi_ext/request.h"
 #include "mpi_ext/result.h"
+#include "mpi_ext/straight.h"
 #include "plan/forward.h"
 #include "plan/progress.h"
 
@@ -88,7 +89,7 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
         return code;
     bool forwarded = is_forwarded(context, call);
     if (forwarded && sar_memory_suits_mpi(call, context)) {
-        sar_look_keep(call);
+        sar_straight_keep(comm, context, call);
         return forward(comm, function, context, call);
     }
     sar_memory_enter(call, context == NULL ? NULL : context->stream);
@@ -120,6 +121,7 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
     }
     if (!may_forward(context, call))
         return sar_request_post(comm, function, context, call, NULL, request);
+    sar_straight_keep(comm, context, call);
     struct sar_span span = sar_forward_begin(context, call, "MPI_Iallreduce");
     code = sar_forward_start(comm, function, call, request);
     sar_forward_end(context, &span);
@@ -129,20 +131,19 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm)
 {
-    static const char function[] = "MPIX_Sparse_allreduce";
-    const struct sar_call *again = sar_look_again(sendbuf, recvbuf, count, datatype, op);
-    struct sar_context *context = again == NULL ? NULL : sar_attribute_last(comm);
     struct sar_call call;
-    if (context != NULL && is_forwarded(context, again))
-        return forward(comm, function, context, again);
+    if (sar_straight_again(sendbuf, recvbuf, count, datatype, op, comm))
+        return PMPI_Allreduce(sendbuf, recvbuf, (int)count, datatype, op, comm);
     sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return run_dense(comm, function, &call);
+    return run_dense(comm, "MPIX_Sparse_allreduce", &call);
 }
 
 int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                             MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
     struct sar_call call;
+    if (request != NULL && sar_straight_start(sendbuf, recvbuf, count, datatype, op, comm))
+        return PMPI_Iallreduce(sendbuf, recvbuf, (int)count, datatype, op, comm, request);
     sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
     return start_dense(comm, "MPIX_Isparse_allreduce", &call, request);
 }

@@ -3,8 +3,6 @@
 
 #include <mpix_sparse.h>
 
-#include "device/ordinary.h"
-#include "mpi_ext/alive.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/memory.h"
 #include "mpi_ext/types.h"
@@ -82,57 +80,6 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
         call->buffers.count *= type.row;
         call->buffers.datatype = type.basic;
     }
-}
-
-/* The last call of a thread that sar_look_keep was told of, if its type and op are MPI's own: their handles
- * are never another's. */
-static _Thread_local struct {
-    struct sar_call call;
-    bool holds;
-    bool at_home; /* its buffers are where no device's memory ever is */
-} last;
-
-static bool is_well(const struct sar_call *call)
-{
-    return call->verdict.status == SAR_OK && call->memory.accelerator == NULL;
-}
-
-static bool is_at_home(const struct sar_call *call)
-{
-    const struct sar_dense_call *b = &call->buffers;
-    return sar_memory_is_ordinary(b->recvbuf) && (call->in_place || sar_memory_is_ordinary(b->sendbuf));
-}
-
-void sar_look_keep(const struct sar_call *call)
-{
-    bool own = sar_predefined_find(call->buffers.datatype) != NULL && call->field[SAR_FIELD_OP] > 0;
-    last.holds = own && call->shape.row == 1 && !call->narrow && is_well(call);
-    if (!last.holds)
-        return;
-    last.call = *call;
-    last.at_home = is_at_home(call);
-}
-
-static bool look_at_others(const void *sendbuf, void *recvbuf)
-{
-    last.call.buffers.sendbuf = sendbuf;
-    last.call.buffers.recvbuf = recvbuf;
-    look_at_buffers(&last.call, sendbuf, recvbuf);
-    last.holds = is_well(&last.call);
-    last.at_home = last.holds && is_at_home(&last.call);
-    return last.holds;
-}
-
-const struct sar_call *sar_look_again(const void *sendbuf, void *recvbuf, MPI_Count count,
-                                      MPI_Datatype datatype, MPI_Op op)
-{
-    const struct sar_dense_call *b = &last.call.buffers;
-    bool alike = count == last.call.field[SAR_FIELD_COUNT] && datatype == b->datatype && op == b->op &&
-                 last.call.in_place == (sendbuf == MPI_IN_PLACE);
-    if (!last.holds || !alike || sar_is_forked())
-        return NULL;
-    bool same = last.at_home && sendbuf == b->sendbuf && recvbuf == b->recvbuf;
-    return same || look_at_others(sendbuf, recvbuf) ? &last.call : NULL;
 }
 
 static void look_at_index_type(struct sar_call *call, MPI_Datatype indextype)

@@ -12,14 +12,6 @@
 void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
                        MPI_Datatype datatype, MPI_Op op);
 
-/** Remember a call of sar_look_at_dense that goes to MPI as it is, for sar_look_again of this thread. */
-void sar_look_keep(const struct sar_call *call);
-
-/** What sar_look_at_dense makes of these arguments, where only the buffers differ from those of the call that
- * the thread remembers, and nothing is wrong with them; else NULL. It holds until the thread's next look. */
-const struct sar_call *sar_look_again(const void *sendbuf, void *recvbuf, MPI_Count count,
-                                      MPI_Datatype datatype, MPI_Op op);
-
 /** Blame `status` on an array that is none: null, or what stands for something else. */
 void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status);
 

@@ -12,7 +12,6 @@
 #endif
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,15 +34,14 @@ struct owner {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int keyval = MPI_KEYVAL_INVALID, farewell = MPI_KEYVAL_INVALID;
-static struct owner *owners;      /* all that are alive */
-static atomic_uint_fast64_t gone; /* how many are no more */
+static struct owner *owners; /* all that are alive */
 
 /* What a thread has found last, since asking MPI takes as long as handing it a small vector. It holds until a
  * context goes: its communicator's handle may become another's then. */
 static _Thread_local struct sighting {
     MPI_Comm comm;
     struct owner *owner; /* or NULL */
-    uint_fast64_t gone;  /* by then */
+    uint_fast64_t age;   /* sar_alive_age by then */
 } last;
 
 static void forget(struct owner *owner)
@@ -84,7 +82,7 @@ static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
 {
     struct owner *owner = value;
     (void)comm, (void)key, (void)extra;
-    atomic_fetch_add(&gone, 1);
+    sar_alive_overturn();
     forget(owner);
     sar_progress_drain(owner->context);
     sar_context_close(owner->context);
@@ -243,22 +241,12 @@ static struct owner *ask(MPI_Comm comm)
     return found ? owner : NULL;
 }
 
-static bool is_last(MPI_Comm comm)
-{
-    return last.owner != NULL && last.comm == comm && last.gone == atomic_load(&gone);
-}
-
 static struct owner *find(MPI_Comm comm)
 {
-    uint_fast64_t now = atomic_load(&gone);
-    if (!is_last(comm))
-        last = (struct sighting){ comm, ask(comm), now };
+    uint_fast64_t age = sar_alive_age();
+    if (last.owner == NULL || last.comm != comm || last.age != age)
+        last = (struct sighting){ comm, ask(comm), age };
     return last.owner;
-}
-
-struct sar_context *sar_attribute_last(MPI_Comm comm)
-{
-    return is_last(comm) ? last.owner->context : NULL;
 }
 
 /* The usual case comes first: a communicator that has a context needs no more looks. */

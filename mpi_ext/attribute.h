@@ -9,10 +9,6 @@
  * @param sentence room for SAR_SENTENCE bytes, further words on SAR_BAD_KNOB and SAR_BAD_COMM */
 enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence);
 
-/** The context if the calling thread has last asked for that of this communicator, else NULL. Takes
- * nanoseconds, and the handle need not be valid. */
-struct sar_context *sar_attribute_last(MPI_Comm comm);
-
 /** The context if there is one, else NULL. Local. */
 enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, char *sentence);
 

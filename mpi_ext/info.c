@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_ext/alive.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "plan/progress.h"
@@ -57,6 +58,7 @@ int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
     sar_progress_drain(context);
     void *stream = context->stream;
     struct sar_verdict verdict = { .status = sar_info_stream(info, &stream, sentence) };
+    sar_alive_overturn();
     verdict.status = sar_context_configure(context, verdict.status, &hints, sentence);
     if (verdict.status == SAR_OK)
         context->stream = stream;

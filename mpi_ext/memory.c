@@ -35,6 +35,11 @@ void sar_memory_look(struct sar_call *call, const void *first, const void *secon
     sar_memory_look_at(&call->verdict, memory, second, status);
 }
 
+bool sar_memory_is_on_host(const void *first, const void *second)
+{
+    return is_array(first) && is_array(second) && sar_accelerator_is_idle(first, second);
+}
+
 /* What dense buffers take: from the first byte of the first element to the last of the last one. */
 struct stretch {
     MPI_Aint offset;

@@ -17,6 +17,9 @@ void sar_memory_look(struct sar_call *call, const void *first, const void *secon
 void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *memory, const void *array,
                         enum sar_status status);
 
+/** Whether both are arrays, and the host's. */
+bool sar_memory_is_on_host(const void *first, const void *second);
+
 /** Take mirrors, and let the call have them for its arrays. A call that is refused keeps its arrays, which
  * nobody looks at. */
 void sar_memory_take(struct sar_call *call);

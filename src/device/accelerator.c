@@ -108,3 +108,11 @@ const struct sar_accelerator *sar_accelerator_of(const void *address, int *place
     *place = found;
     return accelerator;
 }
+
+bool sar_accelerator_is_idle(const void *first, const void *second)
+{
+    if (sar_memory_is_ordinary(first) && sar_memory_is_ordinary(second))
+        return true;
+    const struct sar_accelerator *accelerator = loaded();
+    return accelerator == NULL || (accelerator->place(first) < 0 && accelerator->place(second) < 0);
+}

@@ -97,4 +97,7 @@ struct sar_accelerator {
 /** The plug-in whose memory an address is in, and the place, or NULL for the host's. */
 const struct sar_accelerator *sar_accelerator_of(const void *address, int *place);
 
+/** Whether two addresses are both in the host's memory; takes one search for a driver at most. */
+bool sar_accelerator_is_idle(const void *first, const void *second);
+
 #endif

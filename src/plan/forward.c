@@ -44,6 +44,15 @@ bool sar_forward_turn(struct sar_context *context, const struct sar_call *call)
     return true;
 }
 
+struct sar_precedent sar_forward_precedent(struct sar_context *context, const struct sar_call *call)
+{
+    bool always = sar_forward_always(context, call);
+    return (struct sar_precedent){ .context = context,
+                                   .record = always ? NULL : sar_context_find(context, call->field),
+                                   .records_made = context->records_made,
+                                   .shape = call->shape };
+}
+
 void sar_forward_plan(struct sar_pending *op)
 {
     struct sar_record *record = op->record;

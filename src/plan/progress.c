@@ -2,14 +2,13 @@
 #include "plan/progress.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 /* Contexts in the list move under the lock only, all others by the thread that called. MPI forbids two
  * threads to call on one communicator at a time, so that a context is in one state for as long as a call
  * begins. The lock is never waited for while MPI may hold one of its own. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_context *busy;
-static atomic_int contexts_busy;
+atomic_int sar_progress_busy;
 static double left; /* when somebody last let calls move */
 
 static void enlist(struct sar_context *context)
@@ -19,7 +18,7 @@ static void enlist(struct sar_context *context)
     context->listed = true;
     context->next_busy = busy;
     busy = context;
-    atomic_fetch_add(&contexts_busy, 1);
+    atomic_fetch_add(&sar_progress_busy, 1);
 }
 
 static void strike_out_idle(void)
@@ -33,13 +32,8 @@ static void strike_out_idle(void)
         }
         *at = context->next_busy;
         context->listed = false;
-        atomic_fetch_sub(&contexts_busy, 1);
+        atomic_fetch_sub(&sar_progress_busy, 1);
     }
-}
-
-bool sar_progress_wanted(void)
-{
-    return atomic_load(&contexts_busy) != 0;
 }
 
 bool sar_progress(void)

@@ -5,6 +5,8 @@
 #ifndef SAR_PLAN_PROGRESS_H
 #define SAR_PLAN_PROGRESS_H
 
+#include <stdatomic.h>
+
 #include "plan/call.h"
 
 /** Carry out a call. Collective; blocking. The outcome is in call->verdict. */
@@ -17,8 +19,14 @@ void sar_call_post(struct sar_context *context, struct sar_call *call, struct sa
 /** Let every call in flight make progress. From any thread. False when another thread is at it. */
 bool sar_progress(void);
 
+/** Communicators with calls in flight. For sar_progress_wanted only. */
+extern atomic_int sar_progress_busy;
+
 /** Whether any call is in flight. */
-bool sar_progress_wanted(void);
+static inline bool sar_progress_wanted(void)
+{
+    return atomic_load(&sar_progress_busy) != 0;
+}
 
 /** Let no call move until sar_progress_resume: while plans come and go. */
 void sar_progress_halt(const struct sar_context *context);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that go to MPI_Allreduce as they are: on the way the library asks MPI nothing, takes no lock and
- * looks through no libraries. What it remembers instead of asking goes with what it was of.
+/* Calls that go to MPI_Allreduce as they are: on the way the library asks MPI nothing, takes no lock, looks
+ * through no libraries, and does not look at arguments that it knows. What it remembers instead of asking
+ * goes with what it was of.
  *
  * Link with the library's objects, and --wrap for the functions wrapped here. */
 
@@ -8,11 +9,14 @@
 #include <mpix_sparse.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "plan/context.h"
 
-static _Thread_local int reductions, questions;
+static _Thread_local int reductions, starts, questions, looks, searches;
 static int contexts;
 
 #define COUNT_CALLS(function, parameters, arguments, counter) \
@@ -26,6 +30,9 @@ static int contexts;
 
 COUNT_CALLS(PMPI_Allreduce, (const void *i, void *o, int n, MPI_Datatype t, MPI_Op p, MPI_Comm c),
             (i, o, n, t, p, c), reductions)
+COUNT_CALLS(PMPI_Iallreduce,
+            (const void *i, void *o, int n, MPI_Datatype t, MPI_Op p, MPI_Comm c, MPI_Request *r),
+            (i, o, n, t, p, c, r), starts)
 COUNT_CALLS(PMPI_Comm_dup, (MPI_Comm c, MPI_Comm *d), (c, d), contexts)
 COUNT_CALLS(PMPI_Comm_get_attr, (MPI_Comm c, int k, void *v, int *f), (c, k, v, f), questions)
 COUNT_CALLS(PMPI_Comm_test_inter, (MPI_Comm c, int *f), (c, f), questions)
@@ -34,9 +41,10 @@ COUNT_CALLS(PMPI_Type_get_envelope, (MPI_Datatype t, int *i, int *a, int *d, int
 COUNT_CALLS(PMPI_Type_get_extent, (MPI_Datatype t, MPI_Aint *l, MPI_Aint *e), (t, l, e), questions)
 COUNT_CALLS(PMPI_Type_size, (MPI_Datatype t, int *s), (t, s), questions)
 COUNT_CALLS(pthread_mutex_lock, (pthread_mutex_t * m), (m), questions)
-COUNT_CALLS(dl_iterate_phdr, (int (*f)(struct dl_phdr_info *, size_t, void *), void *d), (f, d), questions)
+COUNT_CALLS(dl_iterate_phdr, (int (*f)(struct dl_phdr_info *, size_t, void *), void *d), (f, d), searches)
+COUNT_CALLS(sar_attribute_want, (MPI_Comm c, const char *f, struct sar_context **x), (c, f, x), looks)
 
-enum { CALLS = 100, COUNT = 64 };
+enum { CALLS = 100, COUNT = 64, LARGE = 1 << 15, TENSORS = SAR_RECORDS + 1 };
 
 static double standing[2 * COUNT];
 
@@ -58,11 +66,109 @@ static void call(const struct kind *kind, int calls, double *in, double *out, MP
 static void measure(const struct kind *kind, double *in, double *out, MPI_Comm comm)
 {
     call(kind, 2, in, out, comm);
-    reductions = questions = 0;
+    reductions = questions = looks = searches = 0;
     call(kind, CALLS, in, out, comm);
-    int asked = questions;
-    check(reductions == CALLS && asked == 0,
-          "expected %d calls of MPI_Allreduce and nothing else, found %d, %d", CALLS, reductions, asked);
+    int asked = questions + searches;
+    check(reductions == CALLS && asked == 0 && looks == 0,
+          "expected %d calls of MPI_Allreduce and nothing else, found %d, %d and %d", CALLS, reductions,
+          asked, looks);
+}
+
+/* Other buffers are looked at, in memory that was mapped by one search, and nothing else is. */
+static void measure_turns(double *in[2], double *out, int most, MPI_Comm comm)
+{
+    const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
+    call(&kind, 2, in[0], out, comm);
+    reductions = questions = looks = searches = 0;
+    for (int i = 0; i < CALLS; i++)
+        call(&kind, 1, in[i % 2], out, comm);
+    int asked = questions, searched = searches;
+    check(reductions == CALLS && asked == 0 && looks == 0 && searched <= most * CALLS,
+          "expected %d calls of MPI_Allreduce and at most %d searches, found %d, %d, %d and %d", CALLS,
+          most * CALLS, reductions, searched, asked, looks);
+}
+
+static void try_turns(MPI_Comm comm)
+{
+    double here[COUNT] = { 0 }, there[COUNT] = { 0 }, out[COUNT];
+    size_t bytes = 3 * COUNT * sizeof *here;
+    double *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check_case("buffers that take turns");
+    measure_turns((double *[]){ here, there }, out, 0, comm);
+    check(mapped != MAP_FAILED, "expected memory");
+    check_case("buffers that take turns in memory that was mapped");
+    measure_turns((double *[]){ mapped, mapped + COUNT }, mapped + 2 * COUNT, 1, comm);
+    munmap(mapped, bytes);
+}
+
+static void try_start(MPI_Comm comm)
+{
+    float in[COUNT] = { 1 }, out[COUNT];
+    MPI_Request request;
+    check_case("nonblocking calls");
+    for (int i = 0; i < CALLS; i++) {
+        if (i == 1)
+            starts = questions = looks = searches = 0;
+        check_success(MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request),
+                      "MPIX_Isparse_allreduce");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check(starts == CALLS - 1 && looks == 0 && out[0] == (float)ranks,
+          "expected %d calls of MPI_Iallreduce and nothing else, found %d and %d", CALLS - 1, starts, looks);
+    check_error(MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, NULL), "request is null",
+                -1);
+}
+
+static float large[LARGE], sum[LARGE];
+
+static bool was_handed_over(int count, MPI_Comm comm)
+{
+    MPIX_Sparse_report_t report;
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    check(report.count == count, "expected a report of %d elements, found one of %lld", count,
+          (long long)report.count);
+    return strncmp(report.reason, "handed", 6) == 0;
+}
+
+static bool call_large(int count, MPI_Comm comm)
+{
+    check_success(MPIX_Sparse_allreduce(large, sum, count, MPI_FLOAT, MPI_SUM, comm),
+                  "MPIX_Sparse_allreduce");
+    check(sum[count - 1] == (float)ranks, "expected %d, found %g", ranks, (double)sum[count - 1]);
+    return was_handed_over(count, comm);
+}
+
+/* A communicator on which dense vectors are settled at once: the price of an element is high. */
+static MPI_Comm make_settled(void)
+{
+    MPI_Comm comm;
+    setenv("MPIX_SPARSE_LEARN", "off", 1);
+    setenv("MPIX_SPARSE_GAMMA", "1e-6", 1);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    check_success(MPIX_Sparse_allreduce(large, sum, 0, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
+    unsetenv("MPIX_SPARSE_LEARN");
+    unsetenv("MPIX_SPARSE_GAMMA");
+    return comm;
+}
+
+/* Calls that follow on one that was agreed on, which come 1, 3, 7, 15 ... apart. */
+static void try_following(void)
+{
+    int handed_over = 0;
+    MPI_Comm comm = make_settled();
+    for (int i = 0; i < LARGE; i++)
+        large[i] = 1;
+    check_case("large dense vectors");
+    looks = 0;
+    for (int i = 0; i < CALLS; i++)
+        handed_over += call_large(LARGE, comm);
+    check(handed_over == CALLS - 6 && looks <= 7,
+          "expected %d calls handed over and 7 looks, found %d and %d", CALLS - 6, handed_over, looks);
+    check_case("a large dense vector that was forgotten");
+    for (int i = 1; i <= TENSORS; i++)
+        call_large(LARGE - i, comm);
+    check(!call_large(LARGE, comm), "expected that it is agreed on");
+    MPI_Comm_free(&comm);
 }
 
 /* Wherever the buffers are of which no search is needed to tell that they are the host's. */
@@ -200,9 +306,13 @@ int main(int argc, char **argv)
     unsetenv("MPIX_SPARSE_LOG"); /* at level trace each call takes locks to tell of itself */
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     try_kinds(comm);
+    try_turns(comm);
+    try_start(comm);
     try_wrong(comm);
     try_hints(comm);
     MPI_Comm_free(&comm);
+    if (ranks > 1)
+        try_following();
     try_stale();
     try_stale_in_thread(provided);
     return check_end("straight");
