@@ -151,9 +151,21 @@ static int cheapest(const struct sar_selection *s, const struct sar_lessons *les
     return stays ? last : best;
 }
 
+/* What an allreduce's messages take at least: those of a ring, and the latency of a tree. Of coordinates they
+ * are the lesser part. */
+static double least_dense_seconds(const struct sar_agreed *agreed)
+{
+    const struct sar_machine *m = &agreed->machine;
+    double bytes = (double)agreed->shape.count * (double)agreed->shape.element_size;
+    if (!agreed->dense_face)
+        return INFINITY;
+    return log2(m->ranks) * m->alpha + 2 * (m->ranks - 1.) / m->ranks * bytes * m->beta;
+}
+
 /* What a scheme that has not warmed up may cost. The constants of MPI_Allreduce are timed before the first
  * call, which on a busy machine makes it look many times slower than it is, as it does other schemes: until a
- * call has timed it, it is given the benefit of a doubt, and after that its due. */
+ * call has timed it, it is given the benefit of a doubt, down to what its messages alone would take, and
+ * after that its due. */
 static double promise(const struct sar_selection *s, const struct sar_lessons *lessons, int i)
 {
     double predicted = s->prices[i].predicted, entry = s->prices[i].entry, mild = s->mild;
@@ -161,7 +173,7 @@ static double promise(const struct sar_selection *s, const struct sar_lessons *l
         return entry + predicted * mild;
     if (lessons->trials[i] > 0)
         return entry + predicted * fmin(lessons->ratio[i], 1);
-    return (entry + predicted * fmin(mild, 1)) * RIVAL / DOUBT;
+    return (entry + fmin(predicted * fmin(mild, 1), s->least_dense * mild)) * RIVAL / DOUBT;
 }
 
 /* Whether a scheme is worth another trial: by the model before it has warmed up, then by its times. */
@@ -223,6 +235,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     predictions = predictions == NULL ? &fresh : predictions;
     refresh(predictions, agreed);
     s.mild = mildest(lessons);
+    s.least_dense = least_dense_seconds(agreed);
     for (int i = 0; sar_schemes[i] != NULL; i++)
         s.prices[i] = price_of(i, agreed, config, lessons, forced, predictions, s.mild);
     s.runs = s.choice = cheapest(&s, lessons);

@@ -45,6 +45,7 @@ struct sar_selection {
     int runs;                 /**< of the one to run: the choice, the one asked for, or one on trial */
     bool settled;             /**< no other scheme waits for a trial */
     double mild;              /**< what a scheme that has hardly been tried is taken to be off by */
+    double least_dense;       /**< seconds that an allreduce of dense buffers takes at least */
     enum sar_origin asked_by; /**< who asked for the scheme that runs */
     const char *why;          /**< "cheapest", "asked for", "on trial", … */
 };

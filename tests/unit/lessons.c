@@ -196,6 +196,29 @@ static void test_predictions_are_remembered(void **state)
     assert_true(known.nnz_mean == nnz * 1.2);
 }
 
+/* Its constants may have been timed when the machine was busy: it runs once, where its messages alone would
+ * not make it slow, and not where they would. */
+static void test_dense_is_not_judged_by_its_constants(void **state)
+{
+    struct sar_lessons lessons = taught(-1, 1);
+    struct sar_agreed a = agreed_make();
+    struct sar_selection s;
+    (void)state;
+    a.dense_face = true;
+    a.machine.dense_beta *= 1000;
+    lessons.trials[0] = 0;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
+    assert_true(s.choice != 0 && s.runs == s.choice);
+    a.nnz_mean = a.nnz_max = (double)a.shape.count;
+    a.gamma = sar_gamma_independent(1, 8);
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
+    assert_true(s.choice != 0 && s.runs == 0);
+    lessons.trials[0] = 1;
+    lessons.ratio[0] = 1;
+    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
+    assert_true(s.choice != 0 && s.runs != 0);
+}
+
 /* A first call may be a hundred times slower than the next: no scheme is judged by it. */
 static void test_a_first_call_decides_nothing(void **state)
 {
@@ -275,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_luck_is_no_merit),
         cmocka_unit_test(test_the_choice_stays_near_a_tie),
         cmocka_unit_test(test_a_refresh_lets_rivals_run_again),
+        cmocka_unit_test(test_dense_is_not_judged_by_its_constants),
         cmocka_unit_test(test_dense_wins_near_ties),
         cmocka_unit_test(test_dense_is_tried_in_doubt),
     };
