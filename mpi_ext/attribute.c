@@ -86,8 +86,10 @@ static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
     forget(owner);
     sar_progress_drain(owner->context);
     sar_context_close(owner->context);
+    /* The session may be closed next, when MPI wants all that came of it to be gone; of that it tells nobody:
+     * sessions have neither attributes nor a communicator like MPI_COMM_SELF. */
     if (!sar_net_world_is_up())
-        sar_context_sweep(true); /* a session may be closed next */
+        sar_context_sweep(true);
     free(owner);
     let_go();
     return MPI_SUCCESS;
