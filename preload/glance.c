@@ -16,10 +16,11 @@ double sar_glance_here(const void *buf, const struct sar_shape_key *key)
     return (double)sar_dense_estimate(&shape, buf, SAMPLE) / (double)key->count;
 }
 
-double sar_glance(const void *buf, const struct sar_shape_key *key, MPI_Comm comm, int ranks)
+double sar_glance(const void *buf, const struct sar_shape_key *key, MPI_Comm comm, int ranks, bool *can_pay)
 {
-    int64_t mine = (int64_t)(sar_glance_here(buf, key) * WHOLE), sum;
-    if (PMPI_Allreduce(&mine, &sum, 1, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
+    int64_t mine[2] = { (int64_t)(sar_glance_here(buf, key) * WHOLE), *can_pay }, sum[2];
+    if (PMPI_Allreduce(mine, sum, 2, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return 1;
-    return (double)sum / WHOLE / ranks;
+    *can_pay = sum[1] == ranks;
+    return (double)sum[0] / WHOLE / ranks;
 }

@@ -6,6 +6,9 @@
 /* A shape that turns sparse is found out in the end. */
 static const double MOST_CAUTION = 1024;
 
+/* Of the bytes of a call that is worth it, what it saves. Most save more. */
+static const double GAIN = 0.5;
+
 static bool same(const struct sar_shape_key *a, const struct sar_shape_key *b)
 {
     return a->count == b->count && a->base == b->base && a->op == b->op;
@@ -86,6 +89,18 @@ void sar_shape_glanced(struct sar_tabled_shape *shape, bool few)
 void sar_shape_set_up(struct sar_tabled_shape *shape, const struct sar_habits *habits)
 {
     shape->saved -= SAR_SETUP_BYTES / habits->limit;
+}
+
+double sar_debt_add(double debt, const struct sar_habits *habits)
+{
+    return debt + SAR_RENEWAL_BYTES / habits->limit;
+}
+
+double sar_debt_pay(double debt, const struct sar_shape_key *key, const struct sar_habits *habits,
+                    bool gained)
+{
+    double bytes = (double)sar_shape_bytes(key);
+    return fmax(0, debt - (gained ? GAIN * bytes / habits->limit : bytes));
 }
 
 void sar_shape_learn(struct sar_tabled_shape *shape, const struct sar_habits *habits,

@@ -15,15 +15,20 @@
  * calls, but for what the library spends until it gives a shape up, which is paid off before the next look.
  * The savings that a look needs double with each that was in vain.
  *
+ * A communicator that is freed soon takes its table with it, so a set-up also leaves a *debt* to the process,
+ * which calls on any communicator pay off. No other communicator is set up before all of its ranks are out of
+ * debt.
+ *
  * Every rank keeps such a table. The tables stay equal, since they depend on nothing but the sequence of
  * calls on the communicator, on habits that are equal everywhere, and on what all ranks agreed on. */
 
 /** What is reckoned as the bytes that MPI_Allreduce would move meanwhile. A glance or an agreement on a
  * vector has latencies as the call has and few bytes, so it counts as a call at most. */
 enum {
-    SAR_LOOK_BYTES = 1 << 18,  /**< a glance, or an agreement that ends in MPI_Allreduce */
-    SAR_SETUP_BYTES = 1 << 26, /**< the library's set-up of a communicator, which measures the machine */
-    SAR_PATIENCE = 3,          /**< calls in a row for which `dense` was best, until a shape is given up */
+    SAR_LOOK_BYTES = 1 << 18,    /**< a glance, or an agreement that ends in MPI_Allreduce */
+    SAR_SETUP_BYTES = 1 << 26,   /**< the library's set-up of a communicator, which measures the machine */
+    SAR_RENEWAL_BYTES = 1 << 23, /**< that of another one of the same processes, which remember the machine */
+    SAR_PATIENCE = 3,            /**< calls in a row for which `dense` was best, until a shape is given up */
     SAR_TABLED_SHAPES = 64
 };
 
@@ -83,7 +88,8 @@ struct sar_tabled_shape *sar_shapes_find(struct sar_shape_table *table, const st
 /** Count a call, and tell what to do with it. */
 enum sar_move sar_shape_call(struct sar_tabled_shape *shape, const struct sar_habits *habits);
 
-/** Learn from a glance: whether there are few enough elements to let the library take the shape. */
+/** Learn from a glance: whether there are few enough elements to let the library take the shape. A glance
+ * that found few while a rank was in debt is forgotten instead. */
 void sar_shape_glanced(struct sar_tabled_shape *shape, bool few);
 
 /** Pay for the library's set-up of the communicator. */
@@ -92,6 +98,14 @@ void sar_shape_set_up(struct sar_tabled_shape *shape, const struct sar_habits *h
 /** Learn from a call that the library took. */
 void sar_shape_learn(struct sar_tabled_shape *shape, const struct sar_habits *habits,
                      enum sar_outcome outcome);
+
+/** A debt with that for another set-up of a communicator. */
+double sar_debt_add(double debt, const struct sar_habits *habits);
+
+/** What is left of a debt after a call.
+ * @param gained  the library took it, and it was worth it; else it was left to MPI */
+double sar_debt_pay(double debt, const struct sar_shape_key *key, const struct sar_habits *habits,
+                    bool gained);
 
 /** What a duplicate of the communicator starts with: the shapes that were looked at in vain. Others must
  * prove worth the library's set-up again. */

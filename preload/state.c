@@ -140,6 +140,28 @@ struct sar_followed *sar_preload_follow(MPI_Comm comm)
     return found ? followed : start(comm);
 }
 
+bool sar_preload_can_pay(void)
+{
+    pthread_mutex_lock(&lock);
+    bool can_pay = sar_preload.debt == 0;
+    pthread_mutex_unlock(&lock);
+    return can_pay;
+}
+
+void sar_preload_owe(void)
+{
+    pthread_mutex_lock(&lock);
+    sar_preload.debt = sar_debt_add(sar_preload.debt, &sar_preload.habits);
+    pthread_mutex_unlock(&lock);
+}
+
+void sar_preload_pay(const struct sar_shape_key *key, bool gained)
+{
+    pthread_mutex_lock(&lock);
+    sar_preload.debt = sar_debt_pay(sar_preload.debt, key, &sar_preload.habits, gained);
+    pthread_mutex_unlock(&lock);
+}
+
 void sar_preload_note(const struct sar_note *note)
 {
     if (!sar_preload.reporting)

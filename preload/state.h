@@ -7,13 +7,14 @@
 #include "base/config.h"
 #include "preload/tally.h"
 
-/** What all communicators share; equal on all ranks but for the report. */
+/** What all communicators share; equal on all ranks but for the debt and the report. */
 struct sar_preload {
     bool on; /**< between MPI_Init and MPI_Finalize, unless a knob is bad */
     bool reporting;
     bool chooses; /**< no scheme is asked for */
     struct sar_config config;
     struct sar_habits habits;
+    double debt; /**< this process's, see shapes.h */
     struct sar_tally *rows;
     uint64_t others; /**< calls that the library has no use for */
 };
@@ -41,6 +42,15 @@ void sar_preload_end(void);
 
 /** The shapes of a valid communicator. NULL without memory. */
 struct sar_followed *sar_preload_follow(MPI_Comm comm);
+
+/** Whether this process is out of debt. */
+bool sar_preload_can_pay(void);
+
+/** Owe for the set-up of a communicator. */
+void sar_preload_owe(void);
+
+/** Pay off debt with a call of that shape, see sar_debt_pay. */
+void sar_preload_pay(const struct sar_shape_key *key, bool gained);
 
 /** Tell the report of a call, where there is one. */
 void sar_preload_note(const struct sar_note *note);

@@ -60,15 +60,26 @@ void sar_visit_describe(const struct sar_asked *asked, const struct sar_tabled_s
     note->density = due ? sar_glance_here(input_of(asked), &shape->key) : -1;
 }
 
-static void glance(const struct sar_asked *asked, struct sar_visit *visit)
+/* All ranks that go on are set up, or can be. */
+static void glance(const struct sar_asked *asked, bool is_set_up, struct sar_visit *visit)
 {
     struct sar_note *note = &visit->note;
     double start = PMPI_Wtime();
+    bool can_pay = is_set_up || sar_preload_can_pay();
     note->looked = true;
-    note->density = sar_glance(input_of(asked), &note->key, asked->comm, note->ranks);
+    note->density = sar_glance(input_of(asked), &note->key, asked->comm, note->ranks, &can_pay);
     note->look_seconds = PMPI_Wtime() - start;
-    sar_shape_glanced(visit->shape, note->density < FEW || !sar_preload.chooses);
+    bool few = note->density < FEW || !sar_preload.chooses;
+    if (can_pay || !few)
+        sar_shape_glanced(visit->shape, few);
     note->taken = visit->shape->open;
+}
+
+static void set_up(struct sar_followed *followed, struct sar_tabled_shape *shape)
+{
+    followed->is_set_up = true;
+    sar_shape_set_up(shape, &sar_preload.habits);
+    sar_preload_owe();
 }
 
 bool sar_visit_enter(const struct sar_asked *asked, struct sar_visit *visit)
@@ -83,10 +94,9 @@ bool sar_visit_enter(const struct sar_asked *asked, struct sar_visit *visit)
     sar_visit_describe(asked, visit->shape, SAR_BLOCKING, followed->ranks, &visit->note);
     visit->note.taken = move == SAR_TAKE;
     if (move == SAR_GLANCE)
-        glance(asked, visit);
+        glance(asked, followed->is_set_up, visit);
     if (visit->note.taken && !followed->is_set_up)
-        sar_shape_set_up(visit->shape, &sar_preload.habits);
-    followed->is_set_up |= visit->note.taken;
+        set_up(followed, visit->shape);
     visit->start = sar_preload.reporting ? PMPI_Wtime() : 0;
     return true;
 }
@@ -103,16 +113,18 @@ enum sar_outcome sar_visit_outcome(const char *scheme, const char *choice, doubl
     return ran != best ? SAR_A_TRIAL : ran ? SAR_IN_VAIN : SAR_WORTH_IT;
 }
 
-static void learn(struct sar_visit *visit)
+/* How a call fared that the library took. */
+static enum sar_outcome learn(struct sar_visit *visit)
 {
     MPIX_Sparse_report_t report;
     PMPIX_Sparse_get_report(visit->comm, &report);
     double density = (double)report.nnz_in_sum / ((double)report.count * report.ranks);
-    sar_shape_learn(visit->shape, &sar_preload.habits,
-                    sar_visit_outcome(report.scheme, report.choice, density));
+    enum sar_outcome outcome = sar_visit_outcome(report.scheme, report.choice, density);
+    sar_shape_learn(visit->shape, &sar_preload.habits, outcome);
     visit->note.density = density;
     visit->note.predicted = report.predicted_seconds;
     memcpy(visit->note.scheme, report.scheme, sizeof visit->note.scheme);
+    return outcome;
 }
 
 int sar_visit_leave(struct sar_visit *visit, int code)
@@ -120,8 +132,9 @@ int sar_visit_leave(struct sar_visit *visit, int code)
     if (code != MPI_SUCCESS)
         return code;
     visit->note.seconds = sar_preload.reporting ? PMPI_Wtime() - visit->start : 0;
-    if (visit->note.taken)
-        learn(visit);
+    bool gained = visit->note.taken && learn(visit) == SAR_WORTH_IT;
+    if (gained || !visit->note.taken)
+        sar_preload_pay(&visit->note.key, gained);
     sar_preload_note(&visit->note);
     return code;
 }

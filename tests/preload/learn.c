@@ -22,7 +22,7 @@ enum {
 
 static struct seen {
     int plain;   /* allreduces of the vector */
-    int glances; /* of one number */
+    int glances; /* of two numbers */
     int others;  /* what else the library asks of MPI */
 } seen;
 
@@ -37,7 +37,7 @@ typedef int (*dup_fn)(MPI_Comm, MPI_Comm *);
 int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
                    MPI_Comm comm)
 {
-    *(count == COUNT ? &seen.plain : count == 1 ? &seen.glances : &seen.others) += 1;
+    *(count == COUNT ? &seen.plain : count == 2 ? &seen.glances : &seen.others) += 1;
     return NEXT(allreduce_fn, "PMPI_Allreduce")(sendbuf, recvbuf, count, datatype, op, comm);
 }
 

@@ -91,6 +91,22 @@ static void test_disappointments_are_paid_off(void **state)
     check_disappointments(&large, 8000);
 }
 
+/* Calls that are left to MPI pay for another set-up within the limit; those that are worth it sooner. */
+static void test_debt(void **state)
+{
+    double debt = sar_debt_add(0, &habits);
+    int left = 0, gained = 0;
+    (void)state;
+    for (double d = debt; d > 0; d = sar_debt_pay(d, &large, &habits, false))
+        left++;
+    for (double d = debt; d > 0; d = sar_debt_pay(d, &large, &habits, true))
+        gained++;
+    assert_true(SAR_RENEWAL_BYTES <= habits.limit * left * (double)sar_shape_bytes(&large));
+    assert_in_range(left, 2, 13);
+    assert_int_equal(gained, 1);
+    assert_true(sar_debt_add(debt, &habits) > debt);
+}
+
 /* Data that are sparse stay with the library from the first look on; when they have become dense, it gives
  * the shape up after as many calls as its patience lasts. */
 static void test_sparse_is_kept(void **state)
@@ -263,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_oldest_goes),
         cmocka_unit_test(test_duplicates_inherit_what_is_dense),
+        cmocka_unit_test(test_debt),
         cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
