@@ -236,6 +236,10 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return NULL;
     if (options->alone)
         return "option --alone is not for --study";
+    if (given[OPTION_SCHEME])
+        return "option --scheme is not for --study";
+    if (given[OPTION_CALIBRATE])
+        return "option --calibrate is not for --study";
     if (options->format == PERF_OSU || options->format == PERF_DEMO)
         return "option --format: a study is printed as table, csv or json";
     if (options->overlap_compute)

@@ -153,6 +153,12 @@ static const char *const faults[] = {
     [SAR_FAULT_ON_DEVICE] = "device memory, where the call has memory of the host",
 };
 
+static const char *const outputs[] = {
+    [SAR_OUTPUT_INFO] = "info_used",      [SAR_OUTPUT_NNZ] = "nnz",
+    [SAR_OUTPUT_PROFILE] = "profile",     [SAR_OUTPUT_REPORT] = "report",
+    [SAR_OUTPUT_THRESHOLD] = "threshold", [SAR_OUTPUT_VERSION] = "version",
+};
+
 /* The value at fault in words. */
 static void describe_value(const struct sar_verdict *v, char *text, size_t room)
 {
@@ -166,7 +172,9 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
         snprintf(text, room, "%lld", (long long)v->value);
     else if (v->status == SAR_BAD_UNSIGNED_INDEX)
         snprintf(text, room, "%llu", (unsigned long long)v->value);
-    else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_OUTPUT)
+    else if (v->status == SAR_BAD_OUTPUT)
+        snprintf(text, room, "%s", outputs[v->value]);
+    else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_PLAN)
         snprintf(text, room, "%s", faults[v->value]);
     else
         text[0] = '\0';

@@ -33,6 +33,16 @@ enum sar_fault {
     SAR_FAULT_ON_DEVICE  /**< likewise */
 };
 
+/** Which output is null: verdict.value of SAR_BAD_OUTPUT. */
+enum sar_output {
+    SAR_OUTPUT_INFO,
+    SAR_OUTPUT_NNZ,
+    SAR_OUTPUT_PROFILE,
+    SAR_OUTPUT_REPORT,
+    SAR_OUTPUT_THRESHOLD,
+    SAR_OUTPUT_VERSION
+};
+
 /** Turn what went wrong into an MPI error code whose text says so, call the error handler of comm, and return
  * the code. MPI_SUCCESS when nothing did.
  * @param detail  further words, or NULL */

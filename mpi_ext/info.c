@@ -90,7 +90,7 @@ int PMPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used)
     if (verdict.status != SAR_OK)
         return sar_raise(verdict.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &verdict, sentence);
     if (info_used == NULL)
-        verdict.status = SAR_BAD_OUTPUT;
+        verdict = (struct sar_verdict){ .status = SAR_BAD_OUTPUT, .value = SAR_OUTPUT_INFO };
     else if (PMPI_Info_create(info_used) != MPI_SUCCESS)
         verdict.status = SAR_MPI_FAILED;
     else if (context != NULL)

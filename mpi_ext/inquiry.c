@@ -36,7 +36,7 @@ static void check_profile(struct sar_call *call, const void *buf, MPI_Count coun
 {
     struct sar_verdict *v = &call->verdict;
     if (profile == NULL)
-        *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT };
+        *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT, .value = SAR_OUTPUT_PROFILE };
     if (count > 0)
         sar_look_at_array(v, buf, SAR_BAD_BUF);
     if (!type.valid || !type.native)
@@ -88,7 +88,7 @@ int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
     if (verdict.status != SAR_OK)
         return sar_raise(comm, function, &verdict, NULL);
     if (report == NULL)
-        verdict.status = SAR_BAD_OUTPUT;
+        verdict = (struct sar_verdict){ .status = SAR_BAD_OUTPUT, .value = SAR_OUTPUT_REPORT };
     else if (context == NULL || !context->reported)
         verdict.status = SAR_NO_REPORT;
     else
@@ -99,7 +99,7 @@ int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
 int PMPIX_Sparse_get_version(int *version)
 {
     if (version == NULL)
-        return sar_error_code("MPIX_Sparse_get_version", SAR_BAD_OUTPUT, SAR_FAULT_NULL);
+        return sar_error_code("MPIX_Sparse_get_version", SAR_BAD_OUTPUT, SAR_OUTPUT_VERSION);
     *version = MPIX_SPARSE_VERSION;
     return MPI_SUCCESS;
 }

@@ -85,7 +85,7 @@ static void look_at_output(struct sar_call *call, MPI_Datatype indextype, MPI_Co
     look_at_array(call, out->indices, out->capacity, SAR_BAD_INDICES);
     look_at_array(call, out->values, out->capacity, SAR_BAD_VALUES);
     if (out->nnz == NULL)
-        blame(call, SAR_BAD_OUTPUT, SAR_FAULT_NULL);
+        blame(call, SAR_BAD_OUTPUT, SAR_OUTPUT_NNZ);
 }
 
 static void look_at_share(struct sar_call *call, const struct sar_share *share)
@@ -132,7 +132,7 @@ int PMPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype d
     look_at_array(&call, buf, (size_t)call.shape.count, SAR_BAD_BUF);
     look_at_share(&call, &share);
     if (threshold == NULL)
-        blame(&call, SAR_BAD_OUTPUT, SAR_FAULT_NULL);
+        blame(&call, SAR_BAD_OUTPUT, SAR_OUTPUT_THRESHOLD);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;

@@ -144,7 +144,8 @@ void sar_log_open(int rank)
     if (wanted != NULL && sar_log_parse(wanted, levels))
         change_levels(levels);
     else if (wanted != NULL)
-        SAR_LOG(WARN, BASE, "MPIX_SPARSE_LOG is '%.60s', which is no level of the log", wanted);
+        SAR_LOG(WARN, BASE, "MPIX_SPARSE_LOG is '%.60s', not a level, nor level:room,room of " SAR_LOG_ROOMS,
+                wanted);
 }
 
 void sar_log_close(void)

@@ -23,6 +23,9 @@ enum sar_room {
     SAR_ROOMS
 };
 
+/** Their names, for people. */
+#define SAR_LOG_ROOMS "base, hash, tensor, device, wire, net, scheme, plan, mpi"
+
 /** What each room tells: an enum sar_log_level. For sar_log_wanted only. */
 extern atomic_int sar_log_levels[SAR_ROOMS];
 

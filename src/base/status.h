@@ -42,7 +42,7 @@
     X(BAD_RESULT, "argument result is %s%s")                                                        \
     X(BAD_REQUEST, "argument request is %s%s")                                                      \
     X(BAD_PLAN, "argument plan is %s%s")                                                            \
-    X(BAD_OUTPUT, "an output argument is %s%s")                                                     \
+    X(BAD_OUTPUT, "argument %s is null%s")                                                          \
     X(BAD_COMM, "argument comm is %s%s")                                                            \
     X(INTERCOMMUNICATOR, "argument comm is an intercommunicator%s%s")                               \
     X(NO_REPORT, "argument comm has no completed call to report on%s%s")                            \

@@ -61,7 +61,7 @@ static void watch(MPI_Comm user, struct arrival *a, double limit)
     sar_stall_number(user, &roster);
     sar_stall_list(names, sizeof names, &roster, is_missing, a);
     if (names[0] != '\0')
-        SAR_LOG(WARN, NET, "waited %.1f s for the %d ranks of a communicator; no call from ranks %s", waited,
+        SAR_LOG(WARN, NET, "waited %.1f s for the %d ranks of a communicator; no call from %s", waited,
                 a->ranks, names);
 }
 

@@ -370,8 +370,8 @@ static void watch(struct sar_exchange *x)
     sar_stall_list(silent, sizeof silent, roster, is_silent, x);
     sar_stall_list(full, sizeof full, roster, is_full, x);
     SAR_LOG(WARN, NET, "waited %.1f s in phase %d of call %u%s%s%s%s", waited, x->phase, x->epoch,
-            silent[0] != '\0' ? "; no message from ranks " : "", silent,
-            full[0] != '\0' ? "; none taken by ranks " : "", full);
+            silent[0] != '\0' ? "; no message from " : "", silent, full[0] != '\0' ? "; none taken by " : "",
+            full);
 }
 
 bool sar_exchange_has(const struct sar_exchange *x, int port)

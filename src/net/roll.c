@@ -142,7 +142,7 @@ void sar_roll_tell(const struct sar_net *net, const char *what, double waited,
     char names[SAR_NAMES];
     sar_stall_list(names, sizeof names, &net->roll->roster, lacks, of);
     if (names[0] != '\0')
-        SAR_LOG(WARN, NET, "waited %.1f s in the %s; no word from ranks %s", waited, what, names);
+        SAR_LOG(WARN, NET, "waited %.1f s in the %s; no word from %s", waited, what, names);
     else
         SAR_LOG(WARN, NET, "waited %.1f s in the %s, where all ranks are", waited, what);
 }

@@ -92,8 +92,12 @@ void sar_stall_list(char *text, size_t room, const struct sar_roster *roster,
     struct list list = { roster, is, of };
     char entry[ENTRY];
     size_t used = 0;
+    int first = next_listed(&list, 0);
+    bool one = next_listed(&list, first + 1) >= roster->ranks;
     text[0] = '\0';
-    for (int next, first = next_listed(&list, 0); first < roster->ranks; first = next) {
+    if (first < roster->ranks)
+        used = (size_t)snprintf(text, room, one ? "rank " : "ranks ");
+    for (int next; first < roster->ranks; first = next) {
         int last = last_of_range(&list, first);
         next = next_listed(&list, last + 1);
         print_range(entry, roster, first, last, next);

@@ -77,8 +77,8 @@ static void try_in_flight(MPI_Comm comm, bool handles)
 static void try_local(MPI_Comm comm, bool handles)
 {
     MPI_Info info;
-    check_seen(comm, MPIX_Sparse_get_report(comm, NULL), "an output argument is null", handles);
-    check_seen(comm, MPIX_Sparse_comm_get_info(comm, NULL), "an output argument is null", handles);
+    check_seen(comm, MPIX_Sparse_get_report(comm, NULL), "argument report is null", handles);
+    check_seen(comm, MPIX_Sparse_comm_get_info(comm, NULL), "argument info_used is null", handles);
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpix_sparse_scheme", "nonsense");
     check_seen(comm, MPIX_Sparse_comm_set_info(comm, info), "nonsense", handles);

@@ -179,7 +179,7 @@ static void try_refusals(void)
     check_success(set_hint(comm, "mpix_sparse_no_knob", "1"), "a key that is no knob");
     check_success(set_hint(comm, "mpix_sparse_learn", last ? "no" : "0"), "one value in two spellings");
     check_success(MPIX_Sparse_comm_set_info(comm, MPI_INFO_NULL), "no hints");
-    check_error(MPIX_Sparse_comm_get_info(comm, NULL), "an output argument is null", -1);
+    check_error(MPIX_Sparse_comm_get_info(comm, NULL), "argument info_used is null", -1);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     check_error(MPIX_Sparse_comm_set_info(MPI_COMM_NULL, MPI_INFO_NULL), "MPI_COMM_NULL", -1);
     check_error(MPIX_Sparse_comm_get_info(MPI_COMM_NULL, &info), "MPI_COMM_NULL", -1);

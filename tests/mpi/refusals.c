@@ -164,11 +164,11 @@ static void try_outputs(void)
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
-    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, NULL), "output argument", -1);
+    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, NULL), "argument profile is null", -1);
     check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
     check_good_calls(comm);
-    check_error(MPIX_Sparse_get_report(comm, NULL), "output argument", -1);
-    check_error(MPIX_Sparse_get_version(NULL), "output argument", -1);
+    check_error(MPIX_Sparse_get_report(comm, NULL), "argument report is null", -1);
+    check_error(MPIX_Sparse_get_version(NULL), "argument version is null", -1);
     check_error(MPIX_Sparse_result_get(MPIX_SPARSE_RESULT_NULL, NULL, NULL, NULL), "result is null", -1);
     check_error(MPIX_Sparse_result_dense(MPIX_SPARSE_RESULT_NULL, recvbuf), "result is null", -1);
     check_error(MPIX_Sparse_result_dense(result, NULL), "recvbuf is null", -1);

@@ -112,14 +112,14 @@ static const char *alone(int late)
     static char end[2 * HOST];
     char host[HOST] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(end, sizeof end, "from ranks %d on %s", late, host);
+    snprintf(end, sizeof end, "from rank %d on %s", late, host);
     return end;
 }
 
 /* The same, or it may name others before it. */
 static const char *last(int late)
 {
-    return strchr(alone(late), ' ') + strlen(" ranks");
+    return strchr(alone(late), ' ') + strlen(" rank");
 }
 
 static void call(MPI_Comm comm)
@@ -197,7 +197,7 @@ static void try_opening(int late)
     check_case("rank %d is late for the first call", late);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in it */
     snprintf(where, sizeof where, "%d ranks of a communicator", ranks);
-    snprintf(end, sizeof end, "no call from ranks %d", late);
+    snprintf(end, sizeof end, "no call from rank %d", late);
     if (rank == late)
         stay_away(where, end);
     call(comm);

@@ -66,7 +66,7 @@ static const char *const wrongs[] = {
     "argument capacity is -2",
     "argument indices is null",
     "argument values is null",
-    "an output argument is null",
+    "argument nnz is null",
     "argument ratio is 0.03",
     "argument sample is 0.7",
 };
@@ -140,7 +140,7 @@ static void try_wrong_alone(MPI_Comm comm)
     check_error(MPIX_Sparse_topk_threshold(NULL, 2, MPI_FLOAT, 0.5, 1, 0, comm, &threshold),
                 "argument buf is null", 0);
     check_error(MPIX_Sparse_topk_threshold(buf, 2, MPI_FLOAT, 0.5, 1, 0, comm, NULL),
-                "an output argument is null", 0);
+                "argument threshold is null", 0);
     check_error(MPIX_Sparse_topk_select(buf, 2, MPI_FLOAT, -1, comm, MPI_INT32_T, 2, now.indices, now.values,
                                         &now.nnz),
                 "argument threshold is -1", -1);

@@ -190,7 +190,8 @@ static void test_bad(void **state)
     check_unwritable("/no/such/folder/%h.%p", ENOENT);
     check_unwritable(folder, EISDIR);
     check_unwritable(vast, ENAMETOOLONG);
-    check_bad("loud", "stderr", "MPIX_SPARSE_LOG is 'loud', which is no level of the log");
+    check_bad("loud", "stderr",
+              "MPIX_SPARSE_LOG is 'loud', not a level, nor level:room,room of " SAR_LOG_ROOMS);
 }
 
 static void *tell_many(void *number)

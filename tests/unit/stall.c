@@ -50,30 +50,30 @@ static void test_numbers(void **state)
     (void)state;
     check_list("", false, 64, "");
     check_list("...", false, 64, "");
-    check_list("x", false, 64, "0");
-    check_list("..x.", false, 64, "2");
-    check_list("xx.x.xxx", false, 64, "0 to 1, 3, 5, 60 to 61");
-    check_list("xxxxxxxx", false, 64, "0 to 5, 60 to 61");
+    check_list("x", false, 64, "rank 0");
+    check_list("..x.", false, 64, "rank 2");
+    check_list("xx.x.xxx", false, 64, "ranks 0 to 1, 3, 5, 60 to 61");
+    check_list("xxxxxxxx", false, 64, "ranks 0 to 5, 60 to 61");
 }
 
 static void test_hosts(void **state)
 {
     (void)state;
     check_list("........", true, 64, "");
-    check_list("..x.....", true, 64, "2 on a");
-    check_list("xx.x.xxx", true, 64, "0 to 1, 3 on a; 5, 60 on b; 61 on c");
-    check_list("xxxxxxxx", true, 64, "0 to 3 on a; 4 to 5, 60 on b; 61 on c");
+    check_list("..x.....", true, 64, "rank 2 on a");
+    check_list("xx.x.xxx", true, 64, "ranks 0 to 1, 3 on a; 5, 60 on b; 61 on c");
+    check_list("xxxxxxxx", true, 64, "ranks 0 to 3 on a; 4 to 5, 60 on b; 61 on c");
 }
 
 /* What there is no room for is left out whole. */
 static void test_room(void **state)
 {
     (void)state;
-    check_list("xx.x.xxx", false, 26, "0 to 1, 3, 5, 60 to 61");
-    check_list("xx.x.xxx", false, 25, "0 to 1, 3, 5, ...");
-    check_list("xx.x.xxx", false, 12, "0 to 1, ...");
-    check_list("xx.x.xxx", false, 11, "...");
-    check_list("..x.....", true, 4, "...");
+    check_list("xx.x.xxx", false, 32, "ranks 0 to 1, 3, 5, 60 to 61");
+    check_list("xx.x.xxx", false, 31, "ranks 0 to 1, 3, 5, ...");
+    check_list("xx.x.xxx", false, 18, "ranks 0 to 1, ...");
+    check_list("xx.x.xxx", false, 17, "ranks ...");
+    check_list("..x.....", true, 9, "rank ...");
 }
 
 int main(void)
