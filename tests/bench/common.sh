@@ -8,14 +8,10 @@
 perf=${SAR_PERF:-bench/mpix_sparse_perf}
 page=${srcdir:-$(dirname "$0")/../..}/doc/man/mpix_sparse_perf.1
 
-if [ -z "$MPIEXEC" ]; then
-    echo "SKIP: ${MPIEXEC_WHY:-MPIEXEC is not set}"
-    exit 77
-fi
-if [ ! -x "$perf" ]; then
-    echo "SKIP: no $perf"
-    exit 77
-fi
+# shellcheck source=tests/common.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/common.sh"
+[ -n "$MPIEXEC" ] || skip "${MPIEXEC_WHY:-MPIEXEC is not set}"
+[ -x "$perf" ] || skip "no $perf"
 
 launch=$MPIEXEC
 if [ "$SAR_MPI" = openmpi ]; then
@@ -31,12 +27,6 @@ fi
 
 folder=$(mktemp -d) || exit 99
 trap 'rm -rf "$folder"' EXIT
-failed=0
-
-complain() {
-    echo "$*"
-    failed=1
-}
 
 # expect STATUS RANKS OPTION...: run the benchmark; its output goes to $folder/out, its errors to $folder/err.
 expect() {

@@ -1,22 +1,12 @@
 # Shared by the tests of bench/cluster.
 # shellcheck shell=bash
-# shellcheck disable=SC2034  # failed is for the scripts that include this
 
 source=${srcdir:-$(dirname "$0")/../..}
+# shellcheck source=tests/common.sh
+. "$source/tests/common.sh"
 folder=$(mktemp -d) || exit 99
-failed=0
 # A cluster of one's own: other tests may have theirs.
 prefix=t$$
-
-complain() {
-    echo "$*"
-    failed=1
-}
-
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
 
 cluster() {
     "$source/bench/cluster" --prefix "$prefix" "$@"

@@ -1,19 +1,9 @@
 # Shared by the lint scripts, which run from any folder: automake sets srcdir.
 # shellcheck shell=sh
-# shellcheck disable=SC2034  # failed is for the scripts that include this
 
 cd "${srcdir:-$(dirname "$0")/../..}" || exit 1
-failed=0
-
-complain() {
-    echo "$*"
-    failed=1
-}
-
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
+# shellcheck source=tests/common.sh
+. tests/common.sh
 
 # The files below the folders and with the endings given, one a line: files "src bench" "c h".
 files() {

@@ -2,13 +2,10 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034  # for those who include it
 
+# shellcheck source=tests/common.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/common.sh"
 preload=${SAR_PRELOAD:-$PWD/preload/.libs/libmpix_sparse_preload.so}
 take_all="LD_PRELOAD=$preload MPIX_SPARSE_PRELOAD_MIN_BYTES=0 MPIX_SPARSE_PRELOAD_LIMIT=1e9"
-
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
 
 # fetch_source PACKAGE FOLDER: Debian's source package, unpacked in FOLDER/PACKAGE, with lists of apt's own in FOLDER.
 fetch_source() {
