@@ -32,8 +32,8 @@ bool sar_stall_tells(struct sar_stall *stall, double waited, double limit);
 /** Fill in roster->number; a rank that MPI_COMM_WORLD does not have keeps its own. Local. */
 void sar_stall_number(MPI_Comm comm, struct sar_roster *roster);
 
-/** List the ranks of a communicator for which `is` holds: "rank 2", "ranks 2, 5 to 7 on node3; 9 on node4". What there is no
- * room for becomes "..."; empty if there are none. */
+/** List the ranks of a communicator for which `is` holds: "rank 2", "ranks 2, 5 to 7 on node3; 9 on node4".
+ * What there is no room for becomes "..."; empty if there are none. */
 void sar_stall_list(char *text, size_t room, const struct sar_roster *roster,
                     bool (*is)(const void *of, int rank), const void *of);
 
