@@ -298,7 +298,7 @@ typedef struct {
     MPI_Count count;              /**< elements of the vector */
     MPI_Count row;                /**< basic values in an element */
     MPI_Count nnz_in;             /**< elements present on this rank */
-    MPI_Count nnz_in_max;         /**< the largest of any rank; an estimate where `dense` or `shared` ran on dense ones, -1 unseen */
+    MPI_Count nnz_in_max;         /**< the largest of any rank; estimated by `dense` and `shared` on dense buffers, -1 unseen */
     MPI_Count nnz_in_sum;         /**< sum over all ranks; likewise */
     MPI_Count nnz_out;            /**< elements of the result; -1 where nobody counted them */
     MPI_Count bytes_sent;         /**< by this rank, headers included; for `dense` the volume of a ring */
