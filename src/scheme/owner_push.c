@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The push: from a rank's elements to the sums of its part. */
+
+#include "scheme/owner_parts.h"
+#include "tensor/stretch.h"
+
+/* Of what is on a device. */
+static enum sar_status receive_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    const struct sar_owner *o = request->state;
+    struct sar_division division = { o->map, o->width, o->segments };
+    return request->splitter->give(request->splitter, &division, segment, parts);
+}
+
+enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    struct sar_owner *o = request->state;
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_map map = sar_owner_segment_map(o, segment);
+    if (request->splitter != NULL)
+        return receive_segment(request, segment, parts);
+    struct sar_span span = sar_request_span(request, "partition");
+    uint64_t limit = sar_times((segment + 1) * o->width, map.parts);
+    size_t from = o->taken;
+    o->taken =
+        segment + 1 == o->segments ? request->input.nnz : sar_run_find(shape, &request->input, from, limit);
+    struct sar_run run = sar_run_slice(shape, &request->input, from, o->taken);
+    SAR_TRY(request->device->partition(&map, shape, &run, request->passing, parts));
+    sar_request_span_end(request, &span);
+    return SAR_OK;
+}
+
+static enum sar_status gather(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    const struct sar_owner *o = request->state;
+    if (o->peers != NULL)
+        return o->peers->gather(request, segment, parts);
+    return o->contiguous ? sar_contiguous_split(request, o->bounds, parts)
+                         : sar_owner_split(request, segment, parts);
+}
+
+enum sar_status sar_owner_prepare(struct sar_request *request, uint32_t segment)
+{
+    struct sar_owner *o = request->state;
+    struct sar_run *parts = o->mine[segment % 2];
+    SAR_TRY(gather(request, segment, parts));
+    for (int r = 0; r < request->net->ranks; r++) {
+        if (!sar_owner_reaches(request, r))
+            continue;
+        o->pushed[r] += parts[r].nnz;
+        sar_request_glance(request);
+        struct sar_message *message = r == request->net->rank ? NULL : &o->outgoing[segment % 2][r];
+        SAR_TRY(
+            sar_request_encode(request, false, sar_owner_layout(request, r, segment), &parts[r], message));
+    }
+    return SAR_OK;
+}
+
+/* A message to the owner of each part: to the next one first, so that not all send to the same one. */
+void sar_owner_push(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    const struct sar_message *messages = o->outgoing[o->step % 2];
+    int ranks = request->net->ranks, rank = request->net->rank;
+    o->coming = o->step;
+    o->ready = o->folds = 0;
+    o->folded.nnz = 0;
+    for (int r, i = 0; (r = sar_owner_contributor(request, i)) >= 0; i++)
+        if (r != rank)
+            sar_exchange_expect(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, r));
+    for (int i = 1; i < ranks; i++) {
+        int owner = (rank + i) % ranks;
+        if (sar_owner_reaches(request, owner))
+            sar_exchange_send(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, owner),
+                              messages == NULL ? NULL : &messages[owner]);
+    }
+}
+
+/* Decode what has come of the push, as far as nothing is missing between. */
+static enum sar_status decode_ready(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    int rank = request->net->rank;
+    struct sar_layout layout = sar_owner_layout(request, rank, o->coming);
+    for (int r; (r = sar_owner_contributor(request, o->ready)) >= 0; o->ready++) {
+        if (r == rank)
+            o->came[o->ready] = o->mine[o->coming % 2][rank];
+        else if (sar_exchange_has(&request->exchange, r))
+            SAR_TRY(sar_request_decode(request, layout, r, &o->came[o->ready]));
+        else
+            break;
+    }
+    return SAR_OK;
+}
+
+/* Reduce what is ready: the sums that there are, and what is not in them. */
+static enum sar_status fold_ready(struct sar_request *request, const struct sar_shape *shape)
+{
+    struct sar_owner *o = request->state;
+    size_t n = 0;
+    if (o->folds == o->ready)
+        return SAR_OK;
+    if (o->folds > 0)
+        o->runs[n++] = o->folded;
+    for (int r = o->folds; r < o->ready; r++)
+        o->runs[n++] = o->came[r];
+    o->folds = o->ready;
+    return sar_request_reduce(request, shape, o->runs, n, &o->folded);
+}
+
+/* Whether to reduce what is ready while the rest is awaited. Not where absent elements are folded, too, since
+ * sums do not tell who lacked them. And not before there is as much as has been summed, so that all sums
+ * together are at most twice the work of one in the end. */
+static bool is_worth_folding(const struct sar_request *request, const struct sar_shape *shape)
+{
+    const struct sar_owner *o = request->state;
+    size_t nnz = 0;
+    for (int r = o->folds; r < o->ready; r++)
+        nnz += o->came[r].nnz;
+    return request->agreed->nodes > 1 && !shape->absent_is_zero && o->ready - o->folds + (o->folds > 0) > 1 &&
+           nnz >= o->folded.nnz;
+}
+
+enum sar_status sar_owner_arrived(struct sar_request *request)
+{
+    struct sar_owner *o = request->state;
+    int before = o->ready;
+    SAR_TRY(decode_ready(request));
+    struct sar_shape shape = sar_owner_shape(request, request->net->rank, o->coming);
+    return o->ready > before && is_worth_folding(request, &shape) ? fold_ready(request, &shape) : SAR_OK;
+}
+
+/* A -0.0 that came late makes sums void, see sar_request_shape. */
+enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums)
+{
+    struct sar_owner *o = request->state;
+    SAR_TRY(decode_ready(request));
+    struct sar_shape shape = sar_owner_shape(request, request->net->rank, o->coming);
+    if (shape.absent_is_zero)
+        o->folds = 0;
+    SAR_TRY(fold_ready(request, &shape));
+    *sums = o->folded;
+    return SAR_OK;
+}
