@@ -31,6 +31,7 @@ static void run_stage(struct sar_request *request)
         sar_exchange_fail(exchange, stage->compute(request));
     sar_request_span_end(request, &span);
     sar_exchange_phase(exchange, request->epoch, number);
+    exchange->piecemeal = stage->arrived != NULL;
     request->again = false;
     span = sar_request_span(request, "post");
     if (stage->post != NULL)
@@ -39,7 +40,6 @@ static void run_stage(struct sar_request *request)
     request->waiting = sar_request_span(request, "wait");
     request->meanwhile = stage->meanwhile;
     request->arrived = stage->arrived;
-    exchange->piecemeal = stage->arrived != NULL;
     if (!request->again)
         request->stage++;
 }

@@ -153,10 +153,11 @@ void sar_request_next_scratch(struct sar_request *request)
     sar_arena_recycle(request->passing);
 }
 
-void sar_request_glance(struct sar_request *request)
+bool sar_request_glance(struct sar_request *request)
 {
-    bool moved;
-    sar_exchange_advance(&request->exchange, false, &moved);
+    bool over;
+    sar_exchange_advance(&request->exchange, false, &over);
+    return over;
 }
 
 void sar_request_settle(struct sar_request *request)

@@ -13,6 +13,8 @@
  *     2      2         1         1         encode 3, deliver 0
  *     …
  *
+ * Parts are encoded one by one, in the order in which they leave. Those of the first segment go out as they
+ * are encoded, and so does what is left of another when the step before has no more messages to wait for.
  * While a step's messages arrive, those of the push are decoded in rank order, and between nodes also summed
  * up as far as the ranks go without a gap.
  *
@@ -32,8 +34,10 @@ struct sar_owner_peers {
     bool (*reaches)(const struct sar_request *request, int owner);
     /** The i-th of the ranks whose elements this one adds up, itself among them; -1 behind the last. */
     int (*contributor)(const struct sar_request *request, int i);
-    /** What this rank has to say of a segment, to all owners that it reaches. */
-    enum sar_status (*gather)(struct sar_request *request, uint32_t segment, struct sar_run *parts);
+    /** Find this rank's own elements of a segment. */
+    enum sar_status (*split)(struct sar_request *request, uint32_t segment, struct sar_run *parts);
+    /** Make of them what it has to say to an owner that it reaches. */
+    enum sar_status (*gather)(struct sar_request *request, uint32_t segment, int owner, struct sar_run *part);
 };
 
 /** Who owns what; the beginning of the state of every such scheme. */
@@ -48,6 +52,7 @@ struct sar_owner {
     size_t taken;                    /**< elements of the input that have been partitioned */
     struct sar_run *mine[2];         /**< this rank's elements of a segment for each owner, by parity */
     struct sar_message *outgoing[2]; /**< the same as messages */
+    int encoded;                     /**< of the next push, messages that are ready to leave */
     struct sar_run sums[2];          /**< of this rank's part of a segment */
     struct sar_message pulled[2];    /**< the same as messages */
     struct sar_message *waiting;     /**< messages of the pull that have arrived, by rank */

@@ -24,7 +24,8 @@ struct sar_layout sar_owner_layout(const struct sar_request *request, int rank, 
 /** The map, with slots counted from the segment on. */
 struct sar_map sar_owner_segment_map(const struct sar_owner *owner, uint32_t segment);
 
-/** Find and encode this rank's elements of a segment, for sar_owner_push. */
+/** Find this rank's elements of a segment, and encode them as long as messages are under way: for
+ * sar_owner_push, which encodes the rest. */
 enum sar_status sar_owner_prepare(struct sar_request *request, uint32_t segment);
 
 /** Send a segment's sums, of this rank's part, and expect those of the others. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The push: from a rank's elements to the sums of its part. */
+/* The push: from a rank's elements to the sums of its part.
+ *
+ * A part's message leaves as soon as it is encoded. Those of a segment are encoded ahead as long as the step
+ * before has messages under way; the others, and all of the first segment, when it is their turn to leave. */
 
 #include "scheme/owner_parts.h"
 #include "tensor/stretch.h"
+
+enum { EAGER_BYTES = 4096 /* of a message that has left, with any MPI, when it has been handed over */ };
 
 /* Of what is on a device. */
 static enum sar_status receive_segment(struct sar_request *request, uint32_t segment, struct sar_run *parts)
@@ -30,49 +35,76 @@ enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, s
     return SAR_OK;
 }
 
-static enum sar_status gather(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+static enum sar_status split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
     const struct sar_owner *o = request->state;
     if (o->peers != NULL)
-        return o->peers->gather(request, segment, parts);
+        return o->peers->split(request, segment, parts);
     return o->contiguous ? sar_contiguous_split(request, o->bounds, parts)
                          : sar_owner_split(request, segment, parts);
+}
+
+/* The order in which parts leave: to the next rank first, so that not all send to the same one. The part that
+ * stays comes last. */
+static int owner_at(const struct sar_request *request, int place)
+{
+    return (request->net->rank + 1 + place) % request->net->ranks;
+}
+
+static enum sar_status encode_part(struct sar_request *request, uint32_t segment, int owner)
+{
+    struct sar_owner *o = request->state;
+    struct sar_run *part = &o->mine[segment % 2][owner];
+    if (!sar_owner_reaches(request, owner))
+        return SAR_OK;
+    if (o->peers != NULL)
+        SAR_TRY(o->peers->gather(request, segment, owner, part));
+    o->pushed[owner] += part->nnz;
+    struct sar_message *message = owner == request->net->rank ? NULL : &o->outgoing[segment % 2][owner];
+    return sar_request_encode(request, false, sar_owner_layout(request, owner, segment), part, message);
 }
 
 enum sar_status sar_owner_prepare(struct sar_request *request, uint32_t segment)
 {
     struct sar_owner *o = request->state;
-    struct sar_run *parts = o->mine[segment % 2];
-    SAR_TRY(gather(request, segment, parts));
-    for (int r = 0; r < request->net->ranks; r++) {
-        if (!sar_owner_reaches(request, r))
-            continue;
-        o->pushed[r] += parts[r].nnz;
-        sar_request_glance(request);
-        struct sar_message *message = r == request->net->rank ? NULL : &o->outgoing[segment % 2][r];
-        SAR_TRY(
-            sar_request_encode(request, false, sar_owner_layout(request, r, segment), &parts[r], message));
-    }
+    SAR_TRY(split(request, segment, o->mine[segment % 2]));
+    for (o->encoded = 0; o->encoded < request->net->ranks && !sar_request_glance(request); o->encoded++)
+        SAR_TRY(encode_part(request, segment, owner_at(request, o->encoded)));
     return SAR_OK;
 }
 
-/* A message to the owner of each part: to the next one first, so that not all send to the same one. */
+static void expect_parts(struct sar_request *request)
+{
+    for (int r, i = 0; (r = sar_owner_contributor(request, i)) >= 0; i++)
+        if (r != request->net->rank)
+            sar_exchange_expect(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, r));
+}
+
+/* What is long MPI sends in steps. */
+static void send_part(struct sar_request *request, int owner)
+{
+    const struct sar_owner *o = request->state;
+    const struct sar_message *messages = o->outgoing[o->step % 2];
+    sar_exchange_send(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, owner),
+                      messages == NULL ? NULL : &messages[owner]);
+    if (request->exchange.status == SAR_OK && messages[owner].bytes > EAGER_BYTES)
+        sar_request_glance(request);
+}
+
 void sar_owner_push(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
-    const struct sar_message *messages = o->outgoing[o->step % 2];
-    int ranks = request->net->ranks, rank = request->net->rank;
+    struct sar_exchange *x = &request->exchange;
     o->coming = o->step;
     o->ready = o->folds = 0;
     o->folded.nnz = 0;
-    for (int r, i = 0; (r = sar_owner_contributor(request, i)) >= 0; i++)
-        if (r != rank)
-            sar_exchange_expect(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, r));
-    for (int i = 1; i < ranks; i++) {
-        int owner = (rank + i) % ranks;
-        if (sar_owner_reaches(request, owner))
-            sar_exchange_send(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, owner),
-                              messages == NULL ? NULL : &messages[owner]);
+    expect_parts(request);
+    for (int place = 0; place < request->net->ranks; place++) {
+        int owner = owner_at(request, place);
+        if (place >= o->encoded && x->status == SAR_OK)
+            sar_exchange_fail(x, encode_part(request, o->step, owner));
+        if (owner != request->net->rank && sar_owner_reaches(request, owner))
+            send_part(request, owner);
     }
 }
 

@@ -13,8 +13,9 @@
 struct sar_request;
 
 /** One stage of a scheme. `compute` works on what has arrived and prepares what is to be sent; it may
- * fail, and is skipped once the call has failed. `post` sends and expects messages; it takes no memory
- * and is never skipped, so that every rank gets the messages it waits for, be it the news of the failure.
+ * fail, and is skipped once the call has failed. `post` sends and expects messages; it is never skipped, so
+ * that every rank gets the messages it waits for, be it the news of a failure. Those may be made on the way:
+ * what then fails is said to the exchange, which sends that in their place.
  * `meanwhile` is like compute and runs while they are under way, once; `arrived` thereafter whenever some of
  * them have come but not all. Any may be NULL. A stage is over when its messages are; it runs again while
  * post set request->again. */
@@ -186,8 +187,9 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
 /** Let messages and what is decoded from them use the memory of three steps ago again. */
 void sar_request_next_scratch(struct sar_request *request);
 
-/** In long work between messages: let those that are under way move, and others start. */
-void sar_request_glance(struct sar_request *request);
+/** In long work between messages: let those that are under way move, and others start. Whether all of this
+ * stage are over. */
+bool sar_request_glance(struct sar_request *request);
 
 /** Round what was delivered as if it had been sent: where some ranks get the outcome in a message. */
 void sar_request_settle(struct sar_request *request);

@@ -247,22 +247,23 @@ static enum sar_status look_around(struct sar_request *request)
     return SAR_OK;
 }
 
-/* What this node has of a segment, added up, of the parts that this rank speaks of. */
-static enum sar_status gather(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+/* Neighbours have put on shelves what they have of all segments. */
+static enum sar_status split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+{
+    return neighbours(request) > 1 ? SAR_OK : sar_owner_split(request, segment, parts);
+}
+
+/* What this node has of a part, added up. */
+static enum sar_status gather(struct sar_request *request, uint32_t segment, int owner, struct sar_run *part)
 {
     struct state *state = request->state;
+    struct sar_shape shape = sar_owner_shape(request, owner, segment);
     int n = neighbours(request);
     if (n == 1)
-        return sar_owner_split(request, segment, parts);
-    for (int p = 0; p < request->net->ranks; p++) {
-        struct sar_shape shape = sar_owner_shape(request, p, segment);
-        if (!reaches(request, p))
-            continue;
-        for (int i = 0; i < n; i++)
-            state->runs[i] = cell_in(&state->piles[i], &shape, cell_of(request, segment, p));
-        SAR_TRY(sar_request_reduce(request, &shape, state->runs, (size_t)n, &parts[p]));
-    }
-    return SAR_OK;
+        return SAR_OK;
+    for (int i = 0; i < n; i++)
+        state->runs[i] = cell_in(&state->piles[i], &shape, cell_of(request, segment, owner));
+    return sar_request_reduce(request, &shape, state->runs, (size_t)n, part);
 }
 
 static enum sar_status begin(struct sar_request *request)
@@ -274,7 +275,7 @@ static enum sar_status begin(struct sar_request *request)
 /* What is delivered is this rank's share, which goes on to `shared`. */
 static void open(struct sar_request *request)
 {
-    static const struct sar_owner_peers peers = { reaches, contributor, gather };
+    static const struct sar_owner_peers peers = { reaches, contributor, split, gather };
     struct state *state = request->state;
     struct sar_map map = sar_agreed_map(request->agreed);
     struct sar_owner_terms terms = terms_of(request->agreed, &map);
