@@ -2,10 +2,7 @@
 /* Point-to-point messages whose sizes only the sender knows. The receiver probes, takes memory of the right
  * size, and receives: one message a port and phase, whatever its content, so that neither a rank that ran out
  * of memory nor a damaged message can leave another rank waiting.
- * MPI gets no more than net->chunk bytes at a time. A longer message goes in pieces: the first FIRST_PIECE
- * bytes, by whose number the receiver knows that more will come and whose header tells it how much, then
- * pieces of a chunk each until a shorter one, which may be empty. A message of just FIRST_PIECE bytes is sent
- * that way too.
+ *
  * Where all ranks send long messages to all at once, each link carries p-1 streams of them, which get in each
  * other's way: over TCP such an exchange takes 1.8 times its bytes over the rate, and 1.3 times with four
  * messages at a time, each rank beginning with another receiver. MPICH throttles its alltoall likewise. */
@@ -16,21 +13,11 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "net/drop.h"
 #include "net/roll.h"
+#include "net/transfer.h"
 
-enum {
-    FIRST_PIECE = 4096,
-    DROP_BLOCK = 64 << 10, /* unit of pieces received into nothing */
-    REQUESTS_EACH = 2      /* requests under way for each port */
-};
-
-struct sar_transfer {
-    unsigned char *buffer; /* NULL when the message is dropped */
-    uint64_t bytes;        /* of the whole message */
-    uint64_t moved;        /* bytes handed to MPI, or received from it */
-    bool open;             /* pieces are still to come */
-    int posted;            /* receives of pieces that are not over */
-};
+enum { REQUESTS_EACH = 2 /* requests under way for each port */ };
 
 enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *arena, struct sar_exchange *x)
 {
@@ -75,63 +62,39 @@ void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase)
     memset(x->expected, 0, sizeof x->expected);
 }
 
-/* Blocks one over the other and a rest: all but the last bytes are lost. MPI would truncate what finds no
- * room, an error that MPICH raises on MPI_COMM_WORLD. */
-static enum sar_status dropping_type(int bytes, MPI_Datatype *type)
+static int rank_of(const struct sar_exchange *x, int port)
 {
-    MPI_Datatype blocks, types[2];
-    int lengths[2] = { 1, bytes % DROP_BLOCK };
-    MPI_Aint places[2] = { 0, 0 };
-    SAR_TRY(sar_mpi(PMPI_Type_vector(bytes / DROP_BLOCK, DROP_BLOCK, 0, MPI_BYTE, &blocks)));
-    types[0] = blocks;
-    types[1] = MPI_BYTE;
-    enum sar_status status = sar_mpi(PMPI_Type_create_struct(2, lengths, places, types, type));
-    PMPI_Type_free(&blocks);
-    SAR_TRY(status);
-    return sar_mpi(PMPI_Type_commit(type));
+    return port % x->net->ranks;
 }
 
-/* Post the receive of a piece; without a buffer it is received into nothing. */
+static int tag_of(const struct sar_exchange *x, int port)
+{
+    return x->tag + port / x->net->ranks;
+}
+
+/* Post the receive of a piece; without a buffer it is dropped. */
 static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int bytes, int port)
 {
-    int ranks = x->net->ranks;
-    static unsigned char nothing[DROP_BLOCK];
-    MPI_Datatype type = MPI_BYTE;
-    int n = bytes;
-    if (buffer == NULL) {
-        SAR_TRY(dropping_type(bytes, &type));
-        buffer = nothing;
-        n = 1;
-    }
-    int code = PMPI_Irecv(buffer, n, type, port % ranks, x->tag + port / ranks, x->net->comm,
-                          &x->requests[x->pending]);
-    if (type != MPI_BYTE)
-        PMPI_Type_free(&type);
-    SAR_TRY(sar_mpi(code));
+    int from = rank_of(x, port), tag = tag_of(x, port);
+    MPI_Request *request = &x->requests[x->pending];
+    if (buffer == NULL)
+        SAR_TRY(sar_drop(bytes, from, tag, x->net->comm, request));
+    else
+        SAR_TRY(sar_mpi(PMPI_Irecv(buffer, bytes, MPI_BYTE, from, tag, x->net->comm, request)));
     x->incoming[port].posted++;
     x->ports[x->pending++] = ~port;
     return SAR_OK;
 }
 
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Post the next piece to a port as request i. */
 static enum sar_status post_send(struct sar_exchange *x, int port, int i)
 {
-    struct sar_transfer *t = &x->outgoing[port];
-    uint64_t chunk = x->net->chunk, piece = least_of(t->bytes - t->moved, chunk);
-    int ranks = x->net->ranks;
-    bool whole = t->bytes <= chunk && t->bytes != FIRST_PIECE, first = t->moved == 0;
-    if (first && !whole)
-        piece = FIRST_PIECE;
-    SAR_TRY(sar_mpi(PMPI_Isend(t->buffer + t->moved, (int)piece, MPI_BYTE, port % ranks,
-                               x->tag + port / ranks, x->net->comm, &x->requests[i])));
+    struct sar_sending *s = &x->outgoing[port];
+    const unsigned char *from = s->buffer + s->sent;
+    int piece = sar_sending_next(s, x->net->chunk);
+    SAR_TRY(sar_mpi(
+        PMPI_Isend(from, piece, MPI_BYTE, rank_of(x, port), tag_of(x, port), x->net->comm, &x->requests[i])));
     x->ports[i] = port;
-    t->moved += piece;
-    t->open = first ? !whole : piece == chunk;
     return SAR_OK;
 }
 
@@ -141,7 +104,7 @@ static bool is_throttled(const struct sar_exchange *x, int port)
     const struct sar_net *net = x->net;
     const int *node = net->nodes.node;
     return net->throttle > 0 && x->outgoing[port].bytes >= SAR_LONG &&
-           node[port % net->ranks] != node[net->rank];
+           node[rank_of(x, port)] != node[net->rank];
 }
 
 static void start_send(struct sar_exchange *x, int port)
@@ -179,7 +142,7 @@ void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_messag
     x->traffic.header_bytes_sent += SAR_HEADER_BYTES;
     x->traffic.messages_sent++;
     tell(x, port, true, message->bytes);
-    x->outgoing[port] = (struct sar_transfer){ .buffer = message->buffer, .bytes = message->bytes };
+    x->outgoing[port] = (struct sar_sending){ .buffer = message->buffer, .bytes = message->bytes };
     if (is_throttled(x, port))
         x->held[x->held_end++] = port;
     else
@@ -189,65 +152,65 @@ void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_messag
 
 void sar_exchange_expect(struct sar_exchange *x, int port)
 {
-    x->incoming[port] = (struct sar_transfer){ .open = true };
+    x->incoming[port] = (struct sar_receiving){ .open = true };
     x->arrived[port] = (struct sar_message){ NULL, 0 };
     x->expected[port / x->net->ranks]++;
 }
 
 /* Take memory for a message that begins with a piece of so many bytes. The first of several pieces is
  * received on the spot, since only its header tells how much memory that is. */
-static enum sar_status begin_receive(struct sar_exchange *x, struct sar_transfer *t, uint64_t piece,
-                                     MPI_Status *status)
+static enum sar_status begin_receive(struct sar_exchange *x, struct sar_receiving *r, uint64_t piece,
+                                     const MPI_Status *status)
 {
-    unsigned char first[FIRST_PIECE];
+    unsigned char first[SAR_FIRST_PIECE];
     struct sar_header header;
     void *buffer;
-    t->bytes = piece;
-    if (piece == FIRST_PIECE) {
-        SAR_TRY(sar_mpi(PMPI_Recv(first, FIRST_PIECE, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG,
+    r->bytes = piece;
+    if (piece == SAR_FIRST_PIECE) {
+        SAR_TRY(sar_mpi(PMPI_Recv(first, SAR_FIRST_PIECE, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG,
                                   x->net->comm, MPI_STATUS_IGNORE)));
-        t->moved = FIRST_PIECE;
-        if (!sar_message_header(first, &header) || header.bytes < FIRST_PIECE - SAR_HEADER_BYTES)
+        r->seen = SAR_FIRST_PIECE;
+        if (!sar_message_header(first, &header) || header.bytes < SAR_FIRST_PIECE - SAR_HEADER_BYTES)
             return SAR_CORRUPT;
-        t->bytes = sar_plus(header.bytes, SAR_HEADER_BYTES);
+        r->bytes = sar_plus(header.bytes, SAR_HEADER_BYTES);
     }
-    SAR_TRY(sar_arena_take(x->arena, t->bytes, 1, &buffer));
-    t->buffer = buffer;
-    memcpy(buffer, first, t->moved);
+    SAR_TRY(sar_arena_take(x->arena, r->bytes, 1, &buffer));
+    r->buffer = buffer;
+    memcpy(buffer, first, r->seen);
     return SAR_OK;
+}
+
+static void receive_piece(struct sar_exchange *x, int port, int bytes)
+{
+    void *place = sar_receiving_next(&x->incoming[port], (uint64_t)bytes);
+    if (place == NULL)
+        sar_exchange_fail(x, SAR_CORRUPT);
+    sar_exchange_fail(x, post_receive(x, place, bytes, port));
 }
 
 static void end_receive(struct sar_exchange *x, int port)
 {
-    struct sar_transfer *t = &x->incoming[port];
-    t->open = false;
+    struct sar_receiving *r = &x->incoming[port];
+    r->open = false;
     x->expected[port / x->net->ranks]--;
-    tell(x, port, false, t->moved);
-    if (t->buffer != NULL)
-        x->arrived[port] = (struct sar_message){ t->buffer, t->moved };
+    tell(x, port, false, r->seen);
+    if (r->buffer != NULL)
+        x->arrived[port] = (struct sar_message){ r->buffer, r->seen };
 }
 
 /* Receive a piece that has been seen; into nothing without memory for it, so that its sender can go on. */
-static void accept_piece(struct sar_exchange *x, int lane, MPI_Status *status)
+static void accept_piece(struct sar_exchange *x, int lane, const MPI_Status *status)
 {
     int port = lane * x->net->ranks + status->MPI_SOURCE, bytes;
-    struct sar_transfer *t = &x->incoming[port];
+    struct sar_receiving *r = &x->incoming[port];
     PMPI_Get_count(status, MPI_BYTE, &bytes);
-    uint64_t piece = (uint64_t)bytes;
-    bool first = t->open && t->moved == 0, last = first ? piece != FIRST_PIECE : piece < x->net->chunk;
-    x->traffic.bytes_received += piece;
+    bool first = sar_receiving_begins(r), last = sar_receiving_ends(r, (uint64_t)bytes, x->net->chunk);
+    x->traffic.bytes_received += (uint64_t)bytes;
     if (first)
-        sar_exchange_fail(x, begin_receive(x, t, piece, status));
-    if (!first || last) {
-        bool fits = t->open && t->buffer != NULL && piece <= t->bytes - t->moved;
-        if (!fits) {
-            sar_exchange_fail(x, SAR_CORRUPT);
-            t->buffer = NULL;
-        }
-        sar_exchange_fail(x, post_receive(x, fits ? t->buffer + t->moved : NULL, bytes, port));
-        t->moved += piece;
-    }
-    if (t->open && last)
+        sar_exchange_fail(x, begin_receive(x, r, (uint64_t)bytes, status));
+    if (!first || last)
+        receive_piece(x, port, bytes);
+    if (r->open && last)
         end_receive(x, port);
 }
 
@@ -284,9 +247,8 @@ static void abandon(struct sar_exchange *x)
 
 static void end_piece(struct sar_exchange *x, int port)
 {
-    struct sar_transfer *t = &x->incoming[port];
-    t->posted--;
-    x->news |= !t->open && t->posted == 0;
+    x->incoming[port].posted--;
+    x->news |= sar_exchange_has(x, port);
 }
 
 /* Drop the requests that are over from the list, and send the next pieces of messages that have some left, or
@@ -349,7 +311,7 @@ static bool is_full(const void *exchange, int rank)
 {
     const struct sar_exchange *x = exchange;
     for (int i = 0; i < x->pending; i++)
-        if (x->ports[i] >= 0 && x->ports[i] % x->net->ranks == rank)
+        if (x->ports[i] >= 0 && rank_of(x, x->ports[i]) == rank)
             return true;
     return false;
 }
@@ -376,8 +338,8 @@ static void watch(struct sar_exchange *x)
 
 bool sar_exchange_has(const struct sar_exchange *x, int port)
 {
-    const struct sar_transfer *t = &x->incoming[port];
-    return !t->open && t->posted == 0;
+    const struct sar_receiving *r = &x->incoming[port];
+    return !r->open && r->posted == 0;
 }
 
 void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)

@@ -25,7 +25,8 @@ struct sar_traffic {
     uint64_t bytes_sent, bytes_received, header_bytes_sent, messages_sent;
 };
 
-struct sar_transfer;
+struct sar_sending;
+struct sar_receiving;
 
 /** The messages of one call, phase by phase. In a phase each rank sends to any port at most one message and
  * expects from any port at most one, whose size is found when it arrives. What may fail for lack of memory is
@@ -40,10 +41,11 @@ struct sar_exchange {
     int tag;        /**< of lane 0 in the present phase */
     uint32_t epoch; /**< the call, of which it is the phase */
     int phase;
-    struct sar_stall stall;                   /**< of the wait for it */
-    int expected[SAR_LANES];                  /**< messages of this phase not yet seen */
-    struct sar_transfer *incoming, *outgoing; /**< of each port */
-    int pending, room;                        /**< entries of requests in use, and in all */
+    struct sar_stall stall;         /**< of the wait for it */
+    int expected[SAR_LANES];        /**< messages of this phase not yet seen */
+    struct sar_receiving *incoming; /**< of each port */
+    struct sar_sending *outgoing;
+    int pending, room; /**< entries of requests in use, and in all */
     MPI_Request *requests;
     int *ports;     /**< of each request: the port it sends to, or the complement of that it receives from */
     int *over;      /**< MPI's list of requests that are */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages in pieces: what a sender cuts the receiver puts together, and it knows which piece is the last.
+ * A piece that is too long, and all behind it, has no place. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "net/transfer.h"
+
+enum { CHUNK = 8192, MOST = 5 * CHUNK };
+
+static unsigned char memory[MOST];
+
+/* As the exchange does: the first of several pieces is there when the receiver learns how many bytes come. */
+static void *place_of(struct sar_receiving *r, uint64_t piece, uint64_t bytes)
+{
+    if (!sar_receiving_begins(r))
+        return sar_receiving_next(r, piece);
+    bool whole = sar_receiving_ends(r, piece, CHUNK);
+    r->buffer = memory;
+    r->bytes = whole ? piece : bytes;
+    if (whole)
+        return sar_receiving_next(r, piece);
+    r->seen = piece;
+    return memory;
+}
+
+static void move(uint64_t bytes)
+{
+    struct sar_sending s = { .buffer = memory, .bytes = bytes };
+    struct sar_receiving r = { .open = true };
+    do {
+        uint64_t before = s.sent, piece = (uint64_t)sar_sending_next(&s, CHUNK);
+        assert_true(piece <= CHUNK && s.sent == before + piece);
+        bool last = sar_receiving_ends(&r, piece, CHUNK);
+        assert_ptr_equal(place_of(&r, piece, bytes), memory + before);
+        assert_int_equal(last, !s.open);
+    } while (s.open);
+    assert_int_equal(s.sent, bytes);
+    assert_int_equal(r.seen, bytes);
+}
+
+static void test_all_arrives(void **state)
+{
+    static const uint64_t units[] = { SAR_FIRST_PIECE, CHUNK };
+    (void)state;
+    for (uint64_t unit = 0; unit < 2; unit++)
+        for (uint64_t at = 0; at + 1 < MOST; at += units[unit])
+            for (uint64_t bytes = at == 0 ? 0 : at - 1; bytes <= at + 1; bytes++)
+                move(bytes);
+}
+
+static void test_what_does_not_fit_has_no_place(void **state)
+{
+    struct sar_receiving r = { memory, CHUNK, SAR_FIRST_PIECE, true, 0 };
+    (void)state;
+    assert_ptr_equal(sar_receiving_next(&r, CHUNK - SAR_FIRST_PIECE), memory + SAR_FIRST_PIECE);
+    assert_null(sar_receiving_next(&r, 1));
+    assert_null(sar_receiving_next(&r, 0));
+}
+
+static void test_what_is_over_has_no_place(void **state)
+{
+    struct sar_receiving r = { memory, CHUNK, 0, false, 0 };
+    (void)state;
+    assert_false(sar_receiving_begins(&r));
+    assert_null(sar_receiving_next(&r, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_arrives),
+        cmocka_unit_test(test_what_does_not_fit_has_no_place),
+        cmocka_unit_test(test_what_is_over_has_no_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
