@@ -115,7 +115,7 @@ static inline uint64_t sar_plus(uint64_t a, uint64_t b)
 /** For functions written for AVX-512, as of Ice Lake and Zen 4, which sar_is_wide guards; not defined where
  * the compiler has no such. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
-#define SAR_WIDE __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,bmi2,popcnt")))
+#define SAR_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))
 #define sar_is_wide() (__builtin_cpu_supports("avx512vbmi2") != 0)
 #else
 #define sar_is_wide() false

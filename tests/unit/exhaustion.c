@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "tensor/assemble.h"
 #include "tensor/dense.h"
 #include "tensor/ingest.h"
 #include "tensor/partition.h"
@@ -147,6 +148,18 @@ static enum sar_status partition(struct sar_arena *arena, size_t variant, uint64
     return SAR_OK;
 }
 
+/* By blocks of many elements, and as runs. */
+static enum sar_status assemble(struct sar_arena *arena, size_t variant, uint64_t *outcome)
+{
+    struct sar_map map = sar_map_make(SAR_PARTITION_HASH, COUNT, PARTS, variant == 0 ? 64 : 1, 3);
+    struct sar_run parts[PARTS], out;
+    SAR_TRY(sar_partition(&map, &in.shape, &in.runs[0], arena, parts));
+    SAR_TRY(sar_run_take(&in.shape, in.runs[0].nnz, arena, &out));
+    SAR_TRY(sar_assemble(&map, &in.shape, parts, arena, &out));
+    *outcome = digest(&in.shape, &out, 1);
+    return SAR_OK;
+}
+
 static enum sar_status reduce(struct sar_arena *arena, size_t variant, uint64_t *outcome)
 {
     struct sar_shape shape = in.shape;
@@ -266,6 +279,13 @@ static void test_partition(void **state)
         check(partition, r, 2 + PARTS);
 }
 
+static void test_assemble(void **state)
+{
+    (void)state;
+    check(assemble, 0, 6);
+    check(assemble, 1, 7 + PARTS);
+}
+
 static void test_reduce(void **state)
 {
     (void)state;
@@ -363,9 +383,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ingest),  cmocka_unit_test(test_partition), cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_compact), cmocka_unit_test(test_round),     cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_ingest), cmocka_unit_test(test_partition), cmocka_unit_test(test_assemble),
+        cmocka_unit_test(test_reduce), cmocka_unit_test(test_compact),   cmocka_unit_test(test_round),
+        cmocka_unit_test(test_encode), cmocka_unit_test(test_decode),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Splitting a run into parts and putting slots back: nothing is lost, the order is kept, values follow. */
+/* Splitting a run into parts, putting slots back, and parts together: nothing is lost, the order is kept,
+ * values follow. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "tensor/assemble.h"
 #include "tensor/partition.h"
 
 enum { MOST_PARTS = 100, ROOM = 3000 };
@@ -70,6 +72,16 @@ static void check_back(const struct sar_map *map, const struct sar_shape *shape,
         assert_int_equal(at[p], parts[p].nnz);
 }
 
+/* All parts together are the run. */
+static void check_together(const struct sar_map *map, const struct sar_shape *shape,
+                           const struct sar_run *run, const struct sar_run parts[], struct sar_arena *arena)
+{
+    struct sar_run out = run_room(shape, run->nnz);
+    assert_int_equal(sar_assemble(map, shape, parts, arena, &out), SAR_OK);
+    assert_true(run_equal(shape, &out, run));
+    run_free(&out);
+}
+
 static void check(const struct sar_map *map, const struct sar_shape *shape, const struct pattern *pattern)
 {
     struct dice dice = { map->count + map->parts };
@@ -81,6 +93,7 @@ static void check(const struct sar_map *map, const struct sar_shape *shape, cons
     struct sar_run run = run_make(shape, index, nnz, VALUES_INEXACT, &dice);
     assert_int_equal(sar_partition(map, shape, &run, &arena, parts), SAR_OK);
     check_parts(map, shape, &run, parts);
+    check_together(map, shape, &run, parts, &arena);
     check_back(map, shape, &run, parts, &arena);
     run_free(&run);
     sar_arena_free(&arena);
@@ -147,11 +160,39 @@ static void test_by_hand(void **state)
     sar_arena_free(&arena);
 }
 
+/* A segment from a line in the middle on, filled so that blocks have none of their slots to all of them. */
+static void test_segment(void **state)
+{
+    enum { COUNT = 40000, PARTS = 3, FROM = 4096 };
+    static const uint64_t steps[] = { 1, 2, 7, 30, 500 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(steps) * LENGTH(grains) * 2; k++) {
+        struct sar_map map =
+            sar_map_make((enum sar_partition)(k % 2), COUNT, PARTS, grains[k / 2 % LENGTH(grains)], 7);
+        struct sar_shape shape = shape_make(SAR_DOUBLE, SAR_SUM, COUNT, 1);
+        struct dice dice = { k };
+        struct sar_run parts[PARTS];
+        struct sar_arena arena = { 0 };
+        uint64_t *index = exact(COUNT * sizeof *index), step = steps[k / 2 / LENGTH(grains)];
+        size_t nnz = 0;
+        for (uint64_t i = FROM * PARTS; i < COUNT; i += 1 + dice_below(&dice, 2 * step - 1))
+            index[nnz++] = i;
+        struct sar_run run = run_make(&shape, index, nnz, VALUES_INEXACT, &dice);
+        map.base = FROM;
+        assert_int_equal(sar_partition(&map, &shape, &run, &arena, parts), SAR_OK);
+        check_together(&map, &shape, &run, parts, &arena);
+        run_free(&run);
+        sar_arena_free(&arena);
+        free(index);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_values_and_indices),
+        cmocka_unit_test(test_segment),
         cmocka_unit_test(test_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
