@@ -2,14 +2,10 @@
 #include "tensor/tile.h"
 
 #include <string.h>
-#if defined(SAR_WIDE)
-#include <immintrin.h>
-#endif
 
-enum {
-    CHUNK = 1024, /* slots listed at a time */
-    BATCH = 4     /* bits of a word taken out without a test */
-};
+#include "tensor/bits.h"
+
+enum { CHUNK = 1024 /* slots listed at a time */ };
 
 enum sar_status sar_tile_open(uint32_t slots, struct sar_arena *arena, struct sar_tile *tile)
 {
@@ -54,25 +50,13 @@ SAR_CLONES size_t sar_tile_count(const uint64_t *bits, size_t n)
 struct list {
     size_t listed; /* of those before */
     size_t n;
-    uint32_t slot[CHUNK + 64 + 16];
+    uint32_t slot[CHUNK + 64 + SAR_BITS_SLACK];
 };
 
-/* List the set bits of a word. Most words hold fewer than BATCH, and a fixed number of writes of which only
- * some count is faster than a loop whose end cannot be foreseen. */
 SAR_INLINE void list_word(const struct sar_tile *tile, uint32_t word, struct list *list)
 {
-    uint64_t bits = tile->bits[word];
-    size_t n = (size_t)__builtin_popcountll(bits);
-    uint32_t *slot = list->slot + list->n;
     tile->before[word] = (uint32_t)(list->listed + list->n);
-    size_t first = 0;
-    do {
-#pragma GCC unroll 4
-        for (size_t i = 0; i < BATCH; i++, bits &= bits - 1)
-            slot[first + i] = word * 64 + (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
-        first += BATCH;
-    } while (__builtin_expect(first < n, 0));
-    list->n += n;
+    list->n += sar_bits_list(tile->bits[word], word * 64, list->slot, 4, list->n);
 }
 
 SAR_INLINE void move_indices(const struct list *list, uint64_t start, void *out, unsigned size, size_t at)
@@ -130,35 +114,12 @@ SAR_CLONES static void list_any(const struct sar_tile *tile, struct list *list, 
 }
 
 #if defined(SAR_WIDE)
-enum { LANES = 16 };
-
-/* All slots of a word at once: the bits move bytes that count from 0 to the front of a vector. */
-SAR_WIDE static inline void list_word_wide(const struct sar_tile *tile, uint32_t word, __m512i bytes,
-                                           struct list *list)
-{
-    uint64_t bits = tile->bits[word];
-    size_t n = (size_t)__builtin_popcountll(bits);
-    uint32_t *slot = list->slot + list->n;
-    __m512i found = _mm512_maskz_compress_epi8(bits, bytes), base = _mm512_set1_epi32((int)(word * 64));
-    tile->before[word] = (uint32_t)(list->listed + list->n);
-    _mm512_storeu_si512(slot, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(found))));
-    for (size_t i = LANES; __builtin_expect(i < n, 0); i += LANES) {
-        found = _mm512_shuffle_i32x4(found, found, _MM_SHUFFLE(0, 3, 2, 1));
-        _mm512_storeu_si512(slot + i,
-                            _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(found))));
-    }
-    list->n += n;
-}
-
 SAR_WIDE static void list_wide(const struct sar_tile *tile, struct list *list, void *out, unsigned size,
                                size_t at)
 {
-    unsigned char counting[64];
-    for (unsigned i = 0; i < 64; i++)
-        counting[i] = (unsigned char)i;
-    __m512i bytes = _mm512_loadu_si512(counting);
     for (uint32_t word = 0; word < tile->slots / 64; word++) {
-        list_word_wide(tile, word, bytes, list);
+        tile->before[word] = (uint32_t)(list->listed + list->n);
+        list->n += sar_bits_list_wide(tile->bits[word], word * 64, list->slot + list->n);
         if (list->n > CHUNK)
             flush(tile, list, out, size, at);
     }

@@ -7,13 +7,10 @@
 
 #include <math.h>
 
+#include "tensor/bits.h"
 #include "wire/indices.h"
 
-enum {
-    STRETCH_SHIFT = 6,
-    STRETCH = 1 << STRETCH_SHIFT,
-    BATCH = 4 /* bits of a word taken out without a test */
-};
+enum { STRETCH_SHIFT = 6, STRETCH = 1 << STRETCH_SHIFT };
 
 static uint64_t stretches(const struct sar_layout *layout)
 {
@@ -80,32 +77,28 @@ struct reader {
     size_t nnz;
 };
 
-/* List the slots of one stretch from place k on, BATCH - 1 more being written. 0 when there are too many
- * or none. */
-SAR_INLINE size_t list_stretch(struct reader *r, uint64_t stretch, size_t k, void *index, unsigned size)
+/* List the slots of one stretch from place k on. 0 when there are too many or none. */
+SAR_INLINE size_t list_stretch(struct reader *r, uint64_t stretch, size_t k, void *index, unsigned size,
+                               bool wide)
 {
     uint64_t bits = r->second == r->end ? 0 : sar_load_word(r->second);
     size_t n = (size_t)__builtin_popcountll(bits);
     if (n > r->nnz - k)
         return 0;
     r->second += r->second == r->end ? 0 : 8;
-    for (size_t i = 0; i < n; i += BATCH) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < BATCH; j++, bits &= bits - 1)
-            sar_index_set(index, size, k + i + j,
-                          stretch * STRETCH + (unsigned)__builtin_ctzll(bits | (uint64_t)1 << 63));
-    }
-    return n;
+    if (wide)
+        return sar_bits_list_wide(bits, (uint32_t)stretch * STRETCH, (uint32_t *)index + k);
+    return sar_bits_list(bits, stretch * STRETCH, index, size, k);
 }
 
 /* Whether the bits tell of just nnz elements. */
-SAR_INLINE bool list(struct reader *r, void *index, unsigned size)
+SAR_INLINE bool list(struct reader *r, void *index, unsigned size, bool wide)
 {
     size_t k = 0;
     for (uint64_t word = 0; word * 8 < r->level; word++) {
         uint64_t used = sar_bitmap_word(r->first, r->level, word);
         for (; used != 0; used &= used - 1) {
-            size_t n = list_stretch(r, word * 64 + (unsigned)__builtin_ctzll(used), k, index, size);
+            size_t n = list_stretch(r, word * 64 + (unsigned)__builtin_ctzll(used), k, index, size, wide);
             if (n == 0)
                 return false;
             k += n;
@@ -116,7 +109,23 @@ SAR_INLINE bool list(struct reader *r, void *index, unsigned size)
 
 SAR_CLONES static bool list_narrow(struct reader *r, uint32_t *index)
 {
-    return list(r, index, 4);
+    return list(r, index, 4, false);
+}
+
+#if defined(SAR_WIDE)
+SAR_WIDE static bool list_wide(struct reader *r, uint32_t *index)
+{
+    return list(r, index, 4, true);
+}
+#else
+#define list_wide list_narrow
+#endif
+
+static bool list_any(struct reader *r, void *index, unsigned size)
+{
+    if (size != 4)
+        return list(r, index, 8, false);
+    return sar_is_wide() ? list_wide(r, index) : list_narrow(r, index);
 }
 
 static enum sar_status decode(const struct sar_layout *layout, void *payload, uint64_t bytes,
@@ -129,8 +138,8 @@ static enum sar_status decode(const struct sar_layout *layout, void *payload, ui
     uint64_t values = run->nnz * layout->element_size;
     struct reader r = { in + values, in + none, in + bytes, none - values, run->nnz };
     run->value = payload;
-    SAR_TRY(sar_arena_take(arena, run->nnz + BATCH, layout->index_size, &run->index));
-    bool good = layout->index_size == 4 ? list_narrow(&r, run->index) : list(&r, run->index, 8);
+    SAR_TRY(sar_arena_take(arena, run->nnz + SAR_BITS_SLACK, layout->index_size, &run->index));
+    bool good = list_any(&r, run->index, layout->index_size);
     bool inside =
         good && (run->nnz == 0 || sar_index_get(run->index, layout->index_size, run->nnz - 1) < layout->span);
     return inside ? SAR_OK : SAR_CORRUPT;

@@ -5,6 +5,7 @@
  *
  *     bytes = nnz s + ceil(span / 8) */
 
+#include "tensor/bits.h"
 #include "wire/indices.h"
 
 static uint64_t bytes_of(const struct sar_layout *layout, uint64_t nnz)
@@ -26,26 +27,47 @@ void sar_bitmap_encode(const struct sar_layout *layout, const struct sar_run *ru
     SAR_FOR_INDEX_SIZE(layout->index_size, set_bits(run, INDEX_SIZE, bitmap));
 }
 
-/* List the set bits of `words` words from index k on; SIZE_MAX when there are more than nnz of them. */
+/* List the set bits of `words` words; SIZE_MAX when there are more than nnz of them, for which there is
+ * room. */
 SAR_INLINE size_t list_words(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index,
-                             unsigned size)
+                             unsigned size, bool wide)
 {
     size_t k = 0;
-    for (uint64_t word = 0; word < words; word++) {
+    uint64_t word = 0;
+    for (; word < words && nnz - k >= 64 + SAR_BITS_SLACK; word++) {
         uint64_t bits = sar_load_word(bitmap + word * 8);
-        if (bits == 0)
-            continue;
-        if ((size_t)__builtin_popcountll(bits) > nnz - k)
-            return SIZE_MAX;
-        for (; bits != 0; bits &= bits - 1)
+        k += wide ? sar_bits_list_wide(bits, (uint32_t)word * 64, (uint32_t *)index + k)
+                  : sar_bits_list(bits, word * 64, index, size, k);
+    }
+    for (; word < words; word++) {
+        for (uint64_t bits = sar_load_word(bitmap + word * 8); bits != 0; bits &= bits - 1) {
+            if (k == nnz)
+                return SIZE_MAX;
             sar_index_set(index, size, k++, word * 64 + (unsigned)__builtin_ctzll(bits));
+        }
     }
     return k;
 }
 
 SAR_CLONES static size_t list_narrow(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index)
 {
-    return list_words(bitmap, words, nnz, index, 4);
+    return list_words(bitmap, words, nnz, index, 4, false);
+}
+
+#if defined(SAR_WIDE)
+SAR_WIDE static size_t list_wide(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index)
+{
+    return list_words(bitmap, words, nnz, index, 4, true);
+}
+#else
+#define list_wide list_narrow
+#endif
+
+static size_t list(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index, unsigned size)
+{
+    if (size != 4)
+        return list_words(bitmap, words, nnz, index, 8, false);
+    return sar_is_wide() ? list_wide(bitmap, words, nnz, index) : list_narrow(bitmap, words, nnz, index);
 }
 
 enum sar_status sar_bitmap_decode(const struct sar_layout *layout, const unsigned char *bitmap, size_t nnz,
@@ -53,7 +75,7 @@ enum sar_status sar_bitmap_decode(const struct sar_layout *layout, const unsigne
 {
     uint64_t bytes = sar_bitmap_bytes(layout->span), words = bytes / 8;
     unsigned size = layout->index_size;
-    size_t k = size == 4 ? list_narrow(bitmap, words, nnz, index) : list_words(bitmap, words, nnz, index, 8);
+    size_t k = list(bitmap, words, nnz, index, size);
     if (k > nnz)
         return SAR_CORRUPT;
     for (uint64_t bit = words * 64; bit < bytes * 8; bit++) {
