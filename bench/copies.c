@@ -14,7 +14,7 @@ void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, con
     size_t ranks = (size_t)c->world->ranks;
 
     *copies = (struct perf_copies){ 0 };
-    perf_memory_open(&copies->memory, c, tensor);
+    perf_memory_open(&copies->memory, c, tensor, c->world->ranks);
     MPI_Allreduce(MPI_IN_PLACE, &inputs, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     copies->own_bytes = tensor->first.n * copies->memory.bytes;
     copies->share_bytes = (size_t)inputs * copies->memory.bytes / ranks;

@@ -33,14 +33,18 @@ static bool is_dense(const struct perf_case *c)
     return c->options->interface == PERF_DENSE;
 }
 
-void perf_memory_open(struct perf_memory *memory, const struct perf_case *c, const struct perf_tensor *tensor)
+int perf_memory_sharers(const struct perf_case *c)
 {
-    int on_node = (c->world->ranks + c->world->nodes - 1) / c->world->nodes;
+    return (c->world->ranks + c->world->nodes - 1) / c->world->nodes;
+}
 
+void perf_memory_open(struct perf_memory *memory, const struct perf_case *c, const struct perf_tensor *tensor,
+                      int sharers)
+{
     *memory = (struct perf_memory){ .bytes = c->index_bytes + c->element_bytes };
     memory->nnz_out = (size_t)perf_shape_union(c, &tensor->first, NULL);
     if (!is_dense(c)) {
-        memory->part_bytes = memory->nnz_out * memory->bytes / (size_t)on_node;
+        memory->part_bytes = memory->nnz_out * memory->bytes / (size_t)sharers;
         memory->part = perf_block_make(memory->part_bytes, 0);
     } else if (c->options->in_place) {
         memory->present = perf_alloc(memory->nnz_out, sizeof *memory->present);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The row `memory`: each rank reads its input once and writes its output once, and does nothing else. The
- * result of the COO interface is what a node keeps in one copy, so that a rank writes its share of that; a
- * dense result is written whole, in place only where the union has elements. */
+/* The row `memory`: each rank reads its input once and writes its output once, and does nothing else. A
+ * dense result is written whole, in place only where the union has elements. In the row `memory_node` ranks
+ * of a node write one result of the COO interface together. */
 #ifndef PERF_MEMORY_H
 #define PERF_MEMORY_H
 
@@ -11,14 +11,17 @@
 struct perf_memory {
     size_t bytes;           /* of an index and an element */
     size_t nnz_out;         /* elements of the union */
-    struct perf_block part; /* COO interface: this rank's share of the result */
+    struct perf_block part; /* COO interface: what this rank writes of the result */
     size_t part_bytes;
     uint64_t *present; /* in place: the elements of the union, in ascending order */
 };
 
-/* For a case whose step 0 is on the tensor. Collective. */
-void perf_memory_open(struct perf_memory *memory, const struct perf_case *c,
-                      const struct perf_tensor *tensor);
+/* For a case whose step 0 is on the tensor; so many ranks write a result of the COO interface together.
+ * Collective. */
+void perf_memory_open(struct perf_memory *memory, const struct perf_case *c, const struct perf_tensor *tensor,
+                      int sharers);
+/* Those of a node. */
+int perf_memory_sharers(const struct perf_case *c);
 void perf_memory_close(struct perf_memory *memory);
 
 /* The two halves of the row. `recv` is where a dense result goes, and in place the input. */

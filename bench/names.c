@@ -22,6 +22,7 @@ enum { ALL_MAPS = (1 << SAR_PARTITIONS) - 1 };
 static const struct perf_scheme others[] = {
     { "auto", "the selector's choice", true, ALL_MAPS },
     { "memory", "no scheme: each rank reads its input once and writes its output once", false, 0 },
+    { "memory_node", "the same, but the ranks of a node write one output together", false, 0 },
     { "skeleton", "the messages of the row before, or copies of its bytes, without computing", false, 0 },
 };
 
@@ -56,7 +57,7 @@ static const char *name_of(int i, const char *registered, int n, const char *con
 
 const char *perf_scheme_name(int i)
 {
-    static const char *const more[] = { "auto", "memory" };
+    static const char *const more[] = { "auto", "memory", "memory_node" };
     int n = 0;
 
     while (sar_schemes[n] != NULL)

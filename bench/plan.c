@@ -20,11 +20,18 @@ static void set(struct perf_row *row, enum perf_knob which, const char *value)
     snprintf(row->knobs.at[which], PERF_NAME_MAX, "%s", value);
 }
 
+static enum perf_way way_of(const char *scheme)
+{
+    if (strcmp(scheme, "memory") == 0)
+        return PERF_MEMORY;
+    return strcmp(scheme, "memory_node") == 0 ? PERF_MEMORY_NODE : PERF_BY_LIBRARY;
+}
+
 /* A row with the knobs of rows that nobody asked for. */
 static void reference(struct perf_row *row, const struct perf_options *options, const char *scheme)
 {
     memset(row, 0, sizeof *row);
-    row->way = strcmp(scheme, "memory") == 0 ? PERF_MEMORY : PERF_BY_LIBRARY;
+    row->way = way_of(scheme);
     row->hidden = true;
     set(row, PERF_KNOB_SCHEME, scheme);
     set(row, PERF_KNOB_WIRE, options->plain_wire);

@@ -78,6 +78,11 @@ static void memory_call(const struct perf_row *row, const struct perf_case *c, c
     perf_memory_write(&row->memory, c, recv);
 }
 
+static bool only_touches(const struct perf_row *row)
+{
+    return row->way == PERF_MEMORY || row->way == PERF_MEMORY_NODE;
+}
+
 /* Put the input where an in-place call takes it from. */
 static void restore(const struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
                     int step, void *recv)
@@ -113,7 +118,8 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
         code = sparse_call(row, c, &tensor->step[step], perf_tensor_target(tensor, i));
         break;
     case PERF_BY_MPI: code = plain_call(c, tensor, step, recv); break;
-    case PERF_MEMORY: memory_call(row, c, &tensor->step[step], recv); break;
+    case PERF_MEMORY:
+    case PERF_MEMORY_NODE: memory_call(row, c, &tensor->step[step], recv); break;
     case PERF_SKELETON: perf_skeleton_pass(&row->skeleton, c, &tensor->step[step], recv); break;
     }
     seconds = MPI_Wtime() - start;
@@ -177,7 +183,7 @@ static void open_skeleton(struct perf_row *row, const struct perf_case *c, const
 
 static void open_memory(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
-    perf_memory_open(&row->memory, c, tensor);
+    perf_memory_open(&row->memory, c, tensor, row->way == PERF_MEMORY_NODE ? perf_memory_sharers(c) : 1);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
 }
 
@@ -190,14 +196,15 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
     row->wrong = -1;
     for (int mode = 0; mode < PERF_MODES; mode++)
         row->overlap[mode] = (struct perf_overlap){ NAN, NAN, NAN };
-    if (row->way == PERF_MEMORY && c->options->buffers == PERF_CUDA) {
+    if (only_touches(row) && c->options->buffers == PERF_CUDA) {
         row->refused = true; /* what the host reads and writes says nothing of a device */
         return;
     }
     switch (row->way) {
     case PERF_BY_LIBRARY: open_library(row, c, tensor); break;
     case PERF_BY_MPI: row->estimate = perf_row_call(row, c, tensor, 0, 0); break;
-    case PERF_MEMORY: open_memory(row, c, tensor); break;
+    case PERF_MEMORY:
+    case PERF_MEMORY_NODE: open_memory(row, c, tensor); break;
     case PERF_SKELETON: open_skeleton(row, c, tensor); break;
     }
     if (row->way != PERF_SKELETON)
@@ -275,6 +282,9 @@ void perf_row_report(struct perf_row *row)
     memset(r, 0, sizeof *r);
     if (row->way == PERF_MEMORY)
         report_instead(r, "memory", "the input is read once, the output is written once");
+    if (row->way == PERF_MEMORY_NODE)
+        report_instead(r, "memory_node",
+                       "the input is read once, a share of the node's output is written once");
     if (row->way == PERF_SKELETON) {
         *r = row->model->report;
         report_skeleton(r, &row->skeleton);
@@ -289,7 +299,7 @@ void perf_row_close(struct perf_row *row)
     MPIX_Sparse_result_free(&row->result);
     if (row->comm != MPI_COMM_NULL)
         MPI_Comm_free(&row->comm);
-    if (row->way == PERF_MEMORY)
+    if (only_touches(row))
         perf_memory_close(&row->memory);
     if (row->way == PERF_SKELETON)
         perf_skeleton_free(&row->skeleton);

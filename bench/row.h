@@ -17,9 +17,10 @@
 /* Who does something. */
 enum perf_way {
     PERF_BY_LIBRARY,
-    PERF_BY_MPI,   /* MPI_Allreduce itself */
-    PERF_MEMORY,   /* what there is to read and to write */
-    PERF_SKELETON, /* what another row sends, or copies */
+    PERF_BY_MPI,      /* MPI_Allreduce itself */
+    PERF_MEMORY,      /* what there is to read and to write */
+    PERF_MEMORY_NODE, /* the same where ranks of a node keep one result */
+    PERF_SKELETON,    /* what another row sends, or copies */
 };
 
 struct perf_row {
