@@ -87,7 +87,7 @@ static void open_request(struct sar_pending *op)
     request->blocking = op->agreement.all.busy == 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
-    op->scratch = sar_sink_in_arena();
+    op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);
     request->sink = op->call->dense_face ? &op->scratch.sink : op->call->sink;
 }
 

@@ -71,6 +71,8 @@ void sar_context_close(struct sar_context *context)
     sar_arena_free(&context->arena);
     for (int i = 0; i < SAR_SCRATCHES; i++)
         sar_arena_free(&context->scratch[i]);
+    for (int i = 0; i < 2; i++)
+        sar_buffer_free(&context->outcome[i]);
     sar_context_sweep(false);
     if (is_left(&context->net, LOOKS))
         end(context);

@@ -314,6 +314,8 @@ void sar_context_reset(struct sar_context *context)
     sar_arena_reset(&context->arena);
     for (int i = 0; i < SAR_SCRATCHES; i++)
         sar_arena_reset(&context->scratch[i]);
+    for (int i = 0; i < 2; i++)
+        sar_buffer_reset(&context->outcome[i]);
 }
 
 struct sar_record *sar_context_find(struct sar_context *context, const int64_t field[SAR_FIELDS])

@@ -57,6 +57,7 @@ struct sar_context {
     struct sar_homework homework;
     struct sar_arena arena;                  /**< of the present call */
     struct sar_arena scratch[SAR_SCRATCHES]; /**< of its steps, in turn */
+    struct sar_buffer outcome[2];            /**< indices and values, where dense buffers are written from */
     struct sar_pending *first, *last;        /**< calls in their order; the first is the one that moves */
     struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
     struct sar_context *next_aside;          /**< of those that wait for their end, see close.c */

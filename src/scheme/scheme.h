@@ -2,6 +2,7 @@
 #ifndef SAR_SCHEME_SCHEME_H
 #define SAR_SCHEME_SCHEME_H
 
+#include "base/buffer.h"
 #include "base/trace.h"
 #include "device/device.h"
 #include "device/splitter.h"
@@ -68,13 +69,14 @@ struct sar_sink {
     unsigned index_size;      /**< bytes of an index in storage */
 };
 
-/** A sink in memory of the call's. */
-struct sar_sink_in_arena {
+/** A sink in arrays that somebody keeps from call to call. */
+struct sar_sink_in_buffers {
     struct sar_sink sink; /**< first */
-    size_t nnz;           /**< elements that there is room for */
+    struct sar_buffer *index, *value;
+    size_t nnz; /**< elements that there is room for */
 };
 
-struct sar_sink_in_arena sar_sink_in_arena(void);
+struct sar_sink_in_buffers sar_sink_in_buffers(struct sar_buffer *index, struct sar_buffer *value);
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
 struct sar_notes {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How much memory the library takes, where other implementations of sparse allreduce take too much: every
- * scheme of the registry, with coordinates.
+ * scheme of the registry, with coordinates, and `balanced` with dense buffers.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free, and with the library's objects. */
 
@@ -78,20 +78,53 @@ static void try_scheme(const char *scheme)
     MPI_Comm_free(&comm);
 }
 
+/* What is under way of three steps. */
+static uint64_t under_way(void)
+{
+    return 32 * (uint64_t)ranks * SEGMENT + (1 << 20);
+}
+
 /* In segments balanced holds, beside the outcome, indices in the library's own width and what is under way of
  * three steps; without, all of its messages. */
 static void segments(int segment, bool cut)
 {
     const struct size size = { .count = 2000000, .nnz = 400000, .step = 5 };
-    const uint64_t outcome = 16 * (uint64_t)size.nnz, way = 32 * (uint64_t)ranks * SEGMENT + (1 << 20);
+    const uint64_t outcome = 16 * (uint64_t)size.nnz;
     char bytes[16];
     snprintf(bytes, sizeof bytes, "%d", segment);
     MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
     check_case("memory of balanced in segments of %s bytes", bytes);
     uint64_t found = bytes_for(&size, -1, comm);
-    check((found <= 2 * outcome + way) == cut, "expected %s %llu bytes, found %llu",
-          cut ? "at most" : "more than", (unsigned long long)(2 * outcome + way), (unsigned long long)found);
+    check((found <= 2 * outcome + under_way()) == cut, "expected %s %llu bytes, found %llu",
+          cut ? "at most" : "more than", (unsigned long long)(2 * outcome + under_way()),
+          (unsigned long long)found);
     MPI_Comm_free(&comm);
+}
+
+/* With dense buffers: beside what is under way the elements of this rank and of the outcome, which are more
+ * than foreseen, since no two ranks have one in common. */
+static void dense_segments(void)
+{
+    enum { COUNT = 4000000, STEP = 25, NNZ = COUNT / STEP };
+    const uint64_t sparse = 8 * (uint64_t)NNZ * (uint64_t)(1 + ranks),
+                   most = sparse + sparse / 4 + under_way();
+    float *dense = get_memory(COUNT, sizeof *dense), *sum = get_memory(COUNT, sizeof *sum);
+    char bytes[16];
+    for (int k = 0; k < NNZ; k++)
+        dense[k * STEP + rank % STEP] = 1;
+    snprintf(bytes, sizeof bytes, "%d", SEGMENT);
+    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
+    check_case("memory of balanced with dense buffers");
+    int64_t before = held_begin();
+    for (int call = 0; call < 2; call++)
+        check_success(MPIX_Sparse_allreduce(dense, sum, COUNT, MPI_FLOAT, MPI_SUM, comm),
+                      "MPIX_Sparse_allreduce");
+    uint64_t found = (uint64_t)(held_most() - before);
+    check(found <= most, "expected at most %llu bytes, found %llu", (unsigned long long)most,
+          (unsigned long long)found);
+    MPI_Comm_free(&comm);
+    free(dense);
+    free(sum);
 }
 
 int main(int argc, char **argv)
@@ -103,5 +136,6 @@ int main(int argc, char **argv)
             try_scheme(sar_schemes[s]->name);
     segments(SEGMENT, true);
     segments(WHOLE, false);
+    dense_segments();
     return check_end("peers_memory");
 }
