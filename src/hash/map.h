@@ -96,6 +96,22 @@ SAR_HOST_DEVICE static inline struct sar_place sar_map_place(const struct sar_ma
     return place;
 }
 
+/** Part and slot of an element where indices and places fit 32 bits, in numbers of 32 bits, of which a vector
+ * holds twice as many. Not for range; map->narrow and parts > 1. */
+struct sar_narrow_place {
+    uint32_t part, slot;
+};
+
+SAR_HOST_DEVICE static inline struct sar_narrow_place sar_map_place_narrow(const struct sar_map *map,
+                                                                           uint32_t index)
+{
+    uint32_t block = index >> map->grain_shift, line = sar_map_divide(map, block);
+    uint32_t part = block - line * map->parts + sar_map_turn(map, line);
+    uint32_t slot =
+        (line << map->grain_shift | (index & ((1u << map->grain_shift) - 1))) - (uint32_t)map->base;
+    return (struct sar_narrow_place){ part < map->parts ? part : part - map->parts, slot };
+}
+
 /** The element at a slot of a part: the inverse of sar_map_place. */
 SAR_HOST_DEVICE static inline uint64_t sar_map_index(const struct sar_map *map, uint32_t part, uint64_t slot)
 {

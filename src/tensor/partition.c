@@ -30,23 +30,32 @@ SAR_INLINE void locate_body(const struct sar_map *map, const void *index, unsign
     }
 }
 
+SAR_INLINE void locate_narrow(const struct sar_map *map, const uint32_t *index, size_t n, struct places *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct sar_narrow_place place = sar_map_place_narrow(map, index[i]);
+        to->part[i] = place.part;
+        to->slot[i] = place.slot;
+    }
+}
+
 /* The usual maps get loops of their own, in which the kind and the width are constants. */
-SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *index, size_t from, size_t n,
+SAR_CLONES static void locate_hash(const struct sar_map *map, const uint32_t *index, size_t n,
                                    struct places *to)
 {
     struct sar_map fixed = *map;
     fixed.kind = SAR_PARTITION_HASH;
     fixed.narrow = true;
-    locate_body(&fixed, index, 4, from, n, to);
+    locate_narrow(&fixed, index, n, to);
 }
 
-SAR_CLONES static void locate_cyclic(const struct sar_map *map, const uint32_t *index, size_t from, size_t n,
+SAR_CLONES static void locate_cyclic(const struct sar_map *map, const uint32_t *index, size_t n,
                                      struct places *to)
 {
     struct sar_map fixed = *map;
     fixed.kind = SAR_PARTITION_CYCLIC;
     fixed.narrow = true;
-    locate_body(&fixed, index, 4, from, n, to);
+    locate_narrow(&fixed, index, n, to);
 }
 
 static void locate(const struct sar_map *map, const struct sar_shape *shape, const void *index, size_t from,
@@ -54,9 +63,9 @@ static void locate(const struct sar_map *map, const struct sar_shape *shape, con
 {
     bool narrow = map->narrow && map->parts > 1 && shape->index_size == 4;
     if (narrow && map->kind == SAR_PARTITION_HASH)
-        locate_hash(map, index, from, n, to);
+        locate_hash(map, (const uint32_t *)index + from, n, to);
     else if (narrow && map->kind == SAR_PARTITION_CYCLIC)
-        locate_cyclic(map, index, from, n, to);
+        locate_cyclic(map, (const uint32_t *)index + from, n, to);
     else
         SAR_FOR_INDEX_SIZE(shape->index_size, locate_body(map, index, INDEX_SIZE, from, n, to));
 }
@@ -117,6 +126,27 @@ static void move(const struct places *at, const unsigned char *from, size_t n, c
         move_body(at, from, n, t->bytes, t);
 }
 
+/* Additions to one of few numbers would wait for each other; comparing does not. */
+SAR_CLONES static void count_few(const uint32_t *part, size_t n, uint32_t parts, size_t *count)
+{
+    for (uint32_t p = 0; p < parts; p++) {
+        uint32_t found = 0;
+        for (size_t i = 0; i < n; i++)
+            found += part[i] == p;
+        count[p] += found;
+    }
+}
+
+static void count_places(const struct places *at, size_t n, uint32_t parts, size_t *count)
+{
+    if (parts <= FEW_PARTS) {
+        count_few(at->part, n, parts, count);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        count[at->part[i]]++;
+}
+
 /* Go over a run: count its elements in each part, or move them where `to` is not NULL. */
 static void walk(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
                  size_t *count, const struct target *to)
@@ -127,8 +157,8 @@ static void walk(const struct sar_map *map, const struct sar_shape *shape, const
         locate(map, shape, run->index, from, n, &at);
         if (to != NULL)
             move(&at, (const unsigned char *)run->value + from * to->bytes, n, to);
-        for (size_t i = 0; to == NULL && i < n; i++)
-            count[at.part[i]]++;
+        else
+            count_places(&at, n, map->parts, count);
     }
 }
 
