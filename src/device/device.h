@@ -2,6 +2,7 @@
 #ifndef SAR_DEVICE_DEVICE_H
 #define SAR_DEVICE_DEVICE_H
 
+#include "tensor/assemble.h"
 #include "tensor/dense.h"
 #include "tensor/expand.h"
 #include "tensor/ingest.h"
@@ -22,8 +23,8 @@ struct sar_device {
     void (*update)(const struct sar_shape *, const struct sar_run runs[], size_t n, void *buf);
     enum sar_status (*partition)(const struct sar_map *, const struct sar_shape *, const struct sar_run *,
                                  struct sar_arena *, struct sar_run parts[]);
-    enum sar_status (*unpartition)(const struct sar_map *, const struct sar_shape *, uint32_t part,
-                                   struct sar_arena *, struct sar_run *);
+    enum sar_status (*assemble)(const struct sar_map *, const struct sar_shape *,
+                                const struct sar_run parts[], struct sar_arena *, struct sar_run *out);
     enum sar_status (*reduce)(const struct sar_shape *, const struct sar_run runs[], size_t n,
                               struct sar_arena *, struct sar_run *out);
 };

@@ -17,6 +17,6 @@ const struct sar_device sar_device_host = {
     .expand = sar_dense_expand,
     .update = sar_dense_update,
     .partition = sar_partition,
-    .unpartition = sar_unpartition,
+    .assemble = sar_assemble,
     .reduce = sar_reduce,
 };

@@ -2,6 +2,7 @@
 #ifndef SAR_PLAN_CONTEXT_H
 #define SAR_PLAN_CONTEXT_H
 
+#include "base/buffer.h"
 #include "mpix_sparse.h"
 #include "net/agree.h"
 #include "plan/profile.h"

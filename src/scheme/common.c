@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "base/buffer.h"
 #include "scheme/scheme.h"
 #include "wire/narrow.h"
 

@@ -46,42 +46,38 @@ static enum sar_status room_for(struct sar_request *request, size_t n)
     return request->sink->room(request->sink, request, wanted, out);
 }
 
-/* Put n parts of a segment together behind what is there: they have no index in common, so it is a reduction
- * in which nothing meets. */
-static enum sar_status append(struct sar_request *request, size_t n)
+/* Put the parts of a segment together behind what is there. */
+static enum sar_status append(struct sar_request *request, const struct sar_map *map)
 {
     struct sar_owner *o = request->state;
-    struct sar_shape shape = request->agreed->shape;
+    const struct sar_shape *shape = &request->agreed->shape;
     struct sar_span span = sar_request_span(request, "deliver");
-    shape.absent_is_zero = false;
-    SAR_TRY(room_for(request, sar_reduce_bound(&shape, o->runs, n)));
+    SAR_TRY(room_for(request, sar_reduce_bound(shape, o->runs, map->parts)));
     struct sar_run *out = &request->output;
-    struct sar_run end = { (unsigned char *)out->index + out->nnz * shape.index_size,
-                           (unsigned char *)out->value + out->nnz * shape.element_size, 0 };
-    SAR_TRY(request->device->reduce(&shape, o->runs, n, request->passing, &end));
+    struct sar_run end = { (unsigned char *)out->index + out->nnz * shape->index_size,
+                           (unsigned char *)out->value + out->nnz * shape->element_size, 0 };
+    SAR_TRY(request->device->assemble(map, shape, o->runs, request->passing, &end));
     out->nnz += end.nnz;
     sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
+/* Parts that this rank does not speak of are empty. */
 enum sar_status sar_owner_deliver(struct sar_request *request, uint32_t segment)
 {
     struct sar_owner *o = request->state;
     struct sar_map map = sar_owner_segment_map(o, segment);
-    struct sar_run *run = o->runs;
     for (int r = 0; r < request->net->ranks; r++) {
+        o->runs[r] = (struct sar_run){ NULL, NULL, 0 };
         if (!sar_owner_reaches(request, r))
             continue;
-        *run = o->sums[segment % 2];
         sar_request_glance(request);
-        if (r != request->net->rank)
-            SAR_TRY(sar_request_read(request, sar_owner_layout(request, r, segment), &o->waiting[r], run));
-        o->kept[r] += run->nnz;
-        if (!o->contiguous)
-            SAR_TRY(request->device->unpartition(&map, &request->agreed->shape, (uint32_t)r, request->passing,
-                                                 run));
-        run++;
+        if (r == request->net->rank)
+            o->runs[r] = o->sums[segment % 2];
+        else
+            SAR_TRY(sar_request_read(request, sar_owner_layout(request, r, segment), &o->waiting[r],
+                                     &o->runs[r]));
+        o->kept[r] += o->runs[r].nnz;
     }
-    return o->contiguous ? sar_contiguous_deliver(request, o->bounds, o->runs)
-                         : append(request, (size_t)(run - o->runs));
+    return o->contiguous ? sar_contiguous_deliver(request, o->bounds, o->runs) : append(request, &map);
 }

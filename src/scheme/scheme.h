@@ -2,7 +2,6 @@
 #ifndef SAR_SCHEME_SCHEME_H
 #define SAR_SCHEME_SCHEME_H
 
-#include "base/buffer.h"
 #include "base/trace.h"
 #include "device/device.h"
 #include "device/splitter.h"
@@ -75,7 +74,6 @@ struct sar_sink_in_buffers {
     struct sar_buffer *index, *value;
     size_t nnz; /**< elements that there is room for */
 };
-
 struct sar_sink_in_buffers sar_sink_in_buffers(struct sar_buffer *index, struct sar_buffer *value);
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
