@@ -76,13 +76,12 @@ struct sar_pending {
     struct sar_agreed agreed;
     struct sar_selection selection;
     struct sar_request request;
-    struct sar_sink_in_buffers
-        scratch;                  /**< for the outcome of dense buffers, which is scattered from there */
-    struct sar_marks marks;       /**< of the elements of a vector in device memory */
-    struct sar_mirror room[2];    /**< that these are in on the host */
-    struct sar_splitter splitter; /**< of their parts */
-    enum sar_status status;       /**< of what is under way */
-    struct sar_span whole, step;  /**< all of the call, and the present phase */
+    struct sar_sink_in_buffers scratch; /**< for the outcome of dense buffers, which is written from there */
+    struct sar_marks marks;             /**< of the elements of a vector in device memory */
+    struct sar_mirror room[2];          /**< that these are in on the host */
+    struct sar_splitter splitter;       /**< of their parts */
+    enum sar_status status;             /**< of what is under way */
+    struct sar_span whole, step;        /**< all of the call, and the present phase */
     bool profile_due, opened;
     double start;
     double apart; /**< seconds since then in which nobody let it move, or it was profiled */
