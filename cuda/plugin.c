@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plug-in for CUDA: the only code that calls its runtime. It makes the device of a place the calling
- * thread's for the time of a call, since that thread may be the progress thread, or another of the
- * program's. */
+/* The plug-in for CUDA: the only code that calls its runtime. */
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cuda/dense.h"
+#include "cuda/lanes.h"
+#include "cuda/place.h"
 #include "cuda/reduce.h"
-#include "cuda/status.h"
 #include "cuda/topk.h"
 
 /* Managed memory counts as the device's: the host may touch it only where no kernel does. */
@@ -20,19 +19,6 @@ static int place(const void *address)
         return -1;
     bool own = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
     return own ? attributes.device : -1;
-}
-
-static enum sar_status enter(int device, int *before)
-{
-    SAR_TRY(sar_cuda(cudaGetDevice(before)));
-    return *before == device ? SAR_OK : sar_cuda(cudaSetDevice(device));
-}
-
-static enum sar_status leave(int device, int before, enum sar_status status)
-{
-    if (before != device)
-        (void)cudaSetDevice(before);
-    return status;
 }
 
 static enum sar_status allocate(int device, size_t bytes, void **memory)
@@ -183,4 +169,5 @@ const struct sar_accelerator sar_accelerator = {
     .sample = sample,
     .select = select_largest,
     .clear = clear,
+    .lanes = &sar_cuda_lanes,
 };

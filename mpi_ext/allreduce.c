@@ -40,7 +40,7 @@ static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
     if (code != MPI_SUCCESS)
         return code;
     sar_call_interpret(call, &context->policy);
-    sar_memory_enter(call, context->stream);
+    sar_memory_enter(call, context);
     return sar_memory_leave(comm, function, call, run(comm, function, context, call));
 }
 
@@ -81,22 +81,29 @@ int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context 
     return run(comm, function, context, call);
 }
 
+static int run_forwarded(MPI_Comm comm, const char *function, struct sar_context *context,
+                         struct sar_call *call)
+{
+    if (sar_memory_suits_mpi(call, context)) {
+        sar_straight_keep(comm, context, call);
+        return forward(comm, function, context, call);
+    }
+    call->memory.stream = context == NULL ? NULL : context->stream;
+    sar_memory_take(call);
+    sar_memory_read(call);
+    return sar_memory_leave(comm, function, call, forward(comm, function, context, call));
+}
+
 static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
 {
     struct sar_context *context;
     int code = enter_dense(comm, function, call, &context);
     if (code != MPI_SUCCESS)
         return code;
-    bool forwarded = is_forwarded(context, call);
-    if (forwarded && sar_memory_suits_mpi(call, context)) {
-        sar_straight_keep(comm, context, call);
-        return forward(comm, function, context, call);
-    }
-    sar_memory_enter(call, context == NULL ? NULL : context->stream);
-    if (forwarded)
-        sar_memory_read(call);
-    code = forwarded ? forward(comm, function, context, call) : run(comm, function, context, call);
-    return sar_memory_leave(comm, function, call, code);
+    if (is_forwarded(context, call))
+        return run_forwarded(comm, function, context, call);
+    sar_memory_enter(call, context);
+    return sar_memory_leave(comm, function, call, run(comm, function, context, call));
 }
 
 /* MPI does not tell us of the end of its requests, where we would have to write to the device: it gets

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
-#include "device/mirror.h"
+#include "device/staging.h"
 #include "mpi_ext/alive.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
@@ -59,6 +59,7 @@ static void forget(struct owner *owner)
 static void tear_down(void)
 {
     sar_thread_end();
+    sar_staging_cleanup();
     sar_mirror_cleanup();
     sar_trace_close();
     sar_log_close();

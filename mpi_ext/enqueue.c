@@ -72,6 +72,7 @@ static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *
     struct enqueued *e = NULL;
     look_at_stream(call);
     sar_memory_take(call);
+    sar_memory_hold(call);
     if (call->verdict.status == SAR_OK && (e = make(call, context, comm)) == NULL)
         call->verdict.status = SAR_NO_MEMORY;
     if (call->verdict.status == SAR_OK && call->shape.count != 0) {

@@ -30,8 +30,9 @@ static int take(MPIX_Sparse_plan plan, int i)
         verdict = sar_flight_take(&plan->flight);
     if (verdict.status != SAR_OK)
         return refuse(plan, i, &verdict);
+    sar_memory_read(&plan->call);
     plan->flight.call = plan->call;
-    sar_memory_read(&plan->flight.call);
+    plan->call.verdict.status = SAR_OK;
     plan->flight.function = function;
     plan->flight.place = i + 1;
     plan->flight.others = 0;

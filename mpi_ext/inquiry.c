@@ -68,7 +68,7 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
                                      .element_size = type.extent,
                                      .base = type.base };
     call.shape.index_size = sar_index_size(call.shape.count);
-    sar_memory_enter(&call, context->stream);
+    sar_memory_enter(&call, context);
     sar_progress_drain(context);
     sar_call_profile(context, &call, PROFILE_SLOTS, &measured);
     sar_memory_release(&call);

@@ -61,29 +61,47 @@ static enum sar_status measure(const struct sar_dense_call *buffers, struct stre
     return SAR_OK;
 }
 
-/* Let the call find in a mirror what it would find at `buffer`. */
-static enum sar_status take_stretch(struct sar_call *call, struct sar_mirror *mirror, const void *buffer,
-                                    const struct stretch *stretch, void *found)
+static struct sar_mirror mirror_of(const void *buffer, const struct stretch *stretch)
 {
-    const char *begin = (const char *)buffer + stretch->offset;
-    SAR_TRY(sar_mirror_take(&call->memory, begin, stretch->bytes, mirror));
-    *(void **)found = (char *)mirror->host - stretch->offset;
-    return SAR_OK;
+    char *begin = (char *)(uintptr_t)buffer + stretch->offset;
+    return (struct sar_mirror){ .device = begin, .bytes = stretch->bytes };
 }
 
-static enum sar_status take_dense(struct sar_call *call)
+/* Without memory of the host, which most calls need none of. */
+static enum sar_status describe_dense(struct sar_call *call)
 {
-    struct sar_dense_call *b = &call->buffers;
+    const struct sar_dense_call *b = &call->buffers;
     struct sar_mirror *send = &call->mirror[0], *receive = &call->mirror[1];
     struct stretch stretch;
     SAR_TRY(measure(b, &stretch));
     if (!call->in_place)
-        SAR_TRY(take_stretch(call, send, b->sendbuf, &stretch, &b->sendbuf));
+        *send = mirror_of(b->sendbuf, &stretch);
     if (b->recvbuf != NULL)
-        SAR_TRY(take_stretch(call, receive, b->recvbuf, &stretch, &b->recvbuf));
+        *receive = mirror_of(b->recvbuf, &stretch);
     send->in = true;
     receive->in = call->in_place || stretch.gaps;
     receive->out = true;
+    return SAR_OK;
+}
+
+/* Let the call find in memory of the host what it would find at *buffer. */
+static enum sar_status hold_array(const struct sar_call *call, struct sar_mirror *mirror, const void **buffer)
+{
+    struct sar_mirror taken;
+    if (mirror->device == NULL || mirror->host != NULL)
+        return SAR_OK;
+    SAR_TRY(sar_mirror_take(&call->memory, mirror->device, mirror->bytes, &taken));
+    mirror->host = taken.host;
+    *buffer = (const char *)taken.host - ((const char *)mirror->device - (const char *)*buffer);
+    return SAR_OK;
+}
+
+static enum sar_status hold_dense(struct sar_call *call)
+{
+    const void *out = call->buffers.recvbuf;
+    SAR_TRY(hold_array(call, &call->mirror[0], &call->buffers.sendbuf));
+    SAR_TRY(hold_array(call, &call->mirror[1], &out));
+    call->buffers.recvbuf = (void *)(uintptr_t)out;
     return SAR_OK;
 }
 
@@ -110,8 +128,14 @@ void sar_memory_take(struct sar_call *call)
 {
     if (is_on_host(call) || call->verdict.status != SAR_OK)
         return;
-    enum sar_status status = call->dense_face ? take_dense(call) : take_coo(call);
+    enum sar_status status = call->dense_face ? describe_dense(call) : take_coo(call);
     blame(&call->verdict, status, call->field[SAR_FIELD_DATATYPE]);
+}
+
+void sar_memory_hold(struct sar_call *call)
+{
+    if (!is_on_host(call) && call->dense_face && call->verdict.status == SAR_OK)
+        blame(&call->verdict, hold_dense(call), 0);
 }
 
 void sar_memory_release(struct sar_call *call)
@@ -123,13 +147,14 @@ void sar_memory_release(struct sar_call *call)
 void sar_memory_read(struct sar_call *call)
 {
     call->remote = false;
+    sar_memory_hold(call);
     if (!is_on_host(call) && call->verdict.status == SAR_OK)
         blame(&call->verdict, sar_mirrors_read(&call->memory, call->mirror, 2), 0);
 }
 
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code)
 {
-    if (is_on_host(call) || code != MPI_SUCCESS)
+    if (is_on_host(call) || call->remote || code != MPI_SUCCESS)
         return code;
     struct sar_verdict verdict = { .status = sar_mirrors_write(&call->memory, call->mirror, 2) };
     return sar_raise(comm, function, &verdict, NULL);
@@ -144,17 +169,6 @@ static void read_coo(struct sar_call *call)
     struct sar_run run = { call->mirror[0].host, call->mirror[1].host, coo.nnz };
     blame(&call->verdict, sar_offload_ingest(&call->memory, &call->shape, &coo, &run), 0);
     call->coo.nnz = run.nnz;
-}
-
-void sar_memory_defer(struct sar_call *call)
-{
-    call->remote = !is_on_host(call) && call->dense_face && call->native && call->verdict.status == SAR_OK;
-    if (call->remote)
-        return;
-    if (!is_on_host(call) && !call->dense_face && call->native && call->verdict.status == SAR_OK)
-        read_coo(call);
-    else
-        sar_memory_read(call);
 }
 
 /* Found out once for a communicator. */
@@ -179,11 +193,22 @@ bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *conte
     return aware(context, &memory) == SAR_AWARE_YES && sar_mirrors_read(&memory, NULL, 0) == SAR_OK;
 }
 
-void sar_memory_enter(struct sar_call *call, void *stream)
+void sar_memory_defer(struct sar_call *call, struct sar_context *context)
 {
-    call->memory.stream = stream;
+    bool native = !is_on_host(call) && call->native && call->verdict.status == SAR_OK;
+    call->remote = native && call->dense_face;
+    call->direct = call->remote && aware(context, &call->memory) == SAR_AWARE_YES;
+    if (native && !call->dense_face)
+        read_coo(call);
+    else if (!call->remote)
+        sar_memory_read(call);
+}
+
+void sar_memory_enter(struct sar_call *call, struct sar_context *context)
+{
+    call->memory.stream = context->stream;
     sar_memory_take(call);
-    sar_memory_defer(call);
+    sar_memory_defer(call, context);
 }
 
 int sar_memory_leave(MPI_Comm comm, const char *function, struct sar_call *call, int code)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays in device memory. The call itself works on the host: between enter and leave its arrays are
- * mirrors in pinned memory. For arrays of the host's all of this does nothing. */
+/* Arrays in device memory. The call itself works on the host: between enter and leave its arrays are mirrors
+ * in pinned memory, unless it leaves vectors where they are. For arrays of the host's all of this does
+ * nothing. */
 
 #ifndef SAR_MPI_EXT_MEMORY_H
 #define SAR_MPI_EXT_MEMORY_H
@@ -20,26 +21,28 @@ void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *me
 /** Whether both are arrays, and the host's. */
 bool sar_memory_is_on_host(const void *first, const void *second);
 
-/** Take mirrors, and let the call have them for its arrays. A call that is refused keeps its arrays, which
+/** Say what a call's mirrors are. Those of coordinates have memory then, and the call has them for its
+ * arrays; dense vectors get theirs from sar_memory_hold. A call that is refused keeps its arrays, which
  * nobody looks at. */
 void sar_memory_take(struct sar_call *call);
+void sar_memory_hold(struct sar_call *call);
 void sar_memory_release(struct sar_call *call);
 
-/** Copy the arrays into their mirrors, and what the call wrote back. */
+/** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back. */
 void sar_memory_read(struct sar_call *call);
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code);
 
 /** Let the library have vectors of its own types where they are, whose elements alone then travel; read all
  * else. */
-void sar_memory_defer(struct sar_call *call);
+void sar_memory_defer(struct sar_call *call, struct sar_context *context);
 
 /** Whether MPI may have a call's arrays as they are. What was queued on them before is waited for then.
  * @param context  or NULL for two groups, whose calls are not handed device memory */
 bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *context);
 
-/** Take, in a stream, and defer; write, if the code is of success, and release. The latter and
+/** Take, in the context's stream, and defer; write, if the code is of success, and release. The latter and
  * sar_memory_write raise what goes wrong, and return its code, else the one given. */
-void sar_memory_enter(struct sar_call *call, void *stream);
+void sar_memory_enter(struct sar_call *call, struct sar_context *context);
 int sar_memory_leave(MPI_Comm comm, const char *function, struct sar_call *call, int code);
 
 #endif

@@ -33,6 +33,8 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
         call.verdict.status = sar_info_stream(info, &call.memory.stream, sentence);
     if (call.dense_face)
         sar_memory_take(&call);
+    if (!call.native)
+        sar_memory_hold(&call);
     sar_progress_drain(context);
     sar_call_check(context, &call);
     if (call.verdict.status == SAR_OK) {

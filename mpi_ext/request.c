@@ -176,7 +176,7 @@ int sar_request_post(MPI_Comm comm, const char *function, struct sar_context *co
     *request = flight->request;
     if (result != NULL)
         sar_result_open(&flight->into, *result, &flight->call);
-    sar_memory_enter(&flight->call, context->stream);
+    sar_memory_enter(&flight->call, context);
     take_off(context, flight, sar_flight_land);
     return MPI_SUCCESS;
 }
@@ -242,7 +242,7 @@ int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, 
         sar_result_open(&flight->into, *result, &flight->call);
         sar_memory_take(&flight->call);
     }
-    sar_memory_defer(&flight->call);
+    sar_memory_defer(&flight->call, flight->plan->context);
     sar_flight_leave(flight, flight->plan, sar_flight_land);
     return MPI_SUCCESS;
 }

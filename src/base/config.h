@@ -59,6 +59,7 @@ struct sar_config {
     uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
     uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */
     uint64_t segment;                     /**< bytes of a message from which a scheme works in segments */
+    uint64_t staging;                     /**< bytes of a block of pinned memory */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
     uint64_t throttle;                    /**< long messages sent to other nodes at a time, or 0: all */
     bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */

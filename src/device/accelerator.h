@@ -12,7 +12,7 @@
 #include "tensor/ingest.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 3 };
+enum { SAR_ACCELERATOR_VERSION = 4 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -45,6 +45,24 @@ struct sar_cutoff {
     size_t capacity;
 };
 
+/** Streams of the plug-in's own, so that copies run beside what callers have queued; events, which tell how
+ * far a stream has come; and memory that comes and goes in the order of a stream. */
+struct sar_lanes {
+    enum sar_status (*open)(int place, void **lane);
+    void (*close)(int place, void *lane);
+    enum sar_status (*make_event)(int place, void **event);
+    void (*drop_event)(int place, void *event);
+    /** Let the event stand for what is queued in a stream by now. */
+    enum sar_status (*record)(int place, void *event, void *stream);
+    /** Let what is queued in a stream from now on wait for the event. */
+    enum sar_status (*follow)(int place, void *event, void *stream);
+    /** Wait for the event. */
+    enum sar_status (*await)(int place, void *event);
+    /** Memory of the device's pool, which costs nothing once the pool has grown. */
+    enum sar_status (*take)(int place, size_t bytes, void *stream, void **memory);
+    void (*give_back)(int place, void *memory, void *stream);
+};
+
 /** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default
  * one of the place; what is queued there follows on what the caller has queued. */
 struct sar_accelerator {
@@ -72,7 +90,7 @@ struct sar_accelerator {
     enum sar_status (*mark)(const struct sar_vector *vector, struct sar_marks *marks);
     /** Give marks back, behind what is queued. */
     void (*unmark)(const struct sar_vector *vector, struct sar_marks *marks);
-    /** Queue a copy of the marked elements into a run of so many, in memory of the host. */
+    /** Queue a copy of the marked elements into a run of so many, in any memory. */
     enum sar_status (*compact)(const struct sar_vector *vector, const struct sar_marks *marks,
                                const struct sar_run *run);
     /** The same in the order of segments, then parts, then slots. The run's indices are slots of 4 bytes that
@@ -92,6 +110,7 @@ struct sar_accelerator {
                               const struct sar_cutoff *cutoff, struct sar_marks *marks);
     /** Queue zeroing the marked elements. */
     enum sar_status (*clear)(const struct sar_vector *vector, const struct sar_marks *marks);
+    const struct sar_lanes *lanes;
 };
 
 /** The plug-in whose memory an address is in, and the place, or NULL for the host's. */

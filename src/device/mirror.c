@@ -7,16 +7,16 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { HEAD = 64, LEAST = 4096 };
+enum { LEAST = 4096 };
 
-/* What stands in the first HEAD bytes of a block. */
+/* What stands in the first SAR_MIRROR_HEAD bytes of a block. */
 struct block {
     const struct sar_accelerator *accelerator;
     struct block *next;
     size_t size;
 };
 
-_Static_assert(sizeof(struct block) <= HEAD, "what follows is aligned to HEAD bytes");
+_Static_assert(sizeof(struct block) <= SAR_MIRROR_HEAD, "what follows is aligned to as many bytes");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks; /* that nobody has */
@@ -51,13 +51,13 @@ enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *dev
     size_t size = LEAST;
     if (bytes > SIZE_MAX / 4)
         return SAR_NO_MEMORY;
-    while (size < bytes + HEAD)
+    while (size < bytes + SAR_MIRROR_HEAD)
         size *= 2;
     struct block *block = find(size);
     if (block == NULL)
         SAR_TRY(make(memory->accelerator, size, &block));
     *mirror = (struct sar_mirror){ .device = (void *)(uintptr_t)device,
-                                   .host = (char *)block + HEAD,
+                                   .host = (char *)block + SAR_MIRROR_HEAD,
                                    .bytes = bytes };
     return SAR_OK;
 }
@@ -66,7 +66,7 @@ void sar_mirror_release(struct sar_mirror *mirror)
 {
     if (mirror->host == NULL)
         return;
-    struct block *block = (struct block *)((char *)mirror->host - HEAD);
+    struct block *block = (struct block *)((char *)mirror->host - SAR_MIRROR_HEAD);
     *mirror = (struct sar_mirror){ 0 };
     pthread_mutex_lock(&lock);
     block->next = blocks;

@@ -20,6 +20,9 @@ struct sar_mirror {
     bool in, out; /**< whether its content is to be read, and written back */
 };
 
+/** The pool's blocks have powers of two of bytes, and this many of them are not the mirror's. */
+enum { SAR_MIRROR_HEAD = 64 };
+
 /** Take memory for the mirror of an array, from a pool: the first calls allocate, later ones do not. */
 enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *device, size_t bytes,
                                 struct sar_mirror *mirror);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tensor/stretch.h"
+
 static struct sar_vector vector_of(const struct sar_memory *memory, const struct sar_shape *shape, void *buf)
 {
     return (struct sar_vector){ shape, buf, memory->place, memory->stream };
@@ -34,55 +36,99 @@ void sar_offload_unmark(const struct sar_memory *memory, struct sar_marks *marks
         memory->accelerator->unmark(&vector, marks);
 }
 
-static enum sar_status wait(const struct sar_load *load)
+/* As struct sar_accelerator tells: what has no elements has no arrays. */
+static enum sar_status open_arrival(const struct sar_load *load, unsigned index_size, struct sar_arrival *to)
 {
-    return load->memory->accelerator->wait(load->memory->place, load->memory->stream);
+    *to = (struct sar_arrival){ .index_size = index_size, .element_size = load->shape->element_size };
+    return sar_arrival_open(to, load->memory, load->marks->nnz, load->arena);
 }
 
-static enum sar_status take_room(const struct sar_load *load, unsigned index_size, struct sar_mirror room[2],
-                                 struct sar_run *run)
-{
-    size_t nnz = load->marks->nnz;
-    SAR_TRY(sar_mirror_take(load->memory, NULL, nnz * index_size, &room[0]));
-    SAR_TRY(sar_mirror_take(load->memory, NULL, nnz * load->shape->element_size, &room[1]));
-    *run = (struct sar_run){ room[0].host, room[1].host, nnz };
-    return SAR_OK;
-}
-
-enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_mirror room[2],
-                                    struct sar_run *run)
+enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_arrival *arrival)
 {
     struct sar_vector vector = vector_in(load);
-    struct sar_run made;
-    SAR_TRY(take_room(load, load->shape->index_size, room, &made));
-    SAR_TRY(load->memory->accelerator->compact(&vector, load->marks, &made));
-    SAR_TRY(wait(load));
-    *run = made;
-    return SAR_OK;
+    SAR_TRY(open_arrival(load, load->shape->index_size, arrival));
+    if (arrival->from.nnz != 0)
+        SAR_TRY(load->memory->accelerator->compact(&vector, load->marks, &arrival->from));
+    SAR_TRY(sar_arrival_begin(arrival, load->room));
+    return sar_arrival_until(arrival, arrival->from.nnz);
 }
 
 enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_division *split,
-                                  struct sar_mirror room[2], struct sar_run *run, unsigned long long first[])
+                                  struct sar_arrival *arrival, unsigned long long first[])
 {
+    const struct sar_memory *memory = load->memory;
     struct sar_vector vector = vector_in(load);
-    struct sar_run made;
     size_t cells = (size_t)split->segments * split->map.parts;
-    SAR_TRY(take_room(load, sizeof(uint32_t), room, &made));
+    SAR_TRY(open_arrival(load, sizeof(uint32_t), arrival));
     memset(first, 0, (cells + 1) * sizeof *first);
-    if (made.nnz != 0) {
-        SAR_TRY(load->memory->accelerator->split(&vector, load->marks, split, &made, first));
-        SAR_TRY(wait(load));
+    if (arrival->from.nnz != 0) {
+        SAR_TRY(memory->accelerator->split(&vector, load->marks, split, &arrival->from, first));
+        SAR_TRY(sar_arrival_begin(arrival, load->room));
+        SAR_TRY(memory->accelerator->wait(memory->place, memory->stream));
     }
-    first[cells] = made.nnz;
-    *run = made;
+    first[cells] = arrival->from.nnz;
     return SAR_OK;
 }
 
-enum sar_status sar_offload_write(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
-                                  const struct sar_delivery *delivery)
+/* Elements on their way to a vector, and how many blocks of them there were. */
+struct departure {
+    struct sar_vector vector;
+    const struct sar_accelerator *accelerator;
+    struct sar_staging *staging;
+    size_t each, blocks;
+};
+
+/* Copied to the device, and written to their places there, in the block's own stream: no two blocks have a
+ * place in common. */
+static enum sar_status send_block(struct departure *d, const struct sar_run *run)
 {
-    struct sar_vector vector = vector_of(memory, shape, buf);
-    SAR_TRY(memory->accelerator->scatter(&vector, delivery->runs, delivery->n, delivery->clear));
+    size_t k = d->blocks++, value_bytes = run->nnz * d->vector.shape->element_size;
+    struct sar_run piece = { .nnz = run->nnz };
+    SAR_TRY(sar_staging_block(d->staging, k, &piece.value));
+    piece.index = (char *)piece.value + d->each * d->vector.shape->element_size;
+    memcpy(piece.value, run->value, value_bytes);
+    memcpy(piece.index, run->index, run->nnz * d->vector.shape->index_size);
+    d->vector.stream = sar_staging_lane(d->staging, k);
+    SAR_TRY(d->accelerator->scatter(&d->vector, &piece, 1, false));
+    return sar_staging_mark(d->staging, k);
+}
+
+static enum sar_status send_run(struct departure *d, const struct sar_run *run)
+{
+    for (size_t from = 0; from < run->nnz; from += d->each) {
+        size_t to = run->nnz - from < d->each ? run->nnz : from + d->each;
+        struct sar_run piece = sar_run_slice(d->vector.shape, run, from, to);
+        SAR_TRY(send_block(d, &piece));
+    }
+    return SAR_OK;
+}
+
+static enum sar_status send_all(const struct sar_destination *to, const struct sar_delivery *delivery,
+                                size_t most)
+{
+    const struct sar_shape *shape = to->shape;
+    size_t size = shape->element_size + shape->index_size, each = to->room / size > 0 ? to->room / size : 1;
+    struct departure d = { vector_of(to->memory, shape, to->buf), to->memory->accelerator, NULL,
+                           each < most ? each : most, 0 };
+    SAR_TRY(sar_staging_take(to->memory, d.each * size, &d.staging));
+    enum sar_status status = SAR_OK;
+    for (size_t i = 0; i < delivery->n && status == SAR_OK; i++)
+        status = send_run(&d, &delivery->runs[i]);
+    enum sar_status ended = sar_staging_give_back(d.staging);
+    return status == SAR_OK ? ended : status;
+}
+
+enum sar_status sar_offload_write(const struct sar_destination *to, const struct sar_delivery *delivery)
+{
+    const struct sar_memory *memory = to->memory;
+    struct sar_vector vector = vector_of(memory, to->shape, to->buf);
+    size_t most = 0;
+    for (size_t i = 0; i < delivery->n; i++)
+        most = delivery->runs[i].nnz > most ? delivery->runs[i].nnz : most;
+    if (delivery->clear)
+        SAR_TRY(memory->accelerator->scatter(&vector, NULL, 0, true));
+    if (most != 0)
+        return send_all(to, delivery, most);
     return memory->accelerator->wait(memory->place, memory->stream);
 }
 

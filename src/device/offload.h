@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Coordinates in device memory, and dense vectors of which only elements travel or are selected. On return
- * all is done. */
+ * all is done, but for the arrival of what was split. */
 
 #ifndef SAR_DEVICE_OFFLOAD_H
 #define SAR_DEVICE_OFFLOAD_H
 
-#include "device/mirror.h"
+#include "device/arrival.h"
 
 /** Bring coordinates to a run on the host that has room for them, as struct sar_accelerator says. */
 enum sar_status sar_offload_ingest(const struct sar_memory *memory, const struct sar_shape *shape,
@@ -16,23 +16,24 @@ enum sar_status sar_offload_mark(const struct sar_memory *memory, const struct s
                                  struct sar_marks *marks);
 void sar_offload_unmark(const struct sar_memory *memory, struct sar_marks *marks);
 
-/** Marked elements of a vector. */
+/** Marked elements of a vector, and the arena and the bytes of a block by which they come. */
 struct sar_load {
     const struct sar_memory *memory;
     const struct sar_shape *shape;
     void *buf;
     const struct sar_marks *marks;
+    struct sar_arena *arena;
+    size_t room;
 };
 
-/** Make a run of them.
- * @param room  that the run is in; the caller gives it back */
-enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_mirror room[2],
-                                    struct sar_run *run);
+/** Make a run of them, all of which are there then.
+ * @param arrival  to be ended by the caller, also on failure */
+enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_arrival *arrival);
 
-/** Make one that is split, as struct sar_accelerator says.
+/** Make one that is split, as struct sar_accelerator says, and let it come.
  * @param first  room for one number more than parts of segments; the last tells the end */
 enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_division *split,
-                                  struct sar_mirror room[2], struct sar_run *run, unsigned long long first[]);
+                                  struct sar_arrival *arrival, unsigned long long first[]);
 
 /** What is written to a vector: n runs, and zeros elsewhere if it is to be cleared. */
 struct sar_delivery {
@@ -41,8 +42,16 @@ struct sar_delivery {
     bool clear;
 };
 
-enum sar_status sar_offload_write(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
-                                  const struct sar_delivery *delivery);
+/** The vector that it is written to, and the bytes of a ring's block. */
+struct sar_destination {
+    const struct sar_memory *memory;
+    const struct sar_shape *shape;
+    void *buf;
+    size_t room;
+};
+
+/** A block of elements is copied while another is written to its places. */
+enum sar_status sar_offload_write(const struct sar_destination *to, const struct sar_delivery *delivery);
 
 /** The magnitudes of a sample, see tensor/dgc.h, of values in device memory. */
 enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct sar_shape *shape,

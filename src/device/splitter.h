@@ -8,7 +8,7 @@
 struct sar_splitter {
     /** Give this rank's elements of a segment of each part, in slots of 4 bytes that count from the segment
      * on. To be called for one segment after the other, with equal splits; sets the request's
-     * input.nnz and minus_zero for the first. */
+     * input.nnz for the first, and minus_zero for one in which it finds a -0.0. */
     enum sar_status (*give)(struct sar_splitter *splitter, const struct sar_division *split, uint32_t segment,
                             struct sar_run parts[]);
     void *owner, *state; /**< the splitter's own */

@@ -64,6 +64,7 @@ void sar_ballot_merge(const struct sar_ballot *in, struct sar_ballot *inout)
     inout->nnz_sum += in->nnz_sum;
     inout->nnz_max = larger(in->nnz_max, inout->nnz_max);
     inout->busy = larger(in->busy, inout->busy);
+    inout->staged = larger(in->staged, inout->staged);
     inout->seconds = larger(in->seconds, inout->seconds);
     inout->entry = in->entry < inout->entry ? in->entry : inout->entry;
     merge_status(in, inout);

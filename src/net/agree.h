@@ -21,6 +21,7 @@ enum sar_field {
 struct sar_ballot {
     int64_t nnz_sum, nnz_max;
     int64_t busy;    /**< 1 where a rank must not sleep in MPI, as others' calls are in flight; the largest */
+    int64_t staged;  /**< 1 where a vector is in device memory that MPI is not handed; the largest */
     int64_t seconds; /**< nanoseconds the call before this one took after its agreement; the largest */
     int64_t entry;   /**< nanoseconds up to there; the smallest, of the rank that waited least for others */
     int64_t status;  /**< enum sar_status; the largest */
@@ -37,7 +38,7 @@ struct sar_agreement {
     struct sar_collective collective;
 };
 
-/** Fill in one rank's ballot but for status, nnz, busy, seconds and entry. */
+/** Fill in one rank's ballot but for status, nnz, busy, staged, seconds and entry. */
 struct sar_ballot sar_ballot_make(const struct sar_net *net, const int64_t field[SAR_FIELDS]);
 
 /** Combine two ballots into the second. Associative and commutative. */

@@ -45,7 +45,7 @@ static void compact(struct sar_pending *op)
     if (!call->dense_face || request->raw)
         return;
     if (request->scheme->on_dense_buffers) {
-        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_fetch(op) : SAR_OK);
+        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
         return;
     }
     if (call->remote && !op->profile_due && takes_parts(op)) {
@@ -85,6 +85,7 @@ static void open_request(struct sar_pending *op)
     request->recompute = op->policy->config.recompute;
     request->buffers = op->call->buffers;
     request->blocking = op->agreement.all.busy == 0;
+    request->piece = op->agreement.all.staged != 0 ? sar_staging_room(op->policy->config.staging) : 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
     op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);

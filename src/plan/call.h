@@ -45,7 +45,8 @@ struct sar_call {
     struct sar_dense_call buffers; /**< or dense buffers in and out */
     struct sar_sink *sink;         /**< where coordinates go; NULL for dense buffers */
     struct sar_memory memory;      /**< that the caller's arrays are in */
-    bool remote;                   /**< dense vectors stay there: their mirrors hold nothing yet */
+    bool remote;                   /**< dense vectors stay there: their mirrors have no memory of the host */
+    bool direct;                   /**< and MPI may have them as they are */
     struct sar_mirror mirror[2]; /**< of them where that is not the host's: coo or buffers name these then */
     struct sar_verdict verdict;  /**< in: what is wrong on this rank; out: what is wrong at all */
     size_t nnz_out;              /**< elements in the sink */
@@ -78,8 +79,9 @@ struct sar_pending {
     struct sar_request request;
     struct sar_sink_in_buffers scratch; /**< for the outcome of dense buffers, which is written from there */
     struct sar_marks marks;             /**< of the elements of a vector in device memory */
-    struct sar_mirror room[2];          /**< that these are in on the host */
+    struct sar_arrival arrival;         /**< of these on the host */
     struct sar_splitter splitter;       /**< of their parts */
+    struct sar_pipe pipe;               /**< for the whole vector instead */
     enum sar_status status;             /**< of what is under way */
     struct sar_span whole, step;        /**< all of the call, and the present phase */
     bool profile_due, opened;

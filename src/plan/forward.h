@@ -5,7 +5,8 @@
  *  - types and ops that no sparse scheme takes;
  *  - vectors of so few bytes that an agreement alone takes longer;
  *  - those that follow on a call with the same arguments for which `dense` was the settled choice: first one,
- *    then three, seven and so on up to MPIX_SPARSE_FORWARD, until another scheme is chosen again.
+ *    then three, seven and so on up to MPIX_SPARSE_FORWARD, until another scheme is chosen again. But not
+ *    where some rank's vector passes through pinned memory, of which all must know.
  *
  * Equal arguments give equal answers on all ranks. What the ranks' arguments do not have in common shows as
  * it does with MPI_Allreduce. */

@@ -81,6 +81,7 @@ struct sar_ballot sar_call_ballot(const struct sar_pending *op)
     struct sar_ballot ballot = sar_ballot_make(&op->context->net, call->field);
     ballot.status = (int64_t)call->verdict.status;
     ballot.status_value = call->verdict.value;
+    ballot.staged = call->remote && !call->direct;
     ballot.seconds = op->context->homework.nanoseconds;
     ballot.entry = op->context->homework.entry;
     if (call->verdict.status != SAR_OK || !call->native)

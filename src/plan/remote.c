@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Vectors in device memory. The device marks what is present, compacts or splits it, and scatters the
- * outcome, so that only elements travel; a scheme that works on vectors has them fetched, and written back
- * by whoever made the mirrors. */
+ * outcome, so that only elements travel; a scheme that works on vectors has them pass through the host. */
 
 #include "plan/steps.h"
 #include "tensor/stretch.h"
@@ -11,10 +10,16 @@ static struct sar_mirror *input_of(struct sar_call *call)
     return &call->mirror[call->in_place ? 1 : 0];
 }
 
+static size_t block_room(const struct sar_pending *op)
+{
+    return sar_staging_room(op->policy->config.staging);
+}
+
 static struct sar_load load_of(struct sar_pending *op)
 {
     struct sar_call *call = op->call;
-    return (struct sar_load){ &call->memory, &call->shape, input_of(call)->device, &op->marks };
+    return (struct sar_load){ &call->memory, &call->shape,      input_of(call)->device,
+                              &op->marks,    op->request.arena, block_room(op) };
 }
 
 enum sar_status sar_remote_mark(struct sar_pending *op)
@@ -29,28 +34,34 @@ enum sar_status sar_remote_compact(struct sar_pending *op)
     struct sar_load load = load_of(op);
     if (op->call->verdict.status != SAR_OK)
         return SAR_OK;
-    return sar_offload_compact(&load, op->room, &op->request.input);
+    SAR_TRY(sar_offload_compact(&load, &op->arrival));
+    op->request.input = op->arrival.run;
+    return SAR_OK;
 }
 
-/* What has been split, for as long as the call takes. */
-struct parted {
-    struct sar_run run;
-    unsigned long long *first;
-};
-
+/* The segments' parts follow each other in the arrival. */
 static enum sar_status split_all(struct sar_pending *op, const struct sar_division *split,
-                                 struct parted *parted)
+                                 unsigned long long **first)
 {
-    const struct sar_shape *shape = &op->call->shape;
     struct sar_load load = load_of(op);
     size_t cells = (size_t)split->segments * split->map.parts;
     struct sar_span span = sar_request_span(&op->request, "partition");
-    SAR_TRY(sar_request_take(&op->request, cells + 1, sizeof *parted->first, &parted->first));
-    SAR_TRY(sar_offload_split(&load, split, op->room, &parted->run, parted->first));
-    op->request.input.nnz = parted->run.nnz;
-    op->request.minus_zero =
-        sar_has_negative_zero(shape->base, parted->run.value, parted->run.nnz * shape->row);
+    SAR_TRY(sar_request_take(&op->request, cells + 1, sizeof **first, first));
+    SAR_TRY(sar_offload_split(&load, split, &op->arrival, *first));
+    op->request.input.nnz = op->arrival.run.nnz;
     sar_request_span_end(&op->request, &span);
+    return SAR_OK;
+}
+
+/* A segment's elements, looked at as they come. */
+static enum sar_status bring(struct sar_pending *op, size_t until)
+{
+    struct sar_arrival *arrival = &op->arrival;
+    const struct sar_shape *shape = &op->call->shape;
+    size_t here = arrival->here;
+    SAR_TRY(sar_arrival_until(arrival, until));
+    const char *value = (const char *)arrival->run.value + here * shape->element_size;
+    op->request.minus_zero |= sar_has_negative_zero(shape->base, value, (arrival->here - here) * shape->row);
     return SAR_OK;
 }
 
@@ -60,14 +71,14 @@ static enum sar_status give_parts(struct sar_splitter *splitter, const struct sa
     struct sar_pending *op = splitter->owner;
     struct sar_shape shape = op->call->shape;
     shape.index_size = sizeof(uint32_t);
-    if (segment == 0) {
-        SAR_TRY(sar_request_take(&op->request, 1, sizeof(struct parted), &splitter->state));
-        SAR_TRY(split_all(op, split, splitter->state));
-    }
-    struct parted *parted = splitter->state;
-    const unsigned long long *first = parted->first + (size_t)segment * split->map.parts;
+    unsigned long long *first = splitter->state;
+    if (segment == 0)
+        SAR_TRY(split_all(op, split, &first));
+    splitter->state = first;
+    first += (size_t)segment * split->map.parts;
+    SAR_TRY(bring(op, (size_t)first[split->map.parts]));
     for (uint32_t p = 0; p < split->map.parts; p++)
-        parts[p] = sar_run_slice(&shape, &parted->run, (size_t)first[p], (size_t)first[p + 1]);
+        parts[p] = sar_run_slice(&shape, &op->arrival.run, (size_t)first[p], (size_t)first[p + 1]);
     return SAR_OK;
 }
 
@@ -77,22 +88,37 @@ void sar_remote_offer(struct sar_pending *op)
     op->request.splitter = &op->splitter;
 }
 
-enum sar_status sar_remote_fetch(struct sar_pending *op)
+/* The caller's buffers may name mirrors: those of a plan that has travelled with others. */
+static enum sar_status hand_over(struct sar_pending *op)
 {
-    return sar_mirrors_read(&op->call->memory, op->call->mirror, 2);
+    struct sar_call *call = op->call;
+    struct sar_dense_call *buffers = &op->request.buffers;
+    buffers->sendbuf = call->in_place ? MPI_IN_PLACE : call->mirror[0].device;
+    buffers->recvbuf = call->mirror[1].device;
+    return sar_mirrors_read(&call->memory, NULL, 0);
+}
+
+enum sar_status sar_remote_pass(struct sar_pending *op)
+{
+    struct sar_call *call = op->call;
+    struct sar_course course = { input_of(call)->device, call->mirror[1].device, call->mirror[1].bytes };
+    if (call->direct)
+        return hand_over(op);
+    op->request.pipe = &op->pipe;
+    return sar_pipe_open(&op->pipe, &call->memory, &course, op->request.piece);
 }
 
 enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delivery *outcome)
 {
     struct sar_call *call = op->call;
-    struct sar_mirror *mirror = &call->mirror[1];
-    mirror->out = false;
-    return sar_offload_write(&call->memory, &call->shape, mirror->device, outcome);
+    struct sar_destination to = { &call->memory, &call->shape, call->mirror[1].device, block_room(op) };
+    return sar_offload_write(&to, outcome);
 }
 
 void sar_remote_end(struct sar_pending *op)
 {
-    sar_mirror_release(&op->room[0]);
-    sar_mirror_release(&op->room[1]);
+    if (op->arrival.memory.accelerator != NULL)
+        sar_arrival_end(&op->arrival);
+    (void)sar_pipe_close(&op->pipe);
     sar_offload_unmark(&op->call->memory, &op->marks);
 }

@@ -11,7 +11,9 @@
 
 struct state {
     unsigned char *vector, *bitmap;
-    int failures; /* ranks that cannot go on */
+    int failures;   /* ranks that cannot go on */
+    bool piecewise; /* no rank failed before the first piece */
+    size_t pieces;  /* that were posted */
 };
 
 static double seconds(const struct sar_agreed *a)
@@ -61,7 +63,7 @@ static void start(struct sar_request *request, const struct sar_dense_call *call
 static void vote(struct sar_request *request)
 {
     struct state *state = request->state;
-    if (request->agreed->dense_face)
+    if (request->agreed->dense_face && request->piece == 0)
         return;
     state->failures = request->exchange.status != SAR_OK;
     start(request, &(struct sar_dense_call){ MPI_IN_PLACE, &state->failures, 1, MPI_INT, MPI_SUM });
@@ -69,7 +71,8 @@ static void vote(struct sar_request *request)
 
 static enum sar_status count_votes(struct sar_request *request)
 {
-    const struct state *state = request->state;
+    struct state *state = request->state;
+    state->piecewise = request->piece != 0 && state->failures == 0;
     return state->failures == 0 ? SAR_OK : SAR_PEER_FAILED;
 }
 
@@ -87,7 +90,73 @@ static void reduce_values(struct sar_request *request)
     }
     request->exchange.traffic.bytes_sent = request->exchange.traffic.bytes_received = (uint64_t)ring;
     request->output_in_place = request->agreed->dense_face;
+    if (!state->piecewise)
+        start(request, &call);
+}
+
+/* What has been reduced goes, what is reduced next comes. */
+static enum sar_status turn_pieces(struct sar_request *request)
+{
+    const struct state *state = request->state;
+    if (request->pipe == NULL || !state->piecewise)
+        return SAR_OK;
+    if (state->pieces > 0)
+        SAR_TRY(sar_pipe_send(request->pipe, state->pieces - 1));
+    return sar_pipe_bring(request->pipe, state->pieces);
+}
+
+/* Basic elements, of which a row is several. */
+static uint64_t elements_of_piece(const struct sar_request *request)
+{
+    const struct sar_shape *shape = &request->agreed->shape;
+    return request->piece / (shape->element_size / shape->row);
+}
+
+/* The next one of the caller's buffers. */
+static struct sar_dense_call piece_of(const struct sar_request *request)
+{
+    const struct state *state = request->state;
+    struct sar_dense_call call = request->buffers;
+    uint64_t each = elements_of_piece(request), done = state->pieces * each;
+    size_t offset = state->pieces * request->piece;
+    call.count = call.count - done < each ? call.count - done : each;
+    if (request->pipe != NULL) {
+        call.sendbuf = MPI_IN_PLACE;
+        call.recvbuf = sar_pipe_piece(request->pipe, state->pieces);
+        return call;
+    }
+    if (call.sendbuf != MPI_IN_PLACE)
+        call.sendbuf = (const char *)call.sendbuf + offset;
+    call.recvbuf = (char *)call.recvbuf + offset;
+    return call;
+}
+
+static void reduce_piece(struct sar_request *request)
+{
+    struct state *state = request->state;
+    if (!state->piecewise)
+        return;
+    struct sar_dense_call call = piece_of(request);
     start(request, &call);
+    state->pieces++;
+    request->again = state->pieces * elements_of_piece(request) < request->buffers.count;
+}
+
+/* The last one goes; what is on its way must have come before this rank can say that all is well. */
+static enum sar_status end_pieces(struct sar_request *request)
+{
+    const struct state *state = request->state;
+    if (request->pipe == NULL)
+        return SAR_OK;
+    SAR_TRY(sar_pipe_send(request->pipe, state->pieces - 1));
+    return sar_pipe_close(request->pipe);
+}
+
+static void vote_again(struct sar_request *request)
+{
+    const struct state *state = request->state;
+    if (state->piecewise)
+        vote(request);
 }
 
 static void reduce_presence(struct sar_request *request)
@@ -129,7 +198,9 @@ static enum sar_status sparsify(struct sar_request *request)
 static const struct sar_stage stages[] = {
     { .compute = densify, .post = vote },
     { .compute = count_votes, .post = reduce_values },
-    { .post = reduce_presence },
+    { .compute = turn_pieces, .post = reduce_piece },
+    { .compute = end_pieces, .post = vote_again },
+    { .compute = count_votes, .post = reduce_presence },
     { .compute = sparsify },
     { .compute = NULL },
 };

@@ -4,6 +4,7 @@
 
 #include "base/trace.h"
 #include "device/device.h"
+#include "device/pipe.h"
 #include "device/splitter.h"
 #include "net/dense.h"
 #include "net/exchange.h"
@@ -103,8 +104,10 @@ struct sar_request {
     struct sar_exchange exchange;
     struct sar_dense dense; /**< an MPI_Allreduce under way; used by `dense` */
     struct sar_dense_call
-        buffers;   /**< the caller's dense buffers, with MPI's names of the basic type and op */
-    bool blocking; /**< all ranks may sleep in MPI */
+        buffers;           /**< the caller's dense buffers, with MPI's names of the basic type and op */
+    bool blocking;         /**< all ranks may sleep in MPI */
+    size_t piece;          /**< bytes of dense buffers that all ranks give MPI at a time; 0 for all */
+    struct sar_pipe *pipe; /**< that this rank's pass through; NULL for `buffers` */
     int stages_run;
     int place;                                                 /**< in the scheme, of the stage that runs */
     bool again;                                                /**< set by post: the stage runs once more */

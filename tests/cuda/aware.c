@@ -59,13 +59,24 @@ int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype t
     return code;
 }
 
-/* Vectors of so few bytes go to MPI_Allreduce. */
-static void expect(int wanted, const char *knob)
+/* Done at once, where memory is the device's. */
+int PMPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op,
+                    MPI_Comm comm, MPI_Request *request)
+{
+    if (!is_on_device(recvbuf))
+        return MPI_Iallreduce(sendbuf, recvbuf, count, type, op, comm, request);
+    *request = MPI_REQUEST_NULL;
+    return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, comm);
+}
+
+/* Vectors of so few bytes go to MPI_Allreduce, unseen or agreed on. */
+static void expect_of(int wanted, const char *knob, const char *forward)
 {
     static float v[COUNT];
     MPI_Comm comm;
     float *device;
     setenv("MPIX_SPARSE_CUDA_AWARE", knob, 1);
+    setenv("MPIX_SPARSE_FORWARD", forward, 1);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < COUNT; i++)
         v[i] = (float)i;
@@ -84,10 +95,47 @@ static void expect(int wanted, const char *knob)
     MPI_Comm_free(&comm);
 }
 
+/* A plan has a mirror once it was started together with others, and does without as soon as it is not. */
+static void expect_plan(int wanted)
+{
+    static float v[COUNT];
+    MPIX_Sparse_plan plan;
+    MPI_Request request;
+    float *device;
+    require(cudaMalloc((void **)&device, sizeof v));
+    check_success(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                                             MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < COUNT; i++)
+            v[i] = (float)(i + round);
+        require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+        on_device = 0;
+        check_success(round % 2 == 0 ? MPIX_Sparse_plan_start_all(1, &plan, &request)
+                                     : MPIX_Sparse_plan_start(plan, &request),
+                      "the start of a plan");
+        check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+        check(round % 2 == 0 || on_device == wanted, "expected %d calls of MPI on device memory, found %d",
+              wanted, on_device);
+        require(cudaMemcpy(v, device, sizeof v, cudaMemcpyDeviceToHost));
+        for (int i = 0; i < COUNT; i++)
+            check(v[i] == (float)((i + round) * ranks), "expected %d at index %d, found %g",
+                  (i + round) * ranks, i, (double)v[i]);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    require(cudaFree(device));
+}
+
+static void expect(int wanted, const char *knob)
+{
+    expect_of(wanted, knob, "63");
+    expect_of(wanted, knob, "0");
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    unsetenv("MPIX_SPARSE_FORWARD");
+    setenv("MPIX_SPARSE_SCHEME", "dense", 1);
     check_case("an MPI that is not aware");
     expect(0, "auto");
     check_case("an MPI that is aware");
@@ -98,7 +146,12 @@ int main(int argc, char **argv)
     check_case("an MPI that loses messages");
     loses = true;
     expect(0, "auto");
+    check_case("an MPI that loses messages of one rank");
+    loses = rank == 0;
+    expect(rank == 0 ? 0 : 2, "auto");
     check_case("an MPI that is aware, whatever it says");
     expect(2, "yes");
+    check_case("a plan");
+    expect_plan(1);
     return check_end("aware");
 }

@@ -1,33 +1,96 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of the runtime that stands in for CUDA's: they tell when they were recorded, with all work done. */
+/* Streams and events of the runtime that stands in for CUDA's. Those that keep time are recorded with all
+ * work done, the others know how far the queue was. */
 
 #include <cuda_runtime_api.h>
 
 #include <stdlib.h>
 #include <time.h>
 
+#include "fake.h"
+
+struct moment {
+    bool timed;
+    struct timespec time;
+    long queued;
+    cudaStream_t stream;
+};
+
+static cudaStream_t followed;
+
+/* The stream that another one was last made to wait for. */
+void *fake_cuda_stream(void)
+{
+    return __atomic_load_n(&followed, __ATOMIC_RELAXED);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    fake_cuda_count(0);
+    if (fake_cuda_refuses())
+        return cudaErrorMemoryAllocation;
+    *stream = malloc(1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    fake_cuda_wait(fake_cuda_queued());
+    free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    fake_cuda_count(0);
+    struct moment *moment = fake_cuda_refuses() ? NULL : calloc(1, sizeof *moment);
+    if (moment == NULL)
+        return cudaErrorMemoryAllocation;
+    moment->timed = (flags & cudaEventDisableTiming) == 0;
+    *event = (cudaEvent_t)moment;
+    return cudaSuccess;
+}
+
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
-    *event = malloc(sizeof(struct timespec));
-    return *event != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    cudaStreamSynchronize(stream);
-    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)event);
+    struct moment *moment = (struct moment *)event;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
+    moment->stream = stream;
+    moment->queued = fake_cuda_queued();
+    if (moment->timed) {
+        fake_cuda_wait(moment->queued);
+        clock_gettime(CLOCK_MONOTONIC, &moment->time);
+    }
     return cudaSuccess;
+}
+
+/* There is one order for all streams. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)stream, (void)flags;
+    __atomic_store_n(&followed, ((const struct moment *)event)->stream, __ATOMIC_RELAXED);
+    return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    (void)event;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
+    fake_cuda_wait(((const struct moment *)event)->queued);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
-    const struct timespec *from = (const struct timespec *)begin, *to = (const struct timespec *)end;
+    const struct timespec *from = &((const struct moment *)begin)->time,
+                          *to = &((const struct moment *)end)->time;
     *milliseconds =
         (float)((double)(to->tv_sec - from->tv_sec) * 1e3 + (double)(to->tv_nsec - from->tv_nsec) / 1e6);
     return cudaSuccess;

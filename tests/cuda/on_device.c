@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lets programs of tests/mpi, which know nothing of devices, make their calls on device memory: its
  * functions stand before the library's weak ones, copy what they are given to a device, call, and copy
- * what came back. Nonblocking calls are waited for at once. */
+ * what came back. Nonblocking calls are waited for at once. Blocks of pinned memory are the smallest there
+ * can be. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>
@@ -68,6 +69,7 @@ static void forget(struct known *known)
 static void *to_device(const void *host, size_t bytes)
 {
     void *device;
+    setenv("MPIX_SPARSE_STAGING", "4096", 0);
     if (host == NULL || host == MPI_IN_PLACE || host == MPIX_SPARSE_STRIDED)
         return (void *)(uintptr_t)host;
     require(cudaMalloc(&device, bytes + 1));

@@ -3,7 +3,8 @@
  * memory is memory that faults when the host touches it: its pages are mapped twice, for the program
  * without any rights. Work in streams is done later, by a thread or whoever waits, in the order in which
  * it was queued: one order for all streams, which CUDA's rules allow. Kernels are the twins of
- * tests/cuda/twin, which open all arrays for as long as they run. */
+ * tests/cuda/twin, which open all arrays for as long as they run. Any call can be refused, but for those that
+ * give back, and for the question what an address is, whose refusal says that it is the host's. */
 
 #include <cuda_runtime_api.h>
 
@@ -15,6 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "fake.h"
 
 enum { MOST_ARRAYS = 4096, DEVICES = 2 };
 
@@ -41,29 +44,13 @@ static int arrays_used;
 static struct job *first, **last = &first; /* the first one is being done when `busy` */
 static bool working, busy;
 static int opened;
-static long allocations, copied;
-static cudaStream_t last_stream;
+static long copied, jobs_queued, jobs_done;
 static __thread int current;
 
-/* How many arrays, of device and pinned memory, were ever made. */
-long fake_cuda_allocations(void);
-long fake_cuda_allocations(void)
-{
-    return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
-}
-
 /* How many bytes were ever copied in streams. */
-long fake_cuda_copied(void);
 long fake_cuda_copied(void)
 {
     return __atomic_load_n(&copied, __ATOMIC_RELAXED);
-}
-
-/* In which stream the last copy was queued. */
-void *fake_cuda_stream(void);
-void *fake_cuda_stream(void)
-{
-    return __atomic_load_n(&last_stream, __ATOMIC_RELAXED);
 }
 
 static struct array *find(const void *address)
@@ -107,6 +94,7 @@ static void do_first(void)
     if (first == NULL)
         last = &first;
     free(job);
+    jobs_done++;
     pthread_cond_broadcast(&news);
 }
 
@@ -131,23 +119,45 @@ static cudaError_t queue(struct job wanted)
         working = pthread_create(&thread, NULL, work, NULL) == 0;
     *last = job;
     last = &job->next;
+    jobs_queued++;
     pthread_cond_broadcast(&news);
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
 }
 
-/* Functions are left to the thread, as CUDA has one for them. */
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+/* How much has been queued so far. */
+long fake_cuda_queued(void)
 {
-    (void)stream;
     pthread_mutex_lock(&lock);
-    while (first != NULL) {
+    long queued = jobs_queued;
+    pthread_mutex_unlock(&lock);
+    return queued;
+}
+
+/* Wait until so much is done. Functions are left to the thread, as CUDA has one for them. */
+void fake_cuda_wait(long queued)
+{
+    pthread_mutex_lock(&lock);
+    while (jobs_done < queued) {
         if (busy || first->function != NULL)
             pthread_cond_wait(&news, &lock);
         else
             do_first();
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void wait_for_all(void)
+{
+    fake_cuda_wait(fake_cuda_queued());
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    (void)stream;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
+    wait_for_all();
     return cudaSuccess;
 }
 
@@ -163,8 +173,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)kind;
-    __atomic_store_n(&last_stream, stream, __ATOMIC_RELAXED);
+    (void)kind, (void)stream;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
     __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
     return queue((struct job){ .to = to, .from = from, .bytes = bytes });
 }
@@ -172,13 +183,18 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     (void)kind;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
     queue((struct job){ .to = to, .from = from, .bytes = bytes });
-    return cudaStreamSynchronize(NULL);
+    wait_for_all();
+    return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
 {
     (void)stream;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
     return queue((struct job){ .function = function, .argument = argument });
 }
 
@@ -213,10 +229,12 @@ static struct array *choose(size_t room)
     return &arrays[arrays_used++];
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes)
+static cudaError_t take_array(void **memory, size_t bytes)
 {
     enum { PAGE = 4096 };
     load_driver();
+    if (fake_cuda_refuses())
+        return cudaErrorMemoryAllocation;
     pthread_mutex_lock(&lock);
     struct array *array = choose(bytes / PAGE * PAGE + PAGE);
     if (array != NULL) {
@@ -224,15 +242,20 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
         array->bytes = bytes + 1;
         array->place = current;
         *memory = array->device;
-        allocations++;
     }
     pthread_mutex_unlock(&lock);
     return array == NULL ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    fake_cuda_count(0);
+    return take_array(memory, bytes);
+}
+
 cudaError_t cudaFree(void *memory)
 {
-    cudaStreamSynchronize(NULL);
+    wait_for_all();
     pthread_mutex_lock(&lock);
     struct array *array = find(memory);
     if (array != NULL)
@@ -251,17 +274,15 @@ static void protect(int rights)
             mprotect(arrays[i].device, arrays[i].room, rights);
 }
 
-void fake_cuda_open(void);
 void fake_cuda_open(void)
 {
-    cudaStreamSynchronize(NULL);
+    wait_for_all();
     pthread_mutex_lock(&lock);
     opened++;
     protect(PROT_READ | PROT_WRITE);
     pthread_mutex_unlock(&lock);
 }
 
-void fake_cuda_close(void);
 void fake_cuda_close(void)
 {
     pthread_mutex_lock(&lock);
@@ -274,9 +295,7 @@ void fake_cuda_close(void)
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 {
     (void)stream;
-    cudaError_t error = cudaMalloc(memory, bytes);
-    __atomic_fetch_sub(&allocations, 1, __ATOMIC_RELAXED);
-    return error;
+    return take_array(memory, bytes);
 }
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
@@ -288,18 +307,23 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
     *pool = NULL;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
     return device >= 0 && device < DEVICES ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
 {
     (void)pool, (void)attribute, (void)value;
-    return cudaSuccess;
+    return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream)
 {
-    cudaStreamSynchronize(stream);
+    (void)stream;
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
+    wait_for_all();
     memset(reach(memory), byte, bytes);
     return cudaSuccess;
 }
@@ -308,7 +332,9 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
     load_driver();
-    __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
+    fake_cuda_count((long)bytes);
+    if (fake_cuda_refuses())
+        return cudaErrorMemoryAllocation;
     return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -347,7 +373,7 @@ cudaError_t cudaGetDeviceCount(int *devices)
 cudaError_t cudaGetDevice(int *device)
 {
     *device = current;
-    return cudaSuccess;
+    return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -355,20 +381,6 @@ cudaError_t cudaSetDevice(int device)
     if (device < 0 || device >= DEVICES)
         return cudaErrorInvalidDevice;
     current = device;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    (void)flags;
-    *stream = malloc(1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    cudaStreamSynchronize(stream);
-    free(stream);
     return cudaSuccess;
 }
 

@@ -36,6 +36,7 @@ static struct sar_ballot random_ballot(int rank, struct dice *dice)
     ballot.nnz_sum = ballot.nnz_max = (int64_t)dice_below(dice, 1000);
     ballot.seconds = (int64_t)dice_below(dice, 1000000);
     ballot.busy = (int64_t)dice_below(dice, 2);
+    ballot.staged = (int64_t)dice_below(dice, 2);
     ballot.status = dice_below(dice, 2) == 0 ? SAR_OK : (int64_t)dice_below(dice, SAR_STATUSES);
     ballot.status_value = rank * 10;
     return ballot;
@@ -91,6 +92,8 @@ static struct sar_ballot obvious_merge(const struct sar_ballot *ballots, int n)
             all.nnz_max = b->nnz_max;
         if (b->busy > all.busy)
             all.busy = b->busy;
+        if (b->staged > all.staged)
+            all.staged = b->staged;
         if (b->seconds > all.seconds)
             all.seconds = b->seconds;
         if (b->status > all.status) {
@@ -138,7 +141,8 @@ static void test_a_ballot(void **state)
     (void)state;
     assert_int_equal(ballot.status, SAR_OK);
     assert_int_equal(ballot.status_rank, 3);
-    assert_true(ballot.nnz_sum == 0 && ballot.nnz_max == 0 && ballot.busy == 0 && ballot.seconds == 0);
+    assert_true(ballot.nnz_sum == 0 && ballot.nnz_max == 0 && ballot.busy == 0 && ballot.staged == 0);
+    assert_true(ballot.seconds == 0);
     for (int i = 0; i < SAR_FIELDS; i++) {
         assert_true(ballot.field[i].low == field[i] && ballot.field[i].high == field[i]);
         assert_true(ballot.field[i].low_rank == 3 && ballot.field[i].high_rank == 3);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the runtime that stands in for CUDA's counts, and which call it refuses. */
+
+#include "fake.h"
+
+static long allocations, pinned, calls, refused;
+
+/* How many arrays, of device and pinned memory, streams and events were ever made. */
+long fake_cuda_allocations(void)
+{
+    return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+}
+
+/* How many bytes of the host's were ever pinned. */
+long fake_cuda_pinned(void)
+{
+    return __atomic_load_n(&pinned, __ATOMIC_RELAXED);
+}
+
+void fake_cuda_count(long bytes)
+{
+    __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&pinned, bytes, __ATOMIC_RELAXED);
+}
+
+/* How many calls there were that can be refused. */
+long fake_cuda_calls(void)
+{
+    return __atomic_load_n(&calls, __ATOMIC_RELAXED);
+}
+
+/* Refuse one call to come, the n-th; 0 for none. */
+void fake_cuda_refuse(long n)
+{
+    __atomic_store_n(&refused, n == 0 ? 0 : fake_cuda_calls() + n, __ATOMIC_RELAXED);
+}
+
+bool fake_cuda_refuses(void)
+{
+    return __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == __atomic_load_n(&refused, __ATOMIC_RELAXED);
+}

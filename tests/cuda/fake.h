@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the runtime that stands in for CUDA's tells and does beyond it. Tests look for these by name. */
+
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <stdbool.h>
+
+long fake_cuda_allocations(void);
+long fake_cuda_pinned(void);
+long fake_cuda_copied(void);
+void *fake_cuda_stream(void);
+void fake_cuda_open(void);
+void fake_cuda_close(void);
+long fake_cuda_calls(void);
+void fake_cuda_refuse(long n);
+
+/* For its own files: count an allocation, of so many bytes of pinned memory; count a call, which may have to
+ * be refused; tell how much work was queued, and wait until so much is done. */
+void fake_cuda_count(long bytes);
+bool fake_cuda_refuses(void);
+long fake_cuda_queued(void);
+void fake_cuda_wait(long queued);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arrays in device memory that pass through blocks of pinned memory far smaller than they are: outcomes are
+ * right, little is pinned, and a function of CUDA that fails on one rank leaves no rank waiting, no wrong
+ * outcome that is told to be right, and nothing behind for the next call. */
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { COUNT = 5000, STEP = 3, BLOCK = 4096, ROUNDS_BETWEEN = 8 };
+
+static const char *const schemes[] = { "balanced", "dense", "recursive_doubling", "shared", "two_level" };
+enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
+
+static MPI_Comm comm;
+static float *in, *out;
+static int32_t *indices;
+
+static void require(cudaError_t error)
+{
+    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
+}
+
+/* What the runtime of runtime.c counts, and no other. */
+static long count_of(const char *name)
+{
+    long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
+    return count == NULL ? 0 : count();
+}
+
+static void refuse(long n)
+{
+    void (*refuse_call)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, "fake_cuda_refuse");
+    if (refuse_call != NULL)
+        refuse_call(n);
+}
+
+static float value_at(int i, int from)
+{
+    return i % STEP == from % STEP ? (float)(i + from + 1) : 0;
+}
+
+static float sum_at(int i)
+{
+    float sum = 0;
+    for (int r = 0; r < ranks; r++)
+        sum += value_at(i, r);
+    return sum;
+}
+
+static void fill(void)
+{
+    static float v[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        v[i] = value_at(i, rank);
+    require(cudaMemcpy(in, v, sizeof v, cudaMemcpyHostToDevice));
+    memset(v, 0xff, sizeof v);
+    require(cudaMemcpy(out, v, sizeof v, cudaMemcpyHostToDevice));
+}
+
+static void expect_sums(const float *device)
+{
+    static float v[COUNT];
+    require(cudaMemcpy(v, device, sizeof v, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < COUNT; i++)
+        check(v[i] == sum_at(i), "expected %g at index %d, found %g", (double)sum_at(i), i, (double)v[i]);
+}
+
+static int reduce_to_other(void)
+{
+    return MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static int reduce_in_place(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, in, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+/* All elements, the zeros too, into a vector that is made of the result. */
+static int reduce_coordinates(void)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    int code =
+        MPIX_Sparse_allreduce_coo(indices, in, COUNT, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, &result);
+    if (code == MPI_SUCCESS)
+        code = MPIX_Sparse_result_dense(result, out);
+    MPIX_Sparse_result_free(&result);
+    return code;
+}
+
+static void open_comm(const char *scheme)
+{
+    setenv("MPIX_SPARSE_STAGING", "4096", 1);
+    comm = knobs_comm(&(struct knobs){ .scheme = scheme, .segment = "2000" });
+}
+
+static void check_outcomes(const char *scheme)
+{
+    check_case("%s, outcomes", scheme);
+    open_comm(scheme);
+    long before = 0;
+    for (int round = 0; round < 6; round++) {
+        before = round < 4 ? count_of("fake_cuda_allocations") : before;
+        fill();
+        check_success(round % 2 == 0 ? reduce_to_other() : reduce_in_place(), "MPIX_Sparse_allreduce");
+        expect_sums(round % 2 == 0 ? out : in);
+    }
+    check(count_of("fake_cuda_allocations") == before, "expected no allocation later on, found %ld",
+          count_of("fake_cuda_allocations") - before);
+    MPI_Comm_free(&comm);
+}
+
+/* A call is carried out with each function of CUDA that it calls failing once, on one rank at a time. */
+static void check_refusals(const char *scheme, int (*reduce)(void), const float *outcome)
+{
+    long calls = 0, most, failures = 0;
+    open_comm(scheme);
+    for (int round = 0; round < 2; round++) {
+        fill();
+        calls = count_of("fake_cuda_calls");
+        check_success(reduce(), "a call before");
+        calls = count_of("fake_cuda_calls") - calls;
+    }
+    MPI_Allreduce(&calls, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+    for (long n = 1; n <= most; n++) {
+        check_case("%s, call %ld of CUDA fails", scheme, n);
+        fill();
+        refuse(n % ranks == rank ? n : 0);
+        int code = reduce();
+        refuse(0);
+        failures += code != MPI_SUCCESS;
+        if (code == MPI_SUCCESS)
+            expect_sums(outcome);
+        if (n % ROUNDS_BETWEEN != 0 && n != most)
+            continue;
+        fill();
+        check_success(reduce(), "a call behind");
+        expect_sums(outcome);
+    }
+    check(most == 0 || failures > 0, "expected some of %ld calls to fail, found none", most);
+    MPI_Comm_free(&comm);
+}
+
+/* A few blocks, of a vector that is a thousand times as large. */
+static void check_pinned(void)
+{
+    enum { LARGE = 1 << 20, MOST = 64 * BLOCK };
+    float *large;
+    static const char *const sparse[] = { "balanced", "dense", "recursive_doubling" };
+    check_case("how much is pinned");
+    require(cudaMalloc((void **)&large, LARGE * sizeof *large));
+    float *zeros = get_memory(LARGE, sizeof *zeros);
+    for (int i = 0; i < LARGE; i += 7)
+        zeros[i] = 1;
+    for (int i = 0; i < 3; i++) {
+        require(cudaMemcpy(large, zeros, LARGE * sizeof *large, cudaMemcpyHostToDevice));
+        open_comm(sparse[i]);
+        long before = count_of("fake_cuda_pinned");
+        check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, large, LARGE, MPI_FLOAT, MPI_SUM, comm),
+                      "MPIX_Sparse_allreduce");
+        check(ranks == 1 || count_of("fake_cuda_pinned") - before <= (long)MOST,
+              "expected at most %d bytes to be pinned, found %ld", (int)MOST,
+              count_of("fake_cuda_pinned") - before);
+        MPI_Comm_free(&comm);
+    }
+    free(zeros);
+    require(cudaFree(large));
+}
+
+static void make_arrays(void)
+{
+    static int32_t each[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        each[i] = i;
+    require(cudaMalloc((void **)&in, COUNT * sizeof *in));
+    require(cudaMalloc((void **)&out, COUNT * sizeof *out));
+    require(cudaMalloc((void **)&indices, sizeof each));
+    require(cudaMemcpy(indices, each, sizeof each, cudaMemcpyHostToDevice));
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    check_alarm(240);
+    make_arrays();
+    check_pinned();
+    for (int s = 0; s < SCHEMES; s++) {
+        check_outcomes(schemes[s]);
+        check_refusals(schemes[s], reduce_to_other, out);
+    }
+    check_refusals("balanced", reduce_coordinates, out);
+    require(cudaFree(in));
+    require(cudaFree(out));
+    require(cudaFree(indices));
+    return check_end("staged");
+}
