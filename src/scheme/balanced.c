@@ -24,8 +24,8 @@ static const char *obstacle(const struct sar_agreed *agreed)
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_agreed_map(a);
-    double fullest = map.kind == SAR_PARTITION_RANGE ? a->skewness : 1, share = fullest / a->machine.ranks;
-    return sar_owner_seconds(a, &(struct sar_owner_terms){ share, share, NULL, NULL, &map, 1 });
+    struct sar_owner_terms terms = sar_owner_terms(a, &map);
+    return sar_owner_seconds(a, &terms);
 }
 
 /* Equation 1: (n-1)/n (gamma^n + 1) 2 M d, where M d are the bytes of one rank's values. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "scheme/doubling.h"
 
+#include <math.h>
+
 #include "tensor/dense.h"
 
 static struct sar_layout layout_of(const struct sar_agreed *agreed)
@@ -20,11 +22,13 @@ double sar_doubling_seconds(const struct sar_agreed *a, int limit)
 {
     double time = 0, fullest = a->nnz_mean > 0 ? a->nnz_max / a->nnz_mean : 1;
     double outcome = sar_agreed_union(a, a->machine.ranks);
+    int each = sar_power_below(a->machine.ranks) == a->machine.ranks ? 1 : 2; /* the folded are fullest */
     for (int power = 1; power < limit; power *= 2) {
-        double elements = sar_agreed_union(a, power) * (power == 1 ? fullest : 1);
+        double elements = sar_agreed_union(a, each * power) * (power == 1 ? fullest : 1);
+        elements = fmin(elements, (double)a->shape.count);
         time += stage_seconds(a, power, elements, 2 * elements);
     }
-    if (sar_power_below(a->machine.ranks) != a->machine.ranks)
+    if (each == 2)
         time += stage_seconds(a, 1, a->nnz_max, 2 * a->nnz_mean) + stage_seconds(a, 1, outcome, outcome);
     return time;
 }

@@ -9,9 +9,9 @@
  *
  *     time = alpha log2 p / R + that of owner.h with shares 1 / p of the push and s of the pull
  *
- * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many; s, the share
- * that the fullest part has of the outcome, is put at sqrt(skewness) / p, which is what texts show:
- * boundaries follow the elements and not the outcome. */
+ * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many. Boundaries follow
+ * the elements and not the outcome: in a part where hardly any two ranks meet z of these remain, so that s is
+ * z / Z, but no more than without boundaries, skewness / p. */
 
 #include <math.h>
 
@@ -29,8 +29,10 @@ static const char *obstacle(const struct sar_agreed *a)
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
-    double share = 1.0 / a->machine.ranks;
-    struct sar_owner_terms terms = { share, fmin(sqrt(a->skewness) * share, 1), NULL, NULL, &map, 1 };
+    double ranks = a->machine.ranks, apart = 1 / fmax(sar_gamma_at(&a->gamma, ranks), 1);
+    struct sar_owner_terms terms = sar_owner_terms(a, &map);
+    terms.push_share = 1 / ranks;
+    terms.pull_share = fmin(apart, sar_contiguous_share(a));
     return sar_owner_seconds(a, &terms);
 }
 

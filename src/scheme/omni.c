@@ -6,12 +6,10 @@
  * Fast where elements stand close together: a block costs as much for one element as for 256, so at a
  * density d without clusters 1 - (1-d)^256 of all bytes are sent, 92 % at d = 1 %.
  *
- *     time = 2 alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
+ *     time = 2 alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
  *
  * p ranks, z elements of the fullest rank, Z of the outcome, m(z) bytes of the blocks that z elements lie
- * in, s = 1 / p, or skewness / p in contiguous ranges; sar_owner_seconds has the rest. */
-
-#include <math.h>
+ * in, s = S = 1 / p, or those of the fullest of contiguous ranges; sar_owner_seconds has the rest. */
 
 #include "scheme/owner.h"
 
@@ -34,10 +32,9 @@ static const char *obstacle(const struct sar_agreed *a)
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = map_of(a);
-    double fullest = map.kind == SAR_PARTITION_RANGE ? a->skewness : 1,
-           share = fmin(fullest / a->machine.ranks, 1);
-    return sar_owner_seconds(a, &(struct sar_owner_terms){ share, share, &sar_wire_block, &sar_wire_block,
-                                                           &map, 1 });
+    struct sar_owner_terms terms = sar_owner_terms(a, &map);
+    terms.push_wire = terms.pull_wire = &sar_wire_block;
+    return sar_owner_seconds(a, &terms);
 }
 
 static void open(struct sar_request *request)

@@ -99,6 +99,9 @@ struct sar_owner_terms {
     double together;
 };
 
+/** Those of a map, with formats by price. */
+struct sar_owner_terms sar_owner_terms(const struct sar_agreed *agreed, const struct sar_map *map);
+
 /** Own by a map. Never fails, since all ranks must know how many steps will follow. request->own_wire is
  * set. */
 void sar_owner_open(struct sar_request *request, const struct sar_map *map);

@@ -23,6 +23,17 @@ static bool contiguous(const struct sar_map *map)
     return map->kind == SAR_PARTITION_RANGE;
 }
 
+struct sar_owner_terms sar_owner_terms(const struct sar_agreed *a, const struct sar_map *map)
+{
+    double ranks = a->machine.ranks;
+    struct sar_owner_terms terms = { 1 / ranks, 1 / ranks, NULL, NULL, map, 1 };
+    if (contiguous(map)) {
+        terms.push_share = sar_contiguous_share(a);
+        terms.pull_share = sar_contiguous_union_share(a, ranks);
+    }
+    return terms;
+}
+
 /* Of the fullest rank, or of several together. */
 static double pushed(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {

@@ -8,9 +8,10 @@
  *
  *     time = sum over i < L of (alpha + m(z gamma^(2^i)) beta + 2 z gamma^(2^i) gamma)
  *
- * L = floor(log2 p), and two more messages, of z and of the outcome, when p is not a power of two; z elements
- * of a rank, m bytes of message for so many, of the cheapest format: dense when sparse would be larger. With
- * m(z) = 2 z s and without alpha and gamma this is the paper's Equation 2. */
+ * L = floor(log2 p); when p is not a power of two there are two more messages, of z and of the outcome, and
+ * gamma^(2^(i+1)) stands for gamma^(2^i), as pairs have the elements of two ranks from the first stage on. z
+ * elements of a rank, m bytes of message for so many, of the cheapest format: dense when sparse would be
+ * larger. With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 2. */
 
 #include "scheme/doubling.h"
 

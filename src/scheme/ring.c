@@ -7,11 +7,11 @@
  * Each rank talks to two neighbours only. Range by range the elements fill up on their way, so that most
  * steps carry the union of many ranks; and in every step all wait for the fullest range.
  *
- *     time = sum over i < p-1 of (alpha + m(s Z_i) beta) + (p-1) (alpha + m(s Z) beta)
- *            + (z + 2 s (Z_1 + … + Z_(p-1)) + Z) gamma
+ *     time = sum over i < p-1 of (alpha + m(F_i) beta) + (p-1) (alpha + m(F_p) beta)
+ *            + (z + 2 (F_1 + … + F_(p-1)) + Z) gamma
  *
- * p ranks, z elements of the fullest, Z_i of the union of i ranks, Z of all, m bytes of message for so
- * many, s = skewness / p the share of the fullest range. */
+ * p ranks, z elements of the fullest, Z of the outcome, F_i of the union of i ranks in the fullest range, m
+ * bytes of message for so many. */
 
 #include <math.h>
 
@@ -28,18 +28,23 @@ struct ring {
     int step; /* of the 2 (p-1) */
 };
 
+/* Elements that k ranks have in the fullest range. */
+static double fullest(const struct sar_agreed *a, double k, uint64_t span)
+{
+    return fmin(sar_agreed_union(a, k) * sar_contiguous_union_share(a, k), (double)span);
+}
+
 static double seconds(const struct sar_agreed *a)
 {
     const struct sar_machine *m = &a->machine;
-    double share = sar_contiguous_share(a), sums = sar_agreed_union(a, m->ranks), time = 0,
-           work = a->nnz_max + sums;
+    double sums = sar_agreed_union(a, m->ranks), time = 0, work = a->nnz_max + sums;
     uint64_t span = sar_contiguous_map(a).span;
     struct sar_layout layout = sar_agreed_layout(a, span, sar_index_size(span));
-    struct sar_cost pull = sar_agreed_cost(a, true, &layout, fmin(sums * share, (double)span));
+    struct sar_cost pull = sar_agreed_cost(a, true, &layout, fullest(a, m->ranks, span));
     int stride = m->ranks / MOST_LOOKS + 1;
     for (int step = 1; step < m->ranks; step += stride) {
         double steps = fmin(stride, m->ranks - step), middle = step + (steps - 1) / 2;
-        double elements = fmin(sar_agreed_union(a, middle) * share, (double)span);
+        double elements = fullest(a, middle, span);
         struct sar_cost push = sar_agreed_cost(a, false, &layout, elements);
         time += steps * (2 * m->alpha + (push.bytes + pull.bytes) * m->beta);
         work += steps * (push.work + 2 * elements);

@@ -5,19 +5,19 @@
  * Skewed on purpose, as the scheme is in the Zen paper: the server of the fullest range receives and
  * reduces most of everything, and the others wait for it.
  *
- *     time = 2 alpha + (p-1) (m(z s) + m(Z s)) beta + (z + z s p + Z) gamma
+ *     time = 2 alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
  *
  * p ranks, z elements of the fullest rank, Z of the outcome, m(z) bytes of z coordinates, s = skewness /
- * p the share of the fullest range; sar_owner_seconds has the rest. */
+ * p and S the shares of the fullest range; sar_owner_seconds has the rest. */
 
 #include "scheme/owner.h"
 
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
-    double share = sar_contiguous_share(a);
-    return sar_owner_seconds(a, &(struct sar_owner_terms){ share, share, &sar_wire_coo, &sar_wire_coo, &map,
-                                                           1 });
+    struct sar_owner_terms terms = sar_owner_terms(a, &map);
+    terms.push_wire = terms.pull_wire = &sar_wire_coo;
+    return sar_owner_seconds(a, &terms);
 }
 
 static void open(struct sar_request *request)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "scheme/split.h"
 
+#include <math.h>
+
 #include "tensor/reduce.h"
 #include "tensor/stretch.h"
 
@@ -10,10 +12,17 @@ static int more(int parts, int ranks)
     return parts < ranks - parts ? parts : ranks - parts;
 }
 
+/* Elements of the fullest of all stretches of so many parts, where the fullest part has a share of them. */
+static double fullest(double sums, double share, double parts, double ranks)
+{
+    return sums * (share + (parts - 1) * (1 - share) / fmax(ranks - 1, 1));
+}
+
 double sar_split_seconds(const struct sar_agreed *a, const struct sar_wire *pull_wire)
 {
     const struct sar_machine *m = &a->machine;
     double ranks = m->ranks, share = sar_contiguous_share(a), sums = sar_agreed_union(a, ranks);
+    double sums_share = sar_contiguous_union_share(a, ranks);
     uint64_t part = sar_contiguous_map(a).span;
     struct sar_layout layout = sar_agreed_layout(a, part, sar_index_size(part));
     struct sar_cost push = sar_agreed_cost(a, false, &layout, a->nnz_max * share);
@@ -23,7 +32,8 @@ double sar_split_seconds(const struct sar_agreed *a, const struct sar_wire *pull
     for (int parts = 1; parts < m->ranks; parts += more(parts, m->ranks)) {
         double moved = more(parts, m->ranks);
         layout.span = part * (uint64_t)moved;
-        struct sar_cost pull = sar_agreed_cost_in(a, true, pull_wire, &layout, sums * moved / ranks);
+        double elements = fmin(fullest(sums, sums_share, moved, ranks), (double)layout.span);
+        struct sar_cost pull = sar_agreed_cost_in(a, true, pull_wire, &layout, elements);
         time += m->alpha + pull.bytes * m->beta;
         work += pull.work;
     }

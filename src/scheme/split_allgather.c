@@ -2,14 +2,15 @@
 /* SparCML's SSAR_Split_allgather: each rank owns one of p contiguous ranges, to which all send their
  * elements, and the sums are gathered by concatenation.
  *
- * Pushes as sparse_ps does, but pulls in few messages, and a range that is fuller than others only delays
- * the push: what a rank receives of the pull is the whole outcome wherever it stands.
+ * Pushes as sparse_ps does, but pulls in few messages. A range that is fuller than others delays the push,
+ * and each step of the pull, in which it goes from those who have got it to others.
  *
- *     time = e(p-1, (p-1) m(z s)) + sum over i < L of (alpha + m(Z n_i / p) beta)
+ *     time = e(p-1, (p-1) m(z s)) + sum over i < L of (alpha + m(F_i) beta)
  *            + (z + z s p + 2 Z) gamma
  *
- * p ranks, L = ceil(log2 p), n_i = min(2^i, p - 2^i) parts, z elements of the fullest rank, Z of the outcome,
- * m bytes of message for so many, s = skewness / p the share of the fullest range. */
+ * p ranks, L = ceil(log2 p), z elements of the fullest rank, Z of the outcome, F_i of the outcome in the
+ * fullest min(2^i, p - 2^i) ranges in sequence, m bytes of message for so many, s = skewness / p the share
+ * that the fullest range has of a rank's elements. */
 
 #include "scheme/split.h"
 

@@ -5,7 +5,7 @@
  *     time = e(p-1, (p-1) m(z s)) + sum over i < L of (alpha + M n_i / p beta)
  *            + (z + z s p + 2 Z) gamma
  *
- * as for split_allgather, with M bytes of the dense vector. */
+ * as for split_allgather, with n_i = min(2^i, p - 2^i) ranges and M bytes of the dense vector. */
 
 #include "scheme/split.h"
 

@@ -93,8 +93,9 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
 
 static struct sar_owner_terms terms_of(const struct sar_agreed *a, const struct sar_map *map)
 {
-    double share = (map->kind == SAR_PARTITION_RANGE ? a->skewness : 1) / a->machine.ranks;
-    return (struct sar_owner_terms){ share, share, NULL, NULL, map, a->node_ranks };
+    struct sar_owner_terms terms = sar_owner_terms(a, map);
+    terms.together = a->node_ranks;
+    return terms;
 }
 
 static double seconds(const struct sar_agreed *a)
