@@ -15,8 +15,8 @@ double sar_contiguous_share(const struct sar_agreed *a)
     return fmin(a->skewness / a->machine.ranks, 1);
 }
 
-/* At least what a single rank has there. The exponent is 1 where no two ranks meet; it is chosen to come close
- * to the shares of tensors that are as skewed as those of the paper's models. */
+/* At least what a single rank has there. The exponent is 1 where no two ranks meet; it is chosen to come
+ * close to the shares of tensors that are as skewed as those of the paper's models. */
 double sar_contiguous_union_share(const struct sar_agreed *a, double k)
 {
     double ratio = fmax(sar_gamma_at(&a->gamma, k), 1);

@@ -12,7 +12,8 @@ struct sar_map sar_contiguous_map(const struct sar_agreed *agreed);
 /** The share that the fullest of them is expected to have of a rank's elements. */
 double sar_contiguous_share(const struct sar_agreed *agreed);
 
-/** The same of the union of k ranks, which is less skewed: where elements stand close, ranks have the same. */
+/** The same of the union of k ranks, which is less skewed: where elements stand close, ranks have the same
+ * ones. */
 double sar_contiguous_union_share(const struct sar_agreed *agreed, double k);
 
 /** The bounds of such a map. */

@@ -9,9 +9,9 @@
  *
  *     time = alpha log2 p / R + that of owner.h with shares 1 / p of the push and s of the pull
  *
- * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many. Boundaries follow
- * the elements and not the outcome: in a part where hardly any two ranks meet z of these remain, so that s is
- * z / Z, but no more than without boundaries, skewness / p. */
+ * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many. Boundaries
+ * follow the elements and not the outcome: in a part where hardly any two ranks meet z of these remain, so
+ * that s is z / Z, but no more than without boundaries, skewness / p. */
 
 #include <math.h>
 
