@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prices against times of the schemes themselves, which bench/simulate has found for the paper's models,
- * drawn as bench/models.c tells, at 25 Gb/s and 10 us, without work. These tensors are skewed, so that the fullest
- * of contiguous parts counts; the times are those of bench/results. */
+ * drawn as bench/models.c tells, at 25 Gb/s and 10 us, without work. These tensors are skewed, so that the
+ * fullest of contiguous parts counts; the times are those of bench/results. */
 
 #include <stdarg.h>
 #include <stddef.h>
