@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "base/buffer.h"
 #include "scheme/scheme.h"
 #include "wire/narrow.h"
 
@@ -121,28 +120,6 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
     request->output = out;
     sar_request_span_end(request, &span);
     return SAR_OK;
-}
-
-/* More than is asked for where it was asked before: who asks twice may ask again. */
-static enum sar_status room_in_buffers(struct sar_sink *sink, struct sar_request *request, size_t nnz,
-                                       struct sar_run *run)
-{
-    struct sar_sink_in_buffers *of = (struct sar_sink_in_buffers *)sink;
-    const struct sar_shape *shape = &request->agreed->shape;
-    if (run->index != NULL && nnz <= of->nnz)
-        return SAR_OK;
-    size_t ample = run->index == NULL ? nnz : nnz + nnz / 8;
-    SAR_TRY(sar_buffer_grow(of->index, ample, shape->index_size));
-    run->index = of->index->memory;
-    SAR_TRY(sar_buffer_grow(of->value, ample, shape->element_size));
-    run->value = of->value->memory;
-    of->nnz = ample;
-    return SAR_OK;
-}
-
-struct sar_sink_in_buffers sar_sink_in_buffers(struct sar_buffer *index, struct sar_buffer *value)
-{
-    return (struct sar_sink_in_buffers){ .sink.room = room_in_buffers, .index = index, .value = value };
 }
 
 /* Three, for what a rank keeps of its own input is needed in the step after the next. */

@@ -8,8 +8,8 @@
 #include "device/splitter.h"
 #include "net/dense.h"
 #include "net/exchange.h"
-#include "net/storage.h"
 #include "scheme/agreed.h"
+#include "scheme/sink.h"
 
 struct sar_request;
 
@@ -55,27 +55,6 @@ struct sar_scheme {
     size_t state_size;              /**< bytes of request->state, zero at the start */
     const struct sar_stage *stages; /**< run in order; ended by one without functions */
 };
-
-/** Where the outcome goes. */
-struct sar_sink {
-    /** Make room for nnz elements. The run is zero bytes at first, then as the last call left it: its nnz
-     * elements are kept. */
-    enum sar_status (*room)(struct sar_sink *sink, struct sar_request *request, size_t nnz,
-                            struct sar_run *run);
-    /** Take an outcome, that is about to be written into storage, from the ranks of a node; it may be the one
-     * handed back. NULL where there is no use for that. */
-    void (*adopt)(struct sar_sink *sink, struct sar_storage *storage, const struct sar_run *run);
-    struct sar_storage *back; /**< handed back by who calls, or NULL */
-    unsigned index_size;      /**< bytes of an index in storage */
-};
-
-/** A sink in arrays that somebody keeps from call to call. */
-struct sar_sink_in_buffers {
-    struct sar_sink sink; /**< first */
-    struct sar_buffer *index, *value;
-    size_t nnz; /**< elements that there is room for */
-};
-struct sar_sink_in_buffers sar_sink_in_buffers(struct sar_buffer *index, struct sar_buffer *value);
 
 /** What the report tells beyond the traffic. Zeros and NULLs where a scheme has no such thing. */
 struct sar_notes {
