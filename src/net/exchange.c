@@ -35,7 +35,6 @@ enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *a
                                 .arrived = arrived,
                                 .incoming = incoming,
                                 .outgoing = outgoing,
-                                .room = (int)room,
                                 .requests = requests,
                                 .over = over,
                                 .ports = ports_of,
@@ -56,7 +55,7 @@ void sar_exchange_phase(struct sar_exchange *x, uint32_t epoch, int phase)
     x->epoch = epoch;
     x->phase = phase;
     x->stall = (struct sar_stall){ 0 };
-    x->pending = 0;
+    x->pending = x->receiving = 0;
     x->piecemeal = x->news = false;
     x->held_first = x->held_end = x->throttled = 0;
     memset(x->expected, 0, sizeof x->expected);
@@ -82,6 +81,7 @@ static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int by
     else
         SAR_TRY(sar_mpi(PMPI_Irecv(buffer, bytes, MPI_BYTE, from, tag, x->net->comm, request)));
     x->incoming[port].posted++;
+    x->receiving++;
     x->ports[x->pending++] = ~port;
     return SAR_OK;
 }
@@ -123,7 +123,7 @@ static bool any_held(const struct sar_exchange *x)
 /* Send messages that had to wait, as far as others are over. */
 static void release(struct sar_exchange *x)
 {
-    while (any_held(x) && x->throttled < x->net->throttle && x->pending < x->room)
+    while (any_held(x) && x->throttled < x->net->throttle)
         start_send(x, x->held[x->held_first++]);
 }
 
@@ -221,7 +221,7 @@ static bool look_for_pieces(struct sar_exchange *x)
     for (int lane = 0; lane < SAR_LANES; lane++) {
         MPI_Status status;
         int seen = 0;
-        if (x->expected[lane] == 0 || x->pending == x->room)
+        if (x->expected[lane] == 0 || x->receiving == SAR_LANES * x->net->ranks)
             continue;
         if (PMPI_Iprobe(MPI_ANY_SOURCE, x->tag + lane, x->net->comm, &seen, &status) != MPI_SUCCESS) {
             sar_exchange_fail(x, SAR_MPI_FAILED);
@@ -248,6 +248,7 @@ static void abandon(struct sar_exchange *x)
 static void end_piece(struct sar_exchange *x, int port)
 {
     x->incoming[port].posted--;
+    x->receiving--;
     x->news |= sar_exchange_has(x, port);
 }
 

@@ -45,7 +45,8 @@ struct sar_exchange {
     int expected[SAR_LANES];        /**< messages of this phase not yet seen */
     struct sar_receiving *incoming; /**< of each port */
     struct sar_sending *outgoing;
-    int pending, room; /**< entries of requests in use, and in all */
+    int pending;   /**< entries of requests in use */
+    int receiving; /**< of these, receives: never more than there are ports, as sends are */
     MPI_Request *requests;
     int *ports;     /**< of each request: the port it sends to, or the complement of that it receives from */
     int *over;      /**< MPI's list of requests that are */
