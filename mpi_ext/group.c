@@ -129,7 +129,7 @@ static void start(int n, MPIX_Sparse_plan plans[])
 int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[])
 {
     if (n < 0)
-        return sar_error_code(function, SAR_BAD_COUNT, n);
+        return sar_error_code(function, SAR_BAD_N, n);
     if (n > 0 && (plans == NULL || requests == NULL))
         return sar_error_code(function, plans == NULL ? SAR_BAD_PLAN : SAR_BAD_REQUEST, SAR_FAULT_NULL);
     int code = take_all(n, plans);

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "plan/context.h"
 
 enum { FIRST_CALLS = 3 };
 
@@ -66,6 +69,19 @@ static void leave_nonblocking(struct sar_config *config)
                     "persistent calls are left to MPI\n");
 }
 
+/* What names nothing would fail the call that sets the first communicator up, in a program that knows nothing
+ * of knobs. */
+static enum sar_status load(struct sar_config *config, char *sentence, size_t room)
+{
+    SAR_TRY(sar_config_load(config, sar_environment, NULL, sentence, room));
+    SAR_TRY(sar_context_check(config, sentence, room));
+    if (strcmp(config->calibration, "none") == 0 || access(config->calibration, R_OK) == 0)
+        return SAR_OK;
+    snprintf(sentence, room, "MPIX_SPARSE_CALIBRATION names '%.100s': %.60s", config->calibration,
+             strerror(errno));
+    return SAR_BAD_KNOB;
+}
+
 /* The knobs are rank 0's, since ranks with different ones would part ways. */
 void sar_preload_begin(void)
 {
@@ -78,7 +94,7 @@ void sar_preload_begin(void)
     memset(&told, 0, sizeof told);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        told.status = sar_config_load(&told.config, sar_environment, NULL, sentence, sizeof sentence);
+        told.status = load(&told.config, sentence, sizeof sentence);
         if (told.status != SAR_OK)
             fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", sentence);
         else

@@ -17,6 +17,7 @@
     X(BAD_KNOB, "configuration: %s%s")                                                              \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
+    X(BAD_N, "argument n is %s, which is negative%s")                                               \
     X(BAD_CAPACITY, "argument capacity is %s, which is negative or too large%s")                    \
     X(BAD_RATIO, "argument ratio is %s, which is not in (0, 1] or not that of rank 0%s")            \
     X(BAD_SAMPLE, "argument sample is %s, which is not in (0, 1] or not that of rank 0%s")          \

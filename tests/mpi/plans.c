@@ -176,7 +176,7 @@ static void try_misuse(MPI_Comm parent)
     MPI_Comm_dup(parent, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     check_error(MPIX_Sparse_plan_start(plan, &request), "argument plan is null", -1);
-    check_error(MPIX_Sparse_plan_start_all(-1, &plan, &request), "count is -1", -1);
+    check_error(MPIX_Sparse_plan_start_all(-1, &plan, &request), "argument n is -1", -1);
     check_success(MPIX_Sparse_plan_free(&plan), "freeing no plan");
     check_error(MPIX_Sparse_plan_free(NULL), "argument plan is null", -1);
     check_error(MPIX_Sparse_allreduce_init(in, rank == 0 ? NULL : out, 4, MPI_FLOAT, MPI_SUM, comm,
