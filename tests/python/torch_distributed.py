@@ -118,6 +118,40 @@ class Group(unittest.TestCase):
         dist.scatter(back, outs, root)
         self.assertTrue(torch.equal(back, dense()))
 
+    def test_outputs_of_another_size(self):
+        """Nothing is written past the end of an output: it is refused before MPI is called."""
+        mine, other = torch.ones(2000), torch.zeros(1)
+        outs = [torch.empty(2000) for _ in range(SIZE)]
+        for call in (
+            lambda: dist.all_gather([*outs, other], mine),
+            lambda: dist.all_gather([*outs[1:], other], mine),
+            lambda: dist.all_gather([rows(), *map(rows, range(SIZE))], rows()),
+        ):
+            with self.assertRaisesRegex(ValueError, "the output list "):
+                call()
+        gather = getattr(dist, "all_gather_into_tensor", dist._all_gather_base)
+        with self.assertRaisesRegex(ValueError, f"has 1 x float32; those of all ranks make {2000 * SIZE} x"):
+            gather(other, mine)
+        dist.all_gather(outs, mine)
+
+    def test_wrong_on_the_root(self):
+        """All ranks get an exception where the root's tensors do not go with its number of ranks, or theirs."""
+        root, mine = SIZE - 1, torch.ones(1000)
+        few, small = ([torch.ones(n) for _ in range(ranks)] for n, ranks in ((1000, SIZE + 1), (1, SIZE)))
+        for pieces in (few, small):
+            with self.assertRaisesRegex(ValueError, "the output list has|list of tensors on rank"):
+                dist.gather(mine, pieces if RANK == root else None, root)
+            with self.assertRaisesRegex(ValueError, "the input list has|list of tensors on rank"):
+                dist.scatter(mine, pieces if RANK == root else None, root)
+        if SIZE > 1:
+            odd = torch.ones(999 if RANK == 0 else 1000)
+            pieces = [odd] * SIZE if RANK == root else None
+            with self.assertRaisesRegex(ValueError, "bytes, and "):
+                dist.gather(odd, [out.clone() for out in pieces] if pieces else None, root)
+            with self.assertRaisesRegex(ValueError, "bytes, and "):
+                dist.scatter(odd, pieces, root)
+        self.assertTrue((mine == 1).all())
+
     def test_objects(self):
         found = [None] * SIZE
         dist.all_gather_object(found, {"rank": RANK, "text": "x" * RANK})

@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from .. import _types
+from .. import _mpi, _types
 from .._flight import Flight
 from .._library import library
 from ._allreduce import All, Work
@@ -28,6 +28,36 @@ def _elements(tensor: torch.Tensor, count: int | None = None) -> tuple[Any, Any,
     if count > MOST:
         raise ValueError(f"a tensor of {count} elements; one of at most {MOST} can be sent")
     return ctypes.c_void_p(tensor.data_ptr()), ctypes.c_int(count), _types.datatype(type_of(tensor))
+
+
+def _mismatch(what: str, pieces: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> str:
+    """What keeps a list from having a piece of a tensor's size and type for each rank; empty if nothing."""
+    ranks = _mpi.size(comm)
+    if len(pieces) != ranks:
+        return f"the {what} list has {len(pieces)} tensors; it needs one for each of {ranks} ranks"
+    for piece in pieces:
+        if (piece.numel(), piece.dtype) != (tensor.numel(), tensor.dtype):
+            theirs, ours = (f"{other.numel()} x {type_of(other)}" for other in (piece, tensor))
+            return f"the {what} list has a tensor of {theirs} for one of {ours}"
+    return ""
+
+
+def _refuse(wrong: str) -> None:
+    if wrong:
+        raise ValueError(wrong)
+
+
+def _agree(tensor: torch.Tensor, wrong: str, comm: Any) -> None:
+    """Raise ValueError on all ranks where one has a list that is wrong, or a tensor of another size. Blocks:
+    MPI would write past the end of memory."""
+    mine = -1 if wrong else tensor.numel() * tensor.element_size()
+    sizes = gather_lengths(mine, _mpi.size(comm), comm)
+    _refuse(wrong)
+    for rank, size in enumerate(sizes):
+        if size < 0:
+            raise ValueError(f"the list of tensors on rank {rank} does not go with its tensor")
+        if size != mine:
+            raise ValueError(f"the tensor has {mine} bytes, and {size} on rank {rank}")
 
 
 _NOTHING = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # of ranks that are not the root
@@ -60,16 +90,29 @@ def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
 
 
 def allgather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
-    """Put every rank's tensor, all of one shape, into the output of that rank's number."""
+    """Put every rank's tensor, all of one shape, into the output of that rank's number.
+
+    Raises:
+        ValueError: there is not an output of its size for each rank. Only this rank learns of it.
+    """
     if tensor.is_sparse:
         return _allgather_sparse(outputs, tensor, comm)
+    _refuse(_mismatch("output", outputs, tensor, comm))
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
     finish = lambda: _deal(flat, outputs)  # noqa: E731
     return _allgather_into(flat, tensor, comm, finish)
 
 
 def allgather_into(output: torch.Tensor, tensor: torch.Tensor, comm: Any) -> Work:
-    """The tensors of all ranks, of one shape, one after another in one output."""
+    """The tensors of all ranks, of one shape, one after another in one output.
+
+    Raises:
+        ValueError: it is of another size or type. Only this rank learns of it.
+    """
+    count = _mpi.size(comm) * tensor.numel()
+    if (output.numel(), output.dtype) != (count, tensor.dtype):
+        theirs, ours = f"{output.numel()} x {type_of(output)}", f"{count} x {type_of(tensor)}"
+        raise ValueError(f"the output tensor has {theirs}; those of all ranks make {ours}")
     buffer = on_host(output)
     return _allgather_into(buffer, tensor, comm, lambda: _put_back(buffer, output))
 
@@ -87,7 +130,13 @@ def _deal(flat: torch.Tensor, outputs: Sequence[torch.Tensor]) -> Sequence[torch
 
 
 def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, comm: Any) -> Work:
-    """Put every rank's tensor into an output on the root; elsewhere there are no outputs."""
+    """Put every rank's tensor into an output on the root; elsewhere there are no outputs. Waits until all
+    ranks have said how large their tensors are.
+
+    Raises:
+        ValueError: outputs and tensors do not go together, on any rank. All ranks learn of it.
+    """
+    _agree(tensor, _mismatch("output", outputs, tensor, comm) if _mpi.rank(comm) == root else "", comm)
     buffer = on_host(tensor)
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
     into = _elements(flat, buffer.numel()) if outputs else _NOTHING
@@ -97,7 +146,9 @@ def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, com
 
 
 def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, comm: Any) -> Work:
-    """Overwrite each rank's tensor with the root's input of its number; elsewhere there are no inputs."""
+    """Overwrite each rank's tensor with the root's input of its number; elsewhere there are no inputs. Waits
+    and raises as gather()."""
+    _agree(tensor, _mismatch("input", inputs, tensor, comm) if _mpi.rank(comm) == root else "", comm)
     buffer = on_host(tensor)
     flat = torch.stack([on_host(piece) for piece in inputs]) if inputs else None
     source = _NOTHING if flat is None else _elements(flat, buffer.numel())
@@ -151,6 +202,8 @@ def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
 
 
 def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
+    if len(outputs) != _mpi.size(comm) or any(output.shape != tensor.shape for output in outputs):
+        raise ValueError("the output list needs a tensor of this shape for each rank")
     lengths = gather_lengths(tensor._nnz(), len(outputs), comm)
     parts = tensor._indices().t().contiguous(), tensor._values().contiguous()
     works = [allgather_rows(part, lengths, comm) for part in parts]
