@@ -135,7 +135,7 @@ class Group(unittest.TestCase):
         dist.all_gather(outs, mine)
 
     def test_wrong_on_the_root(self):
-        """All ranks get an exception where the root's tensors do not go with its number of ranks, or theirs."""
+        """All ranks get an exception where the root's tensors do not go with theirs."""
         root, mine = SIZE - 1, torch.ones(1000)
         few, small = ([torch.ones(n) for _ in range(ranks)] for n, ranks in ((1000, SIZE + 1), (1, SIZE)))
         for pieces in (few, small):
@@ -192,6 +192,15 @@ class Group(unittest.TestCase):
         future = dist.all_reduce(far(RANK), async_op=True).get_future()
         with self.assertRaisesRegex(RuntimeError, f"indices holds {WORDS}"):
             future.wait()
+
+    def test_sparse_on_one_rank(self):
+        """All ranks are told, also where the dense one is so small that MPI could take it at once."""
+        for count in (2, WORDS, 50 * WORDS) if SIZE > 1 else ():
+            for dtype in (torch.float32, torch.bfloat16):
+                tensor = torch.ones(count, WIDTH, dtype=dtype)
+                dist.all_reduce(tensor)
+                with self.assertRaisesRegex(mpix_sparse.Error, "ranks call different functions"):
+                    dist.all_reduce(tensor.to_sparse(1) if RANK == 0 else tensor)
 
     def test_other_numbers_than_mpi(self):
         from mpix_sparse.torch import _backend

@@ -24,6 +24,7 @@ from ._world import World, init, world
 
 NAME = "mpix_sparse"
 SCHEME = "mpix"
+AGREED = {"forward": 0}  # so that a tensor that is sparse on some ranks only is an error, not a hang
 
 _OPS = (
     (dist.ReduceOp.SUM, Sum),
@@ -204,10 +205,10 @@ def _create(options: Any, unused: Any) -> ProcessGroup:
         init()
     _refuse_mismatch(options)
     if not ranks:
-        group = World(world().plain)
+        group = World(world().plain, **AGREED)
     else:
         comm = _subset(ranks)
-        group = World(comm)
+        group = World(comm, **AGREED)
         _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
     _groups.append(group)
     return ProcessGroup(group)

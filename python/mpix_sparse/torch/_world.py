@@ -15,12 +15,13 @@ from .._library import library
 
 class World:
     """Communicators of all ranks: one for each meaning of an element of 16 bits, made while nothing is in
-    flight."""
+    flight, with more hints for calls on them."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, **hints: Any) -> None:
         handle = _mpi.communicator(comm)
-        self.plain = _duplicate(handle, {"element": "integer"})
-        self.of_type = {name: _duplicate(handle, _types.hints(name)) for name in ("float16", "bfloat16")}
+        self.plain = _duplicate(handle, {"element": "integer", **hints})
+        halves = "float16", "bfloat16"
+        self.of_type = {name: _duplicate(handle, {**_types.hints(name), **hints}) for name in halves}
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
         self.local_rank, self.local_size = _local(handle)
 
