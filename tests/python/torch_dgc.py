@@ -154,8 +154,16 @@ class Dgc(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "for a DistributedOptimizer"):
             hvd.allreduce(torch.ones(3), compression=dgc())
         model = torch.nn.Linear(100, 100)
+        fast = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
+        for kind in (fast, torch.optim.Adam(model.parameters())):
+            with self.assertRaisesRegex(ValueError, "has a momentum of 0.9; .* must have none"):
+                hvd.DistributedOptimizer(kind, compression=dgc())
         optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        with self.assertRaisesRegex(TypeError, "must be Compression.none, bf16, fp16 or dgc"):
+            hvd.DistributedOptimizer(optimizer, compression=dgc)
         optimizer = hvd.DistributedOptimizer(optimizer, compression=dgc(), op=hvd.Max)
+        with self.assertRaisesRegex(ValueError, "has a momentum of 0.5"):
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))], "momentum": 0.5})
         model(torch.ones(1, 100)).sum().backward()
         with self.assertRaisesRegex(ValueError, "op Average or Sum, not Max"):
             optimizer.step()

@@ -199,6 +199,38 @@ class Optimizer(unittest.TestCase):
         self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.05)
         optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
 
+    def test_one_after_another(self):
+        """An optimizer that is gone leaves no hooks behind, whatever it had left to do."""
+        ours = make_model(False)
+        for begin in (0, 2, 4):
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+            for step in (begin, begin + 1):
+                optimizer.zero_grad()
+                loss_of(ours, step, RANK).backward()
+                optimizer.step()
+            del optimizer
+        loss_of(ours, 9, RANK).backward()
+        loss_of(ours, 9, RANK).backward()
+        self.same(ours, train_alone(make_model(False), 6))
+
+    def test_parameters_added_later(self):
+        ours, theirs = make_model(), make_model()
+        first = lambda model: [*model.words.parameters(), *model.inner.parameters()]  # noqa: E731
+        later = lambda model: [*model.outer.parameters(), *model.rare.parameters()]  # noqa: E731
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(first(ours), lr=0.5))
+        alone = torch.optim.SGD(first(theirs), lr=0.5)
+        for step in range(6):
+            if step == 2:
+                for each, model in ((optimizer, ours), (alone, theirs)):
+                    each.add_param_group({"params": later(model), "lr": 0.25})
+            ours.zero_grad(set_to_none=True)
+            theirs.zero_grad(set_to_none=True)
+            loss_of(ours, step, RANK).backward()
+            sum(loss_of(theirs, step, rank) for rank in range(SIZE)).div(SIZE).backward()
+            optimizer.step()
+            alone.step()
+        self.same(ours, theirs)
+
     def test_wrong(self):
         model = make_model(False)
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))
@@ -214,6 +246,8 @@ class Optimizer(unittest.TestCase):
         base = torch.optim.SGD(model.parameters(), lr=0.5)
         with self.assertRaisesRegex(ValueError, "lacks parameter"):
             hvd.DistributedOptimizer(base, named_parameters=list(model.named_parameters())[:1])
+        with self.assertRaisesRegex(ValueError, "no process sets"):
+            hvd.DistributedOptimizer(base, process_set=3)
         with self.assertRaisesRegex(ValueError, "must be 1 or more"):
             hvd.DistributedOptimizer(base, backward_passes_per_step=0)
         with self.assertRaisesRegex(ValueError, "needs op Average"):

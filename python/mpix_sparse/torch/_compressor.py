@@ -21,6 +21,17 @@ class Compressor:
         narrow = self.dtype is not None and tensor.dtype in (torch.float32, torch.float64)
         return tensor.to(self.dtype) if narrow else tensor
 
+    def refuse(self, group: dict[str, Any]) -> None:
+        """Raise ValueError for a group of an optimizer whose options do not go with this."""
+
     def sparsifier(self, parameter: torch.nn.Parameter, number: int) -> Any:
         """What selects the elements of a parameter's dense gradients that travel; None for all of them."""
         return None
+
+
+def refuse_compression(compression: Any) -> None:
+    """Raise TypeError for what is no way to compress, such as one that lacks its arguments."""
+    if not isinstance(compression, Compressor):
+        raise TypeError(
+            f"compression is {compression!r}; it must be Compression.none, bf16, fp16 or dgc(...)"
+        )

@@ -72,6 +72,14 @@ class Dgc(Compressor):
     def compress(self, tensor: torch.Tensor) -> torch.Tensor:
         raise ValueError("Compression.dgc keeps what does not travel: it is for a DistributedOptimizer")
 
+    def refuse(self, group: dict[str, Any]) -> None:
+        momentum = max(group.get("momentum", 0), *group.get("betas", (0,))[:1])
+        if momentum > 0:
+            raise ValueError(
+                f"the optimizer has a momentum of {momentum}; with Compression.dgc it must have none, "
+                "for dgc(momentum=...) applies it before elements are selected"
+            )
+
     def sparsifier(self, parameter: torch.nn.Parameter, number: int) -> Sparsifier:
         return Sparsifier(self, parameter, number)
 

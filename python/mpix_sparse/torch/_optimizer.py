@@ -5,21 +5,40 @@ documentation."""
 from __future__ import annotations
 
 import contextlib
+import weakref
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
 from ._compression import Compression, Compressor
+from ._compressor import refuse_compression
 from ._reducer import Reducer
-from ._tensors import Average, Op, choose_op
+from ._tensors import Average, Op, choose_op, refuse_process_set
 
 
 class _Distributed:
     """What is put in front of the methods of an optimizer's class."""
 
     _reducer: Reducer
+    _compression: Compressor
     _hooks: list[Any]
     _synchronized: bool
+
+    def add_param_group(self, group: dict[str, Any]) -> None:
+        """Add parameters, whose gradients are reduced from the next step on. Collective, in that all ranks
+        add the same.
+
+        Raises:
+            ValueError: the compression does not go with the group's options.
+        """
+        self._compression.refuse(group)
+        super().add_param_group(group)  # type: ignore[misc]
+        self._attend(_of_group(len(self.param_groups) - 1, self.param_groups[-1], {}))
+
+    def _attend(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
+        """Reduce the gradients of parameters too."""
+        self._reducer.add(pairs)
+        self._hooks += [_watch(parameter, self._reducer.ready) for _, parameter in pairs]
 
     @property
     def communication_seconds(self) -> float:
@@ -71,14 +90,30 @@ class _Distributed:
 
 
 def _watch(parameter: torch.nn.Parameter, ready: Callable[[torch.nn.Parameter], None]) -> Any:
-    """Have a function called whenever a gradient has been added to a parameter's. Returns what must be
-    kept."""
+    """Have a function called whenever a gradient has been added to a parameter's. Returns the handle that
+    ends that, and what must be kept."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
-        return parameter.register_post_accumulate_grad_hook(ready)
+        return parameter.register_post_accumulate_grad_hook(ready), None
     # The node that adds to a leaf's gradient is the source of any view of it, and lives while it is held.
     node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    node.register_hook(lambda *unused: ready(parameter))
-    return node
+    return node.register_hook(lambda *unused: ready(parameter)), node
+
+
+def _unwatch(hooks: list[Any]) -> None:
+    """A model outlives its optimizers, and another one may follow."""
+    for handle, _ in hooks:
+        handle.remove()
+
+
+def _of_group(i: int, group: dict[str, Any], names: dict[int, str]) -> list[tuple[str, torch.nn.Parameter]]:
+    """The parameters of an optimizer's group that need gradients, with names."""
+    found = []
+    for j, parameter in enumerate(group["params"]):
+        if names and id(parameter) not in names:
+            raise ValueError(f"named_parameters lacks parameter {j} of the optimizer's group {i}")
+        if parameter.requires_grad:
+            found.append((names.get(id(parameter), f"parameter {i}.{j}"), parameter))
+    return found
 
 
 def _named(optimizer: torch.optim.Optimizer, named_parameters: Any) -> list[tuple[str, torch.nn.Parameter]]:
@@ -86,14 +121,19 @@ def _named(optimizer: torch.optim.Optimizer, named_parameters: Any) -> list[tupl
     names = {id(parameter): name for name, parameter in named_parameters or ()}
     if named_parameters is not None and len(set(names.values())) != len(names):
         raise ValueError("named_parameters has a name twice")
-    found = []
-    for i, group in enumerate(optimizer.param_groups):
-        for j, parameter in enumerate(group["params"]):
-            if names and id(parameter) not in names:
-                raise ValueError(f"named_parameters lacks parameter {j} of the optimizer's group {i}")
-            if parameter.requires_grad:
-                found.append((names.get(id(parameter), f"parameter {i}.{j}"), parameter))
-    return found
+    return [pair for i, group in enumerate(optimizer.param_groups) for pair in _of_group(i, group, names)]
+
+
+def _made(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any) -> Any:
+    """An optimizer with another's state, whose gradients are reduced."""
+    base = optimizer.__class__
+    made = object.__new__(type(base.__name__, (_Distributed, base), {}))
+    made.__dict__ = optimizer.__dict__
+    made._reducer, made._compression = reducer, compression
+    made._hooks, made._synchronized = [], False
+    weakref.finalize(made, _unwatch, made._hooks).atexit = False
+    made._attend(pairs)
+    return made
 
 
 def DistributedOptimizer(  # noqa: N802  (the name that users know)
@@ -107,6 +147,7 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     groups: Any = None,
     sparse_as_dense: bool = False,
     sparse_views: bool = False,
+    process_set: None = None,
 ) -> Any:
     """An optimizer that reduces gradients over all ranks before each step, beside the backward pass.
 
@@ -128,26 +169,26 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
         sparse_as_dense: make sparse gradients dense.
         sparse_views: leave reduced sparse gradients of the host where the library has them, which saves a
             copy: they can be read, as optimizers do, but writing to them, as clipping does, ends the process.
+        process_set: None, which is all ranks.
 
     Returns:
         An optimizer of a class derived from that of `optimizer`, with synchronize(), skip_synchronize()
         and communication_seconds.
 
     Raises:
-        ValueError: an argument is wrong.
+        TypeError, ValueError: an argument is wrong.
     """
     if backward_passes_per_step < 1:
         raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it must be 1 or more")
     if gradient_predivide_factor != 1.0 and op is not Average:
         raise ValueError("gradient_predivide_factor needs op Average")
+    refuse_process_set(process_set)
+    refuse_compression(compression)
+    for group in optimizer.param_groups:
+        compression.refuse(group)
     pairs = _named(optimizer, list(named_parameters) if named_parameters is not None else None)
     scales = 1 / gradient_predivide_factor, gradient_predivide_factor
     passes = backward_passes_per_step
     how = sparse_as_dense, sparse_views
-    reducer = Reducer(pairs, compression, choose_op(None, op), passes, scales, *how)
-    base = optimizer.__class__
-    made = object.__new__(type(base.__name__, (_Distributed, base), {}))
-    made.__dict__ = optimizer.__dict__
-    made._reducer, made._synchronized = reducer, False
-    made._hooks = [_watch(parameter, reducer.ready) for _, parameter in pairs]
-    return made
+    reducer = Reducer(compression, choose_op(None, op), passes, scales, *how)
+    return _made(optimizer, reducer, compression, pairs)

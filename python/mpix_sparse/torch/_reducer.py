@@ -120,7 +120,6 @@ class Reducer:
     """Reduces the gradients of parameters: ready() as each comes, synchronize() at the end of a step.
 
     Args:
-        named_parameters: names and parameters, in the same order on all ranks.
         compression: how floats travel.
         op: Average or another.
         passes: backward passes in a step.
@@ -131,7 +130,6 @@ class Reducer:
 
     def __init__(
         self,
-        named_parameters: Sequence[tuple[str, torch.nn.Parameter]],
         compression: Compressor,
         op: Op,
         passes: int,
@@ -139,11 +137,9 @@ class Reducer:
         sparse_as_dense: bool,
         sparse_views: bool,
     ) -> None:
-        self._slots = [
-            Slot(name, parameter, compression.sparsifier(parameter, number), sparse_views)
-            for number, (name, parameter) in enumerate(reversed(named_parameters))
-        ]
-        self._of = {id(slot.parameter): slot for slot in self._slots}
+        self._slots: list[Slot] = []
+        self._of: dict[int, Slot] = {}
+        self._compression, self._sparse_views = compression, sparse_views
         self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
         self._op, self._passes, self._scales = op, passes, scales
         self._sparse_as_dense = sparse_as_dense
@@ -151,6 +147,14 @@ class Reducer:
         self._started = 0  # groups of this step
         self.seconds = 0.0  # spent in ready() and synchronize()
         self._number = enter(self)
+
+    def add(self, named_parameters: Sequence[tuple[str, torch.nn.Parameter]]) -> None:
+        """Take on parameters, with names, in the same order on all ranks."""
+        for name, parameter in reversed(named_parameters):
+            sparsifier = self._compression.sparsifier(parameter, len(self._slots))
+            slot = Slot(name, parameter, sparsifier, self._sparse_views)
+            self._slots.append(slot)
+            self._of[id(parameter)] = slot
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[None]:

@@ -61,6 +61,12 @@ def choose_op(average: bool | None, op: Op | None) -> Op:
     return chosen
 
 
+def refuse_process_set(process_set: Any) -> None:
+    """Raise ValueError for anything but all ranks."""
+    if process_set is not None:
+        raise ValueError("there are no process sets; process_set must be None, which is all ranks")
+
+
 def refuse_average(tensor: torch.Tensor, op: Op) -> None:
     """Raise ValueError for an average of whole numbers."""
     if op is Average and not (tensor.is_floating_point() or tensor.is_complex()):
