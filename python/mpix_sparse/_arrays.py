@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
-from . import _dlpack
+from . import _dlpack, _types
 
 STRIDED = ctypes.c_void_p(-13)  # MPIX_SPARSE_STRIDED: an array that cannot be passed
 
@@ -40,6 +41,12 @@ class Array:
     def covers(self, other: Array) -> bool:
         """Whether it is the same memory."""
         return self.address == other.address and self.size == other.size and self.type == other.type
+
+    def overlaps(self, other: Array) -> bool:
+        """Whether they have memory in common; both are contiguous, and of types that can be reduced."""
+        first, last = sorted((self, other), key=lambda array: array.address)
+        end = first.address + first.size * _types.item_size(first.type)
+        return 0 < min(first.size, last.size) and last.address < end
 
 
 def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: int) -> bool:
@@ -119,6 +126,13 @@ def target(data: Any) -> Array:
     if not array.contiguous:
         raise ValueError("out is not contiguous")
     return array
+
+
+def refuse_overlap(**named: Array) -> None:
+    """Raise ValueError where two arrays have memory in common."""
+    for (name, one), (other_name, other) in itertools.combinations(named.items(), 2):
+        if one.overlaps(other):
+            raise ValueError(f"{name} and {other_name} overlap in memory")
 
 
 def stored_type(name: str) -> str:

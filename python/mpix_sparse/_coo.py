@@ -158,8 +158,11 @@ def outcome_of(elements: Elements, count: int, reuse: Result | None) -> Result:
     """A result to be filled: a new one, or the memory of one that nobody looks at.
 
     Raises:
+        TypeError: `reuse` is no result.
         BufferError: the indices or values of `reuse` are still in use.
     """
+    if reuse is not None and not isinstance(reuse, Result):
+        raise TypeError(f"reuse must be a Result, not {type(reuse).__name__}")
     made = Result(count, elements)
     if reuse is not None:
         reuse.refuse_lent()

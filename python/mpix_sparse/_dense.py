@@ -21,7 +21,10 @@ class Dense:
         self.type, self.row = self.source.type, row
         self._check(out)
         self.comm = _mpi.communicator(comm)
-        self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op)
+        self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op, self.type)
+        self.in_place = self.source.size > 0 and self.target.covers(self.source)
+        if not self.in_place and out is not None:
+            _arrays.refuse_overlap(array=self.source, out=self.target)
 
     def _check(self, out: Any) -> None:
         made = _arrays.stored_type(self.type) if out is None else self.type
@@ -37,8 +40,7 @@ class Dense:
     @property
     def buffers(self) -> tuple[Any, ...]:
         """What the functions of C begin with: sendbuf, recvbuf, count, datatype, op, comm."""
-        in_place = self.source.size > 0 and self.target.covers(self.source)
-        sendbuf = _mpi.IN_PLACE if in_place else self.source.pointer
+        sendbuf = _mpi.IN_PLACE if self.in_place else self.source.pointer
         count = ctypes.c_longlong(self.source.size // self.row)
         return sendbuf, self.target.pointer, count, self.datatype, self.op, self.comm
 
@@ -51,11 +53,14 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
 
     Args:
         array: of any shape, the same size and type on all ranks, contiguous: NumPy, anything with the buffer
-            protocol, __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse.
-        op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for scipy.sparse one of the first four.
+            protocol, __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, whose shape
+            has to be the same too: an error tells of other numbers of elements only, and 4 x 6 and 6 x 4
+            would be added along their rows.
+        op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for scipy.sparse one of the first four,
+            for bool land, lor or lxor, for complex numbers sum or prod.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
-        out: an array of the same size and type, or `array` itself to work in place. None: a new NumPy array
-            of the same shape. None for scipy.sparse.
+        out: an array of the same size and type that shares no memory with `array`, or `array` itself to work
+            in place. None: a new NumPy array of the same shape. None for scipy.sparse.
         row: how many consecutive numbers are one element, which is present if any of them is not zero: the
             width of an embedding table, say. The same on all ranks.
 

@@ -146,8 +146,12 @@ def plan_start_all(plans: Sequence[Plan]) -> list[Handle]:
         A handle for each; those of plans that travel together complete together.
 
     Raises:
+        TypeError: one is no Plan. Only this rank learns of it.
         Error: one cannot be started; then none is.
     """
+    for plan in plans:
+        if not isinstance(plan, Plan):
+            raise TypeError(f"plan_start_all() takes plans of dense arrays, Plan, not {type(plan).__name__}")
     flights = [plan.flight() for plan in plans]
     handles = (ctypes.c_void_p * len(plans))(*(plan.handle.value for plan in plans))
     requests = (_mpi.Handle * len(plans))(*(flight.request.value for flight in flights))

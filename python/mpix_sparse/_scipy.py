@@ -18,8 +18,8 @@ def is_sparse(array: Any) -> bool:
 
 
 def allreduce(matrix: Any, op: str, comm: Any) -> Any:
-    """Reduce a matrix over all ranks; a new one of the same format. The shape must be the same on all
-    ranks."""
+    """Reduce a matrix over all ranks; a new one of the same format. Ranks compare numbers of elements, not
+    shapes: to do that too would take a message."""
     rows, columns = matrix.shape
     count = rows * columns
     kind = numpy.int32 if count <= numpy.iinfo(numpy.int32).max else numpy.int64

@@ -58,6 +58,12 @@ def _vector(array: _arrays.Array) -> tuple[Any, Any]:
     return ctypes.c_longlong(array.size), _types.datatype(array.type)
 
 
+def _refuse_device(array: _arrays.Array) -> None:
+    """Raise TypeError where what is selected would have to go to a device: arrays are made by NumPy here."""
+    if array.device:
+        raise TypeError("the array is on a device; elements are selected from arrays in host memory only")
+
+
 class _Chosen:
     """Room for selected elements."""
 
@@ -80,8 +86,8 @@ def topk_threshold(
     """Find the magnitude above which a share of a tensor's elements is. Collective over the group; blocks.
 
     Args:
-        array: this rank's part of the tensor, contiguous, of any shape; float32 or float64, or one of 16
-            bits under the hint `element` on the group. Parts may differ in size.
+        array: this rank's part of the tensor, contiguous, of any shape, on a device or not; float32 or
+            float64, or one of 16 bits under the hint `element` on the group. Parts may differ in size.
         ratio: the share, in (0, 1]; the same on all ranks.
         sample: share of the elements to look at; 1 finds the exact magnitude, up to a million elements.
         seed: which elements these are.
@@ -113,7 +119,7 @@ def topk_select(
     """Select the elements that are not zero and whose magnitude is not below a threshold. Not collective.
 
     Args:
-        array, group: as of topk_threshold().
+        array, group: as of topk_threshold(), in host memory.
         threshold: not negative.
         capacity: most elements to select, the largest then, of equal ones the first; None for no limit.
         index_dtype: of the indices: int32, uint32, int64 or uint64.
@@ -125,6 +131,7 @@ def topk_select(
         TypeError, Error: an argument is wrong.
     """
     data, handle = _arrays.view(array), _group(group)
+    _refuse_device(data)
     _hints.require(data.type, handle)
     chosen = _Chosen(data.size if capacity is None else capacity, data.type, index_dtype)
     call = data.pointer, *_vector(data), ctypes.c_double(threshold), handle
@@ -134,7 +141,13 @@ def topk_select(
 
 def dgc_capacity(count: int, ratio: float, ranks: int = 1) -> int:
     """Room for the elements that a step of DGC selects of `count`, where those of all ranks of a group may
-    be on one."""
+    be on one.
+
+    Raises:
+        ValueError: the ratio is none.
+    """
+    if not 0 < ratio <= 1:
+        raise ValueError(f"ratio is {ratio}; it must be above 0 and at most 1")
     return min(count, math.ceil(ROOM * ratio * count * ranks) + 1)
 
 
@@ -161,8 +174,9 @@ def dgc_step(
     velocity. The rest stays for later steps.
 
     Args:
-        gradient: this rank's part of the tensor; see topk_threshold().
-        velocity, residual: of its size and type, writable; zeros before the first step, changed in each.
+        gradient: this rank's part of the tensor, in host memory; see topk_threshold().
+        velocity, residual: of its size and type, writable, each in memory of its own; zeros before the first
+            step, changed in each.
         ratio, sample, seed, group: as of topk_threshold(); the seed should be another in each step.
         momentum: in [0, 1); the optimizer that takes the sum is to have none.
         scale: what the gradient is multiplied by, such as by clipping.
@@ -183,12 +197,16 @@ def dgc_step(
             raise ValueError(
                 f"{name} has {state.size} x {state.type}, and the gradient {data.size} x {data.type}"
             )
+        _refuse_device(state)
+    _refuse_device(data)
     handle = _group(group)
+    vector = _vector(data)
+    _arrays.refuse_overlap(gradient=data, velocity=kept, residual=left)
     _hints.require(data.type, handle)
     if capacity is None:
         capacity = dgc_capacity(data.size, ratio, _mpi.size(handle))
     chosen = _Chosen(capacity, data.type, index_dtype)
     how = CDgc(ratio, sample, momentum, scale, seed, masking)
-    arrays = data.pointer, kept.pointer, left.pointer, *_vector(data)
+    arrays = data.pointer, kept.pointer, left.pointer, *vector
     _mpi.check(library.MPIX_Sparse_dgc_step(*arrays, ctypes.byref(how), handle, *chosen.arguments))
     return chosen.taken()

@@ -43,6 +43,11 @@ _OPS = {
     "lxor": "LXOR",
     "bxor": "BXOR",
 }
+_FEW_OPS = {
+    "bool": ("land", "lor", "lxor"),
+    "complex64": ("sum", "prod"),
+    "complex128": ("sum", "prod"),
+}
 
 
 def item_size(name: str) -> int:
@@ -86,14 +91,18 @@ def _free_rows() -> None:
 _mpi.before_end(_free_rows)
 
 
-def operation(name: str) -> Any:
+def operation(name: str, dtype: str = "") -> Any:
     """The MPI op of a name: sum, max, min or prod; for dense arrays also land, band, lor, bor, lxor or bxor.
 
     Raises:
         ValueError: there is no such op.
+        TypeError: it is not for numbers of a type.
     """
     if name not in _OPS:
         raise ValueError(f"op is {name!r}; it must be one of {', '.join(_OPS)}")
+    allowed = _FEW_OPS.get(dtype, _OPS)
+    if name not in allowed:
+        raise TypeError(f"op {name!r} is not for {dtype}; {', '.join(allowed)} are")
     return _mpi.constant(_OPS[name])
 
 

@@ -80,6 +80,10 @@ class Coo(unittest.TestCase):
         numpy.testing.assert_array_equal(values, total[indices[1:]])
         self.assertFalse(indices.flags.writeable)
 
+    def test_reuse_of_no_result(self):
+        with self.assertRaisesRegex(TypeError, "reuse must be a Result, not int"):
+            mpix_sparse.allreduce_coo(*elements(RANK), COUNT, reuse=3)
+
     def test_reuse(self):
         first = mpix_sparse.allreduce_coo(*elements(RANK), COUNT)
         indices = first.indices

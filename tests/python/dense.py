@@ -102,8 +102,16 @@ class Dense(unittest.TestCase):
             (TypeError, "datetime64", lambda: mpix_sparse.allreduce(array.astype("datetime64[s]"))),
             (TypeError, "byte order", lambda: mpix_sparse.allreduce(array.astype(">f4"))),
             (TypeError, "no array", lambda: mpix_sparse.allreduce(object())),
+            (TypeError, "'max' is not for bool", lambda: mpix_sparse.allreduce(array.astype(bool), "max")),
+            (TypeError, "'min' is not for complex64", lambda: mpix_sparse.allreduce(array * 1j, "min")),
+            (ValueError, "overlap", lambda: mpix_sparse.allreduce(array[:4], out=array[2:6])),
+            (ValueError, "overlap", lambda: mpix_sparse.allreduce(array[2:6], out=array[:4])),
+            (ValueError, "overlap", lambda: mpix_sparse.Plan(array[:4], out=array[3:7])),
             (TypeError, "comm must be", lambda: mpix_sparse.allreduce(array, comm=3)),
         ]
+        neighbours = numpy.ones(8, "float32")
+        mpix_sparse.allreduce(neighbours[:4], out=neighbours[4:])
+        self.assertEqual(list(neighbours), 4 * [1] + 4 * [SIZE])
         for error, sentence, call in wrong:
             with self.subTest(sentence), self.assertRaisesRegex(error, sentence):
                 call()

@@ -64,6 +64,12 @@ class Plans(unittest.TestCase):
                 plan.start(indices, values).wait()
         self.assertEqual(list(plan.start(*good).wait().values), [2 * SIZE])
 
+    def test_only_dense_ones_together(self):
+        plan = mpix_sparse.Plan(numpy.ones(3, "float32"))
+        with self.assertRaisesRegex(TypeError, "not CooPlan"):
+            mpix_sparse.plan_start_all([plan, mpix_sparse.CooPlan(10, "float32")])
+        self.assertEqual(mpix_sparse.plan_start_all([plan])[0].wait()[0], SIZE)
+
     def test_halves(self):
         for name, one in (("float16", 0x3C00), ("bfloat16", 0x3F80)):
             plan = mpix_sparse.CooPlan(10, name)

@@ -26,6 +26,12 @@ def kth(values, ratio):
     return numpy.sort(numpy.abs(values))[-max(1, int(ratio * values.size + 0.5))]
 
 
+class OnDevice:
+    """Ten numbers that say they are on a device."""
+
+    __cuda_array_interface__ = {"data": (4096, False), "shape": (10,), "typestr": "<f4", "version": 3}
+
+
 class Topk(unittest.TestCase):
     def test_threshold(self):
         for dtype in ("float32", "float64"):
@@ -93,6 +99,18 @@ class Topk(unittest.TestCase):
             mpix_sparse.dgc_step(mine, mine[:9], mine.copy(), 0.5)
         with self.assertRaisesRegex(ValueError, "not contiguous"):
             mpix_sparse.dgc_step(mine, mine.copy(), numpy.ones(20, numpy.float32)[::2], 0.5)
+        both = numpy.zeros(15, numpy.float32)
+        with self.assertRaisesRegex(ValueError, "velocity and residual overlap"):
+            mpix_sparse.dgc_step(mine, both[:10], both[5:], 0.5)
+        with self.assertRaisesRegex(ValueError, "gradient and residual overlap"):
+            mpix_sparse.dgc_step(mine, mine.copy(), mine, 0.5)
+        for ratio in (float("nan"), 0, 1.5):
+            with self.assertRaisesRegex(ValueError, f"ratio is {ratio}; it must be above 0"):
+                mpix_sparse.dgc_step(mine, mine.copy(), mine.copy(), ratio)
+        with self.assertRaisesRegex(TypeError, "in host memory only"):
+            mpix_sparse.topk_select(OnDevice(), 1.0)
+        with self.assertRaisesRegex(TypeError, "in host memory only"):
+            mpix_sparse.dgc_step(OnDevice(), mine.copy(), mine.copy(), 0.5)
         with self.assertRaisesRegex(TypeError, "needs a hint"):
             mpix_sparse.topk_threshold(mine.astype("float16"), 0.5)
 

@@ -133,6 +133,26 @@ class Tensors(unittest.TestCase):
         self.assertTrue(torch.equal(out.coalesce().indices(), total.any(1).nonzero().t()))
         self.assertTrue(torch.equal(hvd.allreduce(rows(RANK)).to_dense(), total / SIZE))
 
+    def test_no_such_tensor(self):
+        """Nothing is started, so ranks need not agree on it."""
+        tensor = torch.ones(3, 4)
+        wrong = [
+            ("not list", lambda: hvd.allreduce([1, 2])),
+            ("not list", lambda: hvd.allreduce_async_([1, 2])),
+            ("torch.sparse_csr cannot", lambda: hvd.allreduce(tensor.to_sparse_csr())),
+            ("is dense", lambda: hvd.sparse_allreduce_async(tensor)),
+            ("'max' is not for bool", lambda: hvd.allreduce(tensor.bool(), op=hvd.Max)),
+            ("dgc", lambda: hvd.allreduce(tensor, compression=hvd.Compression.dgc)),
+            ("not int", lambda: hvd.synchronize(3)),
+            ("not Tensor", lambda: hvd.poll(tensor)),
+        ]
+        for sentence, call in wrong if RANK == 0 else ():
+            with self.subTest(sentence), self.assertRaisesRegex(TypeError, sentence):
+                call()
+        with self.assertRaisesRegex(ValueError, "no process sets"):
+            hvd.allreduce(tensor, process_set=1)
+        self.assertTrue((hvd.allreduce(tensor, op=hvd.Sum, process_set=None) == SIZE).all())
+
     def test_sparse_in_two_dimensions(self):
         total = sum(dense(rank) for rank in range(SIZE))
         out = hvd.allreduce(dense(RANK).to_sparse(), op=hvd.Sum)

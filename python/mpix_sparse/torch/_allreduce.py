@@ -10,6 +10,7 @@ import torch
 
 from .. import _dense, _coo
 from ._compression import Compression, Compressor
+from ._compressor import refuse_compression
 from ._ops import operator
 from ._tensors import (
     OPS,
@@ -21,6 +22,8 @@ from ._tensors import (
     is_plain,
     on_host,
     refuse_average,
+    refuse_other,
+    refuse_process_set,
     scale_,
     sparse_like,
     type_of,
@@ -68,20 +71,28 @@ def synchronize(work: Work) -> Any:
     """Wait for a call and return its tensor. Every rank must, for each of its calls.
 
     Raises:
+        TypeError: it is none.
         Error: the call failed, on every rank.
     """
-    return work.wait()
+    return _started(work).wait()
 
 
 def poll(work: Work) -> bool:
     """Whether a call is complete, so that synchronize() would not wait. Moves all calls in flight."""
-    return work.done()
+    return _started(work).done()
+
+
+def _started(work: Any) -> Work:
+    if not isinstance(work, Work):
+        raise TypeError(f"what a call ending in _async returned is needed, not {type(work).__name__}")
+    return work
 
 
 def start_allreduce(
     tensor: torch.Tensor, into: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
 ) -> Work:
     """Reduce `tensor` into `into`, or itself: on a device, with gaps, or, without scales, sparse COO."""
+    refuse_other(tensor)
     if tensor.is_sparse:
         return start_sparse(tensor, op, ranks, into)
     refuse_average(tensor, op)
@@ -143,6 +154,7 @@ def allreduce_async(
     postscale_factor: float = 1.0,
 ) -> Work:
     """Start to reduce a tensor over all ranks into a new one. Collective; see allreduce()."""
+    refuse_other(tensor)
     if tensor.is_sparse:
         return sparse_allreduce_async(tensor, name, choose_op(average, op))
     into = torch.empty_like(tensor.detach())
@@ -165,6 +177,7 @@ def allreduce(
     op: Op | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: None = None,
 ) -> torch.Tensor:
     """Reduce a tensor over all ranks. Collective: all ranks make the same calls in the same order; blocks.
 
@@ -178,14 +191,20 @@ def allreduce(
         compression: what floats are rounded to before they are added.
         op: Average (the default), Sum, Min, Max or Product.
         prescale_factor, postscale_factor: what numbers are multiplied by before and after.
+        process_set: None, which is all ranks.
 
     Returns:
         A new tensor.
 
     Raises:
+        TypeError: there is no such compression, or the tensor's layout or type has no such reduction. Only
+            this rank learns of it.
         ValueError: there is no such op, or it is Average and the numbers are whole. Only this rank learns.
         Error: the library's sentence, on all ranks.
     """
+    refuse_process_set(process_set)
+    refuse_compression(compression)
+    refuse_other(tensor)
     chosen = choose_op(average, op)
     if tensor.is_sparse:
         return sparse_allreduce_async(tensor, name, chosen).wait()
@@ -217,7 +236,13 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: str | None = None, op: Op
 
     Returns:
         Work, whose tensor is a new, coalesced sparse one.
+
+    Raises:
+        TypeError: the tensor is no sparse COO one. Only this rank learns of it.
     """
+    refuse_other(tensor)
+    if not tensor.is_sparse:
+        raise TypeError("the tensor is dense; a sparse COO one is needed")
     return start_sparse(tensor, op, world())
 
 

@@ -67,6 +67,16 @@ def refuse_process_set(process_set: Any) -> None:
         raise ValueError("there are no process sets; process_set must be None, which is all ranks")
 
 
+def refuse_other(tensor: Any) -> None:
+    """Raise TypeError for what is neither a dense tensor nor a sparse COO one."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"a tensor is needed, not {type(tensor).__name__}")
+    if tensor.layout not in (torch.strided, torch.sparse_coo):
+        raise TypeError(
+            f"a tensor of layout {tensor.layout} cannot be reduced; dense and sparse COO ones can"
+        )
+
+
 def refuse_average(tensor: torch.Tensor, op: Op) -> None:
     """Raise ValueError for an average of whole numbers."""
     if op is Average and not (tensor.is_floating_point() or tensor.is_complex()):
