@@ -34,8 +34,8 @@ extern "C" {
  * @param[in]  sample     share of the elements to look at, in (0, 1], equal on all ranks; 1 finds the exact magnitude
  * @param[in]  seed       which elements: the same arguments give the same sample
  * @param[in]  comm       an intracommunicator
- * @param[out] threshold  the magnitude, equal on all ranks; 0 where fewer elements than that are not zero, and
- *                        infinity where so many are NaNs
+ * @param[out] threshold  the magnitude, equal on all ranks; 0 where fewer elements than that are not zero, or
+ *                        ratio is 1, and infinity where so many are NaNs
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype datatype, double ratio, double sample,
                                int seed, MPI_Comm comm, double *threshold);

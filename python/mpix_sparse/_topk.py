@@ -95,7 +95,7 @@ def topk_threshold(
             parallelism).
 
     Returns:
-        The magnitude, the same on all ranks.
+        The magnitude, the same on all ranks; 0 where ratio is 1.
 
     Raises:
         TypeError, Error: an argument is wrong; the latter on all ranks.

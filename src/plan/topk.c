@@ -110,6 +110,11 @@ static enum sar_status find(struct sar_context *context, const struct sar_call *
     const struct sar_net *net = &context->net;
     struct samples s = { 0 };
     size_t ranks = (size_t)net->ranks, wanted, n = 0;
+    /* The least of a sample would leave out what is less. */
+    if (share->ratio >= 1) {
+        *least = 0;
+        return SAR_OK;
+    }
     measure(cards, net->ranks, &s);
     SAR_TRY(sar_net_worst(net, sample(context, call, of, share->seed, &s)));
     SAR_TRY(gather(net, s.magnitudes + ranks * s.width, s.width, s.magnitudes));

@@ -183,6 +183,8 @@ static void try_sampling(MPI_Comm comm)
     check(found[0] == found[1] && found[0] != other,
           "expected %.9g again, found %.9g, and %.9g by another seed", found[0], found[1], other);
     check_equal_on_ranks(hash_bytes(found, sizeof found, 1), "threshold");
+    check_success(MPIX_Sparse_topk_threshold(buf, MANY, MPI_FLOAT, 1, 0.05, 5, comm, &other), "all of them");
+    check(other == 0, "expected 0 for all elements, found %.9g", other);
     long long above = 0;
     for (int i = 0; i < MANY; i++)
         above += fabs((double)buf[i]) >= found[0];

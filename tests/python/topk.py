@@ -36,7 +36,7 @@ class Topk(unittest.TestCase):
     def test_threshold(self):
         for dtype in ("float32", "float64"):
             mine = draw(1, mpix_sparse.rank()).normal(size=5000).astype(dtype)
-            for ratio in (0.001, 0.05, 1.0):
+            for ratio in (0.001, 0.05, 0.9):
                 found = mpix_sparse.topk_threshold(mine, ratio, sample=1)
                 self.assertEqual(found, kth(mine, ratio))
                 found = mpix_sparse.topk_threshold(mine, ratio, sample=1, group=group_of_all())
@@ -49,6 +49,17 @@ class Topk(unittest.TestCase):
         self.assertNotEqual(found[0], found[2])
         for threshold in found:
             self.assertTrue(0.006 < (numpy.abs(mine) >= threshold).mean() < 0.015)
+
+    def test_everything(self):
+        """With ratio 1 no sample decides what travels."""
+        gradient = draw(5, mpix_sparse.rank()).normal(size=50000).astype("float32")
+        velocity, residual = numpy.zeros((2, 50000), "float32")
+        for group in (None, group_of_all()):
+            residual[:] = velocity[:] = 0
+            indices, values = mpix_sparse.dgc_step(gradient, velocity, residual, 1, group=group)
+            self.assertTrue(numpy.array_equal(values, gradient))
+            self.assertFalse(residual.any())
+        self.assertEqual(mpix_sparse.topk_threshold(gradient, 1), 0)
 
     def test_select(self):
         mine = draw(3, mpix_sparse.rank()).normal(size=(100, 30))
