@@ -14,6 +14,7 @@ import argparse
 import math
 import os
 import time
+from typing import Any, Callable
 
 import numpy
 import torch
@@ -26,6 +27,8 @@ CONTEXT = 3  # characters from which the next one is told
 MOMENTUM = 0.9
 WARMUP_STAGES = 4
 HELD_OUT = 20  # one character in so many is for evaluation
+LEAST_TEXT = 1000  # characters
+LEAST_RATIO = 1e-6
 
 
 def draw_text(length: int, letters: int) -> numpy.ndarray:
@@ -137,7 +140,7 @@ def train(windows: Windows, characters: int, ratio: float | None, options: argpa
         loss_of(model, windows.batch(step, options.batch)).backward()
         optimizer.step()
         sent.append(hvd.report().bytes_sent)
-        if hvd.rank() == 0 and (step + 1) % (options.steps // 4) == 0:
+        if hvd.rank() == 0 and (step + 1) % max(1, options.steps // 4) == 0:
             print(f"# {name}, step {step + 1}", flush=True)
     bytes_sent = mpix_sparse.allreduce(numpy.array(sent, numpy.float64)) / hvd.size()
     late = bytes_sent[len(bytes_sent) // 5 :]
@@ -157,18 +160,42 @@ def print_table(rows: list[dict], parameters: int) -> None:
         print(f"{row['name']:<12}{row['loss']:9.4f}{change:+10.2%}{numbers}")
 
 
+def within(kind: type, least: float, most: float = math.inf) -> Callable[[str], Any]:
+    """What reads an option: a number of a kind, from the least to the most."""
+
+    def read(text: str) -> Any:
+        number = kind(text)
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+        return number
+
+    return read
+
+
+def text_file(name: str) -> str:
+    """A file that holds enough to learn from, and to hold some of it out on each rank."""
+    if not os.access(name, os.R_OK) or not os.path.getsize(name) >= LEAST_TEXT:
+        raise argparse.ArgumentTypeError(f"{name} is no file with {LEAST_TEXT} characters or more")
+    return name
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--text", help="a file to learn; drawn if there is none")
-    parser.add_argument("--letters", type=int, default=10, help="different ones in a text that is drawn")
-    parser.add_argument("--ratios", type=float, nargs="*", default=[0.05, 0.01], help="shares that travel")
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--batch", type=int, default=32, help="windows of each rank")
-    parser.add_argument("--width", type=int, default=192, help="of the hidden layers")
+    parser.add_argument("--text", type=text_file, help="a file to learn; drawn if there is none")
+    count, share = within(int, 1), within(float, LEAST_RATIO, 1)
+    parser.add_argument("--letters", type=count, default=10, help="different ones in a text that is drawn")
+    parser.add_argument("--ratios", type=share, nargs="*", default=[0.05, 0.01], help="shares that travel")
+    parser.add_argument("--steps", type=count, default=1000)
+    parser.add_argument("--batch", type=count, default=32, help="windows of each rank")
+    parser.add_argument("--width", type=count, default=192, help="of the hidden layers")
     parser.add_argument("--rate", type=float, default=0.3, help="of learning, at first")
-    parser.add_argument("--clip", type=float, default=None, help="norm that gradients may have, under DGC")
+    parser.add_argument(
+        "--clip", type=within(float, 1e-30), default=None, help="norm that gradients may have, under DGC"
+    )
     parser.add_argument("--masked", action="store_true", help="take its velocity from what travels")
-    parser.add_argument("--warmup", type=float, default=0.1, help="share of the steps in which more travels")
+    parser.add_argument(
+        "--warmup", type=within(float, 0, 1), default=0.1, help="share of the steps in which more travels"
+    )
     parser.add_argument("--seed", type=int, default=7, help="of weights and batches")
     parser.add_argument("--nodes", help="that ranks are taken to be on; each on one of its own if not given")
     options = parser.parse_args()

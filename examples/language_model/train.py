@@ -20,58 +20,8 @@ import mpix_sparse.torch as hvd
 from communication import WAYS, compressed
 from measure import Measured, Step, plot, print_table, show_progress, write_json
 from model import LanguageModel
+from options import parse
 from text import Batches, Sampler, Text
-
-
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add = parser.add_argument
-    add(
-        "--text", nargs="+", required=True, metavar="FILE", help="what to learn from; words divided by spaces"
-    )
-    add("--communication", choices=WAYS, default="mpix_sparse", help="how gradients are summed [%(default)s]")
-    add(
-        "--compression",
-        choices=["none", "dgc"],
-        default="none",
-        help="of what mpix_sparse sends [%(default)s]",
-    )
-    add("--ratio", type=float, default=0.01, help="of the numbers that travel under dgc [%(default)s]")
-    add("--compare", action="store_true", help="all ways in one run, in turns")
-    add(
-        "--turn", type=int, default=5, metavar="STEPS", help="of each way before the next one's [%(default)s]"
-    )
-    add("--steps", type=int, default=100, help="that the optimizer makes [%(default)s]")
-    add(
-        "--skip",
-        type=int,
-        default=5,
-        metavar="STEPS",
-        help="at the beginning, not in the table [%(default)s]",
-    )
-    add("--batch", type=int, default=32, help="streams of text that a rank reads at once [%(default)s]")
-    add("--length", type=int, default=20, help="words of each stream in a step [%(default)s]")
-    add("--width", type=int, default=512, help="numbers that a word has in each table [%(default)s]")
-    add("--hidden", type=int, default=64, help="numbers in the LSTM's state [%(default)s]")
-    add(
-        "--vocabulary",
-        type=int,
-        default=0,
-        help="most words to know; the rest counts as one [all of the text]",
-    )
-    add("--samples", type=int, default=0, help="words drawn in a step [1 %% of the vocabulary]")
-    add("--rate", type=float, default=0.02, help="Adagrad's learning rate [%(default)s]")
-    add("--seed", type=int, default=1, help="of the model and of the words drawn [%(default)s]")
-    add("--threads", type=int, default=1, help="of PyTorch in each rank [%(default)s]")
-    add("--json", metavar="FILE", help="write measurements as JSON lines")
-    add(
-        "--plot",
-        metavar="FILE",
-        help="draw losses and times, as SVG or what the name's ending says; needs matplotlib",
-    )
-    add("--quiet", action="store_true", help="no progress bar")
-    return parser.parse_args(arguments)
 
 
 class Trainer:
@@ -165,7 +115,7 @@ def train(trainers: list[Trainer], options: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> list[Measured]:
     """Train, and tell what was measured."""
-    options = parse(arguments)
+    options = parse(__doc__.splitlines()[0], arguments)
     torch.set_num_threads(options.threads)
     hvd.init()
     text = Text(options.text, options.vocabulary)

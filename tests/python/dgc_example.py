@@ -20,6 +20,15 @@ import mpix_sparse  # noqa: E402
 HELD = mpix_sparse.size() == 2  # long enough to end where whole gradients do, on so many ranks alone
 LENGTH = ["--letters", "4", "--steps", "400"] if HELD else ["--steps", "40"]
 
+for wrong in (["--steps", "0"], ["--ratios", "7"], ["--text", "nowhere"], ["--warmup", "-1"]):
+    sys.argv[1:] = wrong
+    try:
+        with contextlib.redirect_stderr(io.StringIO()) as complaint:
+            train.main()
+        raise AssertionError(f"{wrong} is taken")
+    except SystemExit:
+        assert wrong[1] in complaint.getvalue(), complaint.getvalue()
+
 sys.argv[1:] = [*LENGTH, "--width", "96"]
 printed = io.StringIO()
 with contextlib.redirect_stdout(printed):

@@ -92,6 +92,27 @@ class LanguageModel(unittest.TestCase):
             kinds = [json.loads(line)["kind"] for line in file]
         self.assertEqual(kinds, ["setup"] + 90 * ["step"] + 3 * ["summary"])
 
+    def test_wrong_options(self):
+        """Refused before anything is trained, with a sentence."""
+        empty = os.path.join(self.folder.name, "empty")
+        open(empty, "w").close()
+        wrong = [
+            ("must be 1 or more", "--steps", "0"),
+            ("must be 1 or more", "--turn", "0"),
+            ("-4 is negative", "--vocabulary", "-4"),
+            ("7 is not above 0 and at most 1", "--ratio", "7"),
+            ("no file that can be read", "--text", "nowhere"),
+            ("is empty", "--text", empty),
+            ("ends in none of .svg", "--plot", "x.nonsense"),
+            ("cannot be written", "--json", "/nonexistent/x"),
+            ("is for --communication mpix_sparse", "--communication", "gloo", "--compression", "dgc"),
+        ]
+        for sentence, *options in wrong:
+            with contextlib.redirect_stderr(io.StringIO()) as printed:
+                with self.subTest(sentence), self.assertRaises(SystemExit):
+                    self.train(*options)
+            self.assertIn(sentence, printed.getvalue())
+
     def test_text(self):
         text = Text([str(self.text)])
         self.assertEqual(len(text.words), 3000)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line. What is wrong with it is told before anything is trained."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from communication import WAYS
+
+PICTURES = ".svg", ".pdf", ".png"
+
+
+def natural(text: str) -> int:
+    """A whole number that is not negative."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is negative")
+    return number
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if natural(text) == 0:
+        raise argparse.ArgumentTypeError("it must be 1 or more")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number above 0 and at most 1."""
+    if not 0 < float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 1")
+    return float(text)
+
+
+def readable(path: str) -> str:
+    """A file that holds something."""
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        raise argparse.ArgumentTypeError(f"{path} is no file that can be read")
+    if os.path.getsize(path) == 0:
+        raise argparse.ArgumentTypeError(f"{path} is empty")
+    return path
+
+
+def writable(path: str) -> str:
+    """A file in a folder that can be written to."""
+    if os.path.isdir(path) or not os.access(os.path.dirname(path) or ".", os.W_OK):
+        raise argparse.ArgumentTypeError(f"{path} cannot be written")
+    return path
+
+
+def picture(path: str) -> str:
+    """The same, of a kind that can be drawn."""
+    if os.path.splitext(path)[1] not in PICTURES:
+        raise argparse.ArgumentTypeError(f"{path} ends in none of {', '.join(PICTURES)}")
+    return writable(path)
+
+
+def parse(description: str, arguments: list[str] | None) -> argparse.Namespace:
+    """Read a command line, or the program's. What is wrong with it ends the program with a sentence."""
+    parser = make_parser(description)
+    options = parser.parse_args(arguments)
+    if options.compression == "dgc" and options.communication != "mpix_sparse":
+        parser.error("--compression dgc is for --communication mpix_sparse")
+    return options
+
+
+def make_parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    add = parser.add_argument
+    add(
+        "--text",
+        nargs="+",
+        type=readable,
+        required=True,
+        metavar="FILE",
+        help="what to learn from; words divided by spaces",
+    )
+    add("--communication", choices=WAYS, default="mpix_sparse", help="how gradients are summed [%(default)s]")
+    add(
+        "--compression",
+        choices=["none", "dgc"],
+        default="none",
+        help="of what mpix_sparse sends [%(default)s]",
+    )
+    add("--ratio", type=share, default=0.01, help="of the numbers that travel under dgc [%(default)s]")
+    add("--compare", action="store_true", help="all ways in one run, in turns")
+    add(
+        "--turn",
+        type=positive,
+        default=5,
+        metavar="STEPS",
+        help="of each way before the next one's [%(default)s]",
+    )
+    add("--steps", type=positive, default=100, help="that the optimizer makes [%(default)s]")
+    add(
+        "--skip",
+        type=natural,
+        default=5,
+        metavar="STEPS",
+        help="at the beginning, not in the table [%(default)s]",
+    )
+    add("--batch", type=positive, default=32, help="streams of text that a rank reads at once [%(default)s]")
+    add("--length", type=positive, default=20, help="words of each stream in a step [%(default)s]")
+    add("--width", type=positive, default=512, help="numbers that a word has in each table [%(default)s]")
+    add("--hidden", type=positive, default=64, help="numbers in the LSTM's state [%(default)s]")
+    add(
+        "--vocabulary",
+        type=natural,
+        default=0,
+        help="most words to know; the rest counts as one [all of the text]",
+    )
+    add("--samples", type=natural, default=0, help="words drawn in a step [1 %% of the vocabulary]")
+    add("--rate", type=float, default=0.02, help="Adagrad's learning rate [%(default)s]")
+    add("--seed", type=int, default=1, help="of the model and of the words drawn [%(default)s]")
+    add("--threads", type=positive, default=1, help="of PyTorch in each rank [%(default)s]")
+    add("--json", type=writable, metavar="FILE", help="write measurements as JSON lines")
+    add(
+        "--plot",
+        type=picture,
+        metavar="FILE",
+        help="draw losses and times, as the name's ending says: .svg, .pdf or .png; needs matplotlib",
+    )
+    add("--quiet", action="store_true", help="no progress bar")
+    return parser
