@@ -15,7 +15,7 @@
 #include "device/offload.h"
 #include "device/pipe.h"
 
-enum { COUNT = 1000, BLOCK = 512, JOBS = 4096 };
+enum { COUNT = 1000, BLOCK = 512, JOBS = 4096, BLOCKS_IN_ALL = 4096 };
 
 /* Copies that are queued, in one order, and how many of them are done. */
 static struct {
@@ -38,10 +38,15 @@ static void work_until(size_t last)
         memcpy(jobs[done].to, jobs[done].from, jobs[done].bytes);
 }
 
+/* Memory that a device may still be writing to is never given back: the test does so in the end. */
+static void *blocks[BLOCKS_IN_ALL];
+static size_t blocks_taken;
+
 static enum sar_status allocate_pinned(size_t bytes, void **memory)
 {
     SAR_TRY(function());
-    *memory = aligned_alloc(64, bytes);
+    assert_true(blocks_taken < BLOCKS_IN_ALL);
+    *memory = blocks[blocks_taken++] = aligned_alloc(64, bytes);
     pinned++;
     return SAR_OK;
 }
@@ -49,7 +54,18 @@ static enum sar_status allocate_pinned(size_t bytes, void **memory)
 static void release_pinned(void *memory)
 {
     pinned--;
+    for (size_t i = 0; i < blocks_taken; i++)
+        if (blocks[i] == memory)
+            blocks[i] = NULL;
     free(memory);
+}
+
+static int release_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < blocks_taken; i++)
+        free(blocks[i]);
+    return 0;
 }
 
 static enum sar_status copy(int place, void *to, const void *from, size_t bytes, void *stream)
@@ -329,5 +345,5 @@ int main(void)
         cmocka_unit_test(elements_pass),
         cmocka_unit_test(each_function_may_fail),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, release_all);
 }
