@@ -33,6 +33,7 @@ struct kernels {
     struct sar_run out; /* the device's room for an outcome */
     void *other;        /* another vector, or a message */
     size_t payload;     /* bytes of that */
+    struct sar_findings *findings;
     unsigned long long *first;
 };
 

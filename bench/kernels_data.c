@@ -110,12 +110,13 @@ void kernels_open(struct kernels *k, const struct kernels_options *options)
     k->out = run_on_device(nnz);
     k->payload = nnz * sizeof(float) + (size_t)sar_bitmap_bytes(options->count);
     k->other = on_device(bytes > k->payload ? bytes : k->payload);
+    k->findings = copy_to_device(&(struct sar_findings){ 0, 0 }, sizeof *k->findings);
 }
 
 void kernels_close(struct kernels *k)
 {
     void *const taken[] = { k->vector.buf, k->device.index, k->device.value, k->out.index, k->out.value,
-                            k->other,      k->parted.index, k->parted.value, k->unsorted };
+                            k->other,      k->parted.index, k->parted.value, k->unsorted,  k->findings };
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         cudaFree(taken[i]);
     cudaEventDestroy(k->begin);

@@ -154,7 +154,7 @@ static enum sar_status run_decode(struct kernels *k)
 {
     struct sar_layout layout = layout_of(k);
     k->out.nnz = k->host.nnz;
-    return sar_cuda_bitmap_decode(&layout, k->other, &k->out, k->stream);
+    return sar_cuda_bitmap_decode(&layout, k->other, &k->out, k->findings, k->stream);
 }
 
 static double decode_bytes(const struct kernels *k)
@@ -164,7 +164,9 @@ static double decode_bytes(const struct kernels *k)
 
 static bool decode_is_right(struct kernels *k)
 {
-    return has(k->out.index, k->host.index, k->host.nnz * sizeof(uint32_t));
+    static const struct sar_findings none;
+    return has(k->out.index, k->host.index, k->host.nnz * sizeof(uint32_t)) &&
+           has(k->findings, &none, sizeof none);
 }
 
 /* Parts have slots of the same numbers, so that they can stand for what ranks send to one owner. */

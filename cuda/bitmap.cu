@@ -5,6 +5,7 @@
 
 #include "cuda/bitmap.h"
 
+#include "cuda/codec.cuh"
 #include "cuda/parallel.cuh"
 
 /* A bitmap of a payload, and the words to work on. */
@@ -61,24 +62,15 @@ static enum sar_status encode(const struct sar_layout *layout, const struct sar_
 
 template <class Index>
 static enum sar_status decode(const struct sar_layout *layout, const void *payload, const struct sar_run *run,
-                              cudaStream_t stream)
+                              struct sar_findings *findings, cudaStream_t stream)
 {
     struct place at(layout, payload, run->nnz, stream);
-    unsigned long long found = 0;
-    Index last = 0;
-    sar_piece total(stream);
-    SAR_TRY(total.take(sizeof found));
     SAR_TRY(at.open());
     SAR_TRY(at.read());
-    sar_list_body<Index> body = { at.bits,  at.words, (Index *)run->index,
-                                  run->nnz, NULL,     total.as<unsigned long long>() };
-    SAR_TRY(number(at.bits, at.words, body, stream));
-    SAR_TRY(sar_fetch(&found, total.memory, stream));
-    if (found != run->nnz)
-        return SAR_CORRUPT;
-    if (found != 0)
-        SAR_TRY(sar_fetch(&last, (const Index *)run->index + run->nnz - 1, stream));
-    return last < layout->span ? SAR_OK : SAR_CORRUPT;
+    SAR_TRY(sar_cuda(cudaMemsetAsync(run->index, 0, run->nnz * sizeof(Index), stream)));
+    sar_slots_body<Index> body = { { at.bits, at.words, run->nnz, layout->span, &findings->corrupt },
+                                   (Index *)run->index };
+    return number(at.bits, at.words, body, stream);
 }
 
 enum sar_status sar_cuda_bitmap_encode(const struct sar_layout *layout, const struct sar_run *run,
@@ -92,11 +84,12 @@ enum sar_status sar_cuda_bitmap_encode(const struct sar_layout *layout, const st
 }
 
 enum sar_status sar_cuda_bitmap_decode(const struct sar_layout *layout, const void *payload,
-                                       const struct sar_run *run, cudaStream_t stream)
+                                       const struct sar_run *run, struct sar_findings *findings,
+                                       cudaStream_t stream)
 {
     if (layout->span == 0)
-        return run->nnz == 0 ? SAR_OK : SAR_CORRUPT;
+        return SAR_OK;
     if (layout->index_size == 4)
-        return decode<uint32_t>(layout, payload, run, stream);
-    return decode<uint64_t>(layout, payload, run, stream);
+        return decode<uint32_t>(layout, payload, run, findings, stream);
+    return decode<uint64_t>(layout, payload, run, findings, stream);
 }

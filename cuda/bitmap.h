@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+#include "device/accelerator.h"
 #include "wire/wire.h"
 
 /** Write a run in the device's memory as the format hash_bitmap does (wire/hash_bitmap.c), to the same bytes.
@@ -17,10 +18,11 @@ enum sar_status sar_cuda_bitmap_encode(const struct sar_layout *layout, const st
                                        void *payload, cudaStream_t stream);
 
 /** Read the indices of run->nnz elements into run->index, which has room for them. The values are the
- * payload's beginning. On return it is done. SAR_CORRUPT unless the bitmap has just so many bits, all
- * below the span. */
+ * payload's beginning. Queued. All indices are below the span, and findings tell unless the bitmap has just
+ * so many bits, all below the span. */
 enum sar_status sar_cuda_bitmap_decode(const struct sar_layout *layout, const void *payload,
-                                       const struct sar_run *run, cudaStream_t stream);
+                                       const struct sar_run *run, struct sar_findings *findings,
+                                       cudaStream_t stream);
 
 #ifdef __cplusplus
 }

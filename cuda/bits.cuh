@@ -43,15 +43,26 @@ SAR_HOST_DEVICE static inline unsigned sar_lowest(uint32_t word)
 #endif
 }
 
-/** Set a bit of a bitmap that many threads set bits in. */
+/** Set bits of a word that many threads set bits in. */
+SAR_HOST_DEVICE static inline void sar_word_set(uint32_t *word, uint32_t bits)
+{
+#ifdef __CUDA_ARCH__
+    atomicOr(word, bits);
+#else
+    __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+#endif
+}
+
 SAR_HOST_DEVICE static inline void sar_bit_set(uint32_t *bits, uint64_t at)
 {
-    uint32_t bit = (uint32_t)1 << at % SAR_WORD;
-#ifdef __CUDA_ARCH__
-    atomicOr(&bits[at / SAR_WORD], bit);
-#else
-    __atomic_fetch_or(&bits[at / SAR_WORD], bit, __ATOMIC_RELAXED);
-#endif
+    sar_word_set(&bits[at / SAR_WORD], (uint32_t)1 << at % SAR_WORD);
+}
+
+/** Make a flag 1. Many find the same; few need to say so. */
+SAR_HOST_DEVICE static inline void sar_tell(uint32_t *flag)
+{
+    if (*(volatile uint32_t *)flag == 0)
+        sar_word_set(flag, 1);
 }
 
 /** How many bits are set before one, from those before its word. */

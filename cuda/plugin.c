@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cuda/codec.h"
 #include "cuda/dense.h"
 #include "cuda/lanes.h"
 #include "cuda/place.h"
@@ -148,6 +149,47 @@ static enum sar_status clear(const struct sar_vector *vector, const struct sar_m
     return leave(vector->place, before, sar_cuda_clear(vector, marks));
 }
 
+static enum sar_status look(const struct sar_vector *vector, const struct sar_run *run,
+                            struct sar_findings *findings)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_look(vector, run, findings));
+}
+
+static enum sar_status encode(const struct sar_vector *vector, const struct sar_run *run,
+                              const struct sar_payload *payload)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_encode(vector, run, payload));
+}
+
+static enum sar_status decode(const struct sar_vector *vector, const struct sar_payload *payload,
+                              struct sar_run *run, struct sar_findings *findings)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_decode(vector, payload, run, findings));
+}
+
+static enum sar_status reduce(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+                              struct sar_run *out)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before,
+                 sar_cuda_reduce(vector->shape, runs, n, out, (cudaStream_t)vector->stream));
+}
+
+static enum sar_status unsplit(const struct sar_vector *vector, const struct sar_part *part,
+                               const struct sar_run *run, void *index)
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_unsplit(vector, part, run, index));
+}
+
 extern const struct sar_accelerator sar_accelerator;
 const struct sar_accelerator sar_accelerator = {
     .version = SAR_ACCELERATOR_VERSION,
@@ -169,5 +211,10 @@ const struct sar_accelerator sar_accelerator = {
     .sample = sample,
     .select = select_largest,
     .clear = clear,
+    .look = look,
+    .encode = encode,
+    .decode = decode,
+    .reduce = reduce,
+    .unsplit = unsplit,
     .lanes = &sar_cuda_lanes,
 };

@@ -67,19 +67,12 @@ template <class Key> struct sar_look_body {
     uint64_t count;
     sar_looks *looks;
 
-    /* Many find the same; few need to say so. */
-    SAR_HOST_DEVICE static void tell(uint32_t *to)
-    {
-        if (*(volatile uint32_t *)to == 0)
-            sar_bit_set(to, 0);
-    }
-
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         if (key[i] >= count)
-            tell(&looks->outside);
+            sar_tell(&looks->outside);
         if (i > 0 && key[i] <= key[i - 1])
-            tell(&looks->descends);
+            sar_tell(&looks->descends);
     }
 };
 

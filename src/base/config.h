@@ -55,6 +55,7 @@ struct sar_config {
     int cuda_aware;                /**< enum sar_aware */
     int progress;                  /**< enum sar_progress */
     bool explain, learn;
+    uint64_t cuda_least;                  /**< elements of a message from which devices reduce and code */
     uint64_t seed;                        /**< 0: drawn */
     uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
     uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */

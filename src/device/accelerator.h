@@ -7,12 +7,13 @@
 #define SAR_DEVICE_ACCELERATOR_H
 
 #include "base/status.h"
+#include "device/payload.h"
 #include "hash/map.h"
 #include "tensor/dgc.h"
 #include "tensor/ingest.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 4 };
+enum { SAR_ACCELERATOR_VERSION = 5 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -63,6 +64,18 @@ struct sar_lanes {
     void (*give_back)(int place, void *memory, void *stream);
 };
 
+/** One part of a map. */
+struct sar_part {
+    struct sar_map map;
+    uint32_t number;
+};
+
+/** What a device has found, each 0 or 1. */
+struct sar_findings {
+    uint32_t corrupt;    /**< a payload that was decoded is none */
+    uint32_t minus_zero; /**< a value that is -0.0 */
+};
+
 /** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default
  * one of the place; what is queued there follows on what the caller has queued. */
 struct sar_accelerator {
@@ -98,7 +111,7 @@ struct sar_accelerator {
     enum sar_status (*split)(const struct sar_vector *vector, const struct sar_marks *marks,
                              const struct sar_division *split, const struct sar_run *run,
                              unsigned long long first[]);
-    /** Queue writing n runs of the host's to their places; with clear, all else is zero then. */
+    /** Queue writing n runs, in any memory, to their places; with clear, all else is zero then. */
     enum sar_status (*scatter)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                bool clear);
     /** What sar_dgc_sample does of values there; magnitudes are the host's. On return it is done. */
@@ -110,6 +123,29 @@ struct sar_accelerator {
                               const struct sar_cutoff *cutoff, struct sar_marks *marks);
     /** Queue zeroing the marked elements. */
     enum sar_status (*clear)(const struct sar_vector *vector, const struct sar_marks *marks);
+
+    /* What follows works on runs, payloads and findings in the device's memory, of shapes whose count is the
+     * number of slots; vectors have no buf. See device/worker.h. */
+
+    /** Queue looking for a -0.0 among a run's values. */
+    enum sar_status (*look)(const struct sar_vector *vector, const struct sar_run *run,
+                            struct sar_findings *findings);
+    /** Queue writing a run as a payload of its format, to the host's bytes. */
+    enum sar_status (*encode)(const struct sar_vector *vector, const struct sar_run *run,
+                              const struct sar_payload *payload);
+    /** Queue reading a payload: its indices into run->index, and run->value is made to point into it.
+     * Whatever its bytes are, indices are below the shape's count; findings tell if they are not what encode
+     * writes. */
+    enum sar_status (*decode)(const struct sar_vector *vector, const struct sar_payload *payload,
+                              struct sar_run *run, struct sar_findings *findings);
+    /** Reduce runs to the host's bits, in their order, into one with room for all of theirs. Waits for what
+     * is queued, since out->nnz is set. */
+    enum sar_status (*reduce)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+                              struct sar_run *out);
+    /** Queue turning slots of 4 bytes of one part into indices of the shape's size. */
+    enum sar_status (*unsplit)(const struct sar_vector *vector, const struct sar_part *part,
+                               const struct sar_run *run, void *index);
+
     const struct sar_lanes *lanes;
 };
 

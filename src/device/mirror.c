@@ -106,8 +106,11 @@ enum sar_status sar_mirrors_read(const struct sar_memory *memory, const struct s
 enum sar_status sar_mirrors_write(const struct sar_memory *memory, const struct sar_mirror mirrors[],
                                   size_t n)
 {
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any |= mirrors[i].out;
     SAR_TRY(sar_mirrors_queue_write(memory, mirrors, n));
-    return memory->accelerator->wait(memory->place, memory->stream);
+    return any ? memory->accelerator->wait(memory->place, memory->stream) : SAR_OK;
 }
 
 void sar_mirror_cleanup(void)

@@ -53,20 +53,24 @@ enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_arri
     return sar_arrival_until(arrival, arrival->from.nnz);
 }
 
+enum sar_status sar_offload_queue_split(const struct sar_load *load, const struct sar_division *split,
+                                        const struct sar_run *run, unsigned long long first[])
+{
+    struct sar_vector vector = vector_in(load);
+    size_t cells = (size_t)split->segments * split->map.parts;
+    memset(first, 0, cells * sizeof *first);
+    first[cells] = run->nnz;
+    return run->nnz == 0 ? SAR_OK : load->memory->accelerator->split(&vector, load->marks, split, run, first);
+}
+
 enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_division *split,
                                   struct sar_arrival *arrival, unsigned long long first[])
 {
-    const struct sar_memory *memory = load->memory;
-    struct sar_vector vector = vector_in(load);
-    size_t cells = (size_t)split->segments * split->map.parts;
     SAR_TRY(open_arrival(load, sizeof(uint32_t), arrival));
-    memset(first, 0, (cells + 1) * sizeof *first);
-    if (arrival->from.nnz != 0) {
-        SAR_TRY(memory->accelerator->split(&vector, load->marks, split, &arrival->from, first));
-        SAR_TRY(sar_arrival_begin(arrival, load->room));
-        SAR_TRY(memory->accelerator->wait(memory->place, memory->stream));
-    }
-    first[cells] = arrival->from.nnz;
+    SAR_TRY(sar_offload_queue_split(load, split, &arrival->from, first));
+    SAR_TRY(sar_arrival_begin(arrival, load->room));
+    if (arrival->from.nnz != 0)
+        SAR_TRY(load->memory->accelerator->wait(load->memory->place, load->memory->stream));
     return SAR_OK;
 }
 
@@ -122,11 +126,11 @@ enum sar_status sar_offload_write(const struct sar_destination *to, const struct
 {
     const struct sar_memory *memory = to->memory;
     struct sar_vector vector = vector_of(memory, to->shape, to->buf);
-    size_t most = 0;
-    for (size_t i = 0; i < delivery->n; i++)
+    size_t there = delivery->there ? delivery->n : 0, most = 0;
+    if (delivery->clear || there != 0)
+        SAR_TRY(memory->accelerator->scatter(&vector, delivery->runs, there, delivery->clear));
+    for (size_t i = there; i < delivery->n; i++)
         most = delivery->runs[i].nnz > most ? delivery->runs[i].nnz : most;
-    if (delivery->clear)
-        SAR_TRY(memory->accelerator->scatter(&vector, NULL, 0, true));
     if (most != 0)
         return send_all(to, delivery, most);
     return memory->accelerator->wait(memory->place, memory->stream);

@@ -35,11 +35,16 @@ enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_arri
 enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_division *split,
                                   struct sar_arrival *arrival, unsigned long long first[]);
 
+/** The same into a run anywhere, that has room for all marked elements. Queued. */
+enum sar_status sar_offload_queue_split(const struct sar_load *load, const struct sar_division *split,
+                                        const struct sar_run *run, unsigned long long first[]);
+
 /** What is written to a vector: n runs, and zeros elsewhere if it is to be cleared. */
 struct sar_delivery {
     const struct sar_run *runs;
     size_t n;
     bool clear;
+    bool there; /**< the runs are in the device's memory */
 };
 
 /** The vector that it is written to, and the bytes of a ring's block. */
@@ -50,7 +55,7 @@ struct sar_destination {
     size_t room;
 };
 
-/** A block of elements is copied while another is written to its places. */
+/** Of runs on the host a block of elements is copied while another is written to its places. */
 enum sar_status sar_offload_write(const struct sar_destination *to, const struct sar_delivery *delivery);
 
 /** The magnitudes of a sample, see tensor/dgc.h, of values in device memory. */

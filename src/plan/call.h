@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/offload.h"
+#include "device/worker.h"
 #include "plan/plan.h"
 #include "scheme/scheme.h"
 
@@ -81,6 +82,7 @@ struct sar_pending {
     struct sar_marks marks;             /**< of the elements of a vector in device memory */
     struct sar_arrival arrival;         /**< of these on the host */
     struct sar_splitter splitter;       /**< of their parts */
+    struct sar_worker worker;           /**< on these, and on the outcome, where it is worth it */
     struct sar_pipe pipe;               /**< for the whole vector instead */
     enum sar_status status;             /**< of what is under way */
     struct sar_span whole, step;        /**< all of the call, and the present phase */

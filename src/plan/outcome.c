@@ -45,7 +45,8 @@ void sar_call_write(struct sar_pending *op)
 {
     struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
-    struct sar_delivery outcome = { &request->output, 1, !call->in_place || !request->output_covers };
+    struct sar_delivery outcome = { &request->output, 1, !call->in_place || !request->output_covers,
+                                    request->worker != NULL };
     if (!call->dense_face || request->output_in_place)
         return;
     if (request->pieces != NULL) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Vectors in device memory. The device marks what is present, compacts or splits it, and scatters the
- * outcome, so that only elements travel; a scheme that works on vectors has them pass through the host. */
+ * outcome, so that only elements travel; or, where it also reduces and codes them, only messages. A scheme
+ * that works on vectors has them pass through the host. */
 
 #include "plan/steps.h"
 #include "tensor/stretch.h"
@@ -39,17 +40,33 @@ enum sar_status sar_remote_compact(struct sar_pending *op)
     return SAR_OK;
 }
 
-/* The segments' parts follow each other in the arrival. */
+/* What has been split, for as long as the call takes. The segments' parts follow each other. */
+struct parted {
+    struct sar_run run; /* of which elements arrive on the host, or are the worker's */
+    unsigned long long *first;
+};
+
+static enum sar_status split_to_host(struct sar_pending *op, const struct sar_load *load,
+                                     const struct sar_division *split, struct parted *parted)
+{
+    SAR_TRY(sar_offload_split(load, split, &op->arrival, parted->first));
+    parted->run = op->arrival.run;
+    return SAR_OK;
+}
+
 static enum sar_status split_all(struct sar_pending *op, const struct sar_division *split,
-                                 unsigned long long **first)
+                                 struct parted *parted)
 {
     struct sar_load load = load_of(op);
+    struct sar_request *request = &op->request;
     size_t cells = (size_t)split->segments * split->map.parts;
-    struct sar_span span = sar_request_span(&op->request, "partition");
-    SAR_TRY(sar_request_take(&op->request, cells + 1, sizeof **first, first));
-    SAR_TRY(sar_offload_split(&load, split, &op->arrival, *first));
-    op->request.input.nnz = op->arrival.run.nnz;
-    sar_request_span_end(&op->request, &span);
+    struct sar_span span = sar_request_span(request, "partition");
+    SAR_TRY(sar_request_take(request, cells + 1, sizeof *parted->first, &parted->first));
+    SAR_TRY(request->worker == NULL ? split_to_host(op, &load, split, parted)
+                                    : sar_worker_split(request->worker, &load, split, &parted->run,
+                                                       parted->first, &request->minus_zero));
+    request->input.nnz = parted->run.nnz;
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
@@ -71,21 +88,34 @@ static enum sar_status give_parts(struct sar_splitter *splitter, const struct sa
     struct sar_pending *op = splitter->owner;
     struct sar_shape shape = op->call->shape;
     shape.index_size = sizeof(uint32_t);
-    unsigned long long *first = splitter->state;
-    if (segment == 0)
-        SAR_TRY(split_all(op, split, &first));
-    splitter->state = first;
-    first += (size_t)segment * split->map.parts;
-    SAR_TRY(bring(op, (size_t)first[split->map.parts]));
+    if (segment == 0) {
+        SAR_TRY(sar_request_take(&op->request, 1, sizeof(struct parted), &splitter->state));
+        SAR_TRY(split_all(op, split, splitter->state));
+    }
+    const struct parted *parted = splitter->state;
+    const unsigned long long *first = parted->first + (size_t)segment * split->map.parts;
+    if (op->request.worker == NULL)
+        SAR_TRY(bring(op, (size_t)first[split->map.parts]));
     for (uint32_t p = 0; p < split->map.parts; p++)
-        parts[p] = sar_run_slice(&shape, &op->arrival.run, (size_t)first[p], (size_t)first[p + 1]);
+        parts[p] = sar_run_slice(&shape, &parted->run, (size_t)first[p], (size_t)first[p + 1]);
     return SAR_OK;
+}
+
+/* A message is some kernels to a device, each of which takes microseconds to begin. */
+static bool is_worth_a_worker(const struct sar_pending *op)
+{
+    double each = op->agreed.nnz_max / op->agreed.machine.ranks;
+    return each >= (double)op->policy->config.cuda_least && sar_agreed_suits_devices(&op->agreed);
 }
 
 void sar_remote_offer(struct sar_pending *op)
 {
     op->splitter = (struct sar_splitter){ give_parts, op, NULL };
     op->request.splitter = &op->splitter;
+    if (!is_worth_a_worker(op))
+        return;
+    op->worker = sar_worker_make(&op->call->memory, op->request.arena);
+    op->request.worker = &op->worker;
 }
 
 /* The caller's buffers may name mirrors: those of a plan that has travelled with others. */
@@ -117,6 +147,7 @@ enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delive
 
 void sar_remote_end(struct sar_pending *op)
 {
+    sar_worker_end(&op->worker);
     if (op->arrival.memory.accelerator != NULL)
         sar_arrival_end(&op->arrival);
     (void)sar_pipe_close(&op->pipe);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "device/worker.h"
 #include "net/window.h"
 
 void sar_request_begin(struct sar_request *request)
@@ -29,6 +30,8 @@ static void run_stage(struct sar_request *request)
     struct sar_span span = sar_request_span(request, "compute");
     if (stage->compute != NULL && exchange->status == SAR_OK)
         sar_exchange_fail(exchange, stage->compute(request));
+    if (request->worker != NULL)
+        sar_exchange_fail(exchange, sar_worker_wait(request->worker));
     sar_request_span_end(request, &span);
     sar_exchange_phase(exchange, request->epoch, number);
     exchange->piecemeal = stage->arrived != NULL;

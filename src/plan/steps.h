@@ -38,7 +38,8 @@ void sar_call_write(struct sar_pending *op);
 void sar_call_report(struct sar_pending *op, double seconds);
 
 /** Of a call with call->remote set: mark its elements; make them the request's input, or offer them to a
- * scheme that takes parts; let the vector pass instead, or MPI have it; and write the outcome. */
+ * scheme that takes parts, with a worker where messages are worth it; let the vector pass instead, or MPI
+ * have it; and write the outcome. */
 enum sar_status sar_remote_mark(struct sar_pending *op);
 enum sar_status sar_remote_compact(struct sar_pending *op);
 void sar_remote_offer(struct sar_pending *op);

@@ -81,6 +81,25 @@ const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pul
     return fixed != NULL ? fixed : sar_wire_cheapest(layout, run, price_of(agreed, pull));
 }
 
+/* What coding costs a device is not known, and little beside what bytes cost. */
+const struct sar_wire *sar_agreed_device_wire(const struct sar_agreed *agreed, bool pull,
+                                              const struct sar_layout *layout, size_t nnz)
+{
+    const struct sar_wire *fixed = fixed_wire(agreed, pull, NULL);
+    return fixed != NULL ? fixed : sar_wire_of_devices(layout, nnz);
+}
+
+static bool suits_devices(const struct sar_agreed *agreed, bool pull)
+{
+    const struct sar_wire *fixed = fixed_wire(agreed, pull, NULL);
+    return !fewest(agreed, pull) && (fixed == NULL || fixed->packing != SAR_PACKING_NONE);
+}
+
+bool sar_agreed_suits_devices(const struct sar_agreed *agreed)
+{
+    return agreed->values == SAR_VALUES_FULL && suits_devices(agreed, false) && suits_devices(agreed, true);
+}
+
 struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
                                    const struct sar_layout *layout, double nnz)
 {

@@ -61,6 +61,14 @@ struct sar_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t sp
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull, const struct sar_wire *own,
                                        const struct sar_layout *layout, const struct sar_run *run);
 
+/** The same for a run in a device's memory: the forced one, or the one of the fewest bytes that devices
+ * write. */
+const struct sar_wire *sar_agreed_device_wire(const struct sar_agreed *agreed, bool pull,
+                                              const struct sar_layout *layout, size_t nnz);
+
+/** Whether what was asked for leaves coding to devices. */
+bool sar_agreed_suits_devices(const struct sar_agreed *agreed);
+
 /** Predicted bytes, and work of coding in elements, of a message of nnz elements. */
 struct sar_cost {
     double bytes, work;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "scheme/outsource.h"
 #include "scheme/scheme.h"
 #include "wire/narrow.h"
 
@@ -67,6 +68,22 @@ static void note_wire(const char **note, const char *name)
         *note = "mixed";
 }
 
+static enum sar_status encode(struct sar_request *request, bool pull, struct sar_layout layout,
+                              const struct sar_run *run, struct sar_message *message)
+{
+    const struct sar_agreed *agreed = request->agreed;
+    struct sar_envelope envelope = sar_request_envelope(request, layout);
+    const struct sar_wire *wire;
+    if (request->worker != NULL) {
+        SAR_TRY(sar_outsource_encode(request, pull, layout, run, message, &wire));
+    } else {
+        wire = sar_agreed_wire(agreed, pull, request->own_wire[pull], &layout, run);
+        SAR_TRY(sar_message_encode(&envelope, wire, run, request->passing, message));
+    }
+    note_wire(pull ? &request->notes.pull_wire : &request->notes.push_wire, wire->name);
+    return SAR_OK;
+}
+
 enum sar_status sar_request_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                    struct sar_run *run, struct sar_message *message)
 {
@@ -74,11 +91,7 @@ enum sar_status sar_request_encode(struct sar_request *request, bool pull, struc
     SAR_TRY(sar_round_run(&layout, request->passing, run));
     if (message == NULL)
         return SAR_OK;
-    const struct sar_wire *wire =
-        sar_agreed_wire(request->agreed, pull, request->own_wire[pull], &layout, run);
-    struct sar_envelope envelope = sar_request_envelope(request, layout);
-    SAR_TRY(sar_message_encode(&envelope, wire, run, request->passing, message));
-    note_wire(pull ? &request->notes.pull_wire : &request->notes.push_wire, wire->name);
+    SAR_TRY(encode(request, pull, layout, run, message));
     sar_request_span_end(request, &span);
     return SAR_OK;
 }
@@ -88,7 +101,8 @@ enum sar_status sar_request_read(struct sar_request *request, struct sar_layout 
 {
     struct sar_envelope envelope = sar_request_envelope(request, layout);
     struct sar_span span = sar_request_span(request, "decode");
-    SAR_TRY(sar_message_decode(&envelope, message, request->passing, run));
+    SAR_TRY(request->worker != NULL ? sar_outsource_read(request, &envelope, message, run)
+                                    : sar_message_decode(&envelope, message, request->passing, run));
     request->minus_zero |= envelope.note != 0;
     sar_request_span_end(request, &span);
     return SAR_OK;
@@ -100,12 +114,20 @@ enum sar_status sar_request_decode(struct sar_request *request, struct sar_layou
     return sar_request_read(request, layout, &request->exchange.arrived[port], run);
 }
 
+static enum sar_status reduce(struct sar_request *request, const struct sar_shape *shape,
+                              const struct sar_run runs[], size_t n, struct sar_run *out)
+{
+    if (request->worker != NULL)
+        return sar_worker_reduce(request->worker, shape, runs, n, out);
+    SAR_TRY(sar_run_take(shape, sar_reduce_bound(shape, runs, n), request->passing, out));
+    return request->device->reduce(shape, runs, n, request->passing, out);
+}
+
 enum sar_status sar_request_reduce(struct sar_request *request, const struct sar_shape *shape,
                                    const struct sar_run runs[], size_t n, struct sar_run *out)
 {
     struct sar_span span = sar_request_span(request, "reduce");
-    SAR_TRY(sar_run_take(shape, sar_reduce_bound(shape, runs, n), request->passing, out));
-    SAR_TRY(request->device->reduce(shape, runs, n, request->passing, out));
+    SAR_TRY(reduce(request, shape, runs, n, out));
     sar_request_span_end(request, &span);
     return SAR_OK;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scheme/outsource.h"
 #include "scheme/owner_parts.h"
 
 static const double SPARE_ROOM = 1.05; /* of the expected outcome */
@@ -79,5 +80,7 @@ enum sar_status sar_owner_deliver(struct sar_request *request, uint32_t segment)
                                      &o->runs[r]));
         o->kept[r] += o->runs[r].nnz;
     }
+    if (request->worker != NULL)
+        return sar_outsource_deliver(request, o->segments, &map, o->runs);
     return o->contiguous ? sar_contiguous_deliver(request, o->bounds, o->runs) : append(request, &map);
 }

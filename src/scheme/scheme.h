@@ -50,7 +50,7 @@ struct sar_scheme {
     double (*paper_bytes)(const struct sar_agreed *agreed);
     unsigned partitions;            /**< maps that may be asked for, bit 1 << enum sar_partition of each */
     bool on_dense_buffers;          /**< takes the caller's dense buffers as they are */
-    bool splits;                    /**< takes request->splitter, if there is one, in place of the input */
+    bool splits;                    /**< takes request->splitter and ->worker, if there are, for the input */
     bool compacts;                  /**< makes request->input of them itself where request->raw */
     size_t state_size;              /**< bytes of request->state, zero at the start */
     const struct sar_stage *stages; /**< run in order; ended by one without functions */
@@ -74,8 +74,7 @@ struct sar_request {
     struct sar_arena *arena;   /**< for as long as the call takes */
     struct sar_arena *scratch; /**< SAR_SCRATCHES of them for schemes of many steps, used in turn */
     unsigned turn;             /**< whose turn it is */
-    struct sar_arena
-        *passing; /**< for messages and what is decoded from them: arena, unless a scheme sets it */
+    struct sar_arena *passing; /**< for messages and what is decoded: arena, unless a scheme sets it */
     const struct sar_wire
         *own_wire[2]; /**< the scheme's formats of push and pull, unless others are asked for */
     struct sar_keep *keep;
@@ -96,6 +95,7 @@ struct sar_request {
     uint32_t epoch, fingerprint;
     struct sar_run input;          /**< this rank's elements */
     struct sar_splitter *splitter; /**< of what is not in it; or NULL */
+    struct sar_worker *worker;     /**< who works on runs, which are in a device's memory then; or NULL */
     bool raw;                      /**< input is still to be made of the caller's dense buffer */
     struct sar_run output;         /**< the outcome, in the sink's memory; set by the last stage */
     const struct sar_run *pieces; /**< of dense buffers: where the outcome lies if not in output, which has */

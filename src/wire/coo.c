@@ -49,6 +49,7 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_coo = {
     .name = "coo",
     .summary = "an index and a value for each element",
+    .packing = SAR_PACKING_COO,
     .least = bytes_of,
     .work = work,
     .encode = encode,

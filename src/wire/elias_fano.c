@@ -7,56 +7,19 @@
  *
  * with the l that makes this the least. */
 
+#include "wire/elias_fano.h"
 #include "wire/indices.h"
 
-enum {
-    MOST_LOW_BITS = 56, /* a slot's low bits lie within eight bytes */
-    BATCH = 4           /* bits of a word taken out without a test */
-};
-
-/* Where things are in the payload. */
-struct sections {
-    unsigned low_bits;
-    uint64_t values, low, high; /* bytes */
-};
-
-static uint64_t bits_with(const struct sar_layout *layout, uint64_t nnz, unsigned low)
-{
-    return sar_plus(sar_times(nnz, low + 1), (layout->span - 1) >> low);
-}
-
-static unsigned choose_low_bits(const struct sar_layout *layout, uint64_t nnz)
-{
-    unsigned low = 0;
-    while (low < MOST_LOW_BITS && bits_with(layout, nnz, low + 1) < bits_with(layout, nnz, low))
-        low++;
-    return low;
-}
-
-static uint64_t bytes_for(uint64_t bits)
-{
-    return bits / 8 + (bits % 8 != 0);
-}
-
-static struct sections sections_of(const struct sar_layout *layout, uint64_t nnz)
-{
-    struct sections s = { .values = sar_times(nnz, layout->element_size) };
-    if (nnz == 0 || layout->span == 0)
-        return s;
-    s.low_bits = choose_low_bits(layout, nnz);
-    s.low = bytes_for(sar_times(nnz, s.low_bits));
-    s.high = bytes_for(sar_plus(nnz, (layout->span - 1) >> s.low_bits));
-    return s;
-}
+enum { BATCH = 4 /* bits of a word taken out without a test */ };
 
 static uint64_t bytes_of(const struct sar_layout *layout, uint64_t nnz)
 {
-    struct sections s = sections_of(layout, nnz);
+    struct sar_sections s = sar_elias_fano_sections(layout, nnz);
     return sar_plus(s.values, sar_plus(s.low, s.high));
 }
 
 /* Words are gathered in a register and written when they are full. */
-SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struct sections *s,
+SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struct sar_sections *s,
                          unsigned char *out)
 {
     uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, word = 0, words = 0;
@@ -75,7 +38,7 @@ SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struc
         sar_store_rest(out + 8 * words, s->low - 8 * words, word);
 }
 
-SAR_INLINE void mark_high(const void *index, unsigned size, size_t n, const struct sections *s,
+SAR_INLINE void mark_high(const void *index, unsigned size, size_t n, const struct sar_sections *s,
                           unsigned char *out)
 {
     uint64_t bits = 0, at = 0;
@@ -94,7 +57,7 @@ SAR_INLINE void mark_high(const void *index, unsigned size, size_t n, const stru
 
 static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
 {
-    struct sections s = sections_of(layout, run->nnz);
+    struct sar_sections s = sar_elias_fano_sections(layout, run->nnz);
     unsigned char *low = (unsigned char *)payload + s.values, *high = low + s.low;
     if (run->nnz == 0)
         return;
@@ -116,7 +79,7 @@ SAR_CLONES static uint64_t count_bits(const unsigned char *bitmap, uint64_t byte
 /* index[k] = high part of element k, for all bits set. Most words hold a few: a fixed number of writes of
  * which only some count is faster than a loop whose end cannot be foreseen. index has room for BATCH
  * more. */
-SAR_INLINE void list_high(const unsigned char *in, const struct sections *s, void *index, unsigned size)
+SAR_INLINE void list_high(const unsigned char *in, const struct sar_sections *s, void *index, unsigned size)
 {
     size_t k = 0;
     for (uint64_t word = 0; word * 8 < s->high; word++) {
@@ -134,7 +97,7 @@ SAR_INLINE void list_high(const unsigned char *in, const struct sections *s, voi
 }
 
 /* Add the low parts. The last elements must not read behind the payload. */
-SAR_INLINE void add_low(const unsigned char *in, const struct sections *s, size_t n, void *index,
+SAR_INLINE void add_low(const unsigned char *in, const struct sar_sections *s, size_t n, void *index,
                         unsigned size)
 {
     uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, left = s->low + s->high;
@@ -153,15 +116,15 @@ SAR_INLINE void add_low(const unsigned char *in, const struct sections *s, size_
 }
 
 SAR_CLONES static void list_narrow(const unsigned char *low, const unsigned char *high,
-                                   const struct sections *s, size_t n, uint32_t *index)
+                                   const struct sar_sections *s, size_t n, uint32_t *index)
 {
     list_high(high, s, index, 4);
     if (s->low_bits != 0)
         add_low(low, s, n, index, 4);
 }
 
-static void list_wide(const unsigned char *low, const unsigned char *high, const struct sections *s, size_t n,
-                      uint64_t *index)
+static void list_wide(const unsigned char *low, const unsigned char *high, const struct sar_sections *s,
+                      size_t n, uint64_t *index)
 {
     list_high(high, s, index, 8);
     if (s->low_bits != 0)
@@ -173,7 +136,7 @@ static enum sar_status decode(const struct sar_layout *layout, void *payload, ui
 {
     if (run->nnz > layout->span || bytes != bytes_of(layout, run->nnz))
         return SAR_CORRUPT;
-    struct sections s = sections_of(layout, run->nnz);
+    struct sar_sections s = sar_elias_fano_sections(layout, run->nnz);
     unsigned char *low = (unsigned char *)payload + s.values, *high = low + s.low;
     if (count_bits(high, s.high) != run->nnz)
         return SAR_CORRUPT;
@@ -195,6 +158,7 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_elias_fano = {
     .name = "elias_fano",
     .summary = "the values, and slots at 2 + log2(slots / nnz) bits each",
+    .packing = SAR_PACKING_ELIAS_FANO,
     .least = bytes_of,
     .work = work,
     .encode = encode,

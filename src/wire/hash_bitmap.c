@@ -115,6 +115,7 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_hash_bitmap = {
     .name = "hash_bitmap",
     .summary = "the values, and a bit for each slot of the part (Zen, Algorithm 2)",
+    .packing = SAR_PACKING_HASH_BITMAP,
     .least = bytes_of,
     .work = work,
     .encode = encode,

@@ -47,12 +47,11 @@ static const struct sar_wire *wire_of(uint16_t number)
     return NULL;
 }
 
-enum sar_status sar_message_encode(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                   const struct sar_run *run, struct sar_arena *arena,
-                                   struct sar_message *message)
+enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                  const struct sar_run *run, struct sar_arena *arena,
+                                  struct sar_message *message)
 {
     struct sar_header header = make_header(envelope);
-    struct sar_run sent = *run;
     void *buffer;
     header.wire = number_of(wire);
     header.nnz = run->nnz;
@@ -60,11 +59,20 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
     header.check = check_of(&header);
     if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
         return SAR_NO_MEMORY;
-    SAR_TRY(sar_narrow_run(&envelope->layout, arena, &sent));
     SAR_TRY(sar_arena_take(arena, SAR_HEADER_BYTES + header.bytes, 1, &buffer));
     memcpy(buffer, &header, sizeof header);
-    wire->encode(&envelope->layout, &sent, (unsigned char *)buffer + SAR_HEADER_BYTES);
     *message = (struct sar_message){ buffer, SAR_HEADER_BYTES + header.bytes };
+    return SAR_OK;
+}
+
+enum sar_status sar_message_encode(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                   const struct sar_run *run, struct sar_arena *arena,
+                                   struct sar_message *message)
+{
+    struct sar_run sent = *run;
+    SAR_TRY(sar_narrow_run(&envelope->layout, arena, &sent));
+    SAR_TRY(sar_message_begin(envelope, wire, run, arena, message));
+    wire->encode(&envelope->layout, &sent, (unsigned char *)message->buffer + SAR_HEADER_BYTES);
     return SAR_OK;
 }
 
@@ -81,8 +89,8 @@ bool sar_message_header(const void *buffer, struct sar_header *header)
            header->check == check_of(header);
 }
 
-enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct sar_message *message,
-                                   struct sar_arena *arena, struct sar_run *run)
+enum sar_status sar_message_open(const struct sar_envelope *envelope, const struct sar_message *message,
+                                 struct sar_content *content)
 {
     struct sar_header header;
     if (message->bytes < SAR_HEADER_BYTES || !sar_message_header(message->buffer, &header))
@@ -95,11 +103,20 @@ enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct s
     if (wire == NULL || header.span != envelope->layout.span || header.values != envelope->layout.values ||
         header.bytes != message->bytes - SAR_HEADER_BYTES)
         return SAR_CORRUPT;
-    struct sar_run decoded = { NULL, NULL, (size_t)header.nnz };
-    SAR_TRY(wire->decode(&envelope->layout, (unsigned char *)message->buffer + SAR_HEADER_BYTES, header.bytes,
-                         arena, &decoded));
+    *content = (struct sar_content){ wire, (unsigned char *)message->buffer + SAR_HEADER_BYTES, header.bytes,
+                                     header.nnz, header.note };
+    return SAR_OK;
+}
+
+enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct sar_message *message,
+                                   struct sar_arena *arena, struct sar_run *run)
+{
+    struct sar_content content;
+    SAR_TRY(sar_message_open(envelope, message, &content));
+    struct sar_run decoded = { NULL, NULL, (size_t)content.nnz };
+    SAR_TRY(content.wire->decode(&envelope->layout, content.payload, content.bytes, arena, &decoded));
     SAR_TRY(sar_widen_run(&envelope->layout, arena, &decoded));
-    envelope->note = header.note;
+    envelope->note = content.note;
     *run = decoded;
     return SAR_OK;
 }

@@ -43,11 +43,29 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
                                    const struct sar_run *run, struct sar_arena *arena,
                                    struct sar_message *message);
 
+/** The same up to the payload, which is left to be written. */
+enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                  const struct sar_run *run, struct sar_arena *arena,
+                                  struct sar_message *message);
+
 /** The message of a rank that failed: a header without payload. */
 void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *header);
 
 /** Read the header that a message begins with. False when that is none. */
 bool sar_message_header(const void *buffer, struct sar_header *header);
+
+/** What is behind a header that fits the envelope. */
+struct sar_content {
+    const struct sar_wire *wire;
+    void *payload;
+    uint64_t bytes; /**< of it */
+    uint64_t nnz, note;
+};
+
+/** Read the header of a message that cannot be trusted.
+ * @return as sar_message_decode */
+enum sar_status sar_message_open(const struct sar_envelope *envelope, const struct sar_message *message,
+                                 struct sar_content *content);
 
 /** Read a message that cannot be trusted.
  * @param envelope  what is expected; its note is set to the sender's

@@ -69,6 +69,16 @@ const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const 
     return best;
 }
 
+const struct sar_wire *sar_wire_of_devices(const struct sar_layout *layout, size_t nnz)
+{
+    const struct sar_wire *best = &sar_wire_coo;
+    for (size_t i = 0; sar_wires[i] != NULL; i++)
+        if (sar_wires[i]->packing != SAR_PACKING_NONE &&
+            sar_wires[i]->least(layout, nnz) < best->least(layout, nnz))
+            best = sar_wires[i];
+    return best;
+}
+
 const struct sar_wire *sar_wire_likely(const struct sar_layout *layout, double nnz,
                                        struct sar_wire_price price)
 {

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/config.h"
+#include "device/payload.h"
 #include "tensor/shape.h"
 
 /** The index space of one message: a part of the vector, or all of it. Equal at both ends. */
@@ -19,6 +20,7 @@ struct sar_layout {
 struct sar_wire {
     const char *name;
     const char *summary;
+    enum sar_packing packing; /**< what devices call it */
     /** Fewest bytes that nnz elements can take: exactly what any nnz elements take where `bytes` is NULL. */
     uint64_t (*least)(const struct sar_layout *layout, uint64_t nnz);
     /** Bytes of a run, exactly, where they depend on its indices. UINT64_MAX when it cannot be written. */
@@ -65,6 +67,9 @@ struct sar_wire_price {
 /** The cheapest format for a run, from exact bytes; gamma 0 asks for the fewest bytes. */
 const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const struct sar_run *run,
                                          struct sar_wire_price price);
+
+/** The one of the fewest bytes among those that devices write. */
+const struct sar_wire *sar_wire_of_devices(const struct sar_layout *layout, size_t nnz);
 
 /** The format expected to be the cheapest for nnz elements. */
 const struct sar_wire *sar_wire_likely(const struct sar_layout *layout, double nnz,

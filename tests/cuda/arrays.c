@@ -135,6 +135,50 @@ static void check_plan(void)
     require(cudaFree(out));
 }
 
+/* What a start of a plan asks of the runtime. */
+struct asked {
+    long allocations, stops, waits;
+};
+
+static struct asked asked(void)
+{
+    return (struct asked){ allocations(), count_of("fake_cuda_stops"), count_of("fake_cuda_waits") };
+}
+
+/* A steady start takes memory from pools, and waits for no more than streams: for the number of elements, for
+ * the parts, and for the two of a ring that the elements come, and the outcome goes, through; where the
+ * device reduces there is no ring, but each segment's sums and messages are waited for. */
+static void check_steady(const char *least, long most)
+{
+    float *in = vector(1), *out = vector(0);
+    MPI_Info info;
+    MPIX_Sparse_plan plan;
+    struct asked before, after;
+    check_case("a steady plan, devices from %s elements on", least);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_scheme", "balanced");
+    MPI_Info_set(info, "mpix_sparse_segment", "100");
+    MPI_Info_set(info, "mpix_sparse_cuda_least", least);
+    check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (int round = 1; round < 8; round++) {
+        refresh(in, round);
+        before = asked();
+        start_and_wait(plan);
+        after = asked();
+        expect(out, round);
+        check(round < 4 || (after.allocations == before.allocations && after.stops == before.stops),
+              "expected no allocation and no wait for all of a device, found %ld and %ld",
+              after.allocations - before.allocations, after.stops - before.stops);
+        check(round < 4 || after.waits - before.waits <= most, "expected at most %ld waits, found %ld", most,
+              after.waits - before.waits);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    MPI_Info_free(&info);
+    require(cudaFree(in));
+    require(cudaFree(out));
+}
+
 /* One element in STEP travels, and comes back as an index and a value. */
 static void check_traffic(void)
 {
@@ -317,6 +361,8 @@ int main(int argc, char **argv)
     check_mixtures();
     check_in_flight();
     check_plan();
+    check_steady("0", 120);
+    check_steady("1000000", 6);
     check_traffic();
     check_segments();
     check_group();

@@ -3,7 +3,7 @@
 
 #include "fake.h"
 
-static long allocations, pinned, calls, refused;
+static long allocations, pinned, waits, stops, kernels, calls, refused;
 
 /* How many arrays, of device and pinned memory, streams and events were ever made. */
 long fake_cuda_allocations(void)
@@ -21,6 +21,34 @@ void fake_cuda_count(long bytes)
 {
     __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&pinned, bytes, __ATOMIC_RELAXED);
+}
+
+/* How often streams were waited for. */
+long fake_cuda_waits(void)
+{
+    return __atomic_load_n(&waits, __ATOMIC_RELAXED);
+}
+
+/* How often a whole device was made to stand still. */
+long fake_cuda_stops(void)
+{
+    return __atomic_load_n(&stops, __ATOMIC_RELAXED);
+}
+
+void fake_cuda_count_wait(bool all)
+{
+    __atomic_fetch_add(all ? &stops : &waits, 1, __ATOMIC_RELAXED);
+}
+
+/* How often memory was opened for kernels. */
+long fake_cuda_kernels(void)
+{
+    return __atomic_load_n(&kernels, __ATOMIC_RELAXED);
+}
+
+void fake_cuda_count_kernel(void)
+{
+    __atomic_fetch_add(&kernels, 1, __ATOMIC_RELAXED);
 }
 
 /* How many calls there were that can be refused. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device
  * memory is memory that faults when the host touches it: its pages are mapped twice, for the program
- * without any rights. Work in streams is done later, by a thread or whoever waits, in the order in which
- * it was queued: one order for all streams, which CUDA's rules allow. Kernels are the twins of
- * tests/cuda/twin, which open all arrays for as long as they run. Any call can be refused, but for those that
- * give back, and for the question what an address is, whose refusal says that it is the host's. */
+ * without any rights. What is new or was given back is not zero. Work in streams is done later, by a
+ * thread or whoever waits, in the order in which it was queued: one order for all streams, which CUDA's
+ * rules allow. Kernels are the twins of tests/cuda/twin, which open all arrays for as long as they run. Any
+ * call can be refused, but for those that give back, and for the question what an address is, whose refusal
+ * says that it is the host's. */
 
 #include <cuda_runtime_api.h>
 
@@ -19,7 +20,7 @@
 
 #include "fake.h"
 
-enum { MOST_ARRAYS = 4096, DEVICES = 2 };
+enum { MOST_ARRAYS = 16384, REGION = 1 << 30 };
 
 struct array {
     char *device, *alias;
@@ -41,11 +42,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static struct array arrays[MOST_ARRAYS];
 static int arrays_used;
+static char *region, *region_alias;
+static size_t region_used;
 static struct job *first, **last = &first; /* the first one is being done when `busy` */
 static bool working, busy;
 static int opened;
 static long copied, jobs_queued, jobs_done;
-static __thread int current;
 
 /* How many bytes were ever copied in streams. */
 long fake_cuda_copied(void)
@@ -157,6 +159,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     (void)stream;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
+    fake_cuda_count_wait(false);
+    wait_for_all();
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
+    fake_cuda_count_wait(true);
     wait_for_all();
     return cudaSuccess;
 }
@@ -186,6 +198,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
     queue((struct job){ .to = to, .from = from, .bytes = bytes });
+    fake_cuda_count_wait(true);
     wait_for_all();
     return cudaSuccess;
 }
@@ -206,27 +219,39 @@ static void load_driver(void)
         dlopen("libcuda.so.1", RTLD_NOW);
 }
 
-static bool map(struct array *array, size_t room)
+/* All device memory is one mapping, so that kernels open it by one call of the system's. */
+static bool map_region(void)
 {
     int file = memfd_create("device", 0);
-    bool sized = file >= 0 && ftruncate(file, (off_t)room) == 0;
-    array->device = sized ? mmap(NULL, room, PROT_NONE, MAP_SHARED, file, 0) : MAP_FAILED;
-    array->alias = sized ? mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-    array->room = room;
+    bool sized = file >= 0 && ftruncate(file, REGION) == 0;
+    void *device = sized ? mmap(NULL, REGION, PROT_NONE, MAP_SHARED, file, 0) : MAP_FAILED;
+    void *alias = sized ? mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
     if (file >= 0)
         close(file);
-    return array->device != MAP_FAILED && array->alias != MAP_FAILED;
+    region = device == MAP_FAILED || alias == MAP_FAILED ? NULL : device;
+    region_alias = alias;
+    return region != NULL;
 }
 
-/* One that has been mapped for as many pages, or a new one. */
+/* One of as many pages, or a new one. */
 static struct array *choose(size_t room)
 {
     for (int i = 0; i < arrays_used; i++)
         if (!arrays[i].taken && arrays[i].room == room)
             return &arrays[i];
-    if (arrays_used == MOST_ARRAYS || !map(&arrays[arrays_used], room))
+    bool mapped = region != NULL || map_region();
+    if (!mapped || arrays_used == MOST_ARRAYS || room > REGION - region_used)
         return NULL;
-    return &arrays[arrays_used++];
+    struct array *array = &arrays[arrays_used++];
+    *array = (struct array){ region + region_used, region_alias + region_used, 0, room, 0, false };
+    region_used += room;
+    return array;
+}
+
+/* What is in new memory, and in memory that was given back. */
+static void spoil(const struct array *array)
+{
+    memset(array->alias, 0xa5, array->bytes);
 }
 
 static cudaError_t take_array(void **memory, size_t bytes)
@@ -240,7 +265,8 @@ static cudaError_t take_array(void **memory, size_t bytes)
     if (array != NULL) {
         array->taken = true;
         array->bytes = bytes + 1;
-        array->place = current;
+        array->place = fake_cuda_device();
+        spoil(array);
         *memory = array->device;
     }
     pthread_mutex_unlock(&lock);
@@ -253,30 +279,39 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return take_array(memory, bytes);
 }
 
-cudaError_t cudaFree(void *memory)
+static cudaError_t free_array(void *memory)
 {
     wait_for_all();
     pthread_mutex_lock(&lock);
     struct array *array = find(memory);
-    if (array != NULL)
+    if (array != NULL) {
+        spoil(array);
         array->taken = false;
+    }
     pthread_mutex_unlock(&lock);
     if (array == NULL)
         free(memory); /* managed, or else the C library tells */
     return cudaSuccess;
 }
 
+/* The device stands still. */
+cudaError_t cudaFree(void *memory)
+{
+    fake_cuda_count_wait(true);
+    return free_array(memory);
+}
+
 /* For kernels that are functions of the host: while any is open, the host may touch device memory. */
 static void protect(int rights)
 {
-    for (int i = 0; i < arrays_used; i++)
-        if (arrays[i].taken)
-            mprotect(arrays[i].device, arrays[i].room, rights);
+    if (region_used != 0)
+        mprotect(region, region_used, rights);
 }
 
 void fake_cuda_open(void)
 {
     wait_for_all();
+    fake_cuda_count_kernel();
     pthread_mutex_lock(&lock);
     opened++;
     protect(PROT_READ | PROT_WRITE);
@@ -301,21 +336,7 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
     (void)stream;
-    return cudaFree(memory);
-}
-
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
-{
-    *pool = NULL;
-    if (fake_cuda_refuses())
-        return cudaErrorUnknown;
-    return device >= 0 && device < DEVICES ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
-{
-    (void)pool, (void)attribute, (void)value;
-    return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
+    return free_array(memory);
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream)
@@ -338,16 +359,9 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Memory of the host, which is what it is for kernels of the host. */
-cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    *memory = malloc(bytes);
-    return *memory != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
 cudaError_t cudaFreeHost(void *memory)
 {
+    fake_cuda_count_wait(true);
     free(memory);
     return cudaSuccess;
 }
@@ -361,30 +375,5 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
         .device = array == NULL ? cudaInvalidDeviceId : array->place,
     };
     pthread_mutex_unlock(&lock);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceCount(int *devices)
-{
-    *devices = DEVICES;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = current;
-    return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device)
-{
-    if (device < 0 || device >= DEVICES)
-        return cudaErrorInvalidDevice;
-    current = device;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError(void)
-{
     return cudaSuccess;
 }

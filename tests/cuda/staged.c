@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arrays in device memory that pass through blocks of pinned memory far smaller than they are: outcomes are
  * right, little is pinned, and a function of CUDA that fails on one rank leaves no rank waiting, no wrong
- * outcome that is told to be right, and nothing behind for the next call. */
+ * outcome that is told to be right, and nothing behind for the next call; nor where elements stay on the
+ * device. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -17,6 +18,7 @@ static const char *const schemes[] = { "balanced", "dense", "recursive_doubling"
 enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
 
 static MPI_Comm comm;
+static const char *least = "10000000"; /* elements of a message that a device reduces and codes */
 static float *in, *out;
 static int32_t *indices;
 
@@ -95,6 +97,7 @@ static int reduce_coordinates(void)
 static void open_comm(const char *scheme)
 {
     setenv("MPIX_SPARSE_STAGING", "4096", 1);
+    setenv("MPIX_SPARSE_CUDA_LEAST", least, 1);
     comm = knobs_comm(&(struct knobs){ .scheme = scheme, .segment = "2000" });
 }
 
@@ -193,6 +196,9 @@ int main(int argc, char **argv)
         check_refusals(schemes[s], reduce_to_other, out);
     }
     check_refusals("balanced", reduce_coordinates, out);
+    least = "0";
+    check_outcomes("balanced");
+    check_refusals("balanced", reduce_to_other, out);
     require(cudaFree(in));
     require(cudaFree(out));
     require(cudaFree(indices));

@@ -91,6 +91,7 @@ static const struct wanted defaults[] = {
     { "CALIBRATION", "none", TEXT, AT(calibration), "none", 0 },
     { "CUDA_AWARE", "auto", INT, AT(cuda_aware), NULL, SAR_AWARE_AUTO },
     { "STAGING", "4194304", WHOLE, AT(staging), NULL, 4194304 },
+    { "CUDA_LEAST", "16384", WHOLE, AT(cuda_least), NULL, 16384 },
     { "PROGRESS", "wait", INT, AT(progress), NULL, SAR_PROGRESS_WAIT },
     { "EXPLAIN", "off", BOOL, AT(explain), NULL, 0 },
     { "STALL", "60", DOUBLE, AT(stall), NULL, 60 },

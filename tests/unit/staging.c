@@ -286,7 +286,7 @@ static enum sar_status bring_and_write(const double *in, double *out)
     enum sar_status status = sar_offload_compact(&load, &arrival);
     struct sar_run runs[] = { { arrival.run.index, arrival.run.value, 0 }, arrival.run };
     if (status == SAR_OK)
-        status = sar_offload_write(&to, &(struct sar_delivery){ runs, 2, true });
+        status = sar_offload_write(&to, &(struct sar_delivery){ .runs = runs, .n = 2, .clear = true });
     if (arrival.memory.accelerator != NULL)
         sar_arrival_end(&arrival);
     sar_arena_free(&arena);

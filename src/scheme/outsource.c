@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scheme/outsource.h"
+
+/* Slots are elements to a device. */
+static struct sar_shape shape_of(const struct sar_request *request, const struct sar_layout *layout)
+{
+    struct sar_shape shape = request->agreed->shape;
+    shape.count = layout->span;
+    shape.index_size = layout->index_size;
+    return shape;
+}
+
+enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, struct sar_layout layout,
+                                     const struct sar_run *run, struct sar_message *message,
+                                     const struct sar_wire **wire)
+{
+    const struct sar_wire *chosen = sar_agreed_device_wire(request->agreed, pull, &layout, run->nnz);
+    struct sar_envelope envelope = sar_request_envelope(request, layout);
+    struct sar_shape shape = shape_of(request, &layout);
+    SAR_TRY(sar_message_begin(&envelope, chosen, run, request->passing, message));
+    struct sar_payload payload = { chosen->packing, (unsigned char *)message->buffer + SAR_HEADER_BYTES,
+                                   (size_t)message->bytes - SAR_HEADER_BYTES, run->nnz };
+    SAR_TRY(sar_worker_encode(request->worker, &shape, run, &payload));
+    SAR_TRY(sar_worker_wait(request->worker));
+    *wire = chosen;
+    return SAR_OK;
+}
+
+enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envelope *envelope,
+                                   const struct sar_message *message, struct sar_run *run)
+{
+    const struct sar_layout *layout = &envelope->layout;
+    struct sar_shape shape = shape_of(request, layout);
+    struct sar_content content;
+    SAR_TRY(sar_message_open(envelope, message, &content));
+    if (content.wire->packing == SAR_PACKING_NONE) {
+        SAR_TRY(sar_message_decode(envelope, message, request->passing, run));
+        return sar_worker_send(request->worker, &shape, run);
+    }
+    if (content.nnz > layout->span || content.bytes != content.wire->least(layout, content.nnz))
+        return SAR_CORRUPT;
+    struct sar_payload payload = { content.wire->packing, content.payload, (size_t)content.bytes,
+                                   (size_t)content.nnz };
+    SAR_TRY(sar_worker_decode(request->worker, &shape, &payload, run));
+    envelope->note = content.note;
+    return SAR_OK;
+}
+
+enum sar_status sar_outsource_deliver(struct sar_request *request, size_t times, const struct sar_map *map,
+                                      const struct sar_run parts[])
+{
+    struct sar_worker *worker = request->worker;
+    if (worker->pieces == NULL)
+        SAR_TRY(sar_request_take(request, times * map->parts, sizeof *worker->pieces, &worker->pieces));
+    request->pieces = worker->pieces;
+    for (uint32_t p = 0; p < map->parts; p++) {
+        struct sar_part part = { *map, p };
+        struct sar_run run = parts[p];
+        if (run.nnz == 0)
+            continue;
+        SAR_TRY(sar_worker_unsplit(worker, &request->agreed->shape, &part, &run));
+        worker->pieces[request->pieces_n++] = run;
+        request->output.nnz += run.nnz;
+    }
+    return SAR_OK;
+}

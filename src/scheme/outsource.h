@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What scheme/common.c does, for requests whose runs are in a device's memory: request->worker is set. */
+
+#ifndef SAR_SCHEME_OUTSOURCE_H
+#define SAR_SCHEME_OUTSOURCE_H
+
+#include "device/worker.h"
+#include "scheme/scheme.h"
+
+/** Encode a run. On return it is done, since a message may leave at once.
+ * @param wire  the format it is in */
+enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, struct sar_layout layout,
+                                     const struct sar_run *run, struct sar_message *message,
+                                     const struct sar_wire **wire);
+
+/** Decode a message in any format. Whether it was one is known once the worker was waited for; only its
+ * header has been looked at. The message must stay until then. */
+enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envelope *envelope,
+                                   const struct sar_message *message, struct sar_run *run);
+
+/** Turn the slots of a map's parts back into indices of the vector, and let these runs be the outcome's next
+ * pieces, as they are: whoever writes them to a dense vector needs no order.
+ * @param times  how often this is called in all */
+enum sar_status sar_outsource_deliver(struct sar_request *request, size_t times, const struct sar_map *map,
+                                      const struct sar_run parts[]);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels of cuda/codec.cu, bitmap.cu and elias_fano.cu on CPU threads against the host's formats: the
+ * same bytes, the same indices, and the same payloads refused. */
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cuda/codec.h"
+#include "hash/murmur3.h"
+#include "managed.hpp"
+
+extern "C" {
+#include "wire/wire.h"
+}
+
+namespace
+{
+
+using bytes = managed<unsigned char>;
+
+struct message {
+    const sar_wire *wire;
+    sar_layout layout;
+    bytes index, value, payload;
+    sar_run run;
+};
+
+message make_message(const sar_wire *wire, sar_layout layout, unsigned every)
+{
+    message m = { wire, layout, {}, {}, {}, {} };
+    for (uint64_t i = 0; i < layout.span && every != 0; i++) {
+        if (sar_mix64(i + every) % every != 0)
+            continue;
+        m.index.resize((m.run.nnz + 1) * layout.index_size);
+        sar_index_set(m.index.data(), layout.index_size, m.run.nnz++, i);
+    }
+    m.value.resize(m.run.nnz * layout.element_size);
+    for (size_t i = 0; i < m.value.size(); i++)
+        m.value[i] = (unsigned char)(i * 37 + 1);
+    m.run.index = m.index.data();
+    m.run.value = m.value.data();
+    m.payload.resize(sar_wire_bytes(wire, &layout, &m.run));
+    wire->encode(&layout, &m.run, m.payload.data());
+    return m;
+}
+
+sar_shape shape_of(const sar_layout &layout)
+{
+    sar_shape shape = {};
+    shape.count = layout.span;
+    shape.element_size = layout.element_size;
+    shape.index_size = layout.index_size;
+    return shape;
+}
+
+bool encodes(const message &m)
+{
+    bytes made(m.payload.size() + 8);
+    sar_shape shape = shape_of(m.layout);
+    sar_vector vector = { &shape, nullptr, 0, nullptr };
+    sar_payload payload = { m.wire->packing, made.data(), m.payload.size(), m.run.nnz };
+    return sar_cuda_encode(&vector, &m.run, &payload) == SAR_OK &&
+           cudaStreamSynchronize(nullptr) == cudaSuccess &&
+           std::memcmp(m.payload.data(), made.data(), m.payload.size()) == 0;
+}
+
+bool same(const void *a, const void *b, size_t bytes)
+{
+    return bytes == 0 || std::memcmp(a, b, bytes) == 0;
+}
+
+bool all_below(const message &m, const sar_run &run)
+{
+    for (size_t i = 0; i < run.nnz; i++)
+        if (sar_index_get(run.index, m.layout.index_size, i) >= m.layout.span)
+            return false;
+    return true;
+}
+
+/* Both take it, for the same elements, or both refuse it. */
+bool decodes(const message &m, bytes payload)
+{
+    size_t nnz = m.run.nnz, length = payload.size();
+    payload.resize(length + 8);
+    bytes index(nnz * m.layout.index_size + 8), findings(sizeof(sar_findings));
+    sar_shape shape = shape_of(m.layout);
+    sar_vector vector = { &shape, nullptr, 0, nullptr };
+    sar_payload there = { m.wire->packing, payload.data(), length, nnz };
+    sar_run device = { index.data(), nullptr, nnz }, host = { nullptr, nullptr, nnz };
+    sar_arena arena = {};
+    auto *found = reinterpret_cast<sar_findings *>(findings.data());
+    bool good = sar_cuda_decode(&vector, &there, &device, found) == SAR_OK &&
+                cudaStreamSynchronize(nullptr) == cudaSuccess && all_below(m, device);
+    sar_status expected = m.wire->decode(&m.layout, payload.data(), length, &arena, &host);
+    good = good && (found->corrupt != 0) == (expected != SAR_OK);
+    if (good && expected == SAR_OK)
+        good = same(host.index, device.index, nnz * m.layout.index_size) &&
+               same(host.value, device.value, nnz * m.layout.element_size);
+    sar_arena_free(&arena);
+    return good;
+}
+
+/* Bits of the indices, wherever these are, and the last one, which may be behind all slots. */
+bool agree(const message &m)
+{
+    if (!encodes(m) || !decodes(m, m.payload))
+        return false;
+    for (size_t k = 0; k < 3 && !m.payload.empty(); k++) {
+        bytes flipped = m.payload;
+        flipped[k == 0 ? flipped.size() - 1 : sar_mix64(k) % flipped.size()] ^=
+            (unsigned char)(k == 0 ? 0x80 : 1 << k);
+        if (!decodes(m, flipped))
+            return false;
+        flipped[sar_mix64(k + 100) % flipped.size()] ^= 1;
+        if (!decodes(m, flipped))
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+
+int main()
+{
+    int runs = 0, failures = 0;
+    for (const sar_wire *wire : { &sar_wire_coo, &sar_wire_elias_fano, &sar_wire_hash_bitmap })
+        for (uint64_t span : { 0u, 1u, 31u, 64u, 100u, 4097u, 70003u })
+            for (size_t size : { 2u, 12u })
+                for (unsigned index_size : { 4u, 8u })
+                    for (unsigned every : { 0u, 1u, 3u, 50u, 3000u }) {
+                        runs++;
+                        sar_layout layout = {};
+                        layout.span = span;
+                        layout.element_size = size;
+                        layout.index_size = index_size;
+                        if (agree(make_message(wire, layout, every)))
+                            continue;
+                        std::printf("%s differs: %llu slots, elements of %zu B, indices of %u B, one in %u\n",
+                                    wire->name, (unsigned long long)span, size, index_size, every);
+                        failures++;
+                    }
+    std::printf("%d runs, %d failures\n", runs, failures);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table's vectors in device memory, reduced and coded there, against the same calls on the host's: bit
+ * for bit, in each format that devices write, and with one that they do not. tests/cuda/on_device.c takes
+ * the vectors there. */
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+
+static const struct knobs settings[] = {
+    { "balanced", NULL, "hash", "1", NULL },
+    { "balanced", "coo", "cyclic", "4", "200" },
+    { "balanced", "elias_fano", "hash", "64", "40" },
+    { "balanced", "hash_bitmap", "hash", "4", NULL },
+    { "balanced", "coo/hash_bitmap", "hash", "1", "200" },
+    { "balanced", "block/elias_fano", "hash", "1", NULL },
+};
+
+static const struct {
+    int64_t count;
+    size_t row;
+} shapes[] = { { 1, 1 }, { 257, 1 }, { 5000, 1 }, { 100, 3 } };
+
+enum {
+    SETTINGS = sizeof settings / sizeof settings[0],
+    SHAPES = sizeof shapes / sizeof shapes[0],
+    EVERY = 3 /* of the combinations of a vector and a setting one in so many is run */
+};
+
+static MPI_Comm comms[SETTINGS];
+
+/* What the runtime of runtime.c counts, and no other. */
+static long kernels(void)
+{
+    long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_kernels");
+    return count == NULL ? 0 : count();
+}
+
+/* The host's call is the first one of such a vector, which is profiled. */
+static void compare(const struct oracle *o, bool in_place, MPI_Comm comm)
+{
+    const struct kind *kind = &o->kind;
+    size_t bytes = (size_t)kind->count * element_bytes(kind);
+    unsigned char *host = malloc(bytes), *device = malloc(bytes);
+    MPI_Datatype type = row_type(kind);
+    MPI_Op op = op_types[kind->op].op;
+    memset(host, 1, bytes);
+    memcpy(device, o->mine, bytes);
+    check_success(PMPIX_Sparse_allreduce(o->mine, host, kind->count, type, op, comm), "a call on the host's");
+    check_success(MPIX_Sparse_allreduce(in_place ? MPI_IN_PLACE : o->mine, device, kind->count, type, op,
+                                        comm),
+                  "a call on the device's");
+    check(memcmp(host, device, bytes) == 0, "expected the bits that the host makes");
+    row_type_free(kind, &type);
+    free(host);
+    free(device);
+}
+
+static void run(const struct pattern *pattern, const struct kind *kind, size_t key)
+{
+    struct tensor tensor;
+    struct oracle oracle;
+    tensor_draw(pattern, kind, key, &tensor);
+    oracle_make(&tensor, &oracle);
+    for (size_t s = 0; s < SETTINGS; s++) {
+        if (mix(key * SETTINGS + s) % EVERY != 0)
+            continue;
+        check_case("%s, %s %s of %lld x %zu, %s", pattern->name, base_types[kind->base].name,
+                   op_types[kind->op].name, (long long)kind->count, kind->row, knobs_text(&settings[s]));
+        compare(&oracle, s % 2 == 0, comms[s]);
+    }
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
+/* A device has one NaN. */
+static void run_patterns(void)
+{
+    for (size_t p = 0; patterns[p].name != NULL; p++)
+        for (size_t s = 0; s < SHAPES && strcmp(patterns[p].name, "NaN") != 0; s++)
+            run(&patterns[p], &(struct kind){ FLOAT32, SUM, shapes[s].row, shapes[s].count }, p * SHAPES + s);
+}
+
+static void run_types(void)
+{
+    static const struct pattern *random;
+    for (size_t p = 0; patterns[p].name != NULL; p++)
+        if (strcmp(patterns[p].name, "random 0.1") == 0)
+            random = &patterns[p];
+    for (int i = 0; i < BASES * OPS; i++)
+        run(random, &(struct kind){ (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 },
+            1000 + (size_t)i);
+}
+
+/* Reals of all magnitudes, whose sums depend on the order of additions. */
+static void run_reals(size_t setting)
+{
+    enum { COUNT = 3000 };
+    struct kind kind = { FLOAT32, SUM, 1, COUNT };
+    static float mine[COUNT];
+    struct oracle oracle = { .kind = kind, .mine = (unsigned char *)mine };
+    check_case("reals, %s", knobs_text(&settings[setting]));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        uint64_t bits = mix(i * 1000 + (uint64_t)rank);
+        float magnitude = (float)(1 << bits % 20);
+        mine[i] = bits % 3 == 0 ? (float)((double)(bits >> 11) / 4503599627370496.0 - 1) * magnitude : 0;
+    }
+    compare(&oracle, false, comms[setting]);
+}
+
+/* Where messages have fewer elements than is asked for, kernels have less to do. */
+static void check_least(void)
+{
+    long before = kernels();
+    setenv("MPIX_SPARSE_CUDA_LEAST", "1000000", 1);
+    MPI_Comm comm = knobs_comm(&settings[0]);
+    struct kind kind = { FLOAT32, SUM, 1, 4000 };
+    static float mine[4000] = { 1 };
+    struct oracle oracle = { .kind = kind, .mine = (unsigned char *)mine };
+    check_case("messages too small for a device");
+    compare(&oracle, false, comm);
+    long without = kernels() - before;
+    compare(&oracle, false, comms[0]);
+    long with = kernels() - before - without;
+    check(without == 0 || with > without, "expected more than %ld kernels, found %ld", without, with);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    setenv("MPIX_SPARSE_CUDA_LEAST", "0", 1);
+    for (size_t s = 0; s < SETTINGS; s++)
+        comms[s] = knobs_comm(&settings[s]);
+    run_patterns();
+    run_types();
+    for (size_t s = 0; s < SETTINGS; s++)
+        run_reals(s);
+    check_least();
+    for (size_t s = 0; s < SETTINGS; s++)
+        MPI_Comm_free(&comms[s]);
+    return check_end("owners");
+}
