@@ -2,8 +2,8 @@
 /* Each part of a push leaves as soon as it is encoded, and messages of others are taken in between. A rank
  * that fails to encode a part still tells all whom it has not sent theirs: nobody waits.
  *
- * Link with -Wl,--wrap= of PMPI_Isend, PMPI_Iprobe, PMPI_Irecv, PMPI_Testsome and sar_message_encode, and with
- * the library's objects. */
+ * Link with -Wl,--wrap= of PMPI_Isend, PMPI_Iprobe, PMPI_Irecv, PMPI_Testsome and sar_message_encode,
+ * and with the library's objects. */
 
 #include <mpix_sparse.h>
 #include <time.h>
