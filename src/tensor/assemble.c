@@ -81,7 +81,8 @@ SAR_INLINE size_t copy_few(const struct block *b, const struct rest *part, const
     size_t n = 0;
     for (; n < BATCH && n < part->n && slot[n] - b->slot < b->grain; n++)
         sar_index_set(out->index, size, n, b->index + (slot[n] - b->slot));
-    memcpy(out->value, part->value, n * bytes);
+    if (n > 0)
+        memcpy(out->value, part->value, n * bytes);
     return n;
 }
 

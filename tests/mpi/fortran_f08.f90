@@ -245,7 +245,7 @@ contains
     call MPIX_Sparse_plan_start(coo, requests(1), code)
     call check_error(code, 'argument plan is of the other kind', 'a plan of coordinates without any')
     call MPIX_Sparse_plan_start_all(-1, plans, requests, code)
-    call check_error(code, 'count is -1', 'a negative number of plans')
+    call check_error(code, 'n is -1', 'a negative number of plans')
     call MPIX_Sparse_allreduce_init(MPI_IN_PLACE, buffers(1, :), 2_MPI_COUNT_KIND, MPI_INTEGER, MPI_SUM, &
         comm, MPI_INFO_NULL, plans(1), code)
     call check_error(code, 'argument recvbuf is not contiguous', 'a plan of a row')

@@ -170,7 +170,7 @@ contains
     call MPIX_SPARSE_PLAN_START_ALL(1, plans, requests, code)
     call check_error(code, 'MPIX_Sparse_plan_start_all: plans[0]: argument plan is null', 'no plan among all')
     call MPIX_SPARSE_PLAN_START_ALL(-1, plans, requests, code)
-    call check_error(code, 'count is -1', 'a negative number of plans')
+    call check_error(code, 'n is -1', 'a negative number of plans')
     call MPIX_SPARSE_PLAN_START_COO(plans(1), whole, whole, none, result, requests(1), code)
     call check_error(code, 'MPIX_Sparse_plan_start_coo: argument plan is null', 'no plan of coordinates')
     call MPIX_SPARSE_PLAN_FREE(plans(1), code)
