@@ -10,28 +10,11 @@
 #include <string.h>
 
 #include "check.h"
+#include "device_memory.h"
 
 enum { COUNT = 20000, STEP = 97 };
 
 static MPI_Comm comm;
-
-static void require(cudaError_t error)
-{
-    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
-}
-
-static void *to_device(const void *host, size_t bytes)
-{
-    void *device;
-    require(cudaMalloc(&device, bytes));
-    require(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
-    return device;
-}
-
-static void to_host(void *host, const void *device, size_t bytes)
-{
-    require(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
-}
 
 static int place_of(const void *address)
 {

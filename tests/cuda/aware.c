@@ -7,16 +7,12 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "device_memory.h"
 
 enum { COUNT = 500 /* so few that MPI has them as they are */ };
 
 static int says_so, on_device;
 static bool loses;
-
-static void require(cudaError_t error)
-{
-    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
-}
 
 static bool is_on_device(const void *address)
 {

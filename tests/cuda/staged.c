@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "device_memory.h"
 
 enum { COUNT = 5000, STEP = 3, BLOCK = 4096, ROUNDS_BETWEEN = 8 };
 
@@ -21,11 +22,6 @@ static MPI_Comm comm;
 static const char *least = "10000000"; /* elements of a message that a device reduces and codes */
 static float *in, *out;
 static int32_t *indices;
-
-static void require(cudaError_t error)
-{
-    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
-}
 
 /* What the runtime of runtime.c counts, and no other. */
 static long count_of(const char *name)

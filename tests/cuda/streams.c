@@ -9,16 +9,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "device_memory.h"
 
 enum { COUNT = 30000, STEP = 83, CALLS = 5 };
 
 static MPI_Comm comm;
 static cudaStream_t stream;
-
-static void require(cudaError_t error)
-{
-    check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
-}
 
 static float *vector(int round)
 {

@@ -108,8 +108,7 @@ static void try_scheme(const char *scheme)
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "balanced", "omni", "split_allgather", "split_dense", "sparse_ps",
-                                           "oktopk",   NULL };
+    static const char *const schemes[] = { EVERY_OWNER_SCHEME, NULL };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     if (ranks < 3)
         return check_pass_over("arrivals", "one rank to keep back and two to reduce of are needed");

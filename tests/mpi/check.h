@@ -62,10 +62,11 @@ int check_pass_over(const char *program, const char *reason);
 #define PACKED "coo"
 #endif
 
-/** The schemes other than dense, and the formats. */
+/** The schemes other than dense, those of them in which parts have owners, and the formats. */
 #define EVERY_SPARSE_SCHEME                                                                            \
     "allgather", "recursive_doubling", "balanced", "split_allgather", "split_dense", "ring", "hybrid", \
         "omni", "sparse_ps", "oktopk", "shared", "two_level"
+#define EVERY_OWNER_SCHEME "balanced", "omni", "split_allgather", "split_dense", "sparse_ps", "oktopk"
 #define EVERY_WIRE "coo", PACKED, "elias_fano", "hash_bitmap", "bitmap", "block", "dense"
 
 /** What forces the library's hand; NULL leaves a choice to it. */

@@ -167,8 +167,7 @@ static void try_pieces(const char *scheme)
 
 int main(int argc, char **argv)
 {
-    static const char *const schemes[] = { "balanced", "omni", "split_allgather", "split_dense", "sparse_ps",
-                                           "oktopk",   NULL };
+    static const char *const schemes[] = { EVERY_OWNER_SCHEME, NULL };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     if (ranks < 3)
         return check_pass_over("streaming", "two parts to be sent are needed");

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What bench/evaluate writes into doc/evaluation.md: tables in Markdown, and figures."""
+
+import math
+import pathlib
+
+FIGURES = pathlib.Path(__file__).resolve().parent.parent / "doc" / "evaluation"
+
+# Okabe and Ito: told apart by people who see colours differently. With markers besides.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
+MARKERS = "osD^vPX*"
+
+
+def table(head, lines):
+    if not lines:
+        return "Not measured yet.\n"
+    rule = ["---"] * len(head)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, rule] + lines) + "\n"
+
+
+def number(x, digits=2):
+    return "-" if x is None or math.isnan(x) else f"{x:.{digits}f}"
+
+
+def save(axes, name, alt):
+    """Write a figure; the line of Markdown that shows it."""
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    axes.figure.savefig(FIGURES / (name + ".svg"), metadata={"Date": None})
+    return f"![{alt}](evaluation/{name}.svg)\n"
+
+
+def new_axes(xlabel, ylabel, **settings):
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "mpix-sparse"
+    from matplotlib import pyplot
+
+    axes = pyplot.figure(figsize=(8, 4.2), layout="constrained").add_subplot()
+    axes.set(xlabel=xlabel, ylabel=ylabel, **settings)
+    axes.grid(axis="y", alpha=0.3)
+    return axes
+
+
+def lines_of(axes, series):
+    for i, (name, points) in enumerate(series.items()):
+        xs, ys = zip(*sorted(points))
+        axes.plot(xs, ys, color=COLOURS[i % 8], marker=MARKERS[i % 8], label=name, markersize=4)
+    if series:
+        axes.legend(fontsize=8)
+
+
+def bars_of(axes, groups, series):
+    """A group of bars for each name, one bar for each of the series; a value may be missing."""
+    width = 0.8 / len(series)
+    for i, (name, values) in enumerate(series.items()):
+        places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
+        axes.bar(places, values, width, label=name, color=COLOURS[i % 8], edgecolor="white")
+    axes.set_xticks(range(len(groups)), groups)
+    axes.legend(fontsize=8)
