@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What bench/evaluate writes into doc/evaluation.md: tables in Markdown, and figures."""
+"""What bench/evaluate and bench/points make of JSON lines: tables in Markdown, and figures."""
 
+import json
 import math
 import pathlib
 
@@ -9,6 +10,10 @@ FIGURES = pathlib.Path(__file__).resolve().parent.parent / "doc" / "evaluation"
 # Okabe and Ito: told apart by people who see colours differently. With markers besides.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
 MARKERS = "osD^vPX*"
+
+
+def records(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def table(head, lines):
