@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between dense buffers and runs. The scan looks at a group of values at once and skips it when no bit is
  * set; within a group it writes every value and advances only behind those that count, without a branch.
- * Where the processor can move those that count to the front of a vector it does that.
+ * Where the processor can move those that count to the front of a vector it does that, but for the few of
+ * most groups, which are moved one by one.
  *
  *     time = count * element bytes / memory bandwidth, below one non-zero in ten */
 
@@ -19,6 +20,8 @@ enum {
     GROUP = 16,
     SLACK = 16,       /* elements that a scan may write behind those that count */
     STRIDE = 4096,    /* elements scanned between looks at the room left */
+    FEW = 3,          /* values of a wide group that are moved one by one */
+    WIDE_GROUP = 256, /* bytes */
     SAMPLE_GROUP = 64 /* values of a sample that lie together */
 };
 
@@ -52,49 +55,67 @@ DEFINE_SCAN(scan4, uint32_t)
 DEFINE_SCAN(scan8, uint64_t)
 
 #if defined(SAR_WIDE)
-/* What counts of 16 values, and their indices. */
-SAR_WIDE static inline size_t pack4(__m512i v, __m512i index, struct sar_run out, size_t k)
+/* Which of a vector's values of 4 or 8 bytes count. */
+SAR_WIDE SAR_INLINE uint64_t counting(__m512i v, unsigned size)
 {
-    __mmask16 counts = _mm512_test_epi32_mask(v, v);
-    _mm512_storeu_si512((uint32_t *)out.value + k, _mm512_maskz_compress_epi32(counts, v));
-    _mm512_storeu_si512((uint32_t *)out.index + k, _mm512_maskz_compress_epi32(counts, index));
-    return k + (size_t)__builtin_popcount(counts);
+    return size == 4 ? _mm512_test_epi32_mask(v, v) : _mm512_test_epi64_mask(v, v);
 }
 
-/* Of 8 values. */
-SAR_WIDE static inline size_t pack8(__m512i v, __m512i index, struct sar_run out, size_t k)
+/* Those, and their indices. */
+SAR_WIDE SAR_INLINE size_t pack(__m512i v, unsigned size, __m512i index, struct sar_run out, size_t k)
 {
-    __mmask8 counts = _mm512_test_epi64_mask(v, v);
-    _mm512_storeu_si512((uint64_t *)out.value + k, _mm512_maskz_compress_epi64(counts, v));
-    _mm512_storeu_si512((uint32_t *)out.index + k, _mm512_maskz_compress_epi32(counts, index));
-    return k + (size_t)__builtin_popcount(counts);
+    uint64_t counts = counting(v, size);
+    if (size == 4)
+        _mm512_storeu_si512((uint32_t *)out.value + k, _mm512_maskz_compress_epi32((__mmask16)counts, v));
+    else
+        _mm512_storeu_si512((uint64_t *)out.value + k, _mm512_maskz_compress_epi64((__mmask8)counts, v));
+    _mm512_storeu_si512((uint32_t *)out.index + k, _mm512_maskz_compress_epi32((__mmask16)counts, index));
+    return k + (size_t)__builtin_popcountll(counts);
 }
 
-/* scanN for indices of 4 bytes and a multiple of four vectors. */
-#define DEFINE_WIDE(name, type, pack, each)                                                              \
-    SAR_WIDE static size_t name(const type *v, size_t from, size_t n, struct sar_run out, size_t k)      \
-    {                                                                                                    \
-        const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);    \
-        for (size_t i = from; i < from + n; i += 4 * each) {                                             \
-            __m512i a[4];                                                                                \
-            for (int j = 0; j < 4; j++)                                                                  \
-                a[j] = _mm512_loadu_si512(v + i + j * each);                                             \
-            __m512i any = _mm512_or_si512(_mm512_or_si512(a[0], a[1]), _mm512_or_si512(a[2], a[3]));     \
-            if (_mm512_test_epi64_mask(any, any) == 0)                                                   \
-                continue;                                                                                \
-            for (int j = 0; j < 4; j++)                                                                  \
-                k = pack(a[j], _mm512_add_epi32(first, _mm512_set1_epi32((int)(i + j * each))), out, k); \
-        }                                                                                                \
-        return k;                                                                                        \
+/* The first FEW that count of a group at v[i], and any where there are fewer: whether there is one cannot be
+ * foreseen, and a wrong guess would keep loads from memory waiting. */
+SAR_WIDE SAR_INLINE void move_few(const void *v, unsigned size, size_t i, uint64_t counts, struct sar_run out,
+                                  size_t k)
+{
+    for (size_t j = 0; j < FEW; j++, counts &= counts - 1) {
+        size_t at = i + (size_t)__builtin_ctzll(counts | (uint64_t)1 << (WIDE_GROUP / size - 1));
+        sar_index_set(out.index, 4, k + j, at);
+        sar_index_set(out.value, size, k + j, sar_index_get(v, size, at));
     }
+}
 
-DEFINE_WIDE(scan4_wide, uint32_t, pack4, 16)
-DEFINE_WIDE(scan8_wide, uint64_t, pack8, 8)
-
-static size_t scan_wide(const struct sar_shape *shape, const void *buf, size_t from, size_t n,
-                        struct sar_run out, size_t k)
+/* A group at v[i]. */
+SAR_WIDE SAR_INLINE size_t scan_group(const void *v, unsigned size, size_t i, struct sar_run out, size_t k)
 {
-    return shape->element_size == 4 ? scan4_wide(buf, from, n, out, k) : scan8_wide(buf, from, n, out, k);
+    const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const unsigned char *bytes = (const unsigned char *)v + i * size;
+    unsigned each = 64 / size;
+    __m512i a[4];
+    uint64_t counts = 0;
+    for (unsigned j = 0; j < 4; j++) {
+        a[j] = _mm512_loadu_si512(bytes + j * 64);
+        counts |= counting(a[j], size) << j * each;
+    }
+    size_t n = (size_t)__builtin_popcountll(counts);
+    if (n <= FEW) {
+        move_few(v, size, i, counts, out, k);
+        return k + n;
+    }
+    for (unsigned j = 0; j < 4; j++)
+        k = pack(a[j], size, _mm512_add_epi32(first, _mm512_set1_epi32((int)(i + j * each))), out, k);
+    return k;
+}
+
+/* Values of 4 or 8 bytes, indices of 4, and whole groups. */
+SAR_WIDE static size_t scan_wide(const struct sar_shape *shape, const void *buf, size_t from, size_t n,
+                                 struct sar_run out, size_t k)
+{
+    for (size_t i = from; shape->element_size == 4 && i < from + n; i += WIDE_GROUP / 4)
+        k = scan_group(buf, 4, i, out, k);
+    for (size_t i = from; shape->element_size == 8 && i < from + n; i += WIDE_GROUP / 8)
+        k = scan_group(buf, 8, i, out, k);
+    return k;
 }
 #else
 #define scan_wide(shape, buf, from, n, out, k) (k)

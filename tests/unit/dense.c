@@ -137,6 +137,24 @@ static void test_compact(void **state)
     for_all_buffers(check_guesses);
 }
 
+/* Every stretch of 64 elements has the same number of them, none to eight, in front or at its end. */
+static void test_few_together(void **state)
+{
+    enum { COUNT = 8192, TOGETHER = 64 };
+    (void)state;
+    for (size_t k = 0; k < 2 * 2 * 9; k++) {
+        size_t few = k / 4, last = TOGETHER - 1;
+        struct sar_shape shape = element_shape(k % 2, COUNT);
+        struct buffer buffer = buffer_make(&shape, false);
+        for (size_t i = 0; i < COUNT / TOGETHER * few; i++) {
+            size_t at = k / 2 % 2 == 0 ? i % few : last - i % few;
+            buffer.start[(i / few * TOGETHER + at) * shape.element_size] = (unsigned char)(1 + i % 100);
+        }
+        check_compact(&shape, &buffer, COUNT / TOGETHER * few);
+        free(buffer.memory);
+    }
+}
+
 static void check_counts(const struct sar_shape *shape, const struct buffer *buffer)
 {
     static const size_t prefixes[] = { 0, 1, 5, 64, 4096, SIZE_MAX };
@@ -312,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compact),
+        cmocka_unit_test(test_few_together),
         cmocka_unit_test(test_count),
         cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_scatter_and_clear),
