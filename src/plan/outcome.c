@@ -7,17 +7,17 @@
 #include "plan/steps.h"
 
 enum {
-    LINE = 64,    /* bytes */
-    SCATTERED = 3 /* times as long as a line that is streamed takes one that is not */
+    LINE = 64,       /* bytes */
+    APART = 8,       /* lines from an element to the next, for which it is still faster to stream lines */
+    APART_IN_ALL = 3 /* the same for streaming all of a buffer instead of zeroing first what was there */
 };
 
-/* Whether to write lines whole, or all of a buffer, is faster than to read and write those lines that the
- * outcome has elements in. */
-static bool fills(const struct sar_shape *shape, size_t nnz)
+/* Whether lines had better be written whole than those with elements of the outcome read and written. */
+static bool fills(const struct sar_shape *shape, size_t nnz, unsigned apart)
 {
     uint64_t each = shape->element_size > LINE ? shape->element_size : LINE;
     uint64_t bytes = shape->count * shape->element_size;
-    return bytes >= SAR_STREAMED && sar_times(nnz, each * SCATTERED) > bytes;
+    return bytes >= SAR_STREAMED && sar_times(nnz, each * apart) > bytes;
 }
 
 /* In place, only the elements of this rank and of the outcome differ from zero. A scheme that rounds values
@@ -27,11 +27,11 @@ static void write_here(const struct sar_pending *op, const struct sar_delivery *
     const struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
     unsigned char *buf = call->buffers.recvbuf;
-    if (fills(&call->shape, request->output.nnz) && !outcome->clear) {
+    if (!outcome->clear && fills(&call->shape, request->output.nnz, APART)) {
         request->device->update(&call->shape, outcome->runs, outcome->n, buf);
         return;
     }
-    if (!call->in_place || fills(&call->shape, request->output.nnz)) {
+    if (!call->in_place || fills(&call->shape, request->output.nnz, APART_IN_ALL)) {
         request->device->expand(&call->shape, outcome->runs, outcome->n, buf);
         return;
     }
