@@ -15,7 +15,7 @@ extern "C" {
  *
  * Elements are floats of 32 or 64 bits, or of 16 where mpix_sparse.h takes them. A NaN counts as larger than
  * infinity: it is selected, so that it shows, and leaves the residual. The arrays of a call are all in memory of the host, or all
- * in that of a device.
+ * in that of a device, and none of them overlap.
  *
  * @defgroup topk Selecting the largest elements
  * @{ */

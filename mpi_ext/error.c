@@ -151,6 +151,7 @@ static const char *const faults[] = {
     [SAR_FAULT_STRIDED] = "not contiguous",
     [SAR_FAULT_ON_HOST] = "memory of the host, where the call has device memory",
     [SAR_FAULT_ON_DEVICE] = "device memory, where the call has memory of the host",
+    [SAR_FAULT_OVERLAPPING] = "overlapping another array of the call",
 };
 
 static const char *const outputs[] = {

@@ -88,6 +88,40 @@ static void look_at_output(struct sar_call *call, MPI_Datatype indextype, MPI_Co
         blame(call, SAR_BAD_OUTPUT, SAR_OUTPUT_NNZ);
 }
 
+/* An array of the call, as far as it is used. */
+struct stretch {
+    const void *begin;
+    size_t bytes;
+    enum sar_status status; /* that blames it */
+};
+
+static bool overlap(const struct stretch *a, const struct stretch *b)
+{
+    uintptr_t one = (uintptr_t)a->begin, other = (uintptr_t)b->begin;
+    if (a->bytes == 0 || b->bytes == 0)
+        return false;
+    return one < other ? a->bytes > other - one : b->bytes > one - other;
+}
+
+/* Each array is memory of its own. Outside a step there are neither gradient nor velocity. */
+static void look_at_overlap(struct sar_call *call, const struct sar_dgc *of, const struct output *out)
+{
+    if (call->verdict.status != SAR_OK)
+        return;
+    size_t bytes = (size_t)call->shape.count * call->shape.element_size;
+    const struct stretch arrays[] = {
+        { of->gradient, of->gradient == NULL ? 0 : bytes, SAR_BAD_GRADIENT },
+        { of->velocity, of->velocity == NULL ? 0 : bytes, SAR_BAD_VELOCITY },
+        { of->values, bytes, SAR_BAD_RESIDUAL },
+        { out->indices, out->capacity * sar_index_type_size(out->type), SAR_BAD_INDICES },
+        { out->values, out->capacity * call->shape.element_size, SAR_BAD_VALUES },
+    };
+    for (size_t i = 1; i < sizeof arrays / sizeof *arrays; i++)
+        for (size_t j = 0; j < i; j++)
+            if (overlap(&arrays[i], &arrays[j]))
+                blame(call, arrays[i].status, SAR_FAULT_OVERLAPPING);
+}
+
 static void look_at_share(struct sar_call *call, const struct sar_share *share)
 {
     blame_unless(share->ratio > 0 && share->ratio <= 1, call, SAR_BAD_RATIO, share->ratio);
@@ -189,6 +223,7 @@ int PMPIX_Sparse_topk_select(const void *buf, MPI_Count count, MPI_Datatype data
     look_at_array(&call, buf, (size_t)call.shape.count, SAR_BAD_BUF);
     blame_unless(threshold >= 0, &call, SAR_BAD_THRESHOLD, threshold);
     look_at_output(&call, indextype, capacity, &out);
+    look_at_overlap(&call, &of, &out);
     interpret(&call, context, &of);
     if (call.verdict.status == SAR_OK) {
         uint64_t least = sar_magnitude_from(of.base, threshold);
@@ -220,10 +255,6 @@ static void look_at_tensor(struct sar_call *call, const struct sar_dgc *of)
     look_at_array(call, of->gradient, count, SAR_BAD_GRADIENT);
     look_at_array(call, of->velocity, count, SAR_BAD_VELOCITY);
     look_at_array(call, of->values, count, SAR_BAD_RESIDUAL);
-    if (count > 0 && of->velocity == of->gradient)
-        blame(call, SAR_BAD_VELOCITY, SAR_FAULT_SHARED);
-    if (count > 0 && (of->values == of->gradient || of->values == of->velocity))
-        blame(call, SAR_BAD_RESIDUAL, SAR_FAULT_SHARED);
 }
 
 /* Once all ranks' arguments are looked at. */
@@ -264,6 +295,7 @@ int PMPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, 
     look_at_tensor(&call, &of);
     look_at_how(&call, how, &of, &share);
     look_at_output(&call, indextype, capacity, &out);
+    look_at_overlap(&call, &of, &out);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;

@@ -49,8 +49,8 @@ static const char *const wrongs[] = {
     "argument gradient is null",
     "argument velocity is null",
     "argument residual is null",
-    "argument residual is the other buffer",
-    "argument velocity is the other buffer",
+    "argument residual is overlapping another array of the call",
+    "argument velocity is overlapping another array of the call",
     "argument count is -1",
     "argument datatype is int32",
     "argument datatype is 2 x float",
@@ -67,6 +67,8 @@ static const char *const wrongs[] = {
     "argument indices is null",
     "argument values is null",
     "argument nnz is null",
+    "argument indices is overlapping another array of the call",
+    "argument values is overlapping another array of the call",
     "argument ratio is 0.03",
     "argument sample is 0.7",
 };
@@ -81,7 +83,7 @@ static void make_wrong(struct arguments *a, int which)
     case 0: a->gradient = NULL; break;
     case 1: a->velocity = NULL; break;
     case 2: a->residual = NULL; break;
-    case 3: a->residual = a->velocity; break;
+    case 3: a->residual = now.velocity + COUNT - 1; break;
     case 4: a->velocity = a->gradient; break;
     case 5: a->count = -1; break;
     case 6: a->datatype = MPI_INT32_T; break;
@@ -99,7 +101,9 @@ static void make_wrong(struct arguments *a, int which)
     case 18: a->indices = NULL; break;
     case 19: a->values = NULL; break;
     case 20: a->nnz = NULL; break;
-    case 21: a->how.ratio = 0.03; break;
+    case 21: a->indices = now.residual + 1; break;
+    case 22: a->values = a->indices; break;
+    case 23: a->how.ratio = 0.03; break;
     default: a->how.sample = 0.7; break;
     }
 }
@@ -120,7 +124,7 @@ static void try_wrong(MPI_Comm comm, int which)
                            { 0.01, 1, 0.9, 1, 0, 1 },
                            NULL };
     a.given = &a.how;
-    bool relative = which > 20; /* right by itself, and unlike that of others */
+    bool relative = which > 22; /* right by itself, and unlike that of others */
     if (rank == ranks - 1)
         make_wrong(&a, which);
     check_case("%s", wrongs[which]);
@@ -147,6 +151,9 @@ static void try_wrong_alone(MPI_Comm comm)
     check_error(MPIX_Sparse_topk_select(buf, 2, MPI_FLOAT, (double)NAN, comm, MPI_INT32_T, 2, now.indices,
                                         now.values, &now.nnz),
                 "argument threshold is nan", -1);
+    check_error(MPIX_Sparse_topk_select(buf, 2, MPI_FLOAT, 1, comm, MPI_INT32_T, 2, now.indices, buf + 1,
+                                        &now.nnz),
+                "argument values is overlapping another array of the call", -1);
     check_error(MPIX_Sparse_topk_select(buf, 2, MPI_FLOAT, 1, MPI_COMM_NULL, MPI_INT32_T, 2, now.indices,
                                         now.values, &now.nnz),
                 "argument comm is MPI_COMM_NULL", -1);
