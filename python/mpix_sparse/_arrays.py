@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,6 +146,27 @@ def empty(shape: tuple[int, ...], name: str) -> numpy.ndarray:
     return numpy.empty(shape, stored_type(name))
 
 
+def beside(array: Array, shape: tuple[int, ...], name: str) -> Any:
+    """A new array where another is: of NumPy, or by the other's own library on its device.
+
+    Raises:
+        TypeError: there is no asking that library.
+    """
+    owner = array.owner
+    if not array.device:
+        return empty(shape, name)
+    if hasattr(owner, "new_empty"):  # PyTorch, whose types are attributes of its module
+        return owner.new_empty(shape, dtype=getattr(sys.modules["torch"], name))
+    if hasattr(owner, "__array_function__"):
+        return numpy.empty_like(owner, dtype=name, shape=shape)
+    raise TypeError(f"out is needed: {type(owner).__name__} does not tell how to make an array on its device")
+
+
+def like(array: Array) -> Any:
+    """A new array where another is, of its shape and type."""
+    return beside(array, array.shape, array.type)
+
+
 class _Span:
     """A piece of a result's memory, which lives as long as any array that looks at it."""
 
@@ -153,26 +175,26 @@ class _Span:
         interface = {"shape": shape, "typestr": kind.str, "data": (address, True), "version": 3}
         setattr(self, "__cuda_array_interface__" if device else "__array_interface__", interface)
         self.result = result
+        self._address, self._name, self._shape = address, name, shape
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _dlpack.cuda_device(self._address)
+
+    def __dlpack__(self, *, copy: bool | None = None, **unused: Any) -> Any:
+        """The memory itself, ready for any stream; nobody may write to it, which DLPack cannot tell."""
+        if copy:
+            raise BufferError("a result is not copied for DLPack")
+        return _dlpack.export(self, self._address, self._name, self._shape, self.__dlpack_device__())
 
 
 def lend(result: Any, address: int, name: str, shape: tuple[int, ...], device: bool) -> tuple[Any, Any]:
     """A read-only array over a result's memory, and the object whose life tells whether somebody looks at it.
 
-    On a device the array is any object with __cuda_array_interface__; numbers in bfloat16 show as uint16.
+    On a device the array is any object with __cuda_array_interface__, where numbers in bfloat16 show as
+    uint16, and DLPack.
     """
     span = _Span(result, address or ctypes.addressof(_nothing), name, shape, device)
     return (span if device else numpy.asarray(span)), span
 
 
 _nothing = ctypes.c_double()
-
-
-def like(array: Array) -> numpy.ndarray:
-    """A new array for a result of the shape of an array.
-
-    Raises:
-        TypeError: the array is on a device, where this package allocates nothing.
-    """
-    if array.device:
-        raise TypeError("out is needed for an array on a device")
-    return empty(array.shape, array.type)

@@ -60,7 +60,8 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
             for bool land, lor or lxor, for complex numbers sum or prod.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         out: an array of the same size and type that shares no memory with `array`, or `array` itself to work
-            in place. None: a new NumPy array of the same shape. None for scipy.sparse.
+            in place. None: a new array of the same shape, of NumPy or, on a device, of the
+            array's own library. None for scipy.sparse.
         row: how many consecutive numbers are one element, which is present if any of them is not zero: the
             width of an embedding table, say. The same on all ranks.
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any
 
 
@@ -23,6 +24,14 @@ class _Tensor(ctypes.Structure):
     ]
 
 
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+
+
+CUDA = 2  # a kind of device
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _BOOL = 6
 _HOST_KINDS = (1, 3, 11)  # the CPU, and memory that CUDA or ROCm pinned there
@@ -51,3 +60,63 @@ def describe(tensor: Any) -> tuple[Any, int, str, tuple[int, ...], tuple[int, ..
     strides = tuple(inside.strides[: inside.ndim]) if inside.strides else None
     address = (inside.data or 0) + inside.byte_offset
     return capsule, address, _name(inside), shape, strides, inside.device_type not in _HOST_KINDS
+
+
+_exported: dict[int, Any] = {}  # by the addresses of tensors in other hands, what these need
+
+
+@_Deleter
+def _delete(address: int) -> None:
+    _exported.pop(address, None)
+
+
+_is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_inside = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _destroy(capsule: int) -> None:
+    """End a capsule. Whoever takes the tensor out of one gives it another name."""
+    if _is_named(capsule, b"dltensor"):
+        _delete(_inside(capsule, b"dltensor"))
+
+
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.restype = ctypes.py_object
+_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+for _callback in _delete, _destroy:  # tensors may outlive this module
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_callback))
+
+
+def _type(name: str) -> tuple[int, int, int]:
+    """The code, bits and lanes of a type."""
+    if name == "bool":
+        return _BOOL, 8, 1
+    kind, bits = re.fullmatch("([a-z]+)([0-9]+)", name).groups()  # type: ignore[union-attr]
+    return {known: code for code, known in _CODES.items()}[kind], int(bits), 1
+
+
+def export(owner: Any, address: int, name: str, shape: tuple[int, ...], device: tuple[int, int]) -> Any:
+    """A capsule with contiguous memory on a device, a kind and a number; it keeps the owner alive."""
+    extents = (ctypes.c_int64 * len(shape))(*shape)
+    tensor = _Tensor(address, *device, len(shape), *_type(name), extents, None, 0)
+    managed = _Managed(tensor, None, _delete)
+    _exported[ctypes.addressof(managed)] = managed, extents, owner
+    return _capsule(ctypes.addressof(managed), b"dltensor", ctypes.cast(_destroy, ctypes.c_void_p))
+
+
+_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+
+
+def cuda_device(address: int) -> tuple[int, int]:
+    """The device of CUDA whose memory an address is, by its driver, which is loaded where there is any."""
+    number = ctypes.c_int()
+    asked = ctypes.byref(number), ctypes.c_int(_ORDINAL), ctypes.c_ulonglong(address)
+    error = ctypes.CDLL("libcuda.so.1").cuPointerGetAttribute(*asked)
+    if error:
+        raise BufferError(f"CUDA does not tell the device of {address:#x}: error {error}")
+    return CUDA, number.value

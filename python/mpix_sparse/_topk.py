@@ -8,8 +8,6 @@ import ctypes
 import math
 from typing import Any
 
-import numpy
-
 from . import _arrays, _coo, _hints, _mpi, _types
 from ._library import library
 
@@ -58,26 +56,28 @@ def _vector(array: _arrays.Array) -> tuple[Any, Any]:
     return ctypes.c_longlong(array.size), _types.datatype(array.type)
 
 
-def _refuse_device(array: _arrays.Array) -> None:
-    """Raise TypeError where what is selected would have to go to a device: arrays are made by NumPy here."""
-    if array.device:
-        raise TypeError("the array is on a device; elements are selected from arrays in host memory only")
-
-
 class _Chosen:
-    """Room for selected elements."""
+    """Where selected elements go: arrays of the caller's, or new ones beside those that they are from."""
 
-    def __init__(self, capacity: int, name: str, index_dtype: Any) -> None:
-        index_name = _types.name_of(index_dtype)
-        self.indices, self.values = numpy.empty(capacity, index_name), _arrays.empty((capacity,), name)
+    def __init__(self, data: _arrays.Array, capacity: int, index_dtype: Any, out: Any) -> None:
+        if out is None:
+            name = _types.name_of(index_dtype)
+            self._arrays = tuple(_arrays.beside(data, (capacity,), kind) for kind in (name, data.type))
+        else:
+            self._arrays = tuple(out)
+        indices, values = (_arrays.target(array) for array in self._arrays)
+        if len(indices.shape) != 1 or len(values.shape) != 1:
+            raise ValueError("out must be two arrays of one dimension")
+        if values.type not in (data.type, _arrays.stored_type(data.type)):
+            raise TypeError(f"out holds values of {values.type} and the array {data.type}")
         self.nnz = ctypes.c_longlong()
-        pointers = self.indices.ctypes.data_as(ctypes.c_void_p), self.values.ctypes.data_as(ctypes.c_void_p)
-        room = _coo.index_type(index_name), ctypes.c_longlong(capacity)
-        self.arguments = *room, *pointers, ctypes.byref(self.nnz)
+        room = _coo.index_type(indices.type), ctypes.c_longlong(min(indices.size, values.size))
+        self.arguments = *room, indices.pointer, values.pointer, ctypes.byref(self.nnz)
 
-    def taken(self) -> tuple[numpy.ndarray, numpy.ndarray]:
+    def taken(self) -> tuple[Any, Any]:
         """What of it was used."""
-        return self.indices[: self.nnz.value], self.values[: self.nnz.value]
+        indices, values = self._arrays
+        return indices[: self.nnz.value], values[: self.nnz.value]
 
 
 def topk_threshold(
@@ -115,25 +115,30 @@ def topk_select(
     capacity: int | None = None,
     index_dtype: Any = "int64",
     group: Any = None,
-) -> tuple[numpy.ndarray, numpy.ndarray]:
+    out: tuple[Any, Any] | None = None,
+) -> tuple[Any, Any]:
     """Select the elements that are not zero and whose magnitude is not below a threshold. Not collective.
 
     Args:
-        array, group: as of topk_threshold(), in host memory.
+        array, group: as of topk_threshold().
         threshold: not negative.
         capacity: most elements to select, the largest then, of equal ones the first; None for no limit.
         index_dtype: of the indices: int32, uint32, int64 or uint64.
+        out: arrays of one dimension for indices and values, in memory of the array's kind, whose size and
+            type then say what capacity and index_dtype would. None for new ones: of NumPy for an array of
+            the host; for one of a device of its own library, which must be PyTorch, or one that
+            numpy.empty_like() asks for an array, as CuPy.
 
     Returns:
-        Their indices, ascending, and values, each of shape (nnz,), as allreduce_coo() takes them.
+        Their indices, ascending, and values, each of shape (nnz,), as allreduce_coo() takes them: the
+        beginnings of `out` where it is given.
 
     Raises:
-        TypeError, Error: an argument is wrong.
+        TypeError, ValueError, Error: an argument is wrong.
     """
     data, handle = _arrays.view(array), _group(group)
-    _refuse_device(data)
     _hints.require(data.type, handle)
-    chosen = _Chosen(data.size if capacity is None else capacity, data.type, index_dtype)
+    chosen = _Chosen(data, data.size if capacity is None else capacity, index_dtype, out)
     call = data.pointer, *_vector(data), ctypes.c_double(threshold), handle
     _mpi.check(library.MPIX_Sparse_topk_select(*call, *chosen.arguments))
     return chosen.taken()
@@ -165,7 +170,8 @@ def dgc_step(
     capacity: int | None = None,
     index_dtype: Any = "int64",
     group: Any = None,
-) -> tuple[numpy.ndarray, numpy.ndarray]:
+    out: tuple[Any, Any] | None = None,
+) -> tuple[Any, Any]:
     """One step of Deep Gradient Compression on a tensor, before its allreduce. Collective over the group;
     blocks.
 
@@ -174,18 +180,18 @@ def dgc_step(
     velocity. The rest stays for later steps.
 
     Args:
-        gradient: this rank's part of the tensor, in host memory; see topk_threshold().
-        velocity, residual: of its size and type, writable, each in memory of its own; zeros before the first
-            step, changed in each.
+        gradient: this rank's part of the tensor; see topk_threshold().
+        velocity, residual: of its size and type, where it is, writable, each in memory of its own; zeros
+            before the first step, changed in each.
         ratio, sample, seed, group: as of topk_threshold(); the seed should be another in each step.
         momentum: in [0, 1); the optimizer that takes the sum is to have none.
         scale: what the gradient is multiplied by, such as by clipping.
         masking: whether what is selected loses its velocity, as in the paper.
         capacity: most elements to select; None for what the ratio asks for and a third more.
-        index_dtype: as of topk_select().
+        index_dtype, out: as of topk_select().
 
     Returns:
-        Indices, ascending, and values, each of shape (nnz,).
+        Indices, ascending, and values, as of topk_select().
 
     Raises:
         TypeError, ValueError: an argument is wrong. Only this rank learns of it.
@@ -197,16 +203,12 @@ def dgc_step(
             raise ValueError(
                 f"{name} has {state.size} x {state.type}, and the gradient {data.size} x {data.type}"
             )
-        _refuse_device(state)
-    _refuse_device(data)
     handle = _group(group)
-    vector = _vector(data)
-    _arrays.refuse_overlap(gradient=data, velocity=kept, residual=left)
     _hints.require(data.type, handle)
     if capacity is None:
         capacity = dgc_capacity(data.size, ratio, _mpi.size(handle))
-    chosen = _Chosen(capacity, data.type, index_dtype)
+    chosen = _Chosen(data, capacity, index_dtype, out)
     how = CDgc(ratio, sample, momentum, scale, seed, masking)
-    arrays = data.pointer, kept.pointer, left.pointer, *vector
+    arrays = data.pointer, kept.pointer, left.pointer, *_vector(data)
     _mpi.check(library.MPIX_Sparse_dgc_step(*arrays, ctypes.byref(how), handle, *chosen.arguments))
     return chosen.taken()

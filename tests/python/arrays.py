@@ -9,7 +9,7 @@ import numpy
 from common import main
 
 import mpix_sparse
-from mpix_sparse import _arrays, _mpi, _types
+from mpix_sparse import _arrays, _dlpack, _mpi, _types
 from mpix_sparse._library import library
 
 SIZE = mpix_sparse.size()
@@ -24,6 +24,20 @@ class OnlyDlpack:
 
     def __dlpack__(self, stream=None):
         return self.inside.__dlpack__()
+
+
+class Exporting:
+    """An array that the package exports."""
+
+    def __init__(self, inside):
+        self.inside = inside
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, stream=None):
+        data, device = self.inside, self.__dlpack_device__()
+        return _dlpack.export(data, data.ctypes.data, data.dtype.name, data.shape, device)
 
 
 class OnDevice:
@@ -72,6 +86,17 @@ class Arrays(unittest.TestCase):
         source, out = numpy.arange(5.0), numpy.zeros(5)
         mpix_sparse.allreduce(OnlyDlpack(source), out=OnlyDlpack(out))
         numpy.testing.assert_array_equal(out, source * SIZE)
+
+    def test_dlpack_export(self):
+        """What devices' results do, in memory that NumPy can look at."""
+        for name in "float32 int64 uint8 complex128".split():
+            data = numpy.arange(6).reshape(2, 3).astype(name)
+            found = numpy.from_dlpack(Exporting(data))
+            numpy.testing.assert_array_equal(found, data)
+            self.assertTrue(numpy.shares_memory(found, data))
+            del found
+            Exporting(data).__dlpack__()
+            self.assertEqual(len(_dlpack._exported), 0)
 
     def test_device(self):
         look = _arrays.view(OnDevice(4096, (2, 3)))
