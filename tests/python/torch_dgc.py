@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compression.dgc: training with it against the algorithm written down in NumPy for all ranks at once."""
 
+import io
 import math
 import unittest
 
@@ -47,6 +48,35 @@ def train(model, steps, **how):
         (loss + model.words(torch.tensor([step])).sum()).backward()
         optimizer.step()
     return optimizer
+
+
+def begin(model, **how):
+    """An optimizer with a warm-up, and thresholds from samples."""
+    how = {"ratio": 0.02, "momentum": 0.5, "warmup_epochs": 5, "sample_ratio": 0.3, "dense_below": 100, **how}
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    return hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(**how))
+
+
+def go_on(model, optimizer, steps):
+    """With gradients whose sums are exact in any order. Returns the losses."""
+    losses = []
+    for step in steps:
+        optimizer.zero_grad()
+        gradient = numpy.round(gradient_of(step, RANK, model.weight.detach().numpy()) * 64) / 64
+        loss = (model.weight * torch.from_numpy(gradient)).sum() + (model.bias * (step + 1)).sum()
+        loss = loss + model.words(torch.tensor([step])).sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    return losses
+
+
+def saved(value):
+    """It, from a file of this rank."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file)
 
 
 def threshold_of(residual, ratio):
@@ -136,6 +166,60 @@ class Dgc(unittest.TestCase):
             model.weight.sum().backward()
         optimizer.step()
         self.assertGreater(int((model.weight.grad != 0).sum()), 0)
+
+    def test_checkpoint(self):
+        """Going on from one is as if there had been no end."""
+        whole, first, second = Model(), Model(), Model()
+        losses = go_on(whole, begin(whole), range(8))
+        optimizer = begin(first)
+        self.assertEqual(go_on(first, optimizer, range(4)), losses[:4])
+        model, state = saved([first.state_dict(), optimizer.state_dict()])
+        second.load_state_dict(model)
+        optimizer = begin(second)
+        optimizer.load_state_dict(state)
+        hvd.broadcast_optimizer_state(optimizer)
+        self.assertEqual(go_on(second, optimizer, range(4, 8)), losses[4:])
+        for mine, wanted in zip(second.parameters(), whole.parameters()):
+            self.assertTrue(torch.equal(mine, wanted))
+
+    def test_what_is_saved(self):
+        model = Model()
+        optimizer = begin(model, dense_below=1)
+        added = torch.nn.Parameter(torch.zeros(9, dtype=torch.float64))
+        optimizer.add_param_group({"params": [added]})
+        (added.sum() * (RANK + 1)).backward()
+        go_on(model, optimizer, range(3))
+        kept = optimizer.state_dict()["mpix_sparse"]
+        self.assertEqual([sorted(kept[i]) for i in (0, 2)], [["residual", "step", "velocity"], ["step"]])
+        self.assertEqual(kept[0]["step"], 3)
+        before = kept[0]["residual"].clone()
+        hvd.broadcast_optimizer_state(optimizer)
+        self.assertTrue(torch.equal(optimizer.state_dict()["mpix_sparse"][0]["residual"], before))
+        plain = torch.optim.SGD([*model.parameters(), added], lr=1.0)
+        optimizer.load_state_dict({**optimizer.state_dict(), "mpix_sparse": {0: {"step": 7}}})
+        self.assertEqual(optimizer.state_dict()["mpix_sparse"][0]["step"], 7)
+        wrong = {"mpix_sparse": {1: {"step": 1, "velocity": torch.zeros(3)}}}
+        with self.assertRaisesRegex(
+            ValueError, "velocity to be loaded for parameter 1 is of shape .3,., and"
+        ):
+            optimizer.load_state_dict({**optimizer.state_dict(), **wrong})
+        other = torch.optim.SGD([{"params": model.parameters()}, {"params": [added]}], lr=1.0)
+        other.load_state_dict(optimizer.state_dict())
+        self.assertNotIn("mpix_sparse", hvd.DistributedOptimizer(plain).state_dict())
+
+    def test_other_type(self):
+        """A model that changes its type between steps, as .to() lets it."""
+        model = torch.nn.Linear(100, 50)
+        optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+        optimizer = hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(ratio=0.1))
+        for dtype, moved in (torch.float32, 1), (torch.float64, 1.9), (torch.bfloat16, 2.71):
+            model.to(dtype)
+            optimizer.zero_grad(set_to_none=dtype == torch.bfloat16)
+            (model.weight.sum() + model.bias.sum()).backward()
+            optimizer.step()
+            self.assertEqual((model.weight.grad.dtype, model.bias.grad.dtype), (dtype, dtype))
+            self.assertGreater(int((model.weight.grad != 0).sum()), 0)
+            self.assertLess(float((model.bias.grad.double() - moved).abs().max()), 0.01)
 
     def test_half(self):
         parameter = torch.nn.Parameter(torch.ones(5000, dtype=torch.bfloat16))

@@ -11,6 +11,7 @@ import torch
 
 from .. import _mpi
 from .._library import library
+from ._compressor import STATE
 from ._tensors import on_host
 from ._world import world
 
@@ -92,15 +93,23 @@ def _replace(value: Any, kind: type, change: Any) -> Any:
     return value
 
 
+def _common(state: dict[str, Any]) -> dict[str, Any]:
+    """Without what each rank keeps of its own gradients, but with the number of steps."""
+    kept = state.get(STATE, {})
+    steps = {number: {"step": own["step"]} for number, own in kept.items()}
+    return {**state, STATE: steps} if kept else state
+
+
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0) -> None:
-    """Give an optimizer the state of one rank's: its buffers, learning rates and all. Collective; blocks.
+    """Give an optimizer the state of one rank's: its buffers, learning rates and all, but what
+    Compression.dgc keeps of each rank's gradients. Collective; blocks.
 
     Args:
         optimizer: of the same kind and over the same parameters on all ranks; may have made no step yet.
         root_rank: whose state all get.
     """
     mine = world().rank == root_rank
-    state = optimizer.state_dict() if mine else None
+    state = _common(optimizer.state_dict()) if mine else None
     outline = broadcast_object(_replace(state, torch.Tensor, _Shape), root_rank)
     if mine:
         _replace(state, torch.Tensor, lambda tensor: broadcast_(tensor, root_rank))

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+STATE = "mpix_sparse"  # in an optimizer's state_dict(): by parameter, what a rank keeps of its gradients
+
 
 @dataclass(frozen=True)
 class Compressor:

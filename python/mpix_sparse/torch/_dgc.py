@@ -15,7 +15,7 @@ import torch
 from .. import CooPlan, _topk
 from .. import allreduce as allreduce_array
 from ._compressor import Compressor
-from ._tensors import Op, from_numpy, on_host, scale_, type_of
+from ._tensors import Op, as_array, from_numpy, on_host, scale_, settle, type_of
 from ._world import world
 
 WARMUP_RATIO = 0.25  # of the first epoch of a warm-up
@@ -28,7 +28,8 @@ class Dgc(Compressor):
 
     Momentum is applied here, before elements are selected (momentum correction), so the optimizer must have
     none. What is not selected stays for later steps (error feedback). Gradients of embeddings with
-    sparse=True travel as rows and whole, without momentum; sparse_as_dense makes dense ones of them.
+    sparse=True travel as rows and whole, without momentum; sparse_as_dense makes dense ones of them. What is
+    kept is in the optimizer's state_dict(), and each rank's is its own.
 
     Attributes:
         ratio: share of a gradient's elements that travels, in (0, 1].
@@ -92,51 +93,76 @@ class Dgc(Compressor):
 
 
 class Sparsifier:
-    """The state of one parameter's gradient. It is kept in 32 bits where the parameter has 16, and on the
-    host."""
+    """The state of one parameter's gradient, where the parameter is, in 32 bits where that has 16."""
 
     def __init__(self, how: Dgc, parameter: torch.nn.Parameter, number: int) -> None:
-        self._how, self._parameter, self._number = how, parameter, number
+        self._how, self._parameter, self.number = how, parameter, number
         self.whole = parameter.numel() < how.dense_below
         self._dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-        self._velocity: Any = None
+        self._velocity: torch.Tensor | None = None
+        self._residual: torch.Tensor | None = None
+        self._outcome: torch.Tensor | None = None
         self._step = 0
         self._result: Any = None
 
-    def _zeros(self) -> torch.Tensor:
-        return torch.zeros(self._parameter.shape, dtype=self._dtype)
+    def _here(self, tensor: torch.Tensor | None) -> torch.Tensor:
+        """A tensor of the parameter's shape, where the parameter is by now; zeros for none."""
+        if tensor is None:
+            return torch.zeros(self._parameter.shape, dtype=self._dtype, device=self._parameter.device)
+        return tensor.to(self._parameter.device)
+
+    def state(self) -> dict[str, Any]:
+        """What goes on from step to step, for a checkpoint: the step, and tensors once there are any."""
+        kept = {"step": self._step, "velocity": self._velocity, "residual": self._residual}
+        return {name: value for name, value in kept.items() if value is not None}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from a state; what it lacks stays as it is.
+
+        Raises:
+            ValueError: it is that of another parameter.
+        """
+        kept = {name: state[name] for name in ("velocity", "residual") if name in state}
+        for name, tensor in kept.items():
+            if tensor.shape != self._parameter.shape:
+                shapes = f"{tuple(tensor.shape)}, and the parameter of {tuple(self._parameter.shape)}"
+                raise ValueError(f"the {name} to be loaded for parameter {self.number} is of shape {shapes}")
+            setattr(self, f"_{name}", self._here(tensor.detach().to(self._dtype, copy=True)))
+        self._step = state["step"]
 
     def open(self, op: Op) -> None:
         """Make the plan for the elements that travel. Collective."""
         if op.reduction != "sum":
             raise ValueError(f"Compression.dgc needs op Average or Sum, not {op.name}")
-        self._velocity, self._residual, self._outcome = self._zeros(), self._zeros(), self._zeros()
-        name = type_of(self._residual)
+        name = type_of(self._here(None))
         self._plan = CooPlan(self._parameter.numel(), name, comm=world().comm(name))
 
     def start(self, gradient: torch.Tensor | None, prescale: float) -> Any:
         """Select, and start to reduce what is selected. Returns a handle. Collective over the group."""
-        mine = self._zeros() if gradient is None else self._dense(gradient)
-        ratio = self._how.ratio_at(self._step)
-        seed = (self._number * 7919 + self._step) * world().size + world().rank
-        indices, values = _topk.dgc_step(
-            mine.numpy(),
-            self._velocity.numpy(),
-            self._residual.numpy(),
-            ratio,
+        mine = self._here(None) if gradient is None else self._dense(gradient)
+        self._velocity, self._residual = self._here(self._velocity), self._here(self._residual)
+        seed = (self.number * 7919 + self._step) * world().size + world().rank
+        scale = prescale * self._clipping(mine)
+        settle(mine)
+        chosen = _topk.dgc_step(
+            as_array(mine),
+            as_array(self._velocity),
+            as_array(self._residual),
+            self._how.ratio_at(self._step),
             momentum=self._how.momentum,
-            scale=prescale * self._clipping(mine),
+            scale=scale,
             sample=self._how.sample_ratio,
             seed=seed % SEEDS,
             masking=self._how.masking,
             group=self._how.group,
         )
         self._step += 1
-        return self._plan.start(indices, values, reuse=self._result)
+        indices, values = (on_host(torch.as_tensor(array)) for array in chosen)
+        return self._plan.start(as_array(indices), as_array(values), reuse=self._result)
 
     def _dense(self, gradient: torch.Tensor) -> torch.Tensor:
-        gradient = gradient.to_dense() if gradient.is_sparse else gradient
-        return on_host(gradient).to(self._dtype)
+        gradient = gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()
+        return self._here(gradient).to(self._dtype).contiguous()
 
     def _clipping(self, gradient: torch.Tensor) -> float:
         """What brings the gradient's norm to where it may be."""
@@ -151,13 +177,14 @@ class Sparsifier:
     def finish(self, result: Any, postscale: float, divisor: int) -> torch.Tensor:
         """The gradient that the elements of all ranks make."""
         self._result = result
-        places = from_numpy(result.indices, torch.int64)
-        flat = self._outcome.zero_().view(-1)
-        flat[places] = scale_(from_numpy(result.values, self._dtype), postscale, divisor)
-        return self._outcome.to(self._parameter.device, self._parameter.dtype)
+        places = from_numpy(result.indices, torch.int64).to(self._parameter.device)
+        values = scale_(from_numpy(result.values, self._dtype), postscale, divisor)
+        self._outcome = self._here(self._outcome).zero_()
+        self._outcome.view(-1)[places] = values.to(self._parameter.device)
+        return self._outcome.to(self._parameter.dtype)
 
     def correct_(self, gradient: torch.Tensor) -> None:
         """Give a gradient that travelled whole its momentum."""
-        self._velocity = self._zeros() if self._velocity is None else self._velocity
+        self._velocity = self._here(self._velocity)
         self._velocity.mul_(self._how.momentum).add_(gradient)
         gradient.copy_(self._velocity)

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Iterator
 import torch
 
 from ._compression import Compression, Compressor
-from ._compressor import refuse_compression
+from ._compressor import STATE, refuse_compression
 from ._reducer import Reducer
 from ._tensors import Average, Op, choose_op, refuse_process_set
 
@@ -34,6 +34,26 @@ class _Distributed:
         self._compression.refuse(group)
         super().add_param_group(group)  # type: ignore[misc]
         self._attend(_of_group(len(self.param_groups) - 1, self.param_groups[-1], {}))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The optimizer's, and with Compression.dgc what this rank keeps of gradients: a run that goes on as
+        if nothing had been needs each rank's own."""
+        state, kept = super().state_dict(), self._reducer.state()  # type: ignore[misc]
+        return {**state, STATE: kept} if kept else state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a state, of this rank's or of an optimizer's without this package; what a rank keeps of
+        gradients stays as it is where the state has nothing of that.
+
+        Raises:
+            ValueError: it is that of other parameters.
+            RuntimeError: gradients are on their way.
+        """
+        if self._reducer.busy:
+            raise RuntimeError("load_state_dict() between backward() and step() or synchronize()")
+        rest = {key: value for key, value in state_dict.items() if key != STATE}
+        super().load_state_dict(rest)  # type: ignore[misc]
+        self._reducer.load(state_dict.get(STATE, {}))
 
     def _attend(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
         """Reduce the gradients of parameters too."""

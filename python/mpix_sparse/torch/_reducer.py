@@ -42,7 +42,7 @@ class Slot:
 
     def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any, lent: bool) -> None:
         self.name, self.parameter, self.sparsifier = name, parameter, sparsifier
-        self.lent = lent and not parameter.is_cuda  # whether its sparse gradient stays in the result's memory
+        self._lent = lent
         self.kind = UNSEEN
         self.passes = 0
         self.ready = False
@@ -50,6 +50,11 @@ class Slot:
         self.plan: Any = None
         self.buffer: Any = None
         self._result: Any = None
+
+    @property
+    def lent(self) -> bool:
+        """Whether its sparse gradient stays in the result's memory."""
+        return self._lent and not self.parameter.is_cuda
 
     def seen(self) -> int:
         """The kind of the gradient that is there now."""
@@ -101,12 +106,13 @@ class Slot:
         """Wait, and make the outcome the parameter's gradient."""
         outcome, self.handle = self.handle.wait(), None
         if self.kind == TOPK:
-            self.parameter.grad = self.sparsifier.finish(outcome, postscale, divisor)
+            self._hand_out(self.sparsifier.finish(outcome, postscale, divisor))
         elif self.kind == DENSE:
             scale_(self.buffer, postscale, divisor)
+            gradient = self.buffer.to(self.parameter.device, self.parameter.dtype)
             if self.sparsifier is not None:
-                self.sparsifier.correct_(self.buffer)
-            self.parameter.grad = self.buffer.to(self.parameter.device)
+                self.sparsifier.correct_(gradient)
+            self._hand_out(gradient)
         elif self.lent:
             self._result = outcome
             self.parameter.grad = sparse_view(self.parameter.detach(), outcome)
@@ -114,6 +120,11 @@ class Slot:
             self._result = outcome
             self.parameter.grad = sparse_like(self.parameter.detach(), 1, outcome, divisor, postscale)
         self.ready, self.passes = False, 0
+
+    def _hand_out(self, gradient: torch.Tensor) -> None:
+        """Make the parameter's gradient of it: another tensor on its memory, since Module.to() changes that
+        tensor."""
+        self.parameter.grad = gradient.detach()
 
 
 class Reducer:
@@ -150,11 +161,27 @@ class Reducer:
 
     def add(self, named_parameters: Sequence[tuple[str, torch.nn.Parameter]]) -> None:
         """Take on parameters, with names, in the same order on all ranks."""
-        for name, parameter in reversed(named_parameters):
-            sparsifier = self._compression.sparsifier(parameter, len(self._slots))
+        numbered = list(enumerate(named_parameters, len(self._slots)))
+        for number, (name, parameter) in reversed(numbered):
+            sparsifier = self._compression.sparsifier(parameter, number)
             slot = Slot(name, parameter, sparsifier, self._sparse_views)
             self._slots.append(slot)
             self._of[id(parameter)] = slot
+
+    def state(self) -> dict[int, Any]:
+        """What this rank keeps of gradients from step to step, by numbers of parameters."""
+        kept = [slot.sparsifier for slot in self._slots if slot.sparsifier is not None]
+        return {sparsifier.number: sparsifier.state() for sparsifier in kept}
+
+    def load(self, states: dict[int, Any]) -> None:
+        """Go on from there.
+
+        Raises:
+            ValueError: these are of other parameters.
+        """
+        for slot in self._slots:
+            if slot.sparsifier is not None and slot.sparsifier.number in states:
+                slot.sparsifier.load(states[slot.sparsifier.number])
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors on their way into the library and back. It works on host memory: tensors of a device are copied."""
+"""Tensors on their way into the library and back. Sums are made in host memory: tensors of a device are
+copied."""
 
 from __future__ import annotations
 
@@ -95,9 +96,16 @@ def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """A tensor of the host as the package takes arrays, without a detour."""
-    shape = tuple(tensor.shape)
-    return Array(tensor, tensor.data_ptr(), type_of(tensor), shape, tensor.is_contiguous(), True, False)
+    """A tensor as the package takes arrays, without a detour."""
+    shape, on_device = tuple(tensor.shape), tensor.is_cuda
+    return Array(tensor, tensor.data_ptr(), type_of(tensor), shape, tensor.is_contiguous(), True, on_device)
+
+
+def settle(tensor: torch.Tensor) -> None:
+    """Wait until a tensor's device has done what PyTorch has asked of it: the library has streams of its
+    own."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
