@@ -100,6 +100,22 @@ class Parallel(unittest.TestCase):
     def test_hook_beside_gloo(self):
         self.same(train_together(hvd.DdpState(), GLOO), train_alone())
 
+    def test_part_of_the_ranks(self):
+        """Of any backend, whatever order the ranks of its group are in."""
+        some = sorted({0, SIZE - 1})
+        for backend in "mpix_sparse", "gloo":
+            group = dist.new_group(some, backend=backend)
+            if RANK in some:
+                state = hvd.DdpState(process_group=group)
+                self.same(train_together(state, group), train_together(group=group))
+        dist.barrier()
+
+    def test_half_parameters(self):
+        model = DistributedDataParallel(torch.nn.Linear(300, 20).bfloat16())
+        model.register_comm_hook(hvd.DdpState(), hvd.ddp_comm_hook)
+        model(torch.full((1, 300), RANK + 1.0, dtype=torch.bfloat16)).sum().backward()
+        self.assertTrue((model.module.weight.grad == (SIZE + 1) / 2).all())
+
     def test_one_rank_has_no_gradient(self):
         alone = train_alone("first")
         for state in (None, hvd.DdpState()):

@@ -165,6 +165,16 @@ class Group(unittest.TestCase):
         sending.wait()
         self.assertTrue((got == (RANK - 1) % SIZE).all())
 
+    def test_sparse_where_only_dense_ones_travel(self):
+        other, outs = (RANK + 1) % SIZE, [rows()] * SIZE if RANK == 0 else None
+        for call in (
+            lambda: dist.isend(rows(), other),
+            lambda: dist.irecv(rows(), other),
+            lambda: dist.gather(rows(), outs, 0),
+        ):
+            with self.assertRaisesRegex(TypeError, "layout torch.sparse_coo cannot be sent here"):
+                call()
+
     def test_in_flight(self):
         tensors = [dense(RANK + i) for i in range(4)]
         works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]

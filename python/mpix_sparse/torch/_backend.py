@@ -4,7 +4,6 @@ package has been imported. Tensors may be sparse in allreduce, reduce, broadcast
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import socket
 from datetime import timedelta
@@ -14,13 +13,12 @@ import torch
 import torch.distributed as dist
 
 from .. import _flight, _mpi
-from .._library import library
 from . import _collectives
 from ._allreduce import All, Work, start_allreduce
 from ._broadcast import broadcast_object
 from ._progress import future_of
 from ._tensors import Average, Max, Min, Op, Product, Sum
-from ._world import World, init, world
+from ._world import World, group_of, init, size, world
 
 NAME = "mpix_sparse"
 SCHEME = "mpix"
@@ -177,23 +175,6 @@ def _refuse_mismatch(options: Any) -> None:
         raise ValueError(f"backend {NAME}: ranks of torch.distributed and of MPI differ on another rank")
 
 
-def _subset(ranks: Sequence[int]) -> Any:
-    """A communicator of some ranks. Collective over them."""
-    everyone, some, comm = _mpi.Handle(), _mpi.Handle(), _mpi.Handle()
-    numbers = (ctypes.c_int * len(ranks))(*ranks)
-    _mpi.check(library.MPI_Comm_group(world().plain, ctypes.byref(everyone)))
-    _mpi.check(library.MPI_Group_incl(everyone, ctypes.c_int(len(ranks)), numbers, ctypes.byref(some)))
-    _mpi.check(library.MPI_Comm_create_group(world().plain, some, ctypes.c_int(0), ctypes.byref(comm)))
-    # MPICH gives it a handler that aborts, not that of its parent.
-    _mpi.check(library.MPI_Comm_set_errhandler(comm, _mpi.constant("ERRORS_RETURN")))
-    for group in (everyone, some):
-        _mpi.check(library.MPI_Group_free(ctypes.byref(group)))
-    return comm
-
-
-_groups: list[World] = []
-
-
 def _create(options: Any, unused: Any) -> ProcessGroup:
     """Make the group that torch.distributed asks for. Collective over its ranks.
 
@@ -204,21 +185,12 @@ def _create(options: Any, unused: Any) -> ProcessGroup:
     if not ranks:
         init()
     _refuse_mismatch(options)
-    if not ranks:
-        group = World(world().plain, **AGREED)
-    else:
-        comm = _subset(ranks)
-        group = World(comm, **AGREED)
-        _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
-    _groups.append(group)
-    return ProcessGroup(group)
+    return ProcessGroup(group_of(ranks or range(size()), **AGREED))
 
 
-def _free_groups() -> None:
+def _forget() -> None:
     _flight.drain()
     _unclaimed.clear()
-    while _groups:
-        _groups.pop().free()
 
 
 _stores: list[Any] = []  # others may still ask when this rank is done
@@ -249,4 +221,4 @@ def register_backend() -> None:
         how["devices"] = ["cpu", "cuda"]
     dist.Backend.register_backend(NAME, _create, **how)
     dist.register_rendezvous_handler(SCHEME, _rendezvous)
-    _mpi.before_end(_free_groups)
+    _mpi.before_end(_forget)

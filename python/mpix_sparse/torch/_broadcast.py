@@ -33,6 +33,7 @@ def broadcast_(tensor: torch.Tensor, root_rank: int, name: str | None = None) ->
         name: for the reader.
 
     Raises:
+        TypeError: it is sparse. Only this rank learns of it.
         Error: there is no such rank.
     """
     buffer = on_host(tensor)

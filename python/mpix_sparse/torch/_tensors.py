@@ -114,7 +114,13 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers in contiguous memory of the host: the tensor itself where it is there."""
+    """The same numbers in contiguous memory of the host: the tensor itself where it is there.
+
+    Raises:
+        TypeError: it is sparse.
+    """
+    if tensor.layout != torch.strided:
+        raise TypeError(f"a tensor of layout {tensor.layout} cannot be sent here; a dense one can")
     tensor = tensor.detach()
     return tensor if is_plain(tensor) else tensor.to("cpu").contiguous()
 

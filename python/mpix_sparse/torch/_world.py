@@ -5,7 +5,7 @@ program's."""
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, Sequence
 
 import torch
 
@@ -52,6 +52,39 @@ def _local(comm: Any) -> tuple[int, int]:
     return found
 
 
+def _subset(ranks: Sequence[int]) -> Any:
+    """A communicator of some ranks. Collective over them."""
+    everyone, some, comm = _mpi.Handle(), _mpi.Handle(), _mpi.Handle()
+    numbers = (ctypes.c_int * len(ranks))(*ranks)
+    _mpi.check(library.MPI_Comm_group(world().plain, ctypes.byref(everyone)))
+    _mpi.check(library.MPI_Group_incl(everyone, ctypes.c_int(len(ranks)), numbers, ctypes.byref(some)))
+    _mpi.check(library.MPI_Comm_create_group(world().plain, some, ctypes.c_int(0), ctypes.byref(comm)))
+    # MPICH gives it a handler that aborts, not that of its parent.
+    _mpi.check(library.MPI_Comm_set_errhandler(comm, _mpi.constant("ERRORS_RETURN")))
+    for group in (everyone, some):
+        _mpi.check(library.MPI_Group_free(ctypes.byref(group)))
+    return comm
+
+
+_groups: list[World] = []
+
+
+def group_of(ranks: Sequence[int], **hints: Any) -> World:
+    """Some of the ranks that train together, by their numbers among these, until MPI ends. Collective over
+    them."""
+    comm = _subset(ranks)
+    made = World(comm, **hints)
+    _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
+    _groups.append(made)
+    return made
+
+
+def _free_groups() -> None:
+    _flight.drain()
+    while _groups:
+        _groups.pop().free()
+
+
 _world: World | None = None
 
 
@@ -91,6 +124,7 @@ def shutdown() -> None:
 
 
 _mpi.before_end(shutdown)
+_mpi.before_end(_free_groups)  # first
 
 
 def is_initialized() -> bool:
