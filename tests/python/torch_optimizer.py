@@ -2,16 +2,19 @@
 """DistributedOptimizer: training on several ranks is training on the joined batch, whatever each rank
 lacks."""
 
+import concurrent.futures
 import contextlib
 import copy
 import time
 import unittest
+import unittest.mock
 
 from common import main, need
 
 torch = need("torch", "python3-torch")
 
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse.torch import _reducer  # noqa: E402
 
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
@@ -80,6 +83,15 @@ def train_together(model, steps, kind=torch.optim.SGD, passes=1, **how):
             loss_of(model, step * passes + part, RANK).backward()
         optimizer.step()
     return model
+
+
+fill = _reducer.Slot.fill
+
+
+def filled_slowly(slot, prescale):
+    """Lets other threads come in between."""
+    time.sleep(0.002)
+    fill(slot, prescale)
 
 
 class Optimizer(unittest.TestCase):
@@ -212,6 +224,22 @@ class Optimizer(unittest.TestCase):
         loss_of(ours, 9, RANK).backward()
         loss_of(ours, 9, RANK).backward()
         self.same(ours, train_alone(make_model(False), 6))
+
+    @unittest.mock.patch("mpix_sparse.torch._reducer.GROUP_BYTES", 0)
+    @unittest.mock.patch("mpix_sparse.torch._reducer.Slot.fill", filled_slowly)
+    def test_backward_passes_in_threads(self):
+        """As PyTorch makes them for a model on several devices: gradients come at the same time."""
+        layers = [torch.nn.Linear(300, 300, bias=False) for _ in range(4)]
+        parameters = [layer.weight for layer in layers]
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0))
+        for step in range(6):
+            optimizer.zero_grad()
+            losses = [weight.sum() * (RANK + i + step) for i, weight in enumerate(parameters)]
+            with concurrent.futures.ThreadPoolExecutor(len(losses)) as threads:
+                list(threads.map(torch.Tensor.backward, losses))
+            optimizer.step()
+            for i, weight in enumerate(parameters):
+                self.assertTrue((weight.grad == (SIZE - 1) / 2 + i + step).all())
 
     def test_parameters_added_later(self):
         ours, theirs = make_model(), make_model()

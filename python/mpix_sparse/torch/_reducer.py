@@ -10,6 +10,7 @@ gradients afterwards: one call costs less than several."""
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from typing import Any, Iterator, Sequence
 
@@ -156,6 +157,7 @@ class Reducer:
         self._sparse_as_dense = sparse_as_dense
         self._groups: list[list[Slot]] = []
         self._started = 0  # groups of this step
+        self._lock = threading.Lock()  # PyTorch has a thread of backward passes for each device
         self.seconds = 0.0  # spent in ready() and synchronize()
         self._number = enter(self)
 
@@ -197,7 +199,7 @@ class Reducer:
         return self._started > 0
 
     def ready(self, parameter: torch.nn.Parameter) -> None:
-        """A parameter's gradient has come, in one of the step's backward passes.
+        """A parameter's gradient has come, in one of the step's backward passes. Any thread may say so.
 
         Raises:
             RuntimeError: there were more of these than the step has.
@@ -210,7 +212,7 @@ class Reducer:
                 "call step() or synchronize() after backward(), or set backward_passes_per_step"
             )
         slot.ready = slot.passes == self._passes
-        with self._timed():
+        with self._lock, self._timed():
             self._start_ready()
             self._move()
 
