@@ -8,6 +8,7 @@
 #include "device.h"
 #include "oracle.h"
 #include "plan/select.h"
+#include "turns.h"
 
 enum {
     LEAST_ITERATIONS = 5,
@@ -112,22 +113,13 @@ static int warmup_of(const struct run *run, const struct perf_row *row)
     return calls;
 }
 
-/* Which of n rows comes k-th in an iteration: each time in another order, so that no row always finds in the
- * caches what the same other one has left there. */
-static int row_at(int k, int iteration, int n)
-{
-    int stride = (int)perf_coprime(n > 1 ? 1 + (size_t)(iteration % (n - 1)) : 1, (size_t)n);
-
-    return (k * stride + iteration) % n;
-}
-
 /* One more call of each row that has not had enough of them; false when no row has made one. */
 static bool warm_once(const struct run *run, int done, const int *enough)
 {
     bool any = false;
 
     for (int k = 0; k < run->n; k++) {
-        int r = row_at(k, done, run->n);
+        int r = perf_turn(k, done, run->n);
         struct perf_row *row = &run->rows[r];
         double seconds;
 
@@ -207,7 +199,7 @@ static void iterate(struct run *run, int plain_iterations, struct perf_progress 
 
         perf_progress_tick(progress, expected, (double)i / (last + 1));
         for (int k = 0; k < run->n; k++) {
-            int r = row_at(k, i, run->n);
+            int r = perf_turn(k, i, run->n);
             struct perf_row *row = &run->rows[r];
 
             if (row->refused || (row->way == PERF_BY_MPI && !plain_too))

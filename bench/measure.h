@@ -11,8 +11,9 @@
 /* Measure rows on the tensor of a case, each on a communicator of its own, and fill in how it went.
  * Collective.
  *
- * The rows take turns: iteration i calls each row once, beginning with row i, so that a slow moment of the
- * machine hits all of them alike. A barrier stands before each call; its time is that of the slowest rank. */
+ * The rows take turns: an iteration calls each row once, in the order of turns.h, so that a slow moment of
+ * the machine hits all of them alike, and so does what a row leaves in the caches. A barrier stands before
+ * each call; its time is that of the slowest rank. */
 void perf_measure(const struct perf_case *c, const struct perf_tensor *tensor, struct perf_row *rows, int n,
                   struct perf_progress *progress);
 
