@@ -55,8 +55,8 @@ static inline bool perf_row_is_ours(const struct perf_row *row)
     return row->way == PERF_BY_LIBRARY;
 }
 
-/* Give the row what it needs, a communicator of its own for the library's, and make the first call, on step 0
- * and under its knobs. Collective. */
+/* Give the row what it needs, a communicator of its own for the library's and MPI's, and make the first call,
+ * on step 0 and under its knobs. Collective. */
 void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor);
 
 /* One call; returns the seconds it took on this rank. The i-th call writes to the i-th place. */
