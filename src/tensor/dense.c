@@ -18,11 +18,12 @@
 
 enum {
     GROUP = 16,
-    SLACK = 16,       /* elements that a scan may write behind those that count */
-    STRIDE = 4096,    /* elements scanned between looks at the room left */
-    FEW = 3,          /* values of a wide group that are moved one by one */
-    WIDE_GROUP = 256, /* bytes */
-    SAMPLE_GROUP = 64 /* values of a sample that lie together */
+    SLACK = 16,        /* elements that a scan may write behind those that count */
+    STRIDE = 4096,     /* elements scanned between looks at the room left */
+    FEW = 3,           /* values of a wide group that are moved one by one */
+    WIDE_GROUP = 256,  /* bytes */
+    SAMPLE_GROUP = 64, /* values of a sample that lie together */
+    COUNT_GROUP = 64
 };
 
 /* scanN: values `from` … of N bytes, n of them, to out at k; returns the new k. */
@@ -201,13 +202,42 @@ enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf
     return sar_dense_compact_into(shape, buf, expected, &space.space, run);
 }
 
-size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n)
+/* countN: values of N bytes that count. A group of a fixed length becomes whole vectors. */
+#define DEFINE_COUNT(name, type)                           \
+    SAR_CLONES static size_t name(const type *v, size_t n) \
+    {                                                      \
+        size_t counted = 0, i = 0;                         \
+        for (; n - i >= COUNT_GROUP; i += COUNT_GROUP) {   \
+            type here = 0;                                 \
+            for (size_t j = 0; j < COUNT_GROUP; j++)       \
+                here = (type)(here + (v[i + j] != 0));     \
+            counted += (size_t)here;                       \
+        }                                                  \
+        for (; i < n; i++)                                 \
+            counted += v[i] != 0;                          \
+        return counted;                                    \
+    }
+
+DEFINE_COUNT(count2, uint16_t)
+DEFINE_COUNT(count4, uint32_t)
+DEFINE_COUNT(count8, uint64_t)
+
+static size_t count_rows(const unsigned char *buf, size_t bytes, size_t n)
 {
-    const unsigned char *bytes = buf;
     size_t counted = 0;
     for (size_t i = 0; i < n; i++)
-        counted += row_counts((const uint16_t *)(bytes + i * shape->element_size), shape->element_size / 2);
+        counted += row_counts((const uint16_t *)(buf + i * bytes), bytes / 2);
     return counted;
+}
+
+size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n)
+{
+    switch (shape->element_size) {
+    case 2: return count2(buf, n);
+    case 4: return count4(buf, n);
+    case 8: return count8(buf, n);
+    default: return count_rows(buf, shape->element_size, n);
+    }
 }
 
 /* Begin of group g of those that the buffer is cut into: where a hash puts it. */

@@ -22,11 +22,11 @@ static const size_t counts[] = { 0,    1,    2,    15,   16,   17,   31,   32,  
 
 static const double densities[] = { 0, 0.0005, 0.01, 0.1, 0.5, 0.9, 1 };
 
-/* Elements of 4, 8, 12 and 256 bytes, and of a long row. */
+/* Elements of 2, 4, 8, 12 and 256 bytes, and of a long row. */
 static const struct {
     enum sar_base base;
     size_t row;
-} elements[] = { { SAR_FLOAT, 1 }, { SAR_INT64, 1 },  { SAR_DOUBLE, 1 },
+} elements[] = { { SAR_BF16, 1 },  { SAR_FLOAT, 1 },  { SAR_INT64, 1 }, { SAR_DOUBLE, 1 },
                  { SAR_INT32, 3 }, { SAR_FLOAT, 64 }, { SAR_DOUBLE, 5 } };
 
 static struct sar_shape element_shape(size_t kind, size_t count)
