@@ -16,7 +16,7 @@ struct sar_preload {
     struct sar_habits habits;
     double debt; /**< this process's, see shapes.h */
     struct sar_tally *rows;
-    uint64_t others; /**< calls that the library has no use for */
+    uint64_t others; /**< calls that the library has no use for, where reporting */
 };
 
 /** Persistent requests of a communicator, at most, that the library may take. */

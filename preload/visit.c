@@ -9,6 +9,8 @@
 #include "mpi_ext/types.h"
 #include "preload/glance.h"
 
+enum { WIDEST = 8 /* bytes of a basic type that the library reduces */ };
+
 /* No scheme gains enough where as many elements are present as are not. */
 static const double FEW = 0.5;
 
@@ -38,12 +40,20 @@ static bool eligible(const struct sar_asked *asked, struct sar_shape_key *key)
            sar_shape_bytes(key) >= sar_preload.config.preload_min_bytes && buffers_are_good(asked);
 }
 
+/* Whatever the type. Most calls of most programs are, and take no longer than a look at their arguments. */
+static bool is_small(const struct sar_asked *asked)
+{
+    return (uint64_t)asked->count < sar_preload.config.preload_min_bytes / WIDEST;
+}
+
 struct sar_followed *sar_visit_follow(const struct sar_asked *asked, struct sar_shape_key *key)
 {
-    struct sar_followed *followed = eligible(asked, key) ? sar_preload_follow(asked->comm) : NULL;
+    bool may_gain = !is_small(asked) && eligible(asked, key);
+    struct sar_followed *followed = may_gain ? sar_preload_follow(asked->comm) : NULL;
     if (followed != NULL && !followed->never)
         return followed;
-    __atomic_fetch_add(&sar_preload.others, 1, __ATOMIC_RELAXED);
+    if (sar_preload.reporting)
+        __atomic_fetch_add(&sar_preload.others, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
