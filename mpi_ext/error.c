@@ -200,8 +200,12 @@ static int code_of(const char *function, const struct sar_verdict *verdict, cons
     char sentence[MPI_MAX_ERROR_STRING - 64], text[MPI_MAX_ERROR_STRING];
     describe(verdict, detail, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s: %s", function, sentence);
-    SAR_LOG(INFO, MPI, "%s", text);
-    return code_for(verdict->status, text, alive);
+    int code = code_for(verdict->status, text, alive);
+    if (code == MPI_ERR_OP)
+        SAR_LOG(WARN, MPI, "%s", text); /* which the code does not carry */
+    else
+        SAR_LOG(INFO, MPI, "%s", text);
+    return code;
 }
 
 int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail)

@@ -21,6 +21,8 @@ int main(int argc, char **argv)
     const char *mistake = argc > 1 ? argv[1] : "";
     if (strcmp(mistake, "count") == 0)
         MPIX_Sparse_allreduce(in, out, -1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (strcmp(mistake, "op") == 0)
+        MPIX_Sparse_allreduce(in, out, COUNT / 2, MPI_C_FLOAT_COMPLEX, MPI_MAX, MPI_COMM_WORLD);
     if (strcmp(mistake, "index") == 0)
         MPIX_Sparse_allreduce_coo(&index, in, 1, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
                                   &result);
