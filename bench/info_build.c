@@ -2,11 +2,14 @@
 #include <mpi.h>
 #include <mpix_sparse.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "info.h"
 #include "net/fingerprint.h"
 #include "scheme/scheme.h"
 #include "serial.h"
+
+enum { ROOM = 1024 };
 
 /* A fact of the build, or an entry of a registry. */
 struct line {
@@ -45,6 +48,17 @@ static void print_compiler(bool json)
     print(json, "flags", SAR_BUILD_COMPILER);
 }
 
+/* A library that may be built beside the main one: whether it was, and whether it is where that would be. */
+static void print_library(bool json, const char *name, const char *built, const char *file)
+{
+    char path[ROOM], text[2 * ROOM];
+
+    snprintf(path, sizeof path, "%s/%s", INFO_LIBDIR, file);
+    snprintf(text, sizeof text, "%s; %s as %s", built,
+             access(path, R_OK) == 0 ? "installed" : "not installed", path);
+    print(json, name, text);
+}
+
 void info_print_build(bool json)
 {
     char mpi[SAR_FINGERPRINT_TEXT];
@@ -60,6 +74,8 @@ void info_print_build(bool json)
     print(json, "Jansson", SAR_BUILD_JANSSON);
     print(json, "StreamVByte", SAR_BUILD_STREAMVBYTE);
     print(json, "CUDA compiler", SAR_BUILD_CUDA);
+    print_library(json, "CUDA plug-in", SAR_BUILD_CUDA_PLUGIN, "libmpix_sparse_cuda.so");
+    print_library(json, "preload library", SAR_BUILD_PRELOAD, "libmpix_sparse_preload.so");
     print(json, "reduces on", sar_device_host.name);
 }
 
