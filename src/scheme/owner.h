@@ -120,9 +120,11 @@ struct sar_shape sar_owner_shape(const struct sar_request *request, int rank, ui
 /** Why elements cannot be owned by a map, or NULL. */
 const char *sar_owner_obstacle(const struct sar_map *map);
 
-/** What is foreseen of one message of a whole part, and of segments. */
+/** What is foreseen: of one message of a whole part, of a rank, and of segments. */
 struct sar_owner_forecast {
     struct sar_cost push, pull;
+    double peers;   /**< ranks that a rank speaks with */
+    double work;    /**< of a rank, coding included, in elements */
     uint64_t width; /**< of a segment, slots */
     double segments;
 };
@@ -130,20 +132,16 @@ struct sar_owner_forecast {
 struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *agreed,
                                              const struct sar_owner_terms *terms);
 
-/** Predicted time of so much work and of moving all segments to and from so many peers:
+/** Predicted time of the work and of moving all segments:
  *
- *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + work gamma
+ *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + (z + z s p + Z) gamma
  *
- * t segments, k peers, x and y bytes of a segment's push to and pull from all of them, and e the exchange.
- * Between nodes all but one segment's share of the lesser of the two sides, moving and working, is hidden
- * behind the other. */
-double sar_owner_pipelined(const struct sar_agreed *agreed, const struct sar_owner_forecast *forecast,
-                           double peers, double work,
-                           double (*exchange)(const struct sar_agreed *, double messages, double bytes));
-
-/** Predicted time where all speak with all, p ranks, z elements of a rank and Z of the outcome, s the share
- * that the fullest part has of a rank's elements: sar_owner_pipelined with k = p - 1, e as for
- * sar_agreed_exchange, and work (z + z s p + Z). */
+ * t segments, k peers, x and y bytes of a segment's push to and pull from all of them, and e the exchange;
+ * p ranks, z elements of a rank and Z of the outcome, s the share that the fullest part has of a rank's
+ * elements, and coding besides. k is p - 1, and e as for sar_agreed_exchange; where q ranks are together k is
+ * p / q - 1, rounded up, e as for sar_agreed_far_exchange, and the work z + z s p + (U + Z) s p / q, with U
+ * elements of a node. Between nodes all but one segment's share of the lesser of the two sides, moving and
+ * working, is hidden behind the other. */
 double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_terms *terms);
 
 #endif

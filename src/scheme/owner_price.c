@@ -3,20 +3,12 @@
 
 #include <math.h>
 
+#include "base/config.h"
 #include "scheme/owner.h"
 
-enum { MOST_SEGMENTS = 1024 };
-
-/* Slots of a segment, so that a message between two ranks has about agreed->segment bytes. Whole lines, and
- * whole words of a bitmap. */
-static uint64_t width_of(const struct sar_agreed *a, const struct sar_map *map, double push_bytes,
-                         double pull_bytes)
-{
-    double messages = ceil(fmax(push_bytes, pull_bytes) / (double)a->segment);
-    double slots = ceil((double)map->span / fmin(fmax(messages, 1), MOST_SEGMENTS));
-    uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
-    return ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
-}
+/* Bytes of a message. Shorter ones cost more than they let hide; longer ones fill memory and caches, but
+ * messages may have as many as take twice their latencies. */
+enum { SHORTEST = 1 << 16, LONGEST = 1 << 18, MOST_SEGMENTS = 1024 };
 
 static bool contiguous(const struct sar_map *map)
 {
@@ -40,40 +32,80 @@ static double pushed(const struct sar_agreed *a, const struct sar_owner_terms *t
     return (terms->together > 1 ? sar_agreed_union(a, terms->together) : a->nnz_max) * terms->push_share;
 }
 
+/* Ranks that are together have no messages within their node. */
+static double exchange(const struct sar_agreed *a, const struct sar_owner_terms *terms, double messages,
+                       double bytes)
+{
+    return terms->together > 1 ? sar_agreed_far_exchange(a, messages, bytes)
+                               : sar_agreed_exchange(a, messages, bytes);
+}
+
+/* A rank reads its own elements, adds up what it owns, and puts the outcome together, or of it a share for
+ * its node, whose elements it has added up before. The pull is written once. */
+static double work_of(const struct sar_agreed *a, const struct sar_owner_terms *terms,
+                      const struct sar_owner_forecast *f)
+{
+    double ranks = a->machine.ranks, parts = f->peers + 1, sums = sar_agreed_union(a, ranks);
+    double coding = f->peers * f->push.work + parts / 2 * f->pull.work;
+    double read = a->nnz_max + a->nnz_mean * ranks * terms->push_share;
+    if (terms->together > 1)
+        return read + parts * (sar_agreed_union(a, terms->together) + sums) * terms->push_share + coding;
+    return read + sums + coding;
+}
+
+/* Bytes of a message from which to work in segments. With t of them 1 / t of what can hide, the lesser of
+ * moving and working, does not, and t times a segment's messages are handled one after the other:
+ * h / t + t m is least where t is sqrt(h / m). Within a node nothing hides. */
+static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_terms *terms,
+                            const struct sar_owner_forecast *f)
+{
+    if (a->segment != SAR_BYTES_AUTO)
+        return (double)a->segment;
+    double longer = fmax(f->push.bytes, f->pull.bytes), both = f->push.bytes + f->pull.bytes;
+    double moving = exchange(a, terms, 2 * f->peers, f->peers * both);
+    double handling = exchange(a, terms, 2 * f->peers, 0);
+    double hidden = a->nodes > 1 ? fmin(moving, f->work * a->machine.gamma) : 0;
+    double longest = fmax(LONGEST, 2 * longer * handling / moving);
+    return fmin(fmax(longer / sqrt(hidden / handling), SHORTEST), longest);
+}
+
+/* Slots of a segment: whole lines, and whole words of a bitmap. */
+static uint64_t width_of(const struct sar_agreed *a, const struct sar_owner_terms *terms,
+                         const struct sar_owner_forecast *f)
+{
+    const struct sar_map *map = terms->map;
+    double messages = ceil(fmax(f->push.bytes, f->pull.bytes) / segment_bytes(a, terms, f));
+    double slots = ceil((double)map->span / fmin(fmax(messages, 1), MOST_SEGMENTS));
+    uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
+    return ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
+}
+
 struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
-    double sums = sar_agreed_union(a, a->machine.ranks);
+    double sums = sar_agreed_union(a, a->machine.ranks), span = (double)terms->map->span;
     struct sar_owner_forecast f = { .width = terms->map->span, .segments = 1 };
     struct sar_layout layout = sar_agreed_layout(a, f.width, sar_index_size(f.width));
-    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout, fmin(pushed(a, terms), (double)f.width));
-    f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout,
-                                fmin(sums * terms->pull_share, (double)f.width));
+    f.peers = ceil(a->machine.ranks / terms->together) - 1;
+    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout, fmin(pushed(a, terms), span));
+    f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout, fmin(sums * terms->pull_share, span));
+    f.work = work_of(a, terms, &f);
     if (contiguous(terms->map) || terms->map->span == 0)
         return f;
-    f.width = width_of(a, terms->map, f.push.bytes, f.pull.bytes);
+    f.width = width_of(a, terms, &f);
     f.segments = (double)((terms->map->span + f.width - 1) / f.width);
     return f;
 }
 
 /* The first step pushes, the last one pulls, those between do both. */
-double sar_owner_pipelined(const struct sar_agreed *a, const struct sar_owner_forecast *f, double peers,
-                           double work,
-                           double (*exchange)(const struct sar_agreed *, double messages, double bytes))
-{
-    double push = peers * f->push.bytes / f->segments, pull = peers * f->pull.bytes / f->segments;
-    double moving = exchange(a, peers, push) + (f->segments - 1) * exchange(a, 2 * peers, push + pull) +
-                    exchange(a, peers, pull);
-    double working = work * a->machine.gamma, hidden = fmin(moving, working) * (1 - 1 / f->segments);
-    return moving + working - (a->nodes > 1 ? hidden : 0);
-}
-
 double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
     struct sar_owner_forecast f = sar_owner_forecast(a, terms);
-    double ranks = a->machine.ranks, sums = sar_agreed_union(a, ranks);
-    double coding = (ranks - 1) * f.push.work + ranks / 2 * f.pull.work; /* the pull is written once */
-    double work = a->nnz_max + a->nnz_mean * ranks * terms->push_share + sums + coding;
-    return sar_owner_pipelined(a, &f, ranks - 1, work, sar_agreed_exchange);
+    double push = f.peers * f.push.bytes / f.segments, pull = f.peers * f.pull.bytes / f.segments;
+    double moving = exchange(a, terms, f.peers, push) +
+                    (f.segments - 1) * exchange(a, terms, 2 * f.peers, push + pull) +
+                    exchange(a, terms, f.peers, pull);
+    double working = f.work * a->machine.gamma, hidden = fmin(moving, working) * (1 - 1 / f.segments);
+    return moving + working - (a->nodes > 1 ? hidden : 0);
 }
 
 const char *sar_owner_obstacle(const struct sar_map *map)

@@ -21,7 +21,7 @@
  *
  * k nodes of q ranks; z elements of a rank, U of a node and Z of the outcome; t a meeting, s bytes of an
  * element, mu seconds for a byte in memory, m bytes of message for so many elements, and P as for
- * sar_owner_pipelined. So a rank sends a share of one in q of its node's elements, where `balanced` sends all
+ * sar_owner_seconds. So a rank sends a share of one in q of its node's elements, where `balanced` sends all
  * its own. */
 
 #include <stddef.h>
@@ -100,18 +100,11 @@ static struct sar_owner_terms terms_of(const struct sar_agreed *a, const struct 
 
 static double seconds(const struct sar_agreed *a)
 {
-    double ranks = a->machine.ranks, each = a->node_ranks, peers = (ranks - each) / each;
-    double node = sar_agreed_union(a, each), outcome = sar_agreed_union(a, ranks);
     struct sar_map map = sar_agreed_map(a);
     struct sar_owner_terms terms = terms_of(a, &map);
-    struct sar_owner_forecast f = sar_owner_forecast(a, &terms);
-    double parts = peers + 1, coding = peers * f.push.work + parts / 2 * f.pull.work;
-    double summed = a->nnz_mean * ranks + parts * (node + outcome);
-    double work = a->nnz_max + summed * terms.push_share + coding;
     double copied = 2 * a->nnz_mean * (double)(a->shape.element_size + SLOT_BYTES);
     struct sar_agreed inner = inner_agreed(a, a->node_ranks);
-    return MEETING * a->machine.near_alpha + copied * a->machine.memory +
-           sar_owner_pipelined(a, &f, peers, work, sar_agreed_far_exchange) +
+    return MEETING * a->machine.near_alpha + copied * a->machine.memory + sar_owner_seconds(a, &terms) +
            sar_scheme_shared.seconds(&inner);
 }
 

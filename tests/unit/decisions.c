@@ -62,7 +62,7 @@ static struct sar_agreed agreed_of(const struct network *network, const struct t
                             .skewness = skewness(ranks),
                             .nodes = ranks,
                             .dense_face = true,
-                            .segment = UINT64_MAX,
+                            .segment = UINT64_MAX - 1,
                             .partition = -1 };
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)tensor->count, 1);
     a.machine = (struct sar_machine){ ranks, alpha, beta, 0, 0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
