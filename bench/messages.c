@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "knobs.h"
+#include "net/exchange.h"
+
 enum { PIECE = 1 << 30, TAGS = 32767 }; /* what MPI takes at least: bytes of a message, tags */
 
 static void take_down(void *data, const struct sar_passage *passage)
@@ -50,6 +53,27 @@ static int end_of(const struct perf_messages *m, int begin)
     return end;
 }
 
+/* Which ranks are on other nodes, and how many long messages go there at a time. */
+static void find_throttle(struct perf_messages *m)
+{
+    struct sar_config config = perf_knobs_config();
+    struct sar_nodes nodes;
+    int rank, ranks;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (sar_nodes_take(ranks, &nodes) != SAR_OK || sar_nodes_find(MPI_COMM_WORLD, &nodes) != SAR_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    if (config.nodes != 0)
+        sar_nodes_pretend(&nodes, ranks, (int)config.nodes);
+    m->far = perf_alloc((size_t)ranks, sizeof *m->far);
+    for (int r = 0; r < ranks; r++)
+        m->far[r] = nodes.node[r] != nodes.node[rank];
+    sar_nodes_free(&nodes);
+    m->throttle = (int)config.throttle;
+    m->holding = perf_alloc((size_t)m->throttle, sizeof *m->holding);
+}
+
 void perf_messages_end(struct perf_messages *messages)
 {
     size_t most_out = 0, most_in = 0;
@@ -71,46 +95,58 @@ void perf_messages_end(struct perf_messages *messages)
     messages->out = perf_block_written(most_out);
     messages->in = perf_block_written(most_in);
     messages->request = perf_alloc((size_t)most, sizeof *messages->request);
+    find_throttle(messages);
 }
 
-/* Post all pieces of a message; returns the requests behind `request`. */
-static MPI_Request *post(const struct sar_passage *passage, char *data, MPI_Request *request)
+/* Post the piece of a message that begins at a byte of it. */
+static void post(const struct sar_passage *passage, char *data, uint64_t at, MPI_Request *request)
 {
     int tag = (2 * passage->phase + passage->lane) % TAGS;
+    uint64_t rest = passage->bytes - at;
+    int bytes = rest < PIECE ? (int)rest : PIECE;
 
-    for (uint64_t at = 0; at < passage->bytes; at += PIECE) {
-        uint64_t rest = passage->bytes - at;
-        int bytes = rest < PIECE ? (int)rest : PIECE;
-        if (passage->sent)
-            MPI_Isend(data + at, bytes, MPI_BYTE, passage->peer, tag, MPI_COMM_WORLD, request++);
-        else
-            MPI_Irecv(data + at, bytes, MPI_BYTE, passage->peer, tag, MPI_COMM_WORLD, request++);
-    }
-    return request;
+    if (passage->sent)
+        MPI_Isend(data + at, bytes, MPI_BYTE, passage->peer, tag, MPI_COMM_WORLD, request);
+    else
+        MPI_Irecv(data + at, bytes, MPI_BYTE, passage->peer, tag, MPI_COMM_WORLD, request);
+}
+
+/* Where to put the request of a message's piece: one of those of long messages, as soon as one is free. */
+static MPI_Request *request_for(struct perf_messages *m, const struct sar_passage *passage)
+{
+    int place = m->held;
+
+    if (!passage->sent || passage->bytes < SAR_LONG || m->throttle == 0 || !m->far[passage->peer])
+        return &m->request[m->posted++];
+    if (m->held < m->throttle)
+        m->held++;
+    else
+        MPI_Waitany(m->held, m->holding, &place, MPI_STATUS_IGNORE);
+    return &m->holding[place];
 }
 
 /* Post what a phase sends, or what it receives. */
-static MPI_Request *post_all(const struct perf_messages *m, int begin, int end, bool sent,
-                             MPI_Request *request)
+static void post_all(struct perf_messages *m, int begin, int end, bool sent)
 {
     char *data = sent ? m->out.data : m->in.data;
 
     for (int i = begin; i < end; i++)
         if (m->at[i].sent == sent) {
-            request = post(&m->at[i], data, request);
+            for (uint64_t at = 0; at < m->at[i].bytes; at += PIECE)
+                post(&m->at[i], data, at, request_for(m, &m->at[i]));
             data += up(m->at[i].bytes);
         }
-    return request;
 }
 
 void perf_messages_pass(struct perf_messages *messages)
 {
     for (int begin = 0, end; begin < messages->n; begin = end) {
-        MPI_Request *request = messages->request;
         end = end_of(messages, begin);
-        request = post_all(messages, begin, end, false, request);
-        request = post_all(messages, begin, end, true, request);
-        MPI_Waitall((int)(request - messages->request), messages->request, MPI_STATUSES_IGNORE);
+        messages->posted = messages->held = 0;
+        post_all(messages, begin, end, false);
+        post_all(messages, begin, end, true);
+        MPI_Waitall(messages->posted, messages->request, MPI_STATUSES_IGNORE);
+        MPI_Waitall(messages->held, messages->holding, MPI_STATUSES_IGNORE);
     }
 }
 
@@ -118,6 +154,8 @@ void perf_messages_free(struct perf_messages *messages)
 {
     free(messages->at);
     free(messages->request);
+    free(messages->holding);
+    free(messages->far);
     perf_block_free(&messages->out);
     perf_block_free(&messages->in);
     *messages = (struct perf_messages){ 0 };

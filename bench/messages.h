@@ -13,15 +13,21 @@ struct perf_messages {
     int n, room;
     struct perf_block out, in; /* of the largest phase */
     MPI_Request *request;      /* for all messages of a phase */
+    int posted;                /* of these */
+    bool *far;                 /* of each rank: on another node, where long messages are throttled */
+    int throttle;              /* as the library is told */
+    MPI_Request *holding;      /* for as many of these as are sent at a time */
+    int held;                  /* of these */
     struct sar_follower follower;
 };
 
-/* Take down what this rank sends and receives, until perf_messages_end. */
+/* Take down what this rank sends and receives, until perf_messages_end, which is collective. */
 void perf_messages_begin(struct perf_messages *messages);
 void perf_messages_end(struct perf_messages *messages);
 
-/* Send and receive bytes in their place, of the same number, with the same partners; a phase begins when the
- * one before is over on this rank. Collective. */
+/* Send and receive bytes in their place, of the same number, with the same partners, and no more long
+ * messages to other nodes at a time than the library; a phase begins when the one before is over on this
+ * rank. Collective. */
 void perf_messages_pass(struct perf_messages *messages);
 
 void perf_messages_free(struct perf_messages *messages);
