@@ -63,6 +63,7 @@ struct sar_config {
     uint64_t staging;                     /**< bytes of a block of pinned memory */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
     uint64_t throttle;                    /**< long messages sent to other nodes at a time, or 0: all */
+    uint64_t long_message;                /**< bytes from which a message is long */
     bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */
     uint64_t preload_min_bytes;           /**< smallest vector that it looks at */
     double preload_limit;                 /**< share of the calls that its looks may cost */

@@ -103,7 +103,7 @@ static bool is_throttled(const struct sar_exchange *x, int port)
 {
     const struct sar_net *net = x->net;
     const int *node = net->nodes.node;
-    return net->throttle > 0 && x->outgoing[port].bytes >= SAR_LONG &&
+    return net->throttle > 0 && x->outgoing[port].bytes >= net->long_message &&
            node[rank_of(x, port)] != node[net->rank];
 }
 

@@ -16,10 +16,6 @@ enum { SAR_PHASES = 4096 };
  * lane * ranks + peer; lane 0 is for those that need no more. */
 enum { SAR_LANES = 2 };
 
-/** Bytes from which a message is long. Of those to other nodes a rank sends no more than net->throttle at a
- * time; the rest wait, in the order in which they were handed over. */
-enum { SAR_LONG = 65536 };
-
 /** What a call moved, on this rank. */
 struct sar_traffic {
     uint64_t bytes_sent, bytes_received, header_bytes_sent, messages_sent;
@@ -52,9 +48,9 @@ struct sar_exchange {
     int *over;      /**< MPI's list of requests that are */
     bool piecemeal; /**< set in a phase by who would work on messages before all are there */
     bool news;      /**< one has come; to be taken back by who has seen it */
-    int *held;      /**< ports whose long messages wait: those from held_first up to held_end */
+    int *held; /**< ports whose long messages to other nodes wait, in order: from held_first up to held_end */
     int held_first, held_end;
-    int throttled; /**< long messages under way */
+    int throttled; /**< such messages under way: no more than net->throttle */
 };
 
 /** Prepare the messages of a call. Local. */

@@ -25,6 +25,7 @@ struct sar_net {
     int tags;                  /**< tags in [0, tags) may be used */
     uint64_t chunk;            /**< most bytes handed to MPI at a time */
     int throttle;              /**< long messages sent to other nodes at a time, or 0: all */
+    uint64_t long_message;     /**< bytes from which one is long */
     double stall;              /**< seconds of waiting from which on it is warned of, or 0 */
     struct sar_roll *roll;     /**< see roll.h; or NULL */
     struct sar_window *window; /**< of the ranks of this one's node, if they share memory, or NULL */

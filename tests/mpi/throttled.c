@@ -25,7 +25,7 @@ int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag
     return __real_PMPI_Isend(buf, n, type, to, tag, comm, request);
 }
 
-enum { LANES = SAR_LANES, NODES = 2, COUNT = 200000 };
+enum { LANES = SAR_LANES, NODES = 2, COUNT = 200000, LONG = 65536 };
 
 /* Ranks of other nodes than this one's. */
 static int far_ranks(const struct sar_net *net)
@@ -79,8 +79,8 @@ static void try_exchanges(struct sar_net *net, int throttle)
     check_case("%d long messages at a time", throttle);
     net->throttle = throttle;
     check(sar_exchange_open(net, &arena, &x) == SAR_OK, "expected memory");
-    exchange(&x, SAR_LONG - 1, all);
-    exchange(&x, SAR_LONG, throttle == 0 || far < throttle ? all : all - far + throttle);
+    exchange(&x, LONG - 1, all);
+    exchange(&x, LONG, throttle == 0 || far < throttle ? all : all - far + throttle);
     sar_arena_free(&arena);
 }
 
@@ -111,6 +111,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     check(sar_net_open(MPI_COMM_WORLD, &net) == SAR_OK, "expected a communicator");
     net.chunk = 1 << 30;
+    net.long_message = LONG;
     sar_nodes_pretend(&net.nodes, ranks, NODES);
     for (int throttle = 0; throttle < 4; throttle++)
         try_exchanges(&net, throttle);
