@@ -4,8 +4,10 @@
  * There time passes in messages and sleeps only, so that a loop that looks for a message and yields its
  * processor would never end. SMPI can let each look take time (smpi/iprobe, smpi/test), but then looking at
  * many requests takes the time of as many looks, and what it adds to waits that are long grows with the
- * number of ranks. Here looks take none, and yielding sleeps: 10 ns, then 20, and so on until something
- * comes, so that a wait of T seconds is too long by sqrt(2e-8 T) at most: 14 us of 10 ms.
+ * number of ranks. Here looks take none, and SMPI is asked no more than thrice at one instant. Yielding
+ * sleeps until somebody sends to the rank, which a bell tells at once, but no longer than 1 us, then 2, and
+ * so on until something comes: requests of its own have no bell, and it may learn of them sqrt(2e-6 T) too
+ * late after T seconds. It does so only while messages are held back, of which others are under way then.
  *
  * SMPI's nonblocking collectives send everything to everybody, and MPI_Test forgets to reduce what they
  * bring. Blocking ones take their place; programs that have calls on several communicators in flight must not
@@ -15,25 +17,107 @@
 
 #include <mpi.h>
 #include <sched.h>
-#include <time.h>
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/semaphore.h>
 
-/* Fruitless looks of this rank, one after another. */
-__attribute__((weak)) long perf_smpi_looks;
+/* What a rank knows of its looks. */
+__attribute__((weak)) struct perf_smpi_waiter {
+    sg_sem_t bell; /* rung by who sends to it, while it sleeps */
+    int sleeps;
+    long yields;    /* one after another, with nothing found */
+    double instant; /* of the last look */
+    int looks;      /* in vain, at this instant */
+} perf_smpi_self;
+
+/* Whether a look can find what others at the same instant did not: there are two lanes, and requests. */
+static inline int perf_smpi_worth(void)
+{
+    enum { KINDS = 3 };
+    struct perf_smpi_waiter *self = &perf_smpi_self;
+    double now = simgrid_get_clock();
+
+    if (now > self->instant)
+        self->looks = 0;
+    self->instant = now;
+    return self->looks++ < KINDS;
+}
+
+static inline void perf_smpi_found(void)
+{
+    perf_smpi_self.yields = perf_smpi_self.looks = 0;
+}
 
 static inline int perf_smpi_yield(void)
 {
-    enum { STEP = 10, SECOND = 1000000000 };
-    long nanoseconds = STEP * ++perf_smpi_looks;
+    const double STEP = 1e-6;
+    struct perf_smpi_waiter *self = &perf_smpi_self;
 
-    return smpi_nanosleep(&(struct timespec){ nanoseconds / SECOND, nanoseconds % SECOND }, NULL);
+    smpi_bench_end();
+    if (self->bell == NULL) {
+        self->bell = sg_sem_init(0);
+        sg_actor_self_set_data(self);
+    }
+    self->sleeps = 1;
+    if (sg_sem_acquire_timeout(self->bell, STEP * (double)++self->yields) == 0)
+        self->yields = 0;
+    self->sleeps = 0;
+    smpi_bench_begin();
+    return 0;
+}
+
+/* SMPI numbers its actors by ranks, from 1. */
+static inline void perf_smpi_ring(int rank, MPI_Comm comm)
+{
+    MPI_Group group, world;
+    int number;
+    struct perf_smpi_waiter *other;
+
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_translate_ranks(group, 1, &rank, world, &number);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    other = sg_actor_get_data(sg_actor_by_pid(number + 1));
+    if (other == NULL || !other->sleeps)
+        return;
+    other->sleeps = 0;
+    smpi_bench_end();
+    sg_sem_release(other->bell);
+    smpi_bench_begin();
+}
+
+static inline int perf_smpi_isend(const void *buffer, int n, MPI_Datatype type, int rank, int tag,
+                                  MPI_Comm comm, MPI_Request *request)
+{
+    int code = PMPI_Isend(buffer, n, type, rank, tag, comm, request);
+
+    perf_smpi_ring(rank, comm);
+    return code;
 }
 
 static inline int perf_smpi_iprobe(int source, int tag, MPI_Comm comm, int *seen, MPI_Status *status)
 {
-    int code = PMPI_Iprobe(source, tag, comm, seen, status);
+    int code = MPI_SUCCESS;
 
+    *seen = 0;
+    if (perf_smpi_worth())
+        code = PMPI_Iprobe(source, tag, comm, seen, status);
     if (*seen)
-        perf_smpi_looks = 0;
+        perf_smpi_found();
+    return code;
+}
+
+static inline int perf_smpi_testsome(int n, MPI_Request *requests, int *over, int *places,
+                                     MPI_Status *statuses)
+{
+    int code = MPI_SUCCESS;
+
+    *over = 0;
+    if (n == 0 || perf_smpi_worth())
+        code = PMPI_Testsome(n, requests, over, places, statuses);
+    if (*over > 0)
+        perf_smpi_found();
     return code;
 }
 
@@ -53,7 +137,7 @@ static inline int perf_smpi_testall(int n, MPI_Request *requests, int *over)
     for (int i = 0; i < n && *over && code == MPI_SUCCESS; i++)
         code = perf_smpi_test(&requests[i], over);
     if (n > 0 && *over)
-        perf_smpi_looks = 0;
+        perf_smpi_found();
     return code;
 }
 
@@ -65,7 +149,9 @@ static inline int perf_smpi_started(int code, MPI_Request *request)
 }
 
 #define sched_yield() perf_smpi_yield()
-#define PMPI_Iprobe(source, tag, comm, seen, status) perf_smpi_iprobe(source, tag, comm, seen, status)
+#define PMPI_Iprobe perf_smpi_iprobe
+#define PMPI_Isend perf_smpi_isend
+#define PMPI_Testsome perf_smpi_testsome
 #define PMPI_Test(request, over, status) perf_smpi_test(request, over)
 #define PMPI_Testall(n, requests, over, statuses) perf_smpi_testall(n, requests, over)
 #define PMPI_Iallreduce(in, out, n, type, op, comm, request) \
