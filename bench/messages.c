@@ -71,6 +71,7 @@ static void find_throttle(struct perf_messages *m)
         m->far[r] = nodes.node[r] != nodes.node[rank];
     sar_nodes_free(&nodes);
     m->throttle = (int)config.throttle;
+    m->least = config.long_message;
     m->holding = perf_alloc((size_t)m->throttle, sizeof *m->holding);
 }
 
@@ -116,7 +117,7 @@ static MPI_Request *request_for(struct perf_messages *m, const struct sar_passag
 {
     int place = m->held;
 
-    if (!passage->sent || passage->bytes < SAR_LONG || m->throttle == 0 || !m->far[passage->peer])
+    if (!passage->sent || passage->bytes < m->least || m->throttle == 0 || !m->far[passage->peer])
         return &m->request[m->posted++];
     if (m->held < m->throttle)
         m->held++;

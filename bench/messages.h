@@ -16,6 +16,7 @@ struct perf_messages {
     int posted;                /* of these */
     bool *far;                 /* of each rank: on another node, where long messages are throttled */
     int throttle;              /* as the library is told */
+    uint64_t least;            /* bytes of a long message */
     MPI_Request *holding;      /* for as many of these as are sent at a time */
     int held;                  /* of these */
     struct sar_follower follower;
