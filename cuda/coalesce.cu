@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elements of any order become a run: their indices are sorted with their positions (CUB's radix sort, which
- * keeps the order of equal ones), the first of each index is marked and listed, and one thread a value folds
+/* What is sorted by CUB's radix sort.
+ *
+ * Elements of any order become a run: their indices are sorted with their positions, which keeps the
+ * order of equal ones, the first of each index is marked and listed, and one thread a value folds
  * those of one index in the order in which they stood. That order is what the outcome's bits depend on, so
- * that many of one index keep one thread busy. */
+ * that many of one index keep one thread busy.
+ *
+ * A run becomes the parts of a map: its elements are sorted by segment and part, which needs as many bits as
+ * there are of these; then one thread an element tells its slot, and one a word picks the values. */
 
 #include "cuda/parallel.cuh"
+#include "cuda/partition.cuh"
 #include "cuda/reduce.cuh"
 #include "cuda/reduce.h"
 
@@ -103,7 +109,7 @@ static enum sar_status look(const struct sar_shape *shape, const struct sar_run 
 }
 
 enum sar_status sar_cuda_ingest(const struct sar_vector *vector, const struct sar_coo *coo,
-                                struct sar_run *run)
+                                struct sar_run *run, bool *ascends)
 {
     cudaStream_t stream = (cudaStream_t)vector->stream;
     struct sar_shape shape = *vector->shape;
@@ -112,10 +118,12 @@ enum sar_status sar_cuda_ingest(const struct sar_vector *vector, const struct sa
     sar_piece index(stream), value(stream);
     shape.index_size = coo->type == SAR_INDEX_INT32 || coo->type == SAR_INDEX_UINT32 ? 4 : 8;
     run->nnz = from.nnz;
+    *ascends = true;
     if (from.nnz == 0)
         return SAR_OK;
     SAR_TRY(look(&shape, &from, &found, stream));
-    if (found.outside != 0 || found.descends == 0 || from.nnz > UINT32_MAX)
+    *ascends = found.outside == 0 && (found.descends == 0 || from.nnz <= UINT32_MAX);
+    if (!*ascends || found.descends == 0)
         return copy_out(&from, shape.index_size, shape.element_size, run, stream);
     SAR_TRY(index.take(from.nnz * shape.index_size));
     SAR_TRY(value.take(from.nnz * shape.element_size));
@@ -123,4 +131,68 @@ enum sar_status sar_cuda_ingest(const struct sar_vector *vector, const struct sa
     SAR_TRY(sar_cuda_coalesce(&shape, &from, shape.count - 1, &sorted, stream));
     run->nnz = sorted.nnz;
     return copy_out(&sorted, shape.index_size, shape.element_size, run, stream);
+}
+
+template <class Word>
+static enum sar_status pick_words(const uint32_t *position, const struct sar_run *from,
+                                  const struct sar_run *to, size_t words, cudaStream_t stream)
+{
+    sar_pick_body<Word, uint32_t> body = { position, (const Word *)from->value, (Word *)to->value, words };
+    return each(to->nnz * words, body, stream);
+}
+
+static enum sar_status pick_values(const uint32_t *position, const struct sar_run *from,
+                                   const struct sar_run *to, size_t size, cudaStream_t stream)
+{
+    uintptr_t multiples = size | (uintptr_t)from->value | (uintptr_t)to->value;
+    if (multiples % 8 == 0)
+        return pick_words<uint64_t>(position, from, to, size / 8, stream);
+    if (multiples % 4 == 0)
+        return pick_words<uint32_t>(position, from, to, size / 4, stream);
+    return pick_words<uint16_t>(position, from, to, size / 2, stream);
+}
+
+template <class Index>
+static enum sar_status partition(const struct sar_vector *vector, const struct sar_division *how,
+                                 const struct sar_run *from, const struct sar_run *to,
+                                 unsigned long long first[])
+{
+    cudaStream_t stream = (cudaStream_t)vector->stream;
+    size_t n = from->nnz, cells = (size_t)how->segments * how->map.parts;
+    sar_piece unsorted(stream), cell(stream), count(stream), position(stream), begin(stream);
+    SAR_TRY(unsorted.take(n * sizeof(uint32_t)));
+    SAR_TRY(cell.take(n * sizeof(uint32_t)));
+    SAR_TRY(count.take(n * sizeof(uint32_t)));
+    SAR_TRY(position.take(n * sizeof(uint32_t)));
+    SAR_TRY(begin.take(cells * sizeof *first));
+    sar_locate_body<Index> locate = {
+        { how->map, how->width }, (const Index *)from->index, unsorted.as<uint32_t>(), count.as<uint32_t>()
+    };
+    SAR_TRY(each(n, locate, stream));
+    sar_sortable<uint32_t> all = { { unsorted.as<uint32_t>(), cell.as<uint32_t>() },
+                                   { count.as<uint32_t>(), position.as<uint32_t>() },
+                                   n };
+    SAR_TRY(sort(all, length_of(cells - 1), stream));
+    sar_slots_of_body<Index> slots = { locate.cells,
+                                       n,
+                                       cells,
+                                       locate.index,
+                                       cell.as<uint32_t>(),
+                                       position.as<uint32_t>(),
+                                       (uint32_t *)to->index,
+                                       begin.as<unsigned long long>() };
+    SAR_TRY(each(n, slots, stream));
+    SAR_TRY(sar_copy(first, begin.memory, cells * sizeof *first, stream));
+    return pick_values(position.as<uint32_t>(), from, to, vector->shape->element_size, stream);
+}
+
+enum sar_status sar_cuda_partition(const struct sar_vector *vector, const struct sar_division *how,
+                                   const struct sar_run *from, const struct sar_run *to,
+                                   unsigned long long first[])
+{
+    if (from->nnz == 0 || from->nnz > UINT32_MAX)
+        return from->nnz == 0 ? SAR_OK : SAR_UNSUPPORTED;
+    if (vector->shape->index_size == 4)
+        return partition<uint32_t>(vector, how, from, to, first);
+    return partition<uint64_t>(vector, how, from, to, first);
 }

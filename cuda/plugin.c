@@ -78,11 +78,12 @@ static enum sar_status enter_to_compute(int device, int *before)
     return status == SAR_OK ? SAR_OK : leave(device, *before, status);
 }
 
-static enum sar_status ingest(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run)
+static enum sar_status ingest(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
+                              bool *ascends)
 {
     int before;
     SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_ingest(vector, coo, run));
+    return leave(vector->place, before, sar_cuda_ingest(vector, coo, run, ascends));
 }
 
 static enum sar_status mark(const struct sar_vector *vector, struct sar_marks *marks)
@@ -182,6 +183,15 @@ static enum sar_status reduce(const struct sar_vector *vector, const struct sar_
                  sar_cuda_reduce(vector->shape, runs, n, out, (cudaStream_t)vector->stream));
 }
 
+static enum sar_status partition(const struct sar_vector *vector, const struct sar_division *how,
+                                 const struct sar_run *from, const struct sar_run *to,
+                                 unsigned long long first[])
+{
+    int before;
+    SAR_TRY(enter_to_compute(vector->place, &before));
+    return leave(vector->place, before, sar_cuda_partition(vector, how, from, to, first));
+}
+
 static enum sar_status unsplit(const struct sar_vector *vector, const struct sar_part *part,
                                const struct sar_run *run, void *index)
 {
@@ -215,6 +225,7 @@ const struct sar_accelerator sar_accelerator = {
     .encode = encode,
     .decode = decode,
     .reduce = reduce,
+    .partition = partition,
     .unsplit = unsplit,
     .lanes = &sar_cuda_lanes,
 };

@@ -23,9 +23,12 @@ enum sar_status sar_cuda_reduce(const struct sar_shape *shape, const struct sar_
 enum sar_status sar_cuda_coalesce(const struct sar_shape *shape, const struct sar_run *from, uint64_t most,
                                   struct sar_run *out, cudaStream_t stream);
 
-/** What struct sar_accelerator says of ingest, on the calling thread's device. */
+/** What struct sar_accelerator says of these, on the calling thread's device. */
 enum sar_status sar_cuda_ingest(const struct sar_vector *vector, const struct sar_coo *coo,
-                                struct sar_run *run);
+                                struct sar_run *run, bool *ascends);
+enum sar_status sar_cuda_partition(const struct sar_vector *vector, const struct sar_division *how,
+                                   const struct sar_run *from, const struct sar_run *to,
+                                   unsigned long long first[]);
 
 #ifdef __cplusplus
 }

@@ -105,20 +105,6 @@ static enum sar_status hold_dense(struct sar_call *call)
     return SAR_OK;
 }
 
-static enum sar_status take_coo(struct sar_call *call)
-{
-    struct sar_coo *coo = &call->coo;
-    struct sar_mirror *indices = &call->mirror[0], *values = &call->mirror[1];
-    uint64_t index_bytes = sar_times(coo->nnz, sar_index_type_size(coo->type));
-    uint64_t value_bytes = sar_times(coo->nnz, call->shape.element_size);
-    SAR_TRY(sar_mirror_take(&call->memory, coo->indices, index_bytes, indices));
-    SAR_TRY(sar_mirror_take(&call->memory, coo->values, value_bytes, values));
-    indices->in = values->in = true;
-    coo->indices = indices->host;
-    coo->values = values->host;
-    return SAR_OK;
-}
-
 static bool is_on_host(const struct sar_call *call)
 {
     return call->memory.accelerator == NULL;
@@ -126,10 +112,8 @@ static bool is_on_host(const struct sar_call *call)
 
 void sar_memory_take(struct sar_call *call)
 {
-    if (is_on_host(call) || call->verdict.status != SAR_OK)
-        return;
-    enum sar_status status = call->dense_face ? describe_dense(call) : take_coo(call);
-    blame(&call->verdict, status, call->field[SAR_FIELD_DATATYPE]);
+    if (!is_on_host(call) && call->dense_face && call->verdict.status == SAR_OK)
+        blame(&call->verdict, describe_dense(call), call->field[SAR_FIELD_DATATYPE]);
 }
 
 void sar_memory_hold(struct sar_call *call)
@@ -160,17 +144,6 @@ int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call 
     return sar_raise(comm, function, &verdict, NULL);
 }
 
-/* Sorted on the way, where they are of the library's own types. */
-static void read_coo(struct sar_call *call)
-{
-    struct sar_coo coo = call->coo;
-    coo.indices = call->mirror[0].device;
-    coo.values = call->mirror[1].device;
-    struct sar_run run = { call->mirror[0].host, call->mirror[1].host, coo.nnz };
-    blame(&call->verdict, sar_offload_ingest(&call->memory, &call->shape, &coo, &run), 0);
-    call->coo.nnz = run.nnz;
-}
-
 /* Found out once for a communicator. */
 static enum sar_aware aware(struct sar_context *context, const struct sar_memory *memory)
 {
@@ -195,12 +168,9 @@ bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *conte
 
 void sar_memory_defer(struct sar_call *call, struct sar_context *context)
 {
-    bool native = !is_on_host(call) && call->native && call->verdict.status == SAR_OK;
-    call->remote = native && call->dense_face;
-    call->direct = call->remote && aware(context, &call->memory) == SAR_AWARE_YES;
-    if (native && !call->dense_face)
-        read_coo(call);
-    else if (!call->remote)
+    call->remote = !is_on_host(call) && call->native && call->verdict.status == SAR_OK;
+    call->direct = call->remote && call->dense_face && aware(context, &call->memory) == SAR_AWARE_YES;
+    if (!call->remote)
         sar_memory_read(call);
 }
 

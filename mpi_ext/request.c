@@ -87,7 +87,7 @@ void sar_flight_land(struct sar_pending *pending)
     if (!call->dense_face)
         code = sar_result_close(flight->comm, flight->function, &flight->into, call, code);
     code = sar_memory_write(flight->comm, flight->function, call, code);
-    if (!flight->kept || !call->dense_face)
+    if (!flight->kept)
         sar_memory_release(call);
     sar_flight_end(flight, code);
 }
@@ -238,10 +238,8 @@ int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, 
                          &verdict, NULL);
     flight->place = 0;
     *request = flight->request;
-    if (result != NULL) {
+    if (result != NULL)
         sar_result_open(&flight->into, *result, &flight->call);
-        sar_memory_take(&flight->call);
-    }
     sar_memory_defer(&flight->call, flight->plan->context);
     sar_flight_leave(flight, flight->plan, sar_flight_land);
     return MPI_SUCCESS;

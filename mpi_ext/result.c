@@ -79,38 +79,6 @@ static void adopt(struct sar_sink *sink, struct sar_storage *storage, const stru
     result->next = arrays;
 }
 
-static struct MPIX_Sparse_result_s *make(void)
-{
-    struct MPIX_Sparse_result_s *result = calloc(1, sizeof *result);
-    if (result != NULL)
-        result->sink = (struct sar_sink){ .room = room, .adopt = adopt };
-    return result;
-}
-
-/* From the back, so that no index is overwritten before it is read. */
-static void widen(void *index, size_t n)
-{
-    const uint32_t *narrow = index;
-    uint64_t *wide = index;
-    for (size_t i = n; i-- > 0;)
-        wide[i] = narrow[i];
-}
-
-static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
-{
-    if (result->next.index != NULL) {
-        free_arrays(&result->held);
-        result->held = result->next;
-        result->next = (struct sar_arrays){ 0 };
-    }
-    if (result->held.storage == NULL && result->sink.index_size > call->shape.index_size)
-        widen(result->held.index, call->nnz_out);
-    result->spoilt = false;
-    result->nnz = call->nnz_out;
-    result->shape = call->shape;
-    result->index_size = result->sink.index_size;
-}
-
 static void free_shown(struct MPIX_Sparse_result_s *result)
 {
     const struct sar_accelerator *accelerator = result->memory.accelerator;
@@ -138,6 +106,57 @@ static enum sar_status make_shown(struct MPIX_Sparse_result_s *result, size_t in
     return SAR_OK;
 }
 
+/* Memory that what was shown before need not be in. */
+static void show_in(struct MPIX_Sparse_result_s *result, const struct sar_memory *memory)
+{
+    if (memory->accelerator != result->memory.accelerator || memory->place != result->memory.place)
+        free_shown(result);
+    result->memory = *memory;
+}
+
+static enum sar_status lend(struct sar_sink *sink, const struct sar_memory *memory,
+                            const struct sar_shape *shape, size_t nnz, struct sar_run *run)
+{
+    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
+    result->spoilt = result->lent = true;
+    show_in(result, memory);
+    SAR_TRY(make_shown(result, nnz * sink->index_size, nnz * shape->element_size));
+    *run = (struct sar_run){ result->shown.index, result->shown.value, nnz };
+    return SAR_OK;
+}
+
+static struct MPIX_Sparse_result_s *make(void)
+{
+    struct MPIX_Sparse_result_s *result = calloc(1, sizeof *result);
+    if (result != NULL)
+        result->sink = (struct sar_sink){ .room = room, .adopt = adopt, .lend = lend };
+    return result;
+}
+
+/* From the back, so that no index is overwritten before it is read. */
+static void widen(void *index, size_t n)
+{
+    const uint32_t *narrow = index;
+    uint64_t *wide = index;
+    for (size_t i = n; i-- > 0;)
+        wide[i] = narrow[i];
+}
+
+static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+{
+    if (result->next.index != NULL) {
+        free_arrays(&result->held);
+        result->held = result->next;
+        result->next = (struct sar_arrays){ 0 };
+    }
+    if (!result->lent && result->held.storage == NULL && result->sink.index_size > call->shape.index_size)
+        widen(result->held.index, call->nnz_out);
+    result->spoilt = false;
+    result->nnz = call->nnz_out;
+    result->shape = call->shape;
+    result->index_size = result->sink.index_size;
+}
+
 /* Copy what is held to where the caller is shown it. A copy from memory that is not pinned is over once it is
  * waited for, like any. */
 static enum sar_status show(struct MPIX_Sparse_result_s *result)
@@ -158,13 +177,9 @@ static enum sar_status show(struct MPIX_Sparse_result_s *result)
 /* A rank without elements, that has no arrays to tell by, is shown its result where the last one was. */
 static void place(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
 {
-    const struct sar_memory *to = &call->memory;
     bool known = call->coo.indices != NULL || call->coo.values != NULL || result->memory.accelerator == NULL;
-    if (!known)
-        return;
-    if (to->accelerator != result->memory.accelerator || to->place != result->memory.place)
-        free_shown(result);
-    result->memory = *to;
+    if (known)
+        show_in(result, &call->memory);
 }
 
 static void abandon(struct MPIX_Sparse_result_s *result)
@@ -172,7 +187,7 @@ static void abandon(struct MPIX_Sparse_result_s *result)
     free_arrays(&result->next);
     if (result->spoilt)
         result->nnz = 0;
-    result->spoilt = false;
+    result->spoilt = result->lent = false;
 }
 
 void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call)
@@ -196,7 +211,11 @@ void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct s
 /* What cannot be shown is lost. */
 static enum sar_status settle(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
 {
+    bool lent = result->lent;
     commit(result, call);
+    result->lent = false;
+    if (lent)
+        return SAR_OK;
     place(result, call);
     enum sar_status status = show(result);
     if (status != SAR_OK)
@@ -239,26 +258,23 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
     return MPI_SUCCESS;
 }
 
-static void write_dense(MPIX_Sparse_result result, void *to)
+static void write_here(MPIX_Sparse_result result, void *to)
 {
     struct sar_shape shape = result->shape;
     struct sar_run run = { result->held.index, result->held.value, result->nnz };
     shape.index_size = result->index_size;
-    if (shape.count != 0)
-        sar_dense_expand(&shape, &run, 1, to);
+    sar_dense_expand(&shape, &run, 1, to);
 }
 
 /* In the default stream: the one that the result was made in may be gone. */
-static enum sar_status write_mirrored(MPIX_Sparse_result result, void *to)
+static enum sar_status write_there(MPIX_Sparse_result result, void *to)
 {
     struct sar_memory memory = { result->memory.accelerator, result->memory.place, NULL };
-    struct sar_mirror mirror;
-    SAR_TRY(sar_mirror_take(&memory, to, (size_t)result->shape.count * result->shape.element_size, &mirror));
-    mirror.out = true;
-    write_dense(result, mirror.host);
-    enum sar_status status = sar_mirrors_write(&memory, &mirror, 1);
-    sar_mirror_release(&mirror);
-    return status;
+    struct sar_shape shape = result->shape;
+    struct sar_run run = { result->shown.index, result->shown.value, result->nnz };
+    struct sar_destination vector = { &memory, &shape, to, 0 };
+    shape.index_size = result->index_size;
+    return sar_offload_write(&vector, &(struct sar_delivery){ &run, 1, true, true });
 }
 
 int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
@@ -270,10 +286,10 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
         sar_look_at_array(&verdict, recvbuf, SAR_BAD_RECVBUF);
     if (result->shape.count != 0)
         sar_memory_look_at(&verdict, &result->memory, recvbuf, SAR_BAD_RECVBUF);
-    if (verdict.status == SAR_OK && result->memory.accelerator != NULL && result->shape.count != 0)
-        verdict.status = write_mirrored(result, recvbuf);
-    else if (verdict.status == SAR_OK)
-        write_dense(result, recvbuf);
+    if (verdict.status == SAR_OK && result->shape.count != 0 && result->memory.accelerator != NULL)
+        verdict.status = write_there(result, recvbuf);
+    else if (verdict.status == SAR_OK && result->shape.count != 0)
+        write_here(result, recvbuf);
     if (verdict.status != SAR_OK)
         return sar_error_code("MPIX_Sparse_result_dense", verdict.status, verdict.value);
     return MPI_SUCCESS;

@@ -18,9 +18,10 @@ struct MPIX_Sparse_result_s {
     struct sar_sink sink; /**< first, so that a sink is its result */
     struct sar_arrays held, next;
     struct sar_memory memory; /**< that the caller is shown the result in */
-    struct sar_arrays shown;  /**< there, where that is not the host's: copies of `held` */
+    struct sar_arrays shown;  /**< there, where that is not the host's: copies of `held`, or lent */
     bool taken;               /**< by a call under way */
-    bool spoilt;              /**< a call writes into `held` before all is well */
+    bool spoilt;              /**< a call writes into `held` or `shown` before all is well */
+    bool lent;                /**< a call under way has its outcome in `shown`, and nothing in `held` */
     size_t nnz;
     struct sar_shape shape;
     unsigned index_size; /**< bytes of the caller's index type; sink.index_size is that of a call under way */

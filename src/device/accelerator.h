@@ -13,7 +13,7 @@
 #include "tensor/ingest.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 5 };
+enum { SAR_ACCELERATOR_VERSION = 6 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -94,11 +94,12 @@ struct sar_accelerator {
     enum sar_status (*call)(int place, void (*function)(void *), void *argument, void *stream);
     /** Wait for all that is queued. */
     enum sar_status (*wait)(int place, void *stream);
-    /** Copy coordinates into a run in memory of the host, whose indices have the caller's size. Where their
-     * indices do not ascend and all are below the shape's count, they are sorted, and equal ones reduced, on
-     * the way; run->nnz is what is left. On return it is done. */
-    enum sar_status (*ingest)(const struct sar_vector *vector, const struct sar_coo *coo,
-                              struct sar_run *run);
+    /** Copy coordinates into a run in any memory, whose indices have the caller's size. Where their indices
+     * do not ascend and all are below the shape's count, they are sorted, and equal ones reduced, on the way;
+     * run->nnz is what is left. *ascends tells whether the run's do, all of them below the count. On return
+     * it is done. */
+    enum sar_status (*ingest)(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
+                              bool *ascends);
     /** Mark the elements with a bit set. On return it is done, and the marks are to be given back. */
     enum sar_status (*mark)(const struct sar_vector *vector, struct sar_marks *marks);
     /** Give marks back, behind what is queued. */
@@ -142,6 +143,11 @@ struct sar_accelerator {
      * is queued, since out->nnz is set. */
     enum sar_status (*reduce)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                               struct sar_run *out);
+    /** Queue splitting a run of fewer than 2^32 elements, whose indices are the vector's, into another one,
+     * as split does marked elements. `first` is the host's. */
+    enum sar_status (*partition)(const struct sar_vector *vector, const struct sar_division *how,
+                                 const struct sar_run *from, const struct sar_run *to,
+                                 unsigned long long first[]);
     /** Queue turning slots of 4 bytes of one part into indices of the shape's size. */
     enum sar_status (*unsplit)(const struct sar_vector *vector, const struct sar_part *part,
                                const struct sar_run *run, void *index);

@@ -6,14 +6,11 @@
 
 #include <string.h>
 
-enum sar_status sar_arrival_open(struct sar_arrival *a, const struct sar_memory *memory, size_t nnz,
-                                 struct sar_arena *arena)
+enum sar_status sar_arrival_open(struct sar_arrival *a, const struct sar_memory *memory, size_t nnz)
 {
     const struct sar_lanes *lanes = memory->accelerator->lanes;
     a->memory = *memory;
-    a->from.nnz = a->run.nnz = nnz;
-    SAR_TRY(sar_arena_take(arena, nnz, a->index_size, &a->run.index));
-    SAR_TRY(sar_arena_take(arena, nnz, a->element_size, &a->run.value));
+    a->from.nnz = nnz;
     if (nnz == 0)
         return SAR_OK;
     SAR_TRY(lanes->take(memory->place, nnz * a->index_size, memory->stream, &a->from.index));
@@ -43,9 +40,12 @@ static enum sar_status queue_next(struct sar_arrival *a)
     return sar_staging_mark(a->staging, k);
 }
 
-enum sar_status sar_arrival_begin(struct sar_arrival *a, size_t room)
+enum sar_status sar_arrival_begin(struct sar_arrival *a, size_t room, struct sar_arena *arena)
 {
     size_t size = a->element_size + a->index_size, all = a->from.nnz;
+    SAR_TRY(sar_arena_take(arena, all, a->index_size, &a->run.index));
+    SAR_TRY(sar_arena_take(arena, all, a->element_size, &a->run.value));
+    a->run.nnz = all;
     a->each = room / size > 0 ? room / size : 1;
     a->each = a->each < all ? a->each : all;
     if (all == 0)

@@ -18,14 +18,14 @@ struct sar_arrival {
     size_t queued; /**< blocks */
 };
 
-/** Take memory for nnz elements: arrival->from, for a kernel to write to in the memory's stream, and
- * arrival->run. To be ended, also on failure.
+/** Take memory of the device for nnz elements: arrival->from, for a kernel to write to in the memory's
+ * stream. To be ended, also on failure.
  * @param arrival  with index_size and element_size, all else zero */
-enum sar_status sar_arrival_open(struct sar_arrival *arrival, const struct sar_memory *memory, size_t nnz,
-                                 struct sar_arena *arena);
+enum sar_status sar_arrival_open(struct sar_arrival *arrival, const struct sar_memory *memory, size_t nnz);
 
-/** Once that is queued: begin to bring the elements, through blocks of so many bytes. */
-enum sar_status sar_arrival_begin(struct sar_arrival *arrival, size_t room);
+/** Once that is queued, and arrival->from.nnz is what there is: take arrival->run of the arena, and begin to
+ * bring the elements, through blocks of so many bytes. */
+enum sar_status sar_arrival_begin(struct sar_arrival *arrival, size_t room, struct sar_arena *arena);
 
 /** Wait until n elements are there. */
 enum sar_status sar_arrival_until(struct sar_arrival *arrival, size_t n);

@@ -16,10 +16,13 @@ static struct sar_vector vector_in(const struct sar_load *load)
 }
 
 enum sar_status sar_offload_ingest(const struct sar_memory *memory, const struct sar_shape *shape,
-                                   const struct sar_coo *coo, struct sar_run *run)
+                                   const struct sar_coo *coo, struct sar_arrival *arrival, bool *ascends)
 {
     struct sar_vector vector = vector_of(memory, shape, NULL);
-    return memory->accelerator->ingest(&vector, coo, run);
+    *arrival = (struct sar_arrival){ .index_size = sar_index_type_size(coo->type),
+                                     .element_size = shape->element_size };
+    SAR_TRY(sar_arrival_open(arrival, memory, coo->nnz));
+    return memory->accelerator->ingest(&vector, coo, &arrival->from, ascends);
 }
 
 enum sar_status sar_offload_mark(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,
@@ -40,7 +43,7 @@ void sar_offload_unmark(const struct sar_memory *memory, struct sar_marks *marks
 static enum sar_status open_arrival(const struct sar_load *load, unsigned index_size, struct sar_arrival *to)
 {
     *to = (struct sar_arrival){ .index_size = index_size, .element_size = load->shape->element_size };
-    return sar_arrival_open(to, load->memory, load->marks->nnz, load->arena);
+    return sar_arrival_open(to, load->memory, load->marks->nnz);
 }
 
 enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_arrival *arrival)
@@ -49,7 +52,7 @@ enum sar_status sar_offload_compact(const struct sar_load *load, struct sar_arri
     SAR_TRY(open_arrival(load, load->shape->index_size, arrival));
     if (arrival->from.nnz != 0)
         SAR_TRY(load->memory->accelerator->compact(&vector, load->marks, &arrival->from));
-    SAR_TRY(sar_arrival_begin(arrival, load->room));
+    SAR_TRY(sar_arrival_begin(arrival, load->room, load->arena));
     return sar_arrival_until(arrival, arrival->from.nnz);
 }
 
@@ -68,7 +71,7 @@ enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_
 {
     SAR_TRY(open_arrival(load, sizeof(uint32_t), arrival));
     SAR_TRY(sar_offload_queue_split(load, split, &arrival->from, first));
-    SAR_TRY(sar_arrival_begin(arrival, load->room));
+    SAR_TRY(sar_arrival_begin(arrival, load->room, load->arena));
     if (arrival->from.nnz != 0)
         SAR_TRY(load->memory->accelerator->wait(load->memory->place, load->memory->stream));
     return SAR_OK;

@@ -7,9 +7,11 @@
 
 #include "device/arrival.h"
 
-/** Bring coordinates to a run on the host that has room for them, as struct sar_accelerator says. */
+/** Copy coordinates into memory of their own there, from which they can arrive, as struct sar_accelerator
+ * says.
+ * @param arrival  to be ended by the caller, also on failure */
 enum sar_status sar_offload_ingest(const struct sar_memory *memory, const struct sar_shape *shape,
-                                   const struct sar_coo *coo, struct sar_run *run);
+                                   const struct sar_coo *coo, struct sar_arrival *arrival, bool *ascends);
 
 /** Mark the elements of buf with a bit set; the caller gives the marks back. */
 enum sar_status sar_offload_mark(const struct sar_memory *memory, const struct sar_shape *shape, void *buf,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/worker.h"
 
+#include <string.h>
+
 #include "tensor/reduce.h"
 
 struct sar_loan {
@@ -119,6 +121,25 @@ enum sar_status sar_worker_split(struct sar_worker *worker, const struct sar_loa
     return SAR_OK;
 }
 
+enum sar_status sar_worker_partition(struct sar_worker *worker, const struct sar_shape *shape,
+                                     const struct sar_division *how, const struct sar_run *from,
+                                     struct sar_run *run, unsigned long long first[])
+{
+    struct sar_vector vector = vector_of(worker, shape);
+    struct sar_shape slots = *shape;
+    struct sar_run made;
+    size_t cells = (size_t)how->segments * how->map.parts;
+    slots.index_size = sizeof(uint32_t);
+    memset(first, 0, cells * sizeof *first);
+    first[cells] = from->nnz;
+    SAR_TRY(borrow_run(worker, &slots, from->nnz, &made));
+    worker->queued = true;
+    if (from->nnz != 0)
+        SAR_TRY(accelerator_of(worker)->partition(&vector, how, from, &made, first));
+    *run = made;
+    return sar_worker_wait(worker);
+}
+
 enum sar_status sar_worker_encode(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run *run, const struct sar_payload *payload)
 {
@@ -159,13 +180,19 @@ enum sar_status sar_worker_send(struct sar_worker *worker, const struct sar_shap
 enum sar_status sar_worker_reduce(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run runs[], size_t n, struct sar_run *out)
 {
-    struct sar_vector vector = vector_of(worker, shape);
     struct sar_run made;
     SAR_TRY(borrow_run(worker, shape, sar_reduce_bound(shape, runs, n), &made));
-    worker->queued = true;
-    SAR_TRY(accelerator_of(worker)->reduce(&vector, runs, n, &made));
+    SAR_TRY(sar_worker_reduce_into(worker, shape, runs, n, &made));
     *out = made;
     return SAR_OK;
+}
+
+enum sar_status sar_worker_reduce_into(struct sar_worker *worker, const struct sar_shape *shape,
+                                       const struct sar_run runs[], size_t n, struct sar_run *out)
+{
+    struct sar_vector vector = vector_of(worker, shape);
+    worker->queued = true;
+    return accelerator_of(worker)->reduce(&vector, runs, n, out);
 }
 
 enum sar_status sar_worker_unsplit(struct sar_worker *worker, const struct sar_shape *shape,

@@ -39,6 +39,12 @@ enum sar_status sar_worker_split(struct sar_worker *worker, const struct sar_loa
                                  const struct sar_division *split, struct sar_run *run,
                                  unsigned long long first[], bool *minus_zero);
 
+/** The same of a run in the device's memory, whose indices are the vector's and have shape->index_size bytes,
+ * and which has fewer than 2^32 elements. */
+enum sar_status sar_worker_partition(struct sar_worker *worker, const struct sar_shape *shape,
+                                     const struct sar_division *how, const struct sar_run *from,
+                                     struct sar_run *run, unsigned long long first[]);
+
 /** Write a run as a payload in the host's memory, that all ranks read alike. */
 enum sar_status sar_worker_encode(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run *run, const struct sar_payload *payload);
@@ -54,6 +60,10 @@ enum sar_status sar_worker_send(struct sar_worker *worker, const struct sar_shap
 /** What sar_reduce does, to the same bits but for those of NaNs. Waits, but for no findings. */
 enum sar_status sar_worker_reduce(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run runs[], size_t n, struct sar_run *out);
+
+/** The same into arrays of the device's that have room. */
+enum sar_status sar_worker_reduce_into(struct sar_worker *worker, const struct sar_shape *shape,
+                                       const struct sar_run runs[], size_t n, struct sar_run *out);
 
 /** What sar_unpartition does. */
 enum sar_status sar_worker_unsplit(struct sar_worker *worker, const struct sar_shape *shape,

@@ -35,6 +35,19 @@ static bool takes_parts(const struct sar_pending *op)
            sar_agreed_map(&op->agreed).kind != SAR_PARTITION_RANGE;
 }
 
+/* Coordinates of a device, where the host is to look at them. */
+static void fetch(struct sar_pending *op)
+{
+    struct sar_request *request = &op->request;
+    long long bad = 0;
+    if (!op->call->remote || op->call->dense_face || op->call->verdict.status != SAR_OK)
+        return;
+    enum sar_status status = sar_remote_fetch(op, &bad);
+    sar_exchange_fail(&request->exchange, status);
+    if (status != SAR_OK)
+        request->input = (struct sar_run){ NULL, NULL, 0 };
+}
+
 /* A failure in here is this rank's alone until the first message tells the others. */
 static void compact(struct sar_pending *op)
 {
@@ -42,14 +55,15 @@ static void compact(struct sar_pending *op)
     const struct sar_call *call = op->call;
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     request->raw = call->dense_face && request->scheme->compacts && !op->profile_due && !call->remote;
-    if (!call->dense_face || request->raw)
+    bool parts = call->remote && takes_parts(op);
+    if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
         return;
-    if (request->scheme->on_dense_buffers) {
-        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
+    if (!call->dense_face) {
+        fetch(op);
         return;
     }
-    if (call->remote && !op->profile_due && takes_parts(op)) {
-        sar_remote_offer(op);
+    if (request->scheme->on_dense_buffers) {
+        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
         return;
     }
     struct sar_span span = begin_span(op, "compact");
@@ -61,6 +75,8 @@ static void compact(struct sar_pending *op)
     if (status == SAR_OK)
         request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,
                                                     request->input.nnz * call->shape.row);
+    if (parts && status == SAR_OK)
+        sar_remote_offer(op);
     end_span(op, &span);
 }
 
@@ -251,10 +267,12 @@ static void agree(struct sar_pending *op, bool block)
     if (!all_is_well(op))
         return;
     look_up_record(op);
-    if (op->profile_due && !op->call->dense_face)
+    if (op->profile_due && !op->call->dense_face) {
+        fetch(op);
         begin_to_profile(op);
-    else
+    } else {
         select_and_open(op);
+    }
 }
 
 /* What was agreed before holds. A rank that cannot go on says so in place of its messages. */

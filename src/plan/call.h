@@ -46,11 +46,11 @@ struct sar_call {
     struct sar_dense_call buffers; /**< or dense buffers in and out */
     struct sar_sink *sink;         /**< where coordinates go; NULL for dense buffers */
     struct sar_memory memory;      /**< that the caller's arrays are in */
-    bool remote;                   /**< dense vectors stay there: their mirrors have no memory of the host */
+    bool remote;                   /**< the arrays stay there: mirrors have no memory of the host */
     bool direct;                   /**< and MPI may have them as they are */
-    struct sar_mirror mirror[2]; /**< of them where that is not the host's: coo or buffers name these then */
-    struct sar_verdict verdict;  /**< in: what is wrong on this rank; out: what is wrong at all */
-    size_t nnz_out;              /**< elements in the sink */
+    struct sar_mirror mirror[2];   /**< of vectors where that is not the host's: buffers name these then */
+    struct sar_verdict verdict;    /**< in: what is wrong on this rank; out: what is wrong at all */
+    size_t nnz_out;                /**< elements in the sink */
 };
 
 /** How far a call has come. */

@@ -68,10 +68,10 @@ void sar_call_prepare(struct sar_pending *op)
     if (call->verdict.status != SAR_OK)
         return;
     if (call->remote)
-        fail(call, sar_remote_mark(op), 0);
-    if (call->dense_face)
-        return;
-    status = request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
+        status = sar_remote_look(op, &bad);
+    else if (!call->dense_face)
+        status =
+            request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
     fail(call, status, bad);
 }
 
@@ -81,7 +81,7 @@ struct sar_ballot sar_call_ballot(const struct sar_pending *op)
     struct sar_ballot ballot = sar_ballot_make(&op->context->net, call->field);
     ballot.status = (int64_t)call->verdict.status;
     ballot.status_value = call->verdict.value;
-    ballot.staged = call->remote && !call->direct;
+    ballot.staged = call->remote && call->dense_face && !call->direct;
     ballot.seconds = op->context->homework.nanoseconds;
     ballot.entry = op->context->homework.entry;
     if (call->verdict.status != SAR_OK || !call->native)

@@ -47,6 +47,8 @@ void sar_call_write(struct sar_pending *op)
     const struct sar_request *request = &op->request;
     struct sar_delivery outcome = { &request->output, 1, !call->in_place || !request->output_covers,
                                     request->worker != NULL };
+    if (!call->dense_face && request->worker != NULL)
+        call->verdict.status = sar_remote_assemble(op);
     if (!call->dense_face || request->output_in_place)
         return;
     if (request->pieces != NULL) {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors in device memory. The device marks what is present, compacts or splits it, and scatters the
- * outcome, so that only elements travel; or, where it also reduces and codes them, only messages. A scheme
- * that works on vectors has them pass through the host. */
+/* Arrays in device memory. Of vectors the device marks what is present, compacts or splits it, and scatters
+ * the outcome, so that only elements travel; or, where it also reduces and codes them, only messages. A
+ * scheme that works on vectors has them pass through the host. Coordinates are sorted there; they come to the
+ * host unless they are split, reduced and coded there, too. */
 
 #include "plan/steps.h"
+#include "scheme/outsource.h"
 #include "tensor/stretch.h"
+
+enum { MOST_SLOTS = 1024 /* of the index space for an element of the fullest rank */ };
 
 static struct sar_mirror *input_of(struct sar_call *call)
 {
@@ -23,10 +27,35 @@ static struct sar_load load_of(struct sar_pending *op)
                               &op->marks,    op->request.arena, block_room(op) };
 }
 
-enum sar_status sar_remote_mark(struct sar_pending *op)
+static enum sar_status gather(struct sar_pending *op, long long *bad)
 {
     struct sar_call *call = op->call;
+    bool ascends;
+    SAR_TRY(sar_offload_ingest(&call->memory, &call->shape, &call->coo, &op->arrival, &ascends));
+    op->request.input.nnz = op->arrival.from.nnz;
+    return ascends ? SAR_OK : sar_remote_fetch(op, bad);
+}
+
+enum sar_status sar_remote_look(struct sar_pending *op, long long *bad)
+{
+    struct sar_call *call = op->call;
+    if (!call->dense_face)
+        return gather(op, bad);
     return sar_offload_mark(&call->memory, &call->shape, input_of(call)->device, &op->marks);
+}
+
+enum sar_status sar_remote_fetch(struct sar_pending *op, long long *bad)
+{
+    struct sar_call *call = op->call;
+    struct sar_arrival *arrival = &op->arrival;
+    struct sar_arena *arena = &op->context->arena;
+    struct sar_run *input = &op->request.input;
+    if (input->nnz == 0 || input->index != NULL)
+        return SAR_OK;
+    SAR_TRY(sar_arrival_begin(arrival, block_room(op), arena));
+    SAR_TRY(sar_arrival_until(arrival, arrival->from.nnz));
+    struct sar_coo here = { arrival->run.index, arrival->run.value, arrival->run.nnz, call->coo.type };
+    return op->request.device->ingest(&call->shape, &here, arena, input, bad);
 }
 
 /* Elements that could not be marked have no room. */
@@ -54,6 +83,17 @@ static enum sar_status split_to_host(struct sar_pending *op, const struct sar_lo
     return SAR_OK;
 }
 
+static enum sar_status split_there(struct sar_pending *op, const struct sar_load *load,
+                                   const struct sar_division *split, struct parted *parted)
+{
+    struct sar_worker *worker = op->request.worker;
+    struct sar_shape shape = op->call->shape;
+    if (op->call->dense_face)
+        return sar_worker_split(worker, load, split, &parted->run, parted->first, &op->request.minus_zero);
+    shape.index_size = op->arrival.index_size;
+    return sar_worker_partition(worker, &shape, split, &op->arrival.from, &parted->run, parted->first);
+}
+
 static enum sar_status split_all(struct sar_pending *op, const struct sar_division *split,
                                  struct parted *parted)
 {
@@ -63,8 +103,7 @@ static enum sar_status split_all(struct sar_pending *op, const struct sar_divisi
     struct sar_span span = sar_request_span(request, "partition");
     SAR_TRY(sar_request_take(request, cells + 1, sizeof *parted->first, &parted->first));
     SAR_TRY(request->worker == NULL ? split_to_host(op, &load, split, parted)
-                                    : sar_worker_split(request->worker, &load, split, &parted->run,
-                                                       parted->first, &request->minus_zero));
+                                    : split_there(op, &load, split, parted));
     request->input.nnz = parted->run.nnz;
     sar_request_span_end(request, &span);
     return SAR_OK;
@@ -101,21 +140,34 @@ static enum sar_status give_parts(struct sar_splitter *splitter, const struct sa
     return SAR_OK;
 }
 
+/* Where bitmaps of the index space, which devices reduce in, are small beside the elements of coordinates,
+ * and these can be numbered as sorting does. */
+static bool is_dense_enough(const struct sar_pending *op)
+{
+    const struct sar_agreed *a = &op->agreed;
+    return a->dense_face || ((double)a->shape.count <= MOST_SLOTS * a->nnz_max && a->nnz_max <= UINT32_MAX);
+}
+
 /* A message is some kernels to a device, each of which takes microseconds to begin. */
 static bool is_worth_a_worker(const struct sar_pending *op)
 {
     double each = op->agreed.nnz_max / op->agreed.machine.ranks;
-    return each >= (double)op->policy->config.cuda_least && sar_agreed_suits_devices(&op->agreed);
+    return each >= (double)op->policy->config.cuda_least && sar_agreed_suits_devices(&op->agreed) &&
+           is_dense_enough(op);
 }
 
-void sar_remote_offer(struct sar_pending *op)
+bool sar_remote_offer(struct sar_pending *op)
 {
+    bool worth = is_worth_a_worker(op), here = op->request.input.index != NULL;
+    if (!worth && (here || !op->call->dense_face))
+        return false;
     op->splitter = (struct sar_splitter){ give_parts, op, NULL };
     op->request.splitter = &op->splitter;
-    if (!is_worth_a_worker(op))
-        return;
-    op->worker = sar_worker_make(&op->call->memory, op->request.arena);
-    op->request.worker = &op->worker;
+    if (worth) {
+        op->worker = sar_worker_make(&op->call->memory, op->request.arena);
+        op->request.worker = &op->worker;
+    }
+    return true;
 }
 
 /* The caller's buffers may name mirrors: those of a plan that has travelled with others. */
@@ -143,6 +195,17 @@ enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delive
     struct sar_call *call = op->call;
     struct sar_destination to = { &call->memory, &call->shape, call->mirror[1].device, block_room(op) };
     return sar_offload_write(&to, outcome);
+}
+
+/* No two pieces have an index in common, so that reducing them does no more than to put them in order. */
+enum sar_status sar_remote_assemble(struct sar_pending *op)
+{
+    struct sar_request *request = &op->request;
+    struct sar_shape shape = sar_outsource_shape(request);
+    struct sar_run out;
+    SAR_TRY(request->sink->lend(request->sink, &op->call->memory, &shape, request->output.nnz, &out));
+    SAR_TRY(sar_worker_reduce_into(request->worker, &shape, request->pieces, request->pieces_n, &out));
+    return sar_worker_wait(request->worker);
 }
 
 void sar_remote_end(struct sar_pending *op)

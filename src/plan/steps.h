@@ -37,14 +37,25 @@ void sar_call_write(struct sar_pending *op);
 /** Make the context's report tell of this call. */
 void sar_call_report(struct sar_pending *op, double seconds);
 
-/** Of a call with call->remote set: mark its elements; make them the request's input, or offer them to a
- * scheme that takes parts, with a worker where messages are worth it; let the vector pass instead, or MPI
- * have it; and write the outcome. */
-enum sar_status sar_remote_mark(struct sar_pending *op);
+/** Of a call with call->remote set: mark a vector's elements, or sort coordinates where that is needed, which
+ * come to the host if something is wrong with them.
+ * @param bad  see sar_ingest */
+enum sar_status sar_remote_look(struct sar_pending *op, long long *bad);
+
+/** Make coordinates, or a vector's elements, the request's input, unless they are already. */
+enum sar_status sar_remote_fetch(struct sar_pending *op, long long *bad);
 enum sar_status sar_remote_compact(struct sar_pending *op);
-void sar_remote_offer(struct sar_pending *op);
+
+/** Or offer them to a scheme that takes parts, with a worker where messages are worth it. False if not:
+ * without a worker it takes nothing but vectors, whose elements have not come. */
+bool sar_remote_offer(struct sar_pending *op);
+
+/** Let the vector pass instead, or MPI have it. */
 enum sar_status sar_remote_pass(struct sar_pending *op);
+
+/** Write the outcome into the vector; and put what a worker made of coordinates where the sink wants it. */
 enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delivery *outcome);
+enum sar_status sar_remote_assemble(struct sar_pending *op);
 
 /** Give back what any call has taken for that. */
 void sar_remote_end(struct sar_pending *op);

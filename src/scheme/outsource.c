@@ -46,10 +46,19 @@ enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envel
     return SAR_OK;
 }
 
+struct sar_shape sar_outsource_shape(const struct sar_request *request)
+{
+    struct sar_shape shape = request->agreed->shape;
+    if (!request->agreed->dense_face)
+        shape.index_size = request->sink->index_size;
+    return shape;
+}
+
 enum sar_status sar_outsource_deliver(struct sar_request *request, size_t times, const struct sar_map *map,
                                       const struct sar_run parts[])
 {
     struct sar_worker *worker = request->worker;
+    struct sar_shape shape = sar_outsource_shape(request);
     if (worker->pieces == NULL)
         SAR_TRY(sar_request_take(request, times * map->parts, sizeof *worker->pieces, &worker->pieces));
     request->pieces = worker->pieces;
@@ -58,7 +67,7 @@ enum sar_status sar_outsource_deliver(struct sar_request *request, size_t times,
         struct sar_run run = parts[p];
         if (run.nnz == 0)
             continue;
-        SAR_TRY(sar_worker_unsplit(worker, &request->agreed->shape, &part, &run));
+        SAR_TRY(sar_worker_unsplit(worker, &shape, &part, &run));
         worker->pieces[request->pieces_n++] = run;
         request->output.nnz += run.nnz;
     }

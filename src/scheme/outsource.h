@@ -18,8 +18,12 @@ enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, str
 enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envelope *envelope,
                                    const struct sar_message *message, struct sar_run *run);
 
+/** The shape of the outcome's pieces, whose indices of coordinates are the caller's. */
+struct sar_shape sar_outsource_shape(const struct sar_request *request);
+
 /** Turn the slots of a map's parts back into indices of the vector, and let these runs be the outcome's next
- * pieces, as they are: whoever writes them to a dense vector needs no order.
+ * pieces, as they are: whoever writes them to a dense vector needs no order, and coordinates are put in order
+ * when all are there.
  * @param times  how often this is called in all */
 enum sar_status sar_outsource_deliver(struct sar_request *request, size_t times, const struct sar_map *map,
                                       const struct sar_run parts[]);

@@ -98,12 +98,12 @@ struct sar_request {
     struct sar_worker *worker;     /**< who works on runs, which are in a device's memory then; or NULL */
     bool raw;                      /**< input is still to be made of the caller's dense buffer */
     struct sar_run output;         /**< the outcome, in the sink's memory; set by the last stage */
-    const struct sar_run *pieces; /**< of dense buffers: where the outcome lies if not in output, which has */
-    size_t pieces_n;              /**< its nnz then; or NULL */
-    bool minus_zero;              /**< a rank heard of so far has a floating-point -0.0 */
-    bool streams;                 /**< the sink is written while the call may still fail */
-    bool output_covers;           /**< the outcome has all elements of the input */
-    bool output_in_place;         /**< the outcome stands in the caller's dense buffer already */
+    const struct sar_run *pieces;  /**< where the outcome lies if not in output, which has its nnz then; or */
+    size_t pieces_n;               /**< NULL */
+    bool minus_zero;               /**< a rank heard of so far has a floating-point -0.0 */
+    bool streams;                  /**< the sink is written while the call may still fail */
+    bool output_covers;            /**< the outcome has all elements of the input */
+    bool output_in_place;          /**< the outcome stands in the caller's dense buffer already */
     struct sar_sink *sink;
     struct sar_notes notes;
     void *state; /**< the scheme's own */

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/dense.h"
+#include "cuda/reduce.h"
 #include "hash/murmur3.h"
 #include "managed.hpp"
 
@@ -93,6 +94,24 @@ bool same_parts(const sar_shape &shape, const sar_division &split, const sar_run
     return from == host.nnz;
 }
 
+/* The same of a run. */
+bool partitions(const sar_vector &vector, const sar_division &split, const sar_run &host)
+{
+    const sar_shape &shape = *vector.shape;
+    sar_shape slots = shape;
+    slots.index_size = 4;
+    room from(shape, host.nnz), to(slots, host.nnz);
+    std::vector<unsigned long long> first(split.segments * split.map.parts + 1);
+    first.back() = host.nnz;
+    if (host.nnz != 0) {
+        std::memcpy(from.run.index, host.index, host.nnz * shape.index_size);
+        std::memcpy(from.run.value, host.value, host.nnz * shape.element_size);
+    }
+    return sar_cuda_partition(&vector, &split, &from.run, &to.run, first.data()) == SAR_OK &&
+           cudaStreamSynchronize(nullptr) == cudaSuccess &&
+           same_parts(shape, split, host, to.run, first.data());
+}
+
 bool splits(const sar_vector &vector, const sar_marks &marks, const sar_run &host)
 {
     sar_shape slots = *vector.shape;
@@ -107,7 +126,8 @@ bool splits(const sar_vector &vector, const sar_marks &marks, const sar_run &hos
                 std::vector<unsigned long long> first(split.segments * parts + 1, marks.nnz);
                 if (sar_cuda_split(&vector, &marks, &split, &device.run, first.data()) != SAR_OK ||
                     cudaStreamSynchronize(nullptr) != cudaSuccess ||
-                    !same_parts(*vector.shape, split, host, device.run, first.data()))
+                    !same_parts(*vector.shape, split, host, device.run, first.data()) ||
+                    !partitions(vector, split, host))
                     return false;
             }
     return true;

@@ -59,6 +59,52 @@ static void compare(const struct oracle *o, bool in_place, MPI_Comm comm)
     free(device);
 }
 
+/* Into results that are used again. The host's arrays and copies of the device's lie in the host's memory. */
+static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device, const struct kind *kind,
+                            size_t index_bytes)
+{
+    MPI_Count n, found;
+    const void *index[2], *value[2];
+    size_t bytes = (size_t)kind->count * element_bytes(kind);
+    unsigned char *dense = malloc(2 * bytes + 1);
+    check_success(PMPIX_Sparse_result_get(host, &n, &index[0], &value[0]), "the host's result");
+    check_success(MPIX_Sparse_result_get(device, &found, &index[1], &value[1]), "the device's result");
+    check(n == found, "expected %lld elements, found %lld", (long long)n, (long long)found);
+    check(n == 0 || memcmp(index[0], index[1], (size_t)n * index_bytes) == 0, "expected the host's indices");
+    check(n == 0 || memcmp(value[0], value[1], (size_t)n * element_bytes(kind)) == 0,
+          "expected the bits of the host's values");
+    check_success(PMPIX_Sparse_result_dense(host, dense), "the host's result as a vector");
+    check_success(MPIX_Sparse_result_dense(device, dense + bytes), "the device's");
+    check(memcmp(dense, dense + bytes, bytes) == 0, "expected the host's vector");
+    free(dense);
+}
+
+/* Coordinates of both widths, in the order in which they were drawn. */
+static void compare_coordinates(const struct tensor *t, MPI_Comm comm)
+{
+    static MPIX_Sparse_result host = MPIX_SPARSE_RESULT_NULL, device = MPIX_SPARSE_RESULT_NULL;
+    const struct kind *kind = &t->kind;
+    MPI_Datatype type = row_type(kind);
+    MPI_Op op = op_types[kind->op].op;
+    for (int i = 0; i < 4; i += 2) {
+        MPI_Datatype index_type = index_types[i].type;
+        int index_bytes;
+        void *indices = typed_indices(t, &index_types[i]);
+        MPI_Type_size(index_type, &index_bytes);
+        check_success(PMPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, index_type,
+                                                 kind->count, type, op, comm, &host),
+                      "a call on the host's coordinates");
+        check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, index_type, kind->count,
+                                                type, op, comm, &device),
+                      "a call on the device's coordinates");
+        compare_results(host, device, kind, (size_t)index_bytes);
+        free(indices);
+    }
+    row_type_free(kind, &type);
+    check_success(MPIX_Sparse_result_free(&host), "MPIX_Sparse_result_free");
+    check_success(MPIX_Sparse_result_free(&device), "MPIX_Sparse_result_free");
+}
+
 static void run(const struct pattern *pattern, const struct kind *kind, size_t key)
 {
     struct tensor tensor;
@@ -71,6 +117,7 @@ static void run(const struct pattern *pattern, const struct kind *kind, size_t k
         check_case("%s, %s %s of %lld x %zu, %s", pattern->name, base_types[kind->base].name,
                    op_types[kind->op].name, (long long)kind->count, kind->row, knobs_text(&settings[s]));
         compare(&oracle, s % 2 == 0, comms[s]);
+        compare_coordinates(&tensor, comms[s]);
     }
     tensor_free(&tensor);
     oracle_free(&oracle);
@@ -84,12 +131,17 @@ static void run_patterns(void)
             run(&patterns[p], &(struct kind){ FLOAT32, SUM, shapes[s].row, shapes[s].count }, p * SHAPES + s);
 }
 
+static const struct pattern *pattern_of(const char *name)
+{
+    size_t p = 0;
+    while (strcmp(patterns[p].name, name) != 0)
+        p++;
+    return &patterns[p];
+}
+
 static void run_types(void)
 {
-    static const struct pattern *random;
-    for (size_t p = 0; patterns[p].name != NULL; p++)
-        if (strcmp(patterns[p].name, "random 0.1") == 0)
-            random = &patterns[p];
+    const struct pattern *random = pattern_of("random 0.1");
     for (int i = 0; i < BASES * OPS; i++)
         run(random, &(struct kind){ (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 },
             1000 + (size_t)i);
@@ -111,21 +163,35 @@ static void run_reals(size_t setting)
     compare(&oracle, false, comms[setting]);
 }
 
+/* Kernels of the device's calls on a vector, or on coordinates. */
+static long kernels_of(const struct tensor *tensor, const struct oracle *oracle, MPI_Comm comm)
+{
+    long before = kernels();
+    if (oracle != NULL)
+        compare(oracle, false, comm);
+    else
+        compare_coordinates(tensor, comm);
+    return kernels() - before;
+}
+
 /* Where messages have fewer elements than is asked for, kernels have less to do. */
 static void check_least(void)
 {
-    long before = kernels();
+    struct tensor tensor;
+    struct oracle oracle;
     setenv("MPIX_SPARSE_CUDA_LEAST", "1000000", 1);
     MPI_Comm comm = knobs_comm(&settings[0]);
-    struct kind kind = { FLOAT32, SUM, 1, 4000 };
-    static float mine[4000] = { 1 };
-    struct oracle oracle = { .kind = kind, .mine = (unsigned char *)mine };
-    check_case("messages too small for a device");
-    compare(&oracle, false, comm);
-    long without = kernels() - before;
-    compare(&oracle, false, comms[0]);
-    long with = kernels() - before - without;
-    check(without == 0 || with > without, "expected more than %ld kernels, found %ld", without, with);
+    tensor_draw(pattern_of("random 0.1"), &(struct kind){ FLOAT32, SUM, 1, 4000 }, 1, &tensor);
+    oracle_make(&tensor, &oracle);
+    for (int face = 0; face < 2; face++) {
+        const struct oracle *dense = face == 0 ? &oracle : NULL;
+        check_case("messages too small for a device, face %d", face);
+        long without = kernels_of(&tensor, dense, comm), with = kernels_of(&tensor, dense, comms[0]);
+        check(ranks == 1 || kernels() == 0 || with > without, "expected more than %ld kernels, found %ld",
+              without, with);
+    }
+    tensor_free(&tensor);
+    oracle_free(&oracle);
     MPI_Comm_free(&comm);
 }
 

@@ -131,11 +131,13 @@ bool ingests(const sar_shape &shape, size_t nnz, uint64_t different)
     sar_arena arena = {};
     sar_run host, device;
     long long bad = -1, bad_there = -1;
-    sar_status status = sar_cuda_ingest(&vector, &coo, &brought.run);
+    bool ascends = false;
+    sar_status status = sar_cuda_ingest(&vector, &coo, &brought.run, &ascends);
     sar_coo left = { brought.run.index, brought.run.value, brought.run.nnz, type };
     sar_status expected = sar_ingest(&shape, &coo, &arena, &host, &bad);
     bool good = status == SAR_OK && sar_ingest(&shape, &left, &arena, &device, &bad_there) == expected &&
-                bad == bad_there && (expected != SAR_OK || same_run(shape, host, device)) &&
+                bad == bad_there && ascends == (expected == SAR_OK) &&
+                (expected != SAR_OK || same_run(shape, host, device)) &&
                 (expected != SAR_OK || left.nnz == host.nnz);
     sar_arena_free(&arena);
     return good;

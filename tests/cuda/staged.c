@@ -195,6 +195,7 @@ int main(int argc, char **argv)
     least = "0";
     check_outcomes("balanced");
     check_refusals("balanced", reduce_to_other, out);
+    check_refusals("balanced", reduce_coordinates, out);
     require(cudaFree(in));
     require(cudaFree(out));
     require(cudaFree(indices));
