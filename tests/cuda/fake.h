@@ -8,6 +8,7 @@
 
 long fake_cuda_allocations(void);
 long fake_cuda_pinned(void);
+long fake_cuda_taken(void);
 long fake_cuda_copied(void);
 long fake_cuda_waits(void);
 long fake_cuda_stops(void);

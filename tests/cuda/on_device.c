@@ -2,9 +2,10 @@
 /* Lets programs of tests/mpi, which know nothing of devices, make their calls on device memory: its
  * functions stand before the library's weak ones, copy what they are given to a device, call, and copy
  * what came back. Nonblocking calls are waited for at once. Blocks of pinned memory are the smallest there
- * can be. */
+ * can be. When all is over nothing may be left on the device. */
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <mpix_sparse.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -260,4 +261,15 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result)
     if (result != NULL && *result != MPIX_SPARSE_RESULT_NULL)
         forget(learn(*result));
     return PMPIX_Sparse_result_free(result);
+}
+
+/* What the runtime of runtime.c counts, and no other. */
+int MPI_Finalize(void)
+{
+    int code = PMPI_Finalize();
+    long (*taken)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_taken");
+    if (taken == NULL || taken() == 0)
+        return code;
+    fprintf(stderr, "FAIL: %ld arrays are left on the device\n", taken());
+    abort();
 }

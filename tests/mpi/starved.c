@@ -3,7 +3,8 @@
  * until a call gets through. No rank hangs, each returns an error that tells of memory or of another rank
  * or else holds the right outcome, and the next call works.
  *
- * Memory that ranks share comes as files that are mapped: these fail, too.
+ * Memory that ranks share comes as files that are mapped: these fail, too. With the name of a scheme: in calls
+ * of that scheme alone, of few sizes.
  *
  * Link with -Wl,--wrap= of malloc, calloc, realloc, memfd_create and mmap, and with the library's objects,
  * not the shared library: MPI's own allocations must succeed, since MPI does not survive their failure. */
@@ -43,7 +44,7 @@ static const char *const face_names[FACES] = { "COO", "COO into an old result", 
 /* Scratch memory comes in blocks, so that with each size it is another step that needs a new one. */
 static const int64_t sizes[] = { 600, 800, 1100, 1500, 2200, 3000, 4700, 6500, 9000, 14000, 20000, 30000 };
 
-enum { SIZES = sizeof sizes / sizeof sizes[0] };
+enum { SIZES = sizeof sizes / sizeof sizes[0], FEW_SIZES = 5 };
 
 struct vector {
     struct tensor tensor;
@@ -218,17 +219,20 @@ int main(int argc, char **argv)
     static const char *const wires[] = { EVERY_WIRE };
     enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    const char *only = argc > 1 ? argv[1] : NULL;
     make_vector(&small, "random 0.5", 20);
     for (size_t i = 0; i < SCHEMES; i++) {
+        if (only != NULL && (schemes[i] == NULL || strcmp(only, schemes[i]) != 0))
+            continue;
         struct knobs knobs = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
         /* A profile takes so much memory that the scheme needs no more. */
         setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
         MPI_Comm comm = knobs_comm(&knobs);
-        for (size_t j = 0; j < SIZES; j++)
+        for (size_t j = 0; j < (only == NULL ? SIZES : FEW_SIZES); j++)
             if (!crowded || (i + j + (size_t)ranks) % 4 == 0)
                 try_size(comm, sizes[j], &knobs);
         MPI_Comm_free(&comm);
-        make_vector(&large, "shuffled", sizes[SIZES - 1]);
+        make_vector(&large, "shuffled", sizes[only == NULL ? SIZES - 1 : FEW_SIZES - 1]);
         if (i > 0 && (!crowded || i == 3))
             try_first_use(&knobs, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
         free_vector(&large);
