@@ -20,7 +20,7 @@
 
 #include "fake.h"
 
-enum { MOST_ARRAYS = 16384, REGION = 1 << 30 };
+enum { MOST_ARRAYS = 16384, REGION = 1 << 30, LARGE = 1 << 16 };
 
 struct array {
     char *device, *alias;
@@ -298,6 +298,8 @@ static cudaError_t free_array(void *memory)
     if (array != NULL) {
         spoil(array);
         array->taken = false;
+        if (array->room >= LARGE) /* else opening memory later on takes longer */
+            madvise(array->device, array->room, MADV_DONTNEED);
     }
     pthread_mutex_unlock(&lock);
     if (array == NULL)

@@ -186,7 +186,6 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(240);
     make_arrays();
-    check_pinned();
     for (int s = 0; s < SCHEMES; s++) {
         check_outcomes(schemes[s]);
         check_refusals(schemes[s], reduce_to_other, out);
@@ -196,6 +195,8 @@ int main(int argc, char **argv)
     check_outcomes("balanced");
     check_refusals("balanced", reduce_to_other, out);
     check_refusals("balanced", reduce_coordinates, out);
+    least = "10000000";
+    check_pinned();
     require(cudaFree(in));
     require(cudaFree(out));
     require(cudaFree(indices));
