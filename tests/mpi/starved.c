@@ -3,8 +3,8 @@
  * until a call gets through. No rank hangs, each returns an error that tells of memory or of another rank
  * or else holds the right outcome, and the next call works.
  *
- * Memory that ranks share comes as files that are mapped: these fail, too. With the name of a scheme: in calls
- * of that scheme alone, of few sizes.
+ * Memory that ranks share comes as files that are mapped: these fail, too. With the name of a scheme: in
+ * calls of that scheme alone, of few sizes.
  *
  * Link with -Wl,--wrap= of malloc, calloc, realloc, memfd_create and mmap, and with the library's objects,
  * not the shared library: MPI's own allocations must succeed, since MPI does not survive their failure. */

@@ -32,7 +32,7 @@ struct config {
     const struct index_type *index_type;
 };
 
-/* Many ranks, or few processors: only a share of all combinations is run. */
+/* Many ranks, few processors, or an argument: only a share of all combinations is run. */
 static bool few;
 
 static struct config configs[MOST_CONFIGS];
@@ -378,7 +378,7 @@ static void run_all_vast(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    few = crowded || ranks > 4;
+    few = crowded || ranks > 4 || argc > 1;
     make_configs();
     run_patterns();
     run_all_types();
