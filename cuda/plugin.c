@@ -12,14 +12,24 @@
 #include "cuda/reduce.h"
 #include "cuda/topk.h"
 
-/* Managed memory counts as the device's: the host may touch it only where no kernel does. */
-static int place(const void *address)
+/* Where there is no device, CUDA may tell of nothing. */
+static bool is_there_none(void)
 {
-    struct cudaPointerAttributes attributes;
-    if (sar_cuda(cudaPointerGetAttributes(&attributes, address)) != SAR_OK)
-        return -1;
+    int devices;
+    return cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0;
+}
+
+/* Managed memory counts as the device's: the host may touch it only where no kernel does. Older runtimes take
+ * memory that they do not know for an invalid value. */
+static enum sar_status place(const void *address, int *place)
+{
+    struct cudaPointerAttributes attributes = { .type = cudaMemoryTypeUnregistered };
+    cudaError_t error = cudaPointerGetAttributes(&attributes, address);
+    if (error != cudaSuccess && error != cudaErrorInvalidValue && !is_there_none())
+        return sar_cuda(error);
     bool own = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-    return own ? attributes.device : -1;
+    *place = error == cudaSuccess && own ? attributes.device : -1;
+    return SAR_OK;
 }
 
 static enum sar_status allocate(int device, size_t bytes, void **memory)
@@ -34,9 +44,12 @@ static void release(void *memory)
     (void)sar_cuda(cudaFree(memory));
 }
 
-static enum sar_status allocate_pinned(size_t bytes, void **memory)
+/* The progress thread has no device of its own, and would make a context on the first. */
+static enum sar_status allocate_pinned(int device, size_t bytes, void **memory)
 {
-    return sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
+    int before;
+    SAR_TRY(enter(device, &before));
+    return leave(device, before, sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)));
 }
 
 static void release_pinned(void *memory)

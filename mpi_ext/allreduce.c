@@ -111,8 +111,19 @@ static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
 static bool may_forward(struct sar_context *context, const struct sar_call *call)
 {
     bool agreed = call->memory.accelerator == NULL || context->policy.config.cuda_aware == SAR_AWARE_YES;
-    return agreed && sar_forward_always(context, call) && sar_forward_fits(call) &&
-           sar_memory_suits_mpi(call, context);
+    return agreed && sar_forward_always(context, call) && sar_forward_fits(call);
+}
+
+static int start_forwarded(MPI_Comm comm, const char *function, struct sar_context *context,
+                           struct sar_call *call, MPI_Request *request)
+{
+    sar_memory_give_mpi(call, context);
+    sar_straight_keep(comm, context, call);
+    struct sar_span span = sar_forward_begin(context, call, "MPI_Iallreduce");
+    int code = sar_forward_start(comm, function, call, request);
+    sar_forward_end(context, &span);
+    sar_memory_release(call);
+    return code;
 }
 
 static int start_dense(MPI_Comm comm, const char *function, struct sar_call *call, MPI_Request *request)
@@ -126,13 +137,9 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
             call->verdict = (struct sar_verdict){ .status = SAR_BAD_RECVBUF, .value = SAR_FAULT_ON_DEVICE };
         return sar_forward_start(comm, function, call, request);
     }
-    if (!may_forward(context, call))
-        return sar_request_post(comm, function, context, call, NULL, request);
-    sar_straight_keep(comm, context, call);
-    struct sar_span span = sar_forward_begin(context, call, "MPI_Iallreduce");
-    code = sar_forward_start(comm, function, call, request);
-    sar_forward_end(context, &span);
-    return code;
+    if (may_forward(context, call))
+        return start_forwarded(comm, function, context, call, request);
+    return sar_request_post(comm, function, context, call, NULL, request);
 }
 
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,

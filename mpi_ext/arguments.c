@@ -60,7 +60,8 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
         sar_look_at_array(&call->verdict, sendbuf, SAR_BAD_SENDBUF);
     if (sendbuf == recvbuf)
         blame(call, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
-    sar_memory_look(call, recvbuf, sendbuf, SAR_BAD_SENDBUF);
+    sar_memory_look(call, recvbuf, SAR_BAD_RECVBUF);
+    sar_memory_look_at(&call->verdict, &call->memory, sendbuf, SAR_BAD_SENDBUF);
 }
 
 void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
@@ -101,7 +102,8 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
         return;
     sar_look_at_array(&call->verdict, indices, SAR_BAD_INDICES);
     sar_look_at_array(&call->verdict, values, SAR_BAD_VALUES);
-    sar_memory_look(call, indices, values, SAR_BAD_VALUES);
+    sar_memory_look(call, indices, SAR_BAD_INDICES);
+    sar_memory_look_at(&call->verdict, &call->memory, values, SAR_BAD_VALUES);
 }
 
 void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,

@@ -33,16 +33,33 @@ static void end(void *argument)
     free(e);
 }
 
-/* Once the first function is queued the call takes place, whatever happens then. */
-static enum sar_status queue(struct enqueued *e)
+/* What is behind the call, which takes place whatever happens here. What cannot be given back in its turn is once
+ * the stream is done. */
+static enum sar_status queue_end(struct enqueued *e)
 {
     const struct sar_memory *memory = &e->call.memory;
     const struct sar_accelerator *accelerator = memory->accelerator;
-    SAR_TRY(sar_mirrors_queue_read(memory, e->call.mirror, 2));
-    SAR_TRY(accelerator->call(memory->place, reduce, e, memory->stream));
     enum sar_status written = sar_mirrors_queue_write(memory, e->call.mirror, 2);
     enum sar_status ended = accelerator->call(memory->place, end, e, memory->stream);
+    if (ended != SAR_OK && accelerator->wait(memory->place, memory->stream) == SAR_OK)
+        end(e);
     return written == SAR_OK ? ended : written;
+}
+
+/* The verdict is what the caller is told. Returns whether the call will take place in its turn. */
+static bool queue(struct enqueued *e, struct sar_verdict *verdict)
+{
+    const struct sar_memory *memory = &e->call.memory;
+    sar_memory_queue_read(&e->call);
+    *verdict = e->call.verdict;
+    if (memory->accelerator->call(memory->place, reduce, e, memory->stream) != SAR_OK) {
+        verdict->status = SAR_DEVICE_FAILED;
+        return false;
+    }
+    enum sar_status ended = queue_end(e);
+    if (verdict->status == SAR_OK)
+        verdict->status = ended;
+    return true;
 }
 
 /* The thread of CUDA is one more that calls MPI. */
@@ -66,23 +83,31 @@ static struct enqueued *make(const struct sar_call *call, struct sar_context *co
     return made;
 }
 
-/* A rank that cannot queue its call takes part at once, and tells why. */
+/* A rank that cannot queue its call takes part at once, and tells why; calls that are queued come first. */
+static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call)
+{
+    if (call->memory.accelerator != NULL)
+        (void)sar_mirrors_read(&call->memory, NULL, 0);
+    int code = sar_allreduce_dense(comm, function, context, call);
+    sar_memory_release(call);
+    return code;
+}
+
 static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *call)
 {
     struct enqueued *e = NULL;
     look_at_stream(call);
     sar_memory_take(call);
     sar_memory_hold(call);
-    if (call->verdict.status == SAR_OK && (e = make(call, context, comm)) == NULL)
+    if (call->mirror[1].host != NULL && (e = make(call, context, comm)) == NULL)
         call->verdict.status = SAR_NO_MEMORY;
-    if (call->verdict.status == SAR_OK && call->shape.count != 0) {
-        struct sar_verdict verdict = { .status = queue(e) };
-        return sar_raise(comm, function, &verdict, NULL);
-    }
-    int code = sar_allreduce_dense(comm, function, context, call);
-    sar_memory_release(call);
+    if (e == NULL)
+        return run_at_once(comm, context, call);
+    if (queue(e, &call->verdict))
+        return sar_raise(comm, function, &call->verdict, NULL);
     free(e);
-    return code;
+    sar_memory_read(call);
+    return run_at_once(comm, context, call);
 }
 
 int PMPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,

@@ -152,6 +152,9 @@ static const char *const faults[] = {
     [SAR_FAULT_ON_HOST] = "memory of the host, where the call has device memory",
     [SAR_FAULT_ON_DEVICE] = "device memory, where the call has memory of the host",
     [SAR_FAULT_OVERLAPPING] = "overlapping another array of the call",
+    [SAR_FAULT_ELSEWHERE] = "memory of another device than the call's other arrays",
+    [SAR_FAULT_OUT_OF_REACH] =
+        "device memory, and libmpix_sparse_cuda.so, which would reach it, cannot be used",
 };
 
 static const char *const outputs[] = {

@@ -23,15 +23,17 @@ enum sar_function {
 /** What is wrong with a pointer or handle: verdict.value of such arguments. */
 enum sar_fault {
     SAR_FAULT_NULL,
-    SAR_FAULT_SHARED,     /**< the same as the other buffer */
-    SAR_FAULT_MISPLACED,  /**< MPI_IN_PLACE where it has no meaning */
-    SAR_FAULT_ALIEN,      /**< a plan of the other kind of buffers */
-    SAR_FAULT_IN_USE,     /**< by a call that is not done */
-    SAR_FAULT_ORPHANED,   /**< its communicator was freed */
-    SAR_FAULT_STRIDED,    /**< a Fortran section with gaps */
-    SAR_FAULT_ON_HOST,    /**< unlike the other arrays of the call */
-    SAR_FAULT_ON_DEVICE,  /**< likewise */
-    SAR_FAULT_OVERLAPPING /**< memory of another array of the call */
+    SAR_FAULT_SHARED,      /**< the same as the other buffer */
+    SAR_FAULT_MISPLACED,   /**< MPI_IN_PLACE where it has no meaning */
+    SAR_FAULT_ALIEN,       /**< a plan of the other kind of buffers */
+    SAR_FAULT_IN_USE,      /**< by a call that is not done */
+    SAR_FAULT_ORPHANED,    /**< its communicator was freed */
+    SAR_FAULT_STRIDED,     /**< a Fortran section with gaps */
+    SAR_FAULT_ON_HOST,     /**< unlike the other arrays of the call */
+    SAR_FAULT_ON_DEVICE,   /**< likewise */
+    SAR_FAULT_ELSEWHERE,   /**< on another device than they */
+    SAR_FAULT_OVERLAPPING, /**< memory of another array of the call */
+    SAR_FAULT_OUT_OF_REACH /**< on a device, without a plug-in */
 };
 
 /** Which output is null: verdict.value of SAR_BAD_OUTPUT. */

@@ -59,7 +59,7 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
                                         [SAR_FIELD_DATATYPE] = type.number } };
     check_profile(&call, buf, count, type, profile);
     if (count > 0)
-        sar_memory_look(&call, buf, NULL, SAR_BAD_BUF);
+        sar_memory_look(&call, buf, SAR_BAD_BUF);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;

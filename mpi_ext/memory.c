@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi_ext/memory.h"
 
+#include <string.h>
+
 #include "mpi_ext/error.h"
 #include "net/aware.h"
 
+/* The first one counts. */
 static void blame(struct sar_verdict *verdict, enum sar_status status, int64_t value)
 {
     if (verdict->status == SAR_OK)
@@ -15,24 +18,34 @@ static bool is_array(const void *array)
     return array != NULL && array != MPI_IN_PLACE && array != MPIX_SPARSE_STRIDED;
 }
 
+/* Where an array is, as far as anybody knows. */
+static void find(struct sar_verdict *verdict, const void *array, enum sar_status status,
+                 struct sar_memory *memory)
+{
+    enum sar_status found = sar_accelerator_find(array, &memory->accelerator, &memory->place);
+    if (found == SAR_UNSUPPORTED)
+        blame(verdict, status, SAR_FAULT_OUT_OF_REACH);
+    else
+        blame(verdict, found, 0);
+}
+
 void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *memory, const void *array,
                         enum sar_status status)
 {
-    int place;
+    struct sar_memory found;
     if (!is_array(array))
         return;
-    bool on_device = sar_accelerator_of(array, &place) != NULL;
-    if (on_device != (memory->accelerator != NULL))
-        blame(verdict, status, on_device ? SAR_FAULT_ON_DEVICE : SAR_FAULT_ON_HOST);
+    find(verdict, array, status, &found);
+    if ((found.accelerator != NULL) != (memory->accelerator != NULL))
+        blame(verdict, status, found.accelerator != NULL ? SAR_FAULT_ON_DEVICE : SAR_FAULT_ON_HOST);
+    else if (found.accelerator != NULL && found.place != memory->place)
+        blame(verdict, status, SAR_FAULT_ELSEWHERE);
 }
 
-void sar_memory_look(struct sar_call *call, const void *first, const void *second, enum sar_status status)
+void sar_memory_look(struct sar_call *call, const void *array, enum sar_status status)
 {
-    struct sar_memory *memory = &call->memory;
-    if (!is_array(first))
-        return;
-    memory->accelerator = sar_accelerator_of(first, &memory->place);
-    sar_memory_look_at(&call->verdict, memory, second, status);
+    if (is_array(array))
+        find(&call->verdict, array, status, &call->memory);
 }
 
 bool sar_memory_is_on_host(const void *first, const void *second)
@@ -92,6 +105,7 @@ static enum sar_status hold_array(const struct sar_call *call, struct sar_mirror
         return SAR_OK;
     SAR_TRY(sar_mirror_take(&call->memory, mirror->device, mirror->bytes, &taken));
     mirror->host = taken.host;
+    mirror->block = taken.block;
     *buffer = (const char *)taken.host - ((const char *)mirror->device - (const char *)*buffer);
     return SAR_OK;
 }
@@ -110,15 +124,22 @@ static bool is_on_host(const struct sar_call *call)
     return call->memory.accelerator == NULL;
 }
 
+/* Where no argument is wrong; but the device may have failed. */
+static bool needs_mirrors(const struct sar_call *call)
+{
+    enum sar_status status = call->verdict.status;
+    return !is_on_host(call) && (status == SAR_OK || status == SAR_DEVICE_FAILED);
+}
+
 void sar_memory_take(struct sar_call *call)
 {
-    if (!is_on_host(call) && call->dense_face && call->verdict.status == SAR_OK)
+    if (needs_mirrors(call) && call->dense_face)
         blame(&call->verdict, describe_dense(call), call->field[SAR_FIELD_DATATYPE]);
 }
 
 void sar_memory_hold(struct sar_call *call)
 {
-    if (!is_on_host(call) && call->dense_face && call->verdict.status == SAR_OK)
+    if (needs_mirrors(call) && call->dense_face)
         blame(&call->verdict, hold_dense(call), 0);
 }
 
@@ -128,12 +149,36 @@ void sar_memory_release(struct sar_call *call)
         sar_mirror_release(&call->mirror[i]);
 }
 
+/* Let what others are given in place of arrays that could not be read be no good number. */
+static void spoil(struct sar_call *call)
+{
+    for (int i = 0; i < 2; i++)
+        if (call->mirror[i].in && call->mirror[i].host != NULL)
+            memset(call->mirror[i].host, 0xff, call->mirror[i].bytes);
+}
+
+/* At once, or when its turn comes. */
+typedef enum sar_status read_fn(const struct sar_memory *memory, const struct sar_mirror mirrors[], size_t n);
+
+static void read_by(struct sar_call *call, read_fn *read)
+{
+    if (!needs_mirrors(call))
+        return;
+    blame(&call->verdict, read(&call->memory, call->mirror, 2), 0);
+    if (call->verdict.status != SAR_OK)
+        spoil(call);
+}
+
 void sar_memory_read(struct sar_call *call)
 {
     call->remote = false;
     sar_memory_hold(call);
-    if (!is_on_host(call) && call->verdict.status == SAR_OK)
-        blame(&call->verdict, sar_mirrors_read(&call->memory, call->mirror, 2), 0);
+    read_by(call, sar_mirrors_read);
+}
+
+void sar_memory_queue_read(struct sar_call *call)
+{
+    read_by(call, sar_mirrors_queue_read);
 }
 
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code)
@@ -155,6 +200,13 @@ static enum sar_aware aware(struct sar_context *context, const struct sar_memory
     return context->aware;
 }
 
+static enum sar_status wait_for_queued(const struct sar_call *call, const struct sar_context *context)
+{
+    struct sar_memory memory = call->memory;
+    memory.stream = context->stream;
+    return sar_mirrors_read(&memory, NULL, 0);
+}
+
 bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *context)
 {
     if (is_on_host(call))
@@ -163,7 +215,20 @@ bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *conte
         return false;
     struct sar_memory memory = call->memory;
     memory.stream = context->stream;
-    return aware(context, &memory) == SAR_AWARE_YES && sar_mirrors_read(&memory, NULL, 0) == SAR_OK;
+    return aware(context, &memory) == SAR_AWARE_YES && wait_for_queued(call, context) == SAR_OK;
+}
+
+void sar_memory_give_mpi(struct sar_call *call, const struct sar_context *context)
+{
+    if (is_on_host(call))
+        return;
+    if (call->verdict.status == SAR_OK)
+        blame(&call->verdict, wait_for_queued(call, context), 0);
+    if (call->verdict.status == SAR_OK)
+        return;
+    call->memory.stream = context->stream;
+    sar_memory_take(call);
+    sar_memory_read(call);
 }
 
 void sar_memory_defer(struct sar_call *call, struct sar_context *context)

@@ -9,12 +9,12 @@
 #include "plan/call.h"
 #include "plan/context.h"
 
-/** Say in what memory a call's arrays are. What is wrong goes into call->verdict: the second array, if
- * there is one, is to be where the first is, else it has this status.
- * @param first, second  arrays; null and MPI_IN_PLACE are none */
-void sar_memory_look(struct sar_call *call, const void *first, const void *second, enum sar_status status);
+/** Say in what memory a call's arrays are, by one of them. What is wrong with that goes into call->verdict: this
+ * status, or SAR_DEVICE_FAILED.
+ * @param array  null and MPI_IN_PLACE are none */
+void sar_memory_look(struct sar_call *call, const void *array, enum sar_status status);
 
-/** The same of one array that goes with a call's. */
+/** Look whether another array is where a call's are. */
 void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *memory, const void *array,
                         enum sar_status status);
 
@@ -28,8 +28,12 @@ void sar_memory_take(struct sar_call *call);
 void sar_memory_hold(struct sar_call *call);
 void sar_memory_release(struct sar_call *call);
 
-/** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back. */
+/** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back; or queue
+ * copies into mirrors that have memory. Where that fails, or the device had failed before, the verdict is
+ * SAR_DEVICE_FAILED, and all bytes of what could not be read are 0xff: a rank that others wait for can take
+ * part with them. */
 void sar_memory_read(struct sar_call *call);
+void sar_memory_queue_read(struct sar_call *call);
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code);
 
 /** Let the library have vectors of its own types where they are, whose elements alone then travel; read all
@@ -39,6 +43,9 @@ void sar_memory_defer(struct sar_call *call, struct sar_context *context);
 /** Whether MPI may have a call's arrays as they are. What was queued on them before is waited for then.
  * @param context  or NULL for two groups, whose calls are not handed device memory */
 bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *context);
+
+/** Wait for what was queued on arrays that MPI is to have as they are; where that fails they are read. */
+void sar_memory_give_mpi(struct sar_call *call, const struct sar_context *context);
 
 /** Take, in the context's stream, and defer; write, if the code is of success, and release. The latter and
  * sar_memory_write raise what goes wrong, and return its code, else the one given. */

@@ -63,7 +63,7 @@ static void look_at_vector(struct sar_call *call, int64_t function, const void *
     call->shape.count = (uint64_t)(count > 0 ? count : 0);
     call->shape.index_size = sar_index_size(call->shape.count);
     if (count > 0)
-        sar_memory_look(call, first, NULL, SAR_OK);
+        sar_memory_look(call, first, function == SAR_CALL_DGC ? SAR_BAD_GRADIENT : SAR_BAD_BUF);
 }
 
 static bool is_remote(const struct sar_call *call)

@@ -17,8 +17,7 @@ static const double FEW = 0.5;
 /* A glance cannot look at device memory, which MPI may be able to take as it is. */
 static bool is_on_host(const void *buffer)
 {
-    int place;
-    return buffer == MPI_IN_PLACE || sar_accelerator_of(buffer, &place) == NULL;
+    return buffer == MPI_IN_PLACE || sar_accelerator_is_idle(buffer, buffer);
 }
 
 static bool buffers_are_good(const struct sar_asked *asked)

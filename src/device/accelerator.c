@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,10 @@ static const char driver[] = "libcuda.so", plugin_name[] = "libmpix_sparse_cuda.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct sar_accelerator *_Atomic plugin;
 static atomic_bool tried;
+
+/* The driver's cuPointerGetAttribute, as cuda.h has it; NULL where there is a plug-in. */
+typedef int ask_fn(void *answer, int attribute, unsigned long long address);
+static ask_fn *_Atomic ask;
 
 /* A search through the libraries of the process. */
 struct search {
@@ -73,11 +78,25 @@ static void load(void)
 {
     void *handle = open_plugin();
     const struct sar_accelerator *found = handle == NULL ? NULL : dlsym(handle, SAR_ACCELERATOR_SYMBOL);
-    if (found != NULL && found->version == SAR_ACCELERATOR_VERSION)
+    if (found != NULL && found->version == SAR_ACCELERATOR_VERSION) {
         plugin = found;
-    else
-        SAR_LOG(WARN, DEVICE, "CUDA is in use here, but its memory cannot be told from the host's: %s",
-                handle == NULL ? dlerror() : "the plug-in is of another version");
+        return;
+    }
+    SAR_LOG(WARN, DEVICE, "CUDA is in use here, but calls on its memory will fail: %s",
+            handle == NULL ? dlerror() : "the plug-in is of another version");
+    handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    ask = handle == NULL ? NULL : (ask_fn *)dlsym(handle, "cuPointerGetAttribute");
+}
+
+/* Where there is no plug-in the driver itself is asked, so that the host does not touch what it cannot. */
+static bool is_out_of_reach(const void *address)
+{
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_MEMORY = 2 };
+    unsigned type = 0, managed = 0;
+    unsigned long long at = (unsigned long long)(uintptr_t)address;
+    ask_fn *asked = ask;
+    return asked != NULL && asked(&type, MEMORY_TYPE, at) == 0 && type == DEVICE_MEMORY &&
+           (asked(&managed, IS_MANAGED, at) != 0 || managed == 0);
 }
 
 /* Stays for good: what it owns may be in use by others. */
@@ -97,22 +116,40 @@ static const struct sar_accelerator *loaded(void)
 {
     return NULL;
 }
+
+static bool is_out_of_reach(const void *address)
+{
+    (void)address;
+    return false;
+}
 #endif
 
-const struct sar_accelerator *sar_accelerator_of(const void *address, int *place)
+enum sar_status sar_accelerator_find(const void *address, const struct sar_accelerator **accelerator,
+                                     int *place)
 {
-    const struct sar_accelerator *accelerator = sar_memory_is_ordinary(address) ? NULL : loaded();
-    int found = accelerator == NULL ? -1 : accelerator->place(address);
-    if (found < 0)
-        return NULL;
-    *place = found;
-    return accelerator;
+    *accelerator = NULL;
+    *place = -1;
+    if (sar_memory_is_ordinary(address))
+        return SAR_OK;
+    const struct sar_accelerator *known = loaded();
+    if (known == NULL)
+        return is_out_of_reach(address) ? SAR_UNSUPPORTED : SAR_OK;
+    enum sar_status status = known->place(address, place);
+    if (status != SAR_OK)
+        *place = 0;
+    if (*place >= 0)
+        *accelerator = known;
+    return status;
+}
+
+static bool is_idle(const void *address)
+{
+    const struct sar_accelerator *accelerator;
+    int place;
+    return sar_accelerator_find(address, &accelerator, &place) == SAR_OK && accelerator == NULL;
 }
 
 bool sar_accelerator_is_idle(const void *first, const void *second)
 {
-    if (sar_memory_is_ordinary(first) && sar_memory_is_ordinary(second))
-        return true;
-    const struct sar_accelerator *accelerator = loaded();
-    return accelerator == NULL || (accelerator->place(first) < 0 && accelerator->place(second) < 0);
+    return is_idle(first) && is_idle(second);
 }

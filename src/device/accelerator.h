@@ -81,12 +81,12 @@ struct sar_findings {
 struct sar_accelerator {
     unsigned version; /**< first in all versions */
     const char *name;
-    /** The place of an address, or -1 for the host's memory. */
-    int (*place)(const void *address);
+    /** The place of an address, or -1 for the host's memory. Fails where a device is beyond telling. */
+    enum sar_status (*place)(const void *address, int *place);
     enum sar_status (*allocate)(int place, size_t bytes, void **memory);
     void (*release)(void *memory);
     /** Memory of the host that copies are fast from. */
-    enum sar_status (*allocate_pinned)(size_t bytes, void **memory);
+    enum sar_status (*allocate_pinned)(int place, size_t bytes, void **memory);
     void (*release_pinned)(void *memory);
     /** Queue a copy between two arrays of any memory. */
     enum sar_status (*copy)(int place, void *to, const void *from, size_t bytes, void *stream);
@@ -155,8 +155,11 @@ struct sar_accelerator {
     const struct sar_lanes *lanes;
 };
 
-/** The plug-in whose memory an address is in, and the place, or NULL for the host's. */
-const struct sar_accelerator *sar_accelerator_of(const void *address, int *place);
+/** Find the plug-in whose memory an address is in, and the place; NULL for the host's. Device memory without
+ * a plug-in is SAR_UNSUPPORTED. Where a device has failed, so that nobody knows, *accelerator is set all the
+ * same, for the host may not be able to touch the memory. */
+enum sar_status sar_accelerator_find(const void *address, const struct sar_accelerator **accelerator,
+                                     int *place);
 
 /** Whether two addresses are both in the host's memory; takes one search for a driver at most. */
 bool sar_accelerator_is_idle(const void *first, const void *second);

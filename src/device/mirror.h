@@ -13,21 +13,20 @@ struct sar_memory {
     void *stream; /**< that the caller works on them in */
 };
 
-/** An array in device memory, and pinned memory of the host that stands for it. Zero bytes are none. */
+/** An array in device memory, and memory of the host that stands for it, pinned where there is some left. */
 struct sar_mirror {
     void *device, *host;
     size_t bytes;
-    bool in, out; /**< whether its content is to be read, and written back */
+    bool in, out;            /**< whether its content is to be read, and written back */
+    struct sar_block *block; /**< of the pool, or NULL where the host's memory is somebody else's */
 };
 
-/** The pool's blocks have powers of two of bytes, and this many of them are not the mirror's. */
-enum { SAR_MIRROR_HEAD = 64 };
-
-/** Take memory for the mirror of an array, from a pool: the first calls allocate, later ones do not. */
+/** Take memory for the mirror of an array, from a pool of blocks whose sizes are powers of two: the first
+ * calls allocate, later ones do not. */
 enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *device, size_t bytes,
                                 struct sar_mirror *mirror);
 
-/** Give it back. */
+/** Give it back, unless a device may still be writing to it: then it is nobody's any more. */
 void sar_mirror_release(struct sar_mirror *mirror);
 
 /** Queue copies to the host of what is to be read, or back of what is to be written, of n mirrors. */
@@ -36,7 +35,7 @@ enum sar_status sar_mirrors_queue_read(const struct sar_memory *memory, const st
 enum sar_status sar_mirrors_queue_write(const struct sar_memory *memory, const struct sar_mirror mirrors[],
                                         size_t n);
 
-/** The same, and on return it is done. */
+/** The same, and on return it is done, or the mirrors' memory is lost with their release. */
 enum sar_status sar_mirrors_read(const struct sar_memory *memory, const struct sar_mirror mirrors[],
                                  size_t n);
 enum sar_status sar_mirrors_write(const struct sar_memory *memory, const struct sar_mirror mirrors[],

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { LANES = 2 };
+enum { LANES = 2, ALIGNMENT = 64 };
 
 _Static_assert(SAR_STAGING_BLOCKS % LANES == 0, "a piece of memory belongs to one lane");
 
@@ -30,7 +30,7 @@ static struct sar_staging *kept; /* that nobody has */
 
 size_t sar_staging_room(uint64_t pinned)
 {
-    return (size_t)pinned / SAR_MIRROR_HEAD * SAR_MIRROR_HEAD - SAR_MIRROR_HEAD;
+    return (size_t)pinned / ALIGNMENT * ALIGNMENT;
 }
 
 static const struct sar_lanes *lanes_of(const struct sar_staging *staging)

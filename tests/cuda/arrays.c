@@ -280,7 +280,9 @@ static void expect_result(MPIX_Sparse_result result, int place)
     for (int i = 0; i <= present; i++)
         check(index[i] == (i == 0 ? 7 : i + 9) && value[i] == (i == 0 ? present : i - 1),
               "expected another element at place %d than %g at %d", i, value[i], (int)index[i]);
+    require(cudaSetDevice(place));
     double *device = to_device(dense, sizeof dense);
+    require(cudaSetDevice(0));
     check_error(MPIX_Sparse_result_dense(result, dense), "recvbuf is memory of the host", -1);
     check_success(MPIX_Sparse_result_dense(result, device), "MPIX_Sparse_result_dense");
     to_host(dense, device, sizeof dense);

@@ -3,7 +3,7 @@
 
 #include "fake.h"
 
-static long allocations, pinned, waits, stops, kernels, calls, refused;
+static long allocations, pinned, waits, stops, kernels, calls, refused, broken;
 
 /* How many arrays, of device and pinned memory, streams and events were ever made. */
 long fake_cuda_allocations(void)
@@ -63,7 +63,19 @@ void fake_cuda_refuse(long n)
     __atomic_store_n(&refused, n == 0 ? 0 : fake_cuda_calls() + n, __ATOMIC_RELAXED);
 }
 
+/* Let the device be broken: all calls fail, even the question what an address is. */
+void fake_cuda_break(long on)
+{
+    __atomic_store_n(&broken, on, __ATOMIC_RELAXED);
+}
+
+bool fake_cuda_is_broken(void)
+{
+    return __atomic_load_n(&broken, __ATOMIC_RELAXED) != 0;
+}
+
 bool fake_cuda_refuses(void)
 {
-    return __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == __atomic_load_n(&refused, __ATOMIC_RELAXED);
+    long call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+    return call == __atomic_load_n(&refused, __ATOMIC_RELAXED) || fake_cuda_is_broken();
 }

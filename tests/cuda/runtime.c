@@ -4,8 +4,8 @@
  * without any rights. What is new or was given back is not zero. Work in streams is done later, by a
  * thread or whoever waits, in the order in which it was queued: one order for all streams, which CUDA's
  * rules allow. Kernels are the twins of tests/cuda/twin, which open all arrays for as long as they run. Any
- * call can be refused, but for those that give back, and for the question what an address is, whose refusal
- * says that it is the host's. */
+ * call can be refused, but for those that give back, and for the question what an address is, which fails
+ * only where the device is broken. */
 
 #include <cuda_runtime_api.h>
 
@@ -381,6 +381,8 @@ cudaError_t cudaFreeHost(void *memory)
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
 {
+    if (fake_cuda_is_broken())
+        return cudaErrorLaunchFailure;
     pthread_mutex_lock(&lock);
     const struct array *array = find(address);
     *attributes = (struct cudaPointerAttributes){

@@ -25,6 +25,7 @@ static struct {
 } jobs[JOBS];
 static size_t queued, done, most_ahead;
 static int functions, refused, pinned, opened;
+static size_t pinned_last; /* bytes */
 
 static enum sar_status function(void)
 {
@@ -42,12 +43,14 @@ static void work_until(size_t last)
 static void *blocks[BLOCKS_IN_ALL];
 static size_t blocks_taken;
 
-static enum sar_status allocate_pinned(size_t bytes, void **memory)
+static enum sar_status allocate_pinned(int place, size_t bytes, void **memory)
 {
+    (void)place;
     SAR_TRY(function());
     assert_true(blocks_taken < BLOCKS_IN_ALL);
     *memory = blocks[blocks_taken++] = aligned_alloc(64, bytes);
     pinned++;
+    pinned_last = bytes;
     return SAR_OK;
 }
 
@@ -252,6 +255,38 @@ static void pieces_pass(void **state)
     assert_int_equal(pinned, 0);
 }
 
+/* A block has no room for anything else. */
+static void powers_of_two_fit(void **state)
+{
+    (void)state;
+    for (size_t bytes = 4096; bytes <= 1 << 16; bytes *= 2) {
+        struct sar_mirror mirror;
+        begin(0);
+        assert_int_equal(sar_mirror_take(&memory, NULL, bytes, &mirror), SAR_OK);
+        assert_int_equal(pinned_last, bytes);
+        sar_mirror_release(&mirror);
+    }
+    end();
+}
+
+/* Memory that cannot be pinned does as well. */
+static void any_memory_serves(void **state)
+{
+    double in[COUNT], out[COUNT];
+    struct sar_mirror mirror;
+    (void)state;
+    begin(1);
+    fill(in);
+    assert_int_equal(sar_mirror_take(&memory, in, sizeof in, &mirror), SAR_OK);
+    assert_int_equal(pinned, 0);
+    mirror.in = true;
+    assert_int_equal(sar_mirrors_read(&memory, &mirror, 1), SAR_OK);
+    memcpy(out, mirror.host, sizeof out);
+    assert_memory_equal(in, out, sizeof in);
+    sar_mirror_release(&mirror);
+    end();
+}
+
 /* While a piece is worked on the next two are queued already. */
 static void pieces_come_ahead(void **state)
 {
@@ -340,10 +375,9 @@ static void each_function_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_pass),
-        cmocka_unit_test(pieces_come_ahead),
-        cmocka_unit_test(elements_pass),
-        cmocka_unit_test(each_function_may_fail),
+        cmocka_unit_test(pieces_pass),       cmocka_unit_test(powers_of_two_fit),
+        cmocka_unit_test(any_memory_serves), cmocka_unit_test(pieces_come_ahead),
+        cmocka_unit_test(elements_pass),     cmocka_unit_test(each_function_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, release_all);
 }
