@@ -75,15 +75,6 @@ static void shuffle(struct kernels *k)
     k->unsorted = copy_to_device(k->shuffled, nnz * sizeof *k->shuffled);
 }
 
-/* As the plug-in does: memory that kernels have worked in stays with the device's pool. */
-static void keep_memory(void)
-{
-    uint64_t all = UINT64_MAX;
-    cudaMemPool_t pool;
-    kernels_require(cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess, "asking for the pool");
-    cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
-}
-
 void kernels_open(struct kernels *k, const struct kernels_options *options)
 {
     *k = (struct kernels){ .options = options };
@@ -94,7 +85,6 @@ void kernels_open(struct kernels *k, const struct kernels_options *options)
                                    .base = SAR_FLOAT,
                                    .op = SAR_SUM,
                                    .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) };
-    keep_memory();
     kernels_require(cudaStreamCreateWithFlags(&k->stream, cudaStreamNonBlocking) == cudaSuccess &&
                         cudaEventCreate(&k->begin) == cudaSuccess && cudaEventCreate(&k->end) == cudaSuccess,
                     "making a stream");

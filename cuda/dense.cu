@@ -150,7 +150,7 @@ enum sar_status sar_cuda_mark(const struct sar_vector *vector, struct sar_marks 
     size_t words = sar_words(vector->shape->count);
     cudaStream_t stream = stream_of(vector);
     struct sar_marks made = { NULL, 0 };
-    SAR_TRY(sar_cuda(cudaMallocAsync(&made.bits, words * sizeof(uint32_t) + 1, stream)));
+    SAR_TRY(sar_cuda_take(words * sizeof(uint32_t) + 1, stream, &made.bits));
     uint32_t *bits = (uint32_t *)made.bits;
     enum sar_status status = with_words<uint32_t>(vector, [=](auto of) { return of.mark(bits); });
     if (status == SAR_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread of the kernels in dense.cu and split.cu does. Elements are rows of words, the widest that
- * they are made of and arrays are aligned to. */
+/* What each thread of the kernels in dense.cu does. Elements are rows of words, the widest that they are made
+ * of and arrays are aligned to. */
 
 #ifndef SAR_CUDA_DENSE_CUH
 #define SAR_CUDA_DENSE_CUH

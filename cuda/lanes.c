@@ -6,70 +6,51 @@
 #include "cuda/lanes.h"
 
 #include "cuda/place.h"
+#include "cuda/pool.h"
 
 static enum sar_status open_lane(int device, void **lane)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before,
-                 sar_cuda(cudaStreamCreateWithFlags((cudaStream_t *)lane, cudaStreamNonBlocking)));
+    return SAR_AT(device, sar_cuda(cudaStreamCreateWithFlags((cudaStream_t *)lane, cudaStreamNonBlocking)));
 }
 
 static void close_lane(int device, void *lane)
 {
-    int before;
-    if (enter(device, &before) == SAR_OK)
-        (void)leave(device, before, sar_cuda(cudaStreamDestroy((cudaStream_t)lane)));
+    (void)SAR_AT(device, sar_cuda(cudaStreamDestroy((cudaStream_t)lane)));
 }
 
 static enum sar_status make_event(int device, void **event)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before,
-                 sar_cuda(cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming)));
+    return SAR_AT(device, sar_cuda(cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming)));
 }
 
 static void drop_event(int device, void *event)
 {
-    int before;
-    if (enter(device, &before) == SAR_OK)
-        (void)leave(device, before, sar_cuda(cudaEventDestroy((cudaEvent_t)event)));
+    (void)SAR_AT(device, sar_cuda(cudaEventDestroy((cudaEvent_t)event)));
 }
 
 static enum sar_status record(int device, void *event, void *stream)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream)));
+    return SAR_AT(device, sar_cuda(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream)));
 }
 
 static enum sar_status follow(int device, void *event, void *stream)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0)));
+    return SAR_AT(device, sar_cuda(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0)));
 }
 
 static enum sar_status await(int device, void *event)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaEventSynchronize((cudaEvent_t)event)));
+    return SAR_AT(device, sar_cuda(cudaEventSynchronize((cudaEvent_t)event)));
 }
 
 static enum sar_status take(int device, size_t bytes, void *stream, void **memory)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaMallocAsync(memory, bytes, (cudaStream_t)stream)));
+    return SAR_AT(device, sar_cuda_take(bytes, (cudaStream_t)stream, memory));
 }
 
 static void give_back(int device, void *memory, void *stream)
 {
-    int before;
-    if (enter(device, &before) == SAR_OK)
-        (void)leave(device, before, sar_cuda(cudaFreeAsync(memory, (cudaStream_t)stream)));
+    (void)SAR_AT(device, sar_cuda(cudaFreeAsync(memory, (cudaStream_t)stream)));
 }
 
 const struct sar_lanes sar_cuda_lanes = {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "cuda/status.h"
+#include "cuda/pool.h"
 
 /** Memory of the device's pool, in the order of a stream: given back behind what is queued by then. */
 struct sar_piece {
@@ -25,7 +25,7 @@ struct sar_piece {
 
     enum sar_status take(size_t bytes)
     {
-        return sar_cuda(cudaMallocAsync(&memory, bytes + 1, stream));
+        return sar_cuda_take(bytes + 1, stream, &memory);
     }
 
     template <class Type> Type *as() const

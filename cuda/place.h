@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A place's device is the calling thread's for the time of a call only, since that thread may be the progress
+ * thread, or another of the program's. */
+
 #ifndef SAR_CUDA_PLACE_H
 #define SAR_CUDA_PLACE_H
 
 #include "cuda/status.h"
 
-/* A place's device is the calling thread's for the time of a call only, since that thread may be the progress
- * thread, or another of the program's. */
+static _Thread_local int sar_place_before;
 
-static inline enum sar_status enter(int device, int *before)
+static inline enum sar_status sar_place_enter(int place)
 {
-    SAR_TRY(sar_cuda(cudaGetDevice(before)));
-    return *before == device ? SAR_OK : sar_cuda(cudaSetDevice(device));
+    SAR_TRY(sar_cuda(cudaGetDevice(&sar_place_before)));
+    return sar_place_before == place ? SAR_OK : sar_cuda(cudaSetDevice(place));
 }
 
-static inline enum sar_status leave(int device, int before, enum sar_status status)
+static inline enum sar_status sar_place_leave(int place, enum sar_status status)
 {
-    if (before != device)
-        (void)cudaSetDevice(before);
+    if (sar_place_before != place)
+        (void)cudaSetDevice(sar_place_before);
     return status;
 }
+
+/** The status of a call that is made on a place's device. */
+#define SAR_AT(place, call) \
+    (sar_place_enter(place) == SAR_OK ? sar_place_leave((place), (call)) : SAR_DEVICE_FAILED)
 
 #endif

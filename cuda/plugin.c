@@ -3,12 +3,12 @@
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "cuda/codec.h"
 #include "cuda/dense.h"
 #include "cuda/lanes.h"
 #include "cuda/place.h"
+#include "cuda/pool.h"
 #include "cuda/reduce.h"
 #include "cuda/topk.h"
 
@@ -34,9 +34,7 @@ static enum sar_status place(const void *address, int *place)
 
 static enum sar_status allocate(int device, size_t bytes, void **memory)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaMalloc(memory, bytes)));
+    return SAR_AT(device, sar_cuda(cudaMalloc(memory, bytes)));
 }
 
 static void release(void *memory)
@@ -47,9 +45,7 @@ static void release(void *memory)
 /* The progress thread has no device of its own, and would make a context on the first. */
 static enum sar_status allocate_pinned(int device, size_t bytes, void **memory)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)));
+    return SAR_AT(device, sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)));
 }
 
 static void release_pinned(void *memory)
@@ -59,158 +55,107 @@ static void release_pinned(void *memory)
 
 static enum sar_status copy(int device, void *to, const void *from, size_t bytes, void *stream)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before,
-                 sar_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream)));
+    return SAR_AT(device,
+                  sar_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream)));
 }
 
 static enum sar_status call(int device, void (*function)(void *), void *argument, void *stream)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaLaunchHostFunc((cudaStream_t)stream, function, argument)));
+    return SAR_AT(device, sar_cuda(cudaLaunchHostFunc((cudaStream_t)stream, function, argument)));
 }
 
 static enum sar_status wait(int device, void *stream)
 {
-    int before;
-    SAR_TRY(enter(device, &before));
-    return leave(device, before, sar_cuda(cudaStreamSynchronize((cudaStream_t)stream)));
-}
-
-/* Memory that kernels have worked in stays with the device's pool, for the next call. */
-static enum sar_status enter_to_compute(int device, int *before)
-{
-    uint64_t all = UINT64_MAX;
-    cudaMemPool_t pool;
-    SAR_TRY(enter(device, before));
-    enum sar_status status = sar_cuda(cudaDeviceGetDefaultMemPool(&pool, device));
-    if (status == SAR_OK)
-        status = sar_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
-    return status == SAR_OK ? SAR_OK : leave(device, *before, status);
+    return SAR_AT(device, sar_cuda(cudaStreamSynchronize((cudaStream_t)stream)));
 }
 
 static enum sar_status ingest(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
                               bool *ascends)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_ingest(vector, coo, run, ascends));
+    return SAR_AT(vector->place, sar_cuda_ingest(vector, coo, run, ascends));
 }
 
 static enum sar_status mark(const struct sar_vector *vector, struct sar_marks *marks)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_mark(vector, marks));
+    return SAR_AT(vector->place, sar_cuda_mark(vector, marks));
 }
 
 static void unmark(const struct sar_vector *vector, struct sar_marks *marks)
 {
-    int before;
-    if (enter(vector->place, &before) != SAR_OK)
-        return;
-    sar_cuda_unmark(vector, marks);
-    (void)leave(vector->place, before, SAR_OK);
+    (void)SAR_AT(vector->place, (sar_cuda_unmark(vector, marks), SAR_OK));
 }
 
 static enum sar_status compact(const struct sar_vector *vector, const struct sar_marks *marks,
                                const struct sar_run *run)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_compact(vector, marks, run));
+    return SAR_AT(vector->place, sar_cuda_compact(vector, marks, run));
 }
 
 static enum sar_status split(const struct sar_vector *vector, const struct sar_marks *marks,
                              const struct sar_division *how, const struct sar_run *run,
                              unsigned long long first[])
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_split(vector, marks, how, run, first));
+    return SAR_AT(vector->place, sar_cuda_split(vector, marks, how, run, first));
 }
 
 static enum sar_status scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                bool clear)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_scatter(vector, runs, n, clear));
+    return SAR_AT(vector->place, sar_cuda_scatter(vector, runs, n, clear));
 }
 
 static enum sar_status sample(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
                               uint32_t seed, uint64_t *magnitudes)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_sample(vector, of, n, seed, magnitudes));
+    return SAR_AT(vector->place, sar_cuda_sample(vector, of, n, seed, magnitudes));
 }
 
 static enum sar_status select_largest(const struct sar_vector *vector, const struct sar_dgc *of,
                                       const struct sar_cutoff *cutoff, struct sar_marks *marks)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_select(vector, of, cutoff, marks));
+    return SAR_AT(vector->place, sar_cuda_select(vector, of, cutoff, marks));
 }
 
 static enum sar_status clear(const struct sar_vector *vector, const struct sar_marks *marks)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_clear(vector, marks));
+    return SAR_AT(vector->place, sar_cuda_clear(vector, marks));
 }
 
 static enum sar_status look(const struct sar_vector *vector, const struct sar_run *run,
                             struct sar_findings *findings)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_look(vector, run, findings));
+    return SAR_AT(vector->place, sar_cuda_look(vector, run, findings));
 }
 
 static enum sar_status encode(const struct sar_vector *vector, const struct sar_run *run,
                               const struct sar_payload *payload)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_encode(vector, run, payload));
+    return SAR_AT(vector->place, sar_cuda_encode(vector, run, payload));
 }
 
 static enum sar_status decode(const struct sar_vector *vector, const struct sar_payload *payload,
                               struct sar_run *run, struct sar_findings *findings)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_decode(vector, payload, run, findings));
+    return SAR_AT(vector->place, sar_cuda_decode(vector, payload, run, findings));
 }
 
 static enum sar_status reduce(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                               struct sar_run *out)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before,
-                 sar_cuda_reduce(vector->shape, runs, n, out, (cudaStream_t)vector->stream));
+    return SAR_AT(vector->place, sar_cuda_reduce(vector->shape, runs, n, out, (cudaStream_t)vector->stream));
 }
 
 static enum sar_status partition(const struct sar_vector *vector, const struct sar_division *how,
                                  const struct sar_run *from, const struct sar_run *to,
                                  unsigned long long first[])
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_partition(vector, how, from, to, first));
+    return SAR_AT(vector->place, sar_cuda_partition(vector, how, from, to, first));
 }
 
 static enum sar_status unsplit(const struct sar_vector *vector, const struct sar_part *part,
                                const struct sar_run *run, void *index)
 {
-    int before;
-    SAR_TRY(enter_to_compute(vector->place, &before));
-    return leave(vector->place, before, sar_cuda_unsplit(vector, part, run, index));
+    return SAR_AT(vector->place, sar_cuda_unsplit(vector, part, run, index));
 }
 
 extern const struct sar_accelerator sar_accelerator;
@@ -240,5 +185,6 @@ const struct sar_accelerator sar_accelerator = {
     .reduce = reduce,
     .partition = partition,
     .unsplit = unsplit,
+    .close = sar_cuda_close_pools,
     .lanes = &sar_cuda_lanes,
 };

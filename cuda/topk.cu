@@ -112,7 +112,7 @@ enum sar_status sar_cuda_select(const struct sar_vector *vector, const struct sa
 {
     struct sar_marks made = { NULL, 0 }, *room = &made;
     size_t bytes = sar_words(of->count) * sizeof(uint32_t);
-    SAR_TRY(sar_cuda(cudaMallocAsync(&made.bits, bytes + 1, (cudaStream_t)vector->stream)));
+    SAR_TRY(sar_cuda_take(bytes + 1, (cudaStream_t)vector->stream, &made.bits));
     enum sar_status status = with_floats(vector, of, [=](auto on) { return on.mark(cutoff, room); });
     if (status == SAR_OK)
         *marks = made;

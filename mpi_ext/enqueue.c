@@ -33,8 +33,8 @@ static void end(void *argument)
     free(e);
 }
 
-/* What is behind the call, which takes place whatever happens here. What cannot be given back in its turn is once
- * the stream is done. */
+/* What is behind the call, which takes place whatever happens here. What cannot be given back in its turn is
+ * once the stream is done. */
 static enum sar_status queue_end(struct enqueued *e)
 {
     const struct sar_memory *memory = &e->call.memory;
@@ -46,16 +46,19 @@ static enum sar_status queue_end(struct enqueued *e)
     return written == SAR_OK ? ended : written;
 }
 
-/* The verdict is what the caller is told. Returns whether the call will take place in its turn. */
+/* The verdict is what the caller is told. From memory that is not pinned CUDA may copy before the call has
+ * written there. Returns whether the call will take place in its turn. */
 static bool queue(struct enqueued *e, struct sar_verdict *verdict)
 {
     const struct sar_memory *memory = &e->call.memory;
-    sar_memory_queue_read(&e->call);
-    *verdict = e->call.verdict;
-    if (memory->accelerator->call(memory->place, reduce, e, memory->stream) != SAR_OK) {
-        verdict->status = SAR_DEVICE_FAILED;
+    verdict->status = SAR_DEVICE_FAILED;
+    if (!sar_mirrors_are_pinned(e->call.mirror, 2))
         return false;
-    }
+    sar_memory_queue_read(&e->call);
+    struct sar_verdict read = e->call.verdict;
+    if (memory->accelerator->call(memory->place, reduce, e, memory->stream) != SAR_OK)
+        return false;
+    *verdict = read;
     enum sar_status ended = queue_end(e);
     if (verdict->status == SAR_OK)
         verdict->status = ended;
@@ -87,7 +90,9 @@ static struct enqueued *make(const struct sar_call *call, struct sar_context *co
 static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call)
 {
     if (call->memory.accelerator != NULL)
-        (void)sar_mirrors_read(&call->memory, NULL, 0);
+        (void)call->memory.accelerator->wait(call->memory.place, call->memory.stream);
+    if (call->mirror[1].host != NULL)
+        sar_memory_read(call);
     int code = sar_allreduce_dense(comm, function, context, call);
     sar_memory_release(call);
     return code;
@@ -101,12 +106,9 @@ static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *
     sar_memory_hold(call);
     if (call->mirror[1].host != NULL && (e = make(call, context, comm)) == NULL)
         call->verdict.status = SAR_NO_MEMORY;
-    if (e == NULL)
-        return run_at_once(comm, context, call);
-    if (queue(e, &call->verdict))
+    if (e != NULL && queue(e, &call->verdict))
         return sar_raise(comm, function, &call->verdict, NULL);
     free(e);
-    sar_memory_read(call);
     return run_at_once(comm, context, call);
 }
 

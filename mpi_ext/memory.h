@@ -9,8 +9,8 @@
 #include "plan/call.h"
 #include "plan/context.h"
 
-/** Say in what memory a call's arrays are, by one of them. What is wrong with that goes into call->verdict: this
- * status, or SAR_DEVICE_FAILED.
+/** Say in what memory a call's arrays are, by one of them. What is wrong with that goes into call->verdict:
+ * this status, or SAR_DEVICE_FAILED.
  * @param array  null and MPI_IN_PLACE are none */
 void sar_memory_look(struct sar_call *call, const void *array, enum sar_status status);
 
@@ -28,10 +28,10 @@ void sar_memory_take(struct sar_call *call);
 void sar_memory_hold(struct sar_call *call);
 void sar_memory_release(struct sar_call *call);
 
-/** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back; or queue
- * copies into mirrors that have memory. Where that fails, or the device had failed before, the verdict is
- * SAR_DEVICE_FAILED, and all bytes of what could not be read are 0xff: a rank that others wait for can take
- * part with them. */
+/** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back; or
+ * queue copies into mirrors that have memory. Where that fails, or the device had failed before, the verdict
+ * is SAR_DEVICE_FAILED, and all bytes of what could not be read are 0xff: a rank that others wait for can
+ * take part with them. */
 void sar_memory_read(struct sar_call *call);
 void sar_memory_queue_read(struct sar_call *call);
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code);

@@ -111,7 +111,18 @@ static const struct sar_accelerator *loaded(void)
     pthread_mutex_unlock(&lock);
     return plugin;
 }
+
+void sar_accelerator_cleanup(void)
+{
+    const struct sar_accelerator *known = plugin;
+    if (known != NULL)
+        known->close();
+}
 #else
+void sar_accelerator_cleanup(void)
+{
+}
+
 static const struct sar_accelerator *loaded(void)
 {
     return NULL;
@@ -124,32 +135,37 @@ static bool is_out_of_reach(const void *address)
 }
 #endif
 
-enum sar_status sar_accelerator_find(const void *address, const struct sar_accelerator **accelerator,
-                                     int *place)
+/* Where an address is, says the plug-in, or without one the driver. */
+static enum sar_status ask_for_place(const struct sar_accelerator *known, const void *address, int *place)
 {
-    *accelerator = NULL;
     *place = -1;
-    if (sar_memory_is_ordinary(address))
-        return SAR_OK;
-    const struct sar_accelerator *known = loaded();
     if (known == NULL)
         return is_out_of_reach(address) ? SAR_UNSUPPORTED : SAR_OK;
     enum sar_status status = known->place(address, place);
     if (status != SAR_OK)
         *place = 0;
+    return status;
+}
+
+enum sar_status sar_accelerator_find(const void *address, const struct sar_accelerator **accelerator,
+                                     int *place)
+{
+    *accelerator = NULL;
+    if (sar_memory_is_ordinary(address))
+        return SAR_OK;
+    const struct sar_accelerator *known = loaded();
+    enum sar_status status = ask_for_place(known, address, place);
     if (*place >= 0)
         *accelerator = known;
     return status;
 }
 
-static bool is_idle(const void *address)
-{
-    const struct sar_accelerator *accelerator;
-    int place;
-    return sar_accelerator_find(address, &accelerator, &place) == SAR_OK && accelerator == NULL;
-}
-
 bool sar_accelerator_is_idle(const void *first, const void *second)
 {
-    return is_idle(first) && is_idle(second);
+    int place, other;
+    if (sar_memory_is_ordinary(first) && sar_memory_is_ordinary(second))
+        return true;
+    const struct sar_accelerator *known = loaded();
+    return ask_for_place(known, first, &place) == SAR_OK && ask_for_place(known, second, &other) == SAR_OK &&
+           place < 0 && other < 0;
 }

@@ -152,6 +152,9 @@ struct sar_accelerator {
     enum sar_status (*unsplit)(const struct sar_vector *vector, const struct sar_part *part,
                                const struct sar_run *run, void *index);
 
+    /** Give back what is kept for later calls, of which more may come. */
+    void (*close)(void);
+
     const struct sar_lanes *lanes;
 };
 
@@ -163,5 +166,8 @@ enum sar_status sar_accelerator_find(const void *address, const struct sar_accel
 
 /** Whether two addresses are both in the host's memory; takes one search for a driver at most. */
 bool sar_accelerator_is_idle(const void *first, const void *second);
+
+/** Have the plug-in, if there is one, give back what it keeps. */
+void sar_accelerator_cleanup(void);
 
 #endif

@@ -96,6 +96,14 @@ void sar_mirror_release(struct sar_mirror *mirror)
     pthread_mutex_unlock(&lock);
 }
 
+bool sar_mirrors_are_pinned(const struct sar_mirror mirrors[], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (mirrors[i].block != NULL && mirrors[i].block->accelerator == NULL)
+            return false;
+    return true;
+}
+
 static enum sar_status queue(const struct sar_memory *memory, void *to, const void *from, size_t bytes)
 {
     return bytes == 0 ? SAR_OK : memory->accelerator->copy(memory->place, to, from, bytes, memory->stream);

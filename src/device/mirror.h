@@ -29,6 +29,10 @@ enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *dev
 /** Give it back, unless a device may still be writing to it: then it is nobody's any more. */
 void sar_mirror_release(struct sar_mirror *mirror);
 
+/** Whether copies from and to these mirrors take place when their stream comes to them, not as they are
+ * queued. */
+bool sar_mirrors_are_pinned(const struct sar_mirror mirrors[], size_t n);
+
 /** Queue copies to the host of what is to be read, or back of what is to be written, of n mirrors. */
 enum sar_status sar_mirrors_queue_read(const struct sar_memory *memory, const struct sar_mirror mirrors[],
                                        size_t n);

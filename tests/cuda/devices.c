@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of the runtime that stands in for CUDA's: two devices, their pools, and memory that they share with the
- * host. */
+/* Of the runtime that stands in for CUDA's: two devices, pools of their memory, and memory that they share
+ * with the host: pinned, and managed. */
 
 #include <cuda_runtime_api.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "fake.h"
@@ -11,6 +12,16 @@
 enum { DEVICES = 2 };
 
 static __thread int current;
+static long pools, pinned_on;
+
+struct shared {
+    const char *memory;
+    size_t bytes;
+    struct shared *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shared *shared;
 
 int fake_cuda_device(void)
 {
@@ -37,12 +48,21 @@ cudaError_t cudaSetDevice(int device)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+/* How many pools there are beside the devices' own. */
+long fake_cuda_pools(void)
 {
-    *pool = NULL;
+    return __atomic_load_n(&pools, __ATOMIC_RELAXED);
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *wanted)
+{
     if (fake_cuda_refuses())
-        return cudaErrorUnknown;
-    return device >= 0 && device < DEVICES ? cudaSuccess : cudaErrorInvalidDevice;
+        return cudaErrorMemoryAllocation;
+    if (wanted->location.id < 0 || wanted->location.id >= DEVICES)
+        return cudaErrorInvalidDevice;
+    *pool = malloc(1);
+    __atomic_fetch_add(&pools, 1, __ATOMIC_RELAXED);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
@@ -51,12 +71,79 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
     return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
 }
 
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+    free(pool);
+    __atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
+    return cudaSuccess;
+}
+
+bool fake_cuda_shares(const void *address)
+{
+    const char *at = address;
+    pthread_mutex_lock(&lock);
+    const struct shared *found = shared;
+    while (found != NULL && (at < found->memory || at >= found->memory + found->bytes))
+        found = found->next;
+    pthread_mutex_unlock(&lock);
+    return found != NULL;
+}
+
+static cudaError_t share(void **memory, size_t bytes)
+{
+    struct shared *made = malloc(sizeof *made);
+    if (posix_memalign(memory, 4096, bytes) != 0)
+        return cudaErrorMemoryAllocation;
+    pthread_mutex_lock(&lock);
+    *made = (struct shared){ *memory, bytes, shared };
+    shared = made;
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+void fake_cuda_unshare(void *memory)
+{
+    pthread_mutex_lock(&lock);
+    for (struct shared **at = &shared; *at != NULL; at = &(*at)->next) {
+        struct shared *found = *at;
+        if (found->memory == memory) {
+            *at = found->next;
+            free(found);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    free(memory); /* if it was not shared the C library tells */
+}
+
+/* The device that memory was last pinned for. */
+long fake_cuda_pinned_on(void)
+{
+    return pinned_on;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    fake_cuda_load_driver();
+    fake_cuda_count((long)bytes);
+    pinned_on = current;
+    return fake_cuda_refuses() ? cudaErrorMemoryAllocation : share(memory, bytes);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    fake_cuda_count_wait(true);
+    fake_cuda_drain_all();
+    fake_cuda_unshare(memory);
+    return cudaSuccess;
+}
+
 /* Memory of the host, which is what it is for kernels of the host. */
 cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
-    *memory = malloc(bytes);
-    return *memory != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+    return share(memory, bytes);
 }
 
 cudaError_t cudaGetLastError(void)

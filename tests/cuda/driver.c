@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A driver of CUDA for machines without one: what is asked of it by those who do without the runtime, answered
- * by the runtime that stands in for CUDA's. */
+/* A driver of CUDA for machines without one: what is asked of it by those who do without the runtime,
+ * answered by the runtime that stands in for CUDA's. */
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

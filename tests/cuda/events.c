@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams and events of the runtime that stands in for CUDA's. Those that keep time are recorded with all
- * work done, the others know how far the queue was. */
+/* Streams and events of the runtime that stands in for CUDA's. Events that keep time are recorded with all
+ * work of their stream done, the others know how far it was. */
 
 #include <cuda_runtime_api.h>
 
@@ -12,7 +12,7 @@
 struct moment {
     bool timed;
     struct timespec time;
-    long queued;
+    long mark;
     cudaStream_t stream;
 };
 
@@ -30,14 +30,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     fake_cuda_count(0);
     if (fake_cuda_refuses())
         return cudaErrorMemoryAllocation;
-    *stream = malloc(1);
+    *stream = fake_cuda_make_stream();
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    fake_cuda_wait(fake_cuda_queued());
-    free(stream);
+    fake_cuda_drain(stream, fake_cuda_mark(stream));
     return cudaSuccess;
 }
 
@@ -63,27 +62,31 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
     moment->stream = stream;
-    moment->queued = fake_cuda_queued();
+    moment->mark = fake_cuda_mark(stream);
     if (moment->timed) {
-        fake_cuda_wait(moment->queued);
+        fake_cuda_drain(stream, moment->mark);
         clock_gettime(CLOCK_MONOTONIC, &moment->time);
     }
     return cudaSuccess;
 }
 
-/* There is one order for all streams. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-    (void)stream, (void)flags;
-    __atomic_store_n(&followed, ((const struct moment *)event)->stream, __ATOMIC_RELAXED);
-    return fake_cuda_refuses() ? cudaErrorUnknown : cudaSuccess;
+    const struct moment *moment = (const struct moment *)event;
+    (void)flags;
+    __atomic_store_n(&followed, moment->stream, __ATOMIC_RELAXED);
+    if (fake_cuda_refuses())
+        return cudaErrorUnknown;
+    fake_cuda_queue_wait(stream, moment->stream, moment->mark);
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    const struct moment *moment = (const struct moment *)event;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
-    fake_cuda_wait(((const struct moment *)event)->queued);
+    fake_cuda_drain(moment->stream, moment->mark);
     return cudaSuccess;
 }
 

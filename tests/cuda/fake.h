@@ -13,24 +13,37 @@ long fake_cuda_copied(void);
 long fake_cuda_waits(void);
 long fake_cuda_stops(void);
 long fake_cuda_kernels(void);
+long fake_cuda_pools(void);
+long fake_cuda_pinned_on(void);
 void *fake_cuda_stream(void);
-void fake_cuda_open(void);
-void fake_cuda_close(void);
+void fake_cuda_launch(void *stream, void (*work)(void *), void *argument);
 long fake_cuda_calls(void);
 void fake_cuda_refuse(long n);
 void fake_cuda_break(long on);
 
 /* For its own files: count an allocation, of so many bytes of pinned memory; count a wait for a stream, or
- * for all of a device; count that memory was opened for a kernel; count a call, which may have to be refused,
- * as all are while the device is broken;
- * tell which device is the thread's; tell how much work was queued, and wait until so much is done. */
+ * for all of a device; count that a kernel was launched; count a call, which may have to be refused, as all
+ * are while the device is broken; tell which device is the thread's; load the driver, as CUDA does when it is
+ * needed; tell whether devices share memory of the host, and give it back. */
 void fake_cuda_count(long bytes);
 void fake_cuda_count_wait(bool all);
 void fake_cuda_count_kernel(void);
 bool fake_cuda_refuses(void);
 bool fake_cuda_is_broken(void);
 int fake_cuda_device(void);
-long fake_cuda_queued(void);
-void fake_cuda_wait(long queued);
+void fake_cuda_load_driver(void);
+bool fake_cuda_shares(const void *address);
+void fake_cuda_unshare(void *memory);
+
+/* Make a stream; NULL is the default one. Queue work, or a function of the host, or a wait until another
+ * stream has done so much; tell how much has been queued, and wait until so much is done. */
+void *fake_cuda_make_stream(void);
+void fake_cuda_queue(void *stream, void (*work)(void *), void *argument);
+void fake_cuda_queue_function(void *stream, void (*work)(void *), void *argument);
+void fake_cuda_queue_wait(void *stream, void *other, long mark);
+long fake_cuda_mark(void *stream);
+void fake_cuda_drain(void *stream, long mark);
+void fake_cuda_drain_all(void);
+bool fake_cuda_is_done(void *stream);
 
 #endif

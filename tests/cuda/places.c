@@ -3,7 +3,9 @@
  * "unplugged", device memory that no plug-in reaches. */
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <mpix_sparse.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -13,6 +15,13 @@ enum { COUNT = 3000, NNZ = 5, ROUNDS = 4 };
 
 static MPI_Comm comm;
 
+/* What the runtime of runtime.c tells, and no other. */
+static long told(const char *name, long otherwise)
+{
+    long (*tell)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
+    return tell == NULL ? otherwise : tell();
+}
+
 /* An array of zeros on one of the devices. */
 static void *on_place(int place, size_t bytes)
 {
@@ -21,6 +30,18 @@ static void *on_place(int place, size_t bytes)
     void *array = to_device(zeros, bytes);
     require(cudaSetDevice(0));
     return array;
+}
+
+/* A thread that has no device would make a context on the first one. */
+static void check_other_device(void)
+{
+    float *far = on_place(1, COUNT * sizeof *far);
+    check_case("an array on a device that is not the thread's");
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, far, COUNT / 2, MPI_C_FLOAT_COMPLEX, MPI_SUM, comm),
+                  "MPIX_Sparse_allreduce");
+    check(told("fake_cuda_pinned_on", 1) == 1, "expected memory to be pinned for device 1, found %ld",
+          told("fake_cuda_pinned_on", 1));
+    require(cudaFree(far));
 }
 
 /* Rank 0's arrays are on two devices; all ranks hear of it, where they agree. */
@@ -168,11 +189,17 @@ int main(int argc, char **argv)
         check_unplugged();
     } else {
         require(cudaGetDeviceCount(&devices));
-        if (devices > 1)
+        if (devices > 1) {
+            check_other_device();
             check_two_devices();
+        }
         check_nonblocking();
         check_plan();
     }
     MPI_Comm_free(&comm);
-    return check_end("places");
+    int code = check_end("places");
+    if (told("fake_cuda_pools", 0) == 0)
+        return code;
+    puts("FAIL: pools of memory are left behind MPI_Finalize");
+    return 1;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device
  * memory is memory that faults when the host touches it: its pages are mapped twice, for the program
- * without any rights. What is new or was given back is not zero. Work in streams is done later, by a
- * thread or whoever waits, in the order in which it was queued: one order for all streams, which CUDA's
- * rules allow. Kernels are the twins of tests/cuda/twin, which open all arrays for as long as they run. Any
+ * without any rights. What is new or was given back is not zero. Work in streams is done later (queue.c).
+ * Kernels are the twins of tests/cuda/twin, which open all arrays for as long as they run. Any
  * call can be refused, but for those that give back, and for the question what an address is, which fails
  * only where the device is broken. */
 
@@ -29,25 +28,21 @@ struct array {
     bool taken; /* else the next array of this size may have it */
 };
 
-struct job {
+struct copy {
     void *to;
-    const void *from;
+    const void *from; /* or NULL for so many bytes that are the same */
     size_t bytes;
-    cudaHostFn_t function; /* instead of a copy; or NULL */
-    void *argument;
-    struct job *next;
+    int byte;
+    void *taken; /* at once, from memory that is not pinned */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static struct array arrays[MOST_ARRAYS];
 static int arrays_used;
 static char *region, *region_alias;
 static size_t region_used;
-static struct job *first, **last = &first; /* the first one is being done when `busy` */
-static bool working, busy;
 static int opened;
-static long copied, jobs_queued, jobs_done;
+static long copied;
 
 /* How many bytes were ever copied in streams. */
 long fake_cuda_copied(void)
@@ -75,92 +70,43 @@ static void *reach(const void *address)
     return at;
 }
 
-static void do_job(const struct job *job)
+/* Memory of the host that CUDA knows nothing of. */
+static bool is_pageable(const void *address)
 {
-    if (job->function != NULL)
-        job->function(job->argument);
+    return reach(address) == address && !fake_cuda_shares(address);
+}
+
+static void do_copy(void *argument)
+{
+    struct copy *copy = argument;
+    if (copy->from == NULL)
+        memset(reach(copy->to), copy->byte, copy->bytes);
     else
-        memmove(reach(job->to), reach(job->from), job->bytes);
+        memmove(reach(copy->to), copy->taken != NULL ? copy->taken : reach(copy->from), copy->bytes);
+    free(copy->taken);
+    free(copy);
 }
 
-/* Under the lock, which is free while the job is done. */
-static void do_first(void)
+/* From pageable memory that may change as soon as this returns, and to it at once. */
+static void queue_copy(cudaStream_t stream, struct copy wanted)
 {
-    struct job *job = first;
-    busy = true;
-    pthread_mutex_unlock(&lock);
-    do_job(job);
-    pthread_mutex_lock(&lock);
-    busy = false;
-    first = job->next;
-    if (first == NULL)
-        last = &first;
-    free(job);
-    jobs_done++;
-    pthread_cond_broadcast(&news);
-}
-
-static void *work(void *unused)
-{
-    pthread_mutex_lock(&lock);
-    for (;;) {
-        while (first == NULL || busy)
-            pthread_cond_wait(&news, &lock);
-        do_first();
+    struct copy *copy = malloc(sizeof *copy);
+    *copy = wanted;
+    if (wanted.from != NULL && is_pageable(wanted.from)) {
+        copy->taken = malloc(wanted.bytes + 1);
+        memcpy(copy->taken, wanted.from, wanted.bytes);
     }
-    return unused;
-}
-
-static cudaError_t queue(struct job wanted)
-{
-    pthread_t thread;
-    struct job *job = malloc(sizeof *job);
-    *job = wanted;
-    pthread_mutex_lock(&lock);
-    if (!working)
-        working = pthread_create(&thread, NULL, work, NULL) == 0;
-    *last = job;
-    last = &job->next;
-    jobs_queued++;
-    pthread_cond_broadcast(&news);
-    pthread_mutex_unlock(&lock);
-    return cudaSuccess;
-}
-
-/* How much has been queued so far. */
-long fake_cuda_queued(void)
-{
-    pthread_mutex_lock(&lock);
-    long queued = jobs_queued;
-    pthread_mutex_unlock(&lock);
-    return queued;
-}
-
-/* Wait until so much is done. Functions are left to the thread, as CUDA has one for them. */
-void fake_cuda_wait(long queued)
-{
-    pthread_mutex_lock(&lock);
-    while (jobs_done < queued) {
-        if (busy || first->function != NULL)
-            pthread_cond_wait(&news, &lock);
-        else
-            do_first();
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-static void wait_for_all(void)
-{
-    fake_cuda_wait(fake_cuda_queued());
+    fake_cuda_queue(stream, do_copy, copy);
+    if (is_pageable(wanted.to))
+        fake_cuda_drain(stream, fake_cuda_mark(stream));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    (void)stream;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
     fake_cuda_count_wait(false);
-    wait_for_all();
+    fake_cuda_drain(stream, fake_cuda_mark(stream));
     return cudaSuccess;
 }
 
@@ -169,50 +115,48 @@ cudaError_t cudaDeviceSynchronize(void)
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
     fake_cuda_count_wait(true);
-    wait_for_all();
+    fake_cuda_drain_all();
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    (void)stream;
-    pthread_mutex_lock(&lock);
-    bool waiting = first != NULL;
-    pthread_mutex_unlock(&lock);
-    return waiting ? cudaErrorNotReady : cudaSuccess;
+    return fake_cuda_is_done(stream) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)kind, (void)stream;
+    (void)kind;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
     __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
-    return queue((struct job){ .to = to, .from = from, .bytes = bytes });
+    queue_copy(stream, (struct copy){ .to = to, .from = from, .bytes = bytes });
+    return cudaSuccess;
 }
 
+/* In the default stream. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     (void)kind;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
-    queue((struct job){ .to = to, .from = from, .bytes = bytes });
     fake_cuda_count_wait(true);
-    wait_for_all();
+    queue_copy(NULL, (struct copy){ .to = to, .from = from, .bytes = bytes });
+    fake_cuda_drain(NULL, fake_cuda_mark(NULL));
     return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
 {
-    (void)stream;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
-    return queue((struct job){ .function = function, .argument = argument });
+    fake_cuda_queue_function(stream, function, argument);
+    return cudaSuccess;
 }
 
 /* As the runtime does, the driver is loaded when it is needed. */
-static void load_driver(void)
+void fake_cuda_load_driver(void)
 {
     static bool loaded;
     if (!__atomic_exchange_n(&loaded, true, __ATOMIC_SEQ_CST))
@@ -252,6 +196,7 @@ static struct array *choose(size_t room)
 long fake_cuda_taken(void)
 {
     long taken = 0;
+    fake_cuda_drain_all();
     pthread_mutex_lock(&lock);
     for (int i = 0; i < arrays_used; i++)
         taken += arrays[i].taken;
@@ -268,7 +213,7 @@ static void spoil(const struct array *array)
 static cudaError_t take_array(void **memory, size_t bytes)
 {
     enum { PAGE = 4096 };
-    load_driver();
+    fake_cuda_load_driver();
     if (fake_cuda_refuses())
         return cudaErrorMemoryAllocation;
     pthread_mutex_lock(&lock);
@@ -290,9 +235,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return take_array(memory, bytes);
 }
 
-static cudaError_t free_array(void *memory)
+static void free_array(void *memory)
 {
-    wait_for_all();
     pthread_mutex_lock(&lock);
     struct array *array = find(memory);
     if (array != NULL) {
@@ -303,15 +247,16 @@ static cudaError_t free_array(void *memory)
     }
     pthread_mutex_unlock(&lock);
     if (array == NULL)
-        free(memory); /* managed, or else the C library tells */
-    return cudaSuccess;
+        fake_cuda_unshare(memory);
 }
 
 /* The device stands still. */
 cudaError_t cudaFree(void *memory)
 {
     fake_cuda_count_wait(true);
-    return free_array(memory);
+    fake_cuda_drain_all();
+    free_array(memory);
+    return cudaSuccess;
 }
 
 /* For kernels that are functions of the host: while any is open, the host may touch device memory. */
@@ -321,61 +266,52 @@ static void protect(int rights)
         mprotect(region, region_used, rights);
 }
 
-void fake_cuda_open(void)
+struct launch {
+    void (*work)(void *);
+    void *argument;
+};
+
+static void do_launch(void *argument)
 {
-    wait_for_all();
-    fake_cuda_count_kernel();
+    struct launch launch = *(struct launch *)argument;
+    free(argument);
     pthread_mutex_lock(&lock);
     opened++;
     protect(PROT_READ | PROT_WRITE);
     pthread_mutex_unlock(&lock);
-}
-
-void fake_cuda_close(void)
-{
+    launch.work(launch.argument);
     pthread_mutex_lock(&lock);
     if (--opened == 0)
         protect(PROT_NONE);
     pthread_mutex_unlock(&lock);
 }
 
-/* The pool's memory is not counted: it is there already once a call was made. */
-cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
+void fake_cuda_launch(void *stream, void (*work)(void *), void *argument)
 {
-    (void)stream;
+    struct launch *launch = malloc(sizeof *launch);
+    *launch = (struct launch){ work, argument };
+    fake_cuda_count_kernel();
+    fake_cuda_queue(stream, do_launch, launch);
+}
+
+/* The pool's memory is not counted: it is there already once a call was made. */
+cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+    (void)pool, (void)stream;
     return take_array(memory, bytes);
 }
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
-    (void)stream;
-    return free_array(memory);
+    fake_cuda_queue(stream, free_array, memory);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream)
 {
-    (void)stream;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
-    wait_for_all();
-    memset(reach(memory), byte, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    load_driver();
-    fake_cuda_count((long)bytes);
-    if (fake_cuda_refuses())
-        return cudaErrorMemoryAllocation;
-    return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaFreeHost(void *memory)
-{
-    fake_cuda_count_wait(true);
-    free(memory);
+    queue_copy(stream, (struct copy){ .to = memory, .byte = byte, .bytes = bytes });
     return cudaSuccess;
 }
 

@@ -18,18 +18,32 @@
 #include "cuda/bits.cuh"
 #include "cuda/memory.cuh"
 
-extern "C" void fake_cuda_open(void);
-extern "C" void fake_cuda_close(void);
+extern "C" void fake_cuda_launch(void *stream, void (*work)(void *), void *argument);
 
 enum { SAR_QUADS = SAR_WORD / 4 };
 
-template <class Body> static enum sar_status each(size_t n, const Body &body, cudaStream_t)
+template <class Work> static void do_and_forget(void *work)
+{
+    (*(Work *)work)();
+    delete (Work *)work;
+}
+
+/* Queue what a kernel would do. */
+template <class Work> static enum sar_status launch(const Work &work, cudaStream_t stream)
+{
+    fake_cuda_launch(stream, do_and_forget<Work>, new Work(work));
+    return SAR_OK;
+}
+
+template <class Body> static void for_all(size_t n, const Body &body)
 {
     thrust::counting_iterator<size_t> begin(0);
-    fake_cuda_open();
     thrust::for_each(thrust::omp::par, begin, begin + n, body);
-    fake_cuda_close();
-    return SAR_OK;
+}
+
+template <class Body> static enum sar_status each(size_t n, const Body &body, cudaStream_t stream)
+{
+    return launch([=] { for_all(n, body); }, stream);
 }
 
 template <class Quad> struct sar_ballot_body {
@@ -64,22 +78,25 @@ template <class Body> struct sar_number_body {
 template <class Body>
 static enum sar_status number(const uint32_t *bits, size_t words, const Body &body, cudaStream_t stream)
 {
-    std::vector<unsigned long long> before(words + 1);
-    fake_cuda_open();
-    for (size_t w = 0; w < words; w++)
-        before[w + 1] = before[w] + sar_ones(bits[w]);
-    fake_cuda_close();
-    return each(words, sar_number_body<Body>{ body, before.data() }, stream);
+    return launch(
+        [=] {
+            std::vector<unsigned long long> before(words + 1);
+            for (size_t w = 0; w < words; w++)
+                before[w + 1] = before[w] + sar_ones(bits[w]);
+            for_all(words, sar_number_body<Body>{ body, before.data() });
+        },
+        stream);
 }
 
 template <class In, class Out, class Keep>
 static enum sar_status pick(In in, Out out, unsigned long long *picked, size_t n, const Keep &keep,
-                            cudaStream_t)
+                            cudaStream_t stream)
 {
-    fake_cuda_open();
-    *picked = (unsigned long long)(thrust::copy_if(thrust::omp::par, in, in + n, out, keep) - out);
-    fake_cuda_close();
-    return SAR_OK;
+    return launch(
+        [=] {
+            *picked = (unsigned long long)(thrust::copy_if(thrust::omp::par, in, in + n, out, keep) - out);
+        },
+        stream);
 }
 
 template <class Key> struct sar_sortable {
@@ -89,14 +106,15 @@ template <class Key> struct sar_sortable {
 };
 
 /* By all bits of the keys, of which those not asked for are 0. */
-template <class Key> static enum sar_status sort(const sar_sortable<Key> &s, unsigned, cudaStream_t)
+template <class Key> static enum sar_status sort(const sar_sortable<Key> &s, unsigned, cudaStream_t stream)
 {
-    fake_cuda_open();
-    thrust::copy_n(thrust::omp::par, s.key[0], s.n, s.key[1]);
-    thrust::copy_n(thrust::omp::par, s.position[0], s.n, s.position[1]);
-    thrust::stable_sort_by_key(thrust::omp::par, s.key[1], s.key[1] + s.n, s.position[1]);
-    fake_cuda_close();
-    return SAR_OK;
+    return launch(
+        [=] {
+            thrust::copy_n(thrust::omp::par, s.key[0], s.n, s.key[1]);
+            thrust::copy_n(thrust::omp::par, s.position[0], s.n, s.position[1]);
+            thrust::stable_sort_by_key(thrust::omp::par, s.key[1], s.key[1] + s.n, s.position[1]);
+        },
+        stream);
 }
 
 #endif
