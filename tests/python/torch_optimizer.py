@@ -185,6 +185,26 @@ class Optimizer(unittest.TestCase):
             alone.step()
         self.same(ours, theirs)
 
+    def test_synchronized_and_not_stepped(self):
+        """As where the norm of the gradients says that a step is to be left out."""
+        ours, theirs = make_model(False), make_model(False)
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(4):
+            # Rank 0 alone has gradients in the second step.
+            gone = step == 1 and RANK > 0
+            optimizer.zero_grad(set_to_none=True)
+            if not gone:
+                loss_of(ours, step, RANK).backward()
+            if step == 0:
+                optimizer.synchronize()
+                continue
+            optimizer.step()
+            alone.zero_grad()
+            sum(loss_of(theirs, step, rank) for rank in range(1 if step == 1 else SIZE)).div(SIZE).backward()
+            alone.step()
+        self.same(ours, theirs)
+
     def test_closure(self):
         model = make_model()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))

@@ -22,7 +22,7 @@ class _Distributed:
     _reducer: Reducer
     _compression: Compressor
     _hooks: list[Any]
-    _synchronized: bool
+    _skipping: bool
 
     def add_param_group(self, group: dict[str, Any]) -> None:
         """Add parameters, whose gradients are reduced from the next step on. Collective, in that all ranks
@@ -67,19 +67,18 @@ class _Distributed:
         return self._reducer.seconds
 
     def synchronize(self) -> None:
-        """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done.
-        Collective."""
+        """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done since they
+        came. Collective."""
         self._reducer.synchronize()
-        self._synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
         """A block in which step() takes the gradients as they are."""
-        self._synchronized = True
+        self._skipping = True
         try:
             yield
         finally:
-            self._synchronized = False
+            self._skipping = False
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Wait until all gradients are reduced, those of the closure if there is one, and make a step.
@@ -90,10 +89,10 @@ class _Distributed:
             self.synchronize()
             return loss
 
-        if closure is None and not self._synchronized:
+        if closure is None and not (self._skipping or self._reducer.reduced):
             self.synchronize()
         outcome = super().step(closure and reduced)  # type: ignore[misc]
-        self._synchronized = False
+        self._reducer.reduced = False
         return outcome
 
     def zero_grad(self, *arguments: Any, **named: Any) -> Any:
@@ -106,6 +105,7 @@ class _Distributed:
             raise RuntimeError(
                 "zero_grad() between backward() and step() or synchronize(): gradients are in flight"
             )
+        self._reducer.reduced = False
         return super().zero_grad(*arguments, **named)  # type: ignore[misc]
 
 
@@ -150,7 +150,7 @@ def _made(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any)
     made = object.__new__(type(base.__name__, (_Distributed, base), {}))
     made.__dict__ = optimizer.__dict__
     made._reducer, made._compression = reducer, compression
-    made._hooks, made._synchronized = [], False
+    made._hooks, made._skipping = [], False
     weakref.finalize(made, _unwatch, made._hooks).atexit = False
     made._attend(pairs)
     return made

@@ -158,6 +158,7 @@ class Reducer:
         self._groups: list[list[Slot]] = []
         self._started = 0  # groups of this step
         self._lock = threading.Lock()  # PyTorch has a thread of backward passes for each device
+        self.reduced = False  # whether all gradients are what synchronize() has left
         self.seconds = 0.0  # spent in ready() and synchronize()
         self._number = enter(self)
 
@@ -206,6 +207,7 @@ class Reducer:
         """
         slot = self._of[id(parameter)]
         slot.passes += 1
+        self.reduced = False
         if slot.passes > self._passes:
             raise RuntimeError(
                 f"the gradient of {slot.name} came {slot.passes} times in a step of {self._passes}; "
@@ -253,6 +255,7 @@ class Reducer:
             step = announce(self._number)
             self._reduce()
             step.wait()
+            self.reduced = True
 
     def stand_in(self) -> None:
         """Take part in the other ranks' step; this one has no gradients, nor keeps what comes of theirs.
