@@ -93,6 +93,9 @@ def view(data: Any) -> Array:
         return data
     if isinstance(data, numpy.ndarray):
         return _from_numpy(data, data)
+    # PyTorch exports the memory of a lazily negated view, and not its numbers.
+    if getattr(data, "is_neg", bool)():
+        raise TypeError("the tensor is negated when it is read; resolve_neg() makes one that can be passed")
     interface = getattr(data, "__cuda_array_interface__", None)
     if interface is not None:
         return _from_cuda(interface, data)

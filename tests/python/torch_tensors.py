@@ -76,6 +76,21 @@ class Tensors(unittest.TestCase):
         hvd.allreduce_(turned, op=hvd.Sum)
         self.assertTrue(torch.equal(turned, total.t()))
 
+    def test_conjugated_and_negated(self):
+        """Views whose memory holds other numbers than they do."""
+        wanted = torch.tensor([1 - 2j, 3 + 4j])
+        for view, numbers in (
+            (torch.tensor([1 + 2j, 3 - 4j]).conj(), wanted),
+            (torch._neg_view(torch.tensor([1.0, -2.0])), torch.tensor([-1.0, 2.0])),
+            (torch.tensor([1 + 2j, 3 - 4j]).conj().imag, wanted.imag.clone()),
+        ):
+            self.assertTrue(torch.equal(hvd.allreduce(view, op=hvd.Sum), numbers * SIZE))
+            self.assertTrue(torch.equal(hvd.allgather(view), torch.cat([numbers] * SIZE)))
+            self.assertTrue(torch.equal(hvd.broadcast(view, 0), numbers))
+            self.assertTrue(torch.equal(hvd.grouped_allreduce([view], op=hvd.Sum)[0], numbers * SIZE))
+            self.assertTrue(torch.equal(hvd.allreduce_(view, op=hvd.Sum), numbers * SIZE))
+            self.assertTrue(torch.equal(view, numbers * SIZE))
+
     def test_async_in_any_order(self):
         works = [hvd.allreduce_async(dense(RANK, seed=i), op=hvd.Sum, name=str(i)) for i in range(5)]
         for i in range(5) if RANK % 2 else reversed(range(5)):
@@ -143,6 +158,7 @@ class Tensors(unittest.TestCase):
             ("is dense", lambda: hvd.sparse_allreduce_async(tensor)),
             ("'max' is not for bool", lambda: hvd.allreduce(tensor.bool(), op=hvd.Max)),
             ("dgc", lambda: hvd.allreduce(tensor, compression=hvd.Compression.dgc)),
+            ("resolve_neg", lambda: mpix_sparse.allreduce(torch._neg_view(tensor))),
             ("not int", lambda: hvd.synchronize(3)),
             ("not Tensor", lambda: hvd.poll(tensor)),
         ]

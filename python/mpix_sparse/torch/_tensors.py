@@ -109,8 +109,9 @@ def settle(tensor: torch.Tensor) -> None:
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a dense tensor is contiguous memory of the host."""
-    return tensor.is_cpu and tensor.is_contiguous()
+    """Whether a dense tensor is contiguous memory of the host that holds its numbers: others are views that
+    conjugate or negate."""
+    return tensor.is_cpu and tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
@@ -122,7 +123,7 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout != torch.strided:
         raise TypeError(f"a tensor of layout {tensor.layout} cannot be sent here; a dense one can")
     tensor = tensor.detach()
-    return tensor if is_plain(tensor) else tensor.to("cpu").contiguous()
+    return tensor if is_plain(tensor) else tensor.to("cpu").resolve_conj().resolve_neg().contiguous()
 
 
 def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
