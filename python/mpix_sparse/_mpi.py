@@ -7,8 +7,9 @@ import atexit
 import ctypes
 import os
 import sys
+import threading
 import time
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, NoReturn
 
 from ._error import Error
 from ._library import address, library, mpi_version, refuse_foreign_mpi4py
@@ -104,6 +105,7 @@ def allows_threads() -> bool:
 
 
 _ours = 0  # the process that initialised MPI here; its children must not finalize
+_status = 0  # of the program's end, once sys.exit() has ended it
 _before_end: list[Any] = []
 
 
@@ -117,7 +119,8 @@ def init() -> None:
 
     Every function of this package does so when it needs MPI. Errors on MPI_COMM_WORLD become exceptions from
     here on. Where this function has initialised MPI the package finalizes it when Python ends, or aborts all
-    ranks when Python ends by an exception, since the others would wait for this one for ever.
+    ranks when Python ends by an exception, or by sys.exit() with another status than 0, since the others
+    would wait for this one for ever. It cannot see a `raise SystemExit(status)`.
 
     Raises:
         Error: MPI has been finalized, or cannot be initialised.
@@ -132,6 +135,7 @@ def init() -> None:
         raise Error("MPI has been finalized, and can be initialised only once")
     check(library.MPI_Init_thread(None, None, THREAD_MULTIPLE, ctypes.byref(ctypes.c_int())))
     _ours = os.getpid()
+    sys.exit = _exit
     _return_errors()
 
 
@@ -163,6 +167,30 @@ def finalize() -> None:
         check(library.MPI_Finalize())
 
 
+class _Exit(SystemExit):
+    """What sys.exit() raises. Python tells nobody that it ends by one, but asks for the code when no frame is
+    left that could catch it."""
+
+    @property
+    def code(self) -> Any:  # type: ignore[override]
+        global _status
+        found = SystemExit.code.__get__(self)  # type: ignore[attr-defined]
+        if sys._getframe().f_back is None:
+            _status = found if isinstance(found, int) else int(found is not None)
+        return found
+
+
+_plain_exit = sys.exit
+
+
+def _exit(status: Any = None, /) -> NoReturn:
+    """sys.exit(): end the program with a status, and all ranks with it where it is not 0."""
+    # In other threads it ends the thread only, by an exception of no other type.
+    if threading.current_thread() is threading.main_thread():
+        raise _Exit(status)
+    _plain_exit(status)
+
+
 _loader = os.getpid()
 
 
@@ -170,14 +198,15 @@ _loader = os.getpid()
 def _end() -> None:
     if os.getpid() != _loader:
         return
-    if getattr(sys, "last_value", None) is None:
+    status = _status or int(getattr(sys, "last_value", None) is not None)
+    if not status:
         finalize()
     elif _ours:
         sys.stdout.flush()
         sys.stderr.flush()
         time.sleep(0.5)  # launchers lose what is written right before an abort
-        library.MPI_Abort(constant("COMM_WORLD"), 1)
-        os._exit(1)
+        library.MPI_Abort(constant("COMM_WORLD"), status)
+        os._exit(status)
 
 
 def communicator(comm: Any) -> Any:
