@@ -193,6 +193,17 @@ class Tensors(unittest.TestCase):
         self.assertEqual(hvd.allgather_object("x" * RANK), ["x" * rank for rank in range(SIZE)])
         hvd.barrier()
 
+    def test_allgather_of_other_rows(self):
+        """On the last rank; all ranks are told."""
+        mine, last = torch.ones(2, 3), RANK == SIZE - 1
+        for other in (torch.ones(2, 4), torch.ones(2, 3).double(), torch.ones(2, 3, 1)) if SIZE > 1 else ():
+            with self.assertRaisesRegex(ValueError, "rows here are float.*another type or shape on rank"):
+                hvd.allgather(other if last else mine)
+        for other in (torch.tensor(1.0), mine.to_sparse()):
+            with self.assertRaisesRegex(ValueError, "cannot be joined|has no tensor that can be gathered"):
+                hvd.allgather(other if last else mine)
+        self.assertEqual(hvd.allgather(mine).shape, (2 * SIZE, 3))
+
     def test_against_gloo(self):
         import torch.distributed as gloo
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import zlib
 from typing import Any, Callable, Sequence
 
 import torch
@@ -51,9 +52,9 @@ def _agree(tensor: torch.Tensor, wrong: str, comm: Any) -> None:
     """Raise ValueError on all ranks where one has a list that is wrong, or a tensor of another size. Blocks:
     MPI would write past the end of memory."""
     mine = -1 if wrong else tensor.numel() * tensor.element_size()
-    sizes = gather_lengths(mine, _mpi.size(comm), comm)
+    sizes = gather_numbers([mine], comm)
     _refuse(wrong)
-    for rank, size in enumerate(sizes):
+    for rank, (size,) in enumerate(sizes):
         if size < 0:
             raise ValueError(f"the list of tensors on rank {rank} does not go with its tensor")
         if size != mine:
@@ -172,10 +173,27 @@ def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     return _start(library.MPI_Irecv, *arguments, keep=buffer, finish=finish)
 
 
-def gather_lengths(length: int, ranks: int, comm: Any) -> list[int]:
-    """A number of each rank. Blocks."""
-    lengths = torch.empty(ranks, dtype=torch.int64)
-    return allgather_into(lengths, torch.tensor([length]), comm).wait().tolist()
+def gather_numbers(mine: Sequence[int], comm: Any) -> list[list[int]]:
+    """Some numbers of each rank. Blocks."""
+    numbers = torch.empty(_mpi.size(comm), len(mine), dtype=torch.int64)
+    return allgather_into(numbers, torch.tensor(mine), comm).wait().tolist()
+
+
+def agree_on_rows(length: int, rows: str, wrong: str, comm: Any) -> list[int]:
+    """How many rows each rank has, where all have what `rows` says. Blocks.
+
+    Raises:
+        ValueError: on all ranks, where one has rows of another kind, or says what is wrong with its own.
+    """
+    mark = zlib.crc32(rows.encode())
+    found = gather_numbers([-1 if wrong else length, mark], comm)
+    _refuse(wrong)
+    for rank, (theirs, their_mark) in enumerate(found):
+        if theirs < 0:
+            raise ValueError(f"rank {rank} has no tensor that can be gathered")
+        if their_mark != mark:
+            raise ValueError(f"rows here are {rows}, and of another type or shape on rank {rank}")
+    return [theirs for theirs, _ in found]
 
 
 def allgather_rows(tensor: torch.Tensor, lengths: Sequence[int], comm: Any) -> Work:
@@ -202,9 +220,10 @@ def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
 
 
 def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
-    if len(outputs) != _mpi.size(comm) or any(output.shape != tensor.shape for output in outputs):
-        raise ValueError("the output list needs a tensor of this shape for each rank")
-    lengths = gather_lengths(tensor._nnz(), len(outputs), comm)
+    fits = len(outputs) == _mpi.size(comm) and all(output.shape == tensor.shape for output in outputs)
+    wrong = "" if fits else "the output list needs a tensor of this shape for each rank"
+    rows = f"{type_of(tensor)} of {tuple(tensor.shape)}, {tensor.sparse_dim()} of whose dimensions are sparse"
+    lengths = agree_on_rows(tensor._nnz(), rows, wrong, comm)
     parts = tensor._indices().t().contiguous(), tensor._values().contiguous()
     works = [allgather_rows(part, lengths, comm) for part in parts]
 

@@ -10,13 +10,18 @@ import torch
 
 from . import _collectives
 from ._allreduce import Work
+from ._tensors import refuse_other, type_of
 from ._world import world
 
 
 def allgather_async(tensor: torch.Tensor, name: str | None = None) -> Work:
     """Start allgather(). Collective; waits until all ranks have said how long their tensors are."""
-    comm = world().plain
-    lengths = _collectives.gather_lengths(len(tensor), world().size, comm)
+    refuse_other(tensor)
+    comm, wrong = world().plain, ""
+    if tensor.is_sparse or tensor.dim() == 0:
+        wrong = "a tensor that is sparse, or has no dimension, cannot be joined to others along its first"
+    rows = f"{type_of(tensor)} of {tuple(tensor.shape[1:])}"
+    lengths = _collectives.agree_on_rows(0 if wrong else len(tensor), rows, wrong, comm)
     return _collectives.allgather_rows(tensor.detach(), lengths, comm)
 
 
@@ -29,6 +34,10 @@ def allgather(tensor: torch.Tensor, name: str | None = None) -> torch.Tensor:
 
     Returns:
         A new tensor.
+
+    Raises:
+        TypeError: there is no tensor, or one of a type that MPI lacks. Only this rank learns of it.
+        ValueError: tensors do not go together, or one has no first dimension. All ranks learn of it.
     """
     return allgather_async(tensor, name).wait()
 
@@ -37,7 +46,7 @@ def allgather_object(value: Any, name: str | None = None) -> list[Any]:
     """The objects of all ranks, which must pickle, in the order of ranks. Collective; blocks."""
     data = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)
     comm = world().plain
-    lengths = _collectives.gather_lengths(len(data), world().size, comm)
+    lengths = [length for (length,) in _collectives.gather_numbers([len(data)], comm)]
     pieces = _collectives.allgather_rows(data, lengths, comm).wait().split(lengths)
     return [pickle.loads(piece.numpy().tobytes()) for piece in pieces]
 
