@@ -8,6 +8,7 @@ import copy
 import time
 import unittest
 import unittest.mock
+import weakref
 
 from common import main, need
 
@@ -319,6 +320,38 @@ class Optimizer(unittest.TestCase):
             alone.step()
         self.same(ours, theirs)
         self.assertEqual(hvd.join(), SIZE - 1)
+
+    def test_join_without_the_optimizer(self):
+        """It was a function's, and is gone where the function has returned."""
+        ours = make_model()
+
+        def train(steps):
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+            for step in range(steps):
+                optimizer.zero_grad()
+                loss_of(ours, step, RANK).backward()
+                optimizer.step()
+            return weakref.ref(optimizer._reducer)
+
+        reducer = train(1 + RANK)
+        self.assertEqual(hvd.join(), SIZE - 1)
+        self.assertIsNone(reducer())
+
+    def test_other_parameters(self):
+        """On the last rank in another order, of another shape, or fewer: an exception on all ranks."""
+        for there, shape in (("ba", (3, 3)), ("ab", (9,)), ("a", (3, 3))) if SIZE > 1 else ():
+            last = RANK == SIZE - 1
+            named = [
+                (name, torch.nn.Parameter(torch.ones(shape if last else (3, 3))))
+                for name in (there if last else "ab")
+            ]
+            optimizer = torch.optim.SGD([parameter for _, parameter in named], lr=0.5)
+            optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=named)
+            sum(parameter.sum() for _, parameter in named).backward()
+            with self.assertRaisesRegex(
+                ValueError, "a parameter of the optimizer is .* here, and .* on rank"
+            ):
+                optimizer.step()
 
     def test_broadcast_state(self):
         root = SIZE - 1

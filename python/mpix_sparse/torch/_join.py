@@ -18,13 +18,23 @@ from .._library import library
 from ._world import world
 
 _members: list[weakref.ref[Any]] = []  # whoever makes steps, in the order of their making, on all ranks
+_left: list[Any] = []  # those that make none here any more, but may on other ranks
 _steps = 0  # since the last join()
 
 
 def enter(member: Any) -> int:
     """Take note of an object with stand_in(), which takes part in a step of it. Returns its number."""
+    _left.clear()
     _members.append(weakref.ref(member))
     return len(_members)
+
+
+def leave(member: Any) -> None:
+    """Have a member, which makes no more steps here, live until join(), or until another one enters."""
+    _left.append(member)
+
+
+_mpi.before_end(_left.clear)
 
 
 def announce(number: int) -> Handle:
@@ -50,6 +60,9 @@ def join(device: Any = -1) -> int:
     ranks. A rank's parameters stay as they are in here; afterwards give all ranks those of the last one:
     `broadcast_parameters(model.state_dict(), join())`.
 
+    An optimizer that is gone, such as one of a function that has returned, has its plans and buffers kept for
+    this until here, or until the next DistributedOptimizer is made.
+
     Args:
         device: Horovod's; not looked at.
 
@@ -63,4 +76,5 @@ def join(device: Any = -1) -> int:
         _members[number - 1]().stand_in()
         number = _largest(0).wait()
     _steps = 0
+    _left.clear()
     return int(_largest(mine).wait() % world().size)

@@ -12,6 +12,7 @@ import torch
 
 from ._compression import Compression, Compressor
 from ._compressor import STATE, refuse_compression
+from ._join import leave
 from ._reducer import Reducer
 from ._tensors import Average, Op, choose_op, refuse_process_set
 
@@ -119,10 +120,11 @@ def _watch(parameter: torch.nn.Parameter, ready: Callable[[torch.nn.Parameter], 
     return node.register_hook(lambda *unused: ready(parameter)), node
 
 
-def _unwatch(hooks: list[Any]) -> None:
-    """A model outlives its optimizers, and another one may follow."""
+def _end(hooks: list[Any], reducer: Reducer) -> None:
+    """A model outlives its optimizers, and another one may follow; other ranks may not be done with this."""
     for handle, _ in hooks:
         handle.remove()
+    leave(reducer)
 
 
 def _of_group(i: int, group: dict[str, Any], names: dict[int, str]) -> list[tuple[str, torch.nn.Parameter]]:
@@ -151,7 +153,7 @@ def _made(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any)
     made.__dict__ = optimizer.__dict__
     made._reducer, made._compression = reducer, compression
     made._hooks, made._skipping = [], False
-    weakref.finalize(made, _unwatch, made._hooks).atexit = False
+    weakref.finalize(made, _end, made._hooks, reducer).atexit = False
     made._attend(pairs)
     return made
 
@@ -172,9 +174,9 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     """An optimizer that reduces gradients over all ranks before each step, beside the backward pass.
 
     Gradients of embeddings with sparse=True travel as rows and stay sparse; dense ones are scanned, and what
-    is zero is not sent. A parameter without a gradient on a rank counts as zeros there. All ranks must have
-    the same parameters in the same order. After a step a dense gradient is memory of this object, overwritten
-    in the next.
+    is zero is not sent. A parameter without a gradient on a rank counts as zeros there. All ranks have the
+    same parameters, by their names and shapes, in the same order, or the first step is a ValueError on all.
+    After a step a dense gradient is memory of this object, overwritten in the next.
 
     Args:
         optimizer: whose parameters are trained. It shares its state with what is returned.

@@ -10,8 +10,10 @@ gradients afterwards: one call costs less than several."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
+import zlib
 from typing import Any, Iterator, Sequence
 
 import numpy
@@ -20,6 +22,7 @@ import torch
 from .. import CooPlan, Plan
 from .. import allreduce as allreduce_array
 from ._compression import Compressor
+from ._gather import allgather_object
 from ._join import announce, enter
 from ._tensors import (
     Op,
@@ -56,6 +59,10 @@ class Slot:
     def lent(self) -> bool:
         """Whether its sparse gradient stays in the result's memory."""
         return self._lent and not self.parameter.is_cuda
+
+    def __str__(self) -> str:
+        parameter = self.parameter
+        return f"{self.name}, {type_of(parameter)} of {tuple(parameter.shape)}"
 
     def seen(self) -> int:
         """The kind of the gradient that is there now."""
@@ -156,6 +163,7 @@ class Reducer:
         self._op, self._passes, self._scales = op, passes, scales
         self._sparse_as_dense = sparse_as_dense
         self._groups: list[list[Slot]] = []
+        self._compared = 0  # slots that are known to be the other ranks' too
         self._started = 0  # groups of this step
         self._lock = threading.Lock()  # PyTorch has a thread of backward passes for each device
         self.reduced = False  # whether all gradients are what synchronize() has left
@@ -290,6 +298,7 @@ class Reducer:
         unseen = [slot for slot in self._slots if slot.kind == UNSEEN]
         if not unseen:
             return
+        self._compare()
         kinds = numpy.array([slot.seen() for slot in unseen], numpy.int32)
         allreduce_array(kinds, "max", comm=world().plain, out=kinds)
         if self._sparse_as_dense:
@@ -303,6 +312,30 @@ class Reducer:
             else:
                 group[0].open(self._op, self._hints)
             self._groups.append(group)
+
+    def _compare(self) -> None:
+        """See to it that parameters that are new here are so, in the same order, on all ranks.
+
+        Raises:
+            ValueError: they are not. All ranks learn of it.
+        """
+        new = [str(slot) for slot in reversed(self._slots[self._compared :])]
+        if not new:
+            return
+        mark = zlib.crc32("\n".join(new).encode())
+        extremes = numpy.array([mark, -mark])
+        allreduce_array(extremes, "max", comm=world().plain, out=extremes)
+        if extremes[0] != -extremes[1]:
+            _tell_apart(new)
+        self._compared = len(self._slots)
+
+
+def _tell_apart(mine: list[str]) -> None:
+    """Raise ValueError for parameters that are not those of all ranks. Collective."""
+    for rank, theirs in enumerate(allgather_object(mine)):
+        for here, there in itertools.zip_longest(mine, theirs, fillvalue="none"):
+            if here != there:
+                raise ValueError(f"a parameter of the optimizer is {here} here, and {there} on rank {rank}")
 
 
 def _open_dense(group: list[Slot], op: Op, hints: dict[str, str]) -> None:
