@@ -2,6 +2,7 @@
 """mpix_sparse.torch: tensors, dense and sparse, in every way, against plain sums and against Gloo's
 allreduce."""
 
+import inspect
 import os
 import socket
 import unittest
@@ -98,6 +99,21 @@ class Tensors(unittest.TestCase):
             self.assertTrue(torch.equal(hvd.synchronize(works[i]), total))
             self.assertTrue(hvd.poll(works[i]))
 
+    def test_sparse_with_factors_and_compression(self):
+        total = sum(rows(rank).to_dense() for rank in range(SIZE))
+        how = {"op": hvd.Sum, "prescale_factor": 2.0, "postscale_factor": 0.75}
+        for out in (
+            hvd.allreduce(rows(RANK), **how),
+            hvd.allreduce(rows(RANK), compression=hvd.Compression.bf16, **how),
+            hvd.allreduce_async(rows(RANK), **how).wait(),
+            hvd.allreduce_(rows(RANK), **how),
+        ):
+            self.assertEqual(out.dtype, torch.float32)
+            self.assertTrue(torch.equal(out.to_dense(), total * 1.5))
+        third = torch.tensor([1 / 3]).to_sparse()
+        out = hvd.allreduce(third, compression=hvd.Compression.bf16)
+        self.assertEqual(float(out.to_dense()), float(torch.tensor(1 / 3).bfloat16()))
+
     def test_compression(self):
         for compression in (hvd.Compression.none, hvd.Compression.bf16, hvd.Compression.fp16):
             out = hvd.allreduce(dense(RANK), op=hvd.Sum, compression=compression)
@@ -110,6 +126,59 @@ class Tensors(unittest.TestCase):
         self.assertTrue((tensor.grad == SIZE * (SIZE + 1) / 2).all())
         with self.assertRaisesRegex(RuntimeError, "op Max is not defined"):
             hvd.allreduce(tensor, op=hvd.Max).sum().backward()
+
+    def test_gradients_of_the_others(self):
+        """As with Horovod, whose gathers and broadcasts have the mean of gradients over ranks for theirs."""
+        mean = (SIZE + 1) / 2
+        mine = torch.ones(RANK + 1, 2, requires_grad=True)
+        out = hvd.allgather(mine)
+        (out * torch.arange(len(out)).view(-1, 1) * (RANK + 1)).sum().backward()
+        first = RANK * (RANK + 1) // 2
+        places = torch.arange(first, first + RANK + 1).view(-1, 1).expand(-1, 2)
+        self.assertTrue(torch.equal(mine.grad, places * mean))
+        mine = torch.ones(3, requires_grad=True)
+        (hvd.broadcast(mine, SIZE - 1) * (RANK + 1)).sum().backward()
+        self.assertTrue((mine.grad == (mean if RANK == SIZE - 1 else 0)).all())
+        ours = [torch.ones(n, requires_grad=True) for n in (3, 4)]
+        first, second = hvd.grouped_allreduce(ours, op=hvd.Sum, prescale_factor=2.0)
+        (first.sum() * (RANK + 1) + 2 * second.sum()).backward()
+        self.assertTrue((ours[0].grad == 2 * SIZE * mean).all() and (ours[1].grad == 4 * SIZE).all())
+        with self.assertRaisesRegex(RuntimeError, "op Max is not defined"):
+            hvd.grouped_allreduce(ours, op=hvd.Max)[0].sum().backward()
+
+    def test_shape_of_the_interface(self):
+        """Names and order of arguments are those of Horovod's documentation."""
+        name, factors = "average name", "op prescale_factor postscale_factor process_set"
+        for function, names in (
+            (hvd.allreduce, f"tensor {name} compression {factors}"),
+            (hvd.allreduce_, f"tensor {name} {factors}"),
+            (hvd.allreduce_async, f"tensor {name} {factors}"),
+            (hvd.allreduce_async_, f"tensor {name} {factors}"),
+            (hvd.grouped_allreduce, f"tensors {name} compression {factors}"),
+            (hvd.grouped_allreduce_, f"tensors {name} {factors}"),
+            (hvd.grouped_allreduce_async, f"tensors {name} {factors}"),
+            (hvd.grouped_allreduce_async_, f"tensors {name} {factors}"),
+            (hvd.sparse_allreduce_async, "tensor name op process_set"),
+            (hvd.allgather, "tensor name process_set"),
+            (hvd.allgather_async, "tensor name process_set"),
+            (hvd.allgather_object, "obj name process_set"),
+            (hvd.broadcast, "tensor root_rank name process_set"),
+            (hvd.broadcast_, "tensor root_rank name process_set"),
+            (hvd.broadcast_object, "obj root_rank name process_set"),
+            (hvd.barrier, "process_set"),
+        ):
+            with self.subTest(function.__name__):
+                self.assertEqual(list(inspect.signature(function).parameters), names.split())
+                needed = {"root_rank": 0} if "broadcast" in function.__name__ else {}
+                argument = (
+                    () if function is hvd.barrier else ([],) if "s average" in names else (torch.ones(3),)
+                )
+                with self.assertRaisesRegex(ValueError, "no process sets but"):
+                    function(*argument, process_set=3, **needed)
+        world = hvd.global_process_set
+        self.assertEqual((world.size(), world.rank(), world.included()), (SIZE, RANK, True))
+        hvd.barrier(process_set=world)
+        self.assertTrue((hvd.allreduce(torch.ones(3), process_set=world) == 1).all())
 
     def test_operator(self):
         allreduce = torch.ops.mpix_sparse.allreduce
@@ -135,7 +204,9 @@ class Tensors(unittest.TestCase):
     def test_grouped(self):
         shapes = ((3,), (4, 5), (0,), (2, 2, 2))
         mine = [dense(RANK, shape, torch.float64 if len(shape) > 2 else torch.float32) for shape in shapes]
-        outs = hvd.grouped_allreduce(mine, op=hvd.Sum)
+        how = {"op": hvd.Sum, "postscale_factor": 0.5, "prescale_factor": 2.0}
+        outs = hvd.grouped_allreduce(mine, compression=hvd.Compression.bf16, **how)
+        self.assertEqual([out.dtype for out in outs], [tensor.dtype for tensor in mine])
         for shape, out in zip(shapes, outs):
             self.assertTrue(torch.equal(out.float(), sum(dense(rank, shape) for rank in range(SIZE))))
         self.assertIs(hvd.grouped_allreduce_(mine, op=hvd.Sum)[0], mine[0])
@@ -154,6 +225,10 @@ class Tensors(unittest.TestCase):
         wrong = [
             ("not list", lambda: hvd.allreduce([1, 2])),
             ("not list", lambda: hvd.allreduce_async_([1, 2])),
+            ("not int", lambda: hvd.grouped_allreduce([tensor, 3])),
+            ("not list", lambda: hvd.broadcast([1, 2], 0)),
+            ("torch.sparse_coo cannot be sent", lambda: hvd.broadcast(tensor.to_sparse(), 0)),
+            ("torch.sparse_coo cannot be sent", lambda: hvd.grouped_allreduce([tensor.to_sparse()])),
             ("torch.sparse_csr cannot", lambda: hvd.allreduce(tensor.to_sparse_csr())),
             ("is dense", lambda: hvd.sparse_allreduce_async(tensor)),
             ("'max' is not for bool", lambda: hvd.allreduce(tensor.bool(), op=hvd.Max)),
@@ -165,9 +240,6 @@ class Tensors(unittest.TestCase):
         for sentence, call in wrong if RANK == 0 else ():
             with self.subTest(sentence), self.assertRaisesRegex(TypeError, sentence):
                 call()
-        with self.assertRaisesRegex(ValueError, "no process sets"):
-            hvd.allreduce(tensor, process_set=1)
-        self.assertTrue((hvd.allreduce(tensor, op=hvd.Sum, process_set=None) == SIZE).all())
 
     def test_sparse_in_two_dimensions(self):
         total = sum(dense(rank) for rank in range(SIZE))

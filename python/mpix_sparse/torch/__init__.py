@@ -23,10 +23,6 @@ from ._allreduce import (
     allreduce_,
     allreduce_async,
     allreduce_async_,
-    grouped_allreduce,
-    grouped_allreduce_,
-    grouped_allreduce_async,
-    grouped_allreduce_async_,
     poll,
     sparse_allreduce_async,
     synchronize,
@@ -41,10 +37,26 @@ from ._broadcast import (
 from ._compression import Compression
 from ._ddp import DdpState, ddp_comm_hook
 from ._gather import allgather, allgather_async, allgather_object, barrier
+from ._grouped import (
+    grouped_allreduce,
+    grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+)
 from ._join import join
 from ._optimizer import DistributedOptimizer
 from ._tensors import Average, Max, Min, Product, Sum
-from ._world import init, is_initialized, local_rank, local_size, rank, report, shutdown, size
+from ._world import (
+    global_process_set,
+    init,
+    is_initialized,
+    local_rank,
+    local_size,
+    rank,
+    report,
+    shutdown,
+    size,
+)
 
 if torch.distributed.is_available():
     from ._backend import register_backend
@@ -75,6 +87,7 @@ __all__ = [
     "broadcast_optimizer_state",
     "broadcast_parameters",
     "ddp_comm_hook",
+    "global_process_set",
     "grouped_allreduce",
     "grouped_allreduce_",
     "grouped_allreduce_async",

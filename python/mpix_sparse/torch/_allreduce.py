@@ -23,12 +23,11 @@ from ._tensors import (
     on_host,
     refuse_average,
     refuse_other,
-    refuse_process_set,
     scale_,
     sparse_like,
     type_of,
 )
-from ._world import World, world
+from ._world import World, refuse_process_set, world
 
 
 class Work:
@@ -91,10 +90,10 @@ def _started(work: Any) -> Work:
 def start_allreduce(
     tensor: torch.Tensor, into: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
 ) -> Work:
-    """Reduce `tensor` into `into`, or itself: on a device, with gaps, or, without scales, sparse COO."""
+    """Reduce `tensor` into `into`, or itself: on a device, with gaps, or sparse COO."""
     refuse_other(tensor)
     if tensor.is_sparse:
-        return start_sparse(tensor, op, ranks, into)
+        return start_sparse(tensor, op, ranks, into, scales)
     refuse_average(tensor, op)
     source = on_host(tensor)
     target = into.detach() if is_plain(into) else torch.empty_like(source)
@@ -113,17 +112,25 @@ def start_allreduce(
     return Work(handle, finish)
 
 
-def start_sparse(tensor: torch.Tensor, op: Op, ranks: World, into: torch.Tensor | None = None) -> Work:
+def start_sparse(
+    tensor: torch.Tensor,
+    op: Op,
+    ranks: World,
+    into: torch.Tensor | None = None,
+    scales: tuple[float, float] = (1, 1),
+) -> Work:
     """Reduce a sparse COO tensor into a new one, which `into` becomes if it is given."""
     refuse_average(tensor, op)
     tensor = tensor.detach()
     indices, values = coordinates(tensor)
+    if scales[0] != 1:
+        values = scale_(values.clone(), scales[0])
     sparse_dim = tensor.sparse_dim()
     count, comm = tensor.shape[:sparse_dim].numel(), ranks.comm(type_of(values))
     handle = _coo.iallreduce_coo(as_array(indices), as_array(values), count, op.reduction, comm=comm)
 
     def finish(result: Any) -> torch.Tensor:
-        made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size))
+        made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
         if into is None:
             return made
         into.data = made
@@ -139,8 +146,10 @@ def allreduce_async_(
     op: Op | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: Any = None,
 ) -> Work:
-    """Start to reduce a dense tensor over all ranks in place. Collective; see allreduce()."""
+    """Start to reduce a tensor over all ranks in place. Collective; see allreduce()."""
+    refuse_process_set(process_set)
     scales = prescale_factor, postscale_factor
     return start_allreduce(tensor, tensor, choose_op(average, op), world(), scales)
 
@@ -152,14 +161,15 @@ def allreduce_async(
     op: Op | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: Any = None,
 ) -> Work:
     """Start to reduce a tensor over all ranks into a new one. Collective; see allreduce()."""
+    refuse_process_set(process_set)
     refuse_other(tensor)
+    chosen, scales = choose_op(average, op), (prescale_factor, postscale_factor)
     if tensor.is_sparse:
-        return sparse_allreduce_async(tensor, name, choose_op(average, op))
-    into = torch.empty_like(tensor.detach())
-    scales = prescale_factor, postscale_factor
-    return start_allreduce(tensor, into, choose_op(average, op), world(), scales)
+        return start_sparse(tensor, chosen, world(), scales=scales)
+    return start_allreduce(tensor, torch.empty_like(tensor.detach()), chosen, world(), scales)
 
 
 def _reduce(tensor: torch.Tensor, op: str, prescale: float, postscale: float) -> torch.Tensor:
@@ -177,7 +187,7 @@ def allreduce(
     op: Op | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    process_set: None = None,
+    process_set: Any = None,
 ) -> torch.Tensor:
     """Reduce a tensor over all ranks. Collective: all ranks make the same calls in the same order; blocks.
 
@@ -185,13 +195,13 @@ def allreduce(
     Gradients flow through the call, for Average and Sum.
 
     Args:
-        tensor: of the same shape and type on all ranks; dense, or sparse COO without the two factors.
+        tensor: of the same shape and type on all ranks; dense or sparse COO.
         average: the old way to say op: Average if True, Sum if False.
         name: for the reader; calls are matched by their order.
         compression: what floats are rounded to before they are added.
         op: Average (the default), Sum, Min, Max or Product.
         prescale_factor, postscale_factor: what numbers are multiplied by before and after.
-        process_set: None, which is all ranks.
+        process_set: None or global_process_set, which is all ranks.
 
     Returns:
         A new tensor.
@@ -205,12 +215,11 @@ def allreduce(
     refuse_process_set(process_set)
     refuse_compression(compression)
     refuse_other(tensor)
-    chosen = choose_op(average, op)
+    chosen, narrow = choose_op(average, op), compression.compress(tensor)
+    scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
-        return sparse_allreduce_async(tensor, name, chosen).wait()
-    narrow = compression.compress(tensor)
-    reduced = _allreduce(narrow, chosen.name, prescale_factor, postscale_factor)
-    return reduced.to(tensor.dtype)
+        return start_sparse(narrow, chosen, world(), scales=scales).wait().to(tensor.dtype)
+    return _allreduce(narrow, chosen.name, *scales).to(tensor.dtype)
 
 
 def allreduce_(
@@ -220,19 +229,23 @@ def allreduce_(
     op: Op | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: Any = None,
 ) -> torch.Tensor:
-    """Reduce a dense tensor over all ranks in place, and return it. Collective; see allreduce()."""
-    return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor).wait()
+    """Reduce a tensor over all ranks in place, and return it. Collective; see allreduce()."""
+    how = average, name, op, prescale_factor, postscale_factor, process_set
+    return allreduce_async_(tensor, *how).wait()
 
 
-def sparse_allreduce_async(tensor: torch.Tensor, name: str | None = None, op: Op = Average) -> Work:
+def sparse_allreduce_async(
+    tensor: torch.Tensor, name: str | None = None, op: Op = Average, process_set: Any = None
+) -> Work:
     """Start to reduce a sparse COO tensor over all ranks. Collective; blocks not.
 
     Args:
         tensor: of the same shape, type and number of sparse dimensions on all ranks; need not be coalesced,
             and may be empty on some. Its rows, if it has dense dimensions, are present or absent as a whole.
         name: for the reader; calls are matched by their order.
-        op: as of allreduce().
+        op, process_set: as of allreduce().
 
     Returns:
         Work, whose tensor is a new, coalesced sparse one.
@@ -240,60 +253,8 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: str | None = None, op: Op
     Raises:
         TypeError: the tensor is no sparse COO one. Only this rank learns of it.
     """
+    refuse_process_set(process_set)
     refuse_other(tensor)
     if not tensor.is_sparse:
         raise TypeError("the tensor is dense; a sparse COO one is needed")
     return start_sparse(tensor, op, world())
-
-
-def grouped_allreduce_async_(
-    tensors: Sequence[torch.Tensor],
-    average: bool | None = None,
-    name: str | None = None,
-    op: Op | None = None,
-) -> Work:
-    """Start to reduce several dense tensors in place; those of one type travel as one. Collective."""
-    chosen, works, parts = choose_op(average, op), [], []
-    for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
-        alike = [tensor for tensor in tensors if tensor.dtype == dtype]
-        flat = torch.cat([on_host(tensor).reshape(-1) for tensor in alike])
-        works.append(allreduce_async_(flat, None, name, chosen))
-        parts.append((flat, alike))
-    return Work(All(works), lambda _: _scatter(parts, tensors))
-
-
-def _scatter(parts: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    for flat, alike in parts:
-        for piece, tensor in zip(flat.split([tensor.numel() for tensor in alike]), alike):
-            tensor.detach().copy_(piece.view(tensor.shape))
-    return list(tensors)
-
-
-def grouped_allreduce_(
-    tensors: Sequence[torch.Tensor],
-    average: bool | None = None,
-    name: str | None = None,
-    op: Op | None = None,
-) -> list[torch.Tensor]:
-    """Reduce several dense tensors in place, and return them. Collective; see allreduce()."""
-    return grouped_allreduce_async_(tensors, average, name, op).wait()
-
-
-def grouped_allreduce_async(
-    tensors: Sequence[torch.Tensor],
-    average: bool | None = None,
-    name: str | None = None,
-    op: Op | None = None,
-) -> Work:
-    """Start to reduce several dense tensors into new ones. Collective; see allreduce()."""
-    return grouped_allreduce_async_([tensor.detach().clone() for tensor in tensors], average, name, op)
-
-
-def grouped_allreduce(
-    tensors: Sequence[torch.Tensor],
-    average: bool | None = None,
-    name: str | None = None,
-    op: Op | None = None,
-) -> list[torch.Tensor]:
-    """Reduce several dense tensors into new ones. Collective; see allreduce()."""
-    return grouped_allreduce_async(tensors, average, name, op).wait()

@@ -11,9 +11,10 @@ import torch
 
 from .. import _mpi
 from .._library import library
+from ._allreduce import allreduce
 from ._compressor import STATE
-from ._tensors import on_host
-from ._world import world
+from ._tensors import on_host, refuse_other
+from ._world import refuse_process_set, world
 
 _CHUNK = 1 << 30  # bytes; MPI counts in int
 
@@ -24,18 +25,23 @@ def _broadcast_bytes(address: int, count: int, root_rank: int) -> None:
         _mpi.check(library.MPI_Bcast(*piece, _mpi.constant("BYTE"), ctypes.c_int(root_rank), world().plain))
 
 
-def broadcast_(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
+def broadcast_(
+    tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
+) -> torch.Tensor:
     """Overwrite a dense tensor with that of one rank, and return it. Collective; blocks.
 
     Args:
         tensor: of the same shape and type on all ranks.
         root_rank: whose numbers all get.
         name: for the reader.
+        process_set: as of allreduce().
 
     Raises:
-        TypeError: it is sparse. Only this rank learns of it.
+        TypeError: it is no tensor, or sparse. Only this rank learns of it.
         Error: there is no such rank.
     """
+    refuse_process_set(process_set)
+    refuse_other(tensor)
     buffer = on_host(tensor)
     _broadcast_bytes(buffer.data_ptr(), buffer.numel() * buffer.element_size(), root_rank)
     if buffer.data_ptr() != tensor.data_ptr():
@@ -43,19 +49,41 @@ def broadcast_(tensor: torch.Tensor, root_rank: int, name: str | None = None) ->
     return tensor
 
 
-def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
-    """A new tensor with the numbers of one rank's. Collective; see broadcast_()."""
-    return broadcast_(tensor.detach().clone(), root_rank, name)
+class _Broadcast(torch.autograd.Function):
+    """As in Horovod, the gradient of the root's tensor is the mean of what ranks have, and elsewhere zero."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int) -> torch.Tensor:
+        ctx.root = root_rank
+        return broadcast_(tensor.detach().clone(), root_rank)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        reduced = allreduce(gradient)
+        return reduced if world().rank == ctx.root else torch.zeros_like(reduced), None
 
 
-def broadcast_object(value: Any = None, root_rank: int = 0, name: str | None = None) -> Any:
+def broadcast(
+    tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
+) -> torch.Tensor:
+    """A new tensor with the numbers of one rank's. Collective; see broadcast_(). Gradients flow through the
+    call: the root's is the mean over ranks, and so backward() is collective too."""
+    refuse_process_set(process_set)
+    refuse_other(tensor)
+    return _Broadcast.apply(tensor, root_rank)
+
+
+def broadcast_object(
+    obj: Any = None, root_rank: int = 0, name: str | None = None, process_set: Any = None
+) -> Any:
     """One rank's object, which must pickle, on all. Collective; blocks. The root gets its own back."""
+    refuse_process_set(process_set)
     mine = world().rank == root_rank
-    data = pickle.dumps(value) if mine else b""
+    data = pickle.dumps(obj) if mine else b""
     length = broadcast_(torch.tensor(len(data)), root_rank)
     buffer = ctypes.create_string_buffer(data, int(length))
     _broadcast_bytes(ctypes.addressof(buffer), int(length), root_rank)
-    return value if mine else pickle.loads(buffer.raw)
+    return obj if mine else pickle.loads(buffer.raw)
 
 
 def broadcast_parameters(params: Mapping[str, Any] | Iterable[tuple[str, Any]], root_rank: int = 0) -> None:

@@ -14,6 +14,12 @@ DIFFERENTIABLE = ("Average", "Sum")
 _library: Any = None
 
 
+def refuse_gradient(name: str) -> None:
+    """Raise RuntimeError for the name of an op through which gradients do not flow."""
+    if name not in DIFFERENTIABLE:
+        raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
+
+
 def operator(
     reduce: Callable[[torch.Tensor, str, float, float], torch.Tensor]
 ) -> Callable[..., torch.Tensor]:
@@ -31,8 +37,7 @@ def operator(
 
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         name, *scales = ctx.arguments
-        if name not in DIFFERENTIABLE:
-            raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
+        refuse_gradient(name)
         return made(gradient, name, *scales), None, None, None
 
     make = _custom_op if hasattr(torch.library, "custom_op") else _function

@@ -14,7 +14,8 @@ from ._compression import Compression, Compressor
 from ._compressor import STATE, refuse_compression
 from ._join import leave
 from ._reducer import Reducer
-from ._tensors import Average, Op, choose_op, refuse_process_set
+from ._tensors import Average, Op, choose_op
+from ._world import refuse_process_set
 
 
 class _Distributed:
@@ -68,8 +69,8 @@ class _Distributed:
         return self._reducer.seconds
 
     def synchronize(self) -> None:
-        """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done since they
-        came. Collective."""
+        """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done since
+        they came. Collective."""
         self._reducer.synchronize()
 
     @contextlib.contextmanager
@@ -169,7 +170,7 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     groups: Any = None,
     sparse_as_dense: bool = False,
     sparse_views: bool = False,
-    process_set: None = None,
+    process_set: Any = None,
 ) -> Any:
     """An optimizer that reduces gradients over all ranks before each step, beside the backward pass.
 
@@ -191,7 +192,7 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
         sparse_as_dense: make sparse gradients dense.
         sparse_views: leave reduced sparse gradients of the host where the library has them, which saves a
             copy: they can be read, as optimizers do, but writing to them, as clipping does, ends the process.
-        process_set: None, which is all ranks.
+        process_set: None or global_process_set, which is all ranks.
 
     Returns:
         An optimizer of a class derived from that of `optimizer`, with synchronize(), skip_synchronize()

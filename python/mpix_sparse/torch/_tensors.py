@@ -62,12 +62,6 @@ def choose_op(average: bool | None, op: Op | None) -> Op:
     return chosen
 
 
-def refuse_process_set(process_set: Any) -> None:
-    """Raise ValueError for anything but all ranks."""
-    if process_set is not None:
-        raise ValueError("there are no process sets; process_set must be None, which is all ranks")
-
-
 def refuse_other(tensor: Any) -> None:
     """Raise TypeError for what is neither a dense tensor nor a sparse COO one."""
     if not isinstance(tensor, torch.Tensor):

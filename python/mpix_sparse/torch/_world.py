@@ -99,6 +99,38 @@ def world() -> World:
     return _world
 
 
+class _AllRanks:
+    """What Horovod calls the global process set, and the only one here."""
+
+    @property
+    def ranks(self) -> list[int]:
+        """Their numbers."""
+        return list(range(size()))
+
+    def size(self) -> int:
+        """How many there are."""
+        return size()
+
+    def rank(self) -> int:
+        """This process's number."""
+        return rank()
+
+    def included(self) -> bool:
+        """Whether this process is one of them."""
+        return True
+
+
+global_process_set = _AllRanks()
+
+
+def refuse_process_set(process_set: Any) -> None:
+    """Raise ValueError for anything but all ranks."""
+    if process_set is not None and process_set is not global_process_set:
+        raise ValueError(
+            "there are no process sets but that of all ranks; process_set must be None or global_process_set"
+        )
+
+
 def init(comm: Any = None) -> None:
     """Begin, on the ranks of a communicator. Collective over comm; a second call does nothing.
 
