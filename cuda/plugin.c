@@ -116,9 +116,10 @@ static enum sar_status select_largest(const struct sar_vector *vector, const str
     return SAR_AT(vector->place, sar_cuda_select(vector, of, cutoff, marks));
 }
 
-static enum sar_status clear(const struct sar_vector *vector, const struct sar_marks *marks)
+static enum sar_status clear(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
+                             const struct sar_marks *marks)
 {
-    return SAR_AT(vector->place, sar_cuda_clear(vector, marks));
+    return SAR_AT(vector->place, sar_cuda_clear(vector, of, masked, marks));
 }
 
 static enum sar_status look(const struct sar_vector *vector, const struct sar_run *run,

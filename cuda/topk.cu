@@ -54,6 +54,11 @@ template <class Floats> struct selection {
         return narrow_down(bits, cutoff->capacity);
     }
 
+    enum sar_status clear(uint64_t masked, const struct sar_marks *marks) const
+    {
+        return each(words, sar_clear_body<Floats>{ tensor, (const uint32_t *)marks->bits, masked }, stream);
+    }
+
     /* Of marked values, the magnitude of the k-th largest; k becomes which of those equal to it that is. */
     enum sar_status find_bound(const uint32_t *bits, size_t *k, uint64_t *bound) const
     {
@@ -121,14 +126,8 @@ enum sar_status sar_cuda_select(const struct sar_vector *vector, const struct sa
     return status;
 }
 
-enum sar_status sar_cuda_clear(const struct sar_vector *vector, const struct sar_marks *marks)
+enum sar_status sar_cuda_clear(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
+                               const struct sar_marks *marks)
 {
-    const uint32_t *bits = (const uint32_t *)marks->bits;
-    size_t words = sar_words(vector->shape->count), size = vector->shape->element_size;
-    cudaStream_t stream = (cudaStream_t)vector->stream;
-    if (size == sizeof(uint64_t))
-        return each(words, sar_clear_body<uint64_t>{ bits, (uint64_t *)vector->buf }, stream);
-    if (size == sizeof(uint32_t))
-        return each(words, sar_clear_body<uint32_t>{ bits, (uint32_t *)vector->buf }, stream);
-    return each(words, sar_clear_body<uint16_t>{ bits, (uint16_t *)vector->buf }, stream);
+    return with_floats(vector, of, [=](auto on) { return on.clear(masked, marks); });
 }

@@ -162,15 +162,21 @@ struct sar_fill_body {
     }
 };
 
-/** Zero marked elements, a word of marks each. Host twin: sar_dense_clear. */
-template <class Bits> struct sar_clear_body {
+/** Zero marked values, a word of marks each, and velocities of those that reach a magnitude. Host twin:
+ * sar_dgc_clear. */
+template <class Floats> struct sar_clear_body {
+    sar_tensor<Floats> tensor;
     const uint32_t *marks;
-    Bits *buf;
+    uint64_t masked;
 
     SAR_HOST_DEVICE void operator()(size_t w) const
     {
-        for (uint32_t rest = marks[w]; rest != 0; rest &= rest - 1)
-            buf[w * SAR_WORD + sar_lowest(rest)] = 0;
+        for (uint32_t rest = marks[w]; rest != 0; rest &= rest - 1) {
+            size_t i = w * SAR_WORD + sar_lowest(rest);
+            if (tensor.magnitude(i) >= masked)
+                tensor.velocity[i] = 0;
+            tensor.value[i] = 0;
+        }
     }
 };
 

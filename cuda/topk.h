@@ -14,7 +14,8 @@ enum sar_status sar_cuda_sample(const struct sar_vector *vector, const struct sa
                                 uint32_t seed, uint64_t *magnitudes);
 enum sar_status sar_cuda_select(const struct sar_vector *vector, const struct sar_dgc *of,
                                 const struct sar_cutoff *cutoff, struct sar_marks *marks);
-enum sar_status sar_cuda_clear(const struct sar_vector *vector, const struct sar_marks *marks);
+enum sar_status sar_cuda_clear(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
+                               const struct sar_marks *marks);
 
 #ifdef __cplusplus
 }

@@ -266,9 +266,7 @@ static void step_here(struct sar_context *context, struct sar_call *call, const 
     if (call->verdict.status != SAR_OK)
         return;
     deliver(&topk, out);
-    sar_dense_clear(&topk.shape, &topk.run, of->values);
-    if (of->masking)
-        sar_dense_clear(&topk.shape, &topk.run, of->velocity);
+    sar_dgc_clear(of, &topk.shape, &topk.run);
 }
 
 static void step_remote(struct sar_context *context, struct sar_call *call, const struct sar_dgc *of,

@@ -122,8 +122,9 @@ struct sar_accelerator {
      * marks are to be given back. */
     enum sar_status (*select)(const struct sar_vector *vector, const struct sar_dgc *of,
                               const struct sar_cutoff *cutoff, struct sar_marks *marks);
-    /** Queue zeroing the marked elements. */
-    enum sar_status (*clear)(const struct sar_vector *vector, const struct sar_marks *marks);
+    /** Queue zeroing the marked values, and the velocities of those whose magnitudes reach `masked`. */
+    enum sar_status (*clear)(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
+                             const struct sar_marks *marks);
 
     /* What follows works on runs, payloads and findings in the device's memory, of shapes whose count is the
      * number of slots; vectors have no buf. See device/worker.h. */

@@ -151,16 +151,12 @@ static enum sar_status take_out(const struct sar_vector *vector, const struct sa
                                 const struct sar_dgc *of, const struct sar_marks *marks, struct sar_run *run)
 {
     const struct sar_accelerator *accelerator = memory->accelerator;
-    struct sar_vector velocity = *vector;
-    velocity.buf = of->velocity;
     run->nnz = marks->nnz;
     if (run->nnz == 0)
         return SAR_OK;
     SAR_TRY(accelerator->compact(vector, marks, run));
     if (of->gradient != NULL)
-        SAR_TRY(accelerator->clear(vector, marks));
-    if (of->gradient != NULL && of->masking)
-        SAR_TRY(accelerator->clear(&velocity, marks));
+        SAR_TRY(accelerator->clear(vector, of, sar_dgc_masked(of), marks));
     return accelerator->wait(memory->place, memory->stream);
 }
 

@@ -64,8 +64,8 @@ enum sar_status sar_offload_write(const struct sar_destination *to, const struct
 enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct sar_shape *shape,
                                    const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t *magnitudes);
 
-/** Do what sar_topk_run does for values in device memory, and zero what is selected of them, if there is a
- * gradient, and of the velocity, if that is masked. Values have changed even where this fails.
+/** Do what sar_topk_run does for values in device memory, and if there is a gradient, what sar_dgc_clear
+ * does. Values have changed even where this fails.
  * @param run  in: arrays in device memory, for the cutoff's capacity; out: what is selected, in indices of
  *             the shape's size */
 enum sar_status sar_offload_select(const struct sar_memory *memory, const struct sar_shape *shape,

@@ -6,6 +6,7 @@
 
 #include "tensor/dgc.h"
 
+#include "tensor/dense.h"
 #include "tensor/magnitude.h"
 #include "tensor/momentum.h"
 
@@ -103,4 +104,25 @@ void sar_dgc_sample(const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t 
         fetch(of, bytes, place[!now], next);
         foresee(of, place[now], batch, magnitudes + i);
     }
+}
+
+uint64_t sar_dgc_masked(const struct sar_dgc *of)
+{
+    return of->masking ? 0 : sar_magnitude_infinite(of->base);
+}
+
+/* What is not finite would come again out of its velocity in every step to come. */
+static void clear_velocity(const struct sar_dgc *of, const struct sar_shape *shape, const struct sar_run *run)
+{
+    size_t bytes = steps[of->base].bytes;
+    uint64_t least = sar_dgc_masked(of);
+    for (size_t i = 0; i < run->nnz; i++)
+        if (sar_magnitude(of->base, run->value, i) >= least)
+            memset((char *)of->velocity + sar_index_get(run->index, shape->index_size, i) * bytes, 0, bytes);
+}
+
+void sar_dgc_clear(const struct sar_dgc *of, const struct sar_shape *shape, const struct sar_run *run)
+{
+    sar_dense_clear(shape, run, of->values);
+    clear_velocity(of, shape, run);
 }

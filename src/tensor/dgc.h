@@ -17,7 +17,7 @@ struct sar_dgc {
     const void *gradient; /**< or NULL */
     void *velocity;
     double momentum, scale;
-    bool masking; /**< whether what is selected loses its velocity */
+    bool masking; /**< whether all that is selected loses its velocity, and not only what is not finite */
 };
 
 /** Do so for n values. */
@@ -26,5 +26,11 @@ void sar_dgc_advance(const struct sar_dgc *of, size_t from, size_t n);
 /** The magnitudes of n of the values, as they will be; each from a random place of one of n stretches of
  * equal length, so that of all values where n is their count. n <= of->count. */
 void sar_dgc_sample(const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t *magnitudes);
+
+/** The magnitude from which on a value that is selected loses its velocity. */
+uint64_t sar_dgc_masked(const struct sar_dgc *of);
+
+/** Zero the values that are in a run, and the velocities that go with them. */
+void sar_dgc_clear(const struct sar_dgc *of, const struct sar_shape *shape, const struct sar_run *run);
 
 #endif

@@ -194,21 +194,21 @@ static void try_sampling(MPI_Comm comm)
 }
 
 /* They are sent, and gone. */
-static void try_nans(MPI_Comm comm)
+static void try_nans(MPI_Comm comm, int masking)
 {
-    MPIX_Sparse_dgc_t how = { 0.001, 1, 0.5, 1, 0, 1 };
+    MPIX_Sparse_dgc_t how = { 0.001, 1, 0.5, 1, 0, masking };
     double threshold;
-    check_case("NaNs");
+    check_case("NaNs and infinities, masking %d", masking);
     begin(comm, COUNT);
     draw(ours.gradient, COUNT, 1);
     for (int i = 0; i < 9; i++)
-        ours.gradient[100 * i + 7] = NAN;
+        ours.gradient[100 * i + 7] = i % 2 == 0 ? NAN : -INFINITY;
     check_success(step(&ours, &how, COUNT), "MPIX_Sparse_dgc_step");
     check(ours.nnz == 9, "expected 9 NaNs, found %lld elements", (long long)ours.nnz);
     for (int i = 0; i < 9; i++)
-        check(ours.indices[i] == 100 * i + 7 && isnan(ours.values[i]), "expected a NaN, found none");
+        check(ours.indices[i] == 100 * i + 7 && !isfinite(ours.values[i]), "expected a NaN, found none");
     for (int i = 0; i < COUNT; i++)
-        check(!isnan(ours.residual[i]) && !isnan(ours.velocity[i]), "expected no NaN, found one");
+        check(isfinite(ours.residual[i]) && isfinite(ours.velocity[i]), "expected no NaN, found one");
     check_success(MPIX_Sparse_topk_threshold(ours.gradient, COUNT, MPI_FLOAT, 0.001, 1, 0, comm, &threshold),
                   "threshold");
     check(isinf(threshold), "expected infinity, found %g", threshold);
@@ -258,7 +258,8 @@ int main(int argc, char **argv)
     }
     try_selections(comm);
     try_sampling(comm);
-    try_nans(comm);
+    try_nans(comm, 0);
+    try_nans(comm, 1);
     try_halves(comm);
     MPI_Comm_free(&comm);
     return check_end("topk");

@@ -207,6 +207,21 @@ class Dgc(unittest.TestCase):
         other.load_state_dict(optimizer.state_dict())
         self.assertNotIn("mpix_sparse", hvd.DistributedOptimizer(plain).state_dict())
 
+    def test_overflow(self):
+        """One on one rank shows in one step and none to come, whether a parameter travels whole or not."""
+        for dense_below in (1, 10**9):
+            parameter = torch.nn.Parameter(torch.zeros(6000))
+            optimizer = torch.optim.SGD([parameter], lr=0.0)
+            how = hvd.Compression.dgc(ratio=0.1, dense_below=dense_below)
+            optimizer = hvd.DistributedOptimizer(optimizer, compression=how)
+            for step in range(4):
+                optimizer.zero_grad()
+                gradient = torch.full((6000,), 2.0)
+                gradient[7] = math.inf if step == 1 and RANK == 0 else 1.0
+                parameter.backward(gradient)
+                optimizer.step()
+                self.assertEqual(bool(torch.isfinite(parameter.grad).all()), step != 1)
+
     def test_other_type(self):
         """A model that changes its type between steps, as .to() lets it."""
         model = torch.nn.Linear(100, 50)

@@ -233,6 +233,51 @@ static void test_a_step_does_what_the_formula_says(void **state)
     }
 }
 
+static void set_bits(void *element, size_t bytes, uint64_t bits)
+{
+    uint16_t half = (uint16_t)bits;
+    uint32_t word = (uint32_t)bits;
+    memcpy(element, bytes == 2 ? (void *)&half : bytes == 4 ? (void *)&word : (void *)&bits, bytes);
+}
+
+/* Of three selected elements, one is finite. */
+static void check_clearing(enum sar_base base, bool masking)
+{
+    enum { COUNT = 7, SELECTED = 3, WIDEST = 8 };
+    static const char zeros[WIDEST] = { 0 };
+    uint64_t places[SELECTED] = { 1, 3, 5 };
+    _Alignas(uint64_t) char value[COUNT * WIDEST], velocity[COUNT * WIDEST];
+    _Alignas(uint64_t) char before[COUNT * WIDEST], chosen[SELECTED * WIDEST];
+    struct sar_shape shape = shape_make(base, SAR_SUM, COUNT, 1);
+    struct sar_dgc of = { .base = base, .count = COUNT, .values = value, .velocity = velocity };
+    struct sar_run run = { places, chosen, SELECTED };
+    size_t bytes = shape.element_size;
+    of.masking = masking;
+    shape.index_size = sizeof *places;
+    memset(value, 0x11, sizeof value);
+    memset(velocity, 0x11, sizeof velocity);
+    set_bits(value + 3 * bytes, bytes, sar_magnitude_infinite(base));
+    set_bits(value + 5 * bytes, bytes, sar_magnitude_last(base));
+    memcpy(before, velocity, sizeof before);
+    for (size_t i = 0; i < SELECTED; i++)
+        memcpy(chosen + i * bytes, value + places[i] * bytes, bytes);
+    sar_dgc_clear(&of, &shape, &run);
+    for (size_t i = 0; i < COUNT; i++) {
+        bool selected = i % 2 == 1, gone = selected && (masking || i != places[0]);
+        assert_memory_equal(value + i * bytes, selected ? zeros : before, bytes);
+        assert_memory_equal(velocity + i * bytes, gone ? zeros : before, bytes);
+    }
+}
+
+static void test_what_is_not_finite_does_not_stay(void **state)
+{
+    (void)state;
+    for (size_t b = 0; b < LENGTH(floats); b++) {
+        check_clearing(floats[b], false);
+        check_clearing(floats[b], true);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_magnitudes_of_numbers),
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_a_step_does_what_the_formula_says),
+        cmocka_unit_test(test_what_is_not_finite_does_not_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,3 +188,5 @@ class Sparsifier:
         self._velocity = self._here(self._velocity)
         self._velocity.mul_(self._how.momentum).add_(gradient)
         gradient.copy_(self._velocity)
+        # What is not finite is handed out once, as where elements are selected.
+        self._velocity.masked_fill_(~torch.isfinite(self._velocity), 0)
