@@ -209,8 +209,9 @@ def _end() -> None:
         os._exit(status)
 
 
-def communicator(comm: Any) -> Any:
-    """The handle of a communicator as users give it: None for MPI_COMM_WORLD, one of mpi4py, or a handle."""
+def communicator(comm: Any, name: str = "comm") -> Any:
+    """The handle of a communicator as users give it, by an argument's name: None for MPI_COMM_WORLD, one of
+    mpi4py, or a handle."""
     if isinstance(comm, Handle):
         return comm
     if comm is None:
@@ -218,7 +219,7 @@ def communicator(comm: Any) -> Any:
         return constant("COMM_WORLD")
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not isinstance(comm, mpi.Comm):
-        raise TypeError(f"comm must be None or a communicator of mpi4py, not {type(comm).__name__}")
+        raise TypeError(f"{name} must be None or a communicator of mpi4py, not {type(comm).__name__}")
     refuse_foreign_mpi4py()
     return Handle(Handle.from_address(mpi._addressof(comm)).value)
 

@@ -33,7 +33,7 @@ _alone: list[Any] = []
 def _group(group: Any) -> Any:
     """The handle of a group: None is this process alone, on a communicator that returns errors."""
     if group is not None:
-        return _mpi.communicator(group)
+        return _mpi.communicator(group, "group")
     if not _alone:
         _mpi.init()
         made = _mpi.Handle()

@@ -247,9 +247,22 @@ class Dgc(unittest.TestCase):
 
     def test_wrong(self):
         dgc = hvd.Compression.dgc
-        for how in ({"ratio": 0}, {"sample_ratio": 2}, {"momentum": 1}, {"warmup_epochs": -1}, {"clip": 0}):
-            with self.assertRaisesRegex(ValueError, f"{list(how)[0]}.* must be"):
+        for how in (
+            {"ratio": 0},
+            {"ratio": "a"},
+            {"sample_ratio": 2},
+            {"momentum": 1},
+            {"warmup_epochs": -1},
+            {"steps_per_epoch": 0},
+            {"clip": 0},
+            {"dense_below": None},
+        ):
+            (name,) = how
+            with self.assertRaisesRegex(ValueError, f"{name} is {how[name]!r}; it must be a number"):
                 dgc(**how)
+        with self.assertRaisesRegex(TypeError, "group must be None or a communicator"):
+            dgc(group="all")
+        self.assertEqual((dgc(0.05).ratio, dgc(0.05).wire_values, dgc(0.05).dtype), (0.05, "full", None))
         with self.assertRaisesRegex(ValueError, "for a DistributedOptimizer"):
             hvd.allreduce(torch.ones(3), compression=dgc())
         model = torch.nn.Linear(100, 100)

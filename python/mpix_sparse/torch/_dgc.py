@@ -6,13 +6,14 @@ rest waits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+import numbers
+from dataclasses import dataclass, field
+from typing import Any, Callable
 
 import numpy
 import torch
 
-from .. import CooPlan, _topk
+from .. import CooPlan, _mpi, _topk
 from .. import allreduce as allreduce_array
 from ._compressor import Compressor
 from ._tensors import Op, as_array, from_numpy, on_host, scale_, settle, type_of
@@ -22,9 +23,20 @@ WARMUP_RATIO = 0.25  # of the first epoch of a warm-up
 SEEDS = 1 << 31
 
 
+_BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("ratio", lambda share: 0 < share <= 1, "above 0 and at most 1"),
+    ("momentum", lambda factor: 0 <= factor < 1, "that is 0 or more and below 1"),
+    ("warmup_epochs", lambda epochs: epochs >= 0, "that is 0 or more"),
+    ("steps_per_epoch", lambda steps: steps >= 1, "that is 1 or more"),
+    ("clip", lambda norm: norm > 0, "above 0, or None"),
+    ("sample_ratio", lambda share: 0 < share <= 1, "above 0 and at most 1"),
+    ("dense_below", lambda elements: elements >= 0, "that is 0 or more"),
+)
+
+
 @dataclass(frozen=True)
 class Dgc(Compressor):
-    """Compression.dgc(...), for a DistributedOptimizer with op Average or Sum.
+    """Compression.dgc(ratio, ...), for a DistributedOptimizer with op Average or Sum.
 
     Momentum is applied here, before elements are selected (momentum correction), so the optimizer must have
     none. What is not selected stays for later steps (error feedback). Gradients of embeddings with
@@ -45,10 +57,14 @@ class Dgc(Compressor):
         dense_below: parameters with fewer elements travel whole, with the same momentum.
         group: None, or a communicator of mpi4py over whose ranks parameters are split (tensor parallelism):
             their parts then have one threshold. init() is given the ranks that have the same part.
+
+    Raises:
+        ValueError: a number is out of bounds, or none.
+        TypeError: group is no communicator.
     """
 
-    wire_values: str = "full"
-    dtype: torch.dtype | None = None
+    wire_values: str = field(default="full", init=False, repr=False)
+    dtype: torch.dtype | None = field(default=None, init=False, repr=False)
     ratio: float = 0.01
     momentum: float = 0.9
     warmup_epochs: int = 0
@@ -60,15 +76,14 @@ class Dgc(Compressor):
     group: Any = None
 
     def __post_init__(self) -> None:
-        for name in ("ratio", "sample_ratio"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0 and at most 1")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum is {self.momentum}; it must be 0 or more and below 1")
-        if self.warmup_epochs < 0 or self.steps_per_epoch < 1:
-            raise ValueError("warmup_epochs must be 0 or more, and steps_per_epoch 1 or more")
-        if self.clip is not None and not self.clip > 0:
-            raise ValueError(f"clip is {self.clip}; it must be above 0")
+        for name, holds, bounds in _BOUNDS:
+            value = getattr(self, name)
+            if name == "clip" and value is None:
+                continue
+            if not (isinstance(value, numbers.Real) and holds(value)):
+                raise ValueError(f"{name} is {value!r}; it must be a number {bounds}")
+        if self.group is not None:
+            _mpi.communicator(self.group, "group")
 
     def compress(self, tensor: torch.Tensor) -> torch.Tensor:
         raise ValueError("Compression.dgc keeps what does not travel: it is for a DistributedOptimizer")
