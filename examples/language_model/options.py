@@ -106,8 +106,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add("--hidden", type=positive, default=64, help="numbers in the LSTM's state [%(default)s]")
     add(
         "--vocabulary",
-        type=natural,
-        default=0,
+        type=positive,
         help="most words to know; the rest counts as one [all of the text]",
     )
     add("--samples", type=natural, default=0, help="words drawn in a step [1 %% of the vocabulary]")

@@ -26,14 +26,14 @@ class Text:
 
     Args:
         paths: files, the same on all ranks.
-        most: words that the vocabulary has at most; the others count as one. 0 for no limit.
+        most: words that the vocabulary has at most; the others count as one. None for no limit.
     """
 
-    def __init__(self, paths: Sequence[str], most: int = 0) -> None:
+    def __init__(self, paths: Sequence[str], most: int | None = None) -> None:
         words = read_words(paths)
         counts = collections.Counter(words)
         ordered = sorted(counts, key=lambda word: (-counts[word], word))
-        if most and len(ordered) > most:
+        if most is not None and len(ordered) > most:
             kept = set(ordered[: most - 1])
             words = [word if word in kept else UNKNOWN for word in words]
             return self._number(words, ordered[: most - 1] + [UNKNOWN])

@@ -100,6 +100,7 @@ class LanguageModel(unittest.TestCase):
             ("must be 1 or more", "--steps", "0"),
             ("must be 1 or more", "--turn", "0"),
             ("-4 is negative", "--vocabulary", "-4"),
+            ("must be 1 or more", "--vocabulary", "0"),
             ("7 is not above 0 and at most 1", "--ratio", "7"),
             ("no file that can be read", "--text", "nowhere"),
             ("is empty", "--text", empty),
