@@ -87,10 +87,12 @@ def view(data: Any) -> Array:
     read.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: it is none of these, or has a mask.
     """
     if isinstance(data, Array):
         return data
+    if isinstance(data, numpy.ma.MaskedArray):
+        raise TypeError("the array has a mask, which would be lost; filled() makes one without")
     if isinstance(data, numpy.ndarray):
         return _from_numpy(data, data)
     # PyTorch exports the memory of a lazily negated view, and not its numbers.
@@ -113,6 +115,18 @@ def view(data: Any) -> Array:
             f"{type(data).__name__} is no array: it has neither the buffer protocol nor DLPack"
         ) from None
     return _from_numpy(array, data)
+
+
+def rows(array: Array, row: Any) -> int:
+    """How many rows of so many numbers an array holds.
+
+    Raises:
+        TypeError, ValueError: its numbers make none of them.
+    """
+    length = _types.whole(row, "row", ctypes.c_int).value
+    if length < 1 or array.size % length != 0:
+        raise ValueError(f"{array.size} numbers do not make rows of {row}")
+    return array.size // length
 
 
 def target(data: Any) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import operator
 import weakref
 from typing import Any
 
@@ -181,7 +180,7 @@ class _Coordinates:
         self.comm = _mpi.communicator(comm)
         _hints.require(name, self.comm)
         self.types = index_type(self.elements.indices.type), _types.datatype(name, max(self.elements.row, 1))
-        self.count, self.op = ctypes.c_longlong(operator.index(count)), _types.operation(op)
+        self.count, self.op = _types.whole(count, "count"), _types.operation(op)
         self.result = outcome_of(self.elements, count, reuse)
 
     @property
@@ -220,7 +219,8 @@ def allreduce_coo(
 
     Raises:
         TypeError: an argument is no array, or of a type that cannot be reduced. Only this rank learns of it.
-        ValueError: indices and values do not go together. The other ranks get an Error.
+        ValueError: indices and values do not go together; the other ranks get an Error. Or count does not fit
+            64 bits; only this rank learns of that.
         BufferError: the arrays of `reuse` are still in use. Only this rank learns of it.
         Error: the library's sentence about what is wrong, on any rank, and all ranks get it.
     """

@@ -18,7 +18,7 @@ class Dense:
         self.source = _arrays.view(array)
         self.outcome = _arrays.like(self.source) if out is None else out
         self.target = _arrays.target(self.outcome)
-        self.type, self.row = self.source.type, row
+        self.type, self.rows = self.source.type, _arrays.rows(self.source, row)
         self._check(out)
         self.comm = _mpi.communicator(comm)
         self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op, self.type)
@@ -32,8 +32,6 @@ class Dense:
             raise TypeError(f"out holds {self.target.type} and the array {self.type}")
         if self.target.size != self.source.size:
             raise ValueError(f"out has {self.target.size} numbers and the array {self.source.size}")
-        if self.row < 1 or self.source.size % self.row != 0:
-            raise ValueError(f"{self.source.size} numbers do not make rows of {self.row}")
         if not self.source.contiguous:
             raise ValueError("the array is not contiguous")
 
@@ -41,7 +39,7 @@ class Dense:
     def buffers(self) -> tuple[Any, ...]:
         """What the functions of C begin with: sendbuf, recvbuf, count, datatype, op, comm."""
         sendbuf = _mpi.IN_PLACE if self.in_place else self.source.pointer
-        count = ctypes.c_longlong(self.source.size // self.row)
+        count = ctypes.c_longlong(self.rows)
         return sendbuf, self.target.pointer, count, self.datatype, self.op, self.comm
 
 

@@ -135,9 +135,7 @@ def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     """
     data, handle, found = _arrays.view(array), _mpi.communicator(comm), CProfile()
     _hints.require(data.type, handle)
-    if row < 1 or data.size % row != 0:
-        raise ValueError(f"{data.size} numbers do not make rows of {row}")
-    count, datatype = ctypes.c_longlong(data.size // row), _types.datatype(data.type, row)
+    count, datatype = ctypes.c_longlong(_arrays.rows(data, row)), _types.datatype(data.type, row)
     _mpi.check(library.MPIX_Sparse_profile(data.pointer, count, datatype, handle, ctypes.byref(found)))
     fields = {name: getattr(found, name) for name in Profile.__dataclass_fields__}
     fields["gamma"] = dict(zip(found.gamma_ranks[: found.gammas], found.gamma[: found.gammas]))

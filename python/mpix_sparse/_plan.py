@@ -5,7 +5,6 @@ that is settled a call agrees on nothing but what its messages carry."""
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import Any, Mapping, Sequence
 
 from . import _coo, _dense, _mpi, _types
@@ -109,7 +108,7 @@ class CooPlan(_Plan):
         self.type, self.index_type = _types.name_of(dtype), _types.name_of(index_dtype)
         handle, operation = _mpi.communicator(comm), _types.operation(op)
         indextype, datatype = _coo.index_type(self.index_type), _types.datatype(self.type, row)
-        tensor = indextype, ctypes.c_longlong(operator.index(count)), datatype, operation, handle
+        tensor = indextype, _types.whole(count, "count"), datatype, operation, handle
         with _mpi.Info({**_types.hints(self.type), **(hints or {})}) as info:
             _mpi.check(library.MPIX_Sparse_allreduce_coo_init(*tensor, info, ctypes.byref(self.handle)))
 

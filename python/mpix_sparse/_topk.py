@@ -56,11 +56,17 @@ def _vector(array: _arrays.Array) -> tuple[Any, Any]:
     return ctypes.c_longlong(array.size), _types.datatype(array.type)
 
 
+def _share(ratio: Any, sample: Any) -> tuple[Any, Any]:
+    return _types.real(ratio, "ratio"), _types.real(sample, "sample")
+
+
 class _Chosen:
     """Where selected elements go: arrays of the caller's, or new ones beside those that they are from."""
 
     def __init__(self, data: _arrays.Array, capacity: int, index_dtype: Any, out: Any) -> None:
         if out is None:
+            if _types.whole(capacity, "capacity").value < 0:
+                raise ValueError(f"capacity is {capacity}; it must be 0 or more")
             name = _types.name_of(index_dtype)
             self._arrays = tuple(_arrays.beside(data, (capacity,), kind) for kind in (name, data.type))
         else:
@@ -102,7 +108,7 @@ def topk_threshold(
     """
     data, handle, found = _arrays.view(array), _group(group), ctypes.c_double()
     _hints.require(data.type, handle)
-    share = ctypes.c_double(ratio), ctypes.c_double(sample), ctypes.c_int(seed)
+    share = *_share(ratio, sample), _types.whole(seed, "seed", ctypes.c_int)
     call = data.pointer, *_vector(data), *share, handle, ctypes.byref(found)
     _mpi.check(library.MPIX_Sparse_topk_threshold(*call))
     return found.value
@@ -139,7 +145,7 @@ def topk_select(
     data, handle = _arrays.view(array), _group(group)
     _hints.require(data.type, handle)
     chosen = _Chosen(data, data.size if capacity is None else capacity, index_dtype, out)
-    call = data.pointer, *_vector(data), ctypes.c_double(threshold), handle
+    call = data.pointer, *_vector(data), _types.real(threshold, "threshold"), handle
     _mpi.check(library.MPIX_Sparse_topk_select(*call, *chosen.arguments))
     return chosen.taken()
 
@@ -151,7 +157,7 @@ def dgc_capacity(count: int, ratio: float, ranks: int = 1) -> int:
     Raises:
         ValueError: the ratio is none.
     """
-    if not 0 < ratio <= 1:
+    if not 0 < _types.real(ratio, "ratio").value <= 1:
         raise ValueError(f"ratio is {ratio}; it must be above 0 and at most 1")
     return min(count, math.ceil(ROOM * ratio * count * ranks) + 1)
 
@@ -208,7 +214,9 @@ def dgc_step(
     if capacity is None:
         capacity = dgc_capacity(data.size, ratio, _mpi.size(handle))
     chosen = _Chosen(data, capacity, index_dtype, out)
-    how = CDgc(ratio, sample, momentum, scale, seed, masking)
+    factors = *_share(ratio, sample), _types.real(momentum, "momentum"), _types.real(scale, "scale")
+    seed = _types.whole(seed, "seed", ctypes.c_int).value
+    how = CDgc(*(factor.value for factor in factors), seed, bool(masking))
     arrays = data.pointer, kept.pointer, left.pointer, *_vector(data)
     _mpi.check(library.MPIX_Sparse_dgc_step(*arrays, ctypes.byref(how), handle, *chosen.arguments))
     return chosen.taken()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 from typing import Any
 
 import numpy
@@ -50,6 +51,35 @@ _FEW_OPS = {
 }
 
 
+def whole(number: Any, name: str, kind: Any = ctypes.c_longlong) -> Any:
+    """The whole number that an argument is, as C takes it.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: C's has too few bits for it.
+    """
+    try:
+        wanted = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{name} is {number!r}; it must be a whole number") from None
+    made = kind(wanted)
+    if made.value != wanted:
+        raise ValueError(f"{name} is {wanted}; it must fit {8 * ctypes.sizeof(kind)} bits")
+    return made
+
+
+def real(number: Any, name: str) -> ctypes.c_double:
+    """The number that an argument is, as C takes it.
+
+    Raises:
+        TypeError: it is none.
+    """
+    try:
+        return ctypes.c_double(number)
+    except TypeError:
+        raise TypeError(f"{name} is {number!r}; it must be a number") from None
+
+
 def item_size(name: str) -> int:
     """Bytes of a number of a type."""
     return _TYPES[name][1]
@@ -65,7 +95,8 @@ def datatype(name: str, row: int = 1) -> Any:
     """The MPI datatype of an element: a number, or a row of them.
 
     Raises:
-        TypeError: there is no such type.
+        TypeError: there is no such type, or row is no whole number.
+        ValueError: MPI cannot take so long a row.
     """
     if name not in _TYPES:
         raise TypeError(f"elements of type {name} cannot be reduced; those that can are {', '.join(_TYPES)}")
@@ -73,7 +104,7 @@ def datatype(name: str, row: int = 1) -> Any:
     if row == 1:
         return basic
     made = _mpi.Handle()
-    _mpi.check(library.MPI_Type_contiguous(ctypes.c_int(row), basic, ctypes.byref(made)))
+    _mpi.check(library.MPI_Type_contiguous(whole(row, "row", ctypes.c_int), basic, ctypes.byref(made)))
     _mpi.check(library.MPI_Type_commit(ctypes.byref(made)))
     _rows.append(made)
     return made

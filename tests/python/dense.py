@@ -91,7 +91,12 @@ class Dense(unittest.TestCase):
         read_only = numpy.zeros(10, "float32")
         read_only.flags.writeable = False
         wrong = [
-            (TypeError, "cannot be interpreted", lambda: mpix_sparse.allreduce_coo([1], [1.0], 2.5)),
+            (TypeError, "count is 2.5; it must be", lambda: mpix_sparse.allreduce_coo([1], [1.0], 2.5)),
+            (ValueError, "must fit 64 bits", lambda: mpix_sparse.allreduce_coo([1], [1.0], 2**64 + 10)),
+            (ValueError, "must fit 64 bits", lambda: mpix_sparse.CooPlan(2**64 + 10, "float32")),
+            (ValueError, "row is 4294967297;", lambda: mpix_sparse.CooPlan(9, "float32", row=2**32 + 1)),
+            (TypeError, "row is 'a'; it must be", lambda: mpix_sparse.allreduce(array, row="a")),
+            (TypeError, "has a mask", lambda: mpix_sparse.allreduce(numpy.ma.masked_equal(array, 0))),
             (ValueError, "op is 'mean'", lambda: mpix_sparse.allreduce(array, "mean")),
             (ValueError, "not contiguous", lambda: mpix_sparse.allreduce(numpy.zeros(20, "float32")[::2])),
             (ValueError, "read-only", lambda: mpix_sparse.allreduce(array, out=read_only)),

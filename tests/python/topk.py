@@ -123,6 +123,16 @@ class Topk(unittest.TestCase):
         ):
             with self.assertRaisesRegex((TypeError, ValueError), sentence):
                 mpix_sparse.topk_select(mine, 1.0, out=out)
+        steps = mine, mine.copy(), mine.copy()
+        for error, sentence, call in (
+            (ValueError, "capacity is -1", lambda: mpix_sparse.topk_select(mine, 1.0, capacity=-1)),
+            (ValueError, "seed is .*32 bits", lambda: mpix_sparse.topk_threshold(mine, 0.5, seed=2**32)),
+            (ValueError, "seed is .*32 bits", lambda: mpix_sparse.dgc_step(*steps, 0.5, seed=2**32)),
+            (TypeError, "ratio is 'a'; it must be", lambda: mpix_sparse.topk_threshold(mine, "a")),
+            (TypeError, "ratio is 'a'; it must be", lambda: mpix_sparse.dgc_step(*steps, "a")),
+        ):
+            with self.assertRaisesRegex(error, sentence):
+                call()
         with self.assertRaisesRegex(TypeError, "needs a hint"):
             mpix_sparse.topk_threshold(mine.astype("float16"), 0.5)
 
