@@ -107,6 +107,7 @@ class Parallel(unittest.TestCase):
             group = dist.new_group(some, backend=backend)
             if RANK in some:
                 state = hvd.DdpState(process_group=group)
+                self.assertIs(state._ranks, hvd.DdpState(process_group=group)._ranks)
                 self.same(train_together(state, group), train_together(group=group))
         dist.barrier()
 

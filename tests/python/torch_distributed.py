@@ -9,6 +9,7 @@ from common import main, need
 torch = need("torch", "python3-torch")
 
 import mpix_sparse  # noqa: E402
+from mpix_sparse.torch import _world  # noqa: E402
 from mpix_sparse.torch._tensors import sparse_of  # noqa: E402
 
 dist = torch.distributed
@@ -195,6 +196,22 @@ class Group(unittest.TestCase):
                 dist.all_reduce(far(RANK), group=group)
         self.assertTrue((tensor == (len(some) if RANK in some else 1)).all())
         dist.barrier()
+
+    def test_groups_come_and_go(self):
+        """A group has the communicators of one of its ranks that was destroyed: MPI has a few thousand."""
+        some = sorted({0, SIZE - 1})
+        had = []
+        for i in range(4):
+            group, other = dist.new_group(some), dist.new_group(some)
+            if RANK in some:
+                for each, number in ((group, i), (other, i + 1)):
+                    tensor = torch.full((3,), float(number))
+                    dist.all_reduce(tensor, group=each)
+                    self.assertTrue((tensor == number * len(some)).all())
+                dist.destroy_process_group(group)
+                dist.destroy_process_group(other)
+            had.append(len(_world._groups))
+        self.assertEqual(had, 4 * had[:1])
 
     def test_wrong_on_one_rank(self):
         with self.assertRaisesRegex(mpix_sparse.Error, f"indices holds {WORDS}"):

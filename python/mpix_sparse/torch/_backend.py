@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import inspect
 import socket
+from collections import Counter
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Iterator, Sequence
 
@@ -162,17 +164,55 @@ def _mismatch(rank: int, size: int, ranks: Sequence[int]) -> str:
     return ""
 
 
-def _refuse_mismatch(options: Any) -> None:
-    """Raise ValueError on all ranks of a group to be where MPI numbers any of them otherwise."""
+def _meet(options: Any, ranks: tuple[int, ...], number: int, offer: int) -> bool:
+    """Meet the other ranks of a group to be, for the time of that number; returns whether all offer the same,
+    and not 0.
+
+    Raises:
+        ValueError: MPI numbers a rank otherwise than torch.distributed. All ranks learn of it.
+    """
     rank, size, store = options.group_rank, options.group_size, options.store
-    wrong = _mismatch(rank, size, list(options.global_ranks_in_group))
-    store.add("wrong", int(bool(wrong)))
-    store.set(f"seen {rank}", "")
+    wrong = _mismatch(rank, size, ranks)
+    # With the number in all keys, as a store may remember earlier groups.
+    store.add(f"wrong {number}", int(bool(wrong)))
+    store.add(f"offer {number} {offer}", 1)
+    store.set(f"seen {number} {rank}", "")
     if wrong:
         raise ValueError(f"backend {NAME}: {wrong}")
-    store.wait([f"seen {other}" for other in range(size)])
-    if store.add("wrong", 0) > 0:
+    store.wait([f"seen {number} {other}" for other in range(size)])
+    if store.add(f"wrong {number}", 0) > 0:
         raise ValueError(f"backend {NAME}: ranks of torch.distributed and of MPI differ on another rank")
+    return offer > 0 and store.add(f"offer {number} {offer}", 0) == size
+
+
+@dataclass
+class _Grant:
+    """Communicators made for a group.
+
+    Attributes:
+        number: which meeting of these ranks it was: all of them know it.
+        name: that torch.distributed has for whose they are now; empty if that was destroyed.
+    """
+
+    ranks: tuple[int, ...]
+    number: int
+    group: World
+    name: str = ""
+
+
+_grants: list[_Grant] = []
+_meetings: Counter[tuple[int, ...]] = Counter()  # of ranks
+
+
+def _take_back() -> None:
+    """Take back what groups had that were destroyed. torch.distributed tells a backend nothing of that, and
+    MPI frees communicators collectively, which such a moment is not: they are for groups to come."""
+    module = dist.distributed_c10d
+    names = module._world.pg_names if hasattr(module, "_world") else module._pg_names
+    living = set(map(str, names.values()))
+    for grant in _grants:
+        if grant.name not in living:
+            grant.name = ""
 
 
 def _create(options: Any, unused: Any) -> ProcessGroup:
@@ -181,16 +221,24 @@ def _create(options: Any, unused: Any) -> ProcessGroup:
     Raises:
         ValueError: MPI gives its ranks other numbers; or it is of some ranks, without init() called.
     """
-    ranks = list(options.global_ranks_in_group)
+    ranks = tuple(options.global_ranks_in_group)
     if not ranks:
         init()
-    _refuse_mismatch(options)
-    return ProcessGroup(group_of(ranks or range(size()), **AGREED))
+    _take_back()
+    grant = next((grant for grant in _grants if grant.ranks == ranks and not grant.name), None)
+    _meetings[ranks] += 1
+    agreed = _meet(options, ranks, _meetings[ranks], grant.number if grant else 0)
+    if grant is None or not agreed:
+        grant = _Grant(ranks, _meetings[ranks], group_of(ranks or range(size()), **AGREED))
+        _grants.append(grant)
+    grant.name = str(options.group_id)
+    return ProcessGroup(grant.group)
 
 
 def _forget() -> None:
     _flight.drain()
     _unclaimed.clear()
+    _grants.clear()
 
 
 _stores: list[Any] = []  # others may still ask when this rank is done

@@ -82,10 +82,14 @@ def _all_ranks() -> World:
 
 
 def _ranks_of(group: Any) -> World:
-    """Those of a process group, whatever numbers torch.distributed gives them. Collective over it."""
+    """Those of a process group, whatever numbers torch.distributed gives them. Collective over it. Models of
+    the same ranks share their communicators."""
     ranks = [0] * torch.distributed.get_world_size(group)
     torch.distributed.all_gather_object(ranks, world().rank, group=group)
-    return group_of(ranks)
+    parts, numbers = world().parts, tuple(ranks)
+    if numbers not in parts:
+        parts[numbers] = group_of(numbers)
+    return parts[numbers]
 
 
 class DdpState:

@@ -24,6 +24,7 @@ class World:
         self.of_type = {name: _duplicate(handle, {**_types.hints(name), **hints}) for name in halves}
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
         self.local_rank, self.local_size = _local(handle)
+        self.parts: dict[tuple[int, ...], World] = {}  # some of these ranks, by their numbers
 
     def comm(self, name: str) -> Any:
         """The communicator for elements of a type."""
