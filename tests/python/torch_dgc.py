@@ -236,6 +236,20 @@ class Dgc(unittest.TestCase):
             self.assertGreater(int((model.weight.grad != 0).sum()), 0)
             self.assertLess(float((model.bias.grad.double() - moved).abs().max()), 0.01)
 
+    def test_layout(self):
+        """Gradients are laid out as their parameters, so that PyTorch need not turn them."""
+        for compression in (hvd.Compression.none, hvd.Compression.dgc(1.0, momentum=0.0, dense_below=0)):
+            layer = torch.nn.Conv2d(3, 4, 2).double().to(memory_format=torch.channels_last)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.5)
+            optimizer = hvd.DistributedOptimizer(optimizer, compression=compression)
+            for _ in range(3):
+                optimizer.zero_grad()
+                wanted = torch.arange(48.0, dtype=torch.float64).view(4, 3, 2, 2)
+                (layer.weight * wanted * (RANK + 1)).sum().backward()
+                optimizer.step()
+                self.assertEqual(layer.weight.grad.stride(), layer.weight.stride())
+                self.assertTrue(torch.equal(layer.weight.grad, wanted * (SIZE + 1) / 2))
+
     def test_half(self):
         parameter = torch.nn.Parameter(torch.ones(5000, dtype=torch.bfloat16))
         optimizer = torch.optim.SGD([parameter], lr=1.0)

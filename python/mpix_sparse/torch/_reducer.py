@@ -28,11 +28,13 @@ from ._tensors import (
     Op,
     as_array,
     coordinates,
+    laid_out_as,
     refuse_average,
     scale_,
     sparse_like,
     sparse_of,
     sparse_view,
+    strides_of,
     type_of,
 )
 from ._world import world
@@ -62,7 +64,8 @@ class Slot:
 
     def __str__(self) -> str:
         parameter = self.parameter
-        return f"{self.name}, {type_of(parameter)} of {tuple(parameter.shape)}"
+        layout = "" if parameter.is_contiguous() else f" with strides {strides_of(parameter)}"
+        return f"{self.name}, {type_of(parameter)} of {tuple(parameter.shape)}{layout}"
 
     def seen(self) -> int:
         """The kind of the gradient that is there now."""
@@ -114,7 +117,8 @@ class Slot:
         """Wait, and make the outcome the parameter's gradient."""
         outcome, self.handle = self.handle.wait(), None
         if self.kind == TOPK:
-            self._hand_out(self.sparsifier.finish(outcome, postscale, divisor))
+            gradient = self.sparsifier.finish(outcome, postscale, divisor)
+            self._hand_out(laid_out_as(gradient, self.parameter))
         elif self.kind == DENSE:
             scale_(self.buffer, postscale, divisor)
             gradient = self.buffer.to(self.parameter.device, self.parameter.dtype)
@@ -344,7 +348,7 @@ def _open_dense(group: list[Slot], op: Op, hints: dict[str, str]) -> None:
     sizes = [slot.parameter.numel() for slot in group]
     buffer = torch.zeros(sum(sizes), dtype=dtype)
     for slot, piece in zip(group, buffer.split(sizes)):
-        slot.buffer = piece.view(slot.parameter.shape)
+        slot.buffer = piece.as_strided(slot.parameter.shape, strides_of(slot.parameter))
     comm = world().comm(type_of(buffer))
     group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=hints)
 

@@ -120,6 +120,18 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if is_plain(tensor) else tensor.to("cpu").resolve_conj().resolve_neg().contiguous()
 
 
+def strides_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The layout that a tensor has, or would if it had no gaps."""
+    return torch.empty_like(tensor.detach(), device="meta").stride()
+
+
+def laid_out_as(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """The same numbers in the layout of another tensor of the shape: the tensor itself where it has that."""
+    if tensor.stride() == strides_of(other):
+        return tensor
+    return torch.empty_like(other.detach(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
 def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices and values of a sparse COO tensor, on the host; elements are numbered along its sparse
     dimensions."""
