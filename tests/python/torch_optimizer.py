@@ -3,6 +3,7 @@
 lacks."""
 
 import concurrent.futures
+import collections
 import contextlib
 import copy
 import time
@@ -17,6 +18,7 @@ torch = need("torch", "python3-torch")
 import mpix_sparse.torch as hvd  # noqa: E402
 from mpix_sparse.torch import _reducer  # noqa: E402
 
+Pair = collections.namedtuple("Pair", "first second")
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
 WORDS, WIDTH = 400, 16
@@ -297,6 +299,10 @@ class Optimizer(unittest.TestCase):
             hvd.DistributedOptimizer(base, named_parameters=list(model.named_parameters())[:1])
         with self.assertRaisesRegex(ValueError, "no process sets"):
             hvd.DistributedOptimizer(base, process_set=3)
+        with self.assertRaisesRegex(ValueError, "reduced twice"):
+            hvd.DistributedOptimizer(optimizer)
+        with self.assertRaisesRegex(TypeError, "optimizer of PyTorch is needed, not int"):
+            hvd.DistributedOptimizer(3)
         with self.assertRaisesRegex(ValueError, "must be 1 or more"):
             hvd.DistributedOptimizer(base, backward_passes_per_step=0)
         with self.assertRaisesRegex(ValueError, "needs op Average"):
@@ -364,7 +370,11 @@ class Optimizer(unittest.TestCase):
             loss_of(model, 0, RANK).backward()
             optimizer.step()
         hvd.broadcast_parameters(list(model.named_parameters()), root_rank=root)
+        if RANK == root:
+            optimizer.param_groups[0]["pair"] = Pair(torch.ones(2), 5)
         hvd.broadcast_optimizer_state(optimizer, root_rank=root)
+        pair = optimizer.param_groups[0]["pair"]
+        self.assertEqual((type(pair), pair.first.tolist(), pair.second), (Pair, [1, 1], 5))
         self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.1 * SIZE)
         for parameter in model.parameters():
             for value in (parameter, optimizer.state[parameter]["sum"]):

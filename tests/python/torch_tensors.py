@@ -126,6 +126,8 @@ class Tensors(unittest.TestCase):
         self.assertTrue((tensor.grad == SIZE * (SIZE + 1) / 2).all())
         with self.assertRaisesRegex(RuntimeError, "op Max is not defined"):
             hvd.allreduce(tensor, op=hvd.Max).sum().backward()
+        with self.assertRaisesRegex(ValueError, "op is 'sum'; it must be one of Average, Sum"):
+            torch.ops.mpix_sparse.allreduce(tensor, "sum", 1.0, 1.0)
 
     def test_gradients_of_the_others(self):
         """As with Horovod, whose gathers and broadcasts have the mean of gradients over ranks for theirs."""
@@ -257,6 +259,9 @@ class Tensors(unittest.TestCase):
         self.assertEqual(hvd.broadcast_object({"rank": RANK}, root), {"rank": root})
         with self.assertRaises(mpix_sparse.Error):
             hvd.broadcast(tensor, SIZE)
+        for call in (lambda obj: hvd.broadcast_object(obj, root), hvd.allgather_object):
+            with self.assertRaisesRegex(ValueError, "cannot be pickled|has nothing"):
+                call((lambda: 0) if RANK == root else 1)
 
     def test_allgather(self):
         mine = torch.full((RANK, 3), float(RANK))
@@ -272,7 +277,7 @@ class Tensors(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "rows here are float.*another type or shape on rank"):
                 hvd.allgather(other if last else mine)
         for other in (torch.tensor(1.0), mine.to_sparse()):
-            with self.assertRaisesRegex(ValueError, "cannot be joined|has no tensor that can be gathered"):
+            with self.assertRaisesRegex(ValueError, "cannot be joined|has nothing that can be gathered"):
                 hvd.allgather(other if last else mine)
         self.assertEqual(hvd.allgather(mine).shape, (2 * SIZE, 3))
 

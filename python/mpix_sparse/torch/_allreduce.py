@@ -173,6 +173,8 @@ def allreduce_async(
 
 
 def _reduce(tensor: torch.Tensor, op: str, prescale: float, postscale: float) -> torch.Tensor:
+    if op not in OPS:
+        raise ValueError(f"op is {op!r}; it must be one of {', '.join(OPS)}")
     return allreduce_async(tensor, None, None, OPS[op], prescale, postscale).wait()
 
 

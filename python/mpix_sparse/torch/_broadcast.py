@@ -12,6 +12,7 @@ import torch
 from .. import _mpi
 from .._library import library
 from ._allreduce import allreduce
+from ._collectives import pickled
 from ._compressor import STATE
 from ._tensors import on_host, refuse_other
 from ._world import refuse_process_set, world
@@ -76,13 +77,19 @@ def broadcast(
 def broadcast_object(
     obj: Any = None, root_rank: int = 0, name: str | None = None, process_set: Any = None
 ) -> Any:
-    """One rank's object, which must pickle, on all. Collective; blocks. The root gets its own back."""
+    """One rank's object on all. Collective; blocks. The root gets its own back.
+
+    Raises:
+        ValueError: the object cannot be pickled. All ranks learn of it.
+    """
     refuse_process_set(process_set)
     mine = world().rank == root_rank
-    data = pickle.dumps(obj) if mine else b""
-    length = broadcast_(torch.tensor(len(data)), root_rank)
-    buffer = ctypes.create_string_buffer(data, int(length))
-    _broadcast_bytes(ctypes.addressof(buffer), int(length), root_rank)
+    data, wrong = pickled(obj) if mine else (b"", "")
+    length = int(broadcast_(torch.tensor(-1 if wrong else len(data)), root_rank))
+    if length < 0:
+        raise ValueError(wrong or f"rank {root_rank} has an object that cannot be pickled")
+    buffer = ctypes.create_string_buffer(data, length)
+    _broadcast_bytes(ctypes.addressof(buffer), length, root_rank)
     return obj if mine else pickle.loads(buffer.raw)
 
 
@@ -117,8 +124,10 @@ def _replace(value: Any, kind: type, change: Any) -> Any:
         return change(value)
     if isinstance(value, dict):
         return {key: _replace(inner, kind, change) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
+    if type(value) in (list, tuple):
         return type(value)(_replace(inner, kind, change) for inner in value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple
+        return value._make(_replace(inner, kind, change) for inner in value)
     return value
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 import zlib
 from typing import Any, Callable, Sequence
 
@@ -179,6 +180,14 @@ def gather_numbers(mine: Sequence[int], comm: Any) -> list[list[int]]:
     return allgather_into(numbers, torch.tensor(mine), comm).wait().tolist()
 
 
+def pickled(obj: Any) -> tuple[bytes, str]:
+    """An object as bytes, or what keeps it from being some, for other ranks to be told."""
+    try:
+        return pickle.dumps(obj), ""
+    except Exception as reason:  # of any type: objects have a say in it
+        return b"", f"the object cannot be pickled: {reason}"
+
+
 def agree_on_rows(length: int, rows: str, wrong: str, comm: Any) -> list[int]:
     """How many rows each rank has, where all have what `rows` says. Blocks.
 
@@ -190,7 +199,7 @@ def agree_on_rows(length: int, rows: str, wrong: str, comm: Any) -> list[int]:
     _refuse(wrong)
     for rank, (theirs, their_mark) in enumerate(found):
         if theirs < 0:
-            raise ValueError(f"rank {rank} has no tensor that can be gathered")
+            raise ValueError(f"rank {rank} has nothing that can be gathered")
         if their_mark != mark:
             raise ValueError(f"rows here are {rows}, and of another type or shape on rank {rank}")
     return [theirs for theirs, _ in found]

@@ -69,12 +69,17 @@ def allgather(tensor: torch.Tensor, name: str | None = None, process_set: Any = 
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: Any = None) -> list[Any]:
-    """The objects of all ranks, which must pickle, in the order of ranks. Collective; blocks."""
+    """The objects of all ranks, in the order of ranks. Collective; blocks.
+
+    Raises:
+        ValueError: one cannot be pickled. All ranks learn of it.
+    """
     refuse_process_set(process_set)
-    data = torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
+    data, wrong = _collectives.pickled(obj)
     comm = world().plain
-    lengths = [length for (length,) in _collectives.gather_numbers([len(data)], comm)]
-    pieces = _collectives.allgather_rows(data, lengths, comm).wait().split(lengths)
+    lengths = _collectives.agree_on_rows(len(data), "bytes of an object", wrong, comm)
+    tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    pieces = _collectives.allgather_rows(tensor, lengths, comm).wait().split(lengths)
     return [pickle.loads(piece.numpy().tobytes()) for piece in pieces]
 
 

@@ -201,6 +201,10 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     Raises:
         TypeError, ValueError: an argument is wrong.
     """
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"an optimizer of PyTorch is needed, not {type(optimizer).__name__}")
+    if isinstance(optimizer, _Distributed):
+        raise ValueError("the optimizer is a DistributedOptimizer: its gradients would be reduced twice")
     if backward_passes_per_step < 1:
         raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it must be 1 or more")
     if gradient_predivide_factor != 1.0 and op is not Average:
