@@ -15,7 +15,9 @@ from common import main, need
 
 torch = need("torch", "python3-torch")
 
+import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse.torch import _world  # noqa: E402
 from mpix_sparse.torch import _reducer  # noqa: E402
 
 Pair = collections.namedtuple("Pair", "first second")
@@ -309,7 +311,13 @@ class Optimizer(unittest.TestCase):
             hvd.DistributedOptimizer(base, op=hvd.Sum, gradient_predivide_factor=2.0)
 
     def test_join(self):
-        """Later ranks have more batches; the last one's model is that of all batches."""
+        """Later ranks have more batches; the last one's model is that of all batches. Also where all calls
+        are agreed on, and none waits inside MPI."""
+        for forward in (63, 0, 63):
+            mpix_sparse.set_info(_world.world().plain, forward=forward)
+            self.join_after_batches()
+
+    def join_after_batches(self):
         ours, theirs = make_model(), make_model()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
         for step in range(1 + RANK):

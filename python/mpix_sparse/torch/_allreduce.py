@@ -194,7 +194,9 @@ def allreduce(
     """Reduce a tensor over all ranks. Collective: all ranks make the same calls in the same order; blocks.
 
     A tensor that holds mostly zeros, or is sparse, costs what its elements cost. All ranks get the same bits.
-    Gradients flow through the call, for Average and Sum.
+    Gradients flow through the call, for Average and Sum. Of small dense tensors, see FORWARD in
+    mpix_sparse(7), no rank is told where sizes or types differ between ranks: numbers are wrong then, or MPI
+    fails. MPIX_SPARSE_FORWARD=0 has ranks agree on these too.
 
     Args:
         tensor: of the same shape and type on all ranks; dense or sparse COO.

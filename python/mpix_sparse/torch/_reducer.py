@@ -265,7 +265,7 @@ class Reducer:
         """
         with self._timed():
             step = announce(self._number)
-            self._reduce()
+            self._reduce(step)
             step.wait()
             self.reduced = True
 
@@ -283,11 +283,11 @@ class Reducer:
         for slot in self._slots:
             slot.parameter.grad = None
 
-    def _reduce(self) -> None:
+    def _reduce(self, step: Any = None) -> None:
         for slot in self._slots:
             slot.ready = True
         self._start_ready()
-        self._agree()
+        self._agree(step)
         self._start_ready()
         for group in self._groups:
             for slot in group:
@@ -296,12 +296,14 @@ class Reducer:
             slot.ready, slot.passes = False, 0
         self._started = 0
 
-    def _agree(self) -> None:
+    def _agree(self, step: Any) -> None:
         """What kind of gradient those parameters have that had none so far. Dense on any rank is dense on
-        all."""
+        all. Ends the word of a step: ranks in an agreement do not move calls that are MPI's own."""
         unseen = [slot for slot in self._slots if slot.kind == UNSEEN]
         if not unseen:
             return
+        if step is not None:
+            step.wait()
         self._compare()
         kinds = numpy.array([slot.seen() for slot in unseen], numpy.int32)
         allreduce_array(kinds, "max", comm=world().plain, out=kinds)
