@@ -159,7 +159,8 @@ static const char *const faults[] = {
 
 static const char *const outputs[] = {
     [SAR_OUTPUT_INFO] = "info_used",      [SAR_OUTPUT_NNZ] = "nnz",
-    [SAR_OUTPUT_PROFILE] = "profile",     [SAR_OUTPUT_REPORT] = "report",
+    [SAR_OUTPUT_PLANS] = "plans",         [SAR_OUTPUT_PROFILE] = "profile",
+    [SAR_OUTPUT_REPORT] = "report",       [SAR_OUTPUT_REQUESTS] = "requests",
     [SAR_OUTPUT_THRESHOLD] = "threshold", [SAR_OUTPUT_VERSION] = "version",
 };
 

@@ -131,7 +131,8 @@ int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request req
     if (n < 0)
         return sar_error_code(function, SAR_BAD_N, n);
     if (n > 0 && (plans == NULL || requests == NULL))
-        return sar_error_code(function, plans == NULL ? SAR_BAD_PLAN : SAR_BAD_REQUEST, SAR_FAULT_NULL);
+        return sar_error_code(function, SAR_BAD_OUTPUT,
+                              plans == NULL ? SAR_OUTPUT_PLANS : SAR_OUTPUT_REQUESTS);
     int code = take_all(n, plans);
     if (code != MPI_SUCCESS)
         return code;

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "net/calibration.h"
 #include "plan/context.h"
 
 enum { FIRST_CALLS = 3 };
@@ -69,17 +69,30 @@ static void leave_nonblocking(struct sar_config *config)
                     "persistent calls are left to MPI\n");
 }
 
-/* What names nothing would fail the call that sets the first communicator up, in a program that knows nothing
- * of knobs. */
+/* A file with constants for another machine is left alone, as the library does. */
+static enum sar_status check_calibration(const struct sar_config *config, char *sentence, size_t room)
+{
+    struct sar_calibration found;
+    struct sar_calibration_source source = { .calibration = &found };
+    struct sar_config tried = *config;
+    bool fits;
+    if (strcmp(config->calibration, "none") == 0)
+        return SAR_OK;
+    SAR_TRY(sar_calibration_read(config->calibration, NULL, &found, &fits, sentence, room));
+    if (!fits)
+        return SAR_OK;
+    return sar_config_apply(&tried,
+                            &(struct sar_source){ SAR_FROM_CALIBRATION, sar_calibration_lookup, &source },
+                            sentence, room);
+}
+
+/* What cannot be taken would fail the call that sets the first communicator up, in a program that knows
+ * nothing of knobs. */
 static enum sar_status load(struct sar_config *config, char *sentence, size_t room)
 {
     SAR_TRY(sar_config_load(config, sar_environment, NULL, sentence, room));
     SAR_TRY(sar_context_check(config, sentence, room));
-    if (strcmp(config->calibration, "none") == 0 || access(config->calibration, R_OK) == 0)
-        return SAR_OK;
-    snprintf(sentence, room, "MPIX_SPARSE_CALIBRATION names '%.100s': %.60s", config->calibration,
-             strerror(errno));
-    return SAR_BAD_KNOB;
+    return check_calibration(config, sentence, room);
 }
 
 /* The knobs are rank 0's, since ranks with different ones would part ways. */

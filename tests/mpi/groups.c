@@ -51,7 +51,8 @@ static void try_refusals(MPI_Comm comm)
     check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 10, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
                                                  &coordinates),
                   "MPIX_Sparse_allreduce_coo_init");
-    check_error(MPIX_Sparse_plan_start_all(1, NULL, requests), "argument plan", -1);
+    check_error(MPIX_Sparse_plan_start_all(1, NULL, requests), "argument plans", -1);
+    check_error(MPIX_Sparse_plan_start_all(1, plans, NULL), "argument requests", -1);
     check_success(MPIX_Sparse_plan_start_all(0, NULL, NULL), "starting no plan");
     name_plans(layers, FEW, plans);
     plans[4] = MPIX_SPARSE_PLAN_NULL;
