@@ -7,7 +7,8 @@
  * number of ranks. Here looks take none, and SMPI is asked no more than thrice at one instant. Yielding
  * sleeps until somebody sends to the rank, which a bell tells at once, but no longer than 1 us, then 2, and
  * so on until something comes: requests of its own have no bell, and it may learn of them sqrt(2e-6 T) too
- * late after T seconds. It does so only while messages are held back, of which others are under way then.
+ * late after T seconds. Who looks for any of its messages has others of them under way, so that being
+ * late costs little: it sleeps 1 us, 8 us, and so on up to the platform's property `step`.
  *
  * SMPI's nonblocking collectives send everything to everybody, and MPI_Test forgets to reduce what they
  * bring. Blocking ones take their place; programs that have calls on several communicators in flight must not
@@ -20,12 +21,16 @@
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/semaphore.h>
+#include <simgrid/zone.h>
+#include <stdlib.h>
 
 /* What a rank knows of its looks. */
 __attribute__((weak)) struct perf_smpi_waiter {
     sg_sem_t bell; /* rung by who sends to it, while it sleeps */
     int sleeps;
-    long yields;    /* one after another, with nothing found */
+    int any;        /* the last look was for any message of several */
+    double most;    /* seconds that it sleeps at a time while it looks so */
+    double step;    /* seconds that it slept last, 0 since it found something */
     double instant; /* of the last look */
     int looks;      /* in vain, at this instant */
 } perf_smpi_self;
@@ -45,22 +50,35 @@ static inline int perf_smpi_worth(void)
 
 static inline void perf_smpi_found(void)
 {
-    perf_smpi_self.yields = perf_smpi_self.looks = 0;
+    perf_smpi_self.step = 0;
+    perf_smpi_self.looks = 0;
+}
+
+static inline double perf_smpi_next_step(const struct perf_smpi_waiter *self)
+{
+    const double FIRST = 1e-6, GROWTH = 8;
+
+    if (self->step == 0)
+        return FIRST;
+    if (!self->any)
+        return self->step + FIRST;
+    return GROWTH * self->step < self->most ? GROWTH * self->step : self->most;
 }
 
 static inline int perf_smpi_yield(void)
 {
-    const double STEP = 1e-6;
     struct perf_smpi_waiter *self = &perf_smpi_self;
 
     smpi_bench_end();
     if (self->bell == NULL) {
         self->bell = sg_sem_init(0);
+        self->most = atof(sg_zone_get_property_value(sg_zone_get_by_name("cluster"), "step"));
         sg_actor_self_set_data(self);
     }
     self->sleeps = 1;
-    if (sg_sem_acquire_timeout(self->bell, STEP * (double)++self->yields) == 0)
-        self->yields = 0;
+    self->step = perf_smpi_next_step(self);
+    if (sg_sem_acquire_timeout(self->bell, self->step) == 0)
+        self->step = 0;
     self->sleeps = 0;
     smpi_bench_begin();
     return 0;
@@ -114,6 +132,7 @@ static inline int perf_smpi_testsome(int n, MPI_Request *requests, int *over, in
     int code = MPI_SUCCESS;
 
     *over = 0;
+    perf_smpi_self.any = 1;
     if (n == 0 || perf_smpi_worth())
         code = PMPI_Testsome(n, requests, over, places, statuses);
     if (*over > 0)
@@ -134,6 +153,7 @@ static inline int perf_smpi_testall(int n, MPI_Request *requests, int *over)
     int code = MPI_SUCCESS;
 
     *over = 1;
+    perf_smpi_self.any = 0;
     for (int i = 0; i < n && *over && code == MPI_SUCCESS; i++)
         code = perf_smpi_test(&requests[i], over);
     if (n > 0 && *over)
