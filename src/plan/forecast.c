@@ -16,7 +16,8 @@ static struct sar_shape shape_of(const struct sar_forecast *f)
                                .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) };
 }
 
-/* Of MPI_Allreduce the best that an MPI can do: a tree for what is small, a ring for what is large. */
+/* Of MPI_Allreduce the best that an MPI can do: a tree for what is small, a ring for what is large; of one
+ * rank a copy. */
 static struct sar_machine machine_of(const struct sar_forecast *f, const struct sar_shape *shape,
                                      double nodes)
 {
@@ -25,6 +26,8 @@ static struct sar_machine machine_of(const struct sar_forecast *f, const struct 
     m.gamma = sar_element_seconds(&f->machine, shape);
     m.dense_alpha = 2 * log2(nodes) * m.alpha + 2 * log2(each) * m.near_alpha;
     m.dense_beta = 2 * (nodes - 1) / nodes * m.beta / each + 2 * (each - 1) / each * m.near_beta;
+    if (m.ranks == 1)
+        m.dense_beta = m.memory;
     return m;
 }
 
@@ -39,7 +42,7 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
         .machine = machine_of(f, &shape, nodes),
         .nodes = nodes,
         .node_ranks = each < f->machine.ranks ? each : f->machine.ranks,
-        .share_memory = each > 1,
+        .share_memory = each > 1 || !travels,
         .nnz_mean = nnz,
         .nnz_max = nnz,
         .gamma = f->gamma,
@@ -74,6 +77,8 @@ double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agre
 {
     const double step = 1e-4;
     double beta = agreed->machine.beta;
+    if (agreed->machine.ranks == 1)
+        return 0; /* a copy takes time by the byte, but sends none */
     double rise = seconds_at(scheme, agreed, beta * (1 + step)) - seconds_at(scheme, agreed, beta);
     return rise / (beta * step);
 }

@@ -20,7 +20,8 @@ static double stage_seconds(const struct sar_agreed *a, int distance, double ele
 
 double sar_doubling_seconds(const struct sar_agreed *a, int limit)
 {
-    double time = 0, fullest = a->nnz_mean > 0 ? a->nnz_max / a->nnz_mean : 1;
+    double time = a->machine.ranks == 1 ? a->nnz_mean * a->machine.gamma : 0; /* delivered all the same */
+    double fullest = a->nnz_mean > 0 ? a->nnz_max / a->nnz_mean : 1;
     double outcome = sar_agreed_union(a, a->machine.ranks);
     int each = sar_power_below(a->machine.ranks) == a->machine.ranks ? 1 : 2; /* the folded are fullest */
     for (int power = 1; power < limit; power *= 2) {

@@ -9,7 +9,7 @@
  * shelves.
  *
  * No messages: ranks meet three times, and twice for dense buffers. Where there is so little that reducing
- * all of it costs less than to meet again, each rank does that, and they meet once.
+ * all of it costs less than to meet again, each rank does that, and they meet once. One rank copies.
  *
  *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
  *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
@@ -61,9 +61,11 @@ static bool is_small(const struct sar_agreed *a)
 static double seconds(const struct sar_agreed *a)
 {
     double meeting = MEETING * a->machine.alpha, ranks = a->machine.ranks;
+    double element = (double)(a->shape.element_size + a->shape.index_size);
+    if (a->machine.ranks == 1)
+        return element * a->nnz_mean * a->machine.memory;
     if (is_small(a))
         return meeting + ranks * a->nnz_mean * a->machine.gamma;
-    double element = (double)(a->shape.element_size + a->shape.index_size);
     double outcome = sar_agreed_union(a, ranks);
     double moved = outcome / ranks + a->nnz_mean + (a->dense_face ? outcome : a->nnz_mean);
     return (a->dense_face ? 2 : 3) * meeting + a->nnz_mean * a->machine.gamma +

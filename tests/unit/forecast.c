@@ -195,6 +195,23 @@ static void test_levels(void **state)
     }
 }
 
+/* One rank sends nothing, and yet no outcome is for nothing; the cheapest one is a copy. */
+static void test_one_rank(void **state)
+{
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(1000000, 0.01, 1);
+    (void)state;
+    assert_ptr_equal(best(0.01, -1, 1, 1), &sar_scheme_shared);
+    for (int face = 0; face < 2; face++) {
+        f.dense_face = face == 1;
+        struct sar_agreed a = sar_forecast_agreed(&f, &config);
+        for (int i = 0; sar_schemes[i] != NULL; i++) {
+            assert_true(sar_schemes[i]->obstacle(&a) != NULL || sar_schemes[i]->seconds(&a) > 0);
+            assert_true(sar_forecast_bytes(sar_schemes[i], &a) == 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_bytes_between_nodes),
         cmocka_unit_test(test_bytes_are_bytes_alone),
         cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_one_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
