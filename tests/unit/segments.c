@@ -72,7 +72,8 @@ static double segments_at(const struct sar_agreed *a, uint64_t bytes)
     return segments_of(&asked);
 }
 
-/* More the more there is to hide; from those of 256 KiB, where that is nothing, to those of 64 KiB. */
+/* More the more there is to hide; from those of 256 KiB, where that is nothing, to those of 64 KiB. As at
+ * first where messages are next to nothing beside work. */
 static void test_against_work(void **state)
 {
     struct sar_agreed a = hosts();
@@ -80,11 +81,38 @@ static void test_against_work(void **state)
     (void)state;
     a.machine.gamma = 1e-12;
     assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
-    for (; a.machine.gamma < 1e-5; a.machine.gamma *= 1.3) {
+    for (; a.machine.gamma < 3e-7; a.machine.gamma *= 1.3) {
         assert_true(segments_of(&a) >= before);
         before = segments_of(&a);
     }
     assert_true(before > 4 * segments_at(&a, 1 << 20) && before <= segments_at(&a, 1 << 16));
+    a.machine.gamma = 1e-5;
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+}
+
+/* Ranks of one node that are taken to be on two: messages are as fast as memory. */
+static void test_fast_messages(void **state)
+{
+    struct sar_agreed a = hosts();
+    (void)state;
+    a.nodes = a.node_ranks = 2;
+    a.share_memory = true;
+    a.machine = (struct sar_machine){ 4, 4e-7, 1e-10, 4e-9, 1e-10, 1e-6, 2e-10, 4e-7, 1e-10 };
+    a.gamma = sar_gamma_independent(0.0113, 4);
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+    a.machine.beta *= 100;
+    assert_true(segments_of(&a) > segments_at(&a, 1 << 18));
+}
+
+/* One rank sends nothing, which is in no proportion to anything. */
+static void test_one_rank(void **state)
+{
+    struct sar_agreed a = hosts();
+    (void)state;
+    a.nodes = 1;
+    a.machine.ranks = 1;
+    a.gamma = sar_gamma_independent(0.0113, 1);
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
 /* Ranks of a node that send together speak with fewer, in longer messages, and may have more segments; but no
@@ -115,8 +143,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_asked_for), cmocka_unit_test(test_against_latency),
-        cmocka_unit_test(test_against_work),      cmocka_unit_test(test_two_levels),
-        cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_against_work),      cmocka_unit_test(test_fast_messages),
+        cmocka_unit_test(test_two_levels),        cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_one_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
