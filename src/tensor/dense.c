@@ -26,6 +26,10 @@ enum {
     COUNT_GROUP = 64
 };
 
+/* Values of 4 and of 8 bytes may be rows, which are aligned as what they are made of. */
+typedef uint32_t four __attribute__((aligned(2)));
+typedef uint64_t eight __attribute__((aligned(2)));
+
 /* scanN: values `from` … of N bytes, n of them, to out at k; returns the new k. */
 #define DEFINE_SCAN(name, type)                                                                      \
     SAR_INLINE size_t name(const type *v, size_t from, size_t n, unsigned size, struct sar_run out,  \
@@ -52,8 +56,8 @@ enum {
     }
 
 DEFINE_SCAN(scan2, uint16_t)
-DEFINE_SCAN(scan4, uint32_t)
-DEFINE_SCAN(scan8, uint64_t)
+DEFINE_SCAN(scan4, four)
+DEFINE_SCAN(scan8, eight)
 
 #if defined(SAR_WIDE)
 /* Which of a vector's values of 4 or 8 bytes count. */
@@ -79,10 +83,12 @@ SAR_WIDE SAR_INLINE size_t pack(__m512i v, unsigned size, __m512i index, struct 
 SAR_WIDE SAR_INLINE void move_few(const void *v, unsigned size, size_t i, uint64_t counts, struct sar_run out,
                                   size_t k)
 {
+    const unsigned char *from = v;
+    unsigned char *to = (unsigned char *)out.value + k * size;
     for (size_t j = 0; j < FEW; j++, counts &= counts - 1) {
         size_t at = i + (size_t)__builtin_ctzll(counts | (uint64_t)1 << (WIDE_GROUP / size - 1));
         sar_index_set(out.index, 4, k + j, at);
-        sar_index_set(out.value, size, k + j, sar_index_get(v, size, at));
+        memcpy(to + j * size, from + at * size, size);
     }
 }
 
@@ -219,8 +225,8 @@ enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf
     }
 
 DEFINE_COUNT(count2, uint16_t)
-DEFINE_COUNT(count4, uint32_t)
-DEFINE_COUNT(count8, uint64_t)
+DEFINE_COUNT(count4, four)
+DEFINE_COUNT(count8, eight)
 
 static size_t count_rows(const unsigned char *buf, size_t bytes, size_t n)
 {
@@ -260,7 +266,7 @@ size_t sar_dense_estimate(const struct sar_shape *shape, const void *buf, size_t
     return (size_t)((double)present / (double)(groups * group) * (double)count);
 }
 
-SAR_CLONES static bool any_zero4(const uint32_t *value, size_t n)
+SAR_CLONES static bool any_zero4(const four *value, size_t n)
 {
     uint32_t found = 0;
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between dense buffers and runs, against obvious loops over bytes. Buffers have exactly their size, and
- * begin at an aligned address or one element behind it. */
+ * begin at an aligned address or one basic value behind it. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,12 +22,12 @@ static const size_t counts[] = { 0,    1,    2,    15,   16,   17,   31,   32,  
 
 static const double densities[] = { 0, 0.0005, 0.01, 0.1, 0.5, 0.9, 1 };
 
-/* Elements of 2, 4, 8, 12 and 256 bytes, and of a long row. */
+/* Elements of 2, 4, 8, 12 and 256 bytes, a long row, and rows as long as a value. */
 static const struct {
     enum sar_base base;
     size_t row;
-} elements[] = { { SAR_BF16, 1 },  { SAR_FLOAT, 1 },  { SAR_INT64, 1 }, { SAR_DOUBLE, 1 },
-                 { SAR_INT32, 3 }, { SAR_FLOAT, 64 }, { SAR_DOUBLE, 5 } };
+} elements[] = { { SAR_BF16, 1 },   { SAR_FLOAT, 1 },  { SAR_INT64, 1 }, { SAR_DOUBLE, 1 }, { SAR_INT32, 3 },
+                 { SAR_FLOAT, 64 }, { SAR_DOUBLE, 5 }, { SAR_FLOAT, 2 }, { SAR_BF16, 2 },   { SAR_BF16, 4 } };
 
 static struct sar_shape element_shape(size_t kind, size_t count)
 {
@@ -42,7 +42,7 @@ struct buffer {
 
 static struct buffer buffer_make(const struct sar_shape *shape, bool shifted)
 {
-    size_t bytes = (size_t)shape->count * shape->element_size, gap = shifted ? shape->element_size : 0;
+    size_t bytes = (size_t)shape->count * shape->element_size, gap = shifted ? shape->kernels->size : 0;
     unsigned char *memory = memset(exact(bytes + gap), 0, bytes + gap);
     return (struct buffer){ memory, memory + gap, bytes };
 }
