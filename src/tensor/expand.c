@@ -11,7 +11,8 @@
 #include "tensor/expand.h"
 
 #include <string.h>
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(SAR_NO_CLONES)
+#define STREAMS
 #include <emmintrin.h>
 #endif
 
@@ -27,7 +28,7 @@ enum {
 
 _Static_assert(LINES == 64, "a word has a bit for each line of a block");
 
-#if defined(__SSE2__)
+#if defined(STREAMS)
 /* `to` is aligned to 16 bytes, and bytes are whole lines. A loop of 16 bytes a turn takes half as long again
  * where its code happens to lie on two lines. */
 static void stream(unsigned char *to, const unsigned char *from, size_t bytes)
