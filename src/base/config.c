@@ -342,7 +342,8 @@ const char *sar_environment(const char *name, void *unused)
     char full[SAR_KNOB_TEXT];
     (void)unused;
     snprintf(full, sizeof full, PREFIX "%s", name);
-    return getenv(full);
+    const char *text = getenv(full);
+    return text == NULL || text[0] == '\0' ? NULL : text;
 }
 
 static bool is_knob(const char *name, size_t length)

@@ -101,7 +101,7 @@ enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup,
 enum sar_status sar_config_apply(struct sar_config *config, const struct sar_source *source, char *sentence,
                                  size_t room);
 
-/** Lookup in the environment, as MPIX_SPARSE_<name>. */
+/** Lookup in the environment, as MPIX_SPARSE_<name>. What is empty is not set. */
 const char *sar_environment(const char *name, void *unused);
 
 /** First name at or behind environ[*at] that begins with MPIX_SPARSE_ and is no knob; NULL when there is

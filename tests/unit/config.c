@@ -359,6 +359,10 @@ static void test_the_environment(void **state)
     assert_string_equal(sar_environment("GRAIN", NULL), "32");
     assert_int_equal(sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence), SAR_OK);
     assert_int_equal(config.grain, 32);
+    assert_int_equal(setenv("MPIX_SPARSE_GRAIN", "", 1), 0);
+    assert_null(sar_environment("GRAIN", NULL));
+    assert_int_equal(sar_config_load(&config, sar_environment, NULL, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(config.grain, SAR_AUTO);
     assert_int_equal(unsetenv("MPIX_SPARSE_GRAIN"), 0);
     assert_null(sar_environment("GRAIN", NULL));
 }
