@@ -23,6 +23,7 @@ struct sar_block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_block *blocks; /* that nobody has */
+static struct sar_block *lost;   /* that nobody may have again */
 
 static struct sar_block *find(size_t size)
 {
@@ -88,11 +89,12 @@ void sar_mirror_release(struct sar_mirror *mirror)
 {
     struct sar_block *block = mirror->block;
     *mirror = (struct sar_mirror){ 0 };
-    if (block == NULL || block->lost)
+    if (block == NULL)
         return;
     pthread_mutex_lock(&lock);
-    block->next = blocks;
-    blocks = block;
+    struct sar_block **list = block->lost ? &lost : &blocks;
+    block->next = *list;
+    *list = block;
     pthread_mutex_unlock(&lock);
 }
 
