@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages received into nothing: blocks one over the other and a rest, so that all but the last bytes are
- * lost. MPI would truncate what finds no room, an error that MPICH raises on MPI_COMM_WORLD. */
+ * lost. MPI would truncate what finds no room, an error that MPICH raises on MPI_COMM_WORLD.
+ *
+ * The standard calls it erroneous to receive into a datatype with overlapping entries (MPI 4.0, 5.1.11), as it
+ * leaves open what they then hold. This relies on MPICH and Open MPI to write the entries one after the other,
+ * and nobody reads what they hold, so that messages of all threads may share the place. What the standard
+ * allows needs memory as large as the message, which is what there is none of here. */
 
 #include "net/drop.h"
 
@@ -17,7 +22,10 @@ static enum sar_status dropping_type(int bytes, MPI_Datatype *type)
     enum sar_status status = sar_mpi(PMPI_Type_create_struct(2, lengths, places, types, type));
     PMPI_Type_free(&blocks);
     SAR_TRY(status);
-    return sar_mpi(PMPI_Type_commit(type));
+    status = sar_mpi(PMPI_Type_commit(type));
+    if (status != SAR_OK)
+        PMPI_Type_free(type);
+    return status;
 }
 
 enum sar_status sar_drop(int bytes, int from, int tag, MPI_Comm comm, MPI_Request *request)
