@@ -192,6 +192,18 @@ static const struct perf_command command = {
     .n = OPTIONS,
 };
 
+/* Whether --scale leaves nothing of a vector. */
+static bool is_scaled_away(const struct perf_options *options)
+{
+    if (options->content.kind == PERF_MODEL)
+        return perf_model_get(options->content.model)->count / (uint64_t)options->scale <
+               (uint64_t)options->row;
+    for (int i = 0; i < options->count.n && options->content.kind == PERF_RANDOM; i++)
+        if (options->count.at[i] > 0 && options->count.at[i] < options->scale)
+            return true;
+    return false;
+}
+
 /* What no single option can know to be wrong; NULL when all is well. */
 static const char *conflict(const struct perf_options *options, const bool *given)
 {
@@ -214,6 +226,8 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --row: a trace has its own";
     if ((kind == PERF_TEXT_FILE || kind == PERF_TRACE_FILE) && given[OPTION_SCALE])
         return "option --scale is for random vectors and models";
+    if (is_scaled_away(options))
+        return "option --scale: nothing is left of the vector";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
     if (options->skew > 0 && options->skew < 0.125)

@@ -101,21 +101,19 @@ static bool take_set(struct reader *r, int *step, int *rank)
     return true;
 }
 
-/* Read a line of a set, and count its elements. */
 static bool check_set(struct perf_replay *replay, struct reader *r)
 {
     struct stretch stretch;
-    uint64_t n = 0;
     int step, rank;
 
     if (!take_set(r, &step, &rank))
         return false;
-    for (; !at_end(r); n += stretch.last - stretch.first + 1)
+    while (!at_end(r))
         if (!take_stretch(r, replay->count, &stretch))
             return false;
     replay->steps = step >= replay->steps ? step + 1 : replay->steps;
     replay->ranks = rank >= replay->ranks ? rank + 1 : replay->ranks;
-    replay->largest = n > replay->largest ? (size_t)n : replay->largest;
+    replay->lines++;
     return true;
 }
 
@@ -149,6 +147,74 @@ static int check(struct perf_replay *replay)
     return 0;
 }
 
+/* The line of the first byte that ends text before the file does, or 0. */
+static int find_nul(const char *content, size_t bytes)
+{
+    size_t length = strlen(content);
+    int line = 1;
+
+    for (size_t i = 0; i < length; i++)
+        line += content[i] == '\n';
+    return length < bytes ? line : 0;
+}
+
+/* What one line adds to a set. */
+struct addition {
+    int step, rank;
+    uint64_t elements;
+};
+
+static int compare_sets(const void *left, const void *right)
+{
+    const struct addition *a = left, *b = right;
+
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static uint64_t count_elements(struct reader *r, uint64_t count)
+{
+    struct stretch stretch;
+    uint64_t n = 0;
+
+    while (!at_end(r) && n < count && take_stretch(r, count, &stretch))
+        n += stretch.last - stretch.first + 1;
+    return n < count ? n : count;
+}
+
+/* Read all lines of sets into memory for them, and return their number. */
+static size_t take_additions(const struct perf_replay *replay, struct addition *addition)
+{
+    struct reader r = { replay->content, 1 };
+    size_t n = 0;
+
+    while (next_line(&r)) {
+        struct addition *a = &addition[n];
+        if (take_word(&r, "set") && take_set(&r, &a->step, &a->rank))
+            addition[n++].elements = count_elements(&r, replay->count);
+    }
+    return n;
+}
+
+/* Elements of the largest set at most: what its lines add up to, in whatever order they come. */
+static size_t find_largest(const struct perf_replay *replay)
+{
+    struct addition *addition = perf_alloc(replay->lines, sizeof *addition);
+    size_t n = take_additions(replay, addition);
+    uint64_t sum = 0, largest = 0;
+
+    qsort(addition, n, sizeof *addition, compare_sets);
+    for (size_t i = 0; i < n; i++) {
+        bool same = i > 0 && compare_sets(&addition[i - 1], &addition[i]) == 0;
+        sum = addition[i].elements + (same ? sum : 0);
+        sum = sum < replay->count ? sum : replay->count;
+        largest = sum > largest ? sum : largest;
+    }
+    free(addition);
+    return (size_t)largest;
+}
+
 bool perf_replay_load(struct perf_replay *replay, const char *path, const struct perf_world *world)
 {
     size_t bytes;
@@ -158,9 +224,13 @@ bool perf_replay_load(struct perf_replay *replay, const char *path, const struct
     replay->content = perf_file_load(path, &bytes, world);
     if (replay->content == NULL)
         return false;
-    wrong = check(replay);
-    if (wrong == 0 && replay->ranks >= world->ranks)
+    wrong = find_nul(replay->content, bytes);
+    if (wrong == 0)
+        wrong = check(replay);
+    if (wrong == 0 && replay->ranks >= world->ranks) {
+        replay->largest = find_largest(replay);
         return true;
+    }
     if (world->rank == 0 && wrong > 0)
         fprintf(stderr, "mpix_sparse_perf: '%s', line %d: not a line of a trace\n", path, wrong);
     else if (world->rank == 0)

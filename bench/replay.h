@@ -15,6 +15,7 @@ struct perf_replay {
     uint64_t count;
     long long row;
     int steps, ranks;
+    size_t lines;   /* of sets */
     size_t largest; /* elements of a set at most */
 };
 
