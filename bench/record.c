@@ -128,7 +128,7 @@ static double least_bytes(const struct perf_case *c, const struct perf_shape *sh
            (in * (value + perf_index_bytes(count, in)) + out * (value + perf_index_bytes(count, out)));
 }
 
-/* What takes no longer than a tick of the clock, as computing that a simulation does not charge, is no limit. */
+/* What takes no longer than a tick of the clock, as computing in a simulation may, is no limit. */
 static double over_memory(const struct perf_record *r)
 {
     return r->memory_median > MPI_Wtick() ? r->median / r->memory_median : NAN;

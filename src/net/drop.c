@@ -2,10 +2,10 @@
 /* Messages received into nothing: blocks one over the other and a rest, so that all but the last bytes are
  * lost. MPI would truncate what finds no room, an error that MPICH raises on MPI_COMM_WORLD.
  *
- * The standard calls it erroneous to receive into a datatype with overlapping entries (MPI 4.0, 5.1.11), as it
- * leaves open what they then hold. This relies on MPICH and Open MPI to write the entries one after the other,
- * and nobody reads what they hold, so that messages of all threads may share the place. What the standard
- * allows needs memory as large as the message, which is what there is none of here. */
+ * The standard calls it erroneous to receive into overlapping entries (MPI 4.0, 5.1.11). This relies on
+ * MPICH and Open MPI to write them one after the other; nobody reads what they hold, so that messages of all
+ * threads may share the place. What the standard allows needs memory as large as the message, which is what
+ * there is none of here. */
 
 #include "net/drop.h"
 
