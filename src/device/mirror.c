@@ -98,6 +98,13 @@ void sar_mirror_release(struct sar_mirror *mirror)
     pthread_mutex_unlock(&lock);
 }
 
+void sar_mirror_abandon(struct sar_mirror *mirror)
+{
+    if (mirror->block != NULL)
+        mirror->block->lost = true;
+    sar_mirror_release(mirror);
+}
+
 bool sar_mirrors_are_pinned(const struct sar_mirror mirrors[], size_t n)
 {
     for (size_t i = 0; i < n; i++)

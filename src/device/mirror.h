@@ -29,6 +29,9 @@ enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *dev
 /** Give it back, unless a device may still be writing to it: then it is nobody's any more. */
 void sar_mirror_release(struct sar_mirror *mirror);
 
+/** The same where a device may be. */
+void sar_mirror_abandon(struct sar_mirror *mirror);
+
 /** Whether copies from and to these mirrors take place when their stream comes to them, not as they are
  * queued. */
 bool sar_mirrors_are_pinned(const struct sar_mirror mirrors[], size_t n);

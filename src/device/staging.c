@@ -130,11 +130,10 @@ static void keep(struct sar_staging *staging)
     pthread_mutex_unlock(&lock);
 }
 
-/* Memory that a device may still be writing to is nobody's any more. */
-static void forget_blocks(struct sar_staging *staging)
+static void abandon_blocks(struct sar_staging *staging)
 {
     for (int i = 0; i < SAR_STAGING_BLOCKS; i++)
-        staging->block[i].memory = (struct sar_mirror){ 0 };
+        sar_mirror_abandon(&staging->block[i].memory);
 }
 
 enum sar_status sar_staging_give_back(struct sar_staging *staging)
@@ -152,7 +151,7 @@ enum sar_status sar_staging_give_back(struct sar_staging *staging)
         release_blocks(staging);
         keep(staging);
     } else {
-        forget_blocks(staging);
+        abandon_blocks(staging);
         close_staging(staging);
     }
     return status;
