@@ -108,7 +108,7 @@ static const struct bad_knob {
     const char *name, *value;
 } bad_knobs[] = {
     { "MPIX_SPARSE_SCHEME", "nonsense" }, { "MPIX_SPARSE_GRAIN", "3" },
-    { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", "" },
+    { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", " " },
     { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
     { "MPIX_SPARSE_WIRE", "coo/x" },      { "MPIX_SPARSE_SEED", "-1" },
     { "MPIX_SPARSE_IMBALANCE", "0.5" },   { "MPIX_SPARSE_PARTITION", "nonsense" },
