@@ -236,6 +236,29 @@ class Optimizer(unittest.TestCase):
         self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.05)
         optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
 
+    def test_schedule_made_before(self):
+        """A scheduler replaces its optimizer's step(); gradients are reduced all the same, and by its rates."""
+        ours, theirs = make_model(), make_model()
+        base, alone = (torch.optim.SGD(model.parameters(), lr=0.5) for model in (ours, theirs))
+        schedules = [torch.optim.lr_scheduler.StepLR(each, 1, 0.5) for each in (base, alone)]
+        optimizer = hvd.DistributedOptimizer(base)
+        del base
+        schedules.append(torch.optim.lr_scheduler.StepLR(optimizer, 3, 1.0))
+        for step in range(4):
+            for model in (ours, theirs):
+                model.zero_grad(set_to_none=True)
+            loss = loss_of(ours, step, RANK)
+            optimizer.step(loss.backward) if step == 2 else (loss.backward(), optimizer.step())
+            sum(loss_of(theirs, step, rank) for rank in range(SIZE)).div(SIZE).backward()
+            alone.step()
+            for schedule in schedules:
+                schedule.step()
+        self.same(ours, theirs)
+        self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.5**5)
+        self.assertGreater(optimizer.communication_seconds, 0)
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        self.assertIs(optimizer.param_groups, schedules[0].optimizer.param_groups)
+
     def test_one_after_another(self):
         """An optimizer that is gone leaves no hooks behind, whatever it had left to do."""
         ours = make_model(False)

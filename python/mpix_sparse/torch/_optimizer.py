@@ -5,6 +5,7 @@ documentation."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from typing import Any, Callable, Iterable, Iterator
 
@@ -85,7 +86,9 @@ class _Distributed:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Wait until all gradients are reduced, those of the closure if there is one, and make a step.
         Collective."""
+        return self._reduce_and(super().step, closure)  # type: ignore[misc]
 
+    def _reduce_and(self, step: Callable[..., Any], closure: Callable[[], Any] | None) -> Any:
         def reduced() -> Any:
             loss = closure()
             self.synchronize()
@@ -93,7 +96,7 @@ class _Distributed:
 
         if closure is None and not (self._skipping or self._reducer.reduced):
             self.synchronize()
-        outcome = super().step(closure and reduced)  # type: ignore[misc]
+        outcome = step(closure and reduced)
         self._reducer.reduced = False
         return outcome
 
@@ -147,6 +150,23 @@ def _named(optimizer: torch.optim.Optimizer, named_parameters: Any) -> list[tupl
     return [pair for i, group in enumerate(optimizer.param_groups) for pair in _of_group(i, group, names)]
 
 
+def _reduce_before_patched_step(optimizer: Any, made: Any) -> None:
+    """A learning rate scheduler replaces step() in its optimizer's own attributes, which both share and where
+    it hides a class's: put one there that reduces first. It keeps the first optimizer, which schedulers don't,
+    and not the other, whose end ends the reducing."""
+    patched, reducing = optimizer.__dict__.get("step"), weakref.ref(made)
+    if patched is None:
+        return
+
+    @functools.wraps(patched)
+    def step(closure: Callable[[], Any] | None = None) -> Any:
+        alive = reducing()
+        return patched(closure) if alive is None else alive._reduce_and(patched, closure)
+
+    step.keeps = optimizer  # type: ignore[attr-defined]
+    optimizer.step = step
+
+
 def _made(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any) -> Any:
     """An optimizer with another's state, whose gradients are reduced."""
     base = optimizer.__class__
@@ -155,6 +175,7 @@ def _made(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any)
     made._reducer, made._compression = reducer, compression
     made._hooks, made._skipping = [], False
     weakref.finalize(made, _end, made._hooks, reducer).atexit = False
+    _reduce_before_patched_step(optimizer, made)
     made._attend(pairs)
     return made
 
