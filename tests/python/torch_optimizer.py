@@ -210,6 +210,35 @@ class Optimizer(unittest.TestCase):
             alone.step()
         self.same(ours, theirs)
 
+    def test_synchronized_and_left_out_by_the_model(self):
+        """The model forgets its gradients, of which its optimizer learns nothing; then rank 0 alone has some.
+        It makes a step more than the others do."""
+        for forward, sparse in ((63, False), (0, False), (63, True), (0, True)):
+            mpix_sparse.set_info(_world.world().plain, forward=forward)
+            self.leave_out_by_the_model(make_model(sparse), make_model(sparse))
+        mpix_sparse.set_info(_world.world().plain, forward=63)
+
+    def leave_out_by_the_model(self, ours, theirs):
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(3 if RANK == 0 else 2):
+            loss_of(ours, step, RANK).backward()
+            optimizer.synchronize()
+            ours.zero_grad(set_to_none=True)
+            if RANK == 0:
+                loss_of(ours, step, RANK).backward()
+            optimizer.step()
+            ours.zero_grad(set_to_none=True)
+            optimizer.synchronize()
+            optimizer.step()
+        self.assertEqual(hvd.join(), 0)
+        hvd.broadcast_parameters(ours.state_dict(), 0)
+        for step in range(3):
+            alone.zero_grad()
+            loss_of(theirs, step, 0).div(SIZE).backward()
+            alone.step()
+        self.same(ours, theirs)
+
     def test_closure(self):
         model = make_model()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks that have no more batches while others do.
 
-Each step has a word from each rank: the number of its optimizer, or zero from ranks in join(), which thus
-learn that there is a step, and of which optimizer, and take part in it without gradients. The words travel
-while the step's gradients do.
+Each step has a word from each rank: twice the number of its optimizer, and one more if there are gradients to
+reduce; or zero from ranks in join(), which thus learn that there is a step, and of which optimizer, and take
+part in it without gradients. The words travel while the step's gradients do, but where a rank cannot tell
+whether others have any.
 """
 
 from __future__ import annotations
@@ -41,7 +42,15 @@ def announce(number: int) -> Handle:
     """Start a step of a member; the handle is to be waited for at its end. Collective."""
     global _steps
     _steps += 1
-    return _largest(number)
+    return _largest(2 * number + 1)
+
+
+def ask(number: int, new: bool) -> bool:
+    """Whether any rank has something new in a member's step; if so, all make the step. Collective."""
+    global _steps
+    any_new = bool(_largest(2 * number + new).wait() & 1)
+    _steps += any_new
+    return any_new
 
 
 def _largest(number: int) -> Handle:
@@ -71,10 +80,9 @@ def join(device: Any = -1) -> int:
     """
     global _steps
     mine = _steps * world().size + world().rank
-    number = _largest(0).wait()
-    while number != 0:
-        _members[number - 1]().stand_in()
-        number = _largest(0).wait()
+    while (word := _largest(0).wait()) != 0:
+        if word & 1:
+            _members[word // 2 - 1]().stand_in()
     _steps = 0
     _left.clear()
     return int(_largest(mine).wait() % world().size)

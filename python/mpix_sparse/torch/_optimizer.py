@@ -71,7 +71,8 @@ class _Distributed:
 
     def synchronize(self) -> None:
         """Wait until all gradients are reduced, to clip them, say; step() does it unless it was done since
-        they came. Collective."""
+        they came. That can differ between ranks, so a step() after this asks all, but in a block of
+        skip_synchronize(). Collective."""
         self._reducer.synchronize()
 
     @contextlib.contextmanager
@@ -94,10 +95,10 @@ class _Distributed:
             self.synchronize()
             return loss
 
-        if closure is None and not (self._skipping or self._reducer.reduced):
-            self.synchronize()
+        if closure is None and not self._skipping:
+            self._reducer.synchronize_new()
         outcome = step(closure and reduced)
-        self._reducer.reduced = False
+        self._reducer.stepped()
         return outcome
 
     def zero_grad(self, *arguments: Any, **named: Any) -> Any:
@@ -110,7 +111,7 @@ class _Distributed:
             raise RuntimeError(
                 "zero_grad() between backward() and step() or synchronize(): gradients are in flight"
             )
-        self._reducer.reduced = False
+        self._reducer.renew()
         return super().zero_grad(*arguments, **named)  # type: ignore[misc]
 
 

@@ -23,7 +23,7 @@ from .. import CooPlan, Plan
 from .. import allreduce as allreduce_array
 from ._compression import Compressor
 from ._gather import allgather_object
-from ._join import announce, enter
+from ._join import announce, ask, enter
 from ._tensors import (
     Op,
     as_array,
@@ -170,7 +170,8 @@ class Reducer:
         self._compared = 0  # slots that are known to be the other ranks' too
         self._started = 0  # groups of this step
         self._lock = threading.Lock()  # PyTorch has a thread of backward passes for each device
-        self.reduced = False  # whether all gradients are what synchronize() has left
+        self._synchronized = False  # since the last step, on all ranks
+        self._new = False  # whether there may be gradients here that synchronize() has not seen
         self.seconds = 0.0  # spent in ready() and synchronize()
         self._number = enter(self)
 
@@ -219,7 +220,7 @@ class Reducer:
         """
         slot = self._of[id(parameter)]
         slot.passes += 1
-        self.reduced = False
+        self.renew()
         if slot.passes > self._passes:
             raise RuntimeError(
                 f"the gradient of {slot.name} came {slot.passes} times in a step of {self._passes}; "
@@ -267,7 +268,24 @@ class Reducer:
             step = announce(self._number)
             self._reduce(step)
             step.wait()
-            self.reduced = True
+        self._synchronized, self._new = True, False
+
+    def synchronize_new(self) -> None:
+        """Do so unless it was done in this step, and no rank has had other gradients since. Collective."""
+        if not self._synchronized:
+            self.synchronize()
+            return
+        with self._timed():
+            if ask(self._number, self._new):
+                self._reduce()
+
+    def renew(self) -> None:
+        """Take note that gradients are no longer what synchronize() has left."""
+        self._new = True
+
+    def stepped(self) -> None:
+        """Take note of the end of a step. Collective, in that all ranks make it."""
+        self._synchronized = False
 
     def stand_in(self) -> None:
         """Take part in the other ranks' step; this one has no gradients, nor keeps what comes of theirs.
