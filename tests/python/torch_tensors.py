@@ -6,6 +6,7 @@ import inspect
 import os
 import socket
 import unittest
+import unittest.mock
 
 import numpy
 from common import main, need
@@ -212,6 +213,22 @@ class Tensors(unittest.TestCase):
         for shape, out in zip(shapes, outs):
             self.assertTrue(torch.equal(out.float(), sum(dense(rank, shape) for rank in range(SIZE))))
         self.assertIs(hvd.grouped_allreduce_(mine, op=hvd.Sum)[0], mine[0])
+
+    def test_grouped_generator(self):
+        calls = (hvd.grouped_allreduce, hvd.grouped_allreduce_)
+        starts = (hvd.grouped_allreduce_async, hvd.grouped_allreduce_async_)
+        for call in (*calls, *(lambda *how, start=start: start(*how).wait() for start in starts)):
+            outs = call((torch.full((2,), float(RANK + i)) for i in range(3)), None, None)
+            self.assertEqual([out.tolist() for out in outs], [[(SIZE - 1) / 2 + i] * 2 for i in range(3)])
+
+    def test_grouped_average_of_whole_numbers(self):
+        """Before anything is started, so ranks need not agree on it."""
+        for call in (hvd.grouped_allreduce, hvd.grouped_allreduce_async_) if RANK == 0 else ():
+            tensors = [torch.arange(3.0), torch.arange(3)]
+            with unittest.mock.patch("mpix_sparse.torch._grouped.allreduce_async_") as start:
+                with self.assertRaisesRegex(ValueError, "no Average of int64"):
+                    call(tensors)
+            start.assert_not_called()
 
     def test_sparse(self):
         total = sum(rows(rank).to_dense() for rank in range(SIZE))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Iterable
 
 import torch
 
@@ -11,12 +11,21 @@ from ._allreduce import All, Work, allreduce_async_
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import refuse_gradient
-from ._tensors import Op, choose_op, on_host, refuse_other
+from ._tensors import Op, choose_op, on_host, refuse_average, refuse_other
 from ._world import refuse_process_set
 
 
+def _listed(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
+    """The tensors, which may come from a generator, once all of them are known to go with the operation."""
+    listed = list(tensors)
+    for tensor in listed:
+        refuse_other(tensor)
+        refuse_average(tensor, op)
+    return listed
+
+
 def grouped_allreduce_async_(
-    tensors: Sequence[torch.Tensor],
+    tensors: Iterable[torch.Tensor],
     average: bool | None = None,
     name: str | None = None,
     op: Op | None = None,
@@ -27,26 +36,25 @@ def grouped_allreduce_async_(
     """Start to reduce several dense tensors in place; those of one type travel as one. Collective; see
     grouped_allreduce()."""
     refuse_process_set(process_set)
-    for tensor in tensors:
-        refuse_other(tensor)
     chosen, works, parts = choose_op(average, op), [], []
-    for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
-        alike = [tensor for tensor in tensors if tensor.dtype == dtype]
+    listed = _listed(tensors, chosen)
+    for dtype in sorted({tensor.dtype for tensor in listed}, key=str):
+        alike = [tensor for tensor in listed if tensor.dtype == dtype]
         flat = torch.cat([on_host(tensor).reshape(-1) for tensor in alike])
         works.append(allreduce_async_(flat, None, name, chosen, prescale_factor, postscale_factor))
         parts.append((flat, alike))
-    return Work(All(works), lambda _: _scatter(parts, tensors))
+    return Work(All(works), lambda _: _scatter(parts, listed))
 
 
-def _scatter(parts: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _scatter(parts: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     for flat, alike in parts:
         for piece, tensor in zip(flat.split([tensor.numel() for tensor in alike]), alike):
             tensor.detach().copy_(piece.view(tensor.shape))
-    return list(tensors)
+    return tensors
 
 
 def grouped_allreduce_(
-    tensors: Sequence[torch.Tensor],
+    tensors: Iterable[torch.Tensor],
     average: bool | None = None,
     name: str | None = None,
     op: Op | None = None,
@@ -60,7 +68,7 @@ def grouped_allreduce_(
 
 
 def grouped_allreduce_async(
-    tensors: Sequence[torch.Tensor],
+    tensors: Iterable[torch.Tensor],
     average: bool | None = None,
     name: str | None = None,
     op: Op | None = None,
@@ -70,9 +78,8 @@ def grouped_allreduce_async(
 ) -> Work:
     """Start to reduce several dense tensors into new ones. Collective; see grouped_allreduce()."""
     how = average, name, op, prescale_factor, postscale_factor, process_set
-    for tensor in tensors:
-        refuse_other(tensor)
-    return grouped_allreduce_async_([tensor.detach().clone() for tensor in tensors], *how)
+    copies = [tensor.detach().clone() for tensor in _listed(tensors, choose_op(average, op))]
+    return grouped_allreduce_async_(copies, *how)
 
 
 class _Grouped(torch.autograd.Function):
@@ -90,7 +97,7 @@ class _Grouped(torch.autograd.Function):
 
 
 def grouped_allreduce(
-    tensors: Sequence[torch.Tensor],
+    tensors: Iterable[torch.Tensor],
     average: bool | None = None,
     name: str | None = None,
     compression: Compressor = Compression.none,
@@ -112,8 +119,8 @@ def grouped_allreduce(
     """
     refuse_process_set(process_set)
     refuse_compression(compression)
-    for tensor in tensors:
-        refuse_other(tensor)
-    narrow = [compression.compress(tensor) for tensor in tensors]
-    reduced = _Grouped.apply(choose_op(average, op), prescale_factor, postscale_factor, *narrow)
-    return [made.to(tensor.dtype) for made, tensor in zip(reduced, tensors)]
+    chosen = choose_op(average, op)
+    listed = _listed(tensors, chosen)
+    narrow = [compression.compress(tensor) for tensor in listed]
+    reduced = _Grouped.apply(chosen, prescale_factor, postscale_factor, *narrow)
+    return [made.to(tensor.dtype) for made, tensor in zip(reduced, listed)]
