@@ -403,6 +403,18 @@ class Optimizer(unittest.TestCase):
         self.assertEqual(hvd.join(), SIZE - 1)
         self.assertIsNone(reducer())
 
+    def test_join_with_another_optimizer(self):
+        """Made in its place where others still step the one before, or not made yet: a sentence."""
+        gone = hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
+        number = gone._reducer._number
+        del gone
+        hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
+        for each in (number, number + 2):
+            word = unittest.mock.Mock(wait=lambda each=each: 2 * each + 1)
+            with unittest.mock.patch("mpix_sparse.torch._join._largest", return_value=word):
+                with self.assertRaisesRegex(RuntimeError, f"DistributedOptimizer {each}, which this rank"):
+                    hvd.join()
+
     def test_other_parameters(self):
         """On the last rank in another order, of another shape, or fewer: an exception on all ranks."""
         for there, shape in (("ba", (3, 3)), ("ab", (9,)), ("a", (3, 3))) if SIZE > 1 else ():

@@ -61,6 +61,16 @@ def _largest(number: int) -> Handle:
     return flight.begin(library.MPI_Iallreduce(_mpi.IN_PLACE, ctypes.byref(word), *how, request))
 
 
+def _member(number: int) -> Any:
+    member = _members[number - 1]() if number <= len(_members) else None
+    if member is None:
+        raise RuntimeError(
+            f"another rank makes a step of its DistributedOptimizer {number}, which this rank has no more or not "
+            "yet; all ranks make the same ones, and call join() before they make another instead"
+        )
+    return member
+
+
 def join(device: Any = -1) -> int:
     """Take part, without gradients, in the steps that other ranks still make, until all ranks are here.
 
@@ -77,12 +87,15 @@ def join(device: Any = -1) -> int:
 
     Returns:
         A rank that made the most steps.
+
+    Raises:
+        RuntimeError: a step is of an optimizer that this rank has not. Only this rank learns of it.
     """
     global _steps
     mine = _steps * world().size + world().rank
     while (word := _largest(0).wait()) != 0:
         if word & 1:
-            _members[word // 2 - 1]().stand_in()
+            _member(word // 2).stand_in()
     _steps = 0
     _left.clear()
     return int(_largest(mine).wait() % world().size)
