@@ -65,8 +65,8 @@ def _member(number: int) -> Any:
     member = _members[number - 1]() if number <= len(_members) else None
     if member is None:
         raise RuntimeError(
-            f"another rank makes a step of its DistributedOptimizer {number}, which this rank has no more or not "
-            "yet; all ranks make the same ones, and call join() before they make another instead"
+            f"another rank makes a step of its DistributedOptimizer {number}, which this rank has no more or "
+            "not yet; all ranks make the same ones, and call join() before they make another instead"
         )
     return member
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
+import numbers
 import weakref
 from typing import Any, Callable, Iterable, Iterator
 
@@ -26,6 +28,7 @@ class _Distributed:
     _compression: Compressor
     _hooks: list[Any]
     _skipping: bool
+    _alive: Callable[[], Any]  # for the other optimizer, which has the same attributes
 
     def add_param_group(self, group: dict[str, Any]) -> None:
         """Add parameters, whose gradients are reduced from the next step on. Collective, in that all ranks
@@ -143,8 +146,29 @@ def _of_group(i: int, group: dict[str, Any], names: dict[int, str]) -> list[tupl
     return found
 
 
+def _refuse_wrapped(optimizer: Any) -> None:
+    """Refuse what gives gradients to two reducers, or is no optimizer."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"an optimizer of PyTorch is needed, not {type(optimizer).__name__}")
+    if isinstance(optimizer, _Distributed):
+        raise ValueError("the optimizer is a DistributedOptimizer: its gradients would be reduced twice")
+    if optimizer.__dict__.get("_alive", lambda: None)() is not None:
+        raise ValueError("the optimizer has a DistributedOptimizer: its gradients would be reduced twice")
+
+
+def _refuse_numbers(passes: Any, predivide: Any, op: Op) -> None:
+    if not isinstance(passes, numbers.Integral) or passes < 1:
+        raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more, and whole")
+    if not isinstance(predivide, numbers.Real) or not 0 < predivide < math.inf:
+        raise ValueError(f"gradient_predivide_factor is {predivide}; it must be a number above 0")
+    if predivide != 1.0 and op is not Average:
+        raise ValueError("gradient_predivide_factor needs op Average")
+
+
 def _named(optimizer: torch.optim.Optimizer, named_parameters: Any) -> list[tuple[str, torch.nn.Parameter]]:
     """The optimizer's parameters that need gradients, with names, in the optimizer's order."""
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in named_parameters or ()):
+        raise TypeError("named_parameters must be pairs of a name and a parameter: model.named_parameters()")
     names = {id(parameter): name for name, parameter in named_parameters or ()}
     if named_parameters is not None and len(set(names.values())) != len(names):
         raise ValueError("named_parameters has a name twice")
@@ -152,10 +176,10 @@ def _named(optimizer: torch.optim.Optimizer, named_parameters: Any) -> list[tupl
 
 
 def _reduce_before_patched_step(optimizer: Any, made: Any) -> None:
-    """A learning rate scheduler replaces step() in its optimizer's own attributes, which both share and where
-    it hides a class's: put one there that reduces first. It keeps the first optimizer, which schedulers don't,
+    """A learning rate scheduler replaces step() in its optimizer's own attributes, which both share, and so
+    hides a class's: put one there that reduces first. It keeps the first optimizer, as schedulers do not,
     and not the other, whose end ends the reducing."""
-    patched, reducing = optimizer.__dict__.get("step"), weakref.ref(made)
+    patched, reducing = optimizer.__dict__.get("step"), made._alive
     if patched is None:
         return
 
@@ -174,7 +198,7 @@ def _made(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any)
     made = object.__new__(type(base.__name__, (_Distributed, base), {}))
     made.__dict__ = optimizer.__dict__
     made._reducer, made._compression = reducer, compression
-    made._hooks, made._skipping = [], False
+    made._hooks, made._skipping, made._alive = [], False, weakref.ref(made)
     weakref.finalize(made, _end, made._hooks, reducer).atexit = False
     _reduce_before_patched_step(optimizer, made)
     made._attend(pairs)
@@ -223,14 +247,8 @@ def DistributedOptimizer(  # noqa: N802  (the name that users know)
     Raises:
         TypeError, ValueError: an argument is wrong.
     """
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise TypeError(f"an optimizer of PyTorch is needed, not {type(optimizer).__name__}")
-    if isinstance(optimizer, _Distributed):
-        raise ValueError("the optimizer is a DistributedOptimizer: its gradients would be reduced twice")
-    if backward_passes_per_step < 1:
-        raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it must be 1 or more")
-    if gradient_predivide_factor != 1.0 and op is not Average:
-        raise ValueError("gradient_predivide_factor needs op Average")
+    _refuse_wrapped(optimizer)
+    _refuse_numbers(backward_passes_per_step, gradient_predivide_factor, op)
     refuse_process_set(process_set)
     refuse_compression(compression)
     for group in optimizer.param_groups:

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""DistributedOptimizer: steps that ranks leave out, that schedulers know of, and that others make alone."""
+
+import copy
+import unittest.mock
+import weakref
+
+from common import main, need
+from torch_optimizer import RANK, SIZE, Trained, loss_of, make_model, train_alone
+
+torch = need("torch", "python3-torch")
+
+import mpix_sparse  # noqa: E402
+import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse.torch import _world  # noqa: E402
+
+
+class Steps(Trained):
+    def test_schedule_made_before(self):
+        """A scheduler replaces its optimizer's step(); gradients are reduced all the same."""
+        ours, theirs = make_model(), make_model()
+        base, alone = (torch.optim.SGD(model.parameters(), lr=0.5) for model in (ours, theirs))
+        schedules = [torch.optim.lr_scheduler.StepLR(each, 1, 0.5) for each in (base, alone)]
+        optimizer = hvd.DistributedOptimizer(base)
+        del base
+        schedules.append(torch.optim.lr_scheduler.StepLR(optimizer, 3, 1.0))
+        for step in range(4):
+            for model in (ours, theirs):
+                model.zero_grad(set_to_none=True)
+            loss = loss_of(ours, step, RANK)
+            optimizer.step(loss.backward) if step == 2 else (loss.backward(), optimizer.step())
+            sum(loss_of(theirs, step, rank) for rank in range(SIZE)).div(SIZE).backward()
+            alone.step()
+            for schedule in schedules:
+                schedule.step()
+        self.same(ours, theirs)
+        self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.5**5)
+        self.assertGreater(optimizer.communication_seconds, 0)
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        self.assertIs(optimizer.param_groups, schedules[0].optimizer.param_groups)
+
+    def test_synchronized_and_not_stepped(self):
+        """As where the norm of the gradients says that a step is to be left out."""
+        ours, theirs = make_model(False), make_model(False)
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(4):
+            # Rank 0 alone has gradients in the second step.
+            gone = step == 1 and RANK > 0
+            optimizer.zero_grad(set_to_none=True)
+            if not gone:
+                loss_of(ours, step, RANK).backward()
+            if step == 0:
+                optimizer.synchronize()
+                continue
+            optimizer.step()
+            alone.zero_grad()
+            sum(loss_of(theirs, step, rank) for rank in range(1 if step == 1 else SIZE)).div(SIZE).backward()
+            alone.step()
+        self.same(ours, theirs)
+
+    def test_synchronized_and_left_out_by_the_model(self):
+        """The model forgets its gradients, of which its optimizer learns nothing; then rank 0 alone has some.
+        It makes a step more than the others do."""
+        for forward, sparse in ((63, False), (0, False), (63, True), (0, True)):
+            mpix_sparse.set_info(_world.world().plain, forward=forward)
+            self.leave_out_by_the_model(make_model(sparse), make_model(sparse))
+        mpix_sparse.set_info(_world.world().plain, forward=63)
+
+    def leave_out_by_the_model(self, ours, theirs):
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(3 if RANK == 0 else 2):
+            loss_of(ours, step, RANK).backward()
+            optimizer.synchronize()
+            ours.zero_grad(set_to_none=True)
+            if RANK == 0:
+                loss_of(ours, step, RANK).backward()
+            optimizer.step()
+            ours.zero_grad(set_to_none=True)
+            optimizer.synchronize()
+            optimizer.step()
+        self.assertEqual(hvd.join(), 0)
+        hvd.broadcast_parameters(ours.state_dict(), 0)
+        for step in range(3):
+            alone.zero_grad()
+            loss_of(theirs, step, 0).div(SIZE).backward()
+            alone.step()
+        self.same(ours, theirs)
+
+    def test_wrapped_twice(self):
+        """One after another is well, and two at a time are not."""
+        ours = make_model(False)
+        base = torch.optim.SGD(ours.parameters(), lr=0.5)
+        schedule = torch.optim.lr_scheduler.StepLR(base, 1, 1.0)
+        for step in range(2):
+            optimizer = hvd.DistributedOptimizer(base)
+            with self.assertRaisesRegex(ValueError, "has a DistributedOptimizer"):
+                hvd.DistributedOptimizer(base)
+            ours.zero_grad(set_to_none=True)
+            loss_of(ours, step, RANK).backward()
+            optimizer.step()
+            schedule.step()
+            del optimizer
+        self.same(ours, train_alone(make_model(False), 2))
+
+    def test_join(self):
+        """Later ranks have more batches; the last one's model is that of all batches. Also where all calls
+        are agreed on, and none waits inside MPI."""
+        for forward in (63, 0, 63):
+            mpix_sparse.set_info(_world.world().plain, forward=forward)
+            self.join_after_batches()
+
+    def join_after_batches(self):
+        ours, theirs = make_model(), make_model()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+        for step in range(1 + RANK):
+            optimizer.zero_grad()
+            loss_of(ours, step, RANK).backward()
+            optimizer.step()
+        last = hvd.join()
+        self.assertEqual(last, SIZE - 1)
+        hvd.broadcast_parameters(ours.state_dict(), last)
+        alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
+        for step in range(SIZE):
+            alone.zero_grad()
+            sum(loss_of(theirs, step, rank) for rank in range(step, SIZE)).div(SIZE).backward()
+            alone.step()
+        self.same(ours, theirs)
+        self.assertEqual(hvd.join(), SIZE - 1)
+
+    def test_join_without_the_optimizer(self):
+        """It was a function's, and is gone where the function has returned."""
+        ours = make_model()
+
+        def train(steps):
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
+            for step in range(steps):
+                optimizer.zero_grad()
+                loss_of(ours, step, RANK).backward()
+                optimizer.step()
+            return weakref.ref(optimizer._reducer)
+
+        reducer = train(1 + RANK)
+        self.assertEqual(hvd.join(), SIZE - 1)
+        self.assertIsNone(reducer())
+
+    def test_join_with_another_optimizer(self):
+        """Made in its place where others still step the one before, or not made yet: a sentence."""
+        gone = hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
+        number = gone._reducer._number
+        del gone
+        hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
+        for each in (number, number + 2):
+            word = unittest.mock.Mock(wait=lambda each=each: 2 * each + 1)
+            with unittest.mock.patch("mpix_sparse.torch._join._largest", return_value=word):
+                with self.assertRaisesRegex(RuntimeError, f"DistributedOptimizer {each}, which this rank"):
+                    hvd.join()
+
+
+if __name__ == "__main__":
+    main()
