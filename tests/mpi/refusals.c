@@ -116,8 +116,7 @@ static const struct bad_knob {
     { "MPIX_SPARSE_PROFILE_EVERY", "0" }, { "MPIX_SPARSE_EXPLAIN", "perhaps" },
     { "MPIX_SPARSE_BETA", "1 s" },        { "MPIX_SPARSE_MODEL", "x" },
     { "MPIX_SPARSE_LOG", "loud" },        { "MPIX_SPARSE_LOG", "info:attic" },
-    { "MPIX_SPARSE_LOG_FILE", "" },       { "MPIX_SPARSE_STALL", "-1" },
-    { "MPIX_SPARSE_STALL", "nan" },       { "MPIX_SPARSE_TRACE", "" },
+    { "MPIX_SPARSE_STALL", "-1" },        { "MPIX_SPARSE_STALL", "nan" },
 };
 
 /* Rank 0's environment holds for all; that of the others is not looked at. A communicator whose first use was
