@@ -99,6 +99,24 @@ class Group(unittest.TestCase):
         dist.broadcast(tensor, 0)
         self.assertTrue(torch.equal(tensor.to_dense(), rows(0).to_dense()))
 
+    def test_sparse_broadcast_leaves_other_tensors(self):
+        """What a tensor was made of stays as it was, with as many elements as the root's too."""
+        indices, values = torch.tensor([[RANK]]), torch.full((1, WIDTH), float(RANK))
+        tensor = sparse_of(indices, values, torch.empty(WORDS, WIDTH))
+        dist.broadcast(tensor, SIZE - 1)
+        self.assertEqual(tensor._indices().tolist(), [[SIZE - 1]])
+        self.assertTrue((tensor._values() == SIZE - 1).all())
+        self.assertEqual(indices.tolist(), [[RANK]])
+        self.assertTrue((values == RANK).all())
+
+    def test_sparse_broadcast_of_several_shapes(self):
+        if SIZE == 1:
+            return
+        tensor = torch.sparse_coo_tensor([[2]], [1.0], (WORDS if RANK == 0 else 3,))
+        with self.assertRaisesRegex(ValueError, "of another type or shape on rank"):
+            dist.broadcast(tensor, 0)
+        self.assertEqual(tensor._indices().tolist(), [[2]])
+
     def test_allgather(self):
         def call(group):
             outs = [torch.empty(30, 20) for _ in range(SIZE)]

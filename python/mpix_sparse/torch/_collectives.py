@@ -82,7 +82,12 @@ def barrier(comm: Any) -> Work:
 
 
 def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
-    """Overwrite a tensor with the root's. A sparse one need have no elements yet on other ranks."""
+    """Overwrite a tensor with the root's. A sparse one need have no elements yet on other ranks; waits until
+    all have said what it is.
+
+    Raises:
+        ValueError: sparse tensors are of several shapes or types. All ranks learn of it.
+    """
     if tensor.is_sparse:
         return _broadcast_sparse(tensor, root, comm)
     buffer = on_host(tensor)
@@ -218,11 +223,15 @@ def allgather_rows(tensor: torch.Tensor, lengths: Sequence[int], comm: Any) -> W
     return _start(library.MPI_Iallgatherv, *arguments, keep=keep, finish=lambda: made.to(tensor.device))
 
 
+def _rows_of(tensor: torch.Tensor) -> str:
+    """What sparse tensors of all ranks must have in common."""
+    return f"{type_of(tensor)} of {tuple(tensor.shape)}, {tensor.sparse_dim()} of whose dimensions are sparse"
+
+
 def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
-    length = torch.tensor([tensor._nnz()])
-    nnz = int(broadcast(length, root, comm).wait())
+    nnz = agree_on_rows(tensor._nnz(), _rows_of(tensor), "", comm)[root]
     indices, values = tensor._indices(), tensor._values()
-    if nnz != len(values):
+    if _mpi.rank(comm) != root:  # into new ones, since the tensor's may be somebody else's too
         indices, values = indices.new_empty(len(indices), nnz), values.new_empty(nnz, *values.shape[1:])
     works = [broadcast(part, root, comm) for part in (indices.contiguous(), values.contiguous())]
     return Work(All(works), lambda parts: _replace(tensor, *parts))
@@ -231,8 +240,7 @@ def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
 def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
     fits = len(outputs) == _mpi.size(comm) and all(output.shape == tensor.shape for output in outputs)
     wrong = "" if fits else "the output list needs a tensor of this shape for each rank"
-    rows = f"{type_of(tensor)} of {tuple(tensor.shape)}, {tensor.sparse_dim()} of whose dimensions are sparse"
-    lengths = agree_on_rows(tensor._nnz(), rows, wrong, comm)
+    lengths = agree_on_rows(tensor._nnz(), _rows_of(tensor), wrong, comm)
     parts = tensor._indices().t().contiguous(), tensor._values().contiguous()
     works = [allgather_rows(part, lengths, comm) for part in parts]
 
