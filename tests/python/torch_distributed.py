@@ -158,9 +158,9 @@ class Group(unittest.TestCase):
         root, mine = SIZE - 1, torch.ones(1000)
         few, small = ([torch.ones(n) for _ in range(ranks)] for n, ranks in ((1000, SIZE + 1), (1, SIZE)))
         for pieces in (few, small):
-            with self.assertRaisesRegex(ValueError, "the output list has|list of tensors on rank"):
+            with self.assertRaisesRegex(ValueError, "the output list has|list of tensors on rank . does not fit"):
                 dist.gather(mine, pieces if RANK == root else None, root)
-            with self.assertRaisesRegex(ValueError, "the input list has|list of tensors on rank"):
+            with self.assertRaisesRegex(ValueError, "the input list has|list of tensors on rank . does not fit"):
                 dist.scatter(mine, pieces if RANK == root else None, root)
         if SIZE > 1:
             odd = torch.ones(999 if RANK == 0 else 1000)
@@ -170,6 +170,25 @@ class Group(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "bytes, and "):
                 dist.scatter(odd, pieces, root)
         self.assertTrue((mine == 1).all())
+
+    def test_scatter_of_several_shapes(self):
+        """Only the numbers of elements count, as in gather()."""
+        shapes = [(6,), (2, 3), (3, 2), (6, 1)]
+        pieces = [torch.full(shapes[rank % 4], float(rank)) for rank in range(SIZE)] if RANK == 0 else None
+        mine = torch.zeros(3, 2)
+        dist.scatter(mine, pieces, 0)
+        self.assertTrue((mine == RANK).all())
+
+    def test_sparse_on_the_root_only(self):
+        """Other ranks do not wait for a root that cannot send what it has."""
+        sparse, mine = torch.zeros(4).to_sparse(), torch.zeros(4)
+        pieces = [mine] * (SIZE - 1) + [sparse] if RANK == 0 else None
+        with self.assertRaisesRegex(ValueError, "of layout torch.sparse_coo|does not fit"):
+            dist.scatter(mine, pieces, 0)
+        with self.assertRaisesRegex(ValueError, "of layout torch.sparse_coo|does not fit"):
+            dist.gather(mine, pieces, 0)
+        with self.assertRaisesRegex((TypeError, ValueError), "of layout torch.sparse_coo|does not fit"):
+            dist.gather(sparse if RANK == 0 else mine, [mine] * SIZE if RANK == 0 else None, 0)
 
     def test_objects(self):
         found = [None] * SIZE

@@ -38,6 +38,8 @@ def _mismatch(what: str, pieces: Sequence[torch.Tensor], tensor: torch.Tensor, c
     if len(pieces) != ranks:
         return f"the {what} list has {len(pieces)} tensors; it needs one for each of {ranks} ranks"
     for piece in pieces:
+        if piece.layout != torch.strided:
+            return f"the {what} list has a tensor of layout {piece.layout}; it needs dense ones"
         if (piece.numel(), piece.dtype) != (tensor.numel(), tensor.dtype):
             theirs, ours = (f"{other.numel()} x {type_of(other)}" for other in (piece, tensor))
             return f"the {what} list has a tensor of {theirs} for one of {ours}"
@@ -49,17 +51,25 @@ def _refuse(wrong: str) -> None:
         raise ValueError(wrong)
 
 
-def _agree(tensor: torch.Tensor, wrong: str, comm: Any) -> None:
-    """Raise ValueError on all ranks where one has a list that is wrong, or a tensor of another size. Blocks:
-    MPI would write past the end of memory."""
-    mine = -1 if wrong else tensor.numel() * tensor.element_size()
+def _agree(tensor: torch.Tensor, wrong: str, comm: Any) -> torch.Tensor:
+    """A tensor on the host, once all ranks have one of its size. Blocks: MPI would write past the end of
+    memory.
+
+    Raises:
+        TypeError: it is sparse.
+        ValueError: another rank's is, or has another size, or the list of any rank is wrong.
+    """
+    fits = not wrong and tensor.layout == torch.strided
+    mine = tensor.numel() * tensor.element_size() if fits else -1
     sizes = gather_numbers([mine], comm)
+    buffer = on_host(tensor)
     _refuse(wrong)
     for rank, (size,) in enumerate(sizes):
         if size < 0:
-            raise ValueError(f"the list of tensors on rank {rank} does not go with its tensor")
+            raise ValueError(f"the tensor or the list of tensors on rank {rank} does not fit")
         if size != mine:
             raise ValueError(f"the tensor has {mine} bytes, and {size} on rank {rank}")
+    return buffer
 
 
 _NOTHING = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # of ranks that are not the root
@@ -143,8 +153,8 @@ def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, com
     Raises:
         ValueError: outputs and tensors do not go together, on any rank. All ranks learn of it.
     """
-    _agree(tensor, _mismatch("output", outputs, tensor, comm) if _mpi.rank(comm) == root else "", comm)
-    buffer = on_host(tensor)
+    wrong = _mismatch("output", outputs, tensor, comm) if _mpi.rank(comm) == root else ""
+    buffer = _agree(tensor, wrong, comm)
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
     into = _elements(flat, buffer.numel()) if outputs else _NOTHING
     arguments = *_elements(buffer), *into, ctypes.c_int(root), comm
@@ -155,9 +165,9 @@ def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, com
 def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, comm: Any) -> Work:
     """Overwrite each rank's tensor with the root's input of its number; elsewhere there are no inputs. Waits
     and raises as gather()."""
-    _agree(tensor, _mismatch("input", inputs, tensor, comm) if _mpi.rank(comm) == root else "", comm)
-    buffer = on_host(tensor)
-    flat = torch.stack([on_host(piece) for piece in inputs]) if inputs else None
+    wrong = _mismatch("input", inputs, tensor, comm) if _mpi.rank(comm) == root else ""
+    buffer = _agree(tensor, wrong, comm)
+    flat = torch.stack([on_host(piece).view(-1) for piece in inputs]) if inputs else None
     source = _NOTHING if flat is None else _elements(flat, buffer.numel())
     arguments = *source, *_elements(buffer), ctypes.c_int(root), comm
     finish = lambda: _put_back(buffer, tensor)  # noqa: E731
