@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import _sitebuiltins
 import atexit
+import contextlib
 import ctypes
 import os
 import sys
@@ -119,8 +121,8 @@ def init() -> None:
 
     Every function of this package does so when it needs MPI. Errors on MPI_COMM_WORLD become exceptions from
     here on. Where this function has initialised MPI the package finalizes it when Python ends, or aborts all
-    ranks when Python ends by an exception, or by sys.exit() with another status than 0, since the others
-    would wait for this one for ever. It cannot see a `raise SystemExit(status)`.
+    ranks when Python ends by an exception, or by sys.exit(), exit() or quit() with another status than 0,
+    since the others would wait for this one for ever. It cannot see a `raise SystemExit(status)`.
 
     Raises:
         Error: MPI has been finalized, or cannot be initialised.
@@ -135,7 +137,7 @@ def init() -> None:
         raise Error("MPI has been finalized, and can be initialised only once")
     check(library.MPI_Init_thread(None, None, THREAD_MULTIPLE, ctypes.byref(ctypes.c_int())))
     _ours = os.getpid()
-    sys.exit = _exit
+    sys.exit, _sitebuiltins.Quitter.__call__ = _exit, _quit
     _return_errors()
 
 
@@ -176,11 +178,21 @@ class _Exit(SystemExit):
         global _status
         found = SystemExit.code.__get__(self)  # type: ignore[attr-defined]
         if sys._getframe().f_back is None:
-            _status = found if isinstance(found, int) else int(found is not None)
+            _status = _status_of(found)
         return found
+
+    @code.setter
+    def code(self, status: Any) -> None:
+        SystemExit.code.__set__(self, status)  # type: ignore[attr-defined]
+
+
+def _status_of(code: Any) -> int:
+    """What launchers see of a SystemExit's code, in 8 bits, save that nothing but None and 0 looks like 0."""
+    return (code & 255 or int(code != 0)) if isinstance(code, int) else int(code is not None)
 
 
 _plain_exit = sys.exit
+_plain_quit = _sitebuiltins.Quitter.__call__
 
 
 def _exit(status: Any = None, /) -> NoReturn:
@@ -189,6 +201,13 @@ def _exit(status: Any = None, /) -> NoReturn:
     if threading.current_thread() is threading.main_thread():
         raise _Exit(status)
     _plain_exit(status)
+
+
+def _quit(quitter: Any, code: Any = None) -> NoReturn:
+    """exit() and quit(): they close the input, too."""
+    with contextlib.suppress(SystemExit):
+        _plain_quit(quitter, code)
+    _exit(code)
 
 
 _loader = os.getpid()
