@@ -207,6 +207,33 @@ class Dgc(unittest.TestCase):
         other.load_state_dict(optimizer.state_dict())
         self.assertNotIn("mpix_sparse", hvd.DistributedOptimizer(plain).state_dict())
 
+    def test_loading_all_or_nothing(self):
+        """What is wrong with a state, for whichever parameter, is found before anything is loaded."""
+        model = Model()
+        optimizer = begin(model, dense_below=1)
+        go_on(model, optimizer, range(2))
+        before = optimizer.state_dict()
+        numbers = sorted(before["mpix_sparse"])
+        good, last = {"step": 9}, numbers[-1]
+        shape = list(model.parameters())[last].shape
+        groups = [{**group, "lr": 123.0} for group in before["param_groups"]]
+        for kept, sentence in (
+            (None, "must be a dict with numbers"),
+            ({str(number): good for number in numbers}, "must be a dict with numbers"),
+            ({0: good, last: None}, "is a NoneType; it must be a dict"),
+            ({0: good, last: {}}, "the step to be loaded for parameter . is None"),
+            ({0: good, last: {"step": -1}}, "is -1; it must be a whole number"),
+            ({0: good, last: {"step": 1, "velocity": [1.0]}}, "the velocity .* is no dense tensor"),
+            ({0: good, last: {"step": 1, "residual": torch.zeros(shape).to_sparse()}}, "no dense tensor"),
+            ({0: good, last: {"step": 1, "residual": torch.zeros(3, 1, 1)}}, "the residual .* is of shape"),
+        ):
+            with self.assertRaisesRegex(ValueError, sentence):
+                optimizer.load_state_dict({**before, "param_groups": groups, "mpix_sparse": kept})
+            after = optimizer.state_dict()
+            self.assertEqual(after["param_groups"], before["param_groups"])
+            for i in numbers:
+                self.assertEqual(after["mpix_sparse"][i]["step"], before["mpix_sparse"][i]["step"])
+
     def test_overflow(self):
         """One on one rank shows in one step and none to come, whether a parameter travels whole or not."""
         for dense_below in (1, 10**9):

@@ -107,6 +107,13 @@ class Dgc(Compressor):
         return WARMUP_RATIO * (self.ratio / WARMUP_RATIO) ** (epoch / self.warmup_epochs)
 
 
+_KEPT = {"velocity", "residual"}
+
+
+def _is_dense(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and tensor.is_floating_point()
+
+
 class Sparsifier:
     """The state of one parameter's gradient, where the parameter is, in 32 bits where that has 16."""
 
@@ -131,18 +138,30 @@ class Sparsifier:
         kept = {"step": self._step, "velocity": self._velocity, "residual": self._residual}
         return {name: value for name, value in kept.items() if value is not None}
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from a state; what it lacks stays as it is.
+    def check(self, state: Any) -> None:
+        """Whether load() can go on from a state.
 
         Raises:
-            ValueError: it is that of another parameter.
+            ValueError: it is that of another parameter, or none.
         """
-        kept = {name: state[name] for name in ("velocity", "residual") if name in state}
-        for name, tensor in kept.items():
+        whose = f"to be loaded for parameter {self.number}"
+        if not isinstance(state, dict):
+            raise ValueError(f"the state {whose} is a {type(state).__name__}; it must be a dict")
+        step = state.get("step")
+        if not isinstance(step, int) or step < 0:
+            raise ValueError(f"the step {whose} is {step!r}; it must be a whole number that is 0 or more")
+        for name in _KEPT & state.keys():
+            tensor = state[name]
+            if not _is_dense(tensor):
+                raise ValueError(f"the {name} {whose} is no dense tensor of real floating-point numbers")
             if tensor.shape != self._parameter.shape:
                 shapes = f"{tuple(tensor.shape)}, and the parameter of {tuple(self._parameter.shape)}"
-                raise ValueError(f"the {name} to be loaded for parameter {self.number} is of shape {shapes}")
-            setattr(self, f"_{name}", self._here(tensor.detach().to(self._dtype, copy=True)))
+                raise ValueError(f"the {name} {whose} is of shape {shapes}")
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from a state that check() has let pass; what it lacks stays as it is."""
+        for name in _KEPT & state.keys():
+            setattr(self, f"_{name}", self._here(state[name].detach().to(self._dtype, copy=True)))
         self._step = state["step"]
 
     def open(self, op: Op) -> None:

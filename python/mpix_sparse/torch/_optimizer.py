@@ -52,14 +52,16 @@ class _Distributed:
         gradients stays as it is where the state has nothing of that.
 
         Raises:
-            ValueError: it is that of other parameters.
+            ValueError: it is that of other parameters, or none; nothing has changed.
             RuntimeError: gradients are on their way.
         """
         if self._reducer.busy:
             raise RuntimeError("load_state_dict() between backward() and step() or synchronize()")
         rest = {key: value for key, value in state_dict.items() if key != STATE}
+        kept = state_dict.get(STATE, {})
+        self._reducer.check(kept)
         super().load_state_dict(rest)  # type: ignore[misc]
-        self._reducer.load(state_dict.get(STATE, {}))
+        self._reducer.load(kept)
 
     def _attend(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
         """Reduce the gradients of parameters too."""

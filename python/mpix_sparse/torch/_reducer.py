@@ -186,18 +186,28 @@ class Reducer:
 
     def state(self) -> dict[int, Any]:
         """What this rank keeps of gradients from step to step, by numbers of parameters."""
-        kept = [slot.sparsifier for slot in self._slots if slot.sparsifier is not None]
-        return {sparsifier.number: sparsifier.state() for sparsifier in kept}
+        return {sparsifier.number: sparsifier.state() for sparsifier in self._sparsifiers()}
 
-    def load(self, states: dict[int, Any]) -> None:
-        """Go on from there.
+    def _sparsifiers(self) -> list[Any]:
+        return [slot.sparsifier for slot in self._slots if slot.sparsifier is not None]
+
+    def check(self, states: Any) -> None:
+        """Whether load() can go on from there.
 
         Raises:
-            ValueError: these are of other parameters.
+            ValueError: these are of other parameters, or none.
         """
-        for slot in self._slots:
-            if slot.sparsifier is not None and slot.sparsifier.number in states:
-                slot.sparsifier.load(states[slot.sparsifier.number])
+        if not isinstance(states, dict) or not all(isinstance(number, int) for number in states):
+            raise ValueError("what is to be loaded of gradients must be a dict with numbers of parameters")
+        for sparsifier in self._sparsifiers():
+            if sparsifier.number in states:
+                sparsifier.check(states[sparsifier.number])
+
+    def load(self, states: dict[int, Any]) -> None:
+        """Go on from states that check() has let pass."""
+        for sparsifier in self._sparsifiers():
+            if sparsifier.number in states:
+                sparsifier.load(states[sparsifier.number])
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[None]:
