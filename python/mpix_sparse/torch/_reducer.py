@@ -192,11 +192,7 @@ class Reducer:
         return [slot.sparsifier for slot in self._slots if slot.sparsifier is not None]
 
     def check(self, states: Any) -> None:
-        """Whether load() can go on from there.
-
-        Raises:
-            ValueError: these are of other parameters, or none.
-        """
+        """Raise ValueError where states are of other parameters, or none."""
         if not isinstance(states, dict) or not all(isinstance(number, int) for number in states):
             raise ValueError("what is to be loaded of gradients must be a dict with numbers of parameters")
         for sparsifier in self._sparsifiers():
