@@ -5,7 +5,10 @@ import json
 import math
 import pathlib
 
-FIGURES = pathlib.Path(__file__).resolve().parent.parent / "doc" / "evaluation"
+TOP = pathlib.Path(__file__).resolve().parent.parent
+FIGURES = TOP / "doc" / "evaluation"
+RESULTS = TOP / "bench" / "results"
+LIMITS = ("memory", "memory_node", "skeleton")  # rows that reduce nothing
 
 # Okabe and Ito: told apart by people who see colours differently. With markers besides.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
@@ -14,6 +17,16 @@ MARKERS = "osD^vPX*"
 
 def records(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def rows_of(name):
+    """Records of a file; none where it was not measured."""
+    file = RESULTS / (name + ".json")
+    return records(file) if file.exists() else []
+
+
+def times_of(name):
+    return {row["scheme"]: row["median_s"] for row in rows_of(name) if row["scheme"] not in LIMITS}
 
 
 def table(head, lines):

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What bench/emulate measured, and the same simulated, for bench/evaluate."""
+
+import math
+
+from figures import LIMITS, number, rows_of, table, times_of
+
+NAMES, HOSTS = ["lstm", "deepfm", "nmt", "top5"], [16, 8, 4]
+
+
+def emulations():
+    """For each tensor that was emulated, a file of results and the command that simulates it."""
+    for name in NAMES:
+        for hosts in HOSTS:
+            largest = max(rows_of(f"emulated-{name}-{hosts}"), key=lambda row: row["count"], default=None)
+            if largest is not None:
+                tensor = "-c {count} -d {density:.4f} --overlap {overlap} --skew {skew}".format(**largest)
+                command = f"bench/simulate -n {hosts} -r 0.2 -l 50 -s 64 -- {tensor}"
+                yield f"like-{name}-{hosts}", command.split()
+
+
+def runs_of(name, hosts):
+    """Of each scheme the row with most elements, and how many times as long as `balanced` it took in its run."""
+    rows = [r for r in rows_of(f"emulated-{name}-{hosts}") if r["scheme"] not in LIMITS]
+    ours = {r["count"]: r["median_s"] for r in rows if r["scheme"] == "balanced"}
+    rows.sort(key=lambda row: row["count"])
+    return {r["scheme"]: (r, r["median_s"] / ours[r["count"]]) for r in rows}
+
+
+def cell_of(found, simulated, scheme):
+    """What one scheme did on the emulated network, and beside it what it does on a simulated one."""
+    row, ratio = found[scheme]
+    skeleton = f" ({number(row['over_skeleton'])})" if row["over_skeleton"] else ""
+    there = simulated.get(scheme, math.nan)
+    if scheme == "balanced":
+        return f"{row['median_s'] * 1e3:.0f} ms{skeleton}, {number(there * 1e3, 0)} ms"
+    return f"{number(ratio)}{skeleton}, {number(there / simulated.get('balanced', math.nan))}"
+
+
+def emulated():
+    """Runs over links of this machine, beside simulated ones."""
+    parts = []
+    for hosts in HOSTS:
+        found = {name: runs_of(name, hosts) for name in NAMES}
+        found = {name: runs for name, runs in found.items() if runs}
+        simulated = {name: times_of(f"like-{name}-{hosts}") for name in found}
+        lines = []
+        for scheme in sorted(next(iter(found.values()), {}), key=lambda s: found["lstm"][s][1]):
+            lines.append([scheme] + [cell_of(found[m], simulated[m], scheme) for m in found])
+        parts.append(table([f"{hosts} hosts"] + list(found), lines))
+    return "\n".join(parts)
