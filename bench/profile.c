@@ -55,13 +55,17 @@ static double skewness(const struct perf_case *c, const struct perf_set *set, ui
 static void profile(const struct perf_case *c, const struct perf_set *set, struct line *line)
 {
     MPIX_Sparse_profile_t found;
+    MPI_Comm comm;
     char *vector = perf_alloc(perf_case_bytes(c), 1);
 
     for (size_t i = 0; i < set->n; i++)
         for (size_t k = 0; k < c->element_bytes; k++)
             vector[set->at[i] * c->element_bytes + k] = 1;
-    if (MPIX_Sparse_profile(vector, (MPI_Count)c->count, c->element, MPI_COMM_WORLD, &found) != MPI_SUCCESS)
-        MPI_Abort(MPI_COMM_WORLD, 1);
+    /* All ranks that SMPI simulates share the attributes of MPI_COMM_WORLD. */
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (MPIX_Sparse_profile(vector, (MPI_Count)c->count, c->element, comm, &found) != MPI_SUCCESS)
+        MPI_Abort(comm, 1);
+    MPI_Comm_free(&comm);
     free(vector);
     line->sampled = found.sampled;
     line->density = found.density;

@@ -123,8 +123,8 @@ static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
     (void)comm, (void)key, (void)value, (void)extra;
     struct owner *owner;
     leave_all();
-    while ((owner = any_owner()) != NULL)
-        PMPI_Comm_delete_attr(owner->comm, keyval);
+    while ((owner = any_owner()) != NULL && PMPI_Comm_delete_attr(owner->comm, keyval) == MPI_SUCCESS)
+        continue;
     sar_context_sweep(true);
     PMPI_Comm_free_keyval(&farewell);
     tear_down();
