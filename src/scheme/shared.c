@@ -17,10 +17,7 @@
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */
 
-#include <string.h>
-
-#include "scheme/cards.h"
-#include "scheme/shared.h"
+#include "scheme/shared_parts.h"
 #include "tensor/cut.h"
 #include "tensor/stretch.h"
 
@@ -82,63 +79,10 @@ static struct sar_shelf *piece_shelf(const struct sar_request *request)
     return &window_of(request)->shelves[SHELF_PIECE];
 }
 
-static struct sar_shelf *input_shelf(const struct sar_request *request)
-{
-    return &window_of(request)->shelves[window_of(request)->turn];
-}
-
 static void meet(struct sar_request *request)
 {
     struct state *state = request->state;
     sar_card_show(request, &state->card);
-}
-
-/* The shelf that inputs lie on, while a dense buffer is compacted onto it. */
-struct shelf_space {
-    struct sar_space space; /* first */
-    struct sar_request *request;
-};
-
-/* Room for at least nnz elements. A shelf that has to grow loses what it has. */
-static enum sar_status enlarge_shelf(struct sar_request *request, struct sar_card *card, size_t nnz,
-                                     struct sar_run *run)
-{
-    const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_shelf *shelf = input_shelf(request);
-    struct sar_run kept = *run, wider;
-    if (run->nnz != 0)
-        SAR_TRY(sar_run_take(shape, run->nnz, request->arena, &kept));
-    sar_run_copy(shape, run, &kept);
-    size_t fits = sar_shelf_fits(shelf, shape);
-    SAR_TRY(sar_card_room(request, card, shelf, fits > nnz ? fits : nnz, &wider));
-    sar_run_copy(shape, &kept, &wider);
-    run->index = wider.index;
-    run->value = wider.value;
-    return SAR_OK;
-}
-
-static enum sar_status enlarge(struct sar_space *space, size_t nnz, struct sar_run *run)
-{
-    struct sar_request *request = ((struct shelf_space *)space)->request;
-    struct state *state = request->state;
-    SAR_TRY(enlarge_shelf(request, &state->card, nnz, run));
-    space->nnz = (size_t)state->card.room;
-    return SAR_OK;
-}
-
-static enum sar_status room_on_shelf(struct sar_sink *sink, struct sar_request *request, size_t nnz,
-                                     struct sar_run *run)
-{
-    struct sar_card *card = &((struct sar_shared_sink *)sink)->card;
-    bool first = run->index == NULL;
-    if (!first && nnz <= card->room)
-        return SAR_OK;
-    return enlarge_shelf(request, card, first ? nnz : nnz + nnz / 2, run);
-}
-
-struct sar_shared_sink sar_shared_sink(void)
-{
-    return (struct sar_shared_sink){ .sink.room = room_on_shelf };
 }
 
 void sar_shared_take(struct sar_request *request, const struct sar_shared_sink *from)
@@ -146,39 +90,12 @@ void sar_shared_take(struct sar_request *request, const struct sar_shared_sink *
     ((struct state *)request->state)->card = from->card;
 }
 
-static enum sar_status compact(struct sar_request *request)
-{
-    const struct sar_agreed *agreed = request->agreed;
-    struct sar_run *input = &request->input;
-    struct shelf_space space = { { enlarge, 0 }, request };
-    const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
-    SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input));
-    request->minus_zero =
-        sar_has_negative_zero(agreed->shape.base, input->value, input->nnz * agreed->shape.row);
-    return SAR_OK;
-}
-
-/* Unless it is there. */
-static enum sar_status copy_in(struct sar_request *request)
-{
-    struct state *state = request->state;
-    struct sar_run copy;
-    if (state->card.room != 0)
-        return SAR_OK;
-    SAR_TRY(sar_card_room(request, &state->card, state->shelf, request->input.nnz, &copy));
-    sar_run_copy(&request->agreed->shape, &request->input, &copy);
-    return SAR_OK;
-}
-
 static enum sar_status bring(struct sar_request *request)
 {
     struct state *state = request->state;
     const struct sar_run *input = &request->input;
-    state->shelf = input_shelf(request);
-    if (request->raw)
-        SAR_TRY(compact(request));
-    else if (request->net->ranks > 1)
-        SAR_TRY(copy_in(request));
+    state->shelf = sar_shared_shelf(request);
+    SAR_TRY(sar_shared_shelve(request, &state->card));
     request->output_covers = true;
     state->card.nnz = input->nnz;
     state->card.minus_zero = request->minus_zero;

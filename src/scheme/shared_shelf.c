@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a rank's elements come to lie on its shelf: dense buffers are compacted onto it, coordinates copied,
+ * unless whoever made them put them there in the first place. */
+
+#include "scheme/shared_parts.h"
+#include "tensor/dense.h"
+
+struct sar_shelf *sar_shared_shelf(const struct sar_request *request)
+{
+    struct sar_window *window = request->net->window;
+    return &window->shelves[window->turn];
+}
+
+/* The shelf that inputs lie on, while a dense buffer is compacted onto it. */
+struct shelf_space {
+    struct sar_space space; /* first */
+    struct sar_request *request;
+    struct sar_card *card;
+};
+
+/* Room for at least nnz elements. A shelf that has to grow loses what it has. */
+static enum sar_status enlarge_shelf(struct sar_request *request, struct sar_card *card, size_t nnz,
+                                     struct sar_run *run)
+{
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_shelf *shelf = sar_shared_shelf(request);
+    struct sar_run kept = *run, wider;
+    if (run->nnz != 0)
+        SAR_TRY(sar_run_take(shape, run->nnz, request->arena, &kept));
+    sar_run_copy(shape, run, &kept);
+    size_t fits = sar_shelf_fits(shelf, shape);
+    SAR_TRY(sar_card_room(request, card, shelf, fits > nnz ? fits : nnz, &wider));
+    sar_run_copy(shape, &kept, &wider);
+    run->index = wider.index;
+    run->value = wider.value;
+    return SAR_OK;
+}
+
+static enum sar_status enlarge(struct sar_space *space, size_t nnz, struct sar_run *run)
+{
+    const struct shelf_space *on = (struct shelf_space *)space;
+    SAR_TRY(enlarge_shelf(on->request, on->card, nnz, run));
+    space->nnz = (size_t)on->card->room;
+    return SAR_OK;
+}
+
+static enum sar_status room_on_shelf(struct sar_sink *sink, struct sar_request *request, size_t nnz,
+                                     struct sar_run *run)
+{
+    struct sar_card *card = &((struct sar_shared_sink *)sink)->card;
+    bool first = run->index == NULL;
+    if (!first && nnz <= card->room)
+        return SAR_OK;
+    return enlarge_shelf(request, card, first ? nnz : nnz + nnz / 2, run);
+}
+
+struct sar_shared_sink sar_shared_sink(void)
+{
+    return (struct sar_shared_sink){ .sink.room = room_on_shelf };
+}
+
+static enum sar_status compact(struct sar_request *request, struct sar_card *card)
+{
+    const struct sar_agreed *agreed = request->agreed;
+    struct sar_run *input = &request->input;
+    struct shelf_space space = { { enlarge, 0 }, request, card };
+    const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
+    SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input));
+    request->minus_zero =
+        sar_has_negative_zero(agreed->shape.base, input->value, input->nnz * agreed->shape.row);
+    return SAR_OK;
+}
+
+/* Unless it is there. */
+static enum sar_status copy_in(struct sar_request *request, struct sar_card *card)
+{
+    struct sar_run copy;
+    if (card->room != 0)
+        return SAR_OK;
+    SAR_TRY(sar_card_room(request, card, sar_shared_shelf(request), request->input.nnz, &copy));
+    sar_run_copy(&request->agreed->shape, &request->input, &copy);
+    return SAR_OK;
+}
+
+enum sar_status sar_shared_shelve(struct sar_request *request, struct sar_card *card)
+{
+    if (request->raw)
+        return compact(request, card);
+    return request->net->ranks > 1 ? copy_in(request, card) : SAR_OK;
+}
