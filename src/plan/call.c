@@ -8,104 +8,22 @@
 
 #include "plan/call.h"
 
-#include <string.h>
-
 #include "plan/forward.h"
 #include "plan/progress.h"
 #include "plan/request.h"
 #include "plan/steps.h"
 
-static struct sar_span begin_span(const struct sar_pending *op, const char *name)
+struct sar_span sar_call_span(const struct sar_pending *op, const char *name)
 {
     const struct sar_traffic *traffic = &op->request.exchange.traffic;
     return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
 }
 
-static void end_span(const struct sar_pending *op, struct sar_span *span)
+void sar_call_span_end(const struct sar_pending *op, struct sar_span *span)
 {
     const struct sar_traffic *traffic = &op->request.exchange.traffic;
     sar_span_end(span, &(struct sar_scene){ op->context->net.number, op->context->epoch, -1, -1,
                                             traffic->bytes_sent, traffic->bytes_received });
-}
-
-/* What could not be marked is not offered: the request has failed. */
-static bool takes_parts(const struct sar_pending *op)
-{
-    return op->request.scheme->splits && op->call->verdict.status == SAR_OK &&
-           sar_agreed_map(&op->agreed).kind != SAR_PARTITION_RANGE;
-}
-
-/* Coordinates of a device, where the host is to look at them. */
-static void fetch(struct sar_pending *op)
-{
-    struct sar_request *request = &op->request;
-    long long bad = 0;
-    if (!op->call->remote || op->call->dense_face || op->call->verdict.status != SAR_OK)
-        return;
-    enum sar_status status = sar_remote_fetch(op, &bad);
-    sar_exchange_fail(&request->exchange, status);
-    if (status != SAR_OK)
-        request->input = (struct sar_run){ NULL, NULL, 0 };
-}
-
-/* A failure in here is this rank's alone until the first message tells the others. */
-static void compact(struct sar_pending *op)
-{
-    struct sar_request *request = &op->request;
-    const struct sar_call *call = op->call;
-    const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
-    request->raw = call->dense_face && request->scheme->compacts && !op->profile_due && !call->remote;
-    bool parts = call->remote && takes_parts(op);
-    if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
-        return;
-    if (!call->dense_face) {
-        fetch(op);
-        return;
-    }
-    if (request->scheme->on_dense_buffers) {
-        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
-        return;
-    }
-    struct sar_span span = begin_span(op, "compact");
-    enum sar_status status = call->remote
-                                 ? sar_remote_compact(op)
-                                 : request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
-                                                            request->arena, &request->input);
-    sar_exchange_fail(&request->exchange, status);
-    if (status == SAR_OK)
-        request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,
-                                                    request->input.nnz * call->shape.row);
-    if (parts && status == SAR_OK)
-        sar_remote_offer(op);
-    end_span(op, &span);
-}
-
-static uint32_t fingerprint(const struct sar_pending *op)
-{
-    uint32_t hash = (uint32_t)op->selection.runs;
-    for (int i = 0; i < SAR_FIELDS; i++)
-        hash = sar_murmur3_wide((uint64_t)op->call->field[i], hash);
-    return hash;
-}
-
-/* MPI's blocking and nonblocking collectives do not match each other: which it is must be agreed on. */
-static void open_request(struct sar_pending *op)
-{
-    struct sar_request *request = &op->request;
-    request->scheme = sar_schemes[op->selection.runs];
-    request->agreed = &op->agreed;
-    request->net = &op->context->net;
-    request->arena = request->passing = &op->context->arena;
-    request->scratch = op->context->scratch;
-    request->keep = &op->record->keep;
-    request->recompute = op->policy->config.recompute;
-    request->buffers = op->call->buffers;
-    request->blocking = op->agreement.all.busy == 0;
-    request->piece = op->agreement.all.staged != 0 ? sar_staging_room(op->policy->config.staging) : 0;
-    request->epoch = op->context->epoch;
-    request->fingerprint = fingerprint(op);
-    op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);
-    request->sink = op->call->dense_face ? &op->scratch.sink : op->call->sink;
 }
 
 static void end(struct sar_pending *op, struct sar_verdict verdict)
@@ -121,9 +39,9 @@ static void end_badly(struct sar_pending *op, enum sar_status status, bool agree
 
 static void finish(struct sar_pending *op)
 {
-    struct sar_span span = begin_span(op, "write");
+    struct sar_span span = sar_call_span(op, "write");
     sar_call_write(op);
-    end_span(op, &span);
+    sar_call_span_end(op, &span);
     sar_call_end_homework(op);
     op->call->nnz_out = op->request.output.nnz;
     sar_call_report(op, PMPI_Wtime() - op->start);
@@ -136,7 +54,7 @@ static void run(struct sar_pending *op, bool block)
     sar_request_advance(&op->request, block, &done);
     if (!done)
         return;
-    end_span(op, &op->step);
+    sar_call_span_end(op, &op->step);
     if (op->call->verdict.status != SAR_OK)
         op->phase = SAR_DONE;
     else if (op->request.exchange.status != SAR_OK)
@@ -147,7 +65,7 @@ static void run(struct sar_pending *op, bool block)
 
 static void begin_to_run(struct sar_pending *op)
 {
-    op->step = begin_span(op, op->request.scheme->name);
+    op->step = sar_call_span(op, op->request.scheme->name);
     sar_request_begin(&op->request);
     op->phase = SAR_RUNNING;
 }
@@ -159,7 +77,7 @@ static void begin_to_profile(struct sar_pending *op)
     op->profile_due = false;
     op->phase = SAR_PROFILING;
     op->mark = sar_call_seconds(op);
-    op->step = begin_span(op, "profile");
+    op->step = sar_call_span(op, "profile");
     op->status = sar_profile_start(&op->context->net, &op->call->shape, &op->request.input, slots,
                                    &op->context->arena, &op->profiling);
 }
@@ -180,9 +98,9 @@ static void settle_plan(struct sar_pending *op)
 /* Dense buffers are looked at once they have been compacted, which some schemes do without. */
 static void select_and_open(struct sar_pending *op)
 {
-    struct sar_span span = begin_span(op, "select");
+    struct sar_span span = sar_call_span(op, "select");
     enum sar_status status = sar_call_select(op);
-    end_span(op, &span);
+    sar_call_span_end(op, &span);
     if (status != SAR_OK) {
         end_badly(op, status, true);
         return;
@@ -190,9 +108,9 @@ static void select_and_open(struct sar_pending *op)
     sar_call_set_homework(op);
     settle_plan(op);
     sar_forward_plan(op);
-    open_request(op);
+    sar_call_open(op);
     op->opened = true;
-    compact(op);
+    sar_call_compact(op);
     if (op->profile_due && op->call->dense_face && !op->request.scheme->on_dense_buffers)
         begin_to_profile(op);
     else
@@ -206,7 +124,7 @@ static void profile(struct sar_pending *op, bool block)
         op->status = sar_profile_advance(&op->profiling, block, &op->record->profile, &done);
     if (op->status == SAR_OK && !done)
         return;
-    end_span(op, &op->step);
+    sar_call_span_end(op, &op->step);
     op->apart += sar_call_seconds(op) - op->mark;
     op->record->profiled |= op->status == SAR_OK;
     op->record->predictions.known = false;
@@ -233,7 +151,7 @@ static void look_up_record(struct sar_pending *op)
 /* The agreement is over: false when the call is, too. */
 static bool all_is_well(struct sar_pending *op)
 {
-    end_span(op, &op->step);
+    sar_call_span_end(op, &op->step);
     if (op->status != SAR_OK) {
         end_badly(op, op->status, false);
         return false;
@@ -250,7 +168,7 @@ static bool all_is_well(struct sar_pending *op)
 
 static void begin_to_agree(struct sar_pending *op, bool block)
 {
-    op->step = begin_span(op, "agree");
+    op->step = sar_call_span(op, "agree");
     op->agreement.mine = sar_call_ballot(op);
     op->agreement.mine.busy = !block;
     op->status = sar_agree_start(&op->context->net, &op->agreement);
@@ -268,7 +186,7 @@ static void agree(struct sar_pending *op, bool block)
         return;
     look_up_record(op);
     if (op->profile_due && !op->call->dense_face) {
-        fetch(op);
+        sar_call_fetch(op);
         begin_to_profile(op);
     } else {
         select_and_open(op);
@@ -285,9 +203,9 @@ static void begin_steadily(struct sar_pending *op)
     op->agreed = plan->agreed;
     op->selection = plan->selection;
     op->record = &plan->record;
-    open_request(op);
+    sar_call_open(op);
     sar_exchange_fail(&op->request.exchange, op->call->verdict.status);
-    compact(op);
+    sar_call_compact(op);
     begin_to_run(op);
 }
 
@@ -296,10 +214,10 @@ static void begin(struct sar_pending *op, bool block)
     sar_context_reset(op->context);
     op->context->epoch++;
     op->start = PMPI_Wtime();
-    op->whole = begin_span(op, "call");
-    struct sar_span span = begin_span(op, "prepare");
+    op->whole = sar_call_span(op, "call");
+    struct sar_span span = sar_call_span(op, "prepare");
     sar_call_prepare(op);
-    end_span(op, &span);
+    sar_call_span_end(op, &span);
     if (op->plan != NULL && op->plan->steady > 0) {
         begin_steadily(op);
         return;
@@ -344,7 +262,7 @@ void sar_call_advance(struct sar_context *context, bool block)
         advance(op, block);
         if (op->phase != SAR_DONE)
             return;
-        end_span(op, &op->whole);
+        sar_call_span_end(op, &op->whole);
         sar_remote_end(op);
         context->first = op->next;
         if (op->finished != NULL)
@@ -388,11 +306,11 @@ void sar_call_profile(struct sar_context *context, struct sar_call *call, uint32
             sar_device_host.compact(&call->shape, call->buffers.sendbuf, 0, &context->arena, &run);
     if (!agree_now(&op))
         return;
-    op.step = begin_span(&op, "profile");
+    op.step = sar_call_span(&op, "profile");
     op.status = sar_profile_start(&context->net, &call->shape, &run, slots, &context->arena, &op.profiling);
     if (op.status == SAR_OK)
         op.status = sar_profile_advance(&op.profiling, true, profile, &done);
-    end_span(&op, &op.step);
+    sar_call_span_end(&op, &op.step);
     if (op.status != SAR_OK)
         end_badly(&op, op.status, true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of the life of a call, for plan/call.c only. */
+/* Parts of the life of a call, for plan/call.c and each other. */
 
 #ifndef SAR_PLAN_STEPS_H
 #define SAR_PLAN_STEPS_H
@@ -30,6 +30,20 @@ void sar_call_set_homework(struct sar_pending *op);
 
 /** At the end of a call: leave its time to the next agreement. */
 void sar_call_end_homework(struct sar_pending *op);
+
+/** Make the request ready for the scheme that was selected, but for its input. */
+void sar_call_open(struct sar_pending *op);
+
+/** Make coordinates in a device's memory the request's input; nothing for others. */
+void sar_call_fetch(struct sar_pending *op);
+
+/** Give the request its input, in the form that the scheme takes. A failure in here, as of sar_call_fetch, is
+ * this rank's alone until the first message tells the others. */
+void sar_call_compact(struct sar_pending *op);
+
+/** A span of the call, such as a phase, and its end. */
+struct sar_span sar_call_span(const struct sar_pending *op, const char *name);
+void sar_call_span_end(const struct sar_pending *op, struct sar_span *span);
 
 /** Write the outcome into dense buffers; nothing for coordinates. */
 void sar_call_write(struct sar_pending *op);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The request that a call hands to its scheme, once that is selected, and the input in it. */
+
+#include "plan/steps.h"
+
+static uint32_t fingerprint(const struct sar_pending *op)
+{
+    uint32_t hash = (uint32_t)op->selection.runs;
+    for (int i = 0; i < SAR_FIELDS; i++)
+        hash = sar_murmur3_wide((uint64_t)op->call->field[i], hash);
+    return hash;
+}
+
+/* MPI's blocking and nonblocking collectives do not match each other: which it is must be agreed on. */
+void sar_call_open(struct sar_pending *op)
+{
+    struct sar_request *request = &op->request;
+    request->scheme = sar_schemes[op->selection.runs];
+    request->agreed = &op->agreed;
+    request->net = &op->context->net;
+    request->arena = request->passing = &op->context->arena;
+    request->scratch = op->context->scratch;
+    request->keep = &op->record->keep;
+    request->recompute = op->policy->config.recompute;
+    request->buffers = op->call->buffers;
+    request->blocking = op->agreement.all.busy == 0;
+    request->piece = op->agreement.all.staged != 0 ? sar_staging_room(op->policy->config.staging) : 0;
+    request->epoch = op->context->epoch;
+    request->fingerprint = fingerprint(op);
+    op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);
+    request->sink = op->call->dense_face ? &op->scratch.sink : op->call->sink;
+}
+
+/* What could not be marked is not offered: the request has failed. */
+static bool takes_parts(const struct sar_pending *op)
+{
+    return op->request.scheme->splits && op->call->verdict.status == SAR_OK &&
+           sar_agreed_map(&op->agreed).kind != SAR_PARTITION_RANGE;
+}
+
+void sar_call_fetch(struct sar_pending *op)
+{
+    struct sar_request *request = &op->request;
+    long long bad = 0;
+    if (!op->call->remote || op->call->dense_face || op->call->verdict.status != SAR_OK)
+        return;
+    enum sar_status status = sar_remote_fetch(op, &bad);
+    sar_exchange_fail(&request->exchange, status);
+    if (status != SAR_OK)
+        request->input = (struct sar_run){ NULL, NULL, 0 };
+}
+
+void sar_call_compact(struct sar_pending *op)
+{
+    struct sar_request *request = &op->request;
+    const struct sar_call *call = op->call;
+    const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
+    request->raw = call->dense_face && request->scheme->compacts && !op->profile_due && !call->remote;
+    bool parts = call->remote && takes_parts(op);
+    if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
+        return;
+    if (!call->dense_face) {
+        sar_call_fetch(op);
+        return;
+    }
+    if (request->scheme->on_dense_buffers) {
+        sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
+        return;
+    }
+    struct sar_span span = sar_call_span(op, "compact");
+    enum sar_status status = call->remote
+                                 ? sar_remote_compact(op)
+                                 : request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
+                                                            request->arena, &request->input);
+    sar_exchange_fail(&request->exchange, status);
+    if (status == SAR_OK)
+        request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,
+                                                    request->input.nnz * call->shape.row);
+    if (parts && status == SAR_OK)
+        sar_remote_offer(op);
+    sar_call_span_end(op, &span);
+}
