@@ -221,14 +221,19 @@ class Tensors(unittest.TestCase):
             outs = call((torch.full((2,), float(RANK + i)) for i in range(3)), None, None)
             self.assertEqual([out.tolist() for out in outs], [[(SIZE - 1) / 2 + i] * 2 for i in range(3)])
 
-    def test_grouped_average_of_whole_numbers(self):
+    def test_grouped_refusals(self):
         """Before anything is started, so ranks need not agree on it."""
+        single = torch.arange(3.0)
+        wrong = [
+            (ValueError, "no Average of int64", torch.arange(3)),
+            (TypeError, "torch.sparse_coo cannot be sent", torch.ones(3, dtype=torch.float64).to_sparse()),
+        ]
         for call in (hvd.grouped_allreduce, hvd.grouped_allreduce_async_) if RANK == 0 else ():
-            tensors = [torch.arange(3.0), torch.arange(3)]
-            with unittest.mock.patch("mpix_sparse.torch._grouped.allreduce_async_") as start:
-                with self.assertRaisesRegex(ValueError, "no Average of int64"):
-                    call(tensors)
-            start.assert_not_called()
+            for error, sentence, tensor in wrong:
+                with unittest.mock.patch("mpix_sparse.torch._grouped.start_allreduce") as start:
+                    with self.assertRaisesRegex(error, sentence):
+                        call([single, tensor])
+                start.assert_not_called()
 
     def test_sparse(self):
         total = sum(rows(rank).to_dense() for rank in range(SIZE))

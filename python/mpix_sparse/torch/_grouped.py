@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Iterable, Sequence
 
 import torch
 
-from ._allreduce import All, Work, allreduce_async_
+from ._allreduce import All, Work, start_allreduce
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import refuse_gradient
 from ._tensors import Op, choose_op, on_host, refuse_average, refuse_other
-from ._world import refuse_process_set
+from ._world import refuse_process_set, world
 
 
 def _listed(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
@@ -22,6 +22,32 @@ def _listed(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
         refuse_other(tensor)
         refuse_average(tensor, op)
     return listed
+
+
+def _beside(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """New tensors with room for the outcome."""
+    return [torch.empty_like(tensor.detach()) for tensor in tensors]
+
+
+def _start(
+    tensors: Sequence[torch.Tensor], into: list[torch.Tensor], op: Op, scales: tuple[float, float]
+) -> Work:
+    """Reduce tensors into others, or themselves; those of one type travel as one. Nothing has been started
+    where it raises."""
+    parts = []
+    for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
+        alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
+        flat = torch.cat([on_host(tensors[i]).reshape(-1) for i in alike])
+        parts.append((flat, [into[i] for i in alike]))
+    works = [start_allreduce(flat, flat, op, world(), scales) for flat, _ in parts]
+
+    def finish(_: Any) -> list[torch.Tensor]:
+        for flat, targets in parts:
+            for piece, target in zip(flat.split([target.numel() for target in targets]), targets):
+                target.detach().copy_(piece.view(target.shape))
+        return into
+
+    return Work(All(works), finish)
 
 
 def grouped_allreduce_async_(
@@ -36,21 +62,9 @@ def grouped_allreduce_async_(
     """Start to reduce several dense tensors in place; those of one type travel as one. Collective; see
     grouped_allreduce()."""
     refuse_process_set(process_set)
-    chosen, works, parts = choose_op(average, op), [], []
+    chosen = choose_op(average, op)
     listed = _listed(tensors, chosen)
-    for dtype in sorted({tensor.dtype for tensor in listed}, key=str):
-        alike = [tensor for tensor in listed if tensor.dtype == dtype]
-        flat = torch.cat([on_host(tensor).reshape(-1) for tensor in alike])
-        works.append(allreduce_async_(flat, None, name, chosen, prescale_factor, postscale_factor))
-        parts.append((flat, alike))
-    return Work(All(works), lambda _: _scatter(parts, listed))
-
-
-def _scatter(parts: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    for flat, alike in parts:
-        for piece, tensor in zip(flat.split([tensor.numel() for tensor in alike]), alike):
-            tensor.detach().copy_(piece.view(tensor.shape))
-    return tensors
+    return _start(listed, listed, chosen, (prescale_factor, postscale_factor))
 
 
 def grouped_allreduce_(
@@ -77,9 +91,10 @@ def grouped_allreduce_async(
     process_set: Any = None,
 ) -> Work:
     """Start to reduce several dense tensors into new ones. Collective; see grouped_allreduce()."""
-    how = average, name, op, prescale_factor, postscale_factor, process_set
-    copies = [tensor.detach().clone() for tensor in _listed(tensors, choose_op(average, op))]
-    return grouped_allreduce_async_(copies, *how)
+    refuse_process_set(process_set)
+    chosen = choose_op(average, op)
+    listed = _listed(tensors, chosen)
+    return _start(listed, _beside(listed), chosen, (prescale_factor, postscale_factor))
 
 
 class _Grouped(torch.autograd.Function):
@@ -88,7 +103,7 @@ class _Grouped(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, op: Op, prescale: float, postscale: float, *tensors: torch.Tensor) -> Any:
         ctx.how = op, prescale, postscale
-        return tuple(grouped_allreduce_async(tensors, None, None, op, prescale, postscale).wait())
+        return tuple(_start(tensors, _beside(tensors), op, (prescale, postscale)).wait())
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
