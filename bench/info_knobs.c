@@ -18,22 +18,17 @@ static bool bad_knob(const char *sentence)
 /* Whether the constants hold for a communicator is known when there is one. */
 static bool read_calibration(struct info_settings *settings)
 {
-    struct sar_calibration found;
-    struct sar_calibration_source source = { .calibration = &found };
-    const struct sar_source constants = { SAR_FROM_CALIBRATION, sar_calibration_lookup, &source };
+    struct sar_machine machine;
     char sentence[SAR_SENTENCE] = "out of memory";
     bool fits = false;
 
-    if (sar_calibration_read(settings->config.calibration, NULL, &found, &fits, sentence, sizeof sentence) !=
-        SAR_OK)
+    if (sar_calibration_apply(&settings->config, NULL, &machine, &fits, sentence, sizeof sentence) != SAR_OK)
         return bad_knob(sentence);
-    if (!fits) {
+    if (fits)
+        settings->memory = machine.memory;
+    else
         fprintf(stderr, "mpix_sparse_info: %s is not used: %s\n", settings->config.calibration, sentence);
-        return true;
-    }
-    settings->memory = found.machine.memory;
-    return sar_config_apply(&settings->config, &constants, sentence, sizeof sentence) == SAR_OK ||
-           bad_knob(sentence);
+    return true;
 }
 
 bool info_settings_read(struct info_settings *settings)

@@ -72,18 +72,12 @@ static void leave_nonblocking(struct sar_config *config)
 /* A file with constants for another machine is left alone, as the library does. */
 static enum sar_status check_calibration(const struct sar_config *config, char *sentence, size_t room)
 {
-    struct sar_calibration found;
-    struct sar_calibration_source source = { .calibration = &found };
     struct sar_config tried = *config;
+    struct sar_machine machine;
     bool fits;
     if (strcmp(config->calibration, "none") == 0)
         return SAR_OK;
-    SAR_TRY(sar_calibration_read(config->calibration, NULL, &found, &fits, sentence, room));
-    if (!fits)
-        return SAR_OK;
-    return sar_config_apply(&tried,
-                            &(struct sar_source){ SAR_FROM_CALIBRATION, sar_calibration_lookup, &source },
-                            sentence, room);
+    return sar_calibration_apply(&tried, NULL, &machine, &fits, sentence, room);
 }
 
 /* What cannot be taken would fail the call that sets the first communicator up, in a program that knows

@@ -44,18 +44,6 @@ static double constant_of(const struct sar_machine *machine, const struct member
     return *(const double *)((const char *)machine + member->offset);
 }
 
-const char *sar_calibration_lookup(const char *name, void *source)
-{
-    struct sar_calibration_source *s = source;
-    for (int i = 0; i < CONSTANTS; i++) {
-        if (strcasecmp(constants[i].name, name) != 0)
-            continue;
-        snprintf(s->text, sizeof s->text, "%.17g", constant_of(&s->calibration->machine, &constants[i]));
-        return s->text;
-    }
-    return NULL;
-}
-
 #ifdef HAVE_JANSSON
 
 #define MARK(field)                                                       \
@@ -195,8 +183,8 @@ static enum sar_status examine(const struct reader *r, const json_t *root, const
     return SAR_OK;
 }
 
-enum sar_status sar_calibration_read(const char *path, const struct sar_fingerprint *here,
-                                     struct sar_calibration *calibration, bool *fits, char *why, size_t room)
+static enum sar_status read_file(const char *path, const struct sar_fingerprint *here,
+                                 struct sar_calibration *calibration, bool *fits, char *why, size_t room)
 {
     struct reader r = { path, why, room };
     json_t *root = NULL;
@@ -265,8 +253,8 @@ bool sar_calibration_available(void)
     return false;
 }
 
-enum sar_status sar_calibration_read(const char *path, const struct sar_fingerprint *here,
-                                     struct sar_calibration *calibration, bool *fits, char *why, size_t room)
+static enum sar_status read_file(const char *path, const struct sar_fingerprint *here,
+                                 struct sar_calibration *calibration, bool *fits, char *why, size_t room)
 {
     (void)here, (void)calibration, (void)fits;
     snprintf(why, room, "MPIX_SPARSE_CALIBRATION is '%.80s', and this library was built without Jansson",
@@ -283,3 +271,35 @@ enum sar_status sar_calibration_write(const char *path, const struct sar_calibra
 }
 
 #endif
+
+/* Where the knobs that stand for constants have their texts. */
+struct source {
+    const struct sar_machine *machine;
+    char text[32]; /* the last answer */
+};
+
+static const char *look_up(const char *name, void *source)
+{
+    struct source *s = source;
+    for (int i = 0; i < CONSTANTS; i++) {
+        if (strcasecmp(constants[i].name, name) != 0)
+            continue;
+        snprintf(s->text, sizeof s->text, "%.17g", constant_of(s->machine, &constants[i]));
+        return s->text;
+    }
+    return NULL;
+}
+
+enum sar_status sar_calibration_apply(struct sar_config *config, const struct sar_fingerprint *here,
+                                      struct sar_machine *machine, bool *fits, char *why, size_t room)
+{
+    struct sar_calibration found;
+    struct source source = { .machine = &found.machine };
+    SAR_TRY(read_file(config->calibration, here, &found, fits, why, room));
+    if (!*fits)
+        return SAR_OK;
+    SAR_TRY(
+        sar_config_apply(config, &(struct sar_source){ SAR_FROM_CALIBRATION, look_up, &source }, why, room));
+    *machine = found.machine;
+    return SAR_OK;
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/config.h"
 #include "net/fingerprint.h"
 #include "net/machine.h"
 
@@ -17,26 +18,18 @@ struct sar_calibration {
 /** Whether this library was built with what reads and writes the files. */
 bool sar_calibration_available(void);
 
-/** Read a file. Local.
- * @param here  what the file's fingerprint is compared with, or NULL
- * @param fits  false where schema or fingerprint are others: then *calibration is not set
- * @param why   room for a sentence that tells why the file does not fit, or what is wrong with it on
- *   SAR_BAD_KNOB: it cannot be read, or is malformed */
-enum sar_status sar_calibration_read(const char *path, const struct sar_fingerprint *here,
-                                     struct sar_calibration *calibration, bool *fits, char *why, size_t room);
+/** Read the file that a knob names, and let it set those that stand for constants. Local.
+ * @param here     what the file's fingerprint is compared with, or NULL
+ * @param machine  the file's constants
+ * @param fits     false where schema or fingerprint are others: then nothing is set
+ * @param why      room for a sentence that tells why the file does not fit, or what is wrong with it on
+ *   SAR_BAD_KNOB: it cannot be read, or is malformed, or has what a knob cannot be */
+enum sar_status sar_calibration_apply(struct sar_config *config, const struct sar_fingerprint *here,
+                                      struct sar_machine *machine, bool *fits, char *why, size_t room);
 
 /** Write a file in place of the one that may be there, all of it or nothing. Local.
  * @param why  room for a sentence on SAR_BAD_KNOB */
 enum sar_status sar_calibration_write(const char *path, const struct sar_calibration *calibration, char *why,
                                       size_t room);
-
-/** What sar_calibration_lookup looks in. */
-struct sar_calibration_source {
-    const struct sar_calibration *calibration;
-    char text[32]; /**< the last answer */
-};
-
-/** The text of a knob that stands for a constant; a sar_lookup_fn. It lasts until the next look. */
-const char *sar_calibration_lookup(const char *name, void *source);
 
 #endif

@@ -107,21 +107,10 @@ static void tell_misfit(const struct settings *s)
 /* On rank 0: the constants of the calibration file, where they hold for this communicator. */
 static void read_calibration(struct settings *s, const struct sar_fingerprint *here)
 {
-    struct sar_calibration found;
-    struct sar_calibration_source source = { .calibration = &found };
-    s->status = sar_calibration_read(s->config.calibration, here, &found, &s->calibrated, s->sentence,
-                                     sizeof s->sentence);
-    if (s->status != SAR_OK)
-        return;
-    if (s->calibrated) {
-        s->machine = found.machine;
-        s->status =
-            sar_config_apply(&s->config,
-                             &(struct sar_source){ SAR_FROM_CALIBRATION, sar_calibration_lookup, &source },
-                             s->sentence, sizeof s->sentence);
-    } else {
+    s->status =
+        sar_calibration_apply(&s->config, here, &s->machine, &s->calibrated, s->sentence, sizeof s->sentence);
+    if (s->status == SAR_OK && !s->calibrated)
         tell_misfit(s);
-    }
 }
 
 static enum sar_status calibrate(const struct sar_net *net, struct settings *s)
