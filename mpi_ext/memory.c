@@ -54,13 +54,13 @@ bool sar_memory_is_on_host(const void *first, const void *second)
 }
 
 /* What dense buffers take: from the first byte of the first element to the last of the last one. */
-struct stretch {
+struct footprint {
     MPI_Aint offset;
     size_t bytes;
     bool gaps; /* that belong to the caller */
 };
 
-static enum sar_status measure(const struct sar_dense_call *buffers, struct stretch *stretch)
+static enum sar_status measure(const struct sar_dense_call *buffers, struct footprint *footprint)
 {
     MPI_Aint lower, extent, true_lower, true_extent;
     MPI_Count size;
@@ -70,14 +70,14 @@ static enum sar_status measure(const struct sar_dense_call *buffers, struct stre
     if (extent < 0)
         return SAR_BAD_DATATYPE;
     size_t most = (size_t)(buffers->count - 1) * (size_t)extent + (size_t)true_extent;
-    *stretch = (struct stretch){ true_lower, most, size != extent };
+    *footprint = (struct footprint){ true_lower, most, size != extent };
     return SAR_OK;
 }
 
-static struct sar_mirror mirror_of(const void *buffer, const struct stretch *stretch)
+static struct sar_mirror mirror_of(const void *buffer, const struct footprint *footprint)
 {
-    char *begin = (char *)(uintptr_t)buffer + stretch->offset;
-    return (struct sar_mirror){ .device = begin, .bytes = stretch->bytes };
+    char *begin = (char *)(uintptr_t)buffer + footprint->offset;
+    return (struct sar_mirror){ .device = begin, .bytes = footprint->bytes };
 }
 
 /* Without memory of the host, which most calls need none of. */
@@ -85,14 +85,14 @@ static enum sar_status describe_dense(struct sar_call *call)
 {
     const struct sar_dense_call *b = &call->buffers;
     struct sar_mirror *send = &call->mirror[0], *receive = &call->mirror[1];
-    struct stretch stretch;
-    SAR_TRY(measure(b, &stretch));
+    struct footprint footprint;
+    SAR_TRY(measure(b, &footprint));
     if (!call->in_place)
-        *send = mirror_of(b->sendbuf, &stretch);
+        *send = mirror_of(b->sendbuf, &footprint);
     if (b->recvbuf != NULL)
-        *receive = mirror_of(b->recvbuf, &stretch);
+        *receive = mirror_of(b->recvbuf, &footprint);
     send->in = true;
-    receive->in = call->in_place || stretch.gaps;
+    receive->in = call->in_place || footprint.gaps;
     receive->out = true;
     return SAR_OK;
 }

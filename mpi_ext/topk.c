@@ -89,13 +89,13 @@ static void look_at_output(struct sar_call *call, MPI_Datatype indextype, MPI_Co
 }
 
 /* An array of the call, as far as it is used. */
-struct stretch {
+struct array {
     const void *begin;
     size_t bytes;
     enum sar_status status; /* that blames it */
 };
 
-static bool overlap(const struct stretch *a, const struct stretch *b)
+static bool overlap(const struct array *a, const struct array *b)
 {
     uintptr_t one = (uintptr_t)a->begin, other = (uintptr_t)b->begin;
     if (a->bytes == 0 || b->bytes == 0)
@@ -109,7 +109,7 @@ static void look_at_overlap(struct sar_call *call, const struct sar_dgc *of, con
     if (call->verdict.status != SAR_OK)
         return;
     size_t bytes = (size_t)call->shape.count * call->shape.element_size;
-    const struct stretch arrays[] = {
+    const struct array arrays[] = {
         { of->gradient, of->gradient == NULL ? 0 : bytes, SAR_BAD_GRADIENT },
         { of->velocity, of->velocity == NULL ? 0 : bytes, SAR_BAD_VELOCITY },
         { of->values, bytes, SAR_BAD_RESIDUAL },
