@@ -169,7 +169,8 @@ int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Coun
     static const char function[] = "MPIX_Sparse_allreduce_coo";
     struct sar_call call;
     struct sar_into into;
-    sar_look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
+    sar_look_at_coo(&call, indextype, count, datatype, op);
+    sar_look_at_elements(&call, indices, values, nnz);
     sar_result_open(&into, result, &call);
     return sar_result_close(comm, function, &into, &call, run_coo(comm, function, &call));
 }
@@ -181,7 +182,8 @@ int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Cou
     static const char function[] = "MPIX_Isparse_allreduce_coo";
     struct sar_context *context;
     struct sar_call call;
-    sar_look_at_coo(&call, indices, values, nnz, indextype, count, datatype, op);
+    sar_look_at_coo(&call, indextype, count, datatype, op);
+    sar_look_at_elements(&call, indices, values, nnz);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;

@@ -91,6 +91,21 @@ static void look_at_index_type(struct sar_call *call, MPI_Datatype indextype)
               indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
 }
 
+void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
+                     MPI_Op op)
+{
+    struct sar_datatype type = sar_datatype_look(datatype);
+    struct sar_operation operation = sar_operation_look(op);
+    *call = (struct sar_call){ .field[SAR_FIELD_CALL] = SAR_CALL_COO };
+    look_at_vector(call, count, type, operation);
+    look_at_index_type(call, indextype);
+    if (type.valid && !type.native && !type.narrow)
+        blame(call, SAR_BAD_DATATYPE, type.number);
+    if (operation.valid && !operation.native)
+        blame(call, SAR_BAD_OP, operation.number);
+    call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
+}
+
 void sar_look_at_elements(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz)
 {
     call->coo.indices = indices;
@@ -104,20 +119,4 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
     sar_look_at_array(&call->verdict, values, SAR_BAD_VALUES);
     sar_memory_look(call, indices, SAR_BAD_INDICES);
     sar_memory_look_at(&call->verdict, &call->memory, values, SAR_BAD_VALUES);
-}
-
-void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,
-                     MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op)
-{
-    struct sar_datatype type = sar_datatype_look(datatype);
-    struct sar_operation operation = sar_operation_look(op);
-    *call = (struct sar_call){ .field[SAR_FIELD_CALL] = SAR_CALL_COO };
-    look_at_vector(call, count, type, operation);
-    look_at_index_type(call, indextype);
-    sar_look_at_elements(call, indices, values, nnz);
-    if (type.valid && !type.native && !type.narrow)
-        blame(call, SAR_BAD_DATATYPE, type.number);
-    if (operation.valid && !operation.native)
-        blame(call, SAR_BAD_OP, operation.number);
-    call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
 }

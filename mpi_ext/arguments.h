@@ -15,11 +15,11 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
 /** Blame `status` on an array that is none: null, or what stands for something else. */
 void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status);
 
-/** Of coordinates, all but the sink. */
-void sar_look_at_coo(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz,
-                     MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op);
+/** Of coordinates, what the calls of a plan have in common. */
+void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
+                     MPI_Op op);
 
-/** The indices and values of one call, where the rest is known. */
+/** And then those of one call. */
 void sar_look_at_elements(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz);
 
 #endif

@@ -75,7 +75,7 @@ int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI
                                     MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
 {
     struct sar_call call;
-    sar_look_at_coo(&call, NULL, NULL, 0, indextype, count, datatype, op);
+    sar_look_at_coo(&call, indextype, count, datatype, op);
     return make(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
 }
 

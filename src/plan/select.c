@@ -69,12 +69,21 @@ static void refresh(struct sar_predictions *p, const struct sar_agreed *agreed)
         p->seconds[i] = NAN;
 }
 
-static double predict(int i, const struct sar_agreed *agreed, enum sar_model model,
-                      struct sar_predictions *predictions)
+/* What prices depend on. */
+struct terms {
+    const struct sar_agreed *agreed;
+    const struct sar_config *config;
+    const struct sar_lessons *lessons;
+    const struct sar_scheme *forced;
+    struct sar_predictions *predictions;
+};
+
+static double predict(const struct terms *t, int i)
 {
-    if (isnan(predictions->seconds[i]))
-        predictions->seconds[i] = model_seconds(sar_schemes[i], agreed, model);
-    return predictions->seconds[i];
+    double *seconds = &t->predictions->seconds[i];
+    if (isnan(*seconds))
+        *seconds = model_seconds(sar_schemes[i], t->agreed, (enum sar_model)t->config->model);
+    return *seconds;
 }
 
 static bool learns(const struct sar_config *config)
@@ -116,19 +125,17 @@ static const char *obstacle_of(const struct sar_scheme *scheme, const struct sar
     return why == NULL && scheme->redundant != NULL && scheme != forced ? scheme->redundant(agreed) : why;
 }
 
-static struct sar_price price_of(int i, const struct sar_agreed *agreed, const struct sar_config *config,
-                                 const struct sar_lessons *lessons, const struct sar_scheme *forced,
-                                 struct sar_predictions *predictions, double mild)
+static struct sar_price price_of(const struct terms *t, double mild, int i)
 {
     const struct sar_scheme *scheme = sar_schemes[i];
-    struct sar_price p = { obstacle_of(scheme, agreed, forced), INFINITY, 0, INFINITY };
+    struct sar_price p = { obstacle_of(scheme, t->agreed, t->forced), INFINITY, 0, INFINITY };
     if (p.obstacle != NULL)
         return p;
-    p.predicted = p.price = predict(i, agreed, (enum sar_model)config->model, predictions);
-    if (!learns(config))
+    p.predicted = p.price = predict(t, i);
+    if (!learns(t->config))
         return p;
-    p.entry = scheme->on_dense_buffers && agreed->forwards ? 0 : lessons->entry;
-    p.price = p.entry + p.predicted * ratio_of(lessons, mild, i);
+    p.entry = scheme->on_dense_buffers && t->agreed->forwards ? 0 : t->lessons->entry;
+    p.price = p.entry + p.predicted * ratio_of(t->lessons, mild, i);
     return p;
 }
 
@@ -233,11 +240,12 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     if (forced != NULL)
         lessons = &none; /* of one scheme only: they would not be fair to it */
     predictions = predictions == NULL ? &fresh : predictions;
+    struct terms terms = { agreed, config, lessons, forced, predictions };
     refresh(predictions, agreed);
     s.mild = mildest(lessons);
     s.least_dense = least_dense_seconds(agreed);
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        s.prices[i] = price_of(i, agreed, config, lessons, forced, predictions, s.mild);
+        s.prices[i] = price_of(&terms, s.mild, i);
     s.runs = s.choice = cheapest(&s, lessons);
     if (s.prices[s.choice].obstacle != NULL)
         return SAR_UNSUPPORTED; /* none can */

@@ -131,9 +131,9 @@ static enum sar_status cut_out(struct sar_request *request, struct sar_run *slic
     SAR_TRY(sar_request_take(request, 4 * n, sizeof *from, &from));
     size_t *to = from + n, *spare = to + n, share = total / n, slack = share / BALANCE;
     if (rank > 0)
-        sar_runs_cut(shape, state->inputs, n, rank * share, slack, from, spare);
+        sar_runs_cut(shape, state->inputs, n, (struct sar_cut_aim){ rank * share, slack }, from, spare);
     if (rank + 1 < n)
-        sar_runs_cut(shape, state->inputs, n, (rank + 1) * share, slack, to, spare);
+        sar_runs_cut(shape, state->inputs, n, (struct sar_cut_aim){ (rank + 1) * share, slack }, to, spare);
     for (size_t r = 0; r < n; r++)
         slices[r] =
             sar_run_slice(shape, &state->inputs[r], from[r], rank + 1 < n ? to[r] : state->inputs[r].nnz);

@@ -69,8 +69,8 @@ static void copy(size_t *to, const size_t *from, size_t n)
         to[r] = from[r];
 }
 
-void sar_runs_cut(const struct sar_shape *shape, const struct sar_run runs[], size_t n, size_t target,
-                  size_t slack, size_t cut[], size_t spare[])
+void sar_runs_cut(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                  struct sar_cut_aim aim, size_t cut[], size_t spare[])
 {
     struct windows w = { runs, n, shape->index_size, cut, spare, spare + n };
     size_t left;
@@ -82,12 +82,12 @@ void sar_runs_cut(const struct sar_shape *shape, const struct sar_run runs[], si
         size_t middle = w.low[r] + (w.high[r] - w.low[r]) / 2;
         uint64_t index = sar_index_get(runs[r].index, w.index_size, middle);
         size_t below = look_up(&w, index);
-        if (below > target) {
+        if (below > aim.target) {
             copy(w.high, w.at, n);
             continue;
         }
         copy(w.low, w.at, n);
-        if (target - below <= slack || below + step_over(&w, index) > target)
+        if (aim.target - below <= aim.slack || below + step_over(&w, index) > aim.target)
             return;
         copy(w.low, w.at, n);
     }

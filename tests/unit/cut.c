@@ -48,19 +48,19 @@ static size_t one_more(const struct sar_shape *shape, const struct sar_run *runs
     return below;
 }
 
-static void check_cut(const struct sar_shape *shape, const struct sar_run *runs, size_t n, size_t target,
-                      size_t slack)
+static void check_cut(const struct sar_shape *shape, const struct sar_run *runs, size_t n,
+                      struct sar_cut_aim aim)
 {
     size_t cut[MOST_RUNS], spare[2 * MOST_RUNS], below = 0, total = 0;
-    sar_runs_cut(shape, runs, n, target, slack, cut, spare);
+    sar_runs_cut(shape, runs, n, aim, cut, spare);
     check_one_index(shape, runs, n, cut);
     for (size_t r = 0; r < n; r++) {
         below += cut[r];
         total += runs[r].nnz;
     }
-    assert_true(below <= target);
-    if (below < total && target - below > slack)
-        assert_true(one_more(shape, runs, n, cut) > target);
+    assert_true(below <= aim.target);
+    if (below < total && aim.target - below > aim.slack)
+        assert_true(one_more(shape, runs, n, cut) > aim.target);
 }
 
 static void test_cuts(void **state)
@@ -80,8 +80,9 @@ static void test_cuts(void **state)
                 total += nnz;
             }
             for (int i = 0; i < TRIES; i++)
-                check_cut(&shape, runs, n, (size_t)dice_below(&dice, total + 2),
-                          i % 2 == 0 ? 0 : (size_t)dice_below(&dice, 20));
+                check_cut(&shape, runs, n,
+                          (struct sar_cut_aim){ (size_t)dice_below(&dice, total + 2),
+                                                i % 2 == 0 ? 0 : (size_t)dice_below(&dice, 20) });
             for (size_t r = 0; r < n; r++)
                 run_free(&runs[r]);
         }

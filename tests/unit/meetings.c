@@ -71,7 +71,7 @@ static void cut_in_half(struct rank *mine, uint64_t meeting)
         runs[r] = (struct sar_run){ index, NULL, (size_t)card->nnz };
         total += runs[r].nnz;
     }
-    sar_runs_cut(&shape, runs, RANKS, total / 2, 0, mine->cut, spare);
+    sar_runs_cut(&shape, runs, RANKS, (struct sar_cut_aim){ total / 2, 0 }, mine->cut, spare);
     for (int r = 0; r < RANKS; r++)
         below += mine->cut[r];
     mine->wrong += below > total / 2 || below + RANKS < total / 2;
