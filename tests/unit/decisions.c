@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "agreed.h"
 #include "generate.h"
 #include "plan/select.h"
 
@@ -55,19 +56,14 @@ static double skewness(int ranks)
 static struct sar_agreed agreed_of(const struct network *network, const struct tensor *tensor, int ranks)
 {
     double n = ranks, alpha = network->alpha, beta = 8 / (network->gigabits * 1e9);
-    struct sar_agreed a = { .nnz_mean = tensor->count * tensor->density,
-                            .nnz_max = tensor->count * tensor->density,
-                            .native = true,
-                            .imbalance = 1.1,
-                            .skewness = skewness(ranks),
-                            .nodes = ranks,
-                            .dense_face = true,
-                            .segment = UINT64_MAX - 1,
-                            .partition = -1 };
-    a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)tensor->count, 1);
-    a.machine = (struct sar_machine){ ranks, alpha, beta, 0, 0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
-                                      alpha, beta };
-    a.gamma = sar_gamma_independent(tensor->density, ranks);
+    struct sar_machine machine = { ranks, alpha, beta, 0, 0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
+                                   alpha, beta };
+    struct sar_agreed a = agreed_plain(shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)tensor->count, 1), machine,
+                                       tensor->count * tensor->density);
+    a.skewness = skewness(ranks);
+    a.nodes = ranks;
+    a.dense_face = true;
+    a.segment = UINT64_MAX - 1;
     for (int i = 0; tensor->growth >= 0 && i < a.gamma.entries; i++)
         a.gamma.ratio[i] = fmin(pow(a.gamma.ranks[i], tensor->growth), 1 / tensor->density);
     return a;

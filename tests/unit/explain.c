@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agreed.h"
 #include "generate.h"
 #include "plan/select.h"
 
@@ -19,15 +20,9 @@ static const struct sar_config paper = { .model = SAR_MODEL_PAPER };
 
 static struct sar_agreed agreed_make(int ranks)
 {
-    struct sar_agreed a = { .nnz_mean = 54321,
-                            .nnz_max = 65432,
-                            .native = true,
-                            .imbalance = 1.1,
-                            .skewness = 1,
-                            .segment = 1 << 18,
-                            .partition = -1 };
-    a.shape = shape_make(SAR_DOUBLE, SAR_SUM, 1234567, 3);
-    a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10 };
+    struct sar_machine machine = { ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10 };
+    struct sar_agreed a = agreed_plain(shape_make(SAR_DOUBLE, SAR_SUM, 1234567, 3), machine, 54321);
+    a.nnz_max = 65432;
     a.gamma = sar_gamma_independent(0.04, ranks);
     return a;
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "agreed.h"
 #include "generate.h"
 #include "plan/select.h"
 
@@ -18,17 +19,8 @@ static const struct sar_config learning = { .model = SAR_MODEL_MEASURED, .learn 
 
 static struct sar_agreed agreed_make(void)
 {
-    struct sar_agreed a = { .nnz_mean = 1e5,
-                            .nnz_max = 1e5,
-                            .native = true,
-                            .imbalance = 1.1,
-                            .skewness = 1,
-                            .segment = 1 << 18,
-                            .partition = -1 };
-    a.shape = shape_make(SAR_FLOAT, SAR_SUM, 10000000, 1);
-    a.machine = (struct sar_machine){ 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9, 1e-5, 8e-10 };
-    a.gamma = sar_gamma_independent(0.01, 8);
-    return a;
+    struct sar_machine machine = { 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9, 1e-5, 8e-10 };
+    return agreed_plain(shape_make(SAR_FLOAT, SAR_SUM, 10000000, 1), machine, 1e5);
 }
 
 static struct sar_selection select_now(const struct sar_lessons *lessons)

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/config.h"
+#include "agreed.h"
 #include "generate.h"
 #include "scheme/scheme.h"
 
@@ -24,19 +24,8 @@ static bool near(double a, double b)
 /* Float vectors with so many elements on each rank, on a network of 10 Gb/s. */
 static struct sar_agreed agreed_make(int ranks, uint64_t count, double nnz)
 {
-    struct sar_agreed a = { .nnz_mean = nnz,
-                            .nnz_max = nnz,
-                            .native = true,
-                            .imbalance = 1.1,
-                            .skewness = 1,
-                            .node_ranks = 1,
-                            .segment = 1 << 18,
-                            .partition = -1,
-                            .grain = SAR_AUTO };
-    a.shape = shape_make(SAR_FLOAT, SAR_SUM, count, 1);
-    a.machine = (struct sar_machine){ ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10 };
-    a.gamma = sar_gamma_independent(nnz / (double)count, ranks);
-    return a;
+    struct sar_machine machine = { ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10 };
+    return agreed_plain(shape_make(SAR_FLOAT, SAR_SUM, count, 1), machine, nnz);
 }
 
 static double balanced_bytes(const struct sar_agreed *a)

@@ -8,26 +8,19 @@
 
 #include <cmocka.h>
 
-#include "base/config.h"
+#include "agreed.h"
 #include "generate.h"
 #include "scheme/owner.h"
 
-/* Floats of 16 hosts of 200 Mb/s with a processor for four of them. */
-static struct sar_agreed hosts(void)
+/* Floats on hosts of 200 Mb/s with a processor for four ranks. */
+static struct sar_agreed hosts(int nodes, int node_ranks)
 {
-    struct sar_agreed a = { .nnz_mean = 180000,
-                            .nnz_max = 180000,
-                            .native = true,
-                            .imbalance = 1.1,
-                            .skewness = 1,
-                            .nodes = 16,
-                            .node_ranks = 1,
-                            .segment = SAR_BYTES_AUTO,
-                            .partition = -1,
-                            .grain = SAR_AUTO };
-    a.shape = shape_make(SAR_FLOAT, SAR_SUM, 16000000, 1);
-    a.machine = (struct sar_machine){ 16, 60e-6, 4e-8, 2e-8, 1e-10, 2e-4, 8e-8, 60e-6, 4e-8 };
-    a.gamma = sar_gamma_independent(0.0113, 16);
+    struct sar_machine machine = { nodes * node_ranks, 60e-6, 4e-8, 2e-8, 1e-10, 2e-4, 8e-8, 60e-6, 4e-8 };
+    struct sar_agreed a = agreed_plain(shape_make(SAR_FLOAT, SAR_SUM, 16000000, 1), machine, 180000);
+    a.nodes = nodes;
+    a.node_ranks = node_ranks;
+    a.share_memory = node_ranks > 1;
+    a.segment = SAR_BYTES_AUTO;
     return a;
 }
 
@@ -41,7 +34,7 @@ static double segments_of(const struct sar_agreed *a)
 
 static void test_what_is_asked_for(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(16, 1);
     double before = 1;
     (void)state;
     for (a.segment = 1 << 20; a.segment > 1 << 10; a.segment /= 2) {
@@ -54,7 +47,7 @@ static void test_what_is_asked_for(void **state)
 /* Fewer the dearer messages are, and at last the vector is whole. */
 static void test_against_latency(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(16, 1);
     double before = segments_of(&a);
     (void)state;
     assert_true(before >= 4 && before <= 8);
@@ -76,7 +69,7 @@ static double segments_at(const struct sar_agreed *a, uint64_t bytes)
  * first where messages are next to nothing beside work. */
 static void test_against_work(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(16, 1);
     double before = 1;
     (void)state;
     a.machine.gamma = 1e-12;
@@ -93,12 +86,9 @@ static void test_against_work(void **state)
 /* Ranks of one node that are taken to be on two: messages are as fast as memory. */
 static void test_fast_messages(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(2, 2);
     (void)state;
-    a.nodes = a.node_ranks = 2;
-    a.share_memory = true;
     a.machine = (struct sar_machine){ 4, 4e-7, 1e-10, 4e-9, 1e-10, 1e-6, 2e-10, 4e-7, 1e-10 };
-    a.gamma = sar_gamma_independent(0.0113, 4);
     assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
     a.machine.beta *= 100;
     assert_true(segments_of(&a) > segments_at(&a, 1 << 18));
@@ -107,11 +97,8 @@ static void test_fast_messages(void **state)
 /* One rank sends nothing, which is in no proportion to anything. */
 static void test_one_rank(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(1, 1);
     (void)state;
-    a.nodes = 1;
-    a.machine.ranks = 1;
-    a.gamma = sar_gamma_independent(0.0113, 1);
     assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
@@ -119,20 +106,16 @@ static void test_one_rank(void **state)
  * more than the shortest messages make. */
 static void test_two_levels(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(4, 4);
     (void)state;
-    a.nodes = a.node_ranks = 4;
-    a.share_memory = true;
     assert_true(segments_of(&a) > 1 && segments_of(&a) <= segments_at(&a, 1 << 16));
 }
 
 /* Within a node nothing hides, and length is all that matters. */
 static void test_one_node(void **state)
 {
-    struct sar_agreed a = hosts();
+    struct sar_agreed a = hosts(1, 16);
     (void)state;
-    a.nodes = 1;
-    a.node_ranks = 16;
     a.machine.alpha = 3e-7;
     a.machine.beta = 1e-10;
     for (; a.machine.gamma < 1e-5; a.machine.gamma *= 2)
