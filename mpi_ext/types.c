@@ -10,6 +10,7 @@
 #include "config.h"
 #endif
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,10 +88,10 @@ static void find_row(MPI_Datatype type, size_t row, struct sar_datatype *found)
 static bool ask(MPI_Datatype datatype, struct sar_datatype *found, size_t *size)
 {
     MPI_Aint low, extent;
-    int bytes;
+    MPI_Count bytes;
     if (datatype == MPI_DATATYPE_NULL || PMPI_Type_get_extent(datatype, &low, &extent) != MPI_SUCCESS)
         return false;
-    PMPI_Type_size(datatype, &bytes);
+    PMPI_Type_size_x(datatype, &bytes);
     *size = (size_t)bytes;
     found->extent = extent > 0 ? (size_t)extent : 0;
     find_row(datatype, 1, found);
@@ -112,8 +113,10 @@ struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
     }
     found.valid = true;
     size_t basic = found.row == 1 ? size : size / found.row;
-    found.native = find_base(found.kind, basic, &found.base) || find_half(found.basic, &found.base);
-    found.narrow = (found.kind & SAR_KIND_WHOLE) != 0 && basic == 2;
+    bool counted = size <= INT_MAX; /* what has more bytes is left to MPI */
+    found.native =
+        counted && (find_base(found.kind, basic, &found.base) || find_half(found.basic, &found.base));
+    found.narrow = counted && (found.kind & SAR_KIND_WHOLE) != 0 && basic == 2;
     found.number =
         found.native ? (int64_t)found.row * BASE_RADIX + (int64_t)found.base + 1 : -1 - (int64_t)size;
     return found;

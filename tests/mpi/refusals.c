@@ -205,6 +205,19 @@ static void try_profile(int wrong, MPI_Comm comm)
     check_success(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
 }
 
+/* Elements whose bytes are more than an int counts. */
+static void try_long_element(MPI_Comm comm)
+{
+    enum { NUMBERS = 1 << 29 };
+    MPI_Datatype type;
+    check_case("an element of 4 GiB");
+    MPI_Type_contiguous(NUMBERS, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    check_error(MPIX_Sparse_allreduce_coo(NULL, NULL, 0, MPI_INT32_T, 1, type, MPI_SUM, comm, &result),
+                "a type of 4294967296 bytes", 0);
+    MPI_Type_free(&type);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Errhandler handler;
@@ -216,6 +229,7 @@ int main(int argc, char **argv)
     try_knobs();
     try_outputs();
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    try_long_element(comm);
     try_profile(-1, comm);
     if (ranks > 1) {
         try_profile(0, comm);

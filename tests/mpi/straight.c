@@ -39,7 +39,7 @@ COUNT_CALLS(PMPI_Comm_test_inter, (MPI_Comm c, int *f), (c, f), questions)
 COUNT_CALLS(PMPI_Type_get_envelope, (MPI_Datatype t, int *i, int *a, int *d, int *c), (t, i, a, d, c),
             questions)
 COUNT_CALLS(PMPI_Type_get_extent, (MPI_Datatype t, MPI_Aint *l, MPI_Aint *e), (t, l, e), questions)
-COUNT_CALLS(PMPI_Type_size, (MPI_Datatype t, int *s), (t, s), questions)
+COUNT_CALLS(PMPI_Type_size_x, (MPI_Datatype t, MPI_Count *s), (t, s), questions)
 COUNT_CALLS(pthread_mutex_lock, (pthread_mutex_t * m), (m), questions)
 COUNT_CALLS(dl_iterate_phdr, (int (*f)(struct dl_phdr_info *, size_t, void *), void *d), (f, d), searches)
 COUNT_CALLS(sar_attribute_want, (MPI_Comm c, const char *f, struct sar_context **x), (c, f, x), looks)
