@@ -105,7 +105,8 @@ static void describe_plans(int64_t number, char *text, size_t room)
                  (unsigned long long)number & UINT32_MAX);
 }
 
-void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room)
+/* What must be equal on all ranks, by the number that stands for it in an agreement. */
+static void describe_field(enum sar_field field, int64_t number, char *text, size_t room)
 {
     static const char *const calls[SAR_CALLS] = { [SAR_CALL_DENSE] = "MPIX_Sparse_allreduce",
                                                   [SAR_CALL_COO] = "MPIX_Sparse_allreduce_coo",
@@ -134,8 +135,8 @@ static void describe_mismatch(const struct sar_verdict *v, char *text, size_t ro
 {
     char low[64], high[64], left[96], right[96];
     enum sar_field field = (enum sar_field)(v->status - SAR_MISMATCHED_CALL);
-    sar_describe_field(field, v->low, low, sizeof low);
-    sar_describe_field(field, v->high, high, sizeof high);
+    describe_field(field, v->low, low, sizeof low);
+    describe_field(field, v->high, high, sizeof high);
     snprintf(left, sizeof left, "%s on rank %lld", low, (long long)v->low_rank);
     snprintf(right, sizeof right, "%s on rank %lld", high, (long long)v->high_rank);
     snprintf(text, room, sar_status_text(v->status), left, right);

@@ -63,7 +63,4 @@ void sar_error_forget(void);
  * @param value  as in a verdict */
 int sar_error_code(const char *function, enum sar_status status, int64_t value);
 
-/** Describe what must be equal on all ranks by the number that stands for it in an agreement. */
-void sar_describe_field(enum sar_field field, int64_t number, char *text, size_t room);
-
 #endif

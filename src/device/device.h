@@ -12,8 +12,6 @@
 /** Where buffers live and who works on them. The host is one constant; a plug-in brings others. */
 struct sar_device {
     const char *name;
-    /** Whether an address belongs to this device. */
-    bool (*owns)(const void *address);
     enum sar_status (*ingest)(const struct sar_shape *, const struct sar_coo *, struct sar_arena *,
                               struct sar_run *, long long *bad);
     enum sar_status (*compact)(const struct sar_shape *, const void *buf, size_t expected, struct sar_arena *,

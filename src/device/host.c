@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/device.h"
 
-/* The host takes what no other device owns. */
-static bool owns(const void *address)
-{
-    (void)address;
-    return true;
-}
-
 const struct sar_device sar_device_host = {
     .name = "host",
-    .owns = owns,
     .ingest = sar_ingest,
     .compact = sar_dense_compact,
     .scatter = sar_dense_scatter,

@@ -11,7 +11,7 @@
 #include "scheme/scheme.h"
 #include "tensors.h"
 
-enum { HEADER = 64, MOST_WIRES = 16 };
+enum { HEADER = 64 };
 
 static const struct format {
     const char *name;
