@@ -47,8 +47,8 @@ static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
 /* Between two groups everything is MPI's, where MPI_IN_PLACE has no meaning. */
 static void look_at_groups(struct sar_call *call)
 {
-    if (call->in_place && call->verdict.status == SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = SAR_BAD_SENDBUF, .value = SAR_FAULT_MISPLACED };
+    if (call->in_place)
+        sar_blame(&call->verdict, SAR_BAD_SENDBUF, SAR_FAULT_MISPLACED);
 }
 
 /* What a call on dense buffers begins with. *context is NULL where everything is MPI's. */
@@ -133,8 +133,8 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call *cal
     if (code != MPI_SUCCESS)
         return code;
     if (context == NULL) {
-        if (call->memory.accelerator != NULL && call->verdict.status == SAR_OK)
-            call->verdict = (struct sar_verdict){ .status = SAR_BAD_RECVBUF, .value = SAR_FAULT_ON_DEVICE };
+        if (call->memory.accelerator != NULL)
+            sar_blame(&call->verdict, SAR_BAD_RECVBUF, SAR_FAULT_ON_DEVICE);
         return sar_forward_start(comm, function, call, request);
     }
     if (may_forward(context, call))

@@ -7,12 +7,6 @@
 #include "mpi_ext/memory.h"
 #include "mpi_ext/types.h"
 
-static void blame(struct sar_call *call, enum sar_status status, int64_t value)
-{
-    if (call->verdict.status == SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = status, .value = value };
-}
-
 /* Count, datatype and op, which both calls have. */
 static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_datatype type,
                            struct sar_operation op)
@@ -24,11 +18,11 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
     call->narrow = type.valid && type.narrow && op.valid && op.native;
     int64_t bytes;
     if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
-        blame(call, SAR_BAD_COUNT, (int64_t)count);
+        sar_blame(&call->verdict, SAR_BAD_COUNT, (int64_t)count);
     if (!type.valid)
-        blame(call, SAR_BAD_DATATYPE, 0);
+        sar_blame(&call->verdict, SAR_BAD_DATATYPE, 0);
     if (!op.valid)
-        blame(call, SAR_BAD_OP, 0);
+        sar_blame(&call->verdict, SAR_BAD_OP, 0);
     call->shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0),
                                       .row = type.row,
                                       .element_size = type.extent,
@@ -41,13 +35,12 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
 
 void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status)
 {
-    bool usable = array != NULL && array != MPI_IN_PLACE && array != MPIX_SPARSE_STRIDED;
-    if (usable || verdict->status != SAR_OK)
-        return;
-    *verdict = (struct sar_verdict){ .status = status,
-                                     .value = array == NULL           ? SAR_FAULT_NULL
-                                              : array == MPI_IN_PLACE ? SAR_FAULT_MISPLACED
-                                                                      : SAR_FAULT_STRIDED };
+    if (array == NULL)
+        sar_blame(verdict, status, SAR_FAULT_NULL);
+    else if (array == MPI_IN_PLACE)
+        sar_blame(verdict, status, SAR_FAULT_MISPLACED);
+    else if (array == MPIX_SPARSE_STRIDED)
+        sar_blame(verdict, status, SAR_FAULT_STRIDED);
 }
 
 static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *recvbuf)
@@ -59,7 +52,7 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
     if (!call->in_place)
         sar_look_at_array(&call->verdict, sendbuf, SAR_BAD_SENDBUF);
     if (sendbuf == recvbuf)
-        blame(call, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
+        sar_blame(&call->verdict, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
     sar_memory_look(call, recvbuf, SAR_BAD_RECVBUF);
     sar_memory_look_at(&call->verdict, &call->memory, sendbuf, SAR_BAD_SENDBUF);
 }
@@ -74,7 +67,7 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
     look_at_buffers(call, sendbuf, recvbuf);
     call->field[SAR_FIELD_IN_PLACE] = call->in_place;
     if (type.valid && (operation.kinds & type.kind) == 0)
-        blame(call, SAR_UNDEFINED_OP, operation.number);
+        sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
     call->shape.absent_is_zero = operation.native && operation.op != SAR_SUM;
     call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
     if (operation.number > 0 && type.kind != SAR_KIND_DERIVED) {
@@ -87,8 +80,8 @@ static void look_at_index_type(struct sar_call *call, MPI_Datatype indextype)
 {
     bool known = sar_index_type_look(indextype, &call->coo.type);
     if (!known || call->shape.count > sar_index_type_limit(call->coo.type))
-        blame(call, SAR_BAD_INDEXTYPE,
-              indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
+        sar_blame(&call->verdict, SAR_BAD_INDEXTYPE,
+                  indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
 }
 
 void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
@@ -100,9 +93,9 @@ void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count co
     look_at_vector(call, count, type, operation);
     look_at_index_type(call, indextype);
     if (type.valid && !type.native && !type.narrow)
-        blame(call, SAR_BAD_DATATYPE, type.number);
+        sar_blame(&call->verdict, SAR_BAD_DATATYPE, type.number);
     if (operation.valid && !operation.native)
-        blame(call, SAR_BAD_OP, operation.number);
+        sar_blame(&call->verdict, SAR_BAD_OP, operation.number);
     call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
 }
 
@@ -112,7 +105,7 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
     call->coo.values = values;
     call->coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
     if (nnz < 0)
-        blame(call, SAR_BAD_NNZ, (int64_t)nnz);
+        sar_blame(&call->verdict, SAR_BAD_NNZ, (int64_t)nnz);
     if (nnz <= 0)
         return;
     sar_look_at_array(&call->verdict, indices, SAR_BAD_INDICES);

@@ -34,15 +34,14 @@ static void copy_profile(const struct sar_profile *from, const struct sar_contex
 static void check_profile(struct sar_call *call, const void *buf, MPI_Count count, struct sar_datatype type,
                           const MPIX_Sparse_profile_t *profile)
 {
-    struct sar_verdict *v = &call->verdict;
-    if (profile == NULL)
-        *v = (struct sar_verdict){ .status = SAR_BAD_OUTPUT, .value = SAR_OUTPUT_PROFILE };
-    if (count > 0)
-        sar_look_at_array(v, buf, SAR_BAD_BUF);
-    if (!type.valid || !type.native)
-        *v = (struct sar_verdict){ .status = SAR_BAD_DATATYPE, .value = type.valid ? type.number : 0 };
     if (count < 0)
-        *v = (struct sar_verdict){ .status = SAR_BAD_COUNT, .value = (int64_t)count };
+        sar_blame(&call->verdict, SAR_BAD_COUNT, (int64_t)count);
+    if (!type.valid || !type.native)
+        sar_blame(&call->verdict, SAR_BAD_DATATYPE, type.valid ? type.number : 0);
+    if (count > 0)
+        sar_look_at_array(&call->verdict, buf, SAR_BAD_BUF);
+    if (profile == NULL)
+        sar_blame(&call->verdict, SAR_BAD_OUTPUT, SAR_OUTPUT_PROFILE);
 }
 
 int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,

@@ -6,13 +6,6 @@
 #include "mpi_ext/error.h"
 #include "net/aware.h"
 
-/* The first one counts. */
-static void blame(struct sar_verdict *verdict, enum sar_status status, int64_t value)
-{
-    if (verdict->status == SAR_OK)
-        *verdict = (struct sar_verdict){ .status = status, .value = value };
-}
-
 static bool is_array(const void *array)
 {
     return array != NULL && array != MPI_IN_PLACE && array != MPIX_SPARSE_STRIDED;
@@ -24,9 +17,9 @@ static void find(struct sar_verdict *verdict, const void *array, enum sar_status
 {
     enum sar_status found = sar_accelerator_find(array, &memory->accelerator, &memory->place);
     if (found == SAR_UNSUPPORTED)
-        blame(verdict, status, SAR_FAULT_OUT_OF_REACH);
+        sar_blame(verdict, status, SAR_FAULT_OUT_OF_REACH);
     else
-        blame(verdict, found, 0);
+        sar_blame(verdict, found, 0);
 }
 
 void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *memory, const void *array,
@@ -37,9 +30,9 @@ void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *me
         return;
     find(verdict, array, status, &found);
     if ((found.accelerator != NULL) != (memory->accelerator != NULL))
-        blame(verdict, status, found.accelerator != NULL ? SAR_FAULT_ON_DEVICE : SAR_FAULT_ON_HOST);
+        sar_blame(verdict, status, found.accelerator != NULL ? SAR_FAULT_ON_DEVICE : SAR_FAULT_ON_HOST);
     else if (found.accelerator != NULL && found.place != memory->place)
-        blame(verdict, status, SAR_FAULT_ELSEWHERE);
+        sar_blame(verdict, status, SAR_FAULT_ELSEWHERE);
 }
 
 void sar_memory_look(struct sar_call *call, const void *array, enum sar_status status)
@@ -134,13 +127,13 @@ static bool needs_mirrors(const struct sar_call *call)
 void sar_memory_take(struct sar_call *call)
 {
     if (needs_mirrors(call) && call->dense_face)
-        blame(&call->verdict, describe_dense(call), call->field[SAR_FIELD_DATATYPE]);
+        sar_blame(&call->verdict, describe_dense(call), call->field[SAR_FIELD_DATATYPE]);
 }
 
 void sar_memory_hold(struct sar_call *call)
 {
     if (needs_mirrors(call) && call->dense_face)
-        blame(&call->verdict, hold_dense(call), 0);
+        sar_blame(&call->verdict, hold_dense(call), 0);
 }
 
 void sar_memory_release(struct sar_call *call)
@@ -164,7 +157,7 @@ static void read_by(struct sar_call *call, read_fn *read)
 {
     if (!needs_mirrors(call))
         return;
-    blame(&call->verdict, read(&call->memory, call->mirror, 2), 0);
+    sar_blame(&call->verdict, read(&call->memory, call->mirror, 2), 0);
     if (call->verdict.status != SAR_OK)
         spoil(call);
 }
@@ -223,7 +216,7 @@ void sar_memory_give_mpi(struct sar_call *call, const struct sar_context *contex
     if (is_on_host(call))
         return;
     if (call->verdict.status == SAR_OK)
-        blame(&call->verdict, wait_for_queued(call, context), 0);
+        sar_blame(&call->verdict, wait_for_queued(call, context), 0);
     if (call->verdict.status == SAR_OK)
         return;
     call->memory.stream = context->stream;

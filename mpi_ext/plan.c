@@ -26,8 +26,7 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
     enum sar_status status = plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK;
     call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_INIT : SAR_CALL_COO_INIT;
-    if (call.verdict.status == SAR_OK)
-        call.verdict.status = status;
+    sar_blame(&call.verdict, status, 0);
     call.memory.stream = context->stream;
     if (call.verdict.status == SAR_OK)
         call.verdict.status = sar_info_stream(info, &call.memory.stream, sentence);

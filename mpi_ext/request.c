@@ -148,8 +148,7 @@ static int run_without(struct sar_context *context, MPI_Comm comm, const char *f
                        const struct sar_call *call, enum sar_status status)
 {
     struct sar_call refused = *call;
-    if (refused.verdict.status == SAR_OK)
-        refused.verdict = (struct sar_verdict){ .status = status };
+    sar_blame(&refused.verdict, status, 0);
     sar_call_run(context, &refused);
     return sar_raise(comm, function, &refused.verdict, NULL);
 }

@@ -197,9 +197,7 @@ void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct s
     enum sar_status status = into->made == NULL ? SAR_NO_MEMORY : SAR_OK;
     if (result == NULL || taken)
         status = SAR_BAD_RESULT;
-    if (status != SAR_OK && call->verdict.status == SAR_OK)
-        call->verdict =
-            (struct sar_verdict){ .status = status, .value = taken ? SAR_FAULT_IN_USE : SAR_FAULT_NULL };
+    sar_blame(&call->verdict, status, taken ? SAR_FAULT_IN_USE : SAR_FAULT_NULL);
     if (into->made == NULL)
         return;
     into->made->taken = true;

@@ -23,16 +23,10 @@ struct output {
     MPI_Count *nnz;
 };
 
-static void blame(struct sar_call *call, enum sar_status status, int64_t value)
-{
-    if (call->verdict.status == SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = status, .value = value };
-}
-
 static void blame_unless(bool good, struct sar_call *call, enum sar_status status, double value)
 {
     if (!good)
-        blame(call, status, sar_real_bits(value));
+        sar_blame(&call->verdict, status, sar_real_bits(value));
 }
 
 /* An array of which elements are read or written. */
@@ -57,9 +51,9 @@ static void look_at_vector(struct sar_call *call, int64_t function, const void *
     };
     bool floats = type.native && sar_magnitude_defined(type.base);
     if (!type.valid || type.row != 1 || !(floats || type.narrow))
-        blame(call, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
+        sar_blame(&call->verdict, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
     if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
-        blame(call, SAR_BAD_COUNT, (int64_t)count);
+        sar_blame(&call->verdict, SAR_BAD_COUNT, (int64_t)count);
     call->shape.count = (uint64_t)(count > 0 ? count : 0);
     call->shape.index_size = sar_index_size(call->shape.count);
     if (count > 0)
@@ -76,16 +70,16 @@ static void look_at_output(struct sar_call *call, MPI_Datatype indextype, MPI_Co
 {
     bool known = sar_index_type_look(indextype, &out->type);
     if (!known || call->shape.count > sar_index_type_limit(out->type))
-        blame(call, SAR_BAD_INDEXTYPE,
-              indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
+        sar_blame(&call->verdict, SAR_BAD_INDEXTYPE,
+                  indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
     if (capacity < 0)
-        blame(call, SAR_BAD_CAPACITY, (int64_t)capacity);
+        sar_blame(&call->verdict, SAR_BAD_CAPACITY, (int64_t)capacity);
     uint64_t most = capacity > 0 ? (uint64_t)capacity : 0;
     out->capacity = (size_t)(most < call->shape.count ? most : call->shape.count);
     look_at_array(call, out->indices, out->capacity, SAR_BAD_INDICES);
     look_at_array(call, out->values, out->capacity, SAR_BAD_VALUES);
     if (out->nnz == NULL)
-        blame(call, SAR_BAD_OUTPUT, SAR_OUTPUT_NNZ);
+        sar_blame(&call->verdict, SAR_BAD_OUTPUT, SAR_OUTPUT_NNZ);
 }
 
 /* An array of the call, as far as it is used. */
@@ -119,7 +113,7 @@ static void look_at_overlap(struct sar_call *call, const struct sar_dgc *of, con
     for (size_t i = 1; i < sizeof arrays / sizeof *arrays; i++)
         for (size_t j = 0; j < i; j++)
             if (overlap(&arrays[i], &arrays[j]))
-                blame(call, arrays[i].status, SAR_FAULT_OVERLAPPING);
+                sar_blame(&call->verdict, arrays[i].status, SAR_FAULT_OVERLAPPING);
 }
 
 static void look_at_share(struct sar_call *call, const struct sar_share *share)
@@ -135,7 +129,7 @@ static void interpret(struct sar_call *call, const struct sar_context *context, 
     int element = context == NULL ? SAR_ELEMENT_INTEGER : context->policy.config.element;
     call->memory.stream = context == NULL ? NULL : context->stream;
     if (call->narrow && element == SAR_ELEMENT_INTEGER)
-        blame(call, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
+        sar_blame(&call->verdict, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
     else if (call->narrow)
         call->shape.base = bases[element];
     of->base = call->shape.base;
@@ -166,7 +160,7 @@ int PMPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype d
     look_at_array(&call, buf, (size_t)call.shape.count, SAR_BAD_BUF);
     look_at_share(&call, &share);
     if (threshold == NULL)
-        blame(&call, SAR_BAD_OUTPUT, SAR_OUTPUT_THRESHOLD);
+        sar_blame(&call.verdict, SAR_BAD_OUTPUT, SAR_OUTPUT_THRESHOLD);
     int code = sar_attribute_need(comm, function, &context);
     if (code != MPI_SUCCESS)
         return code;
@@ -237,7 +231,7 @@ static void look_at_how(struct sar_call *call, const MPIX_Sparse_dgc_t *how, str
                         struct sar_share *share)
 {
     if (how == NULL) {
-        blame(call, SAR_BAD_HOW, SAR_FAULT_NULL);
+        sar_blame(&call->verdict, SAR_BAD_HOW, SAR_FAULT_NULL);
         return;
     }
     *share = (struct sar_share){ how->ratio, how->sample, (uint32_t)how->seed };

@@ -20,6 +20,13 @@ struct sar_verdict {
     int64_t low_rank, high_rank;
 };
 
+/** Blame something, unless something else was at fault before: the first counts. */
+static inline void sar_blame(struct sar_verdict *verdict, enum sar_status status, int64_t value)
+{
+    if (verdict->status == SAR_OK)
+        *verdict = (struct sar_verdict){ .status = status, .value = value };
+}
+
 /** A real number as a verdict's value, and back. */
 static inline int64_t sar_real_bits(double real)
 {

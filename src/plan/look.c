@@ -24,12 +24,6 @@ static size_t estimate_nnz(const struct sar_pending *op)
     return sar_dense_estimate(shape, buf, small ? count : share < SAMPLE_MOST ? share : SAMPLE_MOST);
 }
 
-static void fail(struct sar_call *call, enum sar_status status, int64_t value)
-{
-    if (call->verdict.status == SAR_OK)
-        call->verdict = (struct sar_verdict){ .status = status, .value = value };
-}
-
 void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy)
 {
     static const enum sar_base bases[] = { [SAR_ELEMENT_BF16] = SAR_BF16, [SAR_ELEMENT_FP16] = SAR_FP16 };
@@ -40,7 +34,7 @@ void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy)
         shape->kernels = sar_kernels_of(shape->base, shape->op);
         call->native = true;
     } else if (call->narrow && !call->dense_face) {
-        fail(call, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
+        sar_blame(&call->verdict, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
     }
     if (call->native && (shape->base == SAR_BF16 || shape->base == SAR_FP16)) {
         call->buffers.datatype = MPI_UINT16_T; /* some that MPI has for halves it cannot even copy */
@@ -64,7 +58,7 @@ void sar_call_prepare(struct sar_pending *op)
     enum sar_status status = sar_exchange_open(&op->context->net, &op->context->arena, &request->exchange);
     if (status == SAR_OK)
         status = sar_arena_take_zeroed(&op->context->arena, 1, largest_state(), &request->state);
-    fail(call, status, 0);
+    sar_blame(&call->verdict, status, 0);
     if (call->verdict.status != SAR_OK)
         return;
     if (call->remote)
@@ -72,7 +66,7 @@ void sar_call_prepare(struct sar_pending *op)
     else if (!call->dense_face)
         status =
             request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
-    fail(call, status, bad);
+    sar_blame(&call->verdict, status, bad);
 }
 
 struct sar_ballot sar_call_ballot(const struct sar_pending *op)
