@@ -268,8 +268,9 @@ static const char *study_conflict(const struct perf_options *options, const bool
     return NULL;
 }
 
-/* Knobs of the user's environment stay in force where no option speaks of them. */
-static void take_environment(struct perf_options *options, const bool *given)
+/* Knobs of the user's environment stay in force where no option speaks of them. The library refuses bad ones,
+ * but for that which is a number here. */
+static bool take_environment(struct perf_options *options, const bool *given)
 {
     char values[PERF_NAME_MAX], why[PERF_WHY_MAX];
 
@@ -281,8 +282,11 @@ static void take_environment(struct perf_options *options, const bool *given)
         snprintf(options->plain_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
     if (!given[OPTION_GRAIN])
         perf_knob_get(PERF_KNOB_GRAIN, options->grain);
-    if (!given[OPTION_WIRE_VALUES] && perf_knob_get(PERF_KNOB_WIRE_VALUES, values))
-        perf_parse_choice(&table[OPTION_WIRE_VALUES].domain, values, &options->values, why);
+    if (given[OPTION_WIRE_VALUES] || !perf_knob_get(PERF_KNOB_WIRE_VALUES, values) ||
+        perf_parse_choice(&table[OPTION_WIRE_VALUES].domain, values, &options->values, why))
+        return true;
+    fprintf(stderr, "mpix_sparse_perf: MPIX_SPARSE_WIRE_VALUES is '%s', which %s\n", values, why);
+    return false;
 }
 
 static bool read_all(int argc, char **argv, struct perf_options *options)
@@ -310,8 +314,7 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     if (options->study != PERF_NO_STUDY && !given[OPTION_DENSITY])
         options->density.n = 0;
     options->seed_given = given[OPTION_SEED];
-    take_environment(options, given);
-    return true;
+    return take_environment(options, given);
 }
 
 enum perf_verdict perf_options_read(int argc, char **argv, const struct perf_world *world,
