@@ -20,7 +20,7 @@ def emulations():
 
 
 def runs_of(name, hosts):
-    """Of each scheme the row with most elements, and how many times as long as `balanced` it took in its run."""
+    """Of each scheme the row with most elements, and its time over that of `balanced` in the same run."""
     rows = [r for r in rows_of(f"emulated-{name}-{hosts}") if r["scheme"] not in LIMITS]
     ours = {r["count"]: r["median_s"] for r in rows if r["scheme"] == "balanced"}
     rows.sort(key=lambda row: row["count"])
