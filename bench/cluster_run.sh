@@ -41,11 +41,14 @@ address_list() {
     seq -s , -f "$network.%g:$ranks_per_host" "$1"
 }
 
-# The launcher's words: openmpi_words HOSTS.
+# The launcher's words: openmpi_words HOSTS. By itself Open MPI puts all of a long message into the queue of a
+# connection (put), before what lets the other side send: an exchange of pairs takes twice as long then. The
+# kernel's part of that queue would grow to megabytes.
 openmpi_words() {
     local name
     words=("$launcher" --allow-run-as-root --mca plm_rsh_agent "$folder/agent" --mca plm_rsh_no_tree_spawn 1
         --mca orte_tmpdir_base "$folder" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0
+        --mca btl_tcp_flags send --mca btl_tcp_sndbuf 131072
         --mca pml ob1 --mca mpi_yield_when_idle 1 --bind-to none --host "$(address_list "$1")" -np $(($1 * ranks_per_host)))
     if [ "$ranks_per_host" -eq 1 ]; then
         words+=(--mca btl "tcp,self")
