@@ -25,9 +25,9 @@ enum {
 struct bench {
     const struct sar_net *net;
     int next, previous; /* whom this rank sends to, and receives from */
-    struct sar_arena arena;
+    struct sar_arena arena, large;
     unsigned char *out, *in; /* LARGE bytes each */
-    unsigned char *vast;
+    unsigned char *vast;     /* in `large`, for as long as it is written */
     struct sar_shape shape;
     struct sar_run runs[2], sum;
     struct sar_arena scratch;
@@ -108,7 +108,7 @@ static enum sar_status set_up(struct bench *b)
     void *out, *in, *vast;
     SAR_TRY(sar_arena_take_zeroed(&b->arena, LARGE, 1, &out));
     SAR_TRY(sar_arena_take_zeroed(&b->arena, LARGE, 1, &in));
-    SAR_TRY(sar_arena_take(&b->arena, VAST, 1, &vast));
+    SAR_TRY(sar_arena_take(&b->large, VAST, 1, &vast));
     b->vast = vast;
     b->out = out;
     b->in = in;
@@ -139,6 +139,7 @@ static void measure(struct bench *b, struct sar_machine *m)
     }
     m->gamma = least_seconds(b, reduce_runs) / (2.0 * SAMPLE);
     m->memory = least_seconds(b, write_memory) / VAST;
+    sar_arena_free(&b->large);
     m->dense_alpha = least_seconds(b, dense_small);
     m->dense_beta = least_seconds(b, dense_large) / LARGE;
 }
@@ -168,6 +169,7 @@ static enum sar_status measure_all(const struct sar_net *net, struct sar_machine
         *machine = measured;
     }
     sar_arena_free(&b.arena);
+    sar_arena_free(&b.large);
     sar_arena_free(&b.scratch);
     return status;
 }
