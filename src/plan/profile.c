@@ -23,15 +23,15 @@ uint32_t sar_profile_slots(uint64_t nnz_sum)
     return slots;
 }
 
-static void choose_share(struct sar_sample *s, const struct sar_shape *shape, uint64_t nnz_sum)
+void sar_sample_choose(struct sar_sample *s, const struct sar_shape *shape, uint64_t nnz_sum)
 {
-    double wanted = (double)s->slots / SLOTS_EACH;
+    double wanted = (double)s->slots / SLOTS_EACH, most = fmin((double)nnz_sum, (double)shape->count);
     s->exact = shape->count <= s->slots;
-    s->share = s->exact || (double)nnz_sum <= wanted ? 1 : wanted / (double)nnz_sum;
+    s->share = s->exact || most <= wanted ? 1 : wanted / most;
     s->threshold = s->share == 1 ? UINT32_MAX : (uint32_t)(s->share * 4294967296.0);
 }
 
-static void count_run(struct sar_sample *s, const struct sar_shape *shape, const struct sar_run *run)
+void sar_sample_count(struct sar_sample *s, const struct sar_shape *shape, const struct sar_run *run)
 {
     for (size_t i = 0; i < run->nnz; i++) {
         uint64_t index = sar_index_get(run->index, shape->index_size, i);
@@ -68,19 +68,37 @@ static double distinct(const struct sar_sample *s, double occupied)
     return -(double)s->slots * log1p(-fmin(occupied, s->slots - 0.5) / s->slots);
 }
 
+/* What k of all ranks occupy, and the same with each slot weighted by the share of ranks that hold it. */
+struct met {
+    double occupied, weighted;
+};
+
 /* histogram[c] slots are held by c ranks. */
-static struct sar_gamma gamma_of(const struct sar_sample *s, const double *histogram, int ranks)
+static struct met met_by(const double *histogram, int ranks, int k)
+{
+    struct met met = { 0, 0 };
+    for (int c = 1; c <= ranks; c++) {
+        if (histogram[c] == 0)
+            continue;
+        double slots = histogram[c] * share_met(ranks, c, k);
+        met.occupied += slots;
+        met.weighted += slots * c / ranks;
+    }
+    return met;
+}
+
+/* How many elements a rank has is known, of its share in the sample as well. What the sample has too few or
+ * too many of these it has of unions, too: by a regression, whose slope is 1 at one rank and k where no two
+ * ranks meet. */
+struct sar_gamma sar_sample_gamma(const struct sar_sample *s, const double *histogram, double nnz, int ranks)
 {
     struct sar_gamma gamma = sar_gamma_independent(0, ranks);
-    double one = 0;
-    for (int i = 0; i < gamma.entries; i++) {
-        double occupied = 0;
-        for (int c = 1; c <= ranks; c++)
-            if (histogram[c] != 0)
-                occupied += histogram[c] * share_met(ranks, c, gamma.ranks[i]);
-        double elements = distinct(s, occupied);
-        one = i == 0 ? elements : one;
-        gamma.ratio[i] = one > 0 ? fmin(fmax(elements / one, 1), gamma.ranks[i]) : 1;
+    struct met one = met_by(histogram, ranks, 1);
+    double wanted = nnz * s->share, missing = wanted - distinct(s, one.occupied);
+    for (int i = 0; i < gamma.entries && one.weighted > 0; i++) {
+        struct met met = met_by(histogram, ranks, gamma.ranks[i]);
+        double elements = distinct(s, met.occupied) + missing * met.weighted / one.weighted;
+        gamma.ratio[i] = fmin(fmax(elements / wanted, 1), gamma.ranks[i]);
     }
     return gamma;
 }
@@ -164,8 +182,8 @@ static enum sar_status count(struct sar_profiling *p)
     uint64_t sum = 0;
     for (int r = 0; r < p->net->ranks; r++)
         sum += p->gathered[2 * r];
-    choose_share(&p->sample, &p->shape, sum);
-    count_run(&p->sample, &p->shape, &p->run);
+    sar_sample_choose(&p->sample, &p->shape, sum);
+    sar_sample_count(&p->sample, &p->shape, &p->run);
     return sar_net_sum_start(p->net, p->sample.ranks_in, (int)p->sample.slots, &p->collective);
 }
 
@@ -184,7 +202,7 @@ static struct sar_profile conclude(struct sar_profiling *p)
     for (uint32_t i = 0; i < s->slots; i++)
         p->histogram[s->ranks_in[i]]++;
     made.density = density_of(sum / ranks, &p->shape);
-    made.gamma = gamma_of(s, p->histogram, ranks);
+    made.gamma = sar_sample_gamma(s, p->histogram, sum / ranks, ranks);
     made.overlap = overlap_of(s, p->histogram, p->gathered, ranks);
     made.density_out = fmin(made.density * made.gamma.ratio[made.gamma.entries - 1], 1);
     made.sampled = s->exact ? p->shape.count : (uint64_t)(s->share * (double)p->shape.count);

@@ -23,6 +23,17 @@ struct sar_sample {
     uint16_t *ranks_in; /**< of each slot */
 };
 
+/** Choose the share of a sample that has its slots. As many indices as ranks could have between them are
+ * enough: there are no more than the vector has. */
+void sar_sample_choose(struct sar_sample *sample, const struct sar_shape *shape, uint64_t nnz_sum);
+
+/** Set the slots of a rank's elements that are in it. */
+void sar_sample_count(struct sar_sample *sample, const struct sar_shape *shape, const struct sar_run *run);
+
+/** Densification of a tensor that has nnz elements on the mean rank; histogram[c] slots are held by c. */
+struct sar_gamma sar_sample_gamma(const struct sar_sample *sample, const double *histogram, double nnz,
+                                  int ranks);
+
 /** A profile that is being made. */
 struct sar_profiling {
     const struct sar_net *net;

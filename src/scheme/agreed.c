@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/config.h"
+#include "wire/message.h"
 
 enum { LARGEST_GRAIN = 256, ROW_PASSES = 4 };
 
@@ -107,7 +108,7 @@ struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, c
     if (wire == NULL)
         wire = sar_wire_likely(layout, nnz, price_of(agreed, pull));
     double rounding = layout->values == SAR_VALUES_FULL ? 0 : ROUNDING_WORK * (double)agreed->shape.row;
-    return (struct sar_cost){ sar_wire_expected(wire, layout, nnz),
+    return (struct sar_cost){ SAR_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
                               wire->work(layout, nnz) + rounding * nnz };
 }
 
@@ -153,6 +154,19 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
     double near = has_levels(agreed) ? (agreed->node_ranks - 1.0) / (agreed->machine.ranks - 1.0) : 0;
     return exchange(far_link(agreed), messages * (1 - near), bytes * (1 - near)) +
            exchange(near_link(agreed), messages * near, bytes * near);
+}
+
+/* A part's load is a sum over independent lines, each of which gives it one of p places by chance: its
+ * variance is that of the loads of a line's places, over all lines. Places that are as full as if groups
+ * chose them independently count for nothing but that they are full. */
+double sar_agreed_fullest(const struct sar_agreed *agreed, double together, double groups)
+{
+    double parts = agreed->machine.ranks, each = sar_agreed_union(agreed, together), all = groups * each;
+    if (all == 0)
+        return 1;
+    double shared = groups > 1 ? 2 - sar_agreed_union(agreed, 2 * together) / each : 0;
+    double place = 1 + (groups - 1) * shared - all / (double)agreed->shape.count;
+    return 1 + sqrt(2 * log(parts) * parts * fmax(place, 0) / all);
 }
 
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)

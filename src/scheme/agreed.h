@@ -69,7 +69,7 @@ const struct sar_wire *sar_agreed_device_wire(const struct sar_agreed *agreed, b
 /** Whether what was asked for leaves coding to devices. */
 bool sar_agreed_suits_devices(const struct sar_agreed *agreed);
 
-/** Predicted bytes, and work of coding in elements, of a message of nnz elements. */
+/** Predicted bytes, its header included, and work of coding in elements, of a message of nnz elements. */
 struct sar_cost {
     double bytes, work;
 };
@@ -97,6 +97,14 @@ double sar_agreed_far_exchange(const struct sar_agreed *agreed, double messages,
 /** The same for messages to equally many bytes for each other rank, of which some are on the same node: for
  * both levels one after the other. */
 double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes);
+
+/** What the fullest of all ranks' parts is expected to get over the mean where a map with lines deals out the
+ * unions of so many ranks together, one from each group. k groups have u elements each, of which two have a
+ * share o in common; as in Theorem 2 of the Zen paper the fullest of p parts is sqrt(2 ln p) standard
+ * deviations above the mean:
+ *
+ *     1 + sqrt(2 ln p (1 + (k-1) o - k u / count) p / (k u)) */
+double sar_agreed_fullest(const struct sar_agreed *agreed, double together, double groups);
 
 /** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose
  * predicted imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */

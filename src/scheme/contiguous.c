@@ -10,9 +10,11 @@ struct sar_map sar_contiguous_map(const struct sar_agreed *a)
     return sar_map_make(SAR_PARTITION_RANGE, a->shape.count, (uint32_t)a->machine.ranks, 1, 0);
 }
 
+/* What all ranks have there varies by chance at least, also where nothing is known of a tensor yet. */
 double sar_contiguous_share(const struct sar_agreed *a)
 {
-    return fmin(a->skewness / a->machine.ranks, 1);
+    double ranks = a->machine.ranks;
+    return fmin(fmax(a->skewness, sar_agreed_fullest(a, 1, ranks)) / ranks, 1);
 }
 
 /* At least what a single rank has there. The exponent is 1 where no two ranks meet; it is chosen to come
@@ -20,8 +22,8 @@ double sar_contiguous_share(const struct sar_agreed *a)
 double sar_contiguous_union_share(const struct sar_agreed *a, double k)
 {
     double ratio = fmax(sar_gamma_at(&a->gamma, k), 1);
-    double share = pow(a->skewness, sqrt(ratio / k)) / a->machine.ranks;
-    return fmin(fmax(share, sar_contiguous_share(a) / ratio), 1);
+    double most = fmax(pow(a->skewness, sqrt(ratio / k)), sar_agreed_fullest(a, k, 1));
+    return fmin(fmax(most / a->machine.ranks, sar_contiguous_share(a) / ratio), 1);
 }
 
 enum sar_status sar_contiguous_bounds(struct sar_request *request, const struct sar_map *map,

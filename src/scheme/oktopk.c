@@ -7,11 +7,17 @@
  * As good as a hash on the call that computes them, and as bad as contiguous ranges once the data have
  * moved on: the report's imbalance tells.
  *
- *     time = alpha log2 p / R + that of owner.h with shares 1 / p of the push and s of the pull
+ *     time = alpha log2 p / R + that of owner.h with shares f / p of the push and s of the pull
  *
- * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many. Boundaries
- * follow the elements and not the outcome: in a part where hardly any two ranks meet z of these remain, so
- * that s is z / Z, but no more than without boundaries, skewness / p. */
+ * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many, f what chance
+ * makes of equal parts (sar_agreed_fullest) in the calls after the one that computed boundaries. These
+ * follow the elements and not the outcome: in the emptiest part a share r of z elements remains, so that s is
+ * r z / Z, but no more than without boundaries, skewness / p. With y for the share of indices there that a
+ * quarter of the ranks leave out,
+ *
+ *     y (1 + y) = (gamma^p - gamma^(p/2)) / (gamma^(p/2) - gamma^(p/4))     r = (1 - y^4) / (-4 ln y)
+ *
+ * since what half of the ranks add to a union that has them all comes from where it is emptiest. */
 
 #include <math.h>
 
@@ -26,13 +32,26 @@ static const char *obstacle(const struct sar_agreed *a)
     return sar_times(a->shape.count, (uint64_t)a->machine.ranks) == UINT64_MAX ? "too many elements" : NULL;
 }
 
+/* Of what is pushed to the emptiest part, what remains when ranks have met there; all where there are too few
+ * ranks to tell. */
+static double remainder_of(const struct sar_agreed *a)
+{
+    double ranks = a->machine.ranks, half = sar_gamma_at(&a->gamma, ranks / 2);
+    double late = sar_gamma_at(&a->gamma, ranks) - half, early = half - sar_gamma_at(&a->gamma, ranks / 4);
+    double ratio = early > 0 ? fmax(late, 0) / early : 0, left = (sqrt(1 + 4 * ratio) - 1) / 2;
+    if (ranks < 4 || left >= 1)
+        return 1;
+    return left > 0 ? (1 - pow(left, 4)) / (-4 * log(left)) : 0;
+}
+
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
-    double ranks = a->machine.ranks, apart = 1 / fmax(sar_gamma_at(&a->gamma, ranks), 1);
+    double ranks = a->machine.ranks, share = remainder_of(a) / fmax(sar_gamma_at(&a->gamma, ranks), 1);
     struct sar_owner_terms terms = sar_owner_terms(a, &map);
-    terms.push_share = 1 / ranks;
-    terms.pull_share = fmin(apart, sar_contiguous_share(a));
+    terms.push_share = sar_agreed_fullest(a, 1, ranks) / ranks;
+    terms.pull_share = fmax(fmin(share, sar_contiguous_share(a)), sar_agreed_fullest(a, ranks, 1) / ranks);
+    terms.span = fmax(terms.span, ceil((double)a->shape.count * terms.pull_share));
     return sar_owner_seconds(a, &terms);
 }
 

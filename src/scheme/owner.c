@@ -32,8 +32,13 @@ void sar_owner_open(struct sar_request *request, const struct sar_map *map)
 {
     struct sar_owner *o = request->state;
     double share = 1.0 / request->net->ranks;
-    open_by(request,
-            &(struct sar_owner_terms){ share, share, request->own_wire[0], request->own_wire[1], map, 1 });
+    open_by(request, &(struct sar_owner_terms){ .push_share = share,
+                                                .pull_share = share,
+                                                .push_wire = request->own_wire[0],
+                                                .pull_wire = request->own_wire[1],
+                                                .map = map,
+                                                .span = (double)map->span,
+                                                .together = 1 });
     o->contiguous = map->kind == SAR_PARTITION_RANGE;
     request->streams = o->segments > 1;
 }

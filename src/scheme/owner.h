@@ -89,14 +89,15 @@ enum sar_status sar_owner_finish(struct sar_request *request);
 void sar_owner_push(struct sar_request *request);
 enum sar_status sar_owner_sum(struct sar_request *request, struct sar_run *sums);
 
-/** How a price is made: the shares of the fullest part, 1 / ranks when all are equal, the formats that the
- * scheme brings along, or NULL, and how many ranks add up what they have before one of them pushes it, where
- * that is more than one. */
+/** How a price is made: the shares of the fullest part, 1 / ranks where a map with lines deals elements out,
+ * which tells by how much the fullest has more; the formats that the scheme brings along, or NULL; slots of
+ * the longest part; and how many ranks add up what they have before one of them pushes it, where that is more
+ * than one. */
 struct sar_owner_terms {
     double push_share, pull_share;
     const struct sar_wire *push_wire, *pull_wire;
     const struct sar_map *map;
-    double together;
+    double span, together;
 };
 
 /** Those of a map, with formats by price. */
@@ -122,10 +123,10 @@ const char *sar_owner_obstacle(const struct sar_map *map);
 
 /** What is foreseen: of one message of a whole part, of a rank, and of segments. */
 struct sar_owner_forecast {
-    struct sar_cost push, pull;
-    double peers;   /**< ranks that a rank speaks with */
-    double work;    /**< of a rank, coding included, in elements */
-    uint64_t width; /**< of a segment, slots */
+    struct sar_cost push, pull; /**< of the fullest */
+    double peers;               /**< ranks that a rank speaks with */
+    double work;                /**< of a rank, coding included, in elements */
+    uint64_t width;             /**< of a segment, slots */
     double segments;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "scheme/owner.h"
+#include "wire/message.h"
 
 /* Bytes of a message. Shorter ones cost more than they let hide; longer ones fill memory and caches, but
  * messages may have as many as take twice their latencies. */
@@ -22,12 +23,26 @@ static bool contiguous(const struct sar_map *map)
 struct sar_owner_terms sar_owner_terms(const struct sar_agreed *a, const struct sar_map *map)
 {
     double ranks = a->machine.ranks;
-    struct sar_owner_terms terms = { 1 / ranks, 1 / ranks, NULL, NULL, map, 1 };
+    struct sar_owner_terms terms = { 1 / ranks, 1 / ranks, NULL, NULL, map, (double)map->span, 1 };
     if (contiguous(map)) {
         terms.push_share = sar_contiguous_share(a);
         terms.pull_share = sar_contiguous_union_share(a, ranks);
     }
     return terms;
+}
+
+/* With the shares of the fullest part where those of the mean one were given. What a rank receives in the
+ * push is the sum of what all have for its part, of which many may have the same elements; in the pull all
+ * receive what the fullest part has once. */
+static struct sar_owner_terms fullest(const struct sar_agreed *a, const struct sar_owner_terms *terms)
+{
+    struct sar_owner_terms full = *terms;
+    double ranks = a->machine.ranks;
+    if (contiguous(terms->map))
+        return full;
+    full.push_share *= sar_agreed_fullest(a, terms->together, ceil(ranks / terms->together));
+    full.pull_share *= sar_agreed_fullest(a, ranks, 1);
+    return full;
 }
 
 /* Of the fullest rank, or of several together. */
@@ -88,13 +103,14 @@ static uint64_t width_of(const struct sar_agreed *a, const struct sar_owner_term
 
 struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
-    double sums = sar_agreed_union(a, a->machine.ranks), span = (double)terms->map->span;
+    struct sar_owner_terms full = fullest(a, terms);
+    double sums = sar_agreed_union(a, a->machine.ranks);
     struct sar_owner_forecast f = { .width = terms->map->span, .segments = 1 };
-    struct sar_layout layout = sar_agreed_layout(a, f.width, sar_index_size(f.width));
+    struct sar_layout layout = sar_agreed_layout(a, (uint64_t)full.span, sar_index_size(f.width));
     f.peers = ceil(a->machine.ranks / terms->together) - 1;
-    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout, fmin(pushed(a, terms), span));
-    f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout, fmin(sums * terms->pull_share, span));
-    f.work = work_of(a, terms, &f);
+    f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout, fmin(pushed(a, &full), full.span));
+    f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout, fmin(sums * full.pull_share, full.span));
+    f.work = work_of(a, &full, &f);
     if (contiguous(terms->map) || terms->map->span == 0)
         return f;
     f.width = width_of(a, terms, &f);
@@ -102,11 +118,17 @@ struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *a, const s
     return f;
 }
 
+/* Bytes of one segment of it, which has a header of its own. */
+static double segment_of(const struct sar_cost *message, double segments)
+{
+    return SAR_HEADER_BYTES + (message->bytes - SAR_HEADER_BYTES) / segments;
+}
+
 /* The first step pushes, the last one pulls, those between do both. */
 double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
     struct sar_owner_forecast f = sar_owner_forecast(a, terms);
-    double push = f.peers * f.push.bytes / f.segments, pull = f.peers * f.pull.bytes / f.segments;
+    double push = f.peers * segment_of(&f.push, f.segments), pull = f.peers * segment_of(&f.pull, f.segments);
     double moving = exchange(a, terms, f.peers, push) +
                     (f.segments - 1) * exchange(a, terms, 2 * f.peers, push + pull) +
                     exchange(a, terms, f.peers, pull);

@@ -147,7 +147,7 @@ static void test_full_overlap(void **state)
  * of ranks. By bytes allgather, which the paper's selector does not have, ties with recursive doubling. */
 static void test_no_overlap(void **state)
 {
-    const struct tensor tensor = { "no overlap", 1e9, 1e-5, 1 };
+    const struct tensor tensor = { "no overlap", 1e9, 9e-4, 1 };
     (void)state;
     for (int ranks = 2; ranks <= 1024; ranks *= 2) {
         struct sar_agreed a = agreed_of(&networks[0], &tensor, ranks);
@@ -156,8 +156,8 @@ static void test_no_overlap(void **state)
         assert_ptr_equal(sar_schemes[s.choice], &sar_scheme_recursive_doubling);
         a.machine.alpha = 0;
         papers_choice(&a, price);
-        assert_true(fabs(price[DOUBLING] / price[ALLGATHER] - 1) < 1e-6);
-        assert_true(fabs(price[BALANCED] / price[DOUBLING] - (1 + 1 / n)) < 1e-6);
+        assert_true(fabs(price[DOUBLING] / price[ALLGATHER] - 1) < 1e-4);
+        assert_true(fabs(price[BALANCED] / price[DOUBLING] - (1 + 1 / n)) < 0.006); /* the fullest part */
     }
 }
 
