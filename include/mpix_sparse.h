@@ -87,9 +87,9 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
  * messages; it still takes part in MPI_MAX, MPI_MIN and MPI_PROD as a zero.
  *
  * What this library cannot speed up goes to MPI_Allreduce on comm as it is: other types and ops, users' ops,
- * vectors of at most 16384 bytes, intercommunicators, and most calls of a tensor that turned out dense. What is
- * wrong on one rank, or differs between ranks, then has the consequences that it has there. The knob
- * MPIX_SPARSE_FORWARD=0 has every call on an intracommunicator agreed on.
+ * vectors of at most 16384 bytes (2048 within shared memory), intercommunicators, and most calls of a tensor
+ * that turned out dense. What is wrong on one rank, or differs between ranks, then has the consequences that
+ * it has there. The knob MPIX_SPARSE_FORWARD=0 has every call on an intracommunicator agreed on.
  *
  * @param[in]  sendbuf   count elements, or MPI_IN_PLACE on every rank
  * @param[out] recvbuf   count elements

@@ -21,7 +21,7 @@ struct sar_machine {
  * order on the same nodes. Collective; every rank gets the slowest rank's figures. */
 enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine);
 
-/** Let all groups measure anew. For tests. */
+/** Let all groups measure anew: for calibrating, and for tests. */
 void sar_machine_forget(void);
 
 #endif
