@@ -111,9 +111,10 @@ void sar_owner_open(struct sar_request *request, const struct sar_map *map);
 void sar_owner_open_among(struct sar_request *request, const struct sar_owner_terms *terms,
                           const struct sar_owner_peers *peers);
 
-/** This rank's elements of the next segment, by part, in memory of request->passing; slots count from the
- * segment on. */
-enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts);
+/** This rank's elements of the next segment, by part; slots count from the segment on.
+ * @param memory  with room for them, where they then lie part by part; NULL: of request->passing */
+enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, const struct sar_run *memory,
+                                struct sar_run *parts);
 
 /** The slots that a rank owns of a segment, as elements: for reductions. */
 struct sar_shape sar_owner_shape(const struct sar_request *request, int rank, uint32_t segment);

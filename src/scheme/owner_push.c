@@ -17,20 +17,20 @@ static enum sar_status receive_segment(struct sar_request *request, uint32_t seg
     return request->splitter->give(request->splitter, &division, segment, parts);
 }
 
-enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, const struct sar_run *memory,
+                                struct sar_run *parts)
 {
     struct sar_owner *o = request->state;
     const struct sar_shape *shape = &request->agreed->shape;
     struct sar_map map = sar_owner_segment_map(o, segment);
-    if (request->splitter != NULL)
-        return receive_segment(request, segment, parts);
     struct sar_span span = sar_request_span(request, "partition");
     uint64_t limit = sar_times((segment + 1) * o->width, map.parts);
     size_t from = o->taken;
     o->taken =
         segment + 1 == o->segments ? request->input.nnz : sar_run_find(shape, &request->input, from, limit);
     struct sar_run run = sar_run_slice(shape, &request->input, from, o->taken);
-    SAR_TRY(request->device->partition(&map, shape, &run, request->passing, parts));
+    SAR_TRY(memory == NULL ? request->device->partition(&map, shape, &run, request->passing, parts)
+                           : sar_partition_into(&map, shape, &run, request->passing, memory, parts));
     sar_request_span_end(request, &span);
     return SAR_OK;
 }
@@ -40,8 +40,10 @@ static enum sar_status split(struct sar_request *request, uint32_t segment, stru
     const struct sar_owner *o = request->state;
     if (o->peers != NULL)
         return o->peers->split(request, segment, parts);
-    return o->contiguous ? sar_contiguous_split(request, o->bounds, parts)
-                         : sar_owner_split(request, segment, parts);
+    if (o->contiguous)
+        return sar_contiguous_split(request, o->bounds, parts);
+    return request->splitter != NULL ? receive_segment(request, segment, parts)
+                                     : sar_owner_split(request, segment, NULL, parts);
 }
 
 /* The order in which parts leave: to the next rank first, so that not all send to the same one. The part that

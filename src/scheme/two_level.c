@@ -16,7 +16,7 @@
  * added up in the order of ranks on each node, and the nodes' sums in the order of nodes, which is that of
  * their lowest ranks: the same on all ranks, and in every run.
  *
- *     time = t + 2 (s+4) z mu + P(k-1 peers, m(U/p), m(Z/p), 2 z + U/q + Z/q) + shared's for q ranks with Z/q
+ *     time = t + (s+4) z mu + P(k-1 peers, m(U/p), m(Z/p), 2 z + U/q + Z/q) + shared's for q ranks with Z/q
  *            elements each
  *
  * k nodes of q ranks; z elements of a rank, U of a node and Z of the outcome; t a meeting, s bytes of an
@@ -102,9 +102,9 @@ static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_agreed_map(a);
     struct sar_owner_terms terms = terms_of(a, &map);
-    double copied = 2 * a->nnz_mean * (double)(a->shape.element_size + SLOT_BYTES);
+    double shown = a->nnz_mean * (double)(a->shape.element_size + SLOT_BYTES);
     struct sar_agreed inner = inner_agreed(a, a->node_ranks);
-    return MEETING * a->machine.near_alpha + copied * a->machine.memory + sar_owner_seconds(a, &terms) +
+    return MEETING * a->machine.near_alpha + shown * a->machine.memory + sar_owner_seconds(a, &terms) +
            sar_scheme_shared.seconds(&inner);
 }
 
@@ -181,25 +181,30 @@ static enum sar_status open_pile(struct sar_request *request, struct pile *pile)
     return SAR_OK;
 }
 
+/* What is left of the pile, for a segment's cells and those behind them. */
+static struct sar_run rest_of(const struct pile *pile, const struct sar_shape *shape, int cell)
+{
+    uint64_t begin = pile->begin[cell];
+    return (struct sar_run){ pile->slots + begin * SLOT_BYTES, pile->values + begin * shape->element_size,
+                             0 };
+}
+
 static enum sar_status put_on_shelf(struct sar_request *request)
 {
     const struct state *state = request->state;
-    struct sar_shape shape = request->agreed->shape;
+    const struct sar_shape *shape = &request->agreed->shape;
     struct sar_run *parts;
     struct pile pile;
     int ranks = request->net->ranks;
-    shape.index_size = SLOT_BYTES;
     SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *parts, &parts));
     SAR_TRY(open_pile(request, &pile));
     for (uint32_t segment = 0; segment < state->owner.segments; segment++) {
+        int cell = cell_of(request, segment, 0);
+        struct sar_run rest = rest_of(&pile, shape, cell);
         sar_request_next_scratch(request);
-        SAR_TRY(sar_owner_split(request, segment, parts));
-        for (int p = 0; p < ranks; p++) {
-            int cell = cell_of(request, segment, p);
+        SAR_TRY(sar_owner_split(request, segment, &rest, parts));
+        for (int p = 0; p < ranks; p++, cell++)
             pile.begin[cell + 1] = pile.begin[cell] + parts[p].nnz;
-            struct sar_run to = cell_in(&pile, &shape, cell);
-            sar_run_copy(&shape, &parts[p], &to);
-        }
     }
     return SAR_OK;
 }
@@ -244,7 +249,7 @@ static enum sar_status look_around(struct sar_request *request)
 /* Neighbours have put on shelves what they have of all segments. */
 static enum sar_status split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
 {
-    return neighbours(request) > 1 ? SAR_OK : sar_owner_split(request, segment, parts);
+    return neighbours(request) > 1 ? SAR_OK : sar_owner_split(request, segment, NULL, parts);
 }
 
 /* What this node has of a part, added up. */

@@ -162,15 +162,14 @@ static void walk(const struct sar_map *map, const struct sar_shape *shape, const
     }
 }
 
-enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
-                              const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[])
+enum sar_status sar_partition_into(const struct sar_map *map, const struct sar_shape *shape,
+                                   const struct sar_run *run, struct sar_arena *arena,
+                                   const struct sar_run *memory, struct sar_run parts[])
 {
-    void *next, *slot, *value;
+    void *next;
     size_t begin = 0;
     SAR_TRY(sar_arena_take_zeroed(arena, map->parts, sizeof(size_t), &next));
-    SAR_TRY(sar_arena_take(arena, run->nnz, sizeof(uint32_t), &slot));
-    SAR_TRY(sar_arena_take(arena, run->nnz, shape->element_size, &value));
-    struct target to = { map->parts, shape->element_size, next, slot, value };
+    struct target to = { map->parts, shape->element_size, next, memory->index, memory->value };
     walk(map, shape, run, to.next, NULL);
     for (uint32_t p = 0; p < map->parts; p++) {
         parts[p] = (struct sar_run){ to.slot + begin, to.value + begin * to.bytes, to.next[p] };
@@ -179,6 +178,15 @@ enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape 
     }
     walk(map, shape, run, NULL, &to);
     return SAR_OK;
+}
+
+enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
+                              const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[])
+{
+    struct sar_run memory = { .nnz = run->nnz };
+    SAR_TRY(sar_arena_take(arena, run->nnz, sizeof(uint32_t), &memory.index));
+    SAR_TRY(sar_arena_take(arena, run->nnz, shape->element_size, &memory.value));
+    return sar_partition_into(map, shape, run, arena, &memory, parts);
 }
 
 SAR_INLINE void index_body(const struct sar_map *map, uint32_t part, const uint32_t *slot, size_t n,

@@ -12,6 +12,12 @@
 enum sar_status sar_partition(const struct sar_map *map, const struct sar_shape *shape,
                               const struct sar_run *run, struct sar_arena *arena, struct sar_run parts[]);
 
+/** The same into memory of the caller's, with room for run->nnz slots and values: parts lie there one behind
+ * the other. */
+enum sar_status sar_partition_into(const struct sar_map *map, const struct sar_shape *shape,
+                                   const struct sar_run *run, struct sar_arena *arena,
+                                   const struct sar_run *memory, struct sar_run parts[]);
+
 /** Turn the slots of one part back into indices of shape->index_size bytes. The values stay where they
  * are. */
 enum sar_status sar_unpartition(const struct sar_map *map, const struct sar_shape *shape, uint32_t part,

@@ -82,6 +82,24 @@ static void check_together(const struct sar_map *map, const struct sar_shape *sh
     run_free(&out);
 }
 
+/* The same in memory that has room for that and no more. */
+static void check_into(const struct sar_map *map, const struct sar_shape *shape, const struct sar_run *run,
+                       struct sar_arena *arena)
+{
+    struct sar_run parts[MOST_PARTS];
+    struct sar_run memory = { exact(run->nnz * 4), exact(run->nnz * shape->element_size), 0 };
+    size_t before = 0;
+    assert_int_equal(sar_partition_into(map, shape, run, arena, &memory, parts), SAR_OK);
+    check_parts(map, shape, run, parts);
+    for (uint32_t p = 0; p < map->parts; p++) {
+        assert_ptr_equal(parts[p].index, (char *)memory.index + before * 4);
+        assert_ptr_equal(parts[p].value, (char *)memory.value + before * shape->element_size);
+        before += parts[p].nnz;
+    }
+    free(memory.index);
+    free(memory.value);
+}
+
 static void check(const struct sar_map *map, const struct sar_shape *shape, const struct pattern *pattern)
 {
     struct dice dice = { map->count + map->parts };
@@ -93,6 +111,7 @@ static void check(const struct sar_map *map, const struct sar_shape *shape, cons
     struct sar_run run = run_make(shape, index, nnz, VALUES_INEXACT, &dice);
     assert_int_equal(sar_partition(map, shape, &run, &arena, parts), SAR_OK);
     check_parts(map, shape, &run, parts);
+    check_into(map, shape, &run, &arena);
     check_together(map, shape, &run, parts, &arena);
     check_back(map, shape, &run, parts, &arena);
     run_free(&run);
