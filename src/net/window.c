@@ -119,20 +119,29 @@ const void *sar_window_card(const struct sar_window *window, int rank)
     return place_of(window, rank)->card;
 }
 
-enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes)
+enum sar_status sar_shelf_replace(struct sar_shelf *shelf, size_t bytes, struct sar_segment *before)
 {
     struct sar_segment made;
     struct sar_segment_name name;
+    *before = (struct sar_segment){ NULL, 0 };
     if (bytes <= shelf->own.bytes)
         return SAR_OK;
     size_t ample = bytes <= SIZE_MAX / 2 ? bytes + bytes / 4 : bytes;
     SAR_TRY(sar_segment_make(ample < LEAST_SHELF ? LEAST_SHELF : ample, &made, &name));
     sar_numa_place(made.memory, made.bytes);
     sar_segment_seal(&shelf->name);
-    sar_segment_unmap(&shelf->own);
+    *before = shelf->own;
     shelf->own = made;
     shelf->name = name;
     return SAR_OK;
+}
+
+enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes)
+{
+    struct sar_segment before;
+    enum sar_status status = sar_shelf_replace(shelf, bytes, &before);
+    sar_segment_unmap(&before);
+    return status;
 }
 
 enum sar_status sar_shelf_view(struct sar_shelf *shelf, int rank, const struct sar_segment_name *name,

@@ -56,6 +56,10 @@ const void *sar_window_card(const struct sar_window *window, int rank);
 /** Let a shelf of this rank have so many bytes. What was there may be lost. */
 enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes);
 
+/** The same where that is still needed: *before is what the shelf was until now, to be unmapped, or nothing
+ * where it is the same as before. */
+enum sar_status sar_shelf_replace(struct sar_shelf *shelf, size_t bytes, struct sar_segment *before);
+
 /** What another rank has put on a shelf of that name. */
 enum sar_status sar_shelf_view(struct sar_shelf *shelf, int rank, const struct sar_segment_name *name,
                                void **memory);

@@ -50,12 +50,26 @@ void sar_call_fetch(struct sar_pending *op)
         request->input = (struct sar_run){ NULL, NULL, 0 };
 }
 
-void sar_call_compact(struct sar_pending *op)
+/* In memory that the scheme has for them, or of the call. */
+static enum sar_status compact(struct sar_pending *op)
 {
     struct sar_request *request = &op->request;
     const struct sar_call *call = op->call;
     const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
-    request->raw = call->dense_face && request->scheme->compacts && !op->profile_due && !call->remote;
+    if (call->remote)
+        return sar_remote_compact(op);
+    if (request->scheme->compact != NULL)
+        return request->scheme->compact(request);
+    return request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max, request->arena,
+                                    &request->input);
+}
+
+void sar_call_compact(struct sar_pending *op)
+{
+    struct sar_request *request = &op->request;
+    const struct sar_call *call = op->call;
+    bool own = request->scheme->compact != NULL;
+    request->raw = call->dense_face && own && !op->profile_due && !call->remote;
     bool parts = call->remote && takes_parts(op);
     if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
         return;
@@ -68,10 +82,7 @@ void sar_call_compact(struct sar_pending *op)
         return;
     }
     struct sar_span span = sar_call_span(op, "compact");
-    enum sar_status status = call->remote
-                                 ? sar_remote_compact(op)
-                                 : request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max,
-                                                            request->arena, &request->input);
+    enum sar_status status = compact(op);
     sar_exchange_fail(&request->exchange, status);
     if (status == SAR_OK)
         request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,

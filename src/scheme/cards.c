@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "scheme/cards.h"
 
+#include <string.h>
+
 _Static_assert(sizeof(struct sar_card) <= SAR_CARD, "cards are handed over at meetings");
 
 void sar_card_show(struct sar_request *request, struct sar_card *card)
@@ -85,16 +87,43 @@ size_t sar_shelf_fits(const struct sar_shelf *shelf, const struct sar_shape *sha
     return bytes < spare ? 0 : (bytes - spare) / (shape->index_size + shape->element_size);
 }
 
+static enum sar_status make_room(const struct sar_request *request, struct sar_card *card,
+                                 struct sar_shelf *shelf, size_t nnz, struct sar_segment *before)
+{
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_segment_name name = shelf->name;
+    SAR_TRY(sar_shelf_replace(shelf, sar_plus(sar_run_bytes(shape, shape->index_size, nnz), 1), before));
+    card->shelf = shelf->name;
+    card->room = nnz;
+    card->fresh |= !sar_segment_same(&name, &shelf->name);
+    return SAR_OK;
+}
+
 enum sar_status sar_card_room(const struct sar_request *request, struct sar_card *card,
                               struct sar_shelf *shelf, size_t nnz, struct sar_run *run)
 {
+    struct sar_segment before;
+    SAR_TRY(make_room(request, card, shelf, nnz, &before));
+    sar_segment_unmap(&before);
+    *run = sar_run_lay_out(shelf->own.memory, request->agreed->shape.index_size, nnz);
+    return SAR_OK;
+}
+
+/* Values first: where the shelf stays, they move up, and the indices are where they were. */
+enum sar_status sar_card_widen(const struct sar_request *request, struct sar_card *card,
+                               struct sar_shelf *shelf, size_t nnz, struct sar_run *run)
+{
     const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_segment_name before = shelf->name;
-    SAR_TRY(sar_shelf_room(shelf, sar_plus(sar_run_bytes(shape, shape->index_size, nnz), 1)));
-    card->shelf = shelf->name;
-    card->room = nnz;
-    card->fresh |= !sar_segment_same(&before, &shelf->name);
-    *run = sar_run_lay_out(shelf->own.memory, shape->index_size, nnz);
+    struct sar_segment before;
+    SAR_TRY(make_room(request, card, shelf, nnz, &before));
+    struct sar_run wider = sar_run_lay_out(shelf->own.memory, shape->index_size, nnz);
+    if (run->nnz != 0) {
+        memmove(wider.value, run->value, run->nnz * shape->element_size);
+        memmove(wider.index, run->index, run->nnz * shape->index_size);
+    }
+    sar_segment_unmap(&before);
+    run->index = wider.index;
+    run->value = wider.value;
     return SAR_OK;
 }
 

@@ -52,6 +52,10 @@ size_t sar_shelf_fits(const struct sar_shelf *shelf, const struct sar_shape *sha
 enum sar_status sar_card_room(const struct sar_request *request, struct sar_card *card,
                               struct sar_shelf *shelf, size_t nnz, struct sar_run *run);
 
+/** The same for a run that is there already, and of which run->nnz elements are kept. */
+enum sar_status sar_card_widen(const struct sar_request *request, struct sar_card *card,
+                               struct sar_shelf *shelf, size_t nnz, struct sar_run *run);
+
 /** What a rank has put on its shelf, as its card says. */
 enum sar_status sar_card_look(const struct sar_request *request, struct sar_shelf *shelf, int rank,
                               struct sar_run *run);

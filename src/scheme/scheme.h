@@ -48,10 +48,12 @@ struct sar_scheme {
     double (*seconds)(const struct sar_agreed *agreed);
     /** Time by the paper's equation in units of 1 / bandwidth, i.e. bytes; NULL where the paper has none. */
     double (*paper_bytes)(const struct sar_agreed *agreed);
-    unsigned partitions;            /**< maps that may be asked for, bit 1 << enum sar_partition of each */
-    bool on_dense_buffers;          /**< takes the caller's dense buffers as they are */
-    bool splits;                    /**< takes request->splitter and ->worker, if there are, for the input */
-    bool compacts;                  /**< makes request->input of them itself where request->raw */
+    unsigned partitions;   /**< maps that may be asked for, bit 1 << enum sar_partition of each */
+    bool on_dense_buffers; /**< takes the caller's dense buffers as they are */
+    bool splits;           /**< takes request->splitter and ->worker, if there are, for the input */
+    /** Makes request->input of the caller's dense buffer, in memory that the scheme has for it. Its first
+     * stage does the same where request->raw. NULL where any memory will do. */
+    enum sar_status (*compact)(struct sar_request *request);
     size_t state_size;              /**< bytes of request->state, zero at the start */
     const struct sar_stage *stages; /**< run in order; ended by one without functions */
 };

@@ -12,4 +12,7 @@ struct sar_shelf *sar_shared_shelf(const struct sar_request *request);
 /** Put the input there, if it is not there, and note on the card where that is. */
 enum sar_status sar_shared_shelve(struct sar_request *request, struct sar_card *card);
 
+/** Make the input of the caller's dense buffer, there. */
+enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card *card);
+
 #endif

@@ -18,22 +18,13 @@ struct shelf_space {
     struct sar_card *card;
 };
 
-/* Room for at least nnz elements. A shelf that has to grow loses what it has. */
+/* Room for at least nnz elements. */
 static enum sar_status enlarge_shelf(struct sar_request *request, struct sar_card *card, size_t nnz,
                                      struct sar_run *run)
 {
-    const struct sar_shape *shape = &request->agreed->shape;
     struct sar_shelf *shelf = sar_shared_shelf(request);
-    struct sar_run kept = *run, wider;
-    if (run->nnz != 0)
-        SAR_TRY(sar_run_take(shape, run->nnz, request->arena, &kept));
-    sar_run_copy(shape, run, &kept);
-    size_t fits = sar_shelf_fits(shelf, shape);
-    SAR_TRY(sar_card_room(request, card, shelf, fits > nnz ? fits : nnz, &wider));
-    sar_run_copy(shape, &kept, &wider);
-    run->index = wider.index;
-    run->value = wider.value;
-    return SAR_OK;
+    size_t fits = sar_shelf_fits(shelf, &request->agreed->shape);
+    return sar_card_widen(request, card, shelf, fits > nnz ? fits : nnz, run);
 }
 
 static enum sar_status enlarge(struct sar_space *space, size_t nnz, struct sar_run *run)
@@ -59,7 +50,7 @@ struct sar_shared_sink sar_shared_sink(void)
     return (struct sar_shared_sink){ .sink.room = room_on_shelf };
 }
 
-static enum sar_status compact(struct sar_request *request, struct sar_card *card)
+enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card *card)
 {
     const struct sar_agreed *agreed = request->agreed;
     struct sar_run *input = &request->input;
@@ -85,6 +76,6 @@ static enum sar_status copy_in(struct sar_request *request, struct sar_card *car
 enum sar_status sar_shared_shelve(struct sar_request *request, struct sar_card *card)
 {
     if (request->raw)
-        return compact(request, card);
+        SAR_TRY(sar_shared_compact(request, card));
     return request->net->ranks > 1 ? copy_in(request, card) : SAR_OK;
 }
