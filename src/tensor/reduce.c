@@ -25,7 +25,7 @@ enum {
     SLOTS_MOST = 256 << 10,
     SLOTS_EACH = 1024, /* most of them for each element there is */
     CHUNK = 1024,      /* elements worked on at a time */
-    WORDS_EACH = 2,    /* words of bitmap for an element beyond which a tile is thinly filled */
+    WORDS_EACH = 1,    /* words of bitmap for an element beyond which a tile is thinly filled */
     SLOTS_KEPT = 64,   /* for an element, up to which bits are kept */
     LONG = 128         /* bytes of an element that is copied where it is the first */
 };
