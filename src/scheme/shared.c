@@ -22,9 +22,10 @@
 #include "tensor/stretch.h"
 
 enum {
-    FEW = 1024,      /* elements of a rank that each of a few ranks had better reduce itself */
-    SHELF_PIECE = 2, /* the other two are for inputs */
-    BALANCE = 64     /* parts may differ by one in so many */
+    FEW = 150,         /* values of a rank that each rank had better reduce itself */
+    FEW_OTHERS = 1024, /* and at most of all others */
+    SHELF_PIECE = 2,   /* the other two are for inputs */
+    BALANCE = 64       /* parts may differ by one in so many */
 };
 
 static const double MEETING = 0.5; /* of alpha */
@@ -52,7 +53,8 @@ static const char *obstacle(const struct sar_agreed *agreed)
 /* A decision of all ranks alike. */
 static bool is_small(const struct sar_agreed *a)
 {
-    return a->machine.ranks == 1 || a->nnz_mean * (double)a->shape.row * (a->machine.ranks - 1) <= FEW;
+    double values = a->nnz_mean * (double)a->shape.row, others = a->machine.ranks - 1;
+    return others < 1 || (values <= FEW && values * others <= FEW_OTHERS);
 }
 
 static double seconds(const struct sar_agreed *a)
