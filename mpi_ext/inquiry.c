@@ -91,7 +91,7 @@ int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
     else if (context == NULL || !context->reported)
         verdict.status = SAR_NO_REPORT;
     else
-        *report = context->forwarded_last ? sar_forward_report(context) : context->report;
+        *report = context->forwarded_last ? sar_forward_report(context) : sar_context_report(context);
     return sar_raise(comm, function, &verdict, NULL);
 }
 

@@ -299,6 +299,13 @@ enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, 
     return status;
 }
 
+MPIX_Sparse_report_t sar_context_report(const struct sar_context *context)
+{
+    MPIX_Sparse_report_t report = context->report;
+    sar_selection_reason(&context->told, report.reason, sizeof report.reason);
+    return report;
+}
+
 void sar_context_reset(struct sar_context *context)
 {
     sar_arena_reset(&context->arena);

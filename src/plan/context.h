@@ -63,9 +63,10 @@ struct sar_context {
     struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
     struct sar_context *next_aside;          /**< of those that wait for their end, see close.c */
     bool listed;
-    struct sar_plan *plans; /**< that are not freed */
-    uint64_t plans_made;    /**< by sar_plan_open */
-    MPIX_Sparse_report_t report;
+    struct sar_plan *plans;      /**< that are not freed */
+    uint64_t plans_made;         /**< by sar_plan_open */
+    MPIX_Sparse_report_t report; /**< without the reason, which takes as long to tell as a small call */
+    struct sar_selection told;   /**< from which that follows */
     bool reported;
     enum sar_aware aware;       /**< whether MPI is handed device memory, once that is found out */
     void *stream;               /**< that callers work on device memory in; each rank's own */
@@ -110,6 +111,9 @@ void sar_context_discard(struct sar_context *context);
 
 /** Make the memory of the last call available again. */
 void sar_context_reset(struct sar_context *context);
+
+/** What the last call that was not forwarded did. */
+MPIX_Sparse_report_t sar_context_report(const struct sar_context *context);
 
 /** The record of a tensor, or NULL. */
 struct sar_record *sar_context_find(struct sar_context *context, const int64_t field[SAR_FIELDS]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a call leaves behind: the outcome in dense buffers, the report, and lines in the log. */
 
-#include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "plan/steps.h"
@@ -61,9 +61,12 @@ void sar_call_write(struct sar_pending *op)
         write_here(op, &outcome);
 }
 
+/* Where there are zeros. */
 static void name(char *to, const char *from)
 {
-    snprintf(to, MPIX_SPARSE_NAME_MAX, "%s", from == NULL ? "none" : from);
+    const char *known = from == NULL ? "none" : from;
+    size_t length = strlen(known);
+    memcpy(to, known, length < MPIX_SPARSE_NAME_MAX ? length : MPIX_SPARSE_NAME_MAX - 1);
 }
 
 void sar_call_report(struct sar_pending *op, double seconds)
@@ -96,7 +99,7 @@ void sar_call_report(struct sar_pending *op, double seconds)
     name(r->push_wire, notes->push_wire);
     name(r->pull_wire, notes->pull_wire);
     name(r->partition, notes->partition);
-    sar_selection_reason(&op->selection, r->reason, sizeof r->reason);
+    op->context->told = op->selection;
     op->context->reported = true;
     op->context->forwarded_last = false;
 }
