@@ -36,6 +36,7 @@ enum {
     OPTION_BATCH,
     OPTION_ITERATIONS,
     OPTION_WARMUP,
+    OPTION_BETWEEN,
     OPTION_CHECK,
     OPTION_SEED,
     OPTION_ALONE,
@@ -125,6 +126,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_WARMUP] = { 'w', "warmup", "N", "5",
         perf_parse_count, TO(warmup), { NULL, 1, 1e5 },
         "calls before that; for the scheme auto as many at least\nas it may try others" },
+    [OPTION_BETWEEN] = { 0, "between", "BYTES", "0",
+        perf_parse_count, TO(between), { NULL, 0, 1e12 },
+        "written before each call, and the input read: caches are\nas left by a program that computes" },
     [OPTION_CHECK] = { 0, "check", "0|1", "1",
         perf_parse_count, TO(check), { NULL, 0, 1 },
         "compare the first and the last result with MPI_Allreduce" },
@@ -230,6 +234,8 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --scale: nothing is left of the vector";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
+    if (options->between > 0 && options->buffers == PERF_CUDA)
+        return "option --between is for buffers of the host";
     if (options->skew > 0 && options->skew < 0.125)
         return "option --skew: neither 0 nor from 0.125 to 1";
     return NULL;
@@ -256,8 +262,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --calibrate is not for --study";
     if (options->format == PERF_OSU || options->format == PERF_DEMO)
         return "option --format: a study is printed as table, csv or json";
-    if (options->overlap_compute)
-        return "option --overlap-compute is not for --study";
+    if (options->overlap_compute || options->between > 0)
+        return "options --overlap-compute and --between are not for --study";
     if (options->skeleton || options->profile)
         return "options --skeleton and --profile are not for --study";
     if (study != PERF_BALANCE && study != PERF_PROFILE && options->content.kind != PERF_RANDOM)

@@ -22,7 +22,7 @@ struct perf_options {
     double overlap, skew;
     struct perf_content content; /* of the workload */
     char label[PERF_PATH_MAX];   /* empty: none */
-    long long batch, iterations, warmup, check, seed, timeout, memory, parts, every, budget, scale;
+    long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale;
     char json[PERF_PATH_MAX];      /* empty: none */
     char calibrate[PERF_PATH_MAX]; /* empty: none */
 };

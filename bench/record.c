@@ -71,6 +71,7 @@ static const struct perf_field fields[] = {
     FIELD("wrong", PERF_INTEGER, wrong),
     FIELD("reason", PERF_TEXT, reason),
     FIELD("iterations", PERF_INTEGER, iterations),
+    FIELD("between", PERF_INTEGER, between),
     FIELD("seed", PERF_INTEGER, seed),
 };
 /* clang-format on */
@@ -114,6 +115,7 @@ static void tell_case(struct perf_record *r, const struct perf_case *c, const st
     r->nnz_in_mean = shape->nnz_in_mean;
     r->nnz_out = shape->nnz_out;
     r->gamma = shape->nnz_in_mean > 0 ? (double)shape->nnz_out / shape->nnz_in_mean : NAN;
+    r->between = options->between;
     r->seed = options->seed;
 }
 

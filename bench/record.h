@@ -16,7 +16,7 @@
 struct perf_record {
     long long ranks, nodes, count, row, nnz_in_max, nnz_out, grain;
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max, wrong, iterations,
-        seed, scale;
+        between, seed, scale;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         skeleton_median;

@@ -97,6 +97,19 @@ static void restore(const struct perf_row *row, const struct perf_case *c, const
     }
 }
 
+/* What a program does between two calls: compute, in memory of its own, and in the end its next input. */
+static void do_otherwise(const struct perf_row *row, const struct perf_case *c,
+                         const struct perf_tensor *tensor, int step, const void *recv)
+{
+    if (tensor->between.data == NULL)
+        return;
+    memset(tensor->between.data, step, (size_t)c->options->between);
+    if (row->way == PERF_BY_MPI && tensor->send.data != NULL)
+        perf_read(tensor->send.data, perf_case_bytes(c));
+    else
+        perf_memory_read(c, &tensor->step[step], recv);
+}
+
 static void note(struct perf_row *row, int code)
 {
     if (row->code == MPI_SUCCESS)
@@ -111,6 +124,7 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     int code = MPI_SUCCESS;
 
     restore(row, c, tensor, step, recv);
+    do_otherwise(row, c, tensor, step, recv);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     switch (row->way) {

@@ -124,7 +124,7 @@ static bool plan(struct perf_tensor *tensor, const struct perf_case *c, const st
     double scratch = (double)c->count / 8 + 2 * n * sizeof(uint64_t);
 
     tensor->steps = count_steps(c, source, coo ? sparse : dense);
-    tensor->bytes = scratch + tensor->steps * (coo ? sparse : dense);
+    tensor->bytes = scratch + tensor->steps * (coo ? sparse : dense) + (double)c->options->between;
     *copies = coo ? 2 : 1;
     while (coo && *copies > 0 && tensor->bytes + *copies * dense > c->world->memory)
         --*copies;
@@ -183,6 +183,8 @@ bool perf_tensor_make(struct perf_tensor *tensor, const struct perf_case *c, con
         tensor->send = perf_block_make(perf_case_bytes(c), 0);
         perf_tensor_scatter(tensor, c, 0, c->count, tensor->send.data);
     }
+    if (c->options->between > 0)
+        tensor->between = perf_block_make((size_t)c->options->between, 0);
     hand_over(tensor, c);
     return true;
 }
@@ -211,4 +213,5 @@ void perf_tensor_free(struct perf_tensor *tensor)
     perf_set_free(&tensor->first);
     perf_block_free(&tensor->send);
     perf_block_free(&tensor->recv);
+    perf_block_free(&tensor->between);
 }

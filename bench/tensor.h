@@ -26,11 +26,12 @@ struct perf_step {
 struct perf_tensor {
     int steps;
     struct perf_step step[PERF_STEPS];
-    struct perf_set first;  /* what is present in step 0 */
-    struct perf_block send; /* COO interface: dense form of step 0, without data where memory is short */
-    struct perf_block recv; /* a dense result; without data where memory is short */
-    void *device_recv;      /* where calls on device memory put that, or NULL */
-    double bytes;           /* of all these on this rank */
+    struct perf_set first;     /* what is present in step 0 */
+    struct perf_block send;    /* COO interface: dense form of step 0, without data where memory is short */
+    struct perf_block recv;    /* a dense result; without data where memory is short */
+    void *device_recv;         /* where calls on device memory put that, or NULL */
+    struct perf_block between; /* what a rank writes before each call, or without data */
+    double bytes;              /* of all these on this rank */
 };
 
 /* False where the case does not fit into memory. The same on all ranks. */
