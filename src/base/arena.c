@@ -34,28 +34,45 @@ struct sar_block {
 
 enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 20, WASTE_LIMIT = 4 };
 
-static struct sar_block *make_block(size_t capacity, struct sar_block *older)
+static struct sar_block *make_block(struct sar_supply *supply, size_t capacity, struct sar_block *older)
 {
-    if (capacity > SIZE_MAX - sizeof(struct sar_block) - SAR_ALIGNMENT)
+    size_t head = sizeof(struct sar_block) + SAR_ALIGNMENT;
+    if (capacity > SIZE_MAX - head)
         return NULL;
-    struct sar_block *block = malloc(sizeof *block + SAR_ALIGNMENT + capacity);
+    size_t bytes = head + capacity;
+    struct sar_block *block = supply == NULL ? malloc(bytes) : supply->take(supply, &bytes);
     if (block == NULL)
         return NULL;
     uintptr_t start = (uintptr_t)(block + 1);
     size_t gap = (size_t)(-start & (SAR_ALIGNMENT - 1));
-    *block = (struct sar_block){ older, capacity, 0, (unsigned char *)(block + 1) + gap };
-    ASAN_POISON_MEMORY_REGION(block->bytes, capacity);
+    *block = (struct sar_block){ older, bytes - head, 0, (unsigned char *)(block + 1) + gap };
+    ASAN_POISON_MEMORY_REGION(block->bytes, block->capacity);
     return block;
+}
+
+static void drop_block(struct sar_supply *supply, struct sar_block *block)
+{
+    if (supply == NULL) {
+        free(block);
+        return;
+    }
+    ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
+    supply->give_back(supply, block);
+}
+
+static size_t first_capacity(const struct sar_arena *arena)
+{
+    return arena->expected > SMALLEST_BLOCK ? arena->expected : SMALLEST_BLOCK;
 }
 
 static enum sar_status grow(struct sar_arena *arena, size_t bytes)
 {
-    size_t capacity = arena->newest == NULL ? SMALLEST_BLOCK : arena->newest->capacity;
+    size_t capacity = arena->newest == NULL ? first_capacity(arena) : arena->newest->capacity;
     if (arena->newest != NULL)
         capacity = capacity < LARGE_BLOCK / 2 ? 2 * capacity : LARGE_BLOCK;
-    struct sar_block *block = make_block(capacity > bytes ? capacity : bytes, arena->newest);
+    struct sar_block *block = make_block(arena->supply, capacity > bytes ? capacity : bytes, arena->newest);
     if (block == NULL && capacity > bytes)
-        block = make_block(bytes, arena->newest);
+        block = make_block(arena->supply, bytes, arena->newest);
     if (block == NULL) {
         SAR_LOG(INFO, BASE, "no memory for %zu bytes", bytes);
         return SAR_NO_MEMORY;
@@ -90,7 +107,7 @@ static void join(struct sar_arena *arena)
 {
     size_t most = arena->most;
     sar_arena_free(arena);
-    arena->newest = make_block(most > SMALLEST_BLOCK ? most : SMALLEST_BLOCK, NULL);
+    arena->newest = make_block(arena->supply, most > SMALLEST_BLOCK ? most : SMALLEST_BLOCK, NULL);
     arena->most = most;
 }
 
@@ -121,8 +138,15 @@ void sar_arena_free(struct sar_arena *arena)
     while (arena->newest != NULL) {
         struct sar_block *block = arena->newest;
         arena->newest = block->older;
-        free(block);
+        drop_block(arena->supply, block);
     }
     arena->taken = 0;
     arena->most = 0;
+}
+
+void sar_arena_leave(struct sar_arena *arena)
+{
+    size_t most = arena->taken > arena->most ? arena->taken : arena->most;
+    sar_arena_free(arena);
+    arena->expected = most;
 }

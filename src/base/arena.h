@@ -9,11 +9,20 @@
 
 struct sar_block;
 
+/** Where an arena has blocks from that are not malloc's. */
+struct sar_supply {
+    /** Memory for a block of at least *bytes, which is set to what there is; NULL if there is none. */
+    void *(*take)(struct sar_supply *supply, size_t *bytes);
+    void (*give_back)(struct sar_supply *supply, void *memory);
+};
+
 /** Memory that is taken piece by piece and given back all at once. Zero bytes are an empty arena. */
 struct sar_arena {
-    struct sar_block *newest; /**< block that pieces are cut from; owns the older ones */
-    size_t taken;             /**< bytes cut since the last reset or recycling */
-    size_t most;              /**< the largest such number since the last reset */
+    struct sar_block *newest;  /**< block that pieces are cut from; owns the older ones */
+    size_t taken;              /**< bytes cut since the last reset or recycling */
+    size_t most;               /**< the largest such number since the last reset */
+    size_t expected;           /**< bytes of the first block, if that is more than others have */
+    struct sar_supply *supply; /**< or NULL */
 };
 
 /** Every piece starts at a multiple of this many bytes. */
@@ -38,6 +47,9 @@ void sar_arena_reset(struct sar_arena *arena);
 
 /** Make all pieces available again in the middle of a use of many steps: no memory is given back. */
 void sar_arena_recycle(struct sar_arena *arena);
+
+/** Give all memory back, and remember how much that was: equal use later takes one block. */
+void sar_arena_leave(struct sar_arena *arena);
 
 /** Give all memory back. */
 void sar_arena_free(struct sar_arena *arena);

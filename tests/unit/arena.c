@@ -194,6 +194,57 @@ static enum sar_status use(struct sar_arena *arena)
     return SAR_OK;
 }
 
+/* Blocks of somebody else's, who gives more than is asked for. */
+static int lent;
+static size_t largest;
+
+static void *lend(struct sar_supply *supply, size_t *bytes)
+{
+    (void)supply;
+    if (calls++ >= failing_from)
+        return NULL;
+    lent++;
+    largest = *bytes > largest ? *bytes : largest;
+    *bytes += 4096;
+    return __real_malloc(*bytes);
+}
+
+static void take_back(struct sar_supply *supply, void *memory)
+{
+    (void)supply;
+    lent--;
+    free(memory);
+}
+
+/* Later use takes one block at once, until it is for less. */
+static void test_a_supply_of_blocks(void **state)
+{
+    struct sar_supply supply = { lend, take_back };
+    struct sar_arena arena = { .supply = &supply };
+    unsigned char *pieces[LENGTH(sizes)];
+    void *memory;
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        take_all(&arena, pieces);
+        for (size_t i = 0; i < LENGTH(sizes); i++)
+            for (size_t k = 0; k < sizes[i]; k++)
+                assert_int_equal(pieces[i][k], i + 1);
+        assert_true(round == 0 ? lent > 1 : lent == 1);
+        sar_arena_leave(&arena);
+        assert_int_equal(lent, 0);
+    }
+    for (int round = 0; round < 2; round++) {
+        largest = 0;
+        assert_int_equal(sar_arena_take(&arena, 1, 100, &memory), SAR_OK);
+        sar_arena_leave(&arena);
+    }
+    assert_true(largest < 1 << 16);
+    set_failure(0, SIZE_MAX);
+    assert_int_equal(sar_arena_take(&arena, 1, 100, &memory), SAR_NO_MEMORY);
+    sar_arena_free(&arena);
+    assert_int_equal(lent, 0);
+}
+
 /* A second try with a smaller block, and reset, which asks ahead, may hide a single failure, but then all
  * must go on as if nothing had been. */
 static void test_one_allocation_fails(void **state)
@@ -242,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup(test_equal_use_allocates_once, no_failure),
         cmocka_unit_test_setup(test_reset_drops_what_has_become_too_large, no_failure),
         cmocka_unit_test_setup(test_an_unused_arena, no_failure),
+        cmocka_unit_test_setup_teardown(test_a_supply_of_blocks, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_one_allocation_fails, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_all_later_allocations_fail, no_failure, no_failure),
     };
