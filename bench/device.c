@@ -28,7 +28,7 @@ bool perf_device_open(void)
         return complain("the plug-in for CUDA is of another version");
     if (found->allocate(PLACE, 1, &memory) != SAR_OK)
         return complain("there is no device of CUDA here");
-    found->release(memory);
+    found->release(PLACE, memory);
     accelerator = found;
     return true;
 }
@@ -53,7 +53,7 @@ void *perf_device_make(const void *from, size_t bytes)
 void perf_device_free(void *memory)
 {
     if (memory != NULL)
-        accelerator->release(memory);
+        accelerator->release(PLACE, memory);
 }
 
 void perf_device_copy(void *to, const void *from, size_t bytes)

@@ -15,7 +15,7 @@ static enum sar_status open_lane(int device, void **lane)
 
 static void close_lane(int device, void *lane)
 {
-    (void)SAR_AT(device, sar_cuda(cudaStreamDestroy((cudaStream_t)lane)));
+    SAR_GIVE_BACK_AT(device, sar_cuda(cudaStreamDestroy((cudaStream_t)lane)));
 }
 
 static enum sar_status make_event(int device, void **event)
@@ -25,7 +25,7 @@ static enum sar_status make_event(int device, void **event)
 
 static void drop_event(int device, void *event)
 {
-    (void)SAR_AT(device, sar_cuda(cudaEventDestroy((cudaEvent_t)event)));
+    SAR_GIVE_BACK_AT(device, sar_cuda(cudaEventDestroy((cudaEvent_t)event)));
 }
 
 static enum sar_status record(int device, void *event, void *stream)
@@ -50,7 +50,7 @@ static enum sar_status take(int device, size_t bytes, void *stream, void **memor
 
 static void give_back(int device, void *memory, void *stream)
 {
-    (void)SAR_AT(device, sar_cuda(cudaFreeAsync(memory, (cudaStream_t)stream)));
+    SAR_GIVE_BACK_AT(device, sar_cuda(cudaFreeAsync(memory, (cudaStream_t)stream)));
 }
 
 const struct sar_lanes sar_cuda_lanes = {

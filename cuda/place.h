@@ -26,4 +26,14 @@ static inline enum sar_status sar_place_leave(int place, enum sar_status status)
 #define SAR_AT(place, call) \
     (sar_place_enter(place) == SAR_OK ? sar_place_leave((place), (call)) : SAR_DEVICE_FAILED)
 
+/** Make a call that gives something back on a place's device, so that no context is made on another; where
+ * the device cannot be entered, all the same. */
+#define SAR_GIVE_BACK_AT(place, call)                         \
+    do {                                                      \
+        enum sar_status sar_entered = sar_place_enter(place); \
+        (void)(call);                                         \
+        if (sar_entered == SAR_OK)                            \
+            (void)sar_place_leave((place), SAR_OK);           \
+    } while (0)
+
 #endif

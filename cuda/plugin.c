@@ -37,20 +37,20 @@ static enum sar_status allocate(int device, size_t bytes, void **memory)
     return SAR_AT(device, sar_cuda(cudaMalloc(memory, bytes)));
 }
 
-static void release(void *memory)
+/* The progress thread has no device of its own, and would make a context on the first. */
+static void release(int device, void *memory)
 {
-    (void)sar_cuda(cudaFree(memory));
+    SAR_GIVE_BACK_AT(device, sar_cuda(cudaFree(memory)));
 }
 
-/* The progress thread has no device of its own, and would make a context on the first. */
 static enum sar_status allocate_pinned(int device, size_t bytes, void **memory)
 {
     return SAR_AT(device, sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)));
 }
 
-static void release_pinned(void *memory)
+static void release_pinned(int device, void *memory)
 {
-    (void)sar_cuda(cudaFreeHost(memory));
+    SAR_GIVE_BACK_AT(device, sar_cuda(cudaFreeHost(memory)));
 }
 
 static enum sar_status copy(int device, void *to, const void *from, size_t bytes, void *stream)
@@ -82,7 +82,7 @@ static enum sar_status mark(const struct sar_vector *vector, struct sar_marks *m
 
 static void unmark(const struct sar_vector *vector, struct sar_marks *marks)
 {
-    (void)SAR_AT(vector->place, (sar_cuda_unmark(vector, marks), SAR_OK));
+    SAR_GIVE_BACK_AT(vector->place, sar_cuda_unmark(vector, marks));
 }
 
 static enum sar_status compact(const struct sar_vector *vector, const struct sar_marks *marks,
@@ -159,6 +159,13 @@ static enum sar_status unsplit(const struct sar_vector *vector, const struct sar
     return SAR_AT(vector->place, sar_cuda_unsplit(vector, part, run, index));
 }
 
+static void close_pools(void)
+{
+    for (int device = 0; device < SAR_CUDA_DEVICES; device++)
+        if (sar_cuda_has_pool(device))
+            SAR_GIVE_BACK_AT(device, sar_cuda_close_pool(device));
+}
+
 extern const struct sar_accelerator sar_accelerator;
 const struct sar_accelerator sar_accelerator = {
     .version = SAR_ACCELERATOR_VERSION,
@@ -186,6 +193,6 @@ const struct sar_accelerator sar_accelerator = {
     .reduce = reduce,
     .partition = partition,
     .unsplit = unsplit,
-    .close = sar_cuda_close_pools,
+    .close = close_pools,
     .lanes = &sar_cuda_lanes,
 };

@@ -6,10 +6,8 @@
 
 #include <mutex>
 
-enum { MOST_DEVICES = 64 };
-
 static std::mutex lock;
-static cudaMemPool_t pools[MOST_DEVICES];
+static cudaMemPool_t pools[SAR_CUDA_DEVICES];
 
 static enum sar_status make_pool(int device, cudaMemPool_t *made)
 {
@@ -29,7 +27,7 @@ static enum sar_status find_pool(cudaMemPool_t *pool)
 {
     int device;
     SAR_TRY(sar_cuda(cudaGetDevice(&device)));
-    if (device >= MOST_DEVICES)
+    if (device >= SAR_CUDA_DEVICES)
         return SAR_UNSUPPORTED;
     std::lock_guard<std::mutex> held(lock);
     if (pools[device] == NULL)
@@ -45,12 +43,16 @@ extern "C" enum sar_status sar_cuda_take(size_t bytes, cudaStream_t stream, void
     return sar_cuda(cudaMallocFromPoolAsync(memory, bytes, pool, stream));
 }
 
-extern "C" void sar_cuda_close_pools(void)
+extern "C" bool sar_cuda_has_pool(int device)
 {
     std::lock_guard<std::mutex> held(lock);
-    for (cudaMemPool_t &pool : pools) {
-        if (pool != NULL)
-            (void)cudaMemPoolDestroy(pool);
-        pool = NULL;
-    }
+    return pools[device] != NULL;
+}
+
+extern "C" void sar_cuda_close_pool(int device)
+{
+    std::lock_guard<std::mutex> held(lock);
+    if (pools[device] != NULL)
+        (void)cudaMemPoolDestroy(pools[device]);
+    pools[device] = NULL;
 }

@@ -2,9 +2,13 @@
 #ifndef SAR_CUDA_POOL_H
 #define SAR_CUDA_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cuda/status.h"
+
+/** Devices that may have a pool. */
+enum { SAR_CUDA_DEVICES = 64 };
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,8 +18,10 @@ extern "C" {
  * which keeps what is given back for the next call. */
 enum sar_status sar_cuda_take(size_t bytes, cudaStream_t stream, void **memory);
 
-/** Give the pools' memory back to the system, as soon as nobody has any of it. */
-void sar_cuda_close_pools(void);
+/** Whether a device has such a pool. Then give its memory back to the system, as soon as nobody has any of it;
+ * the calling thread's device is that one. */
+bool sar_cuda_has_pool(int device);
+void sar_cuda_close_pool(int device);
 
 #ifdef __cplusplus
 }

@@ -81,11 +81,11 @@ static void adopt(struct sar_sink *sink, struct sar_storage *storage, const stru
 
 static void free_shown(struct MPIX_Sparse_result_s *result)
 {
-    const struct sar_accelerator *accelerator = result->memory.accelerator;
-    if (accelerator != NULL && result->shown.index != NULL)
-        accelerator->release(result->shown.index);
-    if (accelerator != NULL && result->shown.value != NULL)
-        accelerator->release(result->shown.value);
+    const struct sar_memory *memory = &result->memory;
+    if (memory->accelerator != NULL && result->shown.index != NULL)
+        memory->accelerator->release(memory->place, result->shown.index);
+    if (memory->accelerator != NULL && result->shown.value != NULL)
+        memory->accelerator->release(memory->place, result->shown.value);
     result->shown = (struct sar_arrays){ 0 };
 }
 
@@ -157,9 +157,8 @@ static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *c
     result->index_size = result->sink.index_size;
 }
 
-/* Copy what is held to where the caller is shown it. A copy from memory that is not pinned is over once it is
- * waited for, like any. */
-static enum sar_status show(struct MPIX_Sparse_result_s *result)
+/* Copy what is held to where the caller is shown it, through blocks of so many bytes. */
+static enum sar_status show(struct MPIX_Sparse_result_s *result, size_t room)
 {
     const struct sar_memory *memory = &result->memory;
     size_t index_bytes = result->nnz * result->index_size;
@@ -167,11 +166,9 @@ static enum sar_status show(struct MPIX_Sparse_result_s *result)
     if (memory->accelerator == NULL)
         return SAR_OK;
     SAR_TRY(make_shown(result, index_bytes, value_bytes));
-    const struct sar_mirror mirrors[] = {
-        { result->shown.index, result->held.index, index_bytes, .out = true },
-        { result->shown.value, result->held.value, value_bytes, .out = true }
-    };
-    return sar_mirrors_write(memory, mirrors, 2);
+    const struct sar_shipment arrays[] = { { result->shown.index, result->held.index, index_bytes },
+                                           { result->shown.value, result->held.value, value_bytes } };
+    return sar_offload_send(memory, room, arrays, 2);
 }
 
 /* A rank without elements, that has no arrays to tell by, is shown its result where the last one was. */
@@ -215,7 +212,7 @@ static enum sar_status settle(struct MPIX_Sparse_result_s *result, const struct 
     if (lent)
         return SAR_OK;
     place(result, call);
-    enum sar_status status = show(result);
+    enum sar_status status = show(result, call->room);
     if (status != SAR_OK)
         result->nnz = 0;
     return status;

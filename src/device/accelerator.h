@@ -13,7 +13,7 @@
 #include "tensor/ingest.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 6 };
+enum { SAR_ACCELERATOR_VERSION = 7 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -84,10 +84,10 @@ struct sar_accelerator {
     /** The place of an address, or -1 for the host's memory. Fails where a device is beyond telling. */
     enum sar_status (*place)(const void *address, int *place);
     enum sar_status (*allocate)(int place, size_t bytes, void **memory);
-    void (*release)(void *memory);
+    void (*release)(int place, void *memory);
     /** Memory of the host that copies are fast from. */
     enum sar_status (*allocate_pinned)(int place, size_t bytes, void **memory);
-    void (*release_pinned)(void *memory);
+    void (*release_pinned)(int place, void *memory);
     /** Queue a copy between two arrays of any memory. */
     enum sar_status (*copy)(int place, void *to, const void *from, size_t bytes, void *stream);
     /** Queue a call of a function, which may not call CUDA. */

@@ -26,6 +26,11 @@ struct sar_mirror {
 enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *device, size_t bytes,
                                 struct sar_mirror *mirror);
 
+/** Memory that mirrors nothing, of mirror->bytes, as many as were asked for or more: pinned as long as no more
+ * than `most` bytes have been in this way. */
+enum sar_status sar_mirror_take_bounded(const struct sar_memory *memory, size_t bytes, size_t most,
+                                        struct sar_mirror *mirror);
+
 /** Give it back, unless a device may still be writing to it: then it is nobody's any more. */
 void sar_mirror_release(struct sar_mirror *mirror);
 

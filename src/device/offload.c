@@ -139,6 +139,39 @@ enum sar_status sar_offload_write(const struct sar_destination *to, const struct
     return memory->accelerator->wait(memory->place, memory->stream);
 }
 
+/* From block *k on. */
+static enum sar_status send_array(struct sar_staging *staging, size_t room, const struct sar_shipment *array,
+                                  size_t *k)
+{
+    for (size_t at = 0; at < array->bytes; at += room, ++*k) {
+        size_t n = array->bytes - at < room ? array->bytes - at : room;
+        void *block;
+        SAR_TRY(sar_staging_block(staging, *k, &block));
+        memcpy(block, (const char *)array->from + at, n);
+        SAR_TRY(sar_staging_copy(staging, *k, (char *)array->to + at, block, n));
+        SAR_TRY(sar_staging_mark(staging, *k));
+    }
+    return SAR_OK;
+}
+
+enum sar_status sar_offload_send(const struct sar_memory *memory, size_t room,
+                                 const struct sar_shipment arrays[], size_t n)
+{
+    struct sar_staging *staging;
+    enum sar_status status = SAR_OK;
+    size_t most = 0, k = 0;
+    for (size_t i = 0; i < n; i++)
+        most = arrays[i].bytes > most ? arrays[i].bytes : most;
+    if (most == 0)
+        return SAR_OK;
+    room = room == 0 || most < room ? most : room;
+    SAR_TRY(sar_staging_take(memory, room, &staging));
+    for (size_t i = 0; i < n && status == SAR_OK; i++)
+        status = send_array(staging, room, &arrays[i], &k);
+    enum sar_status ended = sar_staging_give_back(staging);
+    return status == SAR_OK ? ended : status;
+}
+
 enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct sar_shape *shape,
                                    const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t *magnitudes)
 {

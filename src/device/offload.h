@@ -60,6 +60,17 @@ struct sar_destination {
 /** Of runs on the host a block of elements is copied while another is written to its places. */
 enum sar_status sar_offload_write(const struct sar_destination *to, const struct sar_delivery *delivery);
 
+/** An array of the host's, and the device's that it is copied to. */
+struct sar_shipment {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+/** Copy n arrays, a block of so many bytes at a time: one is filled while others are copied. */
+enum sar_status sar_offload_send(const struct sar_memory *memory, size_t room,
+                                 const struct sar_shipment arrays[], size_t n);
+
 /** The magnitudes of a sample, see tensor/dgc.h, of values in device memory. */
 enum sar_status sar_offload_sample(const struct sar_memory *memory, const struct sar_shape *shape,
                                    const struct sar_dgc *of, size_t n, uint32_t seed, uint64_t *magnitudes);

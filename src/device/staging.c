@@ -114,6 +114,7 @@ enum sar_status sar_staging_take(const struct sar_memory *memory, size_t bytes, 
     if (staging == NULL)
         SAR_TRY(make(memory, &staging));
     staging->bytes = bytes;
+    staging->memory.stream = memory->stream;
     enum sar_status status = follow(staging, memory->stream);
     if (status == SAR_OK)
         *taken = staging;
@@ -197,6 +198,21 @@ enum sar_status sar_staging_await(struct sar_staging *staging, size_t k)
     SAR_TRY(lanes_of(staging)->await(staging->memory.place, block->event));
     block->marked = false;
     return SAR_OK;
+}
+
+enum sar_status sar_staging_follow(struct sar_staging *staging, size_t k)
+{
+    const struct sar_lanes *lanes = lanes_of(staging);
+    const struct sar_memory *memory = &staging->memory;
+    SAR_TRY(lanes->record(memory->place, staging->start, memory->stream));
+    return lanes->follow(memory->place, staging->start, sar_staging_lane(staging, k));
+}
+
+enum sar_status sar_staging_join(struct sar_staging *staging, size_t k)
+{
+    const struct sar_memory *memory = &staging->memory;
+    void *event = staging->block[k % SAR_STAGING_BLOCKS].event;
+    return lanes_of(staging)->follow(memory->place, event, memory->stream);
 }
 
 void sar_staging_cleanup(void)

@@ -35,6 +35,11 @@ enum sar_status sar_staging_copy(struct sar_staging *staging, size_t k, void *to
 enum sar_status sar_staging_mark(struct sar_staging *staging, size_t k);
 enum sar_status sar_staging_await(struct sar_staging *staging, size_t k);
 
+/** Where what is copied is worked on in the memory's stream: let the lane of block k wait for what is in that
+ * stream by now, or the stream for what was last marked of the block. */
+enum sar_status sar_staging_follow(struct sar_staging *staging, size_t k);
+enum sar_status sar_staging_join(struct sar_staging *staging, size_t k);
+
 /** Close what is kept. */
 void sar_staging_cleanup(void);
 

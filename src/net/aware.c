@@ -42,7 +42,7 @@ static enum sar_status take(const struct sar_memory *memory, struct sar_mirror *
     SAR_TRY(memory->accelerator->allocate(memory->place, BYTES, &device));
     enum sar_status status = sar_mirror_take(memory, device, BYTES, mirror);
     if (status != SAR_OK)
-        memory->accelerator->release(device);
+        memory->accelerator->release(memory->place, device);
     mirror->in = mirror->out = true;
     return status;
 }
@@ -51,7 +51,7 @@ static void give_back(const struct sar_memory *memory, struct sar_mirror *mirror
 {
     if (mirror->device == NULL)
         return;
-    memory->accelerator->release(mirror->device);
+    memory->accelerator->release(memory->place, mirror->device);
     sar_mirror_release(mirror);
 }
 

@@ -55,6 +55,7 @@ struct sar_call {
     struct sar_memory memory;      /**< that the caller's arrays are in */
     bool remote;                   /**< the arrays stay there: mirrors have no memory of the host */
     bool direct;                   /**< and MPI may have them as they are */
+    size_t room;                   /**< bytes of a block of pinned memory, by which they pass */
     struct sar_mirror mirror[2];   /**< of vectors where that is not the host's: buffers name these then */
     struct sar_verdict verdict;    /**< in: what is wrong on this rank; out: what is wrong at all */
     size_t nnz_out;                /**< elements in the sink */
@@ -100,8 +101,8 @@ struct sar_pending {
     double mark;  /**< the same when the profile began */
 };
 
-/** Take what a call's elements are from the knobs: integers of 2 bytes may stand for floats. To be called
- * before a call is started or forwarded. */
+/** Take from the knobs what a call's elements are, since integers of 2 bytes may stand for floats, and the
+ * size of blocks. To be called before a call is started or forwarded. */
 void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy);
 
 /** Put a call behind those on its communicator; pending->plan is set. Local. Collective in that all ranks

@@ -29,6 +29,7 @@ void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy)
     static const enum sar_base bases[] = { [SAR_ELEMENT_BF16] = SAR_BF16, [SAR_ELEMENT_FP16] = SAR_FP16 };
     struct sar_shape *shape = &call->shape;
     int element = policy->config.element;
+    call->room = sar_staging_room(policy->config.staging);
     if (call->narrow && element != SAR_ELEMENT_INTEGER) {
         shape->base = bases[element];
         shape->kernels = sar_kernels_of(shape->base, shape->op);

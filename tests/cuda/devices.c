@@ -12,11 +12,12 @@
 enum { DEVICES = 2 };
 
 static __thread int current;
-static long pools, pinned_on;
+static long pools, pinned_on, strayed;
 
 struct shared {
     const char *memory;
     size_t bytes;
+    int place;
     struct shared *next;
 };
 
@@ -26,6 +27,18 @@ static struct shared *shared;
 int fake_cuda_device(void)
 {
     return current;
+}
+
+/* How often something was given back while the thread was on another device, where CUDA makes a context then. */
+long fake_cuda_strayed(void)
+{
+    return __atomic_load_n(&strayed, __ATOMIC_RELAXED);
+}
+
+void fake_cuda_expect_device(int place)
+{
+    if (place != current)
+        __atomic_fetch_add(&strayed, 1, __ATOMIC_RELAXED);
 }
 
 cudaError_t cudaGetDeviceCount(int *devices)
@@ -60,7 +73,9 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
         return cudaErrorMemoryAllocation;
     if (wanted->location.id < 0 || wanted->location.id >= DEVICES)
         return cudaErrorInvalidDevice;
-    *pool = malloc(1);
+    int *made = malloc(sizeof *made);
+    *made = wanted->location.id;
+    *pool = (cudaMemPool_t)made;
     __atomic_fetch_add(&pools, 1, __ATOMIC_RELAXED);
     return cudaSuccess;
 }
@@ -73,6 +88,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
 {
+    fake_cuda_expect_device(*(int *)pool);
     free(pool);
     __atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
     return cudaSuccess;
@@ -95,7 +111,7 @@ static cudaError_t share(void **memory, size_t bytes)
     if (posix_memalign(memory, 4096, bytes) != 0)
         return cudaErrorMemoryAllocation;
     pthread_mutex_lock(&lock);
-    *made = (struct shared){ *memory, bytes, shared };
+    *made = (struct shared){ *memory, bytes, current, shared };
     shared = made;
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
@@ -107,6 +123,7 @@ void fake_cuda_unshare(void *memory)
     for (struct shared **at = &shared; *at != NULL; at = &(*at)->next) {
         struct shared *found = *at;
         if (found->memory == memory) {
+            fake_cuda_expect_device(found->place);
             *at = found->next;
             free(found);
             break;

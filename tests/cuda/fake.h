@@ -15,6 +15,8 @@ long fake_cuda_stops(void);
 long fake_cuda_kernels(void);
 long fake_cuda_pools(void);
 long fake_cuda_pinned_on(void);
+long fake_cuda_strayed(void);
+long fake_cuda_pageable(void);
 void *fake_cuda_stream(void);
 void fake_cuda_launch(void *stream, void (*work)(void *), void *argument);
 long fake_cuda_calls(void);
@@ -23,7 +25,7 @@ void fake_cuda_break(long on);
 
 /* For its own files: count an allocation, of so many bytes of pinned memory; count a wait for a stream, or
  * for all of a device; count that a kernel was launched; count a call, which may have to be refused, as all
- * are while the device is broken; tell which device is the thread's; load the driver, as CUDA does when it is
+ * are while the device is broken; tell which device is the thread's, and count if it is not the one of what is given back; load the driver, as CUDA does when it is
  * needed; tell whether devices share memory of the host, and give it back. */
 void fake_cuda_count(long bytes);
 void fake_cuda_count_wait(bool all);
@@ -31,6 +33,7 @@ void fake_cuda_count_kernel(void);
 bool fake_cuda_refuses(void);
 bool fake_cuda_is_broken(void);
 int fake_cuda_device(void);
+void fake_cuda_expect_device(int place);
 void fake_cuda_load_driver(void);
 bool fake_cuda_shares(const void *address);
 void fake_cuda_unshare(void *memory);

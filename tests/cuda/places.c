@@ -32,16 +32,25 @@ static void *on_place(int place, size_t bytes)
     return array;
 }
 
-/* A thread that has no device would make a context on the first one. */
+/* A thread that has no device would make a context on the first one, be it to give something back there. */
 static void check_other_device(void)
 {
     float *far = on_place(1, COUNT * sizeof *far);
+    int32_t *indices = on_place(1, NNZ * sizeof *indices);
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     check_case("an array on a device that is not the thread's");
+    long before = told("fake_cuda_strayed", 0);
     check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, far, COUNT / 2, MPI_C_FLOAT_COMPLEX, MPI_SUM, comm),
                   "MPIX_Sparse_allreduce");
     check(told("fake_cuda_pinned_on", 1) == 1, "expected memory to be pinned for device 1, found %ld",
           told("fake_cuda_pinned_on", 1));
+    check_success(MPIX_Sparse_allreduce_coo(indices, far, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                            &result),
+                  "MPIX_Sparse_allreduce_coo");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    check(told("fake_cuda_strayed", 0) == before, "expected nothing to be given back on another device");
     require(cudaFree(far));
+    require(cudaFree(indices));
 }
 
 /* Rank 0's arrays are on two devices; all ranks hear of it, where they agree. */
@@ -197,9 +206,10 @@ int main(int argc, char **argv)
         check_plan();
     }
     MPI_Comm_free(&comm);
+    long before = told("fake_cuda_strayed", 0);
     int code = check_end("places");
-    if (told("fake_cuda_pools", 0) == 0)
+    if (told("fake_cuda_pools", 0) == 0 && told("fake_cuda_strayed", 0) == before)
         return code;
-    puts("FAIL: pools of memory are left behind MPI_Finalize");
+    puts("FAIL: pools of memory are left behind MPI_Finalize, or closed on another device");
     return 1;
 }

@@ -42,12 +42,17 @@ static int arrays_used;
 static char *region, *region_alias;
 static size_t region_used;
 static int opened;
-static long copied;
+static long copied, pageable;
 
-/* How many bytes were ever copied in streams. */
+/* How many bytes were ever copied in streams; of these, from and to memory that is pageable. */
 long fake_cuda_copied(void)
 {
     return __atomic_load_n(&copied, __ATOMIC_RELAXED);
+}
+
+long fake_cuda_pageable(void)
+{
+    return __atomic_load_n(&pageable, __ATOMIC_RELAXED);
 }
 
 static struct array *find(const void *address)
@@ -92,6 +97,8 @@ static void queue_copy(cudaStream_t stream, struct copy wanted)
 {
     struct copy *copy = malloc(sizeof *copy);
     *copy = wanted;
+    if (is_pageable(wanted.to) || (wanted.from != NULL && is_pageable(wanted.from)))
+        __atomic_fetch_add(&pageable, (long)wanted.bytes, __ATOMIC_RELAXED);
     if (wanted.from != NULL && is_pageable(wanted.from)) {
         copy->taken = malloc(wanted.bytes + 1);
         memcpy(copy->taken, wanted.from, wanted.bytes);
@@ -255,6 +262,12 @@ cudaError_t cudaFree(void *memory)
 {
     fake_cuda_count_wait(true);
     fake_cuda_drain_all();
+    pthread_mutex_lock(&lock);
+    const struct array *array = find(memory);
+    int place = array == NULL ? -1 : array->place;
+    pthread_mutex_unlock(&lock);
+    if (place >= 0)
+        fake_cuda_expect_device(place);
     free_array(memory);
     return cudaSuccess;
 }

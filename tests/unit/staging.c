@@ -54,8 +54,9 @@ static enum sar_status allocate_pinned(int place, size_t bytes, void **memory)
     return SAR_OK;
 }
 
-static void release_pinned(void *memory)
+static void release_pinned(int place, void *memory)
 {
+    (void)place;
     pinned--;
     for (size_t i = 0; i < blocks_taken; i++)
         if (blocks[i] == memory)
