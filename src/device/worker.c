@@ -10,9 +10,32 @@ struct sar_loan {
     struct sar_loan *next;
 };
 
-struct sar_worker sar_worker_make(const struct sar_memory *memory, struct sar_arena *arena)
+/* Blocks of the ring whose lanes are used, each for one direction. */
+static size_t departure(size_t n)
 {
-    return (struct sar_worker){ .memory = memory, .arena = arena };
+    return 2 * n;
+}
+
+static size_t arrival(size_t n)
+{
+    return 2 * n + 1;
+}
+
+_Static_assert(2 * SAR_WORKER_LEAVING == SAR_STAGING_BLOCKS, "each payload that leaves has an event");
+
+void sar_worker_open(struct sar_worker *worker, const struct sar_memory *memory, struct sar_arena *arena,
+                     struct sar_arena *turns, size_t most)
+{
+    *worker = (struct sar_worker){ .memory = memory, .arena = arena, .turns = turns, .messages = turns };
+    worker->pinned = sar_pinned_make(memory, most);
+    for (int i = 0; i < SAR_WORKER_TURNS; i++)
+        turns[i].supply = &worker->pinned.supply;
+}
+
+void sar_worker_turn(struct sar_worker *worker, unsigned turn)
+{
+    worker->messages = &worker->turns[turn % SAR_WORKER_TURNS];
+    sar_arena_recycle(worker->messages);
 }
 
 static const struct sar_accelerator *accelerator_of(const struct sar_worker *worker)
@@ -25,19 +48,25 @@ static struct sar_vector vector_of(const struct sar_worker *worker, const struct
     return (struct sar_vector){ shape, NULL, worker->memory->place, worker->memory->stream };
 }
 
-/* Never none, even of no elements. */
-static enum sar_status borrow(struct sar_worker *worker, size_t n, size_t size, void **memory)
+/* For work in a stream; never none, even of no elements. */
+static enum sar_status borrow_in(struct sar_worker *worker, void *stream, size_t n, size_t size,
+                                 void **memory)
 {
     const struct sar_memory *in = worker->memory;
     void *loan, *borrowed;
     if (n > SIZE_MAX / 2 / size)
         return SAR_NO_MEMORY;
     SAR_TRY(sar_arena_take(worker->arena, 1, sizeof *worker->loans, &loan));
-    SAR_TRY(in->accelerator->lanes->take(in->place, n * size + 1, in->stream, &borrowed));
+    SAR_TRY(in->accelerator->lanes->take(in->place, n * size + 1, stream, &borrowed));
     *(struct sar_loan *)loan = (struct sar_loan){ borrowed, worker->loans };
     worker->loans = loan;
     *memory = borrowed;
     return SAR_OK;
+}
+
+static enum sar_status borrow(struct sar_worker *worker, size_t n, size_t size, void **memory)
+{
+    return borrow_in(worker, worker->memory->stream, n, size, memory);
 }
 
 static enum sar_status borrow_run(struct sar_worker *worker, const struct sar_shape *shape, size_t nnz,
@@ -83,23 +112,44 @@ static enum sar_status fetch_findings(struct sar_worker *worker)
     return wait(worker);
 }
 
+static enum sar_status await(struct sar_worker *worker, size_t n)
+{
+    return worker->lanes == NULL ? SAR_OK : sar_staging_await(worker->lanes, departure(n));
+}
+
+/* What left before the last ones did so in the same lane as the first of these. */
+enum sar_status sar_worker_await(struct sar_worker *worker, const void *payload)
+{
+    for (size_t n = worker->left; n > 0 && n + SAR_WORKER_LEAVING > worker->left; n--)
+        if (worker->leaving[(n - 1) % SAR_WORKER_LEAVING] == payload)
+            return await(worker, n - 1);
+    return await(worker, worker->left);
+}
+
 enum sar_status sar_worker_wait(struct sar_worker *worker)
 {
     if (!worker->queued)
         return SAR_OK;
+    SAR_TRY(await(worker, worker->left + SAR_WORKER_LEAVING - 1));
     SAR_TRY(fetch_findings(worker));
     return worker->found.corrupt != 0 ? SAR_CORRUPT : SAR_OK;
 }
 
-/* The host's memory that is read and written may be gone thereafter. */
+/* The host's memory that is read and written may be gone thereafter, or somebody else's. */
 void sar_worker_end(struct sar_worker *worker)
 {
-    if (worker->queued)
-        (void)wait(worker);
+    if (worker->memory == NULL)
+        return;
+    enum sar_status waited = worker->queued ? wait(worker) : SAR_OK;
+    enum sar_status arrived = sar_staging_give_back(worker->lanes);
     for (struct sar_loan *loan = worker->loans; loan != NULL; loan = loan->next)
         accelerator_of(worker)->lanes->give_back(worker->memory->place, loan->memory, worker->memory->stream);
-    worker->loans = NULL;
-    worker->findings = NULL;
+    worker->pinned.lost = waited != SAR_OK || arrived != SAR_OK;
+    for (int i = 0; i < SAR_WORKER_TURNS; i++) {
+        sar_arena_leave(&worker->turns[i]);
+        worker->turns[i].supply = NULL;
+    }
+    *worker = (struct sar_worker){ .memory = NULL };
 }
 
 enum sar_status sar_worker_split(struct sar_worker *worker, const struct sar_load *load,
@@ -140,16 +190,41 @@ enum sar_status sar_worker_partition(struct sar_worker *worker, const struct sar
     return sar_worker_wait(worker);
 }
 
+static enum sar_status open_lanes(struct sar_worker *worker)
+{
+    return worker->lanes != NULL ? SAR_OK : sar_staging_take(worker->memory, 0, &worker->lanes);
+}
+
 enum sar_status sar_worker_encode(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run *run, const struct sar_payload *payload)
 {
     struct sar_vector vector = vector_of(worker, shape);
     struct sar_payload there = *payload;
+    size_t n = worker->left, k = departure(n);
     if (payload->bytes == 0)
         return SAR_OK;
+    SAR_TRY(open_lanes(worker));
     SAR_TRY(borrow(worker, payload->bytes, 1, &there.memory));
+    worker->queued = true;
     SAR_TRY(accelerator_of(worker)->encode(&vector, run, &there));
-    return copy(worker, payload->memory, there.memory, payload->bytes);
+    SAR_TRY(sar_staging_follow(worker->lanes, k));
+    SAR_TRY(sar_staging_copy(worker->lanes, k, payload->memory, there.memory, payload->bytes));
+    SAR_TRY(sar_staging_mark(worker->lanes, k));
+    worker->leaving[n % SAR_WORKER_LEAVING] = payload->memory;
+    worker->left++;
+    return SAR_OK;
+}
+
+/* Copied while kernels work on the payload before: its memory is the lane's. */
+static enum sar_status fetch(struct sar_worker *worker, const struct sar_payload *payload, void **there)
+{
+    size_t k = arrival(worker->came++);
+    SAR_TRY(open_lanes(worker));
+    SAR_TRY(borrow_in(worker, sar_staging_lane(worker->lanes, k), payload->bytes, 1, there));
+    worker->queued = true;
+    SAR_TRY(sar_staging_copy(worker->lanes, k, *there, payload->memory, payload->bytes));
+    SAR_TRY(sar_staging_mark(worker->lanes, k));
+    return sar_staging_join(worker->lanes, k);
 }
 
 enum sar_status sar_worker_decode(struct sar_worker *worker, const struct sar_shape *shape,
@@ -159,9 +234,8 @@ enum sar_status sar_worker_decode(struct sar_worker *worker, const struct sar_sh
     struct sar_payload there = *payload;
     struct sar_run made = { NULL, NULL, payload->nnz };
     SAR_TRY(begin(worker));
-    SAR_TRY(borrow(worker, payload->bytes, 1, &there.memory));
     SAR_TRY(borrow(worker, payload->nnz, shape->index_size, &made.index));
-    SAR_TRY(copy(worker, there.memory, payload->memory, payload->bytes));
+    SAR_TRY(fetch(worker, payload, &there.memory));
     SAR_TRY(accelerator_of(worker)->decode(&vector, &there, &made, worker->findings));
     *run = made;
     return SAR_OK;

@@ -3,16 +3,23 @@
  * reduced, and only messages' payloads come to the host and go from there. What is made stays until the call
  * is over: the input, what came of it, and the outcome.
  *
- * Work is queued. What it reads and writes of the host's must stay until the worker was waited for. */
+ * Work is queued. What it reads and writes of the host's must stay until the worker was waited for. Payloads
+ * travel in streams of their own, one for each direction, while kernels work on others: those that leave once
+ * they are encoded, and those that come before they are decoded. So that copies need not wait for each other
+ * the host has messages in pinned memory. */
 
 #ifndef SAR_DEVICE_WORKER_H
 #define SAR_DEVICE_WORKER_H
 
 #include "base/arena.h"
 #include "device/offload.h"
+#include "device/pinned.h"
 
 /** Memory of the device's that a worker has borrowed. */
 struct sar_loan;
+
+/** Arenas for messages, which are used in turn; payloads that leave at the same time. */
+enum { SAR_WORKER_TURNS = 3, SAR_WORKER_LEAVING = 2 };
 
 struct sar_worker {
     const struct sar_memory *memory;
@@ -22,16 +29,32 @@ struct sar_worker {
     struct sar_findings *findings; /**< the device's; NULL before the first work */
     struct sar_findings found;     /**< those as of the last wait; here, since a copy may outlive its wait */
     bool queued;                   /**< something that was not waited for */
+    struct sar_pinned pinned;      /**< where arenas for messages have their memory */
+    struct sar_arena *turns;       /**< these arenas */
+    struct sar_arena *messages;    /**< the present one of them */
+    struct sar_staging *lanes;     /**< for payloads; NULL before the first one */
+    size_t left, came;             /**< payloads so far, each way */
+    const void *leaving[SAR_WORKER_LEAVING]; /**< the last that left, on the host */
 };
 
-/** A worker that has not begun; nothing of it is to be given back. */
-struct sar_worker sar_worker_make(const struct sar_memory *memory, struct sar_arena *arena);
+/** Let a worker begin, and stay where it is. To be ended.
+ * @param turns  SAR_WORKER_TURNS arenas, without memory
+ * @param most   bytes that may be pinned for arenas of all workers */
+void sar_worker_open(struct sar_worker *worker, const struct sar_memory *memory, struct sar_arena *arena,
+                     struct sar_arena *turns, size_t most);
 
-/** Give back all that was made, behind what is queued. */
+/** Give back all that was made, behind what is queued, the arenas' memory too. Nothing where the worker has
+ * not begun. */
 void sar_worker_end(struct sar_worker *worker);
+
+/** Let messages have the memory of SAR_WORKER_TURNS turns ago. */
+void sar_worker_turn(struct sar_worker *worker, unsigned turn);
 
 /** Wait for what is queued. SAR_CORRUPT if a payload was none. */
 enum sar_status sar_worker_wait(struct sar_worker *worker);
+
+/** Wait until a payload that was encoded is on the host, and no longer than for what was encoded before. */
+enum sar_status sar_worker_await(struct sar_worker *worker, const void *payload);
 
 /** Split marked elements, as sar_offload_split does; on return it is done.
  * @param minus_zero  whether a value is -0.0 */
@@ -45,7 +68,8 @@ enum sar_status sar_worker_partition(struct sar_worker *worker, const struct sar
                                      const struct sar_division *how, const struct sar_run *from,
                                      struct sar_run *run, unsigned long long first[]);
 
-/** Write a run as a payload in the host's memory, that all ranks read alike. */
+/** Write a run as a payload in the host's memory, that all ranks read alike. Until it was waited for others
+ * may be encoded. */
 enum sar_status sar_worker_encode(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run *run, const struct sar_payload *payload);
 

@@ -3,6 +3,7 @@
 #define SAR_PLAN_CONTEXT_H
 
 #include "base/buffer.h"
+#include "device/worker.h"
 #include "mpix_sparse.h"
 #include "net/agree.h"
 #include "plan/profile.h"
@@ -56,12 +57,13 @@ struct sar_context {
     uint32_t found;   /**< the record that was looked for last, where the next search begins */
     uint64_t *bounds; /**< for all records' keep, ranks + 1 each */
     struct sar_homework homework;
-    struct sar_arena arena;                  /**< of the present call */
-    struct sar_arena scratch[SAR_SCRATCHES]; /**< of its steps, in turn */
-    struct sar_buffer outcome[2];            /**< indices and values, where dense buffers are written from */
-    struct sar_pending *first, *last;        /**< calls in their order; the first is the one that moves */
-    struct sar_context *next_busy;           /**< of those with calls in flight, see plan/progress.h */
-    struct sar_context *next_aside;          /**< of those that wait for their end, see close.c */
+    struct sar_arena arena;                      /**< of the present call */
+    struct sar_arena scratch[SAR_SCRATCHES];     /**< of its steps, in turn */
+    struct sar_arena messages[SAR_WORKER_TURNS]; /**< for a worker, with memory while there is one */
+    struct sar_buffer outcome[2];     /**< indices and values, where dense buffers are written from */
+    struct sar_pending *first, *last; /**< calls in their order; the first is the one that moves */
+    struct sar_context *next_busy;    /**< of those with calls in flight, see plan/progress.h */
+    struct sar_context *next_aside;   /**< of those that wait for their end, see close.c */
     bool listed;
     struct sar_plan *plans;      /**< that are not freed */
     uint64_t plans_made;         /**< by sar_plan_open */

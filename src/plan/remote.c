@@ -8,7 +8,10 @@
 #include "scheme/outsource.h"
 #include "tensor/stretch.h"
 
-enum { MOST_SLOTS = 1024 /* of the index space for an element of the fullest rank */ };
+enum {
+    MOST_SLOTS = 1024, /* of the index space for an element of the fullest rank */
+    MOST_PINNED = 64   /* blocks of a ring, for messages of all calls under way */
+};
 
 static struct sar_mirror *input_of(struct sar_call *call)
 {
@@ -164,7 +167,8 @@ bool sar_remote_offer(struct sar_pending *op)
     op->splitter = (struct sar_splitter){ give_parts, op, NULL };
     op->request.splitter = &op->splitter;
     if (worth) {
-        op->worker = sar_worker_make(&op->call->memory, op->request.arena);
+        sar_worker_open(&op->worker, &op->call->memory, op->request.arena, op->context->messages,
+                        MOST_PINNED * block_room(op));
         op->request.worker = &op->worker;
     }
     return true;

@@ -5,6 +5,8 @@
 #include "scheme/scheme.h"
 #include "wire/narrow.h"
 
+_Static_assert((int)SAR_SCRATCHES == SAR_WORKER_TURNS, "a worker keeps messages as long as others do");
+
 const struct sar_scheme *const sar_schemes[] = {
     &sar_scheme_dense,
     &sar_scheme_allgather,
@@ -147,9 +149,14 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
 /* Three, for what a rank keeps of its own input is needed in the step after the next. */
 void sar_request_next_scratch(struct sar_request *request)
 {
-    request->passing = &request->scratch[request->turn++ % SAR_SCRATCHES];
+    unsigned turn = request->turn++;
+    request->passing = &request->scratch[turn % SAR_SCRATCHES];
     request->exchange.arena = request->passing;
     sar_arena_recycle(request->passing);
+    if (request->worker == NULL)
+        return;
+    sar_worker_turn(request->worker, turn);
+    request->exchange.arena = request->worker->messages;
 }
 
 bool sar_request_glance(struct sar_request *request)

@@ -17,13 +17,17 @@ enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, str
     const struct sar_wire *chosen = sar_agreed_device_wire(request->agreed, pull, &layout, run->nnz);
     struct sar_envelope envelope = sar_request_envelope(request, layout);
     struct sar_shape shape = shape_of(request, &layout);
-    SAR_TRY(sar_message_begin(&envelope, chosen, run, request->passing, message));
+    SAR_TRY(sar_message_begin(&envelope, chosen, run, request->worker->messages, message));
     struct sar_payload payload = { chosen->packing, (unsigned char *)message->buffer + SAR_HEADER_BYTES,
                                    (size_t)message->bytes - SAR_HEADER_BYTES, run->nnz };
     SAR_TRY(sar_worker_encode(request->worker, &shape, run, &payload));
-    SAR_TRY(sar_worker_wait(request->worker));
     *wire = chosen;
     return SAR_OK;
+}
+
+enum sar_status sar_outsource_await(struct sar_request *request, const struct sar_message *message)
+{
+    return sar_worker_await(request->worker, (unsigned char *)message->buffer + SAR_HEADER_BYTES);
 }
 
 enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envelope *envelope,
@@ -34,7 +38,7 @@ enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envel
     struct sar_content content;
     SAR_TRY(sar_message_open(envelope, message, &content));
     if (content.wire->packing == SAR_PACKING_NONE) {
-        SAR_TRY(sar_message_decode(envelope, message, request->passing, run));
+        SAR_TRY(sar_message_decode(envelope, message, request->worker->messages, run));
         return sar_worker_send(request->worker, &shape, run);
     }
     if (content.nnz > layout->span || content.bytes != content.wire->least(layout, content.nnz))

@@ -7,11 +7,15 @@
 #include "device/worker.h"
 #include "scheme/scheme.h"
 
-/** Encode a run. On return it is done, since a message may leave at once.
+/** Encode a run. Queued, so that others may be encoded before it is to leave: see below, though all of a
+ * stage's are waited for before it posts messages.
  * @param wire  the format it is in */
 enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                      const struct sar_run *run, struct sar_message *message,
                                      const struct sar_wire **wire);
+
+/** Wait until a message that was encoded may leave. */
+enum sar_status sar_outsource_await(struct sar_request *request, const struct sar_message *message);
 
 /** Decode a message in any format. Whether it was one is known once the worker was waited for; only its
  * header has been looked at. The message must stay until then. */

@@ -4,6 +4,7 @@
  * A part's message leaves as soon as it is encoded. Those of a segment are encoded ahead as long as the step
  * before has messages under way; the others, and all of the first segment, when it is their turn to leave. */
 
+#include "scheme/outsource.h"
 #include "scheme/owner_parts.h"
 #include "tensor/stretch.h"
 
@@ -87,24 +88,35 @@ static void send_part(struct sar_request *request, int owner)
 {
     const struct sar_owner *o = request->state;
     const struct sar_message *messages = o->outgoing[o->step % 2];
-    sar_exchange_send(&request->exchange, sar_owner_port(request, SAR_OWNER_PUSH, owner),
+    struct sar_exchange *x = &request->exchange;
+    if (request->worker != NULL && x->status == SAR_OK)
+        sar_exchange_fail(x, sar_outsource_await(request, &messages[owner]));
+    sar_exchange_send(x, sar_owner_port(request, SAR_OWNER_PUSH, owner),
                       messages == NULL ? NULL : &messages[owner]);
-    if (request->exchange.status == SAR_OK && messages[owner].bytes > EAGER_BYTES)
+    if (x->status == SAR_OK && messages[owner].bytes > EAGER_BYTES)
         sar_request_glance(request);
+}
+
+/* Up to the one that leaves at a place. A device encodes the next one while that one comes from it. */
+static void encode_until(struct sar_request *request, int place)
+{
+    struct sar_owner *o = request->state;
+    struct sar_exchange *x = &request->exchange;
+    int last = request->worker != NULL && place + 1 < request->net->ranks ? place + 1 : place;
+    for (; o->encoded <= last && x->status == SAR_OK; o->encoded++)
+        sar_exchange_fail(x, encode_part(request, o->step, owner_at(request, o->encoded)));
 }
 
 void sar_owner_push(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
-    struct sar_exchange *x = &request->exchange;
     o->coming = o->step;
     o->ready = o->folds = 0;
     o->folded.nnz = 0;
     expect_parts(request);
     for (int place = 0; place < request->net->ranks; place++) {
         int owner = owner_at(request, place);
-        if (place >= o->encoded && x->status == SAR_OK)
-            sar_exchange_fail(x, encode_part(request, o->step, owner));
+        encode_until(request, place);
         if (owner != request->net->rank && sar_owner_reaches(request, owner))
             send_part(request, owner);
     }
