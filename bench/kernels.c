@@ -114,24 +114,33 @@ double kernels_time(struct kernels *k, enum sar_status (*run)(struct kernels *k)
     return times[n / 2];
 }
 
-/* False where some outcome is wrong. */
+/* False where the outcome is wrong. */
+static bool measure(struct kernels *k, const struct kernels_job *job, double *copy)
+{
+    if (job->prepare != NULL)
+        job->prepare(k);
+    double milliseconds = kernels_time(k, job->run), rate = job->bytes(k) / milliseconds / 1e6;
+    bool right = job->right == NULL || job->right(k);
+    if (isnan(*copy))
+        *copy = rate;
+    printf("  %-20s %10.3f %10.1f %7.1f%%  %s\n", job->name, milliseconds, rate, 100 * rate / *copy,
+           job->right == NULL ? "-"
+           : right            ? "right"
+                              : "WRONG");
+    fflush(stdout);
+    return right;
+}
+
 static bool measure_all(struct kernels *k)
 {
+    static const struct kernels_job *const tables[] = { kernels_of_vectors, kernels_of_payloads,
+                                                        kernels_of_selections };
     bool good = true;
     double copy = NAN;
     printf("# %-20s %10s %10s %8s  %s\n", "kernel", "ms", "GB/s", "of copy", "outcome");
-    for (const struct kernels_job *job = kernels_jobs; job->name != NULL; job++) {
-        double milliseconds = kernels_time(k, job->run), rate = job->bytes(k) / milliseconds / 1e6;
-        bool right = job->right == NULL || job->right(k);
-        if (job == kernels_jobs)
-            copy = rate;
-        printf("  %-20s %10.3f %10.1f %7.1f%%  %s\n", job->name, milliseconds, rate, 100 * rate / copy,
-               job->right == NULL ? "-"
-               : right            ? "right"
-                                  : "WRONG");
-        fflush(stdout);
-        good &= right;
-    }
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct kernels_job *job = tables[t]; job->name != NULL; job++)
+            good &= measure(k, job, &copy);
     return good;
 }
 

@@ -9,6 +9,7 @@
 #include "device/accelerator.h"
 #include "hash/hierarchical.h"
 #include "tensor/sort.h"
+#include "wire/wire.h"
 
 struct kernels_options {
     size_t count;
@@ -32,9 +33,10 @@ struct kernels {
     void *unsorted;
     struct sar_run out; /* the device's room for an outcome */
     void *other;        /* another vector, or a message */
-    size_t payload;     /* bytes of that */
+    float *velocity;    /* of as many elements */
     struct sar_findings *findings;
     unsigned long long *first;
+    uint64_t *magnitudes; /* on the host, for a sample */
 };
 
 /* End the program where something is amiss. */
@@ -52,9 +54,28 @@ struct kernels_job {
     double (*bytes)(const struct kernels *k);
     /* Whether the device has what the host makes of the same; or NULL. */
     bool (*right)(struct kernels *k);
+    /* What is to be there before; or NULL. */
+    void (*prepare)(struct kernels *k);
 };
 
-extern const struct kernels_job kernels_jobs[];
+/* Each ended by one without a name; the first of all is what the others are compared with. */
+extern const struct kernels_job kernels_of_vectors[], kernels_of_payloads[], kernels_of_selections[];
+
+/* Bytes of the vector, of a bit for each of its elements, and of the indices and values of those present. */
+double kernels_vector_bytes(const struct kernels *k);
+double kernels_bitmap_bytes(const struct kernels *k);
+double kernels_run_bytes(const struct kernels *k);
+
+/* Whether an array of the device's has these bytes, and whether k->out is this run of the host's. */
+bool kernels_have(const void *device, const void *host, size_t bytes);
+bool kernels_out_is(const struct kernels *k, const struct sar_run *run);
+
+/* How a vector's elements are laid out in one payload, and the most bytes that any has. */
+struct sar_layout kernels_layout(const struct kernels *k);
+size_t kernels_largest_payload(const struct kernels *k);
+
+/* Elements that are sampled. */
+size_t kernels_samples(const struct kernels *k);
 
 /* Median milliseconds of a call. */
 double kernels_time(struct kernels *k, enum sar_status (*run)(struct kernels *k));

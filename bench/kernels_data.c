@@ -11,6 +11,37 @@
 
 enum { GRAIN = 64, SEED = 7 };
 
+double kernels_vector_bytes(const struct kernels *k)
+{
+    return (double)k->options->count * sizeof(float);
+}
+
+double kernels_bitmap_bytes(const struct kernels *k)
+{
+    return (double)k->options->count / 8;
+}
+
+double kernels_run_bytes(const struct kernels *k)
+{
+    return (double)k->host.nnz * (sizeof(uint32_t) + sizeof(float));
+}
+
+bool kernels_have(const void *device, const void *host, size_t bytes)
+{
+    void *copy = malloc(bytes + 1);
+    kernels_require(copy != NULL && cudaMemcpy(copy, device, bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
+                    "a copy");
+    bool same = memcmp(copy, host, bytes) == 0;
+    free(copy);
+    return same;
+}
+
+bool kernels_out_is(const struct kernels *k, const struct sar_run *run)
+{
+    return k->out.nnz == run->nnz && kernels_have(k->out.index, run->index, run->nnz * sizeof(uint32_t)) &&
+           kernels_have(k->out.value, run->value, run->nnz * sizeof(float));
+}
+
 static void *on_host(size_t bytes)
 {
     void *memory = malloc(bytes + 1);
@@ -98,15 +129,18 @@ void kernels_open(struct kernels *k, const struct kernels_options *options)
     k->device = (struct sar_run){ copy_to_device(k->host.index, nnz * sizeof(uint32_t)),
                                   copy_to_device(k->host.value, nnz * sizeof(float)), nnz };
     k->out = run_on_device(nnz);
-    k->payload = nnz * sizeof(float) + (size_t)sar_bitmap_bytes(options->count);
-    k->other = on_device(bytes > k->payload ? bytes : k->payload);
+    size_t payload = kernels_largest_payload(k);
+    k->other = on_device(bytes > payload ? bytes : payload);
+    k->velocity = on_device(bytes);
+    k->magnitudes = on_host(kernels_samples(k) * sizeof *k->magnitudes);
     k->findings = copy_to_device(&(struct sar_findings){ 0, 0 }, sizeof *k->findings);
 }
 
 void kernels_close(struct kernels *k)
 {
-    void *const taken[] = { k->vector.buf, k->device.index, k->device.value, k->out.index, k->out.value,
-                            k->other,      k->parted.index, k->parted.value, k->unsorted,  k->findings };
+    void *const taken[] = { k->vector.buf, k->device.index, k->device.value, k->out.index,
+                            k->out.value,  k->other,        k->parted.index, k->parted.value,
+                            k->unsorted,   k->findings,     k->velocity };
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         cudaFree(taken[i]);
     cudaEventDestroy(k->begin);
@@ -117,4 +151,5 @@ void kernels_close(struct kernels *k)
     free(k->parts);
     free(k->first);
     free(k->shuffled);
+    free(k->magnitudes);
 }

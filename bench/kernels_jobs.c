@@ -5,48 +5,14 @@
 #include <string.h>
 
 #include "cuda/baseline.h"
-#include "cuda/bitmap.h"
 #include "cuda/dense.h"
 #include "cuda/reduce.h"
 #include "kernels.h"
 #include "tensor/reduce.h"
 
-static double vector_bytes(const struct kernels *k)
-{
-    return (double)k->options->count * sizeof(float);
-}
-
-static double bitmap_bytes(const struct kernels *k)
-{
-    return (double)k->options->count / 8;
-}
-
-/* Of indices and values. */
-static double run_bytes(const struct kernels *k)
-{
-    return (double)k->host.nnz * (sizeof(uint32_t) + sizeof(float));
-}
-
-/* Whether an array of the device's has these bytes. */
-static bool has(const void *device, const void *host, size_t bytes)
-{
-    void *copy = malloc(bytes + 1);
-    kernels_require(copy != NULL && cudaMemcpy(copy, device, bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
-                    "a copy");
-    bool same = memcmp(copy, host, bytes) == 0;
-    free(copy);
-    return same;
-}
-
-static bool out_is(const struct kernels *k, const struct sar_run *run)
-{
-    return k->out.nnz == run->nnz && has(k->out.index, run->index, run->nnz * sizeof(uint32_t)) &&
-           has(k->out.value, run->value, run->nnz * sizeof(float));
-}
-
 static enum sar_status run_copy(struct kernels *k)
 {
-    size_t bytes = (size_t)vector_bytes(k);
+    size_t bytes = (size_t)kernels_vector_bytes(k);
     return cudaMemcpyAsync(k->other, k->vector.buf, bytes, cudaMemcpyDeviceToDevice, k->stream) == cudaSuccess
                ? SAR_OK
                : SAR_DEVICE_FAILED;
@@ -54,7 +20,7 @@ static enum sar_status run_copy(struct kernels *k)
 
 static double copy_bytes(const struct kernels *k)
 {
-    return 2 * vector_bytes(k);
+    return 2 * kernels_vector_bytes(k);
 }
 
 static enum sar_status run_mark(struct kernels *k)
@@ -67,7 +33,7 @@ static enum sar_status run_mark(struct kernels *k)
 
 static double mark_bytes(const struct kernels *k)
 {
-    return vector_bytes(k) + bitmap_bytes(k);
+    return kernels_vector_bytes(k) + kernels_bitmap_bytes(k);
 }
 
 static enum sar_status run_scan(struct kernels *k)
@@ -82,12 +48,12 @@ static enum sar_status run_scan(struct kernels *k)
 
 static double scan_bytes(const struct kernels *k)
 {
-    return vector_bytes(k) + run_bytes(k);
+    return kernels_vector_bytes(k) + kernels_run_bytes(k);
 }
 
 static bool scan_is_right(struct kernels *k)
 {
-    return out_is(k, &k->host);
+    return kernels_out_is(k, &k->host);
 }
 
 static enum sar_status run_split(struct kernels *k)
@@ -106,7 +72,7 @@ static bool split_is_right(struct kernels *k)
 {
     size_t begin = 0;
     struct sar_run all = { k->parts[0].index, k->parts[0].value, k->host.nnz };
-    bool good = out_is(k, &all);
+    bool good = kernels_out_is(k, &all);
     for (int p = 0; p < k->options->parts; p++) {
         good &= k->first[p] == begin;
         begin += k->parts[p].nnz;
@@ -118,55 +84,6 @@ static enum sar_status run_select_and_sort(struct kernels *k)
 {
     k->out.nnz = k->host.nnz;
     return sar_cuda_select_and_sort(&k->vector, &k->map, &k->out);
-}
-
-static struct sar_layout layout_of(const struct kernels *k)
-{
-    return (struct sar_layout){ .span = k->options->count,
-                                .element_size = sizeof(float),
-                                .index_size = sizeof(uint32_t) };
-}
-
-static enum sar_status run_encode(struct kernels *k)
-{
-    struct sar_layout layout = layout_of(k);
-    return sar_cuda_bitmap_encode(&layout, &k->device, k->other, k->stream);
-}
-
-static double encode_bytes(const struct kernels *k)
-{
-    return run_bytes(k) + (double)k->host.nnz * sizeof(float) + bitmap_bytes(k);
-}
-
-static bool encode_is_right(struct kernels *k)
-{
-    struct sar_layout layout = layout_of(k);
-    void *payload = malloc(k->payload);
-    kernels_require(payload != NULL, "taking memory");
-    sar_wire_hash_bitmap.encode(&layout, &k->host, payload);
-    bool same = has(k->other, payload, k->payload);
-    free(payload);
-    return same;
-}
-
-/* Of what has been encoded. */
-static enum sar_status run_decode(struct kernels *k)
-{
-    struct sar_layout layout = layout_of(k);
-    k->out.nnz = k->host.nnz;
-    return sar_cuda_bitmap_decode(&layout, k->other, &k->out, k->findings, k->stream);
-}
-
-static double decode_bytes(const struct kernels *k)
-{
-    return bitmap_bytes(k) + (double)k->host.nnz * sizeof(uint32_t);
-}
-
-static bool decode_is_right(struct kernels *k)
-{
-    static const struct sar_findings none;
-    return has(k->out.index, k->host.index, k->host.nnz * sizeof(uint32_t)) &&
-           has(k->findings, &none, sizeof none);
 }
 
 /* Parts have slots of the same numbers, so that they can stand for what ranks send to one owner. */
@@ -193,7 +110,7 @@ static enum sar_status run_reduce(struct kernels *k)
 /* Once an outcome is there. */
 static double reduce_bytes(const struct kernels *k)
 {
-    return run_bytes(k) + (double)k->out.nnz * (sizeof(uint32_t) + sizeof(float));
+    return kernels_run_bytes(k) + (double)k->out.nnz * (sizeof(uint32_t) + sizeof(float));
 }
 
 static bool reduce_is_right(struct kernels *k)
@@ -203,7 +120,7 @@ static bool reduce_is_right(struct kernels *k)
     struct sar_run host;
     kernels_require(sar_reduce_taken(&shape, k->parts, (size_t)k->options->parts, &arena, &host) == SAR_OK,
                     "reducing on the host");
-    bool same = out_is(k, &host);
+    bool same = kernels_out_is(k, &host);
     sar_arena_free(&arena);
     return same;
 }
@@ -216,7 +133,7 @@ static enum sar_status run_coalesce(struct kernels *k)
 
 static double coalesce_bytes(const struct kernels *k)
 {
-    return 2 * run_bytes(k);
+    return 2 * kernels_run_bytes(k);
 }
 
 static bool coalesce_is_right(struct kernels *k)
@@ -226,9 +143,18 @@ static bool coalesce_is_right(struct kernels *k)
     struct sar_arena arena = { 0 };
     struct sar_run host;
     kernels_require(sar_sort(&k->shape, &from, &arena, &host) == SAR_OK, "sorting on the host");
-    bool same = out_is(k, &host);
+    bool same = kernels_out_is(k, &host);
     sar_arena_free(&arena);
     return same;
+}
+
+static enum sar_status run_partition(struct kernels *k)
+{
+    struct sar_division division = { k->map, (k->map.span + 63) / 64 * 64, 1 };
+    memset(k->first, 0, (size_t)k->options->parts * sizeof *k->first);
+    k->out.nnz = k->host.nnz;
+    return k->host.nnz == 0 ? SAR_OK
+                            : sar_cuda_partition(&k->vector, &division, &k->device, &k->out, k->first);
 }
 
 static enum sar_status run_scatter(struct kernels *k)
@@ -240,19 +166,18 @@ static enum sar_status run_scatter(struct kernels *k)
 
 static bool scatter_is_right(struct kernels *k)
 {
-    return has(k->other, k->dense, k->options->count * sizeof(float));
+    return kernels_have(k->other, k->dense, k->options->count * sizeof(float));
 }
 
-const struct kernels_job kernels_jobs[] = {
-    { "copy", run_copy, copy_bytes, NULL },
-    { "mark", run_mark, mark_bytes, NULL },
-    { "scan", run_scan, scan_bytes, scan_is_right },
-    { "scan and partition", run_split, scan_bytes, split_is_right },
-    { "CUB select and sort", run_select_and_sort, scan_bytes, split_is_right },
-    { "bitmap encode", run_encode, encode_bytes, encode_is_right },
-    { "bitmap decode", run_decode, decode_bytes, decode_is_right },
-    { "reduce", run_reduce, reduce_bytes, reduce_is_right },
-    { "coalesce", run_coalesce, coalesce_bytes, coalesce_is_right },
-    { "scatter", run_scatter, scan_bytes, scatter_is_right },
-    { NULL, NULL, NULL, NULL },
+const struct kernels_job kernels_of_vectors[] = {
+    { "copy", run_copy, copy_bytes, NULL, NULL },
+    { "mark", run_mark, mark_bytes, NULL, NULL },
+    { "scan", run_scan, scan_bytes, scan_is_right, NULL },
+    { "scan and partition", run_split, scan_bytes, split_is_right, NULL },
+    { "CUB select and sort", run_select_and_sort, scan_bytes, split_is_right, NULL },
+    { "reduce", run_reduce, reduce_bytes, reduce_is_right, NULL },
+    { "coalesce", run_coalesce, coalesce_bytes, coalesce_is_right, NULL },
+    { "partition", run_partition, coalesce_bytes, split_is_right, NULL },
+    { "scatter", run_scatter, scan_bytes, scatter_is_right, NULL },
+    { NULL, NULL, NULL, NULL, NULL },
 };
