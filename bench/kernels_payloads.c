@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The formats that a device reads and writes, of all elements in one payload, and slots that become indices. */
+/* The formats that a device reads and writes, of all elements in one payload, and slots that become
+ * indices. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,8 +18,8 @@ extern "C" {
  * which keeps what is given back for the next call. */
 enum sar_status sar_cuda_take(size_t bytes, cudaStream_t stream, void **memory);
 
-/** Whether a device has such a pool. Then give its memory back to the system, as soon as nobody has any of it;
- * the calling thread's device is that one. */
+/** Whether a device has such a pool. Then give its memory back to the system, as soon as nobody has any of
+ * it; the calling thread's device is that one. */
 bool sar_cuda_has_pool(int device);
 void sar_cuda_close_pool(int device);
 

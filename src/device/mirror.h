@@ -26,8 +26,8 @@ struct sar_mirror {
 enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *device, size_t bytes,
                                 struct sar_mirror *mirror);
 
-/** Memory that mirrors nothing, of mirror->bytes, as many as were asked for or more: pinned as long as no more
- * than `most` bytes have been in this way. */
+/** Memory that mirrors nothing, of mirror->bytes, as many as were asked for or more: pinned as long as no
+ * more than `most` bytes have been in this way. */
 enum sar_status sar_mirror_take_bounded(const struct sar_memory *memory, size_t bytes, size_t most,
                                         struct sar_mirror *mirror);
 

@@ -29,7 +29,8 @@ int fake_cuda_device(void)
     return current;
 }
 
-/* How often something was given back while the thread was on another device, where CUDA makes a context then. */
+/* How often something was given back while the thread was on another device, where CUDA makes a context
+ * then. */
 long fake_cuda_strayed(void)
 {
     return __atomic_load_n(&strayed, __ATOMIC_RELAXED);

@@ -25,8 +25,9 @@ void fake_cuda_break(long on);
 
 /* For its own files: count an allocation, of so many bytes of pinned memory; count a wait for a stream, or
  * for all of a device; count that a kernel was launched; count a call, which may have to be refused, as all
- * are while the device is broken; tell which device is the thread's, and count if it is not the one of what is given back; load the driver, as CUDA does when it is
- * needed; tell whether devices share memory of the host, and give it back. */
+ * are while the device is broken; tell which device is the thread's, and count if it is not the one of what
+ * is given back; load the driver, as CUDA does when it is needed; tell whether devices share memory of the
+ * host, and give it back. */
 void fake_cuda_count(long bytes);
 void fake_cuda_count_wait(bool all);
 void fake_cuda_count_kernel(void);
