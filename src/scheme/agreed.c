@@ -157,16 +157,23 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
 }
 
 /* A part's load is a sum over independent lines, each of which gives it one of p places by chance: its
- * variance is that of the loads of a line's places, over all lines. Places that are as full as if groups
- * chose them independently count for nothing but that they are full. */
+ * variance is that of the loads of a line's places, over all lines: at most their mean square, and for one
+ * group less as lines are full. */
 double sar_agreed_fullest(const struct sar_agreed *agreed, double together, double groups)
 {
-    double parts = agreed->machine.ranks, each = sar_agreed_union(agreed, together), all = groups * each;
+    double parts = agreed->machine.ranks, count = (double)agreed->shape.count;
+    double each = sar_agreed_union(agreed, together), all = groups * each;
     if (all == 0)
         return 1;
     double shared = groups > 1 ? 2 - sar_agreed_union(agreed, 2 * together) / each : 0;
-    double place = 1 + (groups - 1) * shared - all / (double)agreed->shape.count;
-    return 1 + sqrt(2 * log(parts) * parts * fmax(place, 0) / all);
+    double place = 1 + (groups - 1) * shared - each / count;
+    return fmin(1 + sqrt(2 * log(parts) * parts * fmax(place, 0) / all), count / each);
+}
+
+double sar_agreed_fullest_push(const struct sar_agreed *agreed)
+{
+    double fullest = sar_agreed_fullest(agreed, 1, agreed->machine.ranks);
+    return agreed->nnz_max > 0 ? fmax(fullest * agreed->nnz_mean / agreed->nnz_max, 1) : 1;
 }
 
 struct sar_map sar_agreed_map(const struct sar_agreed *agreed)

@@ -101,10 +101,14 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
 /** What the fullest of all ranks' parts is expected to get over the mean where a map with lines deals out the
  * unions of so many ranks together, one from each group. k groups have u elements each, of which two have a
  * share o in common; as in Theorem 2 of the Zen paper the fullest of p parts is sqrt(2 ln p) standard
- * deviations above the mean:
+ * deviations above the mean, but has no more than all its elements:
  *
- *     1 + sqrt(2 ln p (1 + (k-1) o - k u / count) p / (k u)) */
+ *     min(1 + sqrt(2 ln p (1 + (k-1) o - u / count) p / (k u)), count / u) */
 double sar_agreed_fullest(const struct sar_agreed *agreed, double together, double groups);
+
+/** The same in the push of all ranks, over what the fullest rank has for the mean part: 1 at least, as that is
+ * what it sends. */
+double sar_agreed_fullest_push(const struct sar_agreed *agreed);
 
 /** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose
  * predicted imbalance, 1 + sqrt(2 n ln n g / nnz), stays within the limit. */

@@ -13,8 +13,7 @@ struct sar_map sar_contiguous_map(const struct sar_agreed *a)
 /* What all ranks have there varies by chance at least, also where nothing is known of a tensor yet. */
 double sar_contiguous_share(const struct sar_agreed *a)
 {
-    double ranks = a->machine.ranks;
-    return fmin(fmax(a->skewness, sar_agreed_fullest(a, 1, ranks)) / ranks, 1);
+    return fmin(fmax(a->skewness, sar_agreed_fullest_push(a)) / a->machine.ranks, 1);
 }
 
 /* At least what a single rank has there. The exponent is 1 where no two ranks meet; it is chosen to come

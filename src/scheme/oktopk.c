@@ -47,11 +47,12 @@ static double remainder_of(const struct sar_agreed *a)
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_map map = sar_contiguous_map(a);
-    double ranks = a->machine.ranks, share = remainder_of(a) / fmax(sar_gamma_at(&a->gamma, ranks), 1);
+    double ranks = a->machine.ranks, left = remainder_of(a) / fmax(sar_gamma_at(&a->gamma, ranks), 1);
+    double share = fmin(left, a->skewness / ranks);
     struct sar_owner_terms terms = sar_owner_terms(a, &map);
-    terms.push_share = sar_agreed_fullest(a, 1, ranks) / ranks;
-    terms.pull_share = fmax(fmin(share, sar_contiguous_share(a)), sar_agreed_fullest(a, ranks, 1) / ranks);
-    terms.span = fmax(terms.span, ceil((double)a->shape.count * terms.pull_share));
+    terms.push_share = sar_agreed_fullest_push(a) / ranks;
+    terms.pull_share = fmax(share, sar_agreed_fullest(a, ranks, 1) / ranks);
+    terms.span = fmax(terms.span, ceil((double)a->shape.count * share));
     return sar_owner_seconds(a, &terms);
 }
 

@@ -40,7 +40,9 @@ static struct sar_owner_terms fullest(const struct sar_agreed *a, const struct s
     double ranks = a->machine.ranks;
     if (contiguous(terms->map))
         return full;
-    full.push_share *= sar_agreed_fullest(a, terms->together, ceil(ranks / terms->together));
+    full.push_share *= terms->together > 1
+                           ? sar_agreed_fullest(a, terms->together, ceil(ranks / terms->together))
+                           : sar_agreed_fullest_push(a);
     full.pull_share *= sar_agreed_fullest(a, ranks, 1);
     return full;
 }

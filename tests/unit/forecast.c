@@ -105,11 +105,11 @@ static void test_bytes_are_what_costs(void **state)
     }
 }
 
-/* Of 8 ranks with 1000 of 1000000 elements each, of which no two have any in common: what the fullest part
- * has over the mean, be it of what 8 ranks push, of what 4 nodes push, or of the outcome. */
-static double fullest_of_8000(void)
+/* 8 ranks have 1000 of 1000000 elements each, of which no two have any in common: what the fullest part has over
+ * the mean where ranks, nodes or the outcome are so dense. */
+static double fullest_at(double density)
 {
-    return 1 + sqrt(2 * log(8) * (1 - 0.008) * 8 / 8000);
+    return 1 + sqrt(2 * log(8) * (1 - density) * 8 / 8000);
 }
 
 /* By hand: indices and values of 4 bytes each, and 64 bytes of header. */
@@ -122,7 +122,8 @@ static void test_bytes_of_coordinates(void **state)
     struct sar_agreed a = sar_forecast_agreed(&f, &config);
     check_close(sar_forecast_bytes(&sar_scheme_allgather, &a), 7 * (8000 + 64));
     check_close(sar_forecast_bytes(&sar_scheme_recursive_doubling, &a), (1 + 2 + 4) * 8000 + 3 * 64);
-    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (fullest_of_8000() * 9000 + 2 * 64));
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a),
+                7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
 }
 
 /* The same with values of 2 bytes, but for the scheme that sends floats. */
@@ -135,7 +136,8 @@ static void test_bytes_of_narrow_values(void **state)
     f.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
     struct sar_agreed full = sar_forecast_agreed(&f, &config), a = sar_forecast_agreed(&f, &narrow);
     check_close(sar_forecast_bytes(&sar_scheme_allgather, &a), 7 * (6000 + 64));
-    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (fullest_of_8000() * 6750 + 2 * 64));
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a),
+                7 * (fullest_at(0.001) * 750 + fullest_at(0.008) * 6000 + 128));
     check_close(sar_forecast_bytes(&sar_scheme_dense, &a), sar_forecast_bytes(&sar_scheme_dense, &full));
 }
 
@@ -148,8 +150,10 @@ static void test_bytes_between_nodes(void **state)
     f.node_ranks = 2;
     f.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
     struct sar_agreed a = sar_forecast_agreed(&f, &config);
-    check_close(sar_forecast_bytes(&sar_scheme_two_level, &a), 3 * (fullest_of_8000() * 10000 + 2 * 64));
-    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (fullest_of_8000() * 9000 + 2 * 64));
+    check_close(sar_forecast_bytes(&sar_scheme_two_level, &a),
+                3 * (fullest_at(0.002) * 2000 + fullest_at(0.008) * 8000 + 128));
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a),
+                7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
 }
 
 /* Work and latency change the price, and with the formats fixed, not the bytes. */
