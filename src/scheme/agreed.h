@@ -106,8 +106,8 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
  *     min(1 + sqrt(2 ln p (1 + (k-1) o - u / count) p / (k u)), count / u) */
 double sar_agreed_fullest(const struct sar_agreed *agreed, double together, double groups);
 
-/** The same in the push of all ranks, over what the fullest rank has for the mean part: 1 at least, as that is
- * what it sends. */
+/** The same in the push of all ranks, over what the fullest rank has for the mean part: 1 at least, as that
+ * is what it sends. */
 double sar_agreed_fullest_push(const struct sar_agreed *agreed);
 
 /** The partition map that the planner takes: the one asked for, or `hash` with the largest grain whose

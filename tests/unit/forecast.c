@@ -105,8 +105,8 @@ static void test_bytes_are_what_costs(void **state)
     }
 }
 
-/* 8 ranks have 1000 of 1000000 elements each, of which no two have any in common: what the fullest part has over
- * the mean where ranks, nodes or the outcome are so dense. */
+/* 8 ranks have 1000 of 1000000 elements each, of which no two have any in common: what the fullest part has
+ * over the mean where ranks, nodes or the outcome are so dense. */
 static double fullest_at(double density)
 {
     return 1 + sqrt(2 * log(8) * (1 - density) * 8 / 8000);
