@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pinning takes milliseconds, so pinned memory is kept in a list: blocks whose sizes are powers of two, of
  * which a mirror gets the first that is of its size. Systems limit how much is pinned; what is not serves as
- * well, and is slower.
+ * well, and is slower: it comes after all that is.
  *
  * Of memory with a bound blocks of sizes that are no longer wanted are unpinned for others. That ends after
  * a while: where tensors take turns that have no room side by side, each would unpin the other's blocks. */
@@ -35,12 +35,13 @@ static struct sar_block *lost;   /* that nobody may have again */
 static size_t bounded;           /* bytes that are pinned with a bound */
 static unsigned unpinned;        /* blocks of these that were given up for others */
 
-/* The first block of a kind, of this size unless that is 0. Under the lock. */
-static struct sar_block *unlink_one(enum kind kind, size_t size)
+/* The first block of a kind, of this size unless that is 0, pinned or not. Under the lock. */
+static struct sar_block *unlink_one(enum kind kind, size_t size, bool pinned)
 {
     for (struct sar_block **at = &blocks; *at != NULL; at = &(*at)->next) {
         struct sar_block *found = *at;
-        if (found->kind == kind && (size == 0 || found->size == size)) {
+        bool fits = size == 0 || found->size == size;
+        if (found->kind == kind && fits && (found->accelerator != NULL) == pinned) {
             *at = found->next;
             return found;
         }
@@ -48,10 +49,10 @@ static struct sar_block *unlink_one(enum kind kind, size_t size)
     return NULL;
 }
 
-static struct sar_block *find(enum kind kind, size_t size)
+static struct sar_block *find(enum kind kind, size_t size, bool pinned)
 {
     pthread_mutex_lock(&lock);
-    struct sar_block *found = unlink_one(kind, size);
+    struct sar_block *found = unlink_one(kind, size, pinned);
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -103,7 +104,9 @@ static enum sar_status make(const struct sar_memory *memory, enum kind kind, siz
 static enum sar_status take(const struct sar_memory *memory, enum kind kind, size_t size,
                             struct sar_mirror *mirror)
 {
-    struct sar_block *block = find(kind, size);
+    struct sar_block *block = find(kind, size, true);
+    if (block == NULL)
+        block = find(kind, size, false);
     if (block == NULL)
         SAR_TRY(make(memory, kind, size, &block));
     *mirror = (struct sar_mirror){ .host = block->memory, .bytes = size, .block = block };
@@ -129,13 +132,29 @@ enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *dev
     return SAR_OK;
 }
 
+enum sar_status sar_mirror_take_pinned(const struct sar_memory *memory, size_t bytes,
+                                       struct sar_mirror *mirror)
+{
+    if (bytes > SIZE_MAX / 4)
+        return SAR_NO_MEMORY;
+    struct sar_block *block = find(FREE, size_of(bytes), true);
+    if (block == NULL)
+        SAR_TRY(make(memory, FREE, size_of(bytes), &block));
+    if (block->accelerator == NULL) {
+        drop(block);
+        return SAR_NO_MEMORY;
+    }
+    *mirror = (struct sar_mirror){ .host = block->memory, .bytes = bytes, .block = block };
+    return SAR_OK;
+}
+
 /* A block that is to go so that others have room; NULL where none is left, or too many have gone. */
 static struct sar_block *next_to_go(size_t size, size_t most)
 {
     struct sar_block *block = NULL;
     pthread_mutex_lock(&lock);
     if (bounded + size > most && unpinned < MOST_UNPINNED) {
-        block = unlink_one(BOUNDED, 0);
+        block = unlink_one(BOUNDED, 0, true);
         unpinned += block != NULL;
     }
     pthread_mutex_unlock(&lock);
@@ -175,7 +194,7 @@ enum sar_status sar_mirror_take_bounded(const struct sar_memory *memory, size_t 
     if (bytes > SIZE_MAX / 4)
         return SAR_NO_MEMORY;
     size_t size = size_of(bytes);
-    struct sar_block *block = find(BOUNDED, size);
+    struct sar_block *block = find(BOUNDED, size, true);
     if (block == NULL) {
         if (!claim(size, most))
             return take(memory, BEYOND, size, mirror);

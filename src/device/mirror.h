@@ -31,6 +31,10 @@ enum sar_status sar_mirror_take(const struct sar_memory *memory, const void *dev
 enum sar_status sar_mirror_take_bounded(const struct sar_memory *memory, size_t bytes, size_t most,
                                         struct sar_mirror *mirror);
 
+/** Memory that mirrors nothing, and is pinned or not to be had. */
+enum sar_status sar_mirror_take_pinned(const struct sar_memory *memory, size_t bytes,
+                                       struct sar_mirror *mirror);
+
 /** Give it back, unless a device may still be writing to it: then it is nobody's any more. */
 void sar_mirror_release(struct sar_mirror *mirror);
 
