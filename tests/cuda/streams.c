@@ -116,32 +116,35 @@ static MPI_Info stream_info(const char *text)
     return info;
 }
 
+/* Of a scheme that elements come to the host for, in streams that wait for the caller's. */
 static void check_hint(void)
 {
-    float *v = vector(0);
+    float *v = vector(1); /* with elements on all ranks */
+    MPI_Comm hinted = knobs_comm(&(struct knobs){ .scheme = "recursive_doubling" });
     MPI_Info info = stream_info(NULL), bad = stream_info(rank == 0 ? "blue" : NULL);
     MPI_Request request;
     MPIX_Sparse_plan plan;
     check_case("the hint of a plan");
-    check_success(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm, info, &plan),
+    check_success(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, hinted, info, &plan),
                   "MPIX_Sparse_allreduce_init");
     check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     expect_stream(stream, "the plan");
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
-    check_error(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm, bad, &plan),
+    check_error(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, hinted, bad, &plan),
                 rank == 0 ? "mpix_sparse_stream is 'blue'" : "configuration", -1);
     check_case("the hint of a communicator");
-    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm),
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, hinted),
                   "MPIX_Sparse_allreduce");
     expect_stream(NULL, "a call without a hint");
-    check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
-    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, comm),
+    check_success(MPIX_Sparse_comm_set_info(hinted, info), "MPIX_Sparse_comm_set_info");
+    check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, hinted),
                   "MPIX_Sparse_allreduce");
     expect_stream(stream, "a call with a hint");
-    check_error(MPIX_Sparse_comm_set_info(comm, bad), "mpix_sparse_stream is", -1);
+    check_error(MPIX_Sparse_comm_set_info(hinted, bad), "mpix_sparse_stream is", -1);
     MPI_Info_free(&info);
     MPI_Info_free(&bad);
+    MPI_Comm_free(&hinted);
     require(cudaFree(v));
 }
 
