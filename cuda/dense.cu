@@ -5,12 +5,16 @@
  *     compact   the bits are numbered and listed in one pass (CUB's scan); then, one thread a word, what the
  *               indices point to is picked;
  *     split     the same of the bits in the order of a map's parts, made of the others;
- *     scatter   one thread a word. */
+ *     scatter   one thread a word;
+ *     pack      mark and compact into memory of the host's without the number of elements being known there:
+ *               kernels decide by it whether elements or the whole vector are written;
+ *     unpack    the other way round. */
 
 #include "cuda/dense.h"
 
 #include "cuda/dense.cuh"
 #include "cuda/parallel.cuh"
+#include "cuda/parcel.cuh"
 
 static cudaStream_t stream_of(const struct sar_vector *vector)
 {
@@ -124,6 +128,51 @@ template <class Word, class Index> struct operations {
                                                words };
         return each(run->nnz * words, body, stream);
     }
+
+    size_t lanes() const
+    {
+        return count * words < SAR_LANES ? count * words : (size_t)SAR_LANES;
+    }
+
+    /* A failure leaves the parcel's number as it is, for that is copied last. */
+    enum sar_status pack(const struct sar_parcel *parcel) const
+    {
+        sar_piece marks(stream), index(stream), nnz(stream);
+        size_t n = sar_words(count);
+        SAR_TRY(marks.take(n * sizeof(uint32_t)));
+        SAR_TRY(index.take(parcel->room * sizeof(Index)));
+        SAR_TRY(nnz.take(sizeof(uint64_t)));
+        SAR_TRY(mark(marks.as<uint32_t>()));
+        sar_list_body<Index> list = { marks.as<uint32_t>(), n,    index.as<Index>(),
+                                      parcel->room,         NULL, nnz.as<unsigned long long>() };
+        SAR_TRY(number(marks.as<uint32_t>(), n, list, stream));
+        sar_pack_body<Word, Index> body = { contents(parcel, nnz), (const Word *)vector->buf,
+                                            index.as<Index>() };
+        SAR_TRY(each(lanes(), body, stream));
+        return sar_copy(parcel->nnz, nnz.memory, sizeof(uint64_t), stream);
+    }
+
+    enum sar_status unpack(const struct sar_parcel *parcel) const
+    {
+        sar_piece nnz(stream);
+        SAR_TRY(nnz.take(sizeof(uint64_t)));
+        SAR_TRY(sar_copy(nnz.memory, parcel->nnz, sizeof(uint64_t), stream));
+        sar_contents<Word, Index> all = contents(parcel, nnz);
+        SAR_TRY(each(lanes(), sar_lay_body<Word, Index>{ all, (Word *)vector->buf }, stream));
+        return each(lanes(), sar_unpack_body<Word, Index>{ all, (Word *)vector->buf }, stream);
+    }
+
+  private:
+    sar_contents<Word, Index> contents(const struct sar_parcel *parcel, const sar_piece &nnz) const
+    {
+        return { (Word *)parcel->value,
+                 (Index *)parcel->index,
+                 parcel->room,
+                 nnz.as<unsigned long long>(),
+                 count,
+                 words,
+                 lanes() };
+    }
 };
 
 template <class Index, class Action>
@@ -193,4 +242,14 @@ enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct s
     for (size_t i = 0; i < n; i++)
         SAR_TRY(with_types(vector, [=](auto of) { return of.scatter(&runs[i]); }));
     return SAR_OK;
+}
+
+enum sar_status sar_cuda_pack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+{
+    return with_types(vector, [=](auto of) { return of.pack(parcel); });
+}
+
+enum sar_status sar_cuda_unpack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+{
+    return with_types(vector, [=](auto of) { return of.unpack(parcel); });
 }

@@ -22,6 +22,8 @@ enum sar_status sar_cuda_split(const struct sar_vector *vector, const struct sar
                                unsigned long long first[]);
 enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                  bool clear);
+enum sar_status sar_cuda_pack(const struct sar_vector *vector, const struct sar_parcel *parcel);
+enum sar_status sar_cuda_unpack(const struct sar_vector *vector, const struct sar_parcel *parcel);
 
 /** The number of a bitmap's bits; waits for it. */
 enum sar_status sar_cuda_count(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream);

@@ -104,6 +104,16 @@ static enum sar_status scatter(const struct sar_vector *vector, const struct sar
     return SAR_AT(vector->place, sar_cuda_scatter(vector, runs, n, clear));
 }
 
+static enum sar_status pack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+{
+    return SAR_AT(vector->place, sar_cuda_pack(vector, parcel));
+}
+
+static enum sar_status unpack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+{
+    return SAR_AT(vector->place, sar_cuda_unpack(vector, parcel));
+}
+
 static enum sar_status sample(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
                               uint32_t seed, uint64_t *magnitudes)
 {
@@ -184,6 +194,8 @@ const struct sar_accelerator sar_accelerator = {
     .compact = compact,
     .split = split,
     .scatter = scatter,
+    .pack = pack,
+    .unpack = unpack,
     .sample = sample,
     .select = select_largest,
     .clear = clear,

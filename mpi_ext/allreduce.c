@@ -73,11 +73,22 @@ static bool is_forwarded(struct sar_context *context, const struct sar_call *cal
     return sar_forward_turn(context, call);
 }
 
+/* A vector that cannot be whole is none that others could take for good. */
+static int forward_whole(MPI_Comm comm, const char *function, struct sar_context *context,
+                         struct sar_call *call)
+{
+    if (call->verdict.status == SAR_OK && sar_call_make_whole(context, call) != SAR_OK) {
+        call->verdict.status = SAR_DEVICE_FAILED;
+        sar_memory_spoil(call);
+    }
+    return forward(comm, function, context, call);
+}
+
 int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context *context,
                         struct sar_call *call)
 {
     if (is_forwarded(context, call))
-        return forward(comm, function, context, call);
+        return forward_whole(comm, function, context, call);
     return run(comm, function, context, call);
 }
 

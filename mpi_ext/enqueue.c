@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in the order of a stream: copies to the host, the call, and copies back are queued there, one
- * behind the other. The call itself runs in the thread in which CUDA calls functions of the host; it may
- * call MPI, and no function of CUDA. */
+/* Calls in the order of a stream: what brings the vector to the host, the call, and what takes the outcome
+ * back are queued there, one behind the other. The call itself runs in the thread in which CUDA calls
+ * functions of the host; it may call MPI, and no function of CUDA.
+ *
+ * How many elements there are nobody knows while this is queued. So vectors of the library's own types come
+ * and go in parcels: kernels write elements, as many as they find, into the mirror's memory, or all of the
+ * vector where these would take more; the outcome is written there by the call, and kernels read it. Other
+ * vectors are copied, and so are those that MPI has unseen. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi_ext/allreduce.h"
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/memory.h"
-#include "plan/progress.h"
+#include "plan/forward.h"
 
 static const char function[] = "MPIX_Sparse_allreduce_enqueue";
 
@@ -18,19 +24,82 @@ struct enqueued {
     struct sar_call call;
     struct sar_context *context;
     MPI_Comm comm;
+    struct sar_parcel parcel[2]; /* in the mirrors; call.parcel points here */
+    struct sar_mirror numbers;   /* of the parcels' elements */
 };
 
+enum { APART = 8 /* numbers: a line of the host's, so that it and the device write to different ones */ };
+
+/* An outcome that there is not is not to be taken for one. */
 static void reduce(void *argument)
 {
     struct enqueued *e = argument;
-    sar_allreduce_dense(e->comm, function, e->context, &e->call);
+    const struct sar_mirror *outcome = &e->call.mirror[1];
+    int code = sar_allreduce_dense(e->comm, function, e->context, &e->call);
+    if (code == MPI_SUCCESS || e->call.parcel[1] == NULL)
+        return;
+    *e->parcel[1].nnz = SAR_PARCEL_WHOLE;
+    memset(outcome->host, 0xff, outcome->bytes);
+}
+
+static void drop(struct enqueued *e)
+{
+    sar_mirror_release(&e->numbers);
+    free(e);
 }
 
 static void end(void *argument)
 {
     struct enqueued *e = argument;
     sar_memory_release(&e->call);
-    free(e);
+    drop(e);
+}
+
+static struct sar_mirror *input_of(struct sar_call *call)
+{
+    return &call->mirror[call->in_place ? 1 : 0];
+}
+
+/* Vectors that MPI does not have unseen whatever happens; these have no gaps. */
+static bool suits_parcels(const struct enqueued *e)
+{
+    const struct sar_call *call = &e->call;
+    return call->native && call->verdict.status == SAR_OK && !sar_forward_always(e->context, call) &&
+           call->mirror[1].bytes == sar_times(call->shape.count, call->shape.element_size);
+}
+
+/* Without memory for the numbers that is pinned, vectors are copied. */
+static void make_parcels(struct enqueued *e)
+{
+    struct sar_call *call = &e->call;
+    uint64_t *number;
+    if (!suits_parcels(e) ||
+        sar_mirror_take_pinned(&call->memory, 2 * APART * sizeof *number, &e->numbers) != SAR_OK)
+        return;
+    number = e->numbers.host;
+    e->parcel[0] = sar_parcel_make(&call->shape, input_of(call)->host, number);
+    e->parcel[1] = sar_parcel_make(&call->shape, call->mirror[1].host, number + APART);
+    call->parcel[0] = &e->parcel[0];
+    call->parcel[1] = &e->parcel[1];
+}
+
+/* What a kernel has begun to write is overwritten by the copy behind it. */
+static void queue_read(struct enqueued *e)
+{
+    struct sar_call *call = &e->call;
+    if (call->parcel[0] != NULL && sar_offload_queue_pack(&call->memory, &call->shape, input_of(call)->device,
+                                                          call->parcel[0]) == SAR_OK)
+        return;
+    call->parcel[0] = NULL;
+    sar_memory_queue_read(call);
+}
+
+static enum sar_status queue_write(struct enqueued *e)
+{
+    const struct sar_call *call = &e->call;
+    if (call->parcel[1] == NULL)
+        return sar_mirrors_queue_write(&call->memory, call->mirror, 2);
+    return sar_offload_queue_unpack(&call->memory, &call->shape, call->mirror[1].device, call->parcel[1]);
 }
 
 /* What is behind the call, which takes place whatever happens here. What cannot be given back in its turn is
@@ -39,7 +108,7 @@ static enum sar_status queue_end(struct enqueued *e)
 {
     const struct sar_memory *memory = &e->call.memory;
     const struct sar_accelerator *accelerator = memory->accelerator;
-    enum sar_status written = sar_mirrors_queue_write(memory, e->call.mirror, 2);
+    enum sar_status written = queue_write(e);
     enum sar_status ended = accelerator->call(memory->place, end, e, memory->stream);
     if (ended != SAR_OK && accelerator->wait(memory->place, memory->stream) == SAR_OK)
         end(e);
@@ -54,7 +123,8 @@ static bool queue(struct enqueued *e, struct sar_verdict *verdict)
     verdict->status = SAR_DEVICE_FAILED;
     if (!sar_mirrors_are_pinned(e->call.mirror, 2))
         return false;
-    sar_memory_queue_read(&e->call);
+    make_parcels(e);
+    queue_read(e);
     struct sar_verdict read = e->call.verdict;
     if (memory->accelerator->call(memory->place, reduce, e, memory->stream) != SAR_OK)
         return false;
@@ -82,7 +152,7 @@ static struct enqueued *make(const struct sar_call *call, struct sar_context *co
 {
     struct enqueued *made = malloc(sizeof *made);
     if (made != NULL)
-        *made = (struct enqueued){ *call, context, comm };
+        *made = (struct enqueued){ .call = *call, .context = context, .comm = comm };
     return made;
 }
 
@@ -108,8 +178,10 @@ static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *
         call->verdict.status = SAR_NO_MEMORY;
     if (e != NULL && queue(e, &call->verdict))
         return sar_raise(comm, function, &call->verdict, NULL);
-    free(e);
-    return run_at_once(comm, context, call);
+    int code = run_at_once(comm, context, call);
+    if (e != NULL)
+        drop(e);
+    return code;
 }
 
 int PMPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,

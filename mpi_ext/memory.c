@@ -142,8 +142,7 @@ void sar_memory_release(struct sar_call *call)
         sar_mirror_release(&call->mirror[i]);
 }
 
-/* Let what others are given in place of arrays that could not be read be no good number. */
-static void spoil(struct sar_call *call)
+void sar_memory_spoil(struct sar_call *call)
 {
     for (int i = 0; i < 2; i++)
         if (call->mirror[i].in && call->mirror[i].host != NULL)
@@ -159,7 +158,7 @@ static void read_by(struct sar_call *call, read_fn *read)
         return;
     sar_blame(&call->verdict, read(&call->memory, call->mirror, 2), 0);
     if (call->verdict.status != SAR_OK)
-        spoil(call);
+        sar_memory_spoil(call);
 }
 
 void sar_memory_read(struct sar_call *call)

@@ -36,6 +36,10 @@ void sar_memory_read(struct sar_call *call);
 void sar_memory_queue_read(struct sar_call *call);
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code);
 
+/** Let what others are given in place of arrays that could not be read be no good number: bytes of 0xff in
+ * the mirrors that are read. */
+void sar_memory_spoil(struct sar_call *call);
+
 /** Let the library have vectors of its own types where they are, whose elements alone then travel; read all
  * else. */
 void sar_memory_defer(struct sar_call *call, struct sar_context *context);

@@ -11,6 +11,7 @@
 #include "hash/map.h"
 #include "tensor/dgc.h"
 #include "tensor/ingest.h"
+#include "tensor/parcel.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
 enum { SAR_ACCELERATOR_VERSION = 7 };
@@ -115,6 +116,11 @@ struct sar_accelerator {
     /** Queue writing n runs, in any memory, to their places; with clear, all else is zero then. */
     enum sar_status (*scatter)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
                                bool clear);
+    /** Queue writing a vector into a parcel in pinned memory, where elements are those with a bit set. Once
+     * it is done *parcel->nnz, in pinned memory too, tells what is there; before, nothing sets it. */
+    enum sar_status (*pack)(const struct sar_vector *vector, const struct sar_parcel *parcel);
+    /** Queue writing what such a parcel holds by then to the vector. */
+    enum sar_status (*unpack)(const struct sar_vector *vector, const struct sar_parcel *parcel);
     /** What sar_dgc_sample does of values there; magnitudes are the host's. On return it is done. */
     enum sar_status (*sample)(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
                               uint32_t seed, uint64_t *magnitudes);

@@ -77,6 +77,20 @@ enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_
     return SAR_OK;
 }
 
+enum sar_status sar_offload_queue_pack(const struct sar_memory *memory, const struct sar_shape *shape,
+                                       void *buf, const struct sar_parcel *parcel)
+{
+    struct sar_vector vector = vector_of(memory, shape, buf);
+    return memory->accelerator->pack(&vector, parcel);
+}
+
+enum sar_status sar_offload_queue_unpack(const struct sar_memory *memory, const struct sar_shape *shape,
+                                         void *buf, const struct sar_parcel *parcel)
+{
+    struct sar_vector vector = vector_of(memory, shape, buf);
+    return memory->accelerator->unpack(&vector, parcel);
+}
+
 /* Elements on their way to a vector, and how many blocks of them there were. */
 struct departure {
     struct sar_vector vector;

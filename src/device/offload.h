@@ -41,6 +41,12 @@ enum sar_status sar_offload_split(const struct sar_load *load, const struct sar_
 enum sar_status sar_offload_queue_split(const struct sar_load *load, const struct sar_division *split,
                                         const struct sar_run *run, unsigned long long first[]);
 
+/** Queue writing a vector into a parcel in pinned memory, and what is in one then to a vector. */
+enum sar_status sar_offload_queue_pack(const struct sar_memory *memory, const struct sar_shape *shape,
+                                       void *buf, const struct sar_parcel *parcel);
+enum sar_status sar_offload_queue_unpack(const struct sar_memory *memory, const struct sar_shape *shape,
+                                         void *buf, const struct sar_parcel *parcel);
+
 /** What is written to a vector: n runs, and zeros elsewhere if it is to be cleared. */
 struct sar_delivery {
     const struct sar_run *runs;

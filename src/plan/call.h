@@ -56,6 +56,7 @@ struct sar_call {
     bool remote;                   /**< the arrays stay there: mirrors have no memory of the host */
     bool direct;                   /**< and MPI may have them as they are */
     size_t room;                   /**< bytes of a block of pinned memory, by which they pass */
+    struct sar_parcel *parcel[2];  /**< in mirrors, of what comes and goes in a stream; or NULL */
     struct sar_mirror mirror[2];   /**< of vectors where that is not the host's: buffers name these then */
     struct sar_verdict verdict;    /**< in: what is wrong on this rank; out: what is wrong at all */
     size_t nnz_out;                /**< elements in the sink */
@@ -92,6 +93,7 @@ struct sar_pending {
     struct sar_splitter splitter;       /**< of their parts */
     struct sar_worker worker;           /**< on these, and on the outcome, where it is worth it */
     struct sar_pipe pipe;               /**< for the whole vector instead */
+    void *spare;                        /**< for the indices of elements that came in a parcel */
     enum sar_status status;             /**< of what is under way */
     struct sar_span whole, step;        /**< all of the call, and the present phase */
     bool profile_due, opened;
@@ -104,6 +106,10 @@ struct sar_pending {
 /** Take from the knobs what a call's elements are, since integers of 2 bytes may stand for floats, and the
  * size of blocks. To be called before a call is started or forwarded. */
 void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy);
+
+/** Let a vector that came in a parcel be whole in the call's buffers, for MPI to have it. No call may be in
+ * flight on the communicator. */
+enum sar_status sar_call_make_whole(struct sar_context *context, struct sar_call *call);
 
 /** Put a call behind those on its communicator; pending->plan is set. Local. Collective in that all ranks
  * do so in the same order. */

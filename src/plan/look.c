@@ -20,6 +20,8 @@ static size_t estimate_nnz(const struct sar_pending *op)
     size_t count = (size_t)shape->count, share = count / SAMPLE_SHARE;
     if (call->remote)
         return op->marks.nnz;
+    if (sar_call_has_elements(call))
+        return (size_t)*call->parcel[0]->nnz;
     bool small = count * shape->element_size <= SAMPLE_BYTES;
     return sar_dense_estimate(shape, buf, small ? count : share < SAMPLE_MOST ? share : SAMPLE_MOST);
 }
@@ -64,7 +66,9 @@ void sar_call_prepare(struct sar_pending *op)
         return;
     if (call->remote)
         status = sar_remote_look(op, &bad);
-    else if (!call->dense_face)
+    else if (call->dense_face)
+        status = sar_call_look_into(op);
+    else
         status =
             request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
     sar_blame(&call->verdict, status, bad);

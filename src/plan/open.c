@@ -55,20 +55,18 @@ static enum sar_status compact(struct sar_pending *op)
 {
     struct sar_request *request = &op->request;
     const struct sar_call *call = op->call;
-    const void *buf = call->in_place ? call->buffers.recvbuf : call->buffers.sendbuf;
     if (call->remote)
         return sar_remote_compact(op);
-    if (request->scheme->compact != NULL)
+    if (request->scheme->compact != NULL && !sar_call_has_elements(call))
         return request->scheme->compact(request);
-    return request->device->compact(&call->shape, buf, (size_t)op->agreed.nnz_max, request->arena,
-                                    &request->input);
+    return sar_call_take_elements(op);
 }
 
 void sar_call_compact(struct sar_pending *op)
 {
     struct sar_request *request = &op->request;
     const struct sar_call *call = op->call;
-    bool own = request->scheme->compact != NULL;
+    bool own = request->scheme->compact != NULL && !sar_call_has_elements(call);
     request->raw = call->dense_face && own && !op->profile_due && !call->remote;
     bool parts = call->remote && takes_parts(op);
     if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
@@ -78,6 +76,7 @@ void sar_call_compact(struct sar_pending *op)
         return;
     }
     if (request->scheme->on_dense_buffers) {
+        sar_call_pass(op);
         sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
         return;
     }

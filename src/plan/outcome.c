@@ -57,7 +57,7 @@ void sar_call_write(struct sar_pending *op)
     }
     if (call->remote)
         call->verdict.status = sar_remote_write(op, &outcome);
-    else
+    else if (!sar_call_send(op, &outcome))
         write_here(op, &outcome);
 }
 

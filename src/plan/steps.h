@@ -74,6 +74,17 @@ enum sar_status sar_remote_assemble(struct sar_pending *op);
 /** Give back what any call has taken for that. */
 void sar_remote_end(struct sar_pending *op);
 
+/** Of a vector on the host: whether its elements came in a parcel; take memory for what may be done to them;
+ * make the vector's elements the request's input; or let a vector come of them in the call's buffers. */
+bool sar_call_has_elements(const struct sar_call *call);
+enum sar_status sar_call_look_into(struct sar_pending *op);
+enum sar_status sar_call_take_elements(struct sar_pending *op);
+void sar_call_pass(struct sar_pending *op);
+
+/** Write the outcome to where it goes from in a stream. False where it is to stand in the call's buffers, and
+ * does not yet. */
+bool sar_call_send(struct sar_pending *op, const struct sar_delivery *outcome);
+
 /** Log the scheme that was chosen, where it is not the one of the tensor's call before, and why a scheme that
  * is asked for does not run. */
 void sar_call_tell_selection(const struct sar_pending *op);

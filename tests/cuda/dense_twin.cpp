@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernels of cuda/dense.cu on CPU threads (twin/cuda/parallel.cuh) against the host's: the same elements
- * must be marked, compacted in the same order, split into the same parts, and scattered to the same places,
- * bit for bit. */
+ * must be marked, compacted in the same order, split into the same parts, scattered to the same places, and
+ * put into parcels, bit for bit. */
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +15,7 @@
 
 extern "C" {
 #include "tensor/dense.h"
+#include "tensor/parcel.h"
 #include "tensor/partition.h"
 #include "tensor/stretch.h"
 }
@@ -133,6 +134,35 @@ bool splits(const sar_vector &vector, const sar_marks &marks, const sar_run &hos
     return true;
 }
 
+/* With room for all elements, for exactly those or one less, and for none: what does not fit is whole. */
+bool packs(const sar_vector &vector, const sar_run &host)
+{
+    const sar_shape &shape = *vector.shape;
+    size_t size = shape.count * shape.element_size;
+    managed<uint64_t> nnz(1);
+    bytes memory(size + 8), back(size + 8);
+    sar_parcel parcel = sar_parcel_make(&shape, memory.data(), nnz.data());
+    size_t rooms[] = { parcel.room, host.nnz, host.nnz - 1, 0 };
+    sar_vector copy = vector;
+    copy.buf = back.data() + (uintptr_t)vector.buf % 8;
+    for (size_t room : rooms) {
+        parcel.room = room < parcel.room ? room : parcel.room;
+        std::fill(back.begin(), back.end(), (unsigned char)0xa5);
+        if (sar_cuda_pack(&vector, &parcel) != SAR_OK || cudaStreamSynchronize(nullptr) != cudaSuccess ||
+            nnz[0] != host.nnz)
+            return false;
+        bool sparse = host.nnz <= parcel.room;
+        if (sparse != sar_parcel_is_sparse(&parcel) ||
+            (sparse ? !same_run(shape, host, sar_parcel_run(&parcel))
+                    : std::memcmp(parcel.value, vector.buf, size) != 0))
+            return false;
+        if (sar_cuda_unpack(&copy, &parcel) != SAR_OK || cudaStreamSynchronize(nullptr) != cudaSuccess ||
+            std::memcmp(copy.buf, vector.buf, size) != 0)
+            return false;
+    }
+    return true;
+}
+
 bool agree(const sar_shape &shape, unsigned every, size_t offset)
 {
     bytes v = make_vector(shape, every, offset);
@@ -143,7 +173,8 @@ bool agree(const sar_shape &shape, unsigned every, size_t offset)
     if (sar_dense_compact(&shape, vector.buf, 0, &arena, &host) != SAR_OK ||
         sar_cuda_mark(&vector, &marks) != SAR_OK)
         return false;
-    bool good = compacts(vector, marks, host) && (offset != 0 || splits(vector, marks, host));
+    bool good = compacts(vector, marks, host) && (shape.count == 0 || packs(vector, host)) &&
+                (offset != 0 || splits(vector, marks, host));
     sar_cuda_unmark(&vector, &marks);
     sar_arena_free(&arena);
     return good;

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Of the runtime that stands in for CUDA's: two devices, pools of their memory, and memory that they share
- * with the host: pinned, and managed. */
+ * with the host: pinned, and managed. What of that kernels touch can be watched: its pages are closed before
+ * a kernel, and each that is opened by a fault is counted. */
 
 #include <cuda_runtime_api.h>
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "fake.h"
 
-enum { DEVICES = 2 };
+enum { DEVICES = 2, PAGE = 4096 };
 
 static __thread int current;
 static long pools, pinned_on, strayed;
@@ -106,10 +111,12 @@ bool fake_cuda_shares(const void *address)
     return found != NULL;
 }
 
+/* Whole pages, so that nothing else is in them. */
 static cudaError_t share(void **memory, size_t bytes)
 {
     struct shared *made = malloc(sizeof *made);
-    if (posix_memalign(memory, 4096, bytes) != 0)
+    bytes = bytes / PAGE * PAGE + PAGE;
+    if (posix_memalign(memory, PAGE, bytes) != 0)
         return cudaErrorMemoryAllocation;
     pthread_mutex_lock(&lock);
     *made = (struct shared){ *memory, bytes, current, shared };
@@ -167,4 +174,58 @@ cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
 cudaError_t cudaGetLastError(void)
 {
     return cudaSuccess;
+}
+
+static long watching, touched;
+
+static void set_rights(const struct shared *memory, int rights)
+{
+    if (mprotect((void *)(uintptr_t)memory->memory, memory->bytes, rights) != 0)
+        abort();
+}
+
+/* A fault elsewhere is not for us: it comes again, and ends the program. */
+static void open_page(int number, siginfo_t *info, void *context)
+{
+    const char *at = info->si_addr;
+    const struct shared *found = shared;
+    (void)context;
+    while (found != NULL && (at < found->memory || at >= found->memory + found->bytes))
+        found = found->next;
+    if (found == NULL) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    __atomic_fetch_add(&touched, PAGE, __ATOMIC_RELAXED);
+    char *page = (char *)(uintptr_t)found->memory + (at - found->memory) / PAGE * PAGE;
+    if (mprotect(page, PAGE, PROT_READ | PROT_WRITE) != 0)
+        abort();
+}
+
+/* Begin or end to watch; nobody but kernels may be at work on pinned memory meanwhile. */
+void fake_cuda_watch(long on)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = open_page;
+    action.sa_flags = SA_SIGINFO;
+    if (sigaction(SIGSEGV, &action, NULL) != 0)
+        abort();
+    __atomic_store_n(&watching, on, __ATOMIC_RELAXED);
+}
+
+/* How many bytes of pages kernels touched while they were watched, of all kernels together. */
+long fake_cuda_touched(void)
+{
+    return __atomic_load_n(&touched, __ATOMIC_RELAXED);
+}
+
+void fake_cuda_guard(bool on)
+{
+    if (__atomic_load_n(&watching, __ATOMIC_RELAXED) == 0)
+        return;
+    pthread_mutex_lock(&lock);
+    for (const struct shared *memory = shared; memory != NULL; memory = memory->next)
+        set_rights(memory, on ? PROT_NONE : PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&lock);
 }

@@ -22,12 +22,14 @@ void fake_cuda_launch(void *stream, void (*work)(void *), void *argument);
 long fake_cuda_calls(void);
 void fake_cuda_refuse(long n);
 void fake_cuda_break(long on);
+void fake_cuda_watch(long on);
+long fake_cuda_touched(void);
 
 /* For its own files: count an allocation, of so many bytes of pinned memory; count a wait for a stream, or
  * for all of a device; count that a kernel was launched; count a call, which may have to be refused, as all
  * are while the device is broken; tell which device is the thread's, and count if it is not the one of what
  * is given back; load the driver, as CUDA does when it is needed; tell whether devices share memory of the
- * host, and give it back. */
+ * host, and give it back; close such memory while a kernel is watched, and open it. */
 void fake_cuda_count(long bytes);
 void fake_cuda_count_wait(bool all);
 void fake_cuda_count_kernel(void);
@@ -38,6 +40,7 @@ void fake_cuda_expect_device(int place);
 void fake_cuda_load_driver(void);
 bool fake_cuda_shares(const void *address);
 void fake_cuda_unshare(void *memory);
+void fake_cuda_guard(bool on);
 
 /* Make a stream; NULL is the default one. Queue work, or a function of the host, or a wait until another
  * stream has done so much; tell how much has been queued, and wait until so much is done. */

@@ -291,11 +291,14 @@ static void do_launch(void *argument)
     pthread_mutex_lock(&lock);
     opened++;
     protect(PROT_READ | PROT_WRITE);
+    fake_cuda_guard(true);
     pthread_mutex_unlock(&lock);
     launch.work(launch.argument);
     pthread_mutex_lock(&lock);
-    if (--opened == 0)
+    if (--opened == 0) {
         protect(PROT_NONE);
+        fake_cuda_guard(false);
+    }
     pthread_mutex_unlock(&lock);
 }
 
