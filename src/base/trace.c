@@ -37,6 +37,18 @@ static int64_t read_clock(clockid_t clock)
     return (int64_t)now.tv_sec * NANO + now.tv_nsec;
 }
 
+static void print_work(const struct sar_work *work)
+{
+    if (work->kind == NULL)
+        return;
+    fprintf(file, ", \"work\": \"%s\"", work->kind);
+    if (work->format != NULL)
+        fprintf(file, ", \"format\": \"%s\"", work->format);
+    fprintf(file, ", \"elements\": %llu, \"value_bytes\": %llu, \"slots\": %llu",
+            (unsigned long long)work->elements, (unsigned long long)work->bytes,
+            (unsigned long long)work->slots);
+}
+
 static void print_event(const struct event *e)
 {
     const struct sar_scene *s = &e->scene;
@@ -48,6 +60,7 @@ static void print_event(const struct event *e)
             (unsigned long)s->call);
     if (s->stage >= 0)
         fprintf(file, ", \"stage\": %d", s->stage);
+    print_work(&e->span.work);
     fprintf(file, ", \"bytes_sent\": %llu, \"bytes_received\": %llu}}",
             (unsigned long long)(s->sent - e->span.sent),
             (unsigned long long)(s->received - e->span.received));
@@ -95,6 +108,8 @@ static void tell(const struct event *e)
 
 void sar_span_keep(const struct sar_span *span, const struct sar_scene *scene)
 {
+    if (span->work.kind != NULL && follower != NULL && follower->work != NULL)
+        follower->work(follower->data, span, sar_span_clock());
     struct event event = { *span, *scene, sar_span_clock() };
     keep(&event);
     tell(&event);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/log.h"
@@ -27,11 +28,21 @@ struct sar_scene {
     uint64_t sent, received; /**< bytes of the call so far */
 };
 
+/** Work of one kind, and what its time follows from. */
+struct sar_work {
+    const char *kind;   /**< of static storage; NULL where nothing is told */
+    const char *format; /**< likewise: what makes a difference within the kind, or NULL */
+    uint64_t elements;  /**< that go in */
+    uint64_t bytes;     /**< of their values */
+    uint64_t slots;     /**< that are gone through: of the index space, blocks, or values of a dense vector */
+};
+
 /** A stretch of time in the life of a call. */
 struct sar_span {
     const char *name; /**< of static storage */
     int64_t from;     /**< nanoseconds; 0 while nobody follows */
     uint64_t sent, received;
+    struct sar_work work; /**< set before the end of a span that is all work, with no other span in it */
 };
 
 /** A message of a call, as its sender or its receiver sees it. */
@@ -42,11 +53,13 @@ struct sar_passage {
 };
 
 /** Whoever follows calls from within the process, as the benchmark does. It is called by who moves a call on.
- * Either function may be NULL. */
+ * Any function may be NULL. `work` is told of a span's work when that is done, and before the span ends: the
+ * time that it takes itself is in the span. */
 struct sar_follower {
     void *data;
     void (*span)(void *data, const struct sar_span *span, const struct sar_scene *scene, int64_t until);
     void (*message)(void *data, const struct sar_passage *passage);
+    void (*work)(void *data, const struct sar_span *span, int64_t until);
 };
 
 /** Let there be one follower, or none when it is NULL; while no call is in flight. */
@@ -60,7 +73,14 @@ void sar_passage_keep(const struct sar_passage *passage);
 /** A span that begins now. The bytes are those of the call so far. */
 static inline struct sar_span sar_span_begin(const char *name, uint64_t sent, uint64_t received)
 {
-    return (struct sar_span){ name, sar_trace_wanted() ? sar_span_clock() : 0, sent, received };
+    return (struct sar_span){ name, sar_trace_wanted() ? sar_span_clock() : 0, sent, received, { 0 } };
+}
+
+/** What to set a span's work to. */
+static inline struct sar_work sar_work_on(const char *kind, uint64_t elements, size_t element_size,
+                                          uint64_t slots)
+{
+    return (struct sar_work){ kind, NULL, elements, elements * element_size, slots };
 }
 
 /** End a span; nothing if it has been ended, or nobody followed when it began. */

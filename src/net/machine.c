@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/trace.h"
 #include "hash/murmur3.h"
 #include "tensor/reduce.h"
 
@@ -69,10 +70,19 @@ static void shift_large(struct bench *b)
     shift(b, LARGE);
 }
 
+/* What is timed is told like work of calls, for who charges it in a simulation. */
+static void end_span(const struct bench *b, struct sar_span *span)
+{
+    sar_span_end(span, &(struct sar_scene){ b->net->number, 0, -1, -1, 0, 0 });
+}
+
 static void reduce_runs(struct bench *b)
 {
+    struct sar_span span = sar_span_begin("measure", 0, 0);
     sar_arena_reset(&b->scratch);
     sar_reduce(&b->shape, b->runs, 2, &b->scratch, &b->sum);
+    span.work = sar_work_on("reduce", 2 * SAMPLE, b->shape.element_size, b->shape.count);
+    end_span(b, &span);
 }
 
 static void dense_small(struct bench *b)
@@ -87,7 +97,10 @@ static void dense_large(struct bench *b)
 
 static void write_memory(struct bench *b)
 {
+    struct sar_span span = sar_span_begin("measure", 0, 0);
     memset(b->vast, b->net->rank, VAST);
+    span.work = sar_work_on("wipe", VAST, 1, 0);
+    end_span(b, &span);
 }
 
 static double least_seconds(struct bench *b, void (*action)(struct bench *))

@@ -17,6 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The process whose files have a segment among them: bench/smpi.h has all ranks in one. */
+#ifndef SAR_SEGMENT_HOLDER
+#define SAR_SEGMENT_HOLDER(name) ((name)->process)
+#endif
+
 static enum sar_status map_file(int file, size_t bytes, struct sar_segment *segment)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -57,7 +62,8 @@ enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_
 {
     char path[64];
     struct stat found;
-    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)name->process, (long long)name->file);
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)SAR_SEGMENT_HOLDER(name),
+             (long long)name->file);
     int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return SAR_NO_MEMORY;

@@ -40,7 +40,7 @@ static void end_badly(struct sar_pending *op, enum sar_status status, bool agree
 static void finish(struct sar_pending *op)
 {
     struct sar_span span = sar_call_span(op, "write");
-    sar_call_write(op);
+    sar_call_write(op, &span.work);
     sar_call_span_end(op, &span);
     sar_call_end_homework(op);
     op->call->nnz_out = op->request.output.nnz;
@@ -209,6 +209,16 @@ static void begin_steadily(struct sar_pending *op)
     begin_to_run(op);
 }
 
+/* Coordinates are looked at, and sorted or given wider indices where that is needed. */
+static struct sar_work ingesting(const struct sar_pending *op)
+{
+    const struct sar_coo *coo = &op->call->coo;
+    const struct sar_run *run = &op->request.input;
+    struct sar_work work = sar_work_on("ingest", coo->nnz, op->call->shape.element_size, 0);
+    work.format = run->index == coo->indices ? "sorted" : run->value == coo->values ? "resized" : "unsorted";
+    return work;
+}
+
 static void begin(struct sar_pending *op, bool block)
 {
     sar_context_reset(op->context);
@@ -217,6 +227,8 @@ static void begin(struct sar_pending *op, bool block)
     op->whole = sar_call_span(op, "call");
     struct sar_span span = sar_call_span(op, "prepare");
     sar_call_prepare(op);
+    if (!op->call->dense_face && !op->call->remote)
+        span.work = ingesting(op);
     sar_call_span_end(op, &span);
     if (op->plan != NULL && op->plan->steady > 0) {
         begin_steadily(op);

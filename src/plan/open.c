@@ -88,5 +88,8 @@ void sar_call_compact(struct sar_pending *op)
                                                     request->input.nnz * call->shape.row);
     if (parts && status == SAR_OK)
         sar_remote_offer(op);
+    if (!call->remote)
+        span.work = sar_work_on("compact", request->input.nnz, call->shape.element_size,
+                                call->shape.count * call->shape.row);
     sar_call_span_end(op, &span);
 }

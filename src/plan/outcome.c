@@ -22,26 +22,32 @@ static bool fills(const struct sar_shape *shape, size_t nnz, unsigned apart)
 
 /* In place, only the elements of this rank and of the outcome differ from zero. A scheme that rounds values
  * may lose some of the former. */
-static void write_here(const struct sar_pending *op, const struct sar_delivery *outcome)
+static struct sar_work write_here(const struct sar_pending *op, const struct sar_delivery *outcome)
 {
     const struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
     unsigned char *buf = call->buffers.recvbuf;
+    struct sar_work work = sar_work_on("write", request->output.nnz, call->shape.element_size,
+                                       call->shape.count * call->shape.row);
     if (!outcome->clear && fills(&call->shape, request->output.nnz, APART)) {
         request->device->update(&call->shape, outcome->runs, outcome->n, buf);
-        return;
+        work.format = "update";
+        return work;
     }
     if (!call->in_place || fills(&call->shape, request->output.nnz, APART_IN_ALL)) {
         request->device->expand(&call->shape, outcome->runs, outcome->n, buf);
-        return;
+        work.format = "expand";
+        return work;
     }
     if (outcome->clear)
         sar_dense_clear(&call->shape, &request->input, buf);
     for (size_t i = 0; i < outcome->n; i++)
         request->device->scatter(&call->shape, &outcome->runs[i], buf);
+    work.format = "scatter";
+    return work;
 }
 
-void sar_call_write(struct sar_pending *op)
+void sar_call_write(struct sar_pending *op, struct sar_work *work)
 {
     struct sar_call *call = op->call;
     const struct sar_request *request = &op->request;
@@ -58,7 +64,7 @@ void sar_call_write(struct sar_pending *op)
     if (call->remote)
         call->verdict.status = sar_remote_write(op, &outcome);
     else if (!sar_call_send(op, &outcome))
-        write_here(op, &outcome);
+        *work = write_here(op, &outcome);
 }
 
 /* Where there are zeros. */

@@ -45,8 +45,9 @@ void sar_call_compact(struct sar_pending *op);
 struct sar_span sar_call_span(const struct sar_pending *op, const char *name);
 void sar_call_span_end(const struct sar_pending *op, struct sar_span *span);
 
-/** Write the outcome into dense buffers; nothing for coordinates. */
-void sar_call_write(struct sar_pending *op);
+/** Write the outcome into dense buffers; nothing for coordinates.
+ * @param work  set to what the host has done */
+void sar_call_write(struct sar_pending *op, struct sar_work *work);
 
 /** Make the context's report tell of this call. */
 void sar_call_report(struct sar_pending *op, double seconds);

@@ -3,6 +3,7 @@
 
 #include "scheme/outsource.h"
 #include "scheme/scheme.h"
+#include "tensor/stretch.h"
 #include "wire/narrow.h"
 
 _Static_assert((int)SAR_SCRATCHES == SAR_WORKER_TURNS, "a worker keeps messages as long as others do");
@@ -70,6 +71,22 @@ static void note_wire(const char **note, const char *name)
         *note = "mixed";
 }
 
+/* The host's; a device's is done when that gets to it. Formats with values of absent elements go through
+ * these. */
+static struct sar_work coding(const struct sar_request *request, const char *kind,
+                              const struct sar_layout *layout, const struct sar_message *message)
+{
+    struct sar_header header;
+    if (request->worker != NULL || !sar_message_header(message->buffer, &header))
+        return (struct sar_work){ 0 };
+    const struct sar_wire *wire = sar_wires[header.wire];
+    bool values = wire == &sar_wire_dense || wire == &sar_wire_block;
+    struct sar_work work = sar_work_on(kind, header.nnz, request->agreed->shape.element_size,
+                                       values ? layout->span * request->agreed->shape.row : layout->span);
+    work.format = wire->name;
+    return work;
+}
+
 static enum sar_status encode(struct sar_request *request, bool pull, struct sar_layout layout,
                               const struct sar_run *run, struct sar_message *message)
 {
@@ -94,6 +111,8 @@ enum sar_status sar_request_encode(struct sar_request *request, bool pull, struc
     if (message == NULL)
         return SAR_OK;
     SAR_TRY(encode(request, pull, layout, run, message));
+    if (span.from != 0)
+        span.work = coding(request, "encode", &layout, message);
     sar_request_span_end(request, &span);
     return SAR_OK;
 }
@@ -106,6 +125,8 @@ enum sar_status sar_request_read(struct sar_request *request, struct sar_layout 
     SAR_TRY(request->worker != NULL ? sar_outsource_read(request, &envelope, message, run)
                                     : sar_message_decode(&envelope, message, request->passing, run));
     request->minus_zero |= envelope.note != 0;
+    if (span.from != 0)
+        span.work = coding(request, "decode", &layout, message);
     sar_request_span_end(request, &span);
     return SAR_OK;
 }
@@ -114,6 +135,23 @@ enum sar_status sar_request_decode(struct sar_request *request, struct sar_layou
                                    struct sar_run *run)
 {
     return sar_request_read(request, layout, &request->exchange.arrived[port], run);
+}
+
+struct sar_work sar_work_on_runs(const char *kind, const struct sar_shape *shape, const struct sar_run runs[],
+                                 size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += runs[i].nnz;
+    return sar_work_on(kind, sum, shape->element_size, shape->count);
+}
+
+static void end_reduction(const struct sar_request *request, struct sar_span *span,
+                          const struct sar_shape *shape, const struct sar_run runs[], size_t n)
+{
+    if (span->from != 0 && request->worker == NULL)
+        span->work = sar_work_on_runs("reduce", shape, runs, n);
+    sar_request_span_end(request, span);
 }
 
 static enum sar_status reduce(struct sar_request *request, const struct sar_shape *shape,
@@ -130,7 +168,7 @@ enum sar_status sar_request_reduce(struct sar_request *request, const struct sar
 {
     struct sar_span span = sar_request_span(request, "reduce");
     SAR_TRY(reduce(request, shape, runs, n, out));
-    sar_request_span_end(request, &span);
+    end_reduction(request, &span, shape, runs, n);
     return SAR_OK;
 }
 
@@ -142,8 +180,27 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
     SAR_TRY(request->sink->room(request->sink, request, sar_reduce_bound(shape, runs, n), &out));
     SAR_TRY(request->device->reduce(shape, runs, n, request->arena, &out));
     request->output = out;
-    sar_request_span_end(request, &span);
+    end_reduction(request, &span, shape, runs, n);
     return SAR_OK;
+}
+
+void sar_request_copy(const struct sar_request *request, const struct sar_shape *shape,
+                      const struct sar_run *from, struct sar_run *to)
+{
+    struct sar_span span = sar_request_span(request, "copy");
+    sar_run_copy(shape, from, to);
+    span.work = sar_work_on("copy", from->nnz, shape->element_size, 0);
+    sar_request_span_end(request, &span);
+}
+
+void sar_request_append(const struct sar_request *request, const struct sar_run *run, unsigned index_size,
+                        uint64_t base, struct sar_run *out)
+{
+    const struct sar_shape *shape = &request->agreed->shape;
+    struct sar_span span = sar_request_span(request, "copy");
+    sar_run_append(shape, run, index_size, base, out);
+    span.work = sar_work_on("append", run->nnz, shape->element_size, 0);
+    sar_request_span_end(request, &span);
 }
 
 /* Three, for what a rank keeps of its own input is needed in the step after the next. */

@@ -55,6 +55,7 @@ enum sar_status sar_contiguous_split(struct sar_request *request, const uint64_t
         SAR_TRY(sar_run_rebase(shape, bounds[r], index_size, request->passing, &parts[r]));
         from = to;
     }
+    span.work = sar_work_on("rebase", request->input.nnz, shape->element_size, 0);
     sar_request_span_end(request, &span);
     return SAR_OK;
 }
@@ -71,6 +72,7 @@ enum sar_status sar_contiguous_deliver(struct sar_request *request, const uint64
     for (int r = 0; r < request->net->ranks; r++)
         sar_run_append(&request->agreed->shape, &parts[r],
                        sar_contiguous_layout(request, bounds, r).index_size, bounds[r], out);
+    span.work = sar_work_on("append", nnz, request->agreed->shape.element_size, 0);
     sar_request_span_end(request, &span);
     return SAR_OK;
 }

@@ -45,11 +45,14 @@ static enum sar_status densify(struct sar_request *request)
     if (request->agreed->dense_face)
         return SAR_OK;
     struct sar_layout layout = sar_agreed_layout(request->agreed, shape->count, shape->index_size);
+    struct sar_span span = sar_request_span(request, "densify");
     SAR_TRY(sar_request_take(request, (size_t)shape->count, shape->element_size, &state->vector));
     SAR_TRY(sar_request_take(request, (size_t)sar_bitmap_bytes(shape->count), 1, &state->bitmap));
     shape->kernels->fill_identity(state->vector, (size_t)shape->count * shape->row);
     request->device->scatter(shape, &request->input, state->vector);
     sar_bitmap_encode(&layout, &request->input, state->bitmap);
+    span.work = sar_work_on("densify", request->input.nnz, shape->element_size, shape->count * shape->row);
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
@@ -184,6 +187,7 @@ static enum sar_status sparsify(struct sar_request *request)
     if (request->agreed->dense_face)
         return SAR_OK;
     struct sar_layout layout = sar_agreed_layout(request->agreed, shape->count, shape->index_size);
+    struct sar_span span = sar_request_span(request, "sparsify");
     size_t nnz = count_bits(state->bitmap, sar_bitmap_bytes(shape->count)), size = shape->element_size;
     SAR_TRY(request->sink->room(request->sink, request, nnz, &out));
     SAR_TRY(sar_bitmap_decode(&layout, state->bitmap, nnz, out.index));
@@ -192,6 +196,8 @@ static enum sar_status sparsify(struct sar_request *request)
                state->vector + sar_index_get(out.index, shape->index_size, i) * size, size);
     out.nnz = nnz;
     request->output = out;
+    span.work = sar_work_on("sparsify", nnz, size, shape->count * shape->row);
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 

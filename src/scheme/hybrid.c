@@ -126,8 +126,8 @@ static enum sar_status join(struct sar_request *request, const struct sar_fold *
     SAR_TRY(sar_request_decode(request, layout, sar_fold_rank(f, peer), &both[!above]));
     SAR_TRY(sar_run_take(shape, both[0].nnz + both[1].nnz, request->passing, &whole));
     whole.nnz = 0;
-    sar_run_append(shape, &both[0], shape->index_size, 0, &whole);
-    sar_run_append(shape, &both[1], shape->index_size, lower.to - lower.from, &whole);
+    sar_request_append(request, &both[0], shape->index_size, 0, &whole);
+    sar_request_append(request, &both[1], shape->index_size, lower.to - lower.from, &whole);
     h->doubling.mine = whole;
     return SAR_OK;
 }

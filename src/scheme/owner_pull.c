@@ -47,6 +47,18 @@ static enum sar_status room_for(struct sar_request *request, size_t n)
     return request->sink->room(request->sink, request, wanted, out);
 }
 
+/* Blocks are gone through, or slots. */
+static struct sar_work assembling(const struct sar_owner *o, const struct sar_map *map, size_t nnz,
+                                  size_t element_size)
+{
+    uint64_t rest = map->span - map->base, slots = (rest < o->width ? rest : o->width) * map->parts;
+    bool blocks = sar_assembles_blocks(map, slots / map->parts >> map->grain_shift, nnz);
+    struct sar_work work =
+        sar_work_on("assemble", nnz, element_size, blocks ? slots >> map->grain_shift : slots);
+    work.format = blocks ? "blocks" : "runs";
+    return work;
+}
+
 /* Put the parts of a segment together behind what is there. */
 static enum sar_status append(struct sar_request *request, const struct sar_map *map)
 {
@@ -59,6 +71,7 @@ static enum sar_status append(struct sar_request *request, const struct sar_map 
                            (unsigned char *)out->value + out->nnz * shape->element_size, 0 };
     SAR_TRY(request->device->assemble(map, shape, o->runs, request->passing, &end));
     out->nnz += end.nnz;
+    span.work = assembling(o, map, end.nnz, shape->element_size);
     sar_request_span_end(request, &span);
     return SAR_OK;
 }

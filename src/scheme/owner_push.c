@@ -32,6 +32,7 @@ enum sar_status sar_owner_split(struct sar_request *request, uint32_t segment, c
     struct sar_run run = sar_run_slice(shape, &request->input, from, o->taken);
     SAR_TRY(memory == NULL ? request->device->partition(&map, shape, &run, request->passing, parts)
                            : sar_partition_into(&map, shape, &run, request->passing, memory, parts));
+    span.work = sar_work_on("partition", run.nnz, shape->element_size, 0);
     sar_request_span_end(request, &span);
     return SAR_OK;
 }

@@ -168,6 +168,16 @@ enum sar_status sar_request_reduce(struct sar_request *request, const struct sar
 enum sar_status sar_request_deliver(struct sar_request *request, const struct sar_shape *shape,
                                     const struct sar_run runs[], size_t n);
 
+/** Work on all elements of some runs. */
+struct sar_work sar_work_on_runs(const char *kind, const struct sar_shape *shape, const struct sar_run runs[],
+                                 size_t n);
+
+/** sar_run_copy and sar_run_append, to the shape agreed on, as spans. */
+void sar_request_copy(const struct sar_request *request, const struct sar_shape *shape,
+                      const struct sar_run *from, struct sar_run *to);
+void sar_request_append(const struct sar_request *request, const struct sar_run *run, unsigned index_size,
+                        uint64_t base, struct sar_run *out);
+
 /** Let messages and what is decoded from them use the memory of three steps ago again. */
 void sar_request_next_scratch(struct sar_request *request);
 

@@ -161,10 +161,21 @@ static enum sar_status reduce_all(struct sar_request *request)
     if (request->agreed->dense_face)
         return SAR_OK;
     SAR_TRY(request->sink->room(request->sink, request, request->input.nnz, &out));
-    sar_run_copy(&shape, &request->input, &out);
+    sar_request_copy(request, &shape, &request->input, &out);
     request->output.index = out.index;
     request->output.value = out.value;
     return SAR_OK;
+}
+
+/* A part has its share of the slots. */
+static void end_part(const struct sar_request *request, struct sar_span *span, const char *kind,
+                     const struct sar_run *slices)
+{
+    size_t n = (size_t)request->net->ranks;
+    if (span->from != 0)
+        span->work = sar_work_on_runs(kind, &request->agreed->shape, slices, n);
+    span->work.slots /= n;
+    sar_request_span_end(request, span);
 }
 
 /* Where it begins in storage is known once all have counted theirs. */
@@ -174,8 +185,10 @@ static enum sar_status count_part(struct sar_request *request, const struct sar_
     size_t n = (size_t)request->net->ranks, bound = sar_reduce_bound(&state->shape, state->inputs, n);
     if (request->net->rank == 0)
         SAR_TRY(sar_card_choose_storage(request, &state->card, bound, &state->storage));
+    struct sar_span span = sar_request_span(request, "reduce");
     SAR_TRY(
         sar_reduce_count(&state->shape, slices, n, request->sink->index_size, request->arena, &state->part));
+    end_part(request, &span, "count", slices);
     state->card.nnz = state->part.nnz;
     return SAR_OK;
 }
@@ -185,7 +198,9 @@ static enum sar_status reduce_onto_shelf(struct sar_request *request, const stru
     struct state *state = request->state;
     size_t n = (size_t)request->net->ranks, bound = sar_reduce_bound(&state->shape, slices, n);
     SAR_TRY(sar_card_room(request, &state->card, piece_shelf(request), bound, &state->piece));
+    struct sar_span span = sar_request_span(request, "reduce");
     SAR_TRY(request->device->reduce(&state->shape, slices, n, request->arena, &state->piece));
+    end_part(request, &span, "reduce", slices);
     state->card.nnz = state->piece.nnz;
     return SAR_OK;
 }
@@ -221,7 +236,11 @@ static enum sar_status fill_storage(struct sar_request *request)
     SAR_TRY(sar_card_adopt_storage(request, total, &state->storage));
     shape.index_size = request->sink->index_size;
     struct sar_run mine = sar_run_slice(&shape, &request->output, before, before + state->part.nnz);
+    struct sar_span span = sar_request_span(request, "deliver");
     sar_reduce_write(&state->part, &mine);
+    span.work = sar_work_on(state->part.summed ? "copy" : "fill", mine.nnz, shape.element_size,
+                            shape.count / (uint64_t)request->net->ranks);
+    sar_request_span_end(request, &span);
     return SAR_OK;
 }
 
@@ -233,7 +252,7 @@ static enum sar_status copy_out(struct sar_request *request, const struct sar_ru
     SAR_TRY(request->sink->room(request->sink, request, total, &out));
     for (int r = 0; r < request->net->ranks; r++) {
         struct sar_run at = sar_run_slice(shape, &out, out.nnz, out.nnz);
-        sar_run_copy(shape, &pieces[r], &at);
+        sar_request_copy(request, shape, &pieces[r], &at);
         out.nnz += pieces[r].nnz;
     }
     request->output = out;

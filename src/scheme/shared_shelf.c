@@ -56,7 +56,11 @@ enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card 
     struct sar_run *input = &request->input;
     struct shelf_space space = { { enlarge, 0 }, request, card };
     const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
+    struct sar_span span = sar_request_span(request, "compact");
     SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input));
+    span.work = sar_work_on("compact", input->nnz, agreed->shape.element_size,
+                            agreed->shape.count * agreed->shape.row);
+    sar_request_span_end(request, &span);
     request->minus_zero =
         sar_has_negative_zero(agreed->shape.base, input->value, input->nnz * agreed->shape.row);
     return SAR_OK;
@@ -69,7 +73,7 @@ static enum sar_status copy_in(struct sar_request *request, struct sar_card *car
     if (card->room != 0)
         return SAR_OK;
     SAR_TRY(sar_card_room(request, card, sar_shared_shelf(request), request->input.nnz, &copy));
-    sar_run_copy(&request->agreed->shape, &request->input, &copy);
+    sar_request_copy(request, &request->agreed->shape, &request->input, &copy);
     return SAR_OK;
 }
 

@@ -73,7 +73,7 @@ enum sar_status sar_split_sum(struct sar_request *request)
     SAR_TRY(sar_owner_sum(request, &sums));
     SAR_TRY(sar_run_take(shape, sums.nnz, request->arena, &s->have));
     s->have.nnz = 0;
-    sar_run_append(shape, &sums, layout.index_size, 0, &s->have);
+    sar_request_append(request, &sums, layout.index_size, 0, &s->have);
     return SAR_OK;
 }
 
@@ -89,8 +89,8 @@ static enum sar_status absorb(struct sar_request *request)
     SAR_TRY(sar_request_decode(request, layout_of(request, peer, s->coming), peer, &theirs));
     SAR_TRY(sar_run_take(shape, s->have.nnz + theirs.nnz, request->arena, &both));
     both.nnz = 0;
-    sar_run_append(shape, &s->have, shape->index_size, 0, &both);
-    sar_run_append(shape, &theirs, shape->index_size, length(request, rank, s->parts), &both);
+    sar_request_append(request, &s->have, shape->index_size, 0, &both);
+    sar_request_append(request, &theirs, shape->index_size, length(request, rank, s->parts), &both);
     s->have = both;
     return SAR_OK;
 }
@@ -136,7 +136,7 @@ enum sar_status sar_split_finish(struct sar_request *request)
     size_t cut = sar_run_find(shape, &s->have, 0, behind);
     struct sar_run first = sar_run_slice(shape, &s->have, cut, s->have.nnz),
                    last = sar_run_slice(shape, &s->have, 0, cut);
-    sar_run_append(shape, &first, shape->index_size, -behind, &request->output);
-    sar_run_append(shape, &last, shape->index_size, before, &request->output);
+    sar_request_append(request, &first, shape->index_size, -behind, &request->output);
+    sar_request_append(request, &last, shape->index_size, before, &request->output);
     return SAR_OK;
 }

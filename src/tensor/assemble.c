@@ -17,9 +17,8 @@
 #include "tensor/reduce.h"
 
 enum {
-    BATCH = 8,      /* elements copied at a time */
-    LARGEST = 8,    /* bytes of such */
-    BLOCKS_EACH = 2 /* most of them for each element that are gone through */
+    BATCH = 8,  /* elements copied at a time */
+    LARGEST = 8 /* bytes of such */
 };
 
 /* Elements to come, and where they stand or go. */
@@ -186,7 +185,7 @@ enum sar_status sar_assemble(const struct sar_map *map, const struct sar_shape *
     out->nnz = s.out.n;
     if (s.out.n == 0)
         return SAR_OK;
-    if (map->kind == SAR_PARTITION_RANGE || s.end - s.from > s.out.n / map->parts * BLOCKS_EACH)
+    if (!sar_assembles_blocks(map, s.end - s.from, s.out.n))
         return merge(map, shape, parts, arena, out);
     take_any(&s, shape->index_size, shape->element_size);
     return SAR_OK;

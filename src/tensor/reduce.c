@@ -325,6 +325,7 @@ enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar
     s->out.nnz = 0;
     sweep(s);
     reduction->nnz = s->out.nnz;
+    reduction->summed = true;
     return SAR_OK;
 }
 

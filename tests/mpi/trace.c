@@ -86,9 +86,10 @@ static void check_nesting(void)
 /* A phase is what a call holds and no other span of it does. */
 static bool is_phase(const struct span *s)
 {
-    static const char *const inner[] = { "call",   "compute", "post",          "meanwhile",
-                                         "wait",   "encode",  "decode",        "partition",
-                                         "reduce", "deliver", "MPI_Allreduce", "MPI_Iallreduce" };
+    static const char *const inner[] = {
+        "call",   "compute", "post", "meanwhile", "wait",     "encode",        "decode",        "partition",
+        "reduce", "deliver", "copy", "densify",   "sparsify", "MPI_Allreduce", "MPI_Iallreduce"
+    };
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
         if (strcmp(s->name, inner[i]) == 0)
             return false;

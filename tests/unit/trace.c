@@ -207,7 +207,8 @@ static void test_threads(void **state)
 /* What a follower has heard. */
 struct heard {
     int spans, places, messages;
-    uint64_t sent, received;
+    uint64_t sent, received, elements;
+    int64_t worked; /* until when */
 };
 
 static void hear_span(void *data, const struct sar_span *span, const struct sar_scene *scene, int64_t until)
@@ -227,11 +228,67 @@ static void hear_message(void *data, const struct sar_passage *passage)
     *(passage->sent ? &heard->sent : &heard->received) += passage->bytes;
 }
 
+static void hear_work(void *data, const struct sar_span *span, int64_t until)
+{
+    struct heard *heard = data;
+    assert_string_equal(span->work.kind, "reduce");
+    assert_string_equal(span->work.format, "none");
+    assert_int_equal(span->work.bytes, 4 * span->work.elements);
+    assert_true(until >= span->from);
+    assert_int_equal(heard->spans, 0);
+    heard->elements += span->work.elements;
+    heard->worked = until;
+    usleep(1000);
+}
+
+static void hear_end(void *data, const struct sar_span *span, const struct sar_scene *scene, int64_t until)
+{
+    struct heard *heard = data;
+    (void)span;
+    (void)scene;
+    heard->spans++;
+    if (heard->worked != 0)
+        assert_true(until - heard->worked >= 1000000);
+}
+
+static void make_work(uint64_t elements)
+{
+    struct sar_span span = sar_span_begin("reduce", 0, 0);
+    span.work = sar_work_on("reduce", elements, 4, 100);
+    span.work.format = "none";
+    sar_span_end(&span, &(struct sar_scene){ 0, 7, 1, 1, 0, 0 });
+}
+
+/* Work is told before its span ends, so that what is done then is in the span; the file has it too. */
+static void test_work(void **state)
+{
+    struct heard heard = { 0 };
+    const struct sar_follower follower = { &heard, hear_end, NULL, hear_work };
+    (void)state;
+    begin("work");
+    sar_trace_follow(&follower);
+    make_work(25);
+    assert_int_equal(heard.elements, 25);
+    assert_int_equal(heard.spans, 1);
+    heard = (struct heard){ 0 };
+    make_span("wait", 0, 3);
+    assert_int_equal(heard.spans, 1);
+    assert_int_equal(heard.elements, 0);
+    sar_trace_follow(NULL);
+    make_work(5);
+    assert_int_equal(heard.elements, 0);
+    assert_string_equal(end(), "");
+    const char *text = trace("work.3");
+    assert_non_null(strstr(text, "\"work\": \"reduce\", \"format\": \"none\", \"elements\": 25, "
+                                 "\"value_bytes\": 100, \"slots\": 100"));
+    assert_null(strstr(strstr(text, "\"wait\""), "\"elements\": 25"));
+}
+
 /* A follower hears of spans and messages until it is taken away, with a trace file beside it or without. */
 static void test_follower(void **state)
 {
     struct heard heard = { 0 };
-    const struct sar_follower follower = { &heard, hear_span, hear_message };
+    const struct sar_follower follower = { &heard, hear_span, hear_message, NULL };
     (void)state;
     sar_trace_follow(&follower);
     assert_true(sar_trace_wanted());
@@ -259,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),     cmocka_unit_test(test_names),    cmocka_unit_test(test_twice),
         cmocka_unit_test(test_off),        cmocka_unit_test(test_full),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_follower),
+        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_follower), cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
 }
