@@ -29,6 +29,7 @@ static enum sar_status measure(const struct sar_net *net, int rounds, struct sar
     SAR_TRY(sar_machine_measure(net, &calibration->machine));
     for (int i = 1; i < rounds; i++) {
         struct sar_machine again;
+        sar_machine_forget();
         SAR_TRY(sar_machine_measure(net, &again));
         keep_least(&calibration->machine, &again);
     }

@@ -179,11 +179,13 @@ static double measured_call(const struct run *run, struct perf_row *row, int ste
     bool follow = run->c->options->profile && perf_row_is_ours(row);
     double seconds;
 
+    perf_charge_forget();
     if (follow)
         perf_phases_begin(&row->phases);
     seconds = perf_row_call(row, run->c, run->tensor, step, i);
     if (follow)
         perf_phases_end();
+    perf_charge_add(&row->charges);
     return seconds;
 }
 
@@ -227,6 +229,7 @@ static void finish(struct run *run)
             perf_row_report(row);
         if (run->c->options->profile && !row->refused)
             perf_phases_collect(&row->phases, row->times.n);
+        perf_charge_collect(&row->charges, row->times.n);
         if (row->wrong >= 0)
             MPI_Allreduce(MPI_IN_PLACE, &row->wrong, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
         perf_row_close(row);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "knobs.h"
 #include "net/exchange.h"
 
@@ -29,7 +30,7 @@ static void take_down(void *data, const struct sar_passage *passage)
 
 void perf_messages_begin(struct perf_messages *messages)
 {
-    *messages = (struct perf_messages){ .follower = { messages, NULL, take_down } };
+    *messages = (struct perf_messages){ .follower = { messages, NULL, take_down, perf_charge_work } };
     sar_trace_follow(&messages->follower);
 }
 
@@ -80,7 +81,7 @@ void perf_messages_end(struct perf_messages *messages)
     size_t most_out = 0, most_in = 0;
     int most = 0;
 
-    sar_trace_follow(NULL);
+    perf_charge_follow();
     for (int begin = 0, end; begin < messages->n; begin = end) {
         size_t out = 0, in = 0;
         int requests = 0;

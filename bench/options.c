@@ -52,6 +52,8 @@ enum {
     OPTION_LABEL,
     OPTION_MEMORY,
     OPTION_CALIBRATE,
+    OPTION_COSTS,
+    OPTION_CHARGE,
     OPTION_TIMEOUT,
     OPTION_HELP,
     OPTION_VERSION,
@@ -174,6 +176,12 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_CALIBRATE] = { 0, "calibrate", "FILE", NULL,
         perf_parse_path, TO(calibrate), { NULL, 0, 0 },
         "measure the machine's constants, write them to a file for\nMPIX_SPARSE_CALIBRATION, and exit" },
+    [OPTION_COSTS] = { 0, "costs", "FILE", NULL,
+        perf_parse_path, TO(costs), { NULL, 0, 0 },
+        "measure what the library's work costs here, write it to a\nfile for --charge, and exit" },
+    [OPTION_CHARGE] = { 0, "charge", "FILE", NULL,
+        perf_parse_path, TO(charge), { NULL, 0, 0 },
+        "add up what work takes by a file of --costs; in a\nsimulation, let it take as long" },
     [OPTION_TIMEOUT] = { 'T', "timeout", "SECONDS", "0",
         perf_parse_count, TO(timeout), { NULL, 0, 1e6 },
         "end with exit status 3 after that time; 0 is never" },
@@ -232,6 +240,8 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --scale is for random vectors and models";
     if (is_scaled_away(options))
         return "option --scale: nothing is left of the vector";
+    if (given[OPTION_COSTS] && given[OPTION_CHARGE])
+        return "options --costs and --charge: what is measured is not charged";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
     if (options->between > 0 && options->buffers == PERF_CUDA)
@@ -260,6 +270,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --scheme is not for --study";
     if (given[OPTION_CALIBRATE])
         return "option --calibrate is not for --study";
+    if (given[OPTION_COSTS])
+        return "option --costs is not for --study";
     if (options->format == PERF_OSU || options->format == PERF_DEMO)
         return "option --format: a study is printed as table, csv or json";
     if (options->overlap_compute || options->between > 0)

@@ -25,6 +25,8 @@ struct perf_options {
     long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale;
     char json[PERF_PATH_MAX];      /* empty: none */
     char calibrate[PERF_PATH_MAX]; /* empty: none */
+    char costs[PERF_PATH_MAX];     /* empty: none */
+    char charge[PERF_PATH_MAX];    /* empty: none */
 };
 
 enum perf_verdict { PERF_GO_ON, PERF_DONE, PERF_BAD_USAGE };

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "calibrate.h"
+#include "charge.h"
+#include "costs.h"
 #include "device.h"
 #include "measure.h"
 #include "options.h"
@@ -246,6 +248,28 @@ static int calibrate(const struct perf_options *options)
     return perf_calibrate(options->calibrate, rounds) ? 0 : EXIT_USAGE;
 }
 
+/* Draws random sets only. */
+static int measure_costs(const struct bench *bench)
+{
+    static const struct perf_source random = { .kind = PERF_RANDOM };
+    const struct perf_options *options = &bench->options;
+
+    return perf_costs(options->costs, options, &random, &bench->world) ? 0 : EXIT_USAGE;
+}
+
+/* What the options ask for instead of a run, or one. */
+static int act(struct bench *bench)
+{
+    const struct perf_options *options = &bench->options;
+
+    if (options->charge[0] != '\0' &&
+        !perf_charge_open(options->charge, (double)options->scale, &bench->world))
+        return EXIT_USAGE;
+    if (options->calibrate[0] != '\0')
+        return calibrate(options);
+    return options->costs[0] != '\0' ? measure_costs(bench) : run(bench);
+}
+
 int main(int argc, char **argv)
 {
     struct bench *bench;
@@ -260,10 +284,7 @@ int main(int argc, char **argv)
         status = EXIT_USAGE;
     if (verdict == PERF_GO_ON) {
         watch_time(bench);
-        if (bench->options.calibrate[0] != '\0')
-            status = calibrate(&bench->options);
-        else
-            status = run(bench);
+        status = act(bench);
     }
     free(bench);
     MPI_Finalize();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "scheme/scheme.h"
 
 /* A phase that has ended, and may turn out to lie within another. */
@@ -68,7 +69,7 @@ static void hear(void *data, const struct sar_span *span, const struct sar_scene
 
 void perf_phases_begin(struct perf_phases *phases)
 {
-    static struct sar_follower follower = { NULL, hear, NULL };
+    static struct sar_follower follower = { NULL, hear, NULL, perf_charge_work };
 
     listening.n = 0;
     follower.data = phases;
@@ -77,7 +78,7 @@ void perf_phases_begin(struct perf_phases *phases)
 
 void perf_phases_end(void)
 {
-    sar_trace_follow(NULL);
+    perf_charge_follow();
 }
 
 void perf_phases_collect(struct perf_phases *phases, int calls)

@@ -60,6 +60,8 @@ static const struct perf_field fields[] = {
     FIELD("over_memory", PERF_REAL, over_memory),
     FIELD("over_skeleton", PERF_REAL, over_skeleton),
     FIELD("phases", PERF_BREAKDOWN, phases),
+    FIELD("work_s", PERF_REAL, charges.work),
+    FIELD("charged_s", PERF_REAL, charges.charged),
     FIELD("wait_call_s", PERF_REAL, wait.call),
     FIELD("wait_compute_s", PERF_REAL, wait.compute),
     FIELD("wait_both_s", PERF_REAL, wait.both),
@@ -171,6 +173,7 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->over_memory = over_memory(r);
     r->over_skeleton = r->median / r->skeleton_median;
     r->phases = &row->phases;
+    r->charges = perf_row_is_ours(row) ? row->charges : (struct perf_charges){ NAN, NAN };
     r->reduces = perf_row_is_ours(row);
     r->wait = row->overlap[PERF_WAIT];
     r->thread = row->overlap[PERF_THREAD];

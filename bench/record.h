@@ -21,6 +21,7 @@ struct perf_record {
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         skeleton_median;
     double over_memory, over_skeleton; /* times as long as these */
+    struct perf_charges charges;
     struct perf_overlap wait, thread;
     double wait_ratio, thread_ratio;
     double bytes;      /* of the dense vector */

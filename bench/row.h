@@ -7,6 +7,7 @@
 #include <mpix_sparse.h>
 #include <stdbool.h>
 
+#include "charge.h"
 #include "knobs.h"
 #include "overlap.h"
 #include "phases.h"
@@ -47,6 +48,7 @@ struct perf_row {
     bool chosen;
     struct perf_overlap overlap[PERF_MODES];
     struct perf_phases phases;
+    struct perf_charges charges; /* of all measured calls on this rank; in the end of one, mean over ranks */
 };
 
 /* Whether it carries out the allreduce through the library. */

@@ -24,6 +24,8 @@
 #include <simgrid/zone.h>
 #include <stdlib.h>
 
+#include "smpi_work.h"
+
 /* What a rank knows of its looks. */
 __attribute__((weak)) struct perf_smpi_waiter {
     sg_sem_t bell; /* rung by who sends to it, while it sleeps */
