@@ -29,6 +29,8 @@ def runs_of(name, hosts):
 
 def cell_of(found, simulated, scheme):
     """What one scheme did on the emulated network, and beside it what it does on a simulated one."""
+    if scheme not in found:
+        return "-"
     row, ratio = found[scheme]
     skeleton = f" ({number(row['over_skeleton'])})" if row["over_skeleton"] else ""
     there = simulated.get(scheme, math.nan)
@@ -45,7 +47,8 @@ def emulated():
         found = {name: runs for name, runs in found.items() if runs}
         simulated = {name: times_of(f"like-{name}-{hosts}") for name in found}
         lines = []
-        for scheme in sorted(next(iter(found.values()), {}), key=lambda s: found["lstm"][s][1]):
+        first = next(iter(found.values()), {})
+        for scheme in sorted(first, key=lambda s: first[s][1]):
             lines.append([scheme] + [cell_of(found[m], simulated[m], scheme) for m in found])
         parts.append(table([f"{hosts} hosts"] + list(found), lines))
     return "\n".join(parts)
