@@ -157,10 +157,13 @@ static struct enqueued *make(const struct sar_call *call, struct sar_context *co
 }
 
 /* A rank that cannot queue its call takes part at once, and tells why; calls that are queued come first. */
-static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call)
+static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call, struct enqueued *e)
 {
-    if (call->memory.accelerator != NULL)
-        (void)call->memory.accelerator->wait(call->memory.place, call->memory.stream);
+    const struct sar_memory *memory = &call->memory;
+    bool over =
+        memory->accelerator == NULL || memory->accelerator->wait(memory->place, memory->stream) == SAR_OK;
+    if (e != NULL && !over)
+        sar_mirror_abandon(&e->numbers);
     if (call->mirror[1].host != NULL)
         sar_memory_read(call);
     int code = sar_allreduce_dense(comm, function, context, call);
@@ -178,7 +181,7 @@ static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *
         call->verdict.status = SAR_NO_MEMORY;
     if (e != NULL && queue(e, &call->verdict))
         return sar_raise(comm, function, &call->verdict, NULL);
-    int code = run_at_once(comm, context, call);
+    int code = run_at_once(comm, context, call, e);
     if (e != NULL)
         drop(e);
     return code;
