@@ -117,6 +117,7 @@ double kernels_time(struct kernels *k, enum sar_status (*run)(struct kernels *k)
 /* False where the outcome is wrong. */
 static bool measure(struct kernels *k, const struct kernels_job *job, double *copy)
 {
+    k->wire = job->wire;
     if (job->prepare != NULL)
         job->prepare(k);
     double milliseconds = kernels_time(k, job->run), rate = job->bytes(k) / milliseconds / 1e6;

@@ -31,9 +31,10 @@ struct kernels {
     struct sar_run parted;       /* these, one after the other, on the device */
     uint32_t *shuffled;          /* the host's and the device's indices, in any order */
     void *unsorted;
-    struct sar_run out; /* the device's room for an outcome */
-    void *other;        /* another vector, or a message */
-    float *velocity;    /* of as many elements */
+    struct sar_run out;          /* the device's room for an outcome */
+    void *other;                 /* another vector, or a message */
+    const struct sar_wire *wire; /* of the present job */
+    float *velocity;             /* of as many elements */
     struct sar_findings *findings;
     unsigned long long *first;
     uint64_t *magnitudes; /* on the host, for a sample */
@@ -56,6 +57,7 @@ struct kernels_job {
     bool (*right)(struct kernels *k);
     /* What is to be there before; or NULL. */
     void (*prepare)(struct kernels *k);
+    const struct sar_wire *wire; /* whose format it reads or writes, or NULL */
 };
 
 /* Each ended by one without a name; the first of all is what the others are compared with. */

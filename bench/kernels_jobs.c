@@ -170,14 +170,14 @@ static bool scatter_is_right(struct kernels *k)
 }
 
 const struct kernels_job kernels_of_vectors[] = {
-    { "copy", run_copy, copy_bytes, NULL, NULL },
-    { "mark", run_mark, mark_bytes, NULL, NULL },
-    { "scan", run_scan, scan_bytes, scan_is_right, NULL },
-    { "scan and partition", run_split, scan_bytes, split_is_right, NULL },
-    { "CUB select and sort", run_select_and_sort, scan_bytes, split_is_right, NULL },
-    { "reduce", run_reduce, reduce_bytes, reduce_is_right, NULL },
-    { "coalesce", run_coalesce, coalesce_bytes, coalesce_is_right, NULL },
-    { "partition", run_partition, coalesce_bytes, split_is_right, NULL },
-    { "scatter", run_scatter, scan_bytes, scatter_is_right, NULL },
-    { NULL, NULL, NULL, NULL, NULL },
+    { "copy", run_copy, copy_bytes, NULL, NULL, NULL },
+    { "mark", run_mark, mark_bytes, NULL, NULL, NULL },
+    { "scan", run_scan, scan_bytes, scan_is_right, NULL, NULL },
+    { "scan and partition", run_split, scan_bytes, split_is_right, NULL, NULL },
+    { "CUB select and sort", run_select_and_sort, scan_bytes, split_is_right, NULL, NULL },
+    { "reduce", run_reduce, reduce_bytes, reduce_is_right, NULL, NULL },
+    { "coalesce", run_coalesce, coalesce_bytes, coalesce_is_right, NULL, NULL },
+    { "partition", run_partition, coalesce_bytes, split_is_right, NULL, NULL },
+    { "scatter", run_scatter, scan_bytes, scatter_is_right, NULL, NULL },
+    { .name = NULL },
 };

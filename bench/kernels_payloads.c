@@ -31,29 +31,29 @@ size_t kernels_largest_payload(const struct kernels *k)
     return most;
 }
 
-static struct sar_payload payload_of(const struct kernels *k, const struct sar_wire *wire)
+static struct sar_payload payload_of(const struct kernels *k)
 {
-    return (struct sar_payload){ wire->packing, k->other, bytes_of(k, wire), k->host.nnz };
+    return (struct sar_payload){ k->wire->packing, k->other, bytes_of(k, k->wire), k->host.nnz };
 }
 
-static enum sar_status encode(struct kernels *k, const struct sar_wire *wire)
+static enum sar_status encode(struct kernels *k)
 {
-    struct sar_payload payload = payload_of(k, wire);
+    struct sar_payload payload = payload_of(k);
     return sar_cuda_encode(&k->vector, &k->device, &payload);
 }
 
-static double encode_bytes(const struct kernels *k, const struct sar_wire *wire)
+static double encode_bytes(const struct kernels *k)
 {
-    return kernels_run_bytes(k) + (double)bytes_of(k, wire);
+    return kernels_run_bytes(k) + (double)bytes_of(k, k->wire);
 }
 
-static bool encode_is_right(const struct kernels *k, const struct sar_wire *wire)
+static bool encode_is_right(struct kernels *k)
 {
     struct sar_layout layout = kernels_layout(k);
-    size_t bytes = bytes_of(k, wire);
+    size_t bytes = bytes_of(k, k->wire);
     void *payload = malloc(bytes + 1);
     kernels_require(payload != NULL, "taking memory");
-    wire->encode(&layout, &k->host, payload);
+    k->wire->encode(&layout, &k->host, payload);
     bool same = kernels_have(k->other, payload, bytes);
     free(payload);
     return same;
@@ -68,17 +68,17 @@ static void prepare_decode(struct kernels *k)
 }
 
 /* Of what has been encoded; the values stay where they are. */
-static enum sar_status decode(struct kernels *k, const struct sar_wire *wire)
+static enum sar_status decode(struct kernels *k)
 {
-    struct sar_payload payload = payload_of(k, wire);
+    struct sar_payload payload = payload_of(k);
     struct sar_run run = { k->out.index, NULL, k->host.nnz };
     return sar_cuda_decode(&k->vector, &payload, &run, k->findings);
 }
 
-static double decode_bytes(const struct kernels *k, const struct sar_wire *wire)
+static double decode_bytes(const struct kernels *k)
 {
     double nnz = (double)k->host.nnz;
-    return (double)bytes_of(k, wire) - nnz * sizeof(float) + nnz * sizeof(uint32_t);
+    return (double)bytes_of(k, k->wire) - nnz * sizeof(float) + nnz * sizeof(uint32_t);
 }
 
 static bool decode_is_right(struct kernels *k)
@@ -87,32 +87,6 @@ static bool decode_is_right(struct kernels *k)
     return kernels_have(k->out.index, k->host.index, k->host.nnz * sizeof(uint32_t)) &&
            kernels_have(k->findings, &none, sizeof none);
 }
-
-#define SAR_DEFINE_FORMAT(name)                                \
-    static enum sar_status encode_##name(struct kernels *k)    \
-    {                                                          \
-        return encode(k, &sar_wire_##name);                    \
-    }                                                          \
-    static double encode_bytes_##name(const struct kernels *k) \
-    {                                                          \
-        return encode_bytes(k, &sar_wire_##name);              \
-    }                                                          \
-    static bool encode_is_right_##name(struct kernels *k)      \
-    {                                                          \
-        return encode_is_right(k, &sar_wire_##name);           \
-    }                                                          \
-    static enum sar_status decode_##name(struct kernels *k)    \
-    {                                                          \
-        return decode(k, &sar_wire_##name);                    \
-    }                                                          \
-    static double decode_bytes_##name(const struct kernels *k) \
-    {                                                          \
-        return decode_bytes(k, &sar_wire_##name);              \
-    }
-
-SAR_DEFINE_FORMAT(hash_bitmap)
-SAR_DEFINE_FORMAT(elias_fano)
-SAR_DEFINE_FORMAT(coo)
 
 /* Of all parts, one after the other. */
 static enum sar_status run_unsplit(struct kernels *k)
@@ -150,12 +124,12 @@ static bool unsplit_is_right(struct kernels *k)
 }
 
 const struct kernels_job kernels_of_payloads[] = {
-    { "bitmap encode", encode_hash_bitmap, encode_bytes_hash_bitmap, encode_is_right_hash_bitmap, NULL },
-    { "bitmap decode", decode_hash_bitmap, decode_bytes_hash_bitmap, decode_is_right, prepare_decode },
-    { "elias_fano encode", encode_elias_fano, encode_bytes_elias_fano, encode_is_right_elias_fano, NULL },
-    { "elias_fano decode", decode_elias_fano, decode_bytes_elias_fano, decode_is_right, prepare_decode },
-    { "coo encode", encode_coo, encode_bytes_coo, encode_is_right_coo, NULL },
-    { "coo decode", decode_coo, decode_bytes_coo, decode_is_right, prepare_decode },
-    { "slots to indices", run_unsplit, unsplit_bytes, unsplit_is_right, NULL },
-    { NULL, NULL, NULL, NULL, NULL },
+    { "bitmap encode", encode, encode_bytes, encode_is_right, NULL, &sar_wire_hash_bitmap },
+    { "bitmap decode", decode, decode_bytes, decode_is_right, prepare_decode, &sar_wire_hash_bitmap },
+    { "elias_fano encode", encode, encode_bytes, encode_is_right, NULL, &sar_wire_elias_fano },
+    { "elias_fano decode", decode, decode_bytes, decode_is_right, prepare_decode, &sar_wire_elias_fano },
+    { "coo encode", encode, encode_bytes, encode_is_right, NULL, &sar_wire_coo },
+    { "coo decode", decode, decode_bytes, decode_is_right, prepare_decode, &sar_wire_coo },
+    { "slots to indices", run_unsplit, unsplit_bytes, unsplit_is_right, NULL, NULL },
+    { .name = NULL },
 };

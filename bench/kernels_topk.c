@@ -191,9 +191,9 @@ static bool step_is_right(struct kernels *k)
 }
 
 const struct kernels_job kernels_of_selections[] = {
-    { "sample", run_sample, sample_bytes, sample_is_right, NULL },
-    { "select by threshold", run_by_threshold, select_bytes, by_threshold_is_right, NULL },
-    { "select by number", run_by_number, select_bytes, by_number_is_right, NULL },
-    { "DGC step", run_step, step_bytes, step_is_right, prepare_step },
-    { NULL, NULL, NULL, NULL, NULL },
+    { "sample", run_sample, sample_bytes, sample_is_right, NULL, NULL },
+    { "select by threshold", run_by_threshold, select_bytes, by_threshold_is_right, NULL, NULL },
+    { "select by number", run_by_number, select_bytes, by_number_is_right, NULL, NULL },
+    { "DGC step", run_step, step_bytes, step_is_right, prepare_step, NULL },
+    { .name = NULL },
 };

@@ -76,10 +76,10 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
     }
 }
 
-static void look_at_index_type(struct sar_call *call, MPI_Datatype indextype)
+void sar_look_at_index_type(struct sar_call *call, MPI_Datatype indextype, enum sar_index_type *type)
 {
-    bool known = sar_index_type_look(indextype, &call->coo.type);
-    if (!known || call->shape.count > sar_index_type_limit(call->coo.type))
+    bool known = sar_index_type_look(indextype, type);
+    if (!known || call->shape.count > sar_index_type_limit(*type))
         sar_blame(&call->verdict, SAR_BAD_INDEXTYPE,
                   indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
 }
@@ -91,7 +91,7 @@ void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count co
     struct sar_operation operation = sar_operation_look(op);
     *call = (struct sar_call){ .field[SAR_FIELD_CALL] = SAR_CALL_COO };
     look_at_vector(call, count, type, operation);
-    look_at_index_type(call, indextype);
+    sar_look_at_index_type(call, indextype, &call->coo.type);
     if (type.valid && !type.native && !type.narrow)
         sar_blame(&call->verdict, SAR_BAD_DATATYPE, type.number);
     if (operation.valid && !operation.native)

@@ -15,6 +15,9 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
 /** Blame `status` on an array that is none: null, or what stands for something else. */
 void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status);
 
+/** What indices of the call's vector are of. */
+void sar_look_at_index_type(struct sar_call *call, MPI_Datatype indextype, enum sar_index_type *type);
+
 /** Of coordinates, what the calls of a plan have in common. */
 void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
                      MPI_Op op);

@@ -68,10 +68,7 @@ static bool is_remote(const struct sar_call *call)
 static void look_at_output(struct sar_call *call, MPI_Datatype indextype, MPI_Count capacity,
                            struct output *out)
 {
-    bool known = sar_index_type_look(indextype, &out->type);
-    if (!known || call->shape.count > sar_index_type_limit(out->type))
-        sar_blame(&call->verdict, SAR_BAD_INDEXTYPE,
-                  indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
+    sar_look_at_index_type(call, indextype, &out->type);
     if (capacity < 0)
         sar_blame(&call->verdict, SAR_BAD_CAPACITY, (int64_t)capacity);
     uint64_t most = capacity > 0 ? (uint64_t)capacity : 0;

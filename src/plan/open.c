@@ -24,7 +24,7 @@ void sar_call_open(struct sar_pending *op)
     request->recompute = op->policy->config.recompute;
     request->buffers = op->call->buffers;
     request->blocking = op->agreement.all.busy == 0;
-    request->piece = op->agreement.all.staged != 0 ? sar_staging_room(op->policy->config.staging) : 0;
+    request->piece = op->agreement.all.staged != 0 ? op->call->room : 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
     op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);
@@ -50,38 +50,31 @@ void sar_call_fetch(struct sar_pending *op)
         request->input = (struct sar_run){ NULL, NULL, 0 };
 }
 
-/* In memory that the scheme has for them, or of the call. */
-static enum sar_status compact(struct sar_pending *op)
-{
-    struct sar_request *request = &op->request;
-    const struct sar_call *call = op->call;
-    if (call->remote)
-        return sar_remote_compact(op);
-    if (request->scheme->compact != NULL && !sar_call_has_elements(call))
-        return request->scheme->compact(request);
-    return sar_call_take_elements(op);
-}
-
 void sar_call_compact(struct sar_pending *op)
 {
     struct sar_request *request = &op->request;
     const struct sar_call *call = op->call;
-    bool own = request->scheme->compact != NULL && !sar_call_has_elements(call);
-    request->raw = call->dense_face && own && !op->profile_due && !call->remote;
+    const struct sar_scheme *scheme = request->scheme;
+    bool own = call->dense_face && scheme->compact != NULL && !call->remote && !sar_call_has_elements(call);
+    request->raw = own && !op->profile_due;
     bool parts = call->remote && takes_parts(op);
     if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
         return;
+    if (own) {
+        sar_exchange_fail(&request->exchange, scheme->compact(request));
+        return;
+    }
     if (!call->dense_face) {
         sar_call_fetch(op);
         return;
     }
-    if (request->scheme->on_dense_buffers) {
+    if (scheme->on_dense_buffers) {
         sar_call_pass(op);
         sar_exchange_fail(&request->exchange, call->remote ? sar_remote_pass(op) : SAR_OK);
         return;
     }
     struct sar_span span = sar_call_span(op, "compact");
-    enum sar_status status = compact(op);
+    enum sar_status status = call->remote ? sar_remote_compact(op) : sar_call_take_elements(op);
     sar_exchange_fail(&request->exchange, status);
     if (status == SAR_OK)
         request->minus_zero = sar_has_negative_zero(call->shape.base, request->input.value,

@@ -18,16 +18,11 @@ static struct sar_mirror *input_of(struct sar_call *call)
     return &call->mirror[call->in_place ? 1 : 0];
 }
 
-static size_t block_room(const struct sar_pending *op)
-{
-    return sar_staging_room(op->policy->config.staging);
-}
-
 static struct sar_load load_of(struct sar_pending *op)
 {
     struct sar_call *call = op->call;
     return (struct sar_load){ &call->memory, &call->shape,      input_of(call)->device,
-                              &op->marks,    op->request.arena, block_room(op) };
+                              &op->marks,    op->request.arena, call->room };
 }
 
 static enum sar_status gather(struct sar_pending *op, long long *bad)
@@ -55,7 +50,7 @@ enum sar_status sar_remote_fetch(struct sar_pending *op, long long *bad)
     struct sar_run *input = &op->request.input;
     if (input->nnz == 0 || input->index != NULL)
         return SAR_OK;
-    SAR_TRY(sar_arrival_begin(arrival, block_room(op), arena));
+    SAR_TRY(sar_arrival_begin(arrival, call->room, arena));
     SAR_TRY(sar_arrival_until(arrival, arrival->from.nnz));
     struct sar_coo here = { arrival->run.index, arrival->run.value, arrival->run.nnz, call->coo.type };
     return op->request.device->ingest(&call->shape, &here, arena, input, bad);
@@ -168,7 +163,7 @@ bool sar_remote_offer(struct sar_pending *op)
     op->request.splitter = &op->splitter;
     if (worth) {
         sar_worker_open(&op->worker, &op->call->memory, op->request.arena, op->context->messages,
-                        MOST_PINNED * block_room(op));
+                        MOST_PINNED * op->call->room);
         op->request.worker = &op->worker;
     }
     return true;
@@ -197,7 +192,7 @@ enum sar_status sar_remote_pass(struct sar_pending *op)
 enum sar_status sar_remote_write(struct sar_pending *op, const struct sar_delivery *outcome)
 {
     struct sar_call *call = op->call;
-    struct sar_destination to = { &call->memory, &call->shape, call->mirror[1].device, block_room(op) };
+    struct sar_destination to = { &call->memory, &call->shape, call->mirror[1].device, call->room };
     return sar_offload_write(&to, outcome);
 }
 
