@@ -26,6 +26,8 @@
 
 #include "smpi_work.h"
 
+#define SAR_MACHINE_VAST (1 << 20) /* src/net/machine.c */
+
 /* What a rank knows of its looks. */
 __attribute__((weak)) struct perf_smpi_waiter {
     sg_sem_t bell; /* rung by who sends to it, while it sleeps */
