@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An accelerator whose device is the host, and as late as one may be: what is queued in a stream is done only
+ * once somebody waits for the stream, for an event behind it, or for a stream that follows it. So whoever waits
+ * for too little, or lets go of memory too early, has wrong numbers. */
+
+#ifndef SAR_TESTS_UNIT_LAZY_H
+#define SAR_TESTS_UNIT_LAZY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "device/accelerator.h"
+
+/** What kernels take: copies of what their caller may change once they are queued. */
+struct lazy_arguments {
+    struct sar_vector vector;
+    struct sar_marks marks;
+    struct sar_run run;
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+typedef void (*lazy_kernel_fn)(const struct lazy_arguments *arguments);
+
+/** Of all that was queued since lazy_begin: copies and kernels, how many of these are yet to be done, and the
+ * most that ever were; and the functions called. */
+struct lazy_work {
+    size_t queued, waiting, most_waiting;
+    int functions;
+};
+
+/** What is not given back: lanes, events and memory of the device; blocks of pinned memory and their bytes. And
+ * how many blocks were ever pinned, and the most bytes at a time. */
+struct lazy_memory {
+    int open;
+    size_t pinned, pinned_bytes, pinned_most, pinned_ever;
+};
+
+extern struct lazy_work lazy_work;
+extern struct lazy_memory lazy_memory;
+
+/** For tests to set the functions that they need: here are copy, wait, pinned memory and lanes. */
+extern struct sar_accelerator lazy_accelerator;
+
+/** Forget what is queued, and let the refused-th function from now on fail; 0 for none. */
+void lazy_begin(int refused);
+
+/** Queue a kernel; counts as a function, and may fail. */
+enum sar_status lazy_queue(void *stream, lazy_kernel_fn kernel, const struct lazy_arguments *arguments);
+
+/** Do all that is queued in a stream. */
+void lazy_run(void *stream);
+
+/** Whether an address is in pinned memory. */
+bool lazy_is_pinned(const void *address);
+
+/** Have the library give back what it keeps for later calls. */
+void lazy_end(void);
+
+/** Free the pinned memory that the library must not give back, since a device may still be writing to it; for
+ * the end of a group of tests. */
+int lazy_free_lost(void **state);
+
+#endif
