@@ -29,14 +29,6 @@ static void check_same_choice(MPI_Comm comm)
     check(report.measured_seconds > 0, "expected a measured time, found %g", report.measured_seconds);
 }
 
-static const struct pattern *find_pattern(const char *name)
-{
-    size_t i = 0;
-    while (strcmp(patterns[i].name, name) != 0)
-        i++;
-    return &patterns[i];
-}
-
 /* A few tensors take turns, each with a density that changes from call to call. */
 static void try_mixture(const struct knobs *knobs)
 {
@@ -49,7 +41,7 @@ static void try_mixture(const struct knobs *knobs)
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (uint64_t i = 0; i < CALLS; i++) {
         uint64_t bits = mix(i);
-        struct pattern pattern = *find_pattern(bits % 3 == 0 ? "shuffled" : "random 0.1");
+        struct pattern pattern = *pattern_find(bits % 3 == 0 ? "shuffled" : "random 0.1");
         const struct kind *kind = &kinds[bits / 8 % TENSORS];
         struct tensor tensor;
         struct oracle oracle;
@@ -76,7 +68,7 @@ static void try_contrast(bool dense)
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (int i = 0; i < 50; i++) {
-        struct pattern pattern = *find_pattern("random 0.1");
+        struct pattern pattern = *pattern_find("random 0.1");
         struct tensor tensor;
         struct oracle oracle;
         pattern.density = (i % 4 < 2) == (rank == i % ranks) ? 1 : i % 2 == 0 ? 0 : 1e-3;
@@ -105,7 +97,7 @@ static void try_many_tensors(void)
         struct tensor tensor;
         struct oracle oracle;
         check_case("tensor %d of many", i);
-        tensor_draw(find_pattern("random 0.1"), &kind, (uint64_t)i, &tensor);
+        tensor_draw(pattern_find("random 0.1"), &kind, (uint64_t)i, &tensor);
         oracle_make(&tensor, &oracle);
         call_coo(&tensor, &oracle, &index_types[0], comm, &result);
         if (i % 5 == 0)

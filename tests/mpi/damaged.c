@@ -189,13 +189,9 @@ static void try_headers(struct state *s)
 static void try_knobs(const struct knobs *knobs, bool headers)
 {
     const struct kind kind = { FLOAT32, SUM, 1, 300 };
-    struct pattern pattern = patterns[0];
     struct tensor tensor;
     struct oracle oracle;
-    for (size_t i = 0; patterns[i].name != NULL; i++)
-        if (strcmp(patterns[i].name, "random 0.5") == 0)
-            pattern = patterns[i];
-    tensor_draw(&pattern, &kind, 11, &tensor);
+    tensor_draw(pattern_find("random 0.5"), &kind, 11, &tensor);
     oracle_make(&tensor, &oracle);
     struct state s = { &tensor, &oracle, knobs_comm(knobs), false, MPIX_SPARSE_RESULT_NULL };
     for (int dense = 0; dense < 2; dense++) {

@@ -334,3 +334,12 @@ void tensor_draw(const struct pattern *pattern, const struct kind *kind, uint64_
     *tensor = (struct tensor){ .kind = *kind };
     pattern->add(tensor, mix(seed), pattern->density);
 }
+
+const struct pattern *pattern_find(const char *name)
+{
+    const struct pattern *pattern = patterns;
+    while (pattern->name != NULL && strcmp(pattern->name, name) != 0)
+        pattern++;
+    check(pattern->name != NULL, "expected a pattern '%s', found none", name);
+    return pattern;
+}

@@ -17,6 +17,9 @@ struct pattern {
 /** Ended by one without name. */
 extern const struct pattern patterns[];
 
+/** The one of this name, which there must be. */
+const struct pattern *pattern_find(const char *name);
+
 /** This rank's elements; `seed` is equal on all ranks. */
 void tensor_draw(const struct pattern *pattern, const struct kind *kind, uint64_t seed,
                  struct tensor *tensor);

@@ -109,11 +109,7 @@ static void put_some(struct tensor *t, int64_t step)
 static void reduce_pattern(const char *name, struct kind kind)
 {
     struct tensor t;
-    size_t i = 0;
-    while (patterns[i].name != NULL && strcmp(patterns[i].name, name) != 0)
-        i++;
-    check(patterns[i].name != NULL, "expected a pattern '%s', found none", name);
-    tensor_draw(&patterns[i], &kind, vectors, &t);
+    tensor_draw(pattern_find(name), &kind, vectors, &t);
     reduce(&t);
 }
 

@@ -65,10 +65,7 @@ struct state {
 
 static void make_vector(struct vector *v, const char *name, int64_t count)
 {
-    size_t i = 0;
-    while (strcmp(patterns[i].name, name) != 0)
-        i++;
-    tensor_draw(&patterns[i], &(struct kind){ FLOAT32, SUM, 1, count }, 17, &v->tensor);
+    tensor_draw(pattern_find(name), &(struct kind){ FLOAT32, SUM, 1, count }, 17, &v->tensor);
     oracle_make(&v->tensor, &v->oracle);
     v->type = &index_types[strcmp(name, "shuffled") == 0 ? 2 : 0];
     v->indices = typed_indices(&v->tensor, v->type);
