@@ -92,8 +92,7 @@ static void make_file(void)
 static enum sar_status open_with(const char *value, MPI_Comm *comm, struct sar_context **context,
                                  char sentence[SAR_SENTENCE])
 {
-    MPI_Comm_dup(MPI_COMM_WORLD, comm);
-    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    *comm = comm_duplicate();
     if (rank == 0)
         setenv("MPIX_SPARSE_CALIBRATION", value, 1);
     sar_machine_forget();
@@ -252,10 +251,8 @@ static const struct edit bad_files[] = {
 /* Every rank gets the same error, which names the knob; the communicator is as good as new. */
 static void check_refused(const char *value, const char *says)
 {
-    MPI_Comm comm;
+    MPI_Comm comm = comm_duplicate();
     int one = 1, sum = 0;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     if (rank == 0)
         setenv("MPIX_SPARSE_CALIBRATION", value, 1);
     memset(&sent, 0, sizeof sent);

@@ -185,14 +185,20 @@ void knobs_set(const struct knobs *knobs)
     set("MPIX_SPARSE_CHUNK", knobs->segment != NULL ? "8192" : NULL);
 }
 
-MPI_Comm knobs_comm(const struct knobs *knobs)
+MPI_Comm comm_duplicate(void)
 {
     MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    return comm;
+}
+
+MPI_Comm knobs_comm(const struct knobs *knobs)
+{
     int none = 0, sum;
     knobs_set(knobs);
     set_nodes(knobs);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm comm = comm_duplicate();
     check_success(MPIX_Sparse_allreduce(&none, &sum, 0, MPI_INT, MPI_SUM, comm), "the first call");
     knobs_set(&no_knobs);
     return comm;

@@ -81,7 +81,10 @@ void knobs_set(const struct knobs *knobs);
 /** Let the ranks of knobs_comm's communicators to come be on so many nodes; 0 for what suits the scheme. */
 void nodes_set(int nodes);
 
-/** A duplicate of MPI_COMM_WORLD that has been used under these knobs, and returns errors. */
+/** A duplicate of MPI_COMM_WORLD that returns errors. */
+MPI_Comm comm_duplicate(void);
+
+/** Such a duplicate that has been used under these knobs. */
 MPI_Comm knobs_comm(const struct knobs *knobs);
 
 /** "balanced, wire coo, …" in memory that the next call overwrites. */

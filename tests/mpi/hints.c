@@ -77,17 +77,9 @@ static void check_plan(MPI_Comm comm, MPIX_Sparse_plan plan, const char *scheme,
     check_report(comm, scheme, asked_by);
 }
 
-static MPI_Comm duplicate(void)
-{
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    return comm;
-}
-
 static void try_precedence(void)
 {
-    MPI_Comm comm = duplicate();
+    MPI_Comm comm = comm_duplicate();
     check_case("environment, then communicator, then plan");
     check_hint(comm, "mpix_sparse_scheme", NULL);
     setenv("MPIX_SPARSE_SCHEME", "ring", 1);
@@ -116,7 +108,7 @@ static void try_precedence(void)
 /* MPI 4 gives duplicates no hints. */
 static void try_duplicates(void)
 {
-    MPI_Comm comm = duplicate(), copy;
+    MPI_Comm comm = comm_duplicate(), copy;
     check_case("a duplicate has no hints");
     check_success(set_hint(comm, "mpix_sparse_scheme", "ring"), "MPIX_Sparse_comm_set_info");
     MPI_Comm_dup(comm, &copy);
@@ -130,7 +122,7 @@ static void try_duplicates(void)
 /* Knobs that the communicator itself works by. */
 static void try_deep_knobs(void)
 {
-    MPI_Comm comm = duplicate();
+    MPI_Comm comm = comm_duplicate();
     MPI_Info info = hint("mpix_sparse_chunk", "8192");
     check_case("hints on chunks, constants and the seed");
     MPI_Info_set(info, "mpix_sparse_alpha", "1e-05");
@@ -158,7 +150,7 @@ static void check_refused(MPI_Comm comm, int code, const char *says)
 
 static void try_refusals(void)
 {
-    MPI_Comm comm = duplicate();
+    MPI_Comm comm = comm_duplicate();
     MPI_Info info;
     bool last = rank == ranks - 1;
     check_case("hints that are wrong");
@@ -189,7 +181,7 @@ static void try_refusals(void)
 /* Hints wait for calls in flight, which go on by the knobs that they were started under. */
 static void try_in_flight(void)
 {
-    MPI_Comm comm = duplicate();
+    MPI_Comm comm = comm_duplicate();
     MPI_Request request;
     check_case("hints while a call is in flight");
     check_success(set_hint(comm, "mpix_sparse_scheme", "ring"), "MPIX_Sparse_comm_set_info");
@@ -223,7 +215,7 @@ static void try_mpi(bool with_dup)
     if (with_dup) {
         MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
     } else {
-        comm = duplicate();
+        comm = comm_duplicate();
         MPI_Comm_set_info(comm, info);
     }
     if (is_kept(comm))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "check.h"
+#include "contexts.h"
 
 enum {
     COMMS = 1000,
@@ -141,38 +142,6 @@ static long long lost(void (*const what[])(MPI_Comm comm, int n), int n)
     return least;
 }
 
-/* How many more communicators MPI can make: MPICH has about two thousand contexts, Open MPI too many to
- * count. */
-static int room(void)
-{
-#ifdef MPICH_VERSION
-    enum { MOST = 4096 };
-    static MPI_Comm copies[MOST];
-    int n = 0;
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    while (n < MOST && MPI_Comm_split(MPI_COMM_SELF, 0, 0, &copies[n]) == MPI_SUCCESS)
-        n++;
-    for (int i = 0; i < n; i++)
-        MPI_Comm_free(&copies[i]);
-    return n;
-#else
-    return 0;
-#endif
-}
-
-/* The same, once what other ranks freed later has gone, which takes another first use. */
-static int room_again(int before)
-{
-    int found = room();
-    for (int i = 0; i < 100 && found < before; i++) {
-        MPI_Comm alone;
-        MPI_Comm_dup(MPI_COMM_SELF, &alone);
-        use_blocking(alone, 1);
-        found = room();
-    }
-    return found;
-}
-
 int main(int argc, char **argv)
 {
     static void (*const nothing[])(MPI_Comm comm, int n) = { use_nothing };
@@ -185,9 +154,9 @@ int main(int argc, char **argv)
     long long without = lost(nothing, 1);
     live(0, use_blocking); /* what is made once */
     check_case("%d communicators", comms);
-    int before = room();
+    int before = contexts_left();
     long long with = lost(uses, USES);
-    int after = room_again(before);
+    int after = contexts_left_again(before);
     check(after >= before, "expected room for %d more communicators, found it for %d", before, after);
     check(with <= without + SLACK, "expected to lose what MPI loses, %lld bytes, and %d at most, found %lld",
           without, SLACK, with);

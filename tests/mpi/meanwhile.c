@@ -10,14 +10,6 @@ enum { COUNT = 5000, ROUNDS = 3 };
 
 static float in[COUNT], out[COUNT], other[COUNT];
 
-static MPI_Comm duplicate(void)
-{
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    return comm;
-}
-
 static void call(MPI_Comm *comm)
 {
     check_success(MPIX_Sparse_allreduce(in, other, COUNT, MPI_FLOAT, MPI_SUM, *comm),
@@ -68,7 +60,7 @@ static const struct {
 static void try(MPI_Comm comm, int way, int early)
 {
     MPI_Request request;
-    MPI_Comm second = duplicate();
+    MPI_Comm second = comm_duplicate();
     check_case("%s on rank %d while a call is in flight elsewhere", blocking[way].name, early);
     if (blocking[way].used)
         call(&second);

@@ -123,13 +123,11 @@ static const struct bad_knob {
  * refused is as good as new. */
 static void try_knob(const struct bad_knob *knob, int whose, bool then_good)
 {
-    MPI_Comm comm;
     char kept[64] = "";
     const char *old = getenv(knob->name);
     snprintf(kept, sizeof kept, "%s", old == NULL ? "" : old);
     check_case("%s=%s on rank %d", knob->name, knob->value, whose);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm comm = comm_duplicate();
     if (rank == whose)
         setenv(knob->name, knob->value, 1);
     if (whose == 0) {
@@ -157,11 +155,9 @@ static void try_knobs(void)
 
 static void try_outputs(void)
 {
-    MPI_Comm comm;
     MPIX_Sparse_report_t report;
     check_case("null outputs");
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm comm = comm_duplicate();
     check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
     check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, NULL), "argument profile is null", -1);
     check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);

@@ -198,8 +198,7 @@ static void try_first_use(const struct knobs *knobs, enum face face, int whose)
                    knobs_text(knobs));
         check_alarm(PATIENCE);
         knobs_set(knobs);
-        MPI_Comm_dup(MPI_COMM_WORLD, &s.comm);
-        MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+        s.comm = comm_duplicate();
         refused = starve(&s, whose, which);
         if (which % 4 == 0)
             call_well(&s, &large);

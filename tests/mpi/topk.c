@@ -246,10 +246,8 @@ static void try_halves(MPI_Comm comm)
 int main(int argc, char **argv)
 {
     static const double ratios[] = { 0.001, 0.02, 0.3, 1 };
-    MPI_Comm comm;
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm comm = comm_duplicate();
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
         MPI_Count count = i == 0 ? COUNT : 700 * (rank % 4);
         try_steps(comm, count, ratios[i], COUNT);
