@@ -45,11 +45,8 @@ void check_error(int code, const char *says, int at_fault);
 /** Checks that all ranks have the same number. Collective. */
 void check_equal_on_ranks(uint64_t number, const char *what);
 
-/** Leave a program that cannot test anything here, with exit status 77. */
+/** Leave a program that cannot test anything here, or not on so many ranks, with exit status 77. */
 int check_skip(const char *program, const char *reason);
-
-/** The same with exit status 0, so that it goes on with other numbers of ranks. */
-int check_pass_over(const char *program, const char *reason);
 
 #ifdef HAVE_CONFIG_H
 #include "config.h"

@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     if (ranks == 1)
-        return check_pass_over("unseen", "one rank has nothing to agree on");
+        return check_skip("unseen", "one rank has nothing to agree on");
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
     setenv("MPIX_SPARSE_NODES", "2", 1); /* in shared memory nothing is counted */
