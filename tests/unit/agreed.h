@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "scheme/agreed.h"
+#include "scheme/scheme.h"
 
 /** What is agreed on where each rank has `nnz` elements of its own choice, and nothing is asked for but
  * segments of 256 KiB. Every rank is a node, as far as anybody asks. */
@@ -21,6 +22,15 @@ static inline struct sar_agreed agreed_plain(struct sar_shape shape, struct sar_
                                 .segment = 1 << 18,
                                 .partition = -1,
                                 .grain = SAR_AUTO };
+}
+
+/** The place of a scheme in sar_schemes. */
+static inline int scheme_place(const struct sar_scheme *scheme)
+{
+    int i = 0;
+    while (sar_schemes[i] != scheme)
+        i++;
+    return i;
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "length.h"
 
 static size_t calls;                   /* of malloc since set_failure */
 static size_t failing_from = SIZE_MAX; /* first call that fails */
@@ -45,8 +46,6 @@ static int no_failure(void **state)
 }
 
 static const size_t sizes[] = { 1, 0, 63, 64, 65, 4096, 16383, 16384, 16385, 100000, 7, 1000000, 3 };
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
 
 /* Take a piece of each size and write all of it. */
 static void take_all(struct sar_arena *arena, unsigned char *pieces[])

@@ -13,28 +13,14 @@
 #include <string.h>
 
 #include "base/config.h"
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
-
-/* One knob's text; an array of these, ended by a null name, stands in for the environment. */
-struct setting {
-    const char *name, *text;
-};
-
-static const char *find(const char *name, void *from)
-{
-    for (const struct setting *setting = from; setting->name != NULL; setting++) {
-        if (strcmp(setting->name, name) == 0)
-            return setting->text;
-    }
-    return NULL;
-}
+#include "length.h"
+#include "settings.h"
 
 static enum sar_status load_one(const char *name, const char *text, struct sar_config *config, char *sentence,
                                 size_t room)
 {
     struct setting settings[] = { { name, text }, { NULL, NULL } };
-    return sar_config_load(config, find, settings, sentence, room);
+    return sar_config_load(config, setting_find, settings, sentence, room);
 }
 
 enum field { TEXT, INT, BOOL, WHOLE, DOUBLE };
@@ -112,7 +98,7 @@ static void test_defaults(void **state)
     char sentence[256] = "";
     (void)state;
     memset(&config, 0xff, sizeof config);
-    assert_int_equal(sar_config_load(&config, find, &none, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(sar_config_load(&config, setting_find, &none, sentence, sizeof sentence), SAR_OK);
     for (size_t i = 0; i < LENGTH(defaults); i++)
         check(&config, &defaults[i]);
     assert_string_equal(sentence, "");
@@ -342,8 +328,8 @@ static void test_defaults_pass_through_the_parsers(void **state)
     }
     memset(&given, 1, sizeof given);
     memset(&left, 1, sizeof left);
-    assert_int_equal(sar_config_load(&given, find, settings, sentence, sizeof sentence), SAR_OK);
-    assert_int_equal(sar_config_load(&left, find, &none, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(sar_config_load(&given, setting_find, settings, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(sar_config_load(&left, setting_find, &none, sentence, sizeof sentence), SAR_OK);
     for (size_t i = 0; i < LENGTH(defaults); i++) {
         check(&given, &defaults[i]);
         check(&left, &defaults[i]);

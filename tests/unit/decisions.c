@@ -87,14 +87,6 @@ static const struct sar_scheme *const papers[PAPERS] = {
     &sar_scheme_sparse_ps, &sar_scheme_omni,      &sar_scheme_balanced
 };
 
-static int place_of(const struct sar_scheme *scheme)
-{
-    int i = 0;
-    while (sar_schemes[i] != scheme)
-        i++;
-    return i;
-}
-
 /* The selector's prices of the paper's schemes, with the paper's formats. Of OmniReduce's partitions the
  * paper describes the contiguous one. */
 static int papers_choice(const struct sar_agreed *agreed, double price[PAPERS])
@@ -106,7 +98,7 @@ static int papers_choice(const struct sar_agreed *agreed, double price[PAPERS])
     struct sar_selection s = select_for(&coordinates, &by_model), of_blocks = select_for(&blocks, &by_model);
     for (int i = 0; i < PAPERS; i++) {
         const struct sar_selection *from = i == OMNI ? &of_blocks : &s;
-        price[i] = from->prices[place_of(papers[i])].price;
+        price[i] = from->prices[scheme_place(papers[i])].price;
         best = price[i] < price[best] ? i : best;
     }
     return best;
@@ -350,7 +342,7 @@ static void test_shared_memory(void **state)
     struct network node = { 80, 1e-6 };
     struct tensor tensor = { "random", 1e7, 0.01, -1 };
     struct sar_agreed a = agreed_of(&node, &tensor, 4);
-    int shared = place_of(&sar_scheme_shared);
+    int shared = scheme_place(&sar_scheme_shared);
     (void)state;
     a.dense_face = false;
     a.machine.gamma = 3e-9;

@@ -9,10 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "length.h"
 #include "tensor/shape.h"
 #include "wire/message.h"
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
 
 /** A stream of numbers. Equal states give equal streams. */
 struct dice {

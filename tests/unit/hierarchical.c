@@ -14,10 +14,9 @@
 #include <string.h>
 
 #include "hash/hierarchical.h"
+#include "length.h"
 
 enum { THREADS = 8, CHUNK = 16, RACES = 300, SEED = 5 };
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
 
 static size_t calls, failing_from = SIZE_MAX;
 

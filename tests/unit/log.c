@@ -18,23 +18,11 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "folder.h"
 
-enum { TEXT = 1 << 17, THREADS = 4, LINES = 200 };
+enum { THREADS = 4, LINES = 200 };
 
-static char folder[] = "/tmp/mpix_sparse_XXXXXX";
 static char path[1024];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
-}
 
 /* Open the log of rank 3 with these settings, in a file of its own. */
 static void begin(const char *log, const char *name)
@@ -50,16 +38,8 @@ static void begin(const char *log, const char *name)
 /* What the log has told into a file, which is removed. */
 static const char *end(const char *name)
 {
-    static char text[TEXT];
     sar_log_close();
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t n = fread(text, 1, TEXT - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    unlink(path);
-    return text;
+    return folder_take(name);
 }
 
 static void test_levels(void **state)
@@ -232,5 +212,5 @@ int main(void)
         cmocka_unit_test(test_long_line), cmocka_unit_test(test_path),      cmocka_unit_test(test_bad),
         cmocka_unit_test(test_threads),
     };
-    return cmocka_run_group_tests_name("log", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("log", tests, folder_make, folder_remove);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "hash/map.h"
+#include "length.h"
 
 enum { MOST_PARTS = 1000, WHOLE = 4097, SAMPLES = 600, SEED = 42 };
 
@@ -32,8 +33,6 @@ static const uint64_t counts_table[] = { 0,
                                          4294967296,
                                          ((uint64_t)1 << 32) + 12345,
                                          (uint64_t)1 << 40 };
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
 
 /* Call check for every kind, number of parts and grain. */
 static void for_all_maps(uint64_t count, void (*check)(const struct sar_map *map))

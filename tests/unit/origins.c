@@ -12,27 +12,14 @@
 #include <string.h>
 
 #include "base/config.h"
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
-
-/* One knob's text; an array of these, ended by a null name, is a source. */
-struct setting {
-    const char *name, *text;
-};
-
-static const char *find(const char *name, void *from)
-{
-    for (const struct setting *setting = from; setting->name != NULL; setting++)
-        if (strcmp(setting->name, name) == 0)
-            return setting->text;
-    return NULL;
-}
+#include "length.h"
+#include "settings.h"
 
 static void load(struct sar_config *config)
 {
     struct setting none = { NULL, NULL };
     char sentence[256];
-    assert_int_equal(sar_config_load(config, find, &none, sentence, sizeof sentence), SAR_OK);
+    assert_int_equal(sar_config_load(config, setting_find, &none, sentence, sizeof sentence), SAR_OK);
 }
 
 /* Apply a source that has one knob. */
@@ -41,7 +28,7 @@ static enum sar_status apply_one(struct sar_config *config, enum sar_origin orig
 {
     struct setting settings[] = { { name, text }, { NULL, NULL } };
     char sentence[256];
-    return sar_config_apply(config, &(struct sar_source){ origin, find, settings }, sentence,
+    return sar_config_apply(config, &(struct sar_source){ origin, setting_find, settings }, sentence,
                             sizeof sentence);
 }
 
@@ -165,7 +152,8 @@ static void test_a_bad_source_changes_nothing(void **state)
     load(&config);
     assert_int_equal(apply_one(&config, SAR_FROM_ENVIRONMENT, "ALPHA", "1"), SAR_OK);
     before = config;
-    assert_int_equal(sar_config_apply(&config, &(struct sar_source){ SAR_FROM_PLAN_INFO, find, settings },
+    assert_int_equal(sar_config_apply(&config,
+                                      &(struct sar_source){ SAR_FROM_PLAN_INFO, setting_find, settings },
                                       sentence, sizeof sentence),
                      SAR_BAD_KNOB);
     assert_memory_equal(&config, &before, sizeof config);
@@ -186,7 +174,7 @@ static void test_spelling(void **state)
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct sar_config config;
-        struct sar_source source = { cases[i].origin, find, settings };
+        struct sar_source source = { cases[i].origin, setting_find, settings };
         char sentence[256], spelled[64];
         load(&config);
         assert_int_equal(sar_config_apply(&config, &source, sentence, sizeof sentence), SAR_BAD_KNOB);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agreed.h"
 #include "generate.h"
 #include "plan/select.h"
 
@@ -53,14 +54,6 @@ static const struct sar_config learning = { .model = SAR_MODEL_MEASURED, .learn 
 static const struct sar_config trusting = { .model = SAR_MODEL_MEASURED, .learn = false };
 static const struct sar_config paper = { .model = SAR_MODEL_PAPER, .learn = true };
 static const struct sar_lessons no_lessons = { .trials = { 0 } };
-
-static int place_of(const struct sar_scheme *scheme)
-{
-    int i = 0;
-    while (sar_schemes[i] != scheme)
-        i++;
-    return i;
-}
 
 static struct sar_selection select_for(const struct sar_agreed *agreed, const struct sar_config *config,
                                        const struct sar_lessons *lessons, const struct sar_scheme *forced)
@@ -111,7 +104,8 @@ static void test_decisions(void **state)
         struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
         if (sar_schemes[s.choice] != table[i].wins)
             fail_msg("line %zu: %s at %g s, not %s at %g s", i, sar_schemes[s.choice]->name,
-                     s.prices[s.choice].price, table[i].wins->name, s.prices[place_of(table[i].wins)].price);
+                     s.prices[s.choice].price, table[i].wins->name,
+                     s.prices[scheme_place(table[i].wins)].price);
         assert_int_equal(s.runs, s.choice);
         assert_string_equal(s.why, "cheapest");
     }
@@ -141,7 +135,7 @@ static void test_the_same_scheme_twice(void **state)
 {
     struct scene sparse = { 10, 10e-6, 8, 1e6, 1e-4, true, false },
                  dense = { 10, 10e-6, 8, 1e6, 0.2, true, false };
-    int hybrid = place_of(&sar_scheme_hybrid);
+    int hybrid = scheme_place(&sar_scheme_hybrid);
     (void)state;
     struct sar_agreed a = agreed_of(&sparse);
     struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
@@ -164,8 +158,8 @@ static void test_the_papers_model(void **state)
         assert_ptr_equal(sar_schemes[s.choice],
                          ranks < 16 ? &sar_scheme_recursive_doubling : &sar_scheme_balanced);
         assert_int_equal(s.runs, s.choice);
-        assert_true(isinf(s.prices[place_of(&sar_scheme_dense)].price));
-        assert_true(isinf(s.prices[place_of(&sar_scheme_allgather)].price));
+        assert_true(isinf(s.prices[scheme_place(&sar_scheme_dense)].price));
+        assert_true(isinf(s.prices[scheme_place(&sar_scheme_allgather)].price));
     }
 }
 
@@ -177,7 +171,8 @@ static void test_ties_go_to_the_earlier(void **state)
     struct sar_agreed a = agreed_of(&scene);
     (void)state;
     struct sar_selection s = select_for(&a, &trusting, &no_lessons, NULL);
-    int allgather = place_of(&sar_scheme_allgather), doubling = place_of(&sar_scheme_recursive_doubling);
+    int allgather = scheme_place(&sar_scheme_allgather),
+        doubling = scheme_place(&sar_scheme_recursive_doubling);
     assert_true(s.prices[allgather].price == s.prices[doubling].price);
     assert_int_equal(s.choice, allgather < doubling ? allgather : doubling);
     a.machine = (struct sar_machine){ .ranks = 8 };
@@ -185,7 +180,7 @@ static void test_ties_go_to_the_earlier(void **state)
     assert_int_equal(s.choice, 0);
     a.machine.dense_alpha = 1;
     s = select_for(&a, &trusting, &no_lessons, NULL);
-    assert_int_equal(s.choice, place_of(&sar_scheme_dense) == 0 ? 1 : 0);
+    assert_int_equal(s.choice, scheme_place(&sar_scheme_dense) == 0 ? 1 : 0);
 }
 
 static void test_a_scheme_asked_for_runs(void **state)
@@ -215,7 +210,7 @@ static void test_a_scheme_asked_for_that_cannot_run(void **state)
     struct sar_agreed a = agreed_of(&scene);
     (void)state;
     struct sar_selection s = select_for(&a, &trusting, &no_lessons, &sar_scheme_balanced);
-    assert_non_null(s.prices[place_of(&sar_scheme_balanced)].obstacle);
+    assert_non_null(s.prices[scheme_place(&sar_scheme_balanced)].obstacle);
     assert_int_equal(s.runs, s.choice);
     assert_null(s.prices[s.runs].obstacle);
     assert_non_null(strstr(s.why, "in place of"));

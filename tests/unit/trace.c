@@ -16,26 +16,18 @@
 #include <unistd.h>
 
 #include "base/trace.h"
+#include "folder.h"
 
-enum { TEXT = 1 << 20, THREADS = 4, SPANS = 700, NAME = 512, LINE = 1024 };
-
-static char folder[] = "/tmp/mpix_sparse_XXXXXX";
-static char log_path[NAME];
+enum { THREADS = 4, SPANS = 700, NAME = 512, LINE = 1024 };
 
 /* Warnings go to a file. */
-static int make_folder(void **state)
+static int begin_all(void **state)
 {
-    (void)state;
-    if (mkdtemp(folder) == NULL)
+    char path[NAME];
+    if (folder_make(state) != 0)
         return -1;
-    snprintf(log_path, sizeof log_path, "%s/log", folder);
-    return setenv("MPIX_SPARSE_LOG_FILE", log_path, 1);
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
+    snprintf(path, sizeof path, "%s/log", folder);
+    return setenv("MPIX_SPARSE_LOG_FILE", path, 1);
 }
 
 static void begin(const char *name)
@@ -47,33 +39,13 @@ static void begin(const char *name)
     sar_trace_open(3);
 }
 
-/* What is in a file, which is removed. */
-static const char *take(const char *path)
-{
-    static char text[TEXT];
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t n = fread(text, 1, TEXT - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    unlink(path);
-    return text;
-}
-
 /* The warnings since begin. */
 static const char *end(void)
 {
     sar_trace_close();
     sar_log_close();
     unsetenv("MPIX_SPARSE_TRACE");
-    return take(log_path);
-}
-
-static const char *trace(const char *name)
-{
-    char path[NAME];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return take(path);
+    return folder_take("log");
 }
 
 static void make_span(const char *name, int lane, int stage)
@@ -90,7 +62,7 @@ static void test_events(void **state)
     make_span("agree", 2, -1);
     make_span("wait", 2, 1);
     assert_string_equal(end(), "");
-    const char *text = trace("events.3");
+    const char *text = folder_take("events.3");
     assert_non_null(strstr(text, "{\"name\": \"agree\", \"ph\": \"X\", \"ts\": "));
     assert_non_null(strstr(text, "\"pid\": 3, \"tid\": 2, \"args\": {\"call\": 7, \"bytes_sent\": 5, "
                                  "\"bytes_received\": 8}},\n"));
@@ -107,10 +79,10 @@ static void test_names(void **state)
     begin("%h-%p");
     end();
     snprintf(name, sizeof name, "%s-%ld", host, (long)getpid());
-    assert_non_null(strstr(trace(name), "\"rank 3\""));
+    assert_non_null(strstr(folder_take(name), "\"rank 3\""));
     begin("rank%r.json");
     end();
-    assert_non_null(strstr(trace("rank3.json"), "\"rank 3\""));
+    assert_non_null(strstr(folder_take("rank3.json"), "\"rank 3\""));
 }
 
 /* The file is kept that was opened first. */
@@ -121,7 +93,7 @@ static void test_twice(void **state)
     begin("second");
     make_span("agree", 0, -1);
     end();
-    assert_non_null(strstr(trace("first.3"), "\"agree\""));
+    assert_non_null(strstr(folder_take("first.3"), "\"agree\""));
 }
 
 static void test_off(void **state)
@@ -199,7 +171,7 @@ static void test_threads(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_string_equal(end(), "");
-    const char *text = trace("threads.3");
+    const char *text = folder_take("threads.3");
     check_lanes(text);
     assert_string_equal(text + strlen(text) - 5, "}}\n]\n");
 }
@@ -278,7 +250,7 @@ static void test_work(void **state)
     make_work(5);
     assert_int_equal(heard.elements, 0);
     assert_string_equal(end(), "");
-    const char *text = trace("work.3");
+    const char *text = folder_take("work.3");
     assert_non_null(strstr(text, "\"work\": \"reduce\", \"format\": \"none\", \"elements\": 25, "
                                  "\"value_bytes\": 100, \"slots\": 100"));
     assert_null(strstr(strstr(text, "\"wait\""), "\"elements\": 25"));
@@ -308,7 +280,7 @@ static void test_follower(void **state)
     assert_int_equal(heard.messages, 2);
     assert_int_equal(heard.sent, 100);
     assert_int_equal(heard.received, 30);
-    assert_non_null(strstr(trace("beside.3"), "\"wait\""));
+    assert_non_null(strstr(folder_take("beside.3"), "\"wait\""));
 }
 
 int main(void)
@@ -318,5 +290,5 @@ int main(void)
         cmocka_unit_test(test_off),        cmocka_unit_test(test_full),     cmocka_unit_test(test_threads),
         cmocka_unit_test(test_unwritable), cmocka_unit_test(test_follower), cmocka_unit_test(test_work),
     };
-    return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("trace", tests, begin_all, folder_remove);
 }
