@@ -13,6 +13,37 @@
 #include "mpi_ext/memory.h"
 #include "plan/progress.h"
 
+/* The call that the ranks agree on, and what this one needs for it. */
+static void prepare(const struct sar_context *context, struct sar_call *call, MPI_Info info, char *sentence)
+{
+    call->field[SAR_FIELD_CALL] = call->dense_face ? SAR_CALL_INIT : SAR_CALL_COO_INIT;
+    call->memory.stream = context->stream;
+    if (call->verdict.status == SAR_OK)
+        call->verdict.status = sar_info_stream(info, &call->memory.stream, sentence);
+    if (call->dense_face)
+        sar_memory_take(call);
+    if (!call->native)
+        sar_memory_hold(call);
+}
+
+/* What all starts have in common. What its numbers are the plan's hints may tell. */
+static void open_plan(struct sar_context *context, struct sar_call *call, MPI_Info info,
+                      struct MPIX_Sparse_plan_s *made, char *sentence)
+{
+    struct sar_info from = { .info = info };
+    struct sar_source hints = { SAR_FROM_PLAN_INFO, sar_info_lookup, &from };
+    call->verdict.status = sar_plan_open(context, &hints, &made->call, &made->plan, sentence);
+    if (call->verdict.status != SAR_OK)
+        return;
+    made->call = *call;
+    made->call.verdict = (struct sar_verdict){ .status = SAR_OK };
+    made->call.field[SAR_FIELD_CALL] = call->dense_face ? SAR_CALL_START : SAR_CALL_COO_START;
+    sar_call_interpret(&made->call, &made->plan.policy);
+    call->verdict = made->call.verdict;
+    if (call->verdict.status != SAR_OK)
+        sar_plan_close(&made->plan);
+}
+
 /* A plan whose arguments all ranks agree on; collective. */
 static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, const char *function,
                 MPIX_Sparse_plan *plan)
@@ -24,32 +55,12 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     if (code != MPI_SUCCESS)
         return code;
     struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
-    enum sar_status status = plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK;
-    call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_INIT : SAR_CALL_COO_INIT;
-    sar_blame(&call.verdict, status, 0);
-    call.memory.stream = context->stream;
-    if (call.verdict.status == SAR_OK)
-        call.verdict.status = sar_info_stream(info, &call.memory.stream, sentence);
-    if (call.dense_face)
-        sar_memory_take(&call);
-    if (!call.native)
-        sar_memory_hold(&call);
+    sar_blame(&call.verdict, plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK, 0);
+    prepare(context, &call, info, sentence);
     sar_progress_drain(context);
     sar_call_check(context, &call);
-    if (call.verdict.status == SAR_OK) {
-        struct sar_info from = { .info = info };
-        struct sar_source hints = { SAR_FROM_PLAN_INFO, sar_info_lookup, &from };
-        call.verdict.status = sar_plan_open(context, &hints, &made->call, &made->plan, sentence);
-    }
-    if (call.verdict.status == SAR_OK) {
-        made->call = call;
-        made->call.verdict = (struct sar_verdict){ .status = SAR_OK };
-        made->call.field[SAR_FIELD_CALL] = call.dense_face ? SAR_CALL_START : SAR_CALL_COO_START;
-        sar_call_interpret(&made->call, &made->plan.policy);
-        call.verdict = made->call.verdict;
-        if (call.verdict.status != SAR_OK)
-            sar_plan_close(&made->plan);
-    }
+    if (call.verdict.status == SAR_OK)
+        open_plan(context, &call, info, made, sentence);
     if (call.verdict.status != SAR_OK) {
         sar_memory_release(&call);
         free(made);

@@ -22,9 +22,6 @@
 
 enum { BASE_RADIX = 16 };
 
-static const char *const base_names[SAR_BASES] = { "float",  "double", "int32", "int64",
-                                                   "uint32", "uint64", "bf16",  "fp16" };
-
 /* Floats of 16 bits, where MPI has them. */
 static bool find_half(MPI_Datatype type, enum sar_base *base)
 {
@@ -187,6 +184,13 @@ bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
     return true;
 }
 
+const char *sar_base_name(enum sar_base base)
+{
+    static const char *const names[SAR_BASES] = { "float",  "double", "int32", "int64",
+                                                  "uint32", "uint64", "bf16",  "fp16" };
+    return names[base];
+}
+
 void sar_datatype_describe(int64_t number, char *text, size_t room)
 {
     if (number == 0)
@@ -194,10 +198,10 @@ void sar_datatype_describe(int64_t number, char *text, size_t room)
     else if (number < 0)
         snprintf(text, room, "a type of %lld bytes", (long long)(-1 - number));
     else if ((number - 1) / BASE_RADIX == 1)
-        snprintf(text, room, "%s", base_names[(number - 1) % BASE_RADIX]);
+        snprintf(text, room, "%s", sar_base_name((enum sar_base)((number - 1) % BASE_RADIX)));
     else
         snprintf(text, room, "%lld x %s", (long long)((number - 1) / BASE_RADIX),
-                 base_names[(number - 1) % BASE_RADIX]);
+                 sar_base_name((enum sar_base)((number - 1) % BASE_RADIX)));
 }
 
 void sar_operation_describe(int64_t number, char *text, size_t room)

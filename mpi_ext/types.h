@@ -38,6 +38,9 @@ bool sar_datatype_basic(MPI_Datatype datatype, enum sar_base *base);
 /** False for what is no index type of the interface. */
 bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type);
 
+/** "float", "int32" and so on. */
+const char *sar_base_name(enum sar_base base);
+
 /** Describe the numbers above in words. */
 void sar_datatype_describe(int64_t number, char *text, size_t room);
 void sar_operation_describe(int64_t number, char *text, size_t room);

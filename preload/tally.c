@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "mpi_ext/types.h"
+
 static bool same(const struct sar_note *a, const struct sar_note *b)
 {
     return a->how == b->how && a->ranks == b->ranks && a->key.count == b->key.count &&
@@ -64,15 +66,14 @@ static double missed(const struct sar_tally *row, double saving)
 static void write_row(FILE *file, const struct sar_tally *row)
 {
     static const char *const hows[SAR_HOWS] = { "blocking", "nonblocking", "persistent" };
-    static const char *const types[SAR_BASES] = { "float", "double", "int32", "int64", "uint32", "uint64" };
     static const char *const ops[SAR_OPS] = { "sum", "max", "min", "prod" };
     const struct sar_note *last = &row->last;
     bool timed = last->how == SAR_BLOCKING, ran = last->scheme[0] != '\0';
     double saving;
     bool compared = difference(row, &saving);
     fprintf(file, "%-12s %6d %12" PRId64 " %-6s %-4s %9" PRIu64 " %9" PRIu64 " %6" PRIu64, hows[last->how],
-            last->ranks, last->key.count, types[last->key.base], ops[last->key.op], row->plain + row->taken,
-            row->taken, row->looks);
+            last->ranks, last->key.count, sar_base_name(last->key.base), ops[last->key.op],
+            row->plain + row->taken, row->taken, row->looks);
     cell(file, 8, 4, mean(row->density, row->known), row->known > 0);
     fprintf(file, " %-18s", ran ? last->scheme : "-");
     cell(file, 11, 1, last->predicted * 1e6, ran);
