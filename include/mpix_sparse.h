@@ -21,6 +21,10 @@ extern "C" {
  * C and of Fortran, and floats of 16 bits where MPI has them or MPIX_SPARSE_ELEMENT says that integers of 16
  * bits are such, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
  *
+ * @par Memory
+ * The arrays of a call are in memory of the host or, where the library was configured with CUDA, all in memory of one
+ * device. Sizes are numbers of elements and times are seconds, unless a name says otherwise.
+ *
  * @par Errors
  * Every function returns MPI_SUCCESS or an error code whose text (MPI_Error_string) names the argument at
  * fault and its value. Before returning, a function that has a communicator calls that communicator's error
@@ -53,7 +57,8 @@ typedef struct MPIX_Sparse_result_s *MPIX_Sparse_result;
  *
  * The indices ascend without duplicates and have the index type of the call that made the result; the
  * values are nnz elements of its datatype, in the same order. Both arrays are read-only, belong to the
- * result, and stay valid until it is freed or handed to another call. Any output pointer may be NULL.
+ * result, and stay valid until it is freed or handed to another call. They are in memory of the host or of the
+ * device, as the arrays of that call were. Any output pointer may be NULL.
  *
  * @param[in]  result   a result; not MPIX_SPARSE_RESULT_NULL
  * @param[out] nnz      number of elements present on at least one rank
@@ -65,14 +70,15 @@ int MPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void
 /** Write a result as a dense vector. Not collective.
  *
  * @param[in]  result   a result; not MPIX_SPARSE_RESULT_NULL
- * @param[out] recvbuf  all count elements; an absent element becomes zero bits
- * @return MPI_SUCCESS, or an error code if an argument is null */
+ * @param[out] recvbuf  all count elements of the call that made the result, in memory of the host or of the device,
+ *                      as the result is; an absent element becomes zero bits
+ * @return MPI_SUCCESS, or an error code if an argument is null or recvbuf is elsewhere */
 int MPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf);
 
 /** Free a result and set it to MPIX_SPARSE_RESULT_NULL. Not collective. Freeing a null result does nothing.
  *
  * @param[in,out] result  address of a result
- * @return MPI_SUCCESS, or an error code if the address is null */
+ * @return MPI_SUCCESS, or an error code if the address is null or the result is in a call that is not complete */
 int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
 
 /** @} */
@@ -92,7 +98,7 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
  * it has there. The knob MPIX_SPARSE_FORWARD=0 has every call on an intracommunicator agreed on.
  *
  * @param[in]  sendbuf   count elements, or MPI_IN_PLACE on every rank
- * @param[out] recvbuf   count elements
+ * @param[out] recvbuf   count elements; no memory in common with sendbuf
  * @param[in]  count     number of elements, equal on all ranks
  * @param[in]  datatype  type of an element, equal on all ranks
  * @param[in]  op        reduction, equal on all ranks
@@ -109,8 +115,10 @@ int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, M
  * the request, on all ranks; MPI_Request_get_status does not move the call. Needs MPI_THREAD_MULTIPLE where MPI
  * has no MPIX_Grequest_start, as Open MPI, and with MPIX_SPARSE_PROGRESS=thread.
  *
+ * @param[in]  sendbuf, count, datatype, op, comm  as of MPIX_Sparse_allreduce
+ * @param[out] recvbuf  count elements, when the request is complete
  * @param[out] request  the request
- * @return MPI_SUCCESS or an error code */
+ * @return MPI_SUCCESS, or an error code if there is no request */
 int MPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
@@ -119,11 +127,15 @@ int MPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, 
  * Buffers are in device memory. The call takes place behind what was queued on the stream, and what is queued later
  * behind it; this function does not wait for it. Until then buffers, datatype, op and comm must stay, and comm has
  * calls of this function only, in the same order on all ranks. So have all communicators used in this way, since
- * CUDA may carry out the functions of all streams one after another. Needs MPI_THREAD_MULTIPLE. When a call goes wrong
- * later, the error handler of comm is called, from a thread of CUDA, and recvbuf is undefined.
+ * CUDA may carry out the functions of all streams one after another. Needs MPI_THREAD_MULTIPLE. A rank that finds an
+ * argument wrong takes part at once, waiting for the others, and returns the error; they learn of it when their streams
+ * come to the call. What goes wrong then calls the error handler of comm, from a thread of CUDA; recvbuf is undefined.
  *
- * @param[in] stream  a cudaStream_t; NULL for the default stream
- * @return MPI_SUCCESS or an error code */
+ * @param[in]  sendbuf, count, datatype, op  as of MPIX_Sparse_allreduce
+ * @param[out] recvbuf  count elements, for what follows on the stream
+ * @param[in]  comm     an intracommunicator
+ * @param[in]  stream   a cudaStream_t; NULL for the default stream
+ * @return MPI_SUCCESS, or an error code for what is wrong on this rank */
 int MPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                                   MPI_Op op, MPI_Comm comm, void *stream);
 
@@ -148,11 +160,12 @@ int MPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count
                               MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                               MPIX_Sparse_result *result);
 
-/** Nonblocking MPIX_Sparse_allreduce_coo, as MPIX_Isparse_allreduce is of MPIX_Sparse_allreduce.
+/** Nonblocking MPIX_Sparse_allreduce_coo, as MPIX_Isparse_allreduce is of MPIX_Sparse_allreduce. Collective over comm.
  *
+ * @param[in]     indices, values, nnz, indextype, count, datatype, op, comm  as of MPIX_Sparse_allreduce_coo
  * @param[in,out] result   set when the request is complete; neither used nor freed before
  * @param[out]    request  the request
- * @return MPI_SUCCESS or an error code */
+ * @return MPI_SUCCESS, or an error code if there is no request */
 int MPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result, MPI_Request *request);
@@ -181,7 +194,13 @@ typedef struct MPIX_Sparse_plan_s *MPIX_Sparse_plan;
 int MPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                                MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
 
-/** Make a plan for MPIX_Sparse_allreduce_coo, whose elements come with each call. Likewise. */
+/** Make a plan for MPIX_Sparse_allreduce_coo, whose elements come with each call. Collective over comm, and in all else
+ * as MPIX_Sparse_allreduce_init.
+ *
+ * @param[in]  indextype, count, datatype, op, comm  as of MPIX_Sparse_allreduce_coo; the same in every call
+ * @param[in]  info  as of MPIX_Sparse_allreduce_init
+ * @param[out] plan  the plan
+ * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                                    MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
 
@@ -191,12 +210,19 @@ int MPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_
  *
  * @param[in]  plan     the plan
  * @param[out] request  the request
- * @return MPI_SUCCESS or an error code */
+ * @return MPI_SUCCESS, or an error code, on this rank only, if the plan is null, in use, of the other kind or of a
+ *         communicator that was freed */
 int MPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request);
 
-/** Start a call of a plan of MPIX_Sparse_allreduce_coo_init. Likewise; the other arguments are those of
- * MPIX_Isparse_allreduce_coo. In a call that agrees on nothing, a wrong index is named on its own rank only: the
- * others learn that another rank failed. */
+/** Start a call of a plan of MPIX_Sparse_allreduce_coo_init. Collective, nonblocking, and one at a time, as
+ * MPIX_Sparse_plan_start. In a call that agrees on nothing, a wrong index is named on its own rank only: the others learn
+ * that another rank failed.
+ *
+ * @param[in]     plan     the plan
+ * @param[in]     indices, values, nnz  as of MPIX_Sparse_allreduce_coo; to be left alone until the request is complete
+ * @param[in,out] result   as of MPIX_Isparse_allreduce_coo
+ * @param[out]    request  the request
+ * @return as of MPIX_Sparse_plan_start */
 int MPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
                                MPIX_Sparse_result *result, MPI_Request *request);
 
@@ -216,7 +242,7 @@ int MPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requ
 /** Free a plan that is in no call. Not collective.
  *
  * @param[in,out] plan  set to MPIX_SPARSE_PLAN_NULL, which may be freed too
- * @return MPI_SUCCESS or an error code */
+ * @return MPI_SUCCESS, or an error code if the address is null or the plan is in a call that is not complete */
 int MPIX_Sparse_plan_free(MPIX_Sparse_plan *plan);
 
 /** @} */
@@ -260,7 +286,7 @@ typedef struct {
     double    density;      /**< mean over ranks of (elements present / count) */
     double    density_max;  /**< the largest of any rank */
     double    density_out;  /**< elements present on at least one rank / count */
-    double    overlap;      /**< C1: mean over pairs of ranks of |I1 & I2| / min(|I1|, |I2|) */
+    double    overlap;      /**< C1: mean over pairs of ranks of |I1 & I2| / that of min(|I1|, |I2|) */
     double    skewness;     /**< C3: density of the densest of `ranks` equal contiguous parts / density, mean over ranks */
     int       gammas;       /**< entries used in the two arrays below */
     int       gamma_ranks[MPIX_SPARSE_GAMMA_MAX]; /**< 2, 4, 8 … and last `ranks` itself */
@@ -272,7 +298,7 @@ typedef struct {
  *
  * @param[in]  buf       count elements
  * @param[in]  count     number of elements, equal on all ranks
- * @param[in]  datatype  type of an element, equal on all ranks
+ * @param[in]  datatype  type of an element, as of MPIX_Sparse_allreduce_coo, equal on all ranks
  * @param[in]  comm      an intracommunicator
  * @param[out] profile   equal on all ranks
  * @return MPI_SUCCESS or an error code */

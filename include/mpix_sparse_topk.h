@@ -14,8 +14,7 @@ extern "C" {
  * parallelism.
  *
  * Elements are floats of 32 or 64 bits, or of 16 where mpix_sparse.h takes them. A NaN counts as larger than
- * infinity: it is selected, so that it shows, and leaves the residual. The arrays of a call are all in memory of the host, or all
- * in that of a device, and none of them overlap.
+ * infinity: it is selected, so that it shows, and leaves the residual. No two arrays of a call overlap.
  *
  * @defgroup topk Selecting the largest elements
  * @{ */
@@ -36,21 +35,21 @@ extern "C" {
  * @param[in]  comm       an intracommunicator
  * @param[out] threshold  the magnitude, equal on all ranks; 0 where fewer elements than that are not zero, or
  *                        ratio is 1, and infinity where so many are NaNs
- * @return MPI_SUCCESS or an error code */
+ * @return MPI_SUCCESS, or an error code on all ranks where an argument is wrong on any */
 int MPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype datatype, double ratio, double sample,
                                int seed, MPI_Comm comm, double *threshold);
 
 /** Select the elements that are not zero and whose magnitude is not below a threshold; where they are more than
  * `capacity`, the largest of them, and of equal ones those with lower indices. Not collective.
  *
- * @param[in]  buf, count, datatype  as above
- * @param[in]  threshold  not negative
+ * @param[in]  buf, count, datatype  as of MPIX_Sparse_topk_threshold
+ * @param[in]  threshold  a magnitude, not negative
  * @param[in]  comm       an intracommunicator, for its error handler and its hints
  * @param[in]  indextype  as of MPIX_Sparse_allreduce_coo
- * @param[in]  capacity   elements that there is room for
- * @param[out] indices    theirs, ascending
- * @param[out] values     the elements
- * @param[out] nnz        number of elements selected
+ * @param[in]  capacity   elements that indices and values have room for
+ * @param[out] indices    nnz indices in [0, count), ascending
+ * @param[out] values     nnz elements, in the same order
+ * @param[out] nnz        number of elements selected, at most capacity; in memory of the host
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_topk_select(const void *buf, MPI_Count count, MPI_Datatype datatype, double threshold, MPI_Comm comm,
                             MPI_Datatype indextype, MPI_Count capacity, void *indices, void *values, MPI_Count *nnz);

@@ -72,7 +72,7 @@ class Profile:
         ranks: ranks of the communicator.
         density, density_max, density_out: share of the elements present: mean over ranks, largest of any
             rank, on at least one rank.
-        overlap: C1, mean over pairs of ranks of what both have / what the one with less has.
+        overlap: C1, mean over pairs of ranks of what both have / that of what the one with less has.
         skewness: C3, density of the densest of `ranks` equal parts / density, mean over ranks.
         gamma: C2, for 2, 4, 8 … and all ranks the density of their union / density.
         sampled: elements looked at; equal to count when the figures are exact.
