@@ -7,7 +7,7 @@
 /** Its path. */
 extern char folder[];
 
-/** Make it, and remove it, which fails unless it is empty; for the beginning and the end of a group of tests. */
+/** Make it, and remove it, which fails unless it is empty; for the beginning and the end of a group. */
 int folder_make(void **state);
 int folder_remove(void **state);
 

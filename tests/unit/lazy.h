@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An accelerator whose device is the host, and as late as one may be: what is queued in a stream is done only
- * once somebody waits for the stream, for an event behind it, or for a stream that follows it. So whoever waits
- * for too little, or lets go of memory too early, has wrong numbers. */
+/* An accelerator whose device is the host, and as late as one may be: what is queued in a stream is done
+ * only once somebody waits for the stream, for an event behind it, or for a stream that follows it. So
+ * whoever waits for too little, or lets go of memory too early, has wrong numbers. */
 
 #ifndef SAR_TESTS_UNIT_LAZY_H
 #define SAR_TESTS_UNIT_LAZY_H
@@ -30,8 +30,8 @@ struct lazy_work {
     int functions;
 };
 
-/** What is not given back: lanes, events and memory of the device; blocks of pinned memory and their bytes. And
- * how many blocks were ever pinned, and the most bytes at a time. */
+/** What is not given back: lanes, events and memory of the device; blocks of pinned memory and their bytes.
+ * And how many blocks were ever pinned, and the most bytes at a time. */
 struct lazy_memory {
     int open;
     size_t pinned, pinned_bytes, pinned_most, pinned_ever;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Payloads on their way from and to a device, over one that is lazy: what kernels and copies wait for each
- * other, in which memory messages are, how much of it is pinned, and that nothing is lost when any one function
- * fails. */
+ * other, in which memory messages are, how much of it is pinned, and that nothing is lost when any one
+ * function fails. */
 
 #include <stdarg.h>
 #include <stddef.h>
