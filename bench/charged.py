@@ -18,13 +18,13 @@ SEGMENT = 1 << 18  # bytes of a message of these tensors, as the library would c
 WHOLE = 1 << 30  # one segment
 # Partition, format, bytes of a message, messages under way.
 STEPS = [
-    ("range", "coo", WHOLE, 4, "contiguous ranges, coordinates"),
-    ("hash", "coo", WHOLE, 4, "hashed, coordinates"),
-    ("hash", "packed", WHOLE, 4, "hashed, packed"),
-    ("hash", "coo/hash_bitmap", WHOLE, 4, "hashed, the paper's hash bitmap in the pull"),
-    ("hash", "auto", WHOLE, 4, "the formats that are chosen"),
-    ("hash", "auto", SEGMENT, 4, "pipelined"),
-    ("hash", "auto", SEGMENT, 16, "pipelined, 16 messages under way"),
+    ("range", "coo", WHOLE, "auto", "contiguous ranges, coordinates"),
+    ("hash", "coo", WHOLE, "auto", "hashed, coordinates"),
+    ("hash", "packed", WHOLE, "auto", "hashed, packed"),
+    ("hash", "coo/hash_bitmap", WHOLE, "auto", "hashed, the paper's hash bitmap in the pull"),
+    ("hash", "auto", WHOLE, "auto", "the formats that are chosen"),
+    ("hash", "auto", SEGMENT, 4, "pipelined, 4 messages under way"),
+    ("hash", "auto", SEGMENT, "auto", "pipelined"),
 ]
 LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
@@ -37,7 +37,7 @@ def grain_of(model, ranks):
     return 2 ** min(8, max(0, math.floor(math.log2(most))))
 
 
-def call(name, model, *schemes, ranks=NODES, computing=True, rate=25, step=("hash", "auto", SEGMENT, 4)):
+def call(name, model, *schemes, ranks=NODES, computing=True, rate=25, step=("hash", "auto", SEGMENT, "auto")):
     """One call, which is the same in every run."""
     partition, wire, segment, throttle = step[:4]
     scale = SIZES[model][2] * ranks // NODES
@@ -70,7 +70,7 @@ def name_of(model, step, computing):
     partition, wire, segment, throttle = step[:4]
     words = ["steps", model, partition, wire.replace("/", "+")]
     words += ["pipelined"] if segment == SEGMENT else []
-    words += [str(throttle)] if throttle != 4 else []
+    words += [str(throttle)] if throttle != "auto" else []
     return "-".join(words + ["computing"] * computing)
 
 
@@ -87,7 +87,7 @@ def charged_measurements():
     for model in ["lstm", "llama"]:
         for step in STEPS[:-2]:
             yield messages_alone(model, step)
-        yield call(name_of(model, STEPS[-2], False), model, "balanced", computing=False, step=STEPS[-2])
+        yield call(name_of(model, STEPS[-1], False), model, "balanced", computing=False, step=STEPS[-1])
         yield levels(model, False)
 
 

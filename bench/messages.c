@@ -54,7 +54,8 @@ static int end_of(const struct perf_messages *m, int begin)
     return end;
 }
 
-/* Which ranks are on other nodes, and how many long messages go there at a time. */
+/* Which ranks are on other nodes, and how many long messages go there at a time: where the library chooses, as
+ * many as it takes where nobody works. */
 static void find_throttle(struct perf_messages *m)
 {
     struct sar_config config = perf_knobs_config();
@@ -71,7 +72,7 @@ static void find_throttle(struct perf_messages *m)
     for (int r = 0; r < ranks; r++)
         m->far[r] = nodes.node[r] != nodes.node[rank];
     sar_nodes_free(&nodes);
-    m->throttle = (int)config.throttle;
+    m->throttle = config.throttle == SAR_WHOLE_AUTO ? SAR_FEW_LONG : (int)config.throttle;
     m->least = config.long_message;
     m->holding = perf_alloc((size_t)m->throttle, sizeof *m->holding);
 }

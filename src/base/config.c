@@ -154,18 +154,19 @@ static void show_whole(const struct knob *knob, const struct sar_config *config,
     snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)value_of(knob, config));
 }
 
-/* "auto", or a number of bytes. */
-static bool parse_bytes(const struct knob *knob, const char *text, struct sar_config *config)
+/* "auto", or a whole number. */
+static bool parse_whole_or_auto(const struct knob *knob, const char *text, struct sar_config *config)
 {
     if (strcmp(text, "auto") != 0)
         return parse_whole(knob, text, config);
-    *(uint64_t *)field_of(knob, config) = SAR_BYTES_AUTO;
+    *(uint64_t *)field_of(knob, config) = SAR_WHOLE_AUTO;
     return true;
 }
 
-static void show_bytes(const struct knob *knob, const struct sar_config *config, char *text, size_t room)
+static void show_whole_or_auto(const struct knob *knob, const struct sar_config *config, char *text,
+                               size_t room)
 {
-    if (*(const uint64_t *)value_of(knob, config) == SAR_BYTES_AUTO)
+    if (*(const uint64_t *)value_of(knob, config) == SAR_WHOLE_AUTO)
         snprintf(text, room, "auto");
     else
         show_whole(knob, config, text, room);
@@ -199,7 +200,8 @@ static const struct kind as_text = { parse_text, show_text }, as_wires = { parse
                          as_choice = { parse_choice, show_choice }, as_switch = { parse_switch, show_switch },
                          as_double = { parse_double, show_double }, as_whole = { parse_whole, show_whole },
                          as_grain = { parse_grain, show_grain }, as_path = { parse_path, show_text },
-                         as_bytes = { parse_bytes, show_bytes }, as_log = { parse_log, show_text };
+                         as_whole_or_auto = { parse_whole_or_auto, show_whole_or_auto },
+                         as_log = { parse_log, show_text };
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const values_names[] = { "full", "bf16", "fp16", NULL };
@@ -239,18 +241,19 @@ static const struct knob knobs[] = {
       FIELD(forward), &as_whole, NULL, 0, 0 },
     { "SEGMENT", "auto",
       "bytes of a message from which balanced and two_level work in segments: auto, or a number from 1 on",
-      FIELD(segment), &as_bytes, NULL, 1, 0 },
+      FIELD(segment), &as_whole_or_auto, NULL, 1, 0 },
     { "CHUNK", "536870912", "most bytes handed to MPI at a time: from 8192 to 1073741824", FIELD(chunk),
       &as_whole, NULL, 8192, 1 << 30 },
-    { "THROTTLE", "4", "long messages that a rank sends to other nodes at a time, 0 for all", FIELD(throttle),
-      &as_whole, NULL, 0, 1 << 20 },
+    { "THROTTLE", "auto",
+      "long messages that a rank sends to other nodes at a time: auto, or a number, 0 for all",
+      FIELD(throttle), &as_whole_or_auto, NULL, 0, 1 << 20 },
     { "LONG", "65536", "bytes from which a message is long: a whole number from 1 on", FIELD(long_message),
       &as_whole, NULL, 1, 0 },
     { "RECOMPUTE", "64", "calls of a tensor for which oktopk keeps its boundaries: a number from 1 on",
       FIELD(recompute), &as_whole, NULL, 1, 0 },
     { "FUSE", "auto",
       "bytes of a plan up to which it is fused with others started together: auto, or a number, 0 for none",
-      FIELD(fuse), &as_bytes, NULL, 0, 0 },
+      FIELD(fuse), &as_whole_or_auto, NULL, 0, 0 },
     { "NODES", "0", "nodes that the ranks are taken to be on, 0 for those that they are on", FIELD(nodes),
       &as_whole, NULL, 0, 1 << 20 },
     { "ALPHA", "0", "seconds for a message between nodes, 0 to measure", FIELD(alpha), &as_double, NULL, 0,

@@ -28,8 +28,8 @@ enum sar_progress { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
 /** Grain that the planner chooses. */
 enum { SAR_AUTO = 0 };
 
-/** Bytes that the model chooses. */
-#define SAR_BYTES_AUTO UINT64_MAX
+/** A whole number, of bytes or messages, that the model chooses. */
+#define SAR_WHOLE_AUTO UINT64_MAX
 
 /** Where the value of a knob came from; a later one goes before an earlier one. */
 enum sar_origin {
@@ -59,16 +59,16 @@ struct sar_config {
     uint64_t seed;                        /**< 0: drawn */
     uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
     uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */
-    uint64_t segment;                     /**< bytes of a message in segments, or SAR_BYTES_AUTO */
+    uint64_t segment;                     /**< bytes of a message in segments, or SAR_WHOLE_AUTO */
     uint64_t staging;                     /**< bytes of a block of pinned memory */
     uint64_t chunk;                       /**< most bytes handed to MPI at a time */
-    uint64_t throttle;                    /**< long messages sent to other nodes at a time, or 0: all */
+    uint64_t throttle;                    /**< long messages at a time, 0: all, or SAR_WHOLE_AUTO */
     uint64_t long_message;                /**< bytes from which a message is long */
     bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */
     uint64_t preload_min_bytes;           /**< smallest vector that it looks at */
     double preload_limit;                 /**< share of the calls that its looks may cost */
     uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
-    uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_BYTES_AUTO */
+    uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_WHOLE_AUTO */
     uint64_t nodes;                       /**< 0: as found */
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double stall;                         /**< seconds of waiting that are warned of; 0: none */

@@ -38,7 +38,8 @@ enum sar_status sar_exchange_open(const struct sar_net *net, struct sar_arena *a
                                 .requests = requests,
                                 .over = over,
                                 .ports = ports_of,
-                                .held = held };
+                                .held = held,
+                                .throttle = net->throttle };
     return SAR_OK;
 }
 
@@ -103,7 +104,7 @@ static bool is_throttled(const struct sar_exchange *x, int port)
 {
     const struct sar_net *net = x->net;
     const int *node = net->nodes.node;
-    return net->throttle > 0 && x->outgoing[port].bytes >= net->long_message &&
+    return x->throttle > 0 && x->outgoing[port].bytes >= net->long_message &&
            node[rank_of(x, port)] != node[net->rank];
 }
 
@@ -123,7 +124,7 @@ static bool any_held(const struct sar_exchange *x)
 /* Send messages that had to wait, as far as others are over. */
 static void release(struct sar_exchange *x)
 {
-    while (any_held(x) && x->throttled < x->net->throttle)
+    while (any_held(x) && x->throttled < x->throttle)
         start_send(x, x->held[x->held_first++]);
 }
 

@@ -16,6 +16,9 @@ enum { SAR_PHASES = 4096 };
  * lane * ranks + peer; lane 0 is for those that need no more. */
 enum { SAR_LANES = 2 };
 
+/** Long messages to other nodes at a time where it is not known what more would gain. */
+enum { SAR_FEW_LONG = 4 };
+
 /** What a call moved, on this rank. */
 struct sar_traffic {
     uint64_t bytes_sent, bytes_received, header_bytes_sent, messages_sent;
@@ -50,7 +53,8 @@ struct sar_exchange {
     bool news;      /**< one has come; to be taken back by who has seen it */
     int *held; /**< ports whose long messages to other nodes wait, in order: from held_first up to held_end */
     int held_first, held_end;
-    int throttled; /**< such messages under way: no more than net->throttle */
+    int throttle;  /**< most long messages to other nodes under way, or 0: all; not while any is held */
+    int throttled; /**< how many are */
 };
 
 /** Prepare the messages of a call. Local. */

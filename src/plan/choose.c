@@ -38,6 +38,7 @@ static void describe(struct sar_pending *op)
         .skewness = op->record->profiled ? fmax(op->record->profile.skewness, 1) : 1,
         .values = values_of(op),
         .segment = policy->config.segment,
+        .throttle = c->policy.config.throttle,
         .seed = policy->seed,
         .push_wire = policy->push_wire,
         .pull_wire = policy->pull_wire,

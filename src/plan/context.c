@@ -172,7 +172,7 @@ static enum sar_status adopt(struct sar_context *context, const struct settings 
     SAR_TRY(find_constants(context, s));
     context->policy = sar_policy_make(&s->config, s->seed);
     context->net.chunk = s->config.chunk;
-    context->net.throttle = (int)s->config.throttle;
+    context->net.throttle = s->config.throttle == SAR_WHOLE_AUTO ? SAR_FEW_LONG : (int)s->config.throttle;
     context->net.long_message = s->config.long_message;
     context->net.stall = s->config.stall;
     return SAR_OK;

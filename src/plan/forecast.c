@@ -52,6 +52,7 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
         .imbalance = config->imbalance,
         .skewness = 1,
         .segment = config->segment,
+        .throttle = config->throttle,
         .partition = sar_partition_find(config->partition),
         .grain = config->grain,
         .push_wire = sar_wire_find(config->push_wire),

@@ -24,7 +24,7 @@ bool sar_plan_is_small(const struct sar_plan *plan)
     uint64_t most = plan->policy.config.fuse, bytes = bytes_of(plan->call);
     if (!plan->call->native || !plan->call->dense_face || machine->ranks == 1)
         return false;
-    if (most != SAR_BYTES_AUTO)
+    if (most != SAR_WHOLE_AUTO)
         return most != 0 && bytes <= most;
     return COPIES * (double)bytes * machine->memory <= latency(machine);
 }

@@ -39,7 +39,8 @@ struct sar_agreed {
     double imbalance; /**< limit for the grain */
     double skewness;  /**< elements of the fullest of `ranks` contiguous parts over the mean, 1 at least */
     enum sar_values values; /**< how values travel */
-    uint64_t segment;       /**< bytes of a message in segments, or SAR_BYTES_AUTO */
+    uint64_t segment;       /**< bytes of a message in segments, or SAR_WHOLE_AUTO */
+    uint64_t throttle;      /**< long messages at a time, 0 for all, or SAR_WHOLE_AUTO */
     int partition;          /**< enum sar_partition, or -1 for the planner's choice */
     int grain;              /**< or SAR_AUTO */
     uint32_t seed;

@@ -22,6 +22,7 @@ static void open_by(struct sar_request *request, const struct sar_owner_terms *t
     o->map = *terms->map;
     o->width = f.width;
     o->segments = (uint32_t)f.segments;
+    request->exchange.throttle = f.throttle;
     for (int r = 0; r < request->net->ranks; r++)
         o->reached += sar_owner_reaches(request, r);
     request->notes.partition = sar_partition_names[o->map.kind];

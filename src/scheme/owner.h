@@ -129,6 +129,7 @@ struct sar_owner_forecast {
     double work;                /**< of a rank, coding included, in elements */
     uint64_t width;             /**< of a segment, slots */
     double segments;
+    int throttle; /**< long messages that a rank sends to other nodes at a time; 0: all */
 };
 
 struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *agreed,

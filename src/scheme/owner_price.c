@@ -4,12 +4,15 @@
 #include <math.h>
 
 #include "base/config.h"
+#include "net/exchange.h"
 #include "scheme/owner.h"
 #include "wire/message.h"
 
 /* Bytes of a message. Shorter ones cost more than they let hide; longer ones fill memory and caches, but
  * messages may have as many as take twice their latencies. */
 enum { SHORTEST = 1 << 16, LONGEST = 1 << 18, MOST_SEGMENTS = 1024 };
+
+enum { MANY_LONG = 16 /* messages at a time that are as good as all, in links with queues for them */ };
 
 /* Share of moving and working below which shorter messages do not pay: on two nodes that were one in truth,
  * at 7 %, calls took a tenth longer. */
@@ -81,7 +84,7 @@ static double work_of(const struct sar_agreed *a, const struct sar_owner_terms *
 static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_terms *terms,
                             const struct sar_owner_forecast *f)
 {
-    if (a->segment != SAR_BYTES_AUTO)
+    if (a->segment != SAR_WHOLE_AUTO)
         return (double)a->segment;
     double longer = fmax(f->push.bytes, f->pull.bytes), both = f->push.bytes + f->pull.bytes;
     double moving = exchange(a, terms, 2 * f->peers, f->peers * both), working = f->work * a->machine.gamma;
@@ -103,6 +106,21 @@ static uint64_t width_of(const struct sar_agreed *a, const struct sar_owner_term
     return ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
 }
 
+/* Long messages at a time. A rank starts none and takes none while it puts a segment together, the longest
+ * that it works without a look. What is under way then should be as many as the link can move meanwhile. */
+static int throttle_of(const struct sar_agreed *a, const struct sar_owner_terms *terms,
+                       const struct sar_owner_forecast *f)
+{
+    double ranks = a->machine.ranks, parts = f->peers + 1;
+    if (a->throttle != SAR_WHOLE_AUTO)
+        return (int)a->throttle;
+    double away = parts * sar_agreed_union(a, ranks) * terms->pull_share * a->machine.gamma;
+    double message = (f->push.bytes + f->pull.bytes) / 2 * a->machine.beta;
+    if (f->segments <= 1 || away <= SAR_FEW_LONG * message)
+        return SAR_FEW_LONG;
+    return (int)ceil(fmin(away / message, MANY_LONG));
+}
+
 struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *a, const struct sar_owner_terms *terms)
 {
     struct sar_owner_terms full = fullest(a, terms);
@@ -113,10 +131,12 @@ struct sar_owner_forecast sar_owner_forecast(const struct sar_agreed *a, const s
     f.push = sar_agreed_cost_in(a, false, terms->push_wire, &layout, fmin(pushed(a, &full), full.span));
     f.pull = sar_agreed_cost_in(a, true, terms->pull_wire, &layout, fmin(sums * full.pull_share, full.span));
     f.work = work_of(a, &full, &f);
+    f.throttle = throttle_of(a, terms, &f);
     if (contiguous(terms->map) || terms->map->span == 0)
         return f;
     f.width = width_of(a, terms, &f);
     f.segments = (double)((terms->map->span + f.width - 1) / f.width);
+    f.throttle = throttle_of(a, terms, &f);
     return f;
 }
 

@@ -61,7 +61,7 @@ static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once)
     check(sent == at_once, "expected %d messages to be sent at first, found %d", at_once, sent);
     while (!done) {
         sar_exchange_advance(x, false, &done);
-        check(x->throttled <= x->net->throttle, "found %d long messages under way", x->throttled);
+        check(x->throttled <= x->throttle, "found %d long messages under way", x->throttled);
     }
     check(sent == LANES * (ranks - 1), "expected %d messages to be sent, found %d", LANES * (ranks - 1),
           sent);

@@ -87,7 +87,7 @@ static struct scene scene_make(int ranks, uint64_t count, enum where where)
                                    .skewness = 1,
                                    .nodes = ranks,
                                    .node_ranks = 1,
-                                   .segment = SAR_BYTES_AUTO,
+                                   .segment = SAR_WHOLE_AUTO,
                                    .partition = -1,
                                    .grain = SAR_AUTO,
                                    .seed = 7 },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long the segments of balanced and two_level are when the model chooses. */
+/* How long the segments of balanced and two_level are when the model chooses, and how many long messages a rank
+ * then has under way. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,16 +21,21 @@ static struct sar_agreed hosts(int nodes, int node_ranks)
     a.nodes = nodes;
     a.node_ranks = node_ranks;
     a.share_memory = node_ranks > 1;
-    a.segment = SAR_BYTES_AUTO;
+    a.segment = SAR_WHOLE_AUTO;
     return a;
 }
 
-static double segments_of(const struct sar_agreed *a)
+static struct sar_owner_forecast forecast_of(const struct sar_agreed *a)
 {
     struct sar_map map = sar_agreed_map(a);
     struct sar_owner_terms terms = sar_owner_terms(a, &map);
     terms.together = a->nodes > 1 ? a->node_ranks : 1;
-    return sar_owner_forecast(a, &terms).segments;
+    return sar_owner_forecast(a, &terms);
+}
+
+static double segments_of(const struct sar_agreed *a)
+{
+    return forecast_of(a).segments;
 }
 
 static void test_what_is_asked_for(void **state)
@@ -122,13 +128,88 @@ static void test_one_node(void **state)
         assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
+/* z = 1.6e6 elements on each of 16 ranks, Z = 8 z of all, in coordinates of 8 bytes at 20 Gb/s; parts are equal but
+ * for .3 %. A segment of Z / t is put together in Z gamma / t; its messages, of z / 16 t and Z / 16 t elements, take
+ * 9 z / 32 t * 8 * .4 ns on average, so that 8 * 32 gamma / (9 * 3.2 ns) of them pass meanwhile. */
+static struct sar_agreed fast_hosts(int nodes, int node_ranks)
+{
+    struct sar_machine machine = { 16, 1e-6, 4e-10, 1e-9, 1e-10, 2e-4, 8e-10, 1e-6, 1e-10 };
+    struct sar_agreed a = agreed_plain(shape_make(SAR_FLOAT, SAR_SUM, 160000000, 1), machine, 1.6e6);
+    a.gamma = (struct sar_gamma){ 4, { 1, 2, 4, 16 }, { 1, 2, 4, 8 } };
+    a.nodes = nodes;
+    a.node_ranks = node_ranks;
+    a.push_wire = a.pull_wire = &sar_wire_coo;
+    a.throttle = SAR_WHOLE_AUTO;
+    return a;
+}
+
+static int throttle_at(struct sar_agreed a, double gamma)
+{
+    a.machine.gamma = gamma;
+    return forecast_of(&a).throttle;
+}
+
+static void test_messages_under_way(void **state)
+{
+    struct sar_agreed a = fast_hosts(16, 1);
+    (void)state;
+    assert_int_equal(throttle_at(a, 1e-9), 9);
+    assert_int_equal(throttle_at(a, 1.5e-9), 14);
+    assert_int_equal(throttle_at(a, 1e-8), 16);
+    assert_int_equal(throttle_at(a, 4e-10), 4);
+    assert_int_equal(throttle_at(a, 0), 4);
+}
+
+/* Of 4 nodes with 4 ranks each, one pushes 4 z / 16 and pulls Z / 16 elements, and puts Z / 4 together. */
+static void test_messages_of_nodes_under_way(void **state)
+{
+    struct sar_agreed a = fast_hosts(4, 4);
+    (void)state;
+    assert_int_equal(throttle_at(a, 4e-9), 7);
+    assert_int_equal(throttle_at(a, 1e-9), 4);
+}
+
+/* In one segment nobody works while messages are under way but to encode others. */
+static void test_few_messages_of_one_segment(void **state)
+{
+    struct sar_agreed a = fast_hosts(16, 1);
+    (void)state;
+    a.segment = 1 << 30;
+    assert_int_equal(throttle_at(a, 1e-8), 4);
+}
+
+static void test_few_messages_on_slow_links(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    (void)state;
+    a.throttle = SAR_WHOLE_AUTO;
+    assert_true(forecast_of(&a).segments > 1);
+    assert_int_equal(forecast_of(&a).throttle, 4);
+}
+
+static void test_messages_asked_for(void **state)
+{
+    struct sar_agreed a = fast_hosts(16, 1);
+    (void)state;
+    for (a.throttle = 0; a.throttle < 40; a.throttle += 13)
+        assert_int_equal(throttle_at(a, 1e-9), a.throttle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_asked_for), cmocka_unit_test(test_against_latency),
-        cmocka_unit_test(test_against_work),      cmocka_unit_test(test_fast_messages),
-        cmocka_unit_test(test_two_levels),        cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_what_is_asked_for),
+        cmocka_unit_test(test_against_latency),
+        cmocka_unit_test(test_against_work),
+        cmocka_unit_test(test_fast_messages),
+        cmocka_unit_test(test_two_levels),
+        cmocka_unit_test(test_one_node),
         cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_messages_under_way),
+        cmocka_unit_test(test_messages_of_nodes_under_way),
+        cmocka_unit_test(test_few_messages_of_one_segment),
+        cmocka_unit_test(test_few_messages_on_slow_links),
+        cmocka_unit_test(test_messages_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double facto
  * that are under way together once: a fifth. */
 static double slack(const struct sar_agreed *a)
 {
-    if (a->segment == SAR_BYTES_AUTO)
+    if (a->segment == SAR_WHOLE_AUTO)
         return 0.2;
     return a->push_wire != NULL ? 0.01 : 0.1;
 }
@@ -154,7 +154,7 @@ static void test_random_machines(void **state)
         if (i % 2 == 0)
             a.push_wire = a.pull_wire = sar_wires[dice_below(&dice, wires)];
         if (i % 4 < 2)
-            a.segment = SAR_BYTES_AUTO;
+            a.segment = SAR_WHOLE_AUTO;
         double factor = between(&dice, 2, 16); /* drawn before, or compilers would try different machines */
         check_prices(&a, (enum axis)dice_below(&dice, AXES), factor, i);
     }
