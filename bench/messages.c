@@ -54,8 +54,8 @@ static int end_of(const struct perf_messages *m, int begin)
     return end;
 }
 
-/* Which ranks are on other nodes, and how many long messages go there at a time: where the library chooses, as
- * many as it takes where nobody works. */
+/* Which ranks are on other nodes, and how many long messages go there at a time: where the library chooses,
+ * as many as it takes where nobody works. */
 static void find_throttle(struct perf_messages *m)
 {
     struct sar_config config = perf_knobs_config();

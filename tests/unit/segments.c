@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long the segments of balanced and two_level are when the model chooses, and how many long messages a rank
- * then has under way. */
+/* How long the segments of balanced and two_level are when the model chooses, and how many long messages a
+ * rank then has under way. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,9 +128,10 @@ static void test_one_node(void **state)
         assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
-/* z = 1.6e6 elements on each of 16 ranks, Z = 8 z of all, in coordinates of 8 bytes at 20 Gb/s; parts are equal but
- * for .3 %. A segment of Z / t is put together in Z gamma / t; its messages, of z / 16 t and Z / 16 t elements, take
- * 9 z / 32 t * 8 * .4 ns on average, so that 8 * 32 gamma / (9 * 3.2 ns) of them pass meanwhile. */
+/* z = 1.6e6 elements on each of 16 ranks, Z = 8 z of all, in coordinates of 8 bytes at 20 Gb/s; parts are
+ * equal but for .3 %. A segment of Z / t is put together in Z gamma / t; its messages, of z / 16 t and
+ * Z / 16 t elements, take 9 z / 32 t * 8 * .4 ns on average, so that 8 * 32 gamma / (9 * 3.2 ns) of them pass
+ * meanwhile. */
 static struct sar_agreed fast_hosts(int nodes, int node_ranks)
 {
     struct sar_machine machine = { 16, 1e-6, 4e-10, 1e-9, 1e-10, 2e-4, 8e-10, 1e-6, 1e-10 };
