@@ -9,29 +9,10 @@
 
 #include "base.h"
 #include "base/trace.h"
-
-enum { PERF_KIND_MAX = 16 };
-
-/* Of work of a kind on a format, "-" where that makes no difference. */
-struct perf_cost {
-    char kind[PERF_KIND_MAX], format[PERF_KIND_MAX];
-    double piece, element, byte, slot; /* seconds for each */
-};
-
-/* Of what is no span of the library's: sums in MPI_Allreduce, by bytes. */
-#define PERF_SUM_KIND "sum"
-
-/* How a cost stands in a file: for fprintf, and for sscanf, which finds so many fields. */
-#define PERF_COST_PRINT                                                                                 \
-    "{\"work\": \"%s\", \"format\": \"%s\", \"piece_s\": %.4g, \"element_s\": %.4g, \"byte_s\": %.4g, " \
-    "\"slot_s\": %.4g"
-#define PERF_COST_SCAN                                                                           \
-    " { \"work\": \"%15[^\"]\", \"format\": \"%15[^\"]\", \"piece_s\": %lf, \"element_s\": %lf," \
-    " \"byte_s\": %lf, \"slot_s\": %lf"
-enum { PERF_COST_FIELDS = 6 };
+#include "cost.h"
 
 /* Read the file, and charge from now on; costs of elements, bytes and slots are multiplied by the scale.
- * Collective; false, with a sentence from rank 0, if it cannot be read. */
+ * Collective; false, with a sentence from rank 0, if it is no file of costs. */
 bool perf_charge_open(const char *path, double scale, const struct perf_world *world);
 
 /* Follow the library's work if there is a file, and nothing if there is none: whoever has followed something

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "net/fingerprint.h"
 #include "net/machine.h"
@@ -209,13 +211,33 @@ static void write_costs(FILE *file, const struct perf_samples *all)
         memcpy(cost.format, all->at[i].format, sizeof cost.format);
         double misfit = perf_samples_fit(all, &cost);
         fprintf(file, i == 0 ? "" : ",\n");
-        fprintf(file, PERF_COST_PRINT ", \"misfit\": %.2g}", cost.kind, cost.format, cost.piece, cost.element,
-                cost.byte, cost.slot, misfit);
+        perf_cost_write(file, &cost, misfit);
         printf("%-10s %-12s %8.0f ns a piece, %7.3f an element, %7.4f a byte, %7.4f a slot; within %.0f %%\n",
                cost.kind, cost.format, cost.piece * 1e9, cost.element * 1e9, cost.byte * 1e9, cost.slot * 1e9,
                misfit * 100);
     }
     fprintf(file, "\n]\n}\n");
+}
+
+static bool complain(const char *path)
+{
+    fprintf(stderr, "mpix_sparse_perf: option --costs: cannot write '%s': %s\n", path, strerror(errno));
+    return false;
+}
+
+/* Whether there is a place for the file, before minutes of measuring; what is there stays as it is. */
+static bool has_place(const char *path)
+{
+    struct stat status;
+    bool is_new = lstat(path, &status) != 0;
+    FILE *file = fopen(path, "a");
+
+    if (file == NULL)
+        return complain(path);
+    fclose(file);
+    if (is_new)
+        unlink(path);
+    return true;
 }
 
 /* On rank 0. */
@@ -230,17 +252,24 @@ static bool save(const char *path, const struct costs *costs)
         written = !ferror(file);
         written &= fclose(file) == 0;
     }
-    if (!written)
-        fprintf(stderr, "mpix_sparse_perf: option --costs: cannot write '%s': %s\n", path, strerror(errno));
-    return written;
+    return written || complain(path);
+}
+
+static bool agree(int good)
+{
+    MPI_Bcast(&good, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return good;
 }
 
 bool perf_costs(const char *path, const struct perf_options *options, const struct perf_source *source,
                 const struct perf_world *world)
 {
-    struct costs *costs = perf_alloc(1, sizeof *costs);
-    int good;
+    struct costs *costs;
+    bool good;
 
+    if (!agree(world->rank != 0 || has_place(path)))
+        return false;
+    costs = perf_alloc(1, sizeof *costs);
     *costs = (struct costs){ world, source, *options, perf_samples_make(MOST) };
     good = measure_machine(costs);
     measure_sums(costs);
@@ -249,8 +278,7 @@ bool perf_costs(const char *path, const struct perf_options *options, const stru
             measure_calls(costs, &tensors[t], &calls[i]);
     if (good && world->rank == 0)
         good = save(path, costs);
-    MPI_Bcast(&good, 1, MPI_INT, 0, MPI_COMM_WORLD);
     perf_samples_free(&costs->all);
     free(costs);
-    return good;
+    return agree(good);
 }

@@ -9,8 +9,8 @@
 #include "source.h"
 
 /* Measure what the library's work costs on this machine, in calls of all kinds, and write it to a file for
- * --charge, in place of the one that may be there. Collective; all ranks return whether it went well. Rank 0
- * prints the costs, or what went wrong. */
+ * --charge, in place of the one that may be there. A place where none can be is found out first. Collective;
+ * all ranks return whether it went well. Rank 0 prints the costs, or what went wrong. */
 bool perf_costs(const char *path, const struct perf_options *options, const struct perf_source *source,
                 const struct perf_world *world);
 
