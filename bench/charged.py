@@ -117,7 +117,7 @@ def breakdown():
         series[words] = [gain(f"levels-{m}" + "-computing" * c, scheme, c) for m, c in columns]
     axes = new_axes("", "times as fast as dense", title="16 nodes, 25 Gb/s, 10 us, simulated")
     groups = [m + (",\nwith computing" if c else "") for m, c in columns]
-    bars_of(axes, groups, {w: v for w, v in series.items() if "messages" not in w})
+    bars_of(axes, groups, series)
     head = ["step"] + [m + (", with computing" if c else "") for m, c in columns]
     lines = [[words] + [number(x) for x in values] for words, values in series.items()]
     return save(axes, "breakdown", "What each step gains") + "\n" + table(head, lines)

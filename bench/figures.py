@@ -60,19 +60,24 @@ def new_axes(xlabel, ylabel, **settings):
     return axes
 
 
-def lines_of(axes, series):
+def lines_of(axes, series, dashed=None):
+    """A line for each of the series, and a dashed one of its colour where `dashed` has one of its name."""
     for i, (name, points) in enumerate(series.items()):
-        xs, ys = zip(*sorted(points))
-        axes.plot(xs, ys, color=COLOURS[i % 8], marker=MARKERS[i % 8], label=name, markersize=4)
+        look = {"color": COLOURS[i % 8], "marker": MARKERS[i % 8], "markersize": 4}
+        axes.plot(*zip(*sorted(points)), label=name, **look)
+        if dashed and name in dashed:
+            axes.plot(*zip(*sorted(dashed[name])), linestyle="--", **look)
     if series:
         axes.legend(fontsize=8)
 
 
 def bars_of(axes, groups, series):
     """A group of bars for each name, one bar for each of the series; a value may be missing."""
-    width = 0.8 / len(series)
+    width = 0.8 / max(len(series), 1)
     for i, (name, values) in enumerate(series.items()):
         places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
-        axes.bar(places, values, width, label=name, color=COLOURS[i % 8], edgecolor="white")
+        look = {"color": COLOURS[i % 8], "edgecolor": "white", "hatch": "//" if i >= 8 else None}
+        axes.bar(places, values, width, label=name, **look)
     axes.set_xticks(range(len(groups)), groups)
-    axes.legend(fontsize=8)
+    if series:
+        axes.legend(fontsize=8)
