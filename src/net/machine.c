@@ -13,8 +13,8 @@
 #include "hash/murmur3.h"
 #include "tensor/reduce.h"
 
-/* Bytes of each rank, beyond the caches. Simulated ranks (bench/smpi.h), thousands in one process, have fewer: what
- * they take there is charged by the byte. */
+/* Bytes of each rank, beyond the caches. Simulated ranks (bench/smpi.h), thousands in one process, have
+ * fewer: what they take there is charged by the byte. */
 #ifndef SAR_MACHINE_VAST
 #define SAR_MACHINE_VAST (16 << 20)
 #endif
