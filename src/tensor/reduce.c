@@ -7,6 +7,7 @@
  * identity first, and every run in turn folds its values in. Bits, counts and the sums of a tile stay in the
  * L1 or L2 cache, since a tile is as long as it takes to hold some thousand elements. Where even the longest
  * holds few, a second bitmap, one bit for a word of the first, lets empty stretches be jumped over.
+ * A few runs that are counted first are merged instead (tensor/merge.h) where that pays.
  *
  *     time = gamma * sum of nnz + (tiles touched) * runs,   gamma about 2 ns for float */
 
@@ -15,6 +16,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/merge.h"
+#include "tensor/stretch.h"
 #include "tensor/tile.h"
 
 enum {
@@ -43,6 +46,8 @@ struct sar_sweep {
     unsigned index_size; /* of out */
     size_t tiles;        /* that are marked already, with their bits one behind the other; or 0 */
     uint64_t start;      /* of the first of them */
+    bool merges;         /* instead of all that */
+    struct sar_merge merge;
 };
 
 size_t sar_reduce_bound(const struct sar_shape *shape, const struct sar_run runs[], size_t n)
@@ -87,25 +92,43 @@ static uint64_t span_of(const struct sar_sweep *s)
     return least <= most ? most - least + 1 : 0;
 }
 
+static uint64_t nnz_of(const struct sar_sweep *s)
+{
+    uint64_t nnz = 0;
+    for (size_t r = 0; r < s->n; r++)
+        nnz += s->runs[r].nnz;
+    return nnz;
+}
+
+/* Of a tile. */
+static size_t most_elements(const struct sar_shape *shape)
+{
+    size_t fit = TILE_BYTES / shape->element_size;
+    return fit > TILE_ELEMENTS ? TILE_ELEMENTS : fit < ROWS_LEAST ? ROWS_LEAST : fit;
+}
+
 /* As many as hold the elements wanted, if these are spread evenly. */
 static uint32_t choose_slots(const struct sar_sweep *s)
 {
-    double nnz = 0, span = (double)span_of(s), wanted = TILE_BYTES / (double)s->shape->element_size;
+    double nnz = (double)nnz_of(s), span = (double)span_of(s), wanted = (double)most_elements(s->shape);
     uint32_t slots = SLOTS_LEAST;
-    for (size_t r = 0; r < s->n; r++)
-        nnz += (double)s->runs[r].nnz;
-    wanted = wanted > TILE_ELEMENTS ? TILE_ELEMENTS : wanted < ROWS_LEAST ? ROWS_LEAST : wanted;
     while (slots < SLOTS_MOST && slots < span && slots < nnz * SLOTS_EACH && slots * nnz < wanted * span)
         slots *= 2;
     return slots;
 }
 
-static enum sar_status open_sweep(struct sar_sweep *s, struct sar_arena *arena)
+/* Places may be kept where the outcome is counted first; elsewhere they are more memory than is promised. */
+static enum sar_status open_sweep(struct sar_sweep *s, bool counts, struct sar_arena *arena)
 {
     void *next, *end, *hits = NULL, *reached = NULL;
     size_t most = sar_reduce_bound(s->shape, s->runs, s->n);
-    SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
-    most = most < s->tile.slots ? most : s->tile.slots;
+    s->merges = counts && sar_merge_pays(s->n, nnz_of(s), span_of(s));
+    if (s->merges) {
+        SAR_TRY(sar_merge(s->shape, s->runs, s->n, arena, &s->merge));
+    } else {
+        SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
+        most = most < s->tile.slots ? most : s->tile.slots;
+    }
     SAR_TRY(sar_arena_take_zeroed(arena, s->n, sizeof *s->next, &next));
     SAR_TRY(sar_arena_take(arena, s->n, sizeof *s->end, &end));
     if (s->shape->absent_is_zero)
@@ -135,31 +158,12 @@ static bool find_start(struct sar_sweep *s)
     return found;
 }
 
-/* First element of a run at or behind `from` whose index is not below `limit`: gallop, then bisect. */
-static size_t find_end(const struct sar_run *run, unsigned size, size_t from, uint64_t limit)
-{
-    size_t step = 16, low = from, high;
-    while (low + step < run->nnz && sar_index_get(run->index, size, low + step) < limit) {
-        low += step;
-        step *= 2;
-    }
-    high = low + step < run->nnz ? low + step : run->nnz;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sar_index_get(run->index, size, middle) < limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Find the elements of every run in the tile; returns how many there are. */
 static size_t enclose(struct sar_sweep *s)
 {
     size_t elements = 0;
     for (size_t r = 0; r < s->n; r++) {
-        s->end[r] = find_end(&s->runs[r], s->shape->index_size, s->next[r], s->tile.start + s->tile.slots);
+        s->end[r] = sar_run_find(s->shape, &s->runs[r], s->next[r], s->tile.start + s->tile.slots);
         elements += s->end[r] - s->next[r];
     }
     return elements;
@@ -189,33 +193,52 @@ static void fold_long(const struct sar_sweep *s, unsigned char *sums, const uint
     }
 }
 
+/* Fold n elements of a run into the sums at their places. */
+static void fold(struct sar_sweep *s, size_t r, size_t from, size_t n, const uint32_t *places,
+                 unsigned char *sums, uint32_t *last)
+{
+    const unsigned char *value = (const unsigned char *)s->runs[r].value + from * s->shape->element_size;
+    if (s->hits != NULL)
+        count_hits(s->hits, places, n, last);
+    if (s->reached != NULL)
+        fold_long(s, sums, places, value, n);
+    else
+        s->shape->kernels->fold_rows(sums, places, value, n, s->shape->row);
+}
+
 static void fold_run(struct sar_sweep *s, size_t r, unsigned char *sums)
 {
-    const struct sar_run *run = &s->runs[r];
-    const struct sar_shape *shape = s->shape;
     uint32_t places[CHUNK], last = UINT32_MAX;
     for (size_t n, from = s->next[r]; from < s->end[r]; from += n) {
         n = s->end[r] - from < CHUNK ? s->end[r] - from : CHUNK;
-        sar_tile_places(&s->tile, run->index, shape->index_size, from, n, places);
-        if (s->hits != NULL)
-            count_hits(s->hits, places, n, &last);
-        const unsigned char *value = (const unsigned char *)run->value + from * shape->element_size;
-        if (s->reached != NULL)
-            fold_long(s, sums, places, value, n);
-        else
-            shape->kernels->fold_rows(sums, places, value, n, shape->row);
+        sar_tile_places(&s->tile, s->runs[r].index, s->shape->index_size, from, n, places);
+        fold(s, r, from, n, places, sums, &last);
     }
     s->next[r] = s->end[r];
 }
 
-/* Fold a zero into the elements that some run lacks. */
-static void fold_absent(struct sar_sweep *s, size_t n, unsigned char *sums)
+/* Let n sums, from `at` on, be reached by none. */
+static void begin_sums(struct sar_sweep *s, size_t at, size_t n)
 {
     const struct sar_shape *shape = s->shape;
-    for (size_t i = 0; i < n; i++)
-        if (s->hits[i] != s->n)
+    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
+    if (s->reached != NULL)
+        memset(s->reached + at, 0, n * sizeof *s->reached);
+    else
+        shape->kernels->fill_identity(sums, n * shape->row);
+}
+
+/* Fold a zero into those that some run lacks. */
+static void end_sums(struct sar_sweep *s, size_t at, size_t n)
+{
+    const struct sar_shape *shape = s->shape;
+    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
+    for (size_t i = 0; s->hits != NULL && i < n; i++)
+        if (s->hits[at + i] != s->n)
             shape->kernels->fold_zero(sums + i * shape->element_size, shape->row);
-    memset(s->hits, 0, n * sizeof *s->hits);
+    if (s->hits != NULL)
+        memset(s->hits + at, 0, n * sizeof *s->hits);
+    s->out.nnz += n;
 }
 
 static void mark_tile(struct sar_sweep *s)
@@ -227,18 +250,37 @@ static void mark_tile(struct sar_sweep *s)
 /* Once the tile is marked. */
 static void write_tile(struct sar_sweep *s)
 {
-    const struct sar_shape *shape = s->shape;
-    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
+    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * s->shape->element_size;
     size_t n = sar_tile_list(&s->tile, s->out.index, s->index_size, s->out.nnz);
-    if (s->reached != NULL)
-        memset(s->reached, 0, n * sizeof *s->reached);
-    else
-        shape->kernels->fill_identity(sums, n * shape->row);
+    begin_sums(s, 0, n);
     for (size_t r = 0; r < s->n; r++)
         fold_run(s, r, sums);
-    if (s->hits != NULL)
-        fold_absent(s, n, sums);
-    s->out.nnz += n;
+    end_sums(s, 0, n);
+}
+
+/* The elements of a run whose places are below a limit. */
+static void fold_merged(struct sar_sweep *s, size_t r, size_t limit)
+{
+    static const struct sar_shape narrow = { .index_size = sizeof(uint32_t) };
+    struct sar_run places = { s->merge.places[r], NULL, s->runs[r].nnz };
+    size_t from = s->next[r], end = sar_run_find(&narrow, &places, from, limit), n = end - from;
+    uint32_t last = UINT32_MAX;
+    sar_merge_put(&s->merge, r, from, n, s->out.index, s->index_size);
+    fold(s, r, from, n, s->merge.places[r] + from, s->out.value, &last);
+    s->next[r] = end;
+}
+
+/* Once all are merged: as many at a time as a cache has room for. */
+static void write_merged(struct sar_sweep *s)
+{
+    size_t each = most_elements(s->shape), left;
+    while ((left = s->merge.nnz - s->out.nnz) != 0) {
+        size_t at = s->out.nnz, n = left < each ? left : each;
+        begin_sums(s, at, n);
+        for (size_t r = 0; r < s->n; r++)
+            fold_merged(s, r, at + n);
+        end_sums(s, at, n);
+    }
 }
 
 static void sweep(struct sar_sweep *s)
@@ -257,7 +299,7 @@ enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run r
     struct sar_sweep s = {
         .shape = shape, .runs = runs, .n = n, .out = *out, .index_size = shape->index_size
     };
-    SAR_TRY(open_sweep(&s, arena));
+    SAR_TRY(open_sweep(&s, false, arena));
     s.out.nnz = 0;
     sweep(&s);
     *out = s.out;
@@ -297,9 +339,7 @@ static enum sar_status mark_all(struct sar_sweep *s, size_t tiles, struct sar_ar
 /* How many tiles there are, where keeping their bits is cheap; else 0. */
 static size_t tiles_to_keep(struct sar_sweep *s)
 {
-    uint64_t nnz = 0, tiles;
-    for (size_t r = 0; r < s->n; r++)
-        nnz += s->runs[r].nnz;
+    uint64_t nnz = nnz_of(s), tiles;
     if (!find_start(s))
         return 0;
     tiles = span_of(s) / s->tile.slots + 2;
@@ -315,8 +355,10 @@ enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar
     SAR_TRY(sar_arena_take_zeroed(arena, 1, sizeof(struct sar_sweep), &taken));
     struct sar_sweep *s = taken;
     *s = (struct sar_sweep){ .shape = shape, .runs = runs, .n = n, .index_size = index_size };
-    SAR_TRY(open_sweep(s, arena));
-    *reduction = (struct sar_reduction){ .sweep = s };
+    SAR_TRY(open_sweep(s, true, arena));
+    *reduction = (struct sar_reduction){ .sweep = s, .nnz = s->merge.nnz };
+    if (s->merges)
+        return SAR_OK;
     size_t tiles = tiles_to_keep(s);
     if (tiles != 0)
         return mark_all(s, tiles, arena, &reduction->nnz);
@@ -336,10 +378,12 @@ void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_ru
     uint64_t *bits = s->tile.bits;
     struct sar_run to = *out;
     shape.index_size = s->index_size;
-    if (s->tiles == 0)
+    if (s->tiles == 0 && !s->merges)
         sar_run_copy(&shape, &s->out, &to);
     else
         s->out = (struct sar_run){ out->index, out->value, 0 };
+    if (s->merges)
+        write_merged(s);
     for (size_t t = 0; t < s->tiles; t++) {
         go_to(s, bits, t);
         write_tile(s);

@@ -3,9 +3,17 @@
 
 #include <string.h>
 
+enum { STEP = 16 /* elements */ };
+
+/* Gallop, then bisect: what is looked for is near most of the time. */
 size_t sar_run_find(const struct sar_shape *shape, const struct sar_run *run, size_t from, uint64_t limit)
 {
-    size_t low = from, high = run->nnz;
+    size_t step = STEP, low = from, high;
+    while (low + step < run->nnz && sar_index_get(run->index, shape->index_size, low + step) < limit) {
+        low += step;
+        step *= 2;
+    }
+    high = low + step < run->nnz ? low + step : run->nnz;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (sar_index_get(run->index, shape->index_size, middle) < limit)

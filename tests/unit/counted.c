@@ -58,14 +58,14 @@ static void test_counted(void **state)
     uint64_t index[ROOM];
     (void)state;
     for (size_t k = 0; k < LENGTH(windows) * PATTERNS * MOST_RUNS; k++) {
-        size_t w = k % LENGTH(windows), n = k % MOST_RUNS + 1;
+        size_t w = k % LENGTH(windows), n = k / LENGTH(windows) % MOST_RUNS + 1;
         uint64_t length = windows[w].count - windows[w].start;
         struct sar_shape shape =
             shape_make(k % 2 == 0 ? SAR_FLOAT : SAR_DOUBLE, SAR_SUM, windows[w].count, 1 + k % 5 % 2 * 2);
         struct sar_run runs[MOST_RUNS];
         shape.absent_is_zero = k % 3 == 0;
         for (size_t r = 0; r < n; r++) {
-            const struct pattern *pattern = &patterns[(k / LENGTH(windows) + r) % PATTERNS];
+            const struct pattern *pattern = &patterns[(k / LENGTH(windows) / MOST_RUNS + r) % PATTERNS];
             size_t nnz = pattern->choose(pattern, length, ROOM, &dice, index);
             for (size_t i = 0; i < nnz; i++)
                 index[i] += windows[w].start;

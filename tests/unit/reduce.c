@@ -164,7 +164,7 @@ static void test_full_vectors(void **state)
         enum sar_op op = (enum sar_op)(k / LENGTH(counts) / PATTERNS);
         struct trial t = trial_make(window, k % 2 == 0 ? SAR_FLOAT : SAR_INT64, op, 1);
         t.room = count;
-        t.runs = 2;
+        t.runs = 2 + k % 4;
         t.shape.absent_is_zero = k % 3 == 0;
         check(&t, k / LENGTH(counts));
     }
