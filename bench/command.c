@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command.h"
 
-#include <mpix_sparse.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,15 +36,6 @@ void perf_command_help(const struct perf_command *command)
         print_right(o);
     }
     printf("\n%s", command->ending);
-}
-
-void perf_command_version(const struct perf_command *command)
-{
-    int version = 0;
-    MPIX_Sparse_get_version(&version);
-    printf("%s %d.%d.%d, library %d.%d.%d\n", command->program, MPIX_SPARSE_VERSION >> 16,
-           MPIX_SPARSE_VERSION >> 8 & 255, MPIX_SPARSE_VERSION & 255, version >> 16, version >> 8 & 255,
-           version & 255);
 }
 
 /* Find the option that an argument names. *value is what stands in the same argument, or NULL. */

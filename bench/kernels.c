@@ -5,23 +5,51 @@
 
 #include "kernels.h"
 
-#include <getopt.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "command.h"
+
 enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 77, WARMUP = 3, MOST_ITERATIONS = 1000 };
 
-static const char help[] =
-    "Usage: mpix_sparse_kernels [OPTION]...\n"
-    "Measure what a device does for the library, and compare it with the host's outcome.\n\n"
-    "  -c, --count=N       elements of the vector, floats [214000000]\n"
-    "  -d, --density=D     share of them that is present [0.02]\n"
-    "  -p, --parts=N       parts that a map has, at most 4096 [16]\n"
-    "  -n, --iterations=N  measured calls, at most 1000 [20]\n"
-    "  -r, --runs=N        runs of Algorithm 1 in which nothing may be lost [100]\n"
-    "  -h, --help          print this and exit\n\n"
-    "Exit status: 0 all is right, 1 something is not, 2 bad usage, 77 there is no device of CUDA.\n";
+struct arguments {
+    long long count, parts, iterations, runs;
+    double density;
+    bool help;
+};
+
+#define TO(field) offsetof(struct arguments, field)
+
+/* clang-format off */
+static const struct perf_option table[] = {
+    { 'c', "count", "N", "214M", perf_parse_count, TO(count), { NULL, 1, 4e9 },
+        "elements of the vector, floats; k, M, G are 1000s, Ki,\nMi, Gi 1024s" },
+    { 'd', "density", "D", "0.02", perf_parse_real, TO(density), { NULL, 0, 1 },
+        "share of them that is present" },
+    { 'p', "parts", "N", "16", perf_parse_count, TO(parts), { NULL, 1, 4096 },
+        "parts that a map has, at most 4096" },
+    { 'n', "iterations", "N", "20", perf_parse_count, TO(iterations), { NULL, 1, MOST_ITERATIONS },
+        "measured calls, at most 1000" },
+    { 'r', "runs", "N", "100", perf_parse_count, TO(runs), { NULL, 0, 1e6 },
+        "runs of Algorithm 1 in which nothing may be lost" },
+    { 'h', "help", NULL, NULL, perf_parse_flag, TO(help), { NULL, 0, 0 },
+        "print this and exit" },
+};
+/* clang-format on */
+
+enum { OPTIONS = sizeof table / sizeof table[0] };
+
+static const struct perf_command command = {
+    .program = "mpix_sparse_kernels",
+    .usage = "usage: mpix_sparse_kernels [options]\n\n"
+             "Measure what a device does for the library, and compare it with the host's outcome.\n",
+    .ending =
+        "Exit status: 0 all is right, 1 something is not, 2 bad usage, 77 there is no device of CUDA.\n",
+    .options = table,
+    .n = OPTIONS,
+};
 
 void kernels_require(bool good, const char *what)
 {
@@ -31,63 +59,19 @@ void kernels_require(bool good, const char *what)
     exit(EXIT_WRONG);
 }
 
-/* False where the number is not one in [least, most]. */
-static bool read_number(const char *text, double least, double most, double *number)
+/* Ends the program where there is nothing to measure. */
+static struct kernels_options read_options(int argc, char **argv)
 {
-    char *end;
-    *number = strtod(text, &end);
-    return end != text && *end == '\0' && *number >= least && *number <= most;
-}
-
-static bool read_option(int letter, struct kernels_options *options)
-{
-    double number = 0;
-    bool good = false;
-    switch (letter) {
-    case 'c':
-        good = read_number(optarg, 1, 4e9, &number);
-        options->count = (size_t)number;
-        break;
-    case 'd': good = read_number(optarg, 0, 1, &options->density); break;
-    case 'p':
-        good = read_number(optarg, 1, 4096, &number);
-        options->parts = (int)number;
-        break;
-    case 'n':
-        good = read_number(optarg, 1, MOST_ITERATIONS, &number);
-        options->iterations = (int)number;
-        break;
-    case 'r':
-        good = read_number(optarg, 0, 1e6, &number);
-        options->runs = (int)number;
-        break;
-    default: break;
+    struct arguments read = { 0 };
+    bool given[OPTIONS] = { false };
+    if (!perf_command_read(&command, argc, argv, &read, given))
+        exit(EXIT_USAGE);
+    if (read.help) {
+        perf_command_help(&command);
+        exit(0);
     }
-    return good;
-}
-
-static void read_options(int argc, char **argv, struct kernels_options *options)
-{
-    static const struct option known[] = {
-        { "count", required_argument, NULL, 'c' },
-        { "density", required_argument, NULL, 'd' },
-        { "parts", required_argument, NULL, 'p' },
-        { "iterations", required_argument, NULL, 'n' },
-        { "runs", required_argument, NULL, 'r' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
-    };
-    int letter;
-    while ((letter = getopt_long(argc, argv, "c:d:p:n:r:h", known, NULL)) != -1) {
-        if (letter == 'h') {
-            fputs(help, stdout);
-            exit(0);
-        }
-        if (!read_option(letter, options)) {
-            fprintf(stderr, "mpix_sparse_kernels: a wrong option; --help tells of them\n");
-            exit(EXIT_USAGE);
-        }
-    }
+    return (struct kernels_options){ (size_t)read.count, read.density, (int)read.parts, (int)read.iterations,
+                                     (int)read.runs };
 }
 
 static int ascend(const void *a, const void *b)
@@ -155,11 +139,11 @@ static void measure_torch(const struct kernels_options *options)
         "for _ in range(%d):\n"
         "    b.record(); torch.nonzero(v); e.record(); e.synchronize(); t.append(b.elapsed_time(e))\n"
         "print('%%.3f' %% sorted(t[3:])[len(t[3:]) // 2])\n\" 2>/dev/null";
-    char command[sizeof script + 64];
+    char line[sizeof script + 64];
     double milliseconds;
-    snprintf(command, sizeof command, script, options->count, options->density, options->iterations + WARMUP);
+    snprintf(line, sizeof line, script, options->count, options->density, options->iterations + WARMUP);
     fflush(stdout);
-    FILE *answer = popen(command, "r");
+    FILE *answer = popen(line, "r");
     if (answer != NULL && fscanf(answer, "%lf", &milliseconds) == 1)
         printf("  %-20s %10.3f\n", "torch.nonzero", milliseconds);
     else
@@ -170,10 +154,9 @@ static void measure_torch(const struct kernels_options *options)
 
 int main(int argc, char **argv)
 {
-    struct kernels_options options = { 214000000, 0.02, 16, 20, 100 };
+    struct kernels_options options = read_options(argc, argv);
     struct kernels k;
     int devices = 0;
-    read_options(argc, argv, &options);
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         fprintf(stderr, "mpix_sparse_kernels: there is no device of CUDA here\n");
         return EXIT_NO_DEVICE;
