@@ -69,6 +69,21 @@ static enum sar_status wait(int device, void *stream)
     return SAR_AT(device, sar_cuda(cudaStreamSynchronize((cudaStream_t)stream)));
 }
 
+/* The default stream may not even be asked while another one that waits for it is captured. */
+static enum sar_status look_for_capture(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+    enum sar_status status = sar_cuda(error);
+    bool waits = error == cudaErrorStreamCaptureImplicit;
+    return waits || (status == SAR_OK && capture != cudaStreamCaptureStatusNone) ? SAR_CAPTURED : status;
+}
+
+static enum sar_status ready(int device, void *stream)
+{
+    return SAR_AT(device, look_for_capture((cudaStream_t)stream));
+}
+
 static enum sar_status ingest(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
                               bool *ascends)
 {
@@ -188,6 +203,7 @@ const struct sar_accelerator sar_accelerator = {
     .copy = copy,
     .call = call,
     .wait = wait,
+    .ready = ready,
     .ingest = ingest,
     .mark = mark,
     .unmark = unmark,

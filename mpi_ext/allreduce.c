@@ -95,11 +95,11 @@ int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context 
 static int run_forwarded(MPI_Comm comm, const char *function, struct sar_context *context,
                          struct sar_call *call)
 {
+    sar_memory_use_stream(call, context == NULL ? NULL : context->stream);
     if (sar_memory_suits_mpi(call, context)) {
         sar_straight_keep(comm, context, call);
         return forward(comm, function, context, call);
     }
-    call->memory.stream = context == NULL ? NULL : context->stream;
     sar_memory_take(call);
     sar_memory_read(call);
     return sar_memory_leave(comm, function, call, forward(comm, function, context, call));

@@ -8,6 +8,7 @@
  * vector where these would take more; the outcome is written there by the call, and kernels read it. Other
  * vectors are copied, and so are those that MPI has unseen. */
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static void reduce(void *argument)
     struct enqueued *e = argument;
     const struct sar_mirror *outcome = &e->call.mirror[1];
     int code = sar_allreduce_dense(e->comm, function, e->context, &e->call);
+    atomic_fetch_sub(&e->context->enqueued, 1);
     if (code == MPI_SUCCESS || e->call.parcel[1] == NULL)
         return;
     *e->parcel[1].nnz = SAR_PARCEL_WHOLE;
@@ -115,18 +117,27 @@ static enum sar_status queue_end(struct enqueued *e)
     return written == SAR_OK ? ended : written;
 }
 
+static enum sar_status queue_call(struct enqueued *e)
+{
+    const struct sar_memory *memory = &e->call.memory;
+    atomic_fetch_add(&e->context->enqueued, 1);
+    enum sar_status status = memory->accelerator->call(memory->place, reduce, e, memory->stream);
+    if (status != SAR_OK)
+        atomic_fetch_sub(&e->context->enqueued, 1);
+    return status;
+}
+
 /* The verdict is what the caller is told. From memory that is not pinned CUDA may copy before the call has
  * written there. Returns whether the call will take place in its turn. */
 static bool queue(struct enqueued *e, struct sar_verdict *verdict)
 {
-    const struct sar_memory *memory = &e->call.memory;
     verdict->status = SAR_DEVICE_FAILED;
     if (!sar_mirrors_are_pinned(e->call.mirror, 2))
         return false;
     make_parcels(e);
     queue_read(e);
     struct sar_verdict read = e->call.verdict;
-    if (memory->accelerator->call(memory->place, reduce, e, memory->stream) != SAR_OK)
+    if (queue_call(e) != SAR_OK)
         return false;
     *verdict = read;
     enum sar_status ended = queue_end(e);
@@ -146,6 +157,8 @@ static void look_at_stream(struct sar_call *call)
         call->verdict = (struct sar_verdict){ .status = SAR_BAD_RECVBUF, .value = SAR_FAULT_ON_HOST };
     else if (level != MPI_THREAD_MULTIPLE)
         call->verdict.status = SAR_NO_THREADS;
+    else
+        sar_memory_use_stream(call, call->memory.stream);
 }
 
 static struct enqueued *make(const struct sar_call *call, struct sar_context *context, MPI_Comm comm)
@@ -156,12 +169,24 @@ static struct enqueued *make(const struct sar_call *call, struct sar_context *co
     return made;
 }
 
-/* A rank that cannot queue its call takes part at once, and tells why; calls that are queued come first. */
-static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call, struct enqueued *e)
+/* Calls that are queued come first. A stream that is captured cannot be waited for, and what was queued there
+ * before is done all the same. Returns whether all of it is. */
+static bool let_others_pass(const struct sar_context *context, const struct sar_call *call)
 {
     const struct sar_memory *memory = &call->memory;
-    bool over =
-        memory->accelerator == NULL || memory->accelerator->wait(memory->place, memory->stream) == SAR_OK;
+    if (memory->accelerator == NULL)
+        return true;
+    if (call->verdict.status != SAR_CAPTURED)
+        return memory->accelerator->wait(memory->place, memory->stream) == SAR_OK;
+    while (atomic_load(&context->enqueued) > 0)
+        sched_yield();
+    return true;
+}
+
+/* A rank that cannot queue its call takes part at once, and tells why. */
+static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call, struct enqueued *e)
+{
+    bool over = let_others_pass(context, call);
     if (e != NULL && !over)
         sar_mirror_abandon(&e->numbers);
     if (call->mirror[1].host != NULL)
@@ -177,7 +202,8 @@ static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *
     look_at_stream(call);
     sar_memory_take(call);
     sar_memory_hold(call);
-    if (call->mirror[1].host != NULL && (e = make(call, context, comm)) == NULL)
+    bool suits = call->mirror[1].host != NULL && call->verdict.status != SAR_CAPTURED;
+    if (suits && (e = make(call, context, comm)) == NULL)
         call->verdict.status = SAR_NO_MEMORY;
     if (e != NULL && queue(e, &call->verdict))
         return sar_raise(comm, function, &call->verdict, NULL);

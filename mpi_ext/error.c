@@ -178,6 +178,10 @@ static void describe_value(const struct sar_verdict *v, char *text, size_t room)
         snprintf(text, room, "%lld", (long long)v->value);
     else if (v->status == SAR_BAD_UNSIGNED_INDEX)
         snprintf(text, room, "%llu", (unsigned long long)v->value);
+    else if (v->status == SAR_CAPTURED && v->value == 0)
+        snprintf(text, room, "the default stream, or one that waits for it,");
+    else if (v->status == SAR_CAPTURED)
+        snprintf(text, room, "stream 0x%llx", (unsigned long long)v->value);
     else if (v->status == SAR_BAD_OUTPUT)
         snprintf(text, room, "%s", outputs[v->value]);
     else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_PLAN)

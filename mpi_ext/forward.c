@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "mpi_ext/error.h"
+#include "mpi_ext/memory.h"
 
 bool sar_forward_fits(const struct sar_call *call)
 {
@@ -11,9 +12,9 @@ bool sar_forward_fits(const struct sar_call *call)
     return sar_times(shape->count, shape->element_size) <= SAR_DENSE_PIECE && call->buffers.count <= INT_MAX;
 }
 
-static bool has_failed_device(const struct sar_call *call)
+static bool has_no_vector(const struct sar_call *call)
 {
-    return call->verdict.status == SAR_DEVICE_FAILED && call->mirror[1].host != NULL;
+    return sar_memory_is_out_of_reach(call) && call->mirror[1].host != NULL;
 }
 
 static int reduce(MPI_Comm comm, const struct sar_call *call)
@@ -28,7 +29,7 @@ int sar_forward(MPI_Comm comm, const char *function, const struct sar_call *call
 {
     if (call->verdict.status == SAR_OK)
         return reduce(comm, call);
-    if (has_failed_device(call))
+    if (has_no_vector(call))
         (void)reduce(comm, call);
     return sar_raise(comm, function, &call->verdict, NULL);
 }
@@ -47,7 +48,7 @@ int sar_forward_start(MPI_Comm comm, const char *function, const struct sar_call
         verdict.status = SAR_BAD_REQUEST;
     if (verdict.status == SAR_OK)
         return start(comm, call, request);
-    if (has_failed_device(call) && start(comm, call, &alone) == MPI_SUCCESS)
+    if (has_no_vector(call) && start(comm, call, &alone) == MPI_SUCCESS)
         PMPI_Wait(&alone, MPI_STATUS_IGNORE);
     return sar_raise(comm, function, &verdict, NULL);
 }

@@ -30,6 +30,7 @@ static int take(MPIX_Sparse_plan plan, int i)
         verdict = sar_flight_take(&plan->flight);
     if (verdict.status != SAR_OK)
         return refuse(plan, i, &verdict);
+    sar_memory_use_stream(&plan->call, plan->call.memory.stream);
     sar_memory_read(&plan->call);
     plan->flight.call = plan->call;
     plan->call.verdict.status = SAR_OK;
@@ -108,7 +109,7 @@ static void fly_together(MPIX_Sparse_plan leader, size_t others)
         leader->flight.call.verdict = verdict;
     for (struct sar_plan *other = plan->companion; other != NULL; other = other->companion)
         sar_flight_join(&((MPIX_Sparse_plan)other)->flight, plan->context);
-    if (plan->group != NULL)
+    if (leader->flight.call.verdict.status == SAR_OK)
         sar_group_gather(plan);
     sar_flight_leave(&leader->flight, plan->group == NULL ? NULL : &plan->group->plan, land);
 }

@@ -117,11 +117,22 @@ static bool is_on_host(const struct sar_call *call)
     return call->memory.accelerator == NULL;
 }
 
-/* Where no argument is wrong; but the device may have failed. */
+enum sar_status sar_memory_ready(const struct sar_memory *memory)
+{
+    return memory->accelerator == NULL ? SAR_OK : memory->accelerator->ready(memory->place, memory->stream);
+}
+
+void sar_memory_use_stream(struct sar_call *call, void *stream)
+{
+    call->memory.stream = stream;
+    if (call->verdict.status == SAR_OK)
+        sar_blame(&call->verdict, sar_memory_ready(&call->memory), (int64_t)(uintptr_t)stream);
+}
+
+/* Where no argument is wrong; but it may be that the vector cannot be read. */
 static bool needs_mirrors(const struct sar_call *call)
 {
-    enum sar_status status = call->verdict.status;
-    return !is_on_host(call) && (status == SAR_OK || status == SAR_DEVICE_FAILED);
+    return !is_on_host(call) && (call->verdict.status == SAR_OK || sar_memory_is_out_of_reach(call));
 }
 
 void sar_memory_take(struct sar_call *call)
@@ -156,7 +167,8 @@ static void read_by(struct sar_call *call, read_fn *read)
 {
     if (!needs_mirrors(call))
         return;
-    sar_blame(&call->verdict, read(&call->memory, call->mirror, 2), 0);
+    if (call->verdict.status != SAR_CAPTURED)
+        sar_blame(&call->verdict, read(&call->memory, call->mirror, 2), 0);
     if (call->verdict.status != SAR_OK)
         sar_memory_spoil(call);
 }
@@ -192,33 +204,25 @@ static enum sar_aware aware(struct sar_context *context, const struct sar_memory
     return context->aware;
 }
 
-static enum sar_status wait_for_queued(const struct sar_call *call, const struct sar_context *context)
-{
-    struct sar_memory memory = call->memory;
-    memory.stream = context->stream;
-    return sar_mirrors_read(&memory, NULL, 0);
-}
-
 bool sar_memory_suits_mpi(const struct sar_call *call, struct sar_context *context)
 {
     if (is_on_host(call))
         return true;
     if (context == NULL || call->verdict.status != SAR_OK)
         return false;
-    struct sar_memory memory = call->memory;
-    memory.stream = context->stream;
-    return aware(context, &memory) == SAR_AWARE_YES && wait_for_queued(call, context) == SAR_OK;
+    return aware(context, &call->memory) == SAR_AWARE_YES &&
+           sar_mirrors_read(&call->memory, NULL, 0) == SAR_OK;
 }
 
 void sar_memory_give_mpi(struct sar_call *call, const struct sar_context *context)
 {
     if (is_on_host(call))
         return;
+    sar_memory_use_stream(call, context->stream);
     if (call->verdict.status == SAR_OK)
-        sar_blame(&call->verdict, wait_for_queued(call, context), 0);
+        sar_blame(&call->verdict, sar_mirrors_read(&call->memory, NULL, 0), 0);
     if (call->verdict.status == SAR_OK)
         return;
-    call->memory.stream = context->stream;
     sar_memory_take(call);
     sar_memory_read(call);
 }
@@ -233,7 +237,7 @@ void sar_memory_defer(struct sar_call *call, struct sar_context *context)
 
 void sar_memory_enter(struct sar_call *call, struct sar_context *context)
 {
-    call->memory.stream = context->stream;
+    sar_memory_use_stream(call, context->stream);
     sar_memory_take(call);
     sar_memory_defer(call, context);
 }

@@ -21,6 +21,19 @@ void sar_memory_look_at(struct sar_verdict *verdict, const struct sar_memory *me
 /** Whether both are arrays, and the host's. */
 bool sar_memory_is_on_host(const void *first, const void *second);
 
+/** Let a call work in a stream, its own until it is over; SAR_CAPTURED is the verdict where nothing can be
+ * queued there. To be called before anything is. */
+void sar_memory_use_stream(struct sar_call *call, void *stream);
+
+/** Whether work can be queued in a memory's stream; SAR_OK for the host's. */
+enum sar_status sar_memory_ready(const struct sar_memory *memory);
+
+/** Whether a rank cannot read its vector though all arguments are good: others do not know of it, and wait. */
+static inline bool sar_memory_is_out_of_reach(const struct sar_call *call)
+{
+    return call->verdict.status == SAR_DEVICE_FAILED || call->verdict.status == SAR_CAPTURED;
+}
+
 /** Say what a call's mirrors are. Those of coordinates have memory then, and the call has them for its
  * arrays; dense vectors get theirs from sar_memory_hold. A call that is refused keeps its arrays, which
  * nobody looks at. */
@@ -30,7 +43,7 @@ void sar_memory_release(struct sar_call *call);
 
 /** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back; or
  * queue copies into mirrors that have memory. Where that fails, or the device had failed before, the verdict
- * is SAR_DEVICE_FAILED, and all bytes of what could not be read are 0xff: a rank that others wait for can
+ * is SAR_DEVICE_FAILED; in a stream that is captured nothing is copied. Then all bytes of what could not be read are 0xff: a rank that others wait for can
  * take part with them. */
 void sar_memory_read(struct sar_call *call);
 void sar_memory_queue_read(struct sar_call *call);

@@ -239,6 +239,7 @@ int sar_request_restart(struct sar_flight *flight, MPIX_Sparse_result **result, 
     *request = flight->request;
     if (result != NULL)
         sar_result_open(&flight->into, *result, &flight->call);
+    sar_memory_use_stream(&flight->call, flight->call.memory.stream);
     sar_memory_defer(&flight->call, flight->plan->context);
     sar_flight_leave(flight, flight->plan, sar_flight_land);
     return MPI_SUCCESS;

@@ -165,6 +165,7 @@ static enum sar_status show(struct MPIX_Sparse_result_s *result, size_t room)
     size_t value_bytes = result->nnz * result->shape.element_size;
     if (memory->accelerator == NULL)
         return SAR_OK;
+    SAR_TRY(sar_memory_ready(memory));
     SAR_TRY(make_shown(result, index_bytes, value_bytes));
     const struct sar_shipment arrays[] = { { result->shown.index, result->held.index, index_bytes },
                                            { result->shown.value, result->held.value, value_bytes } };
@@ -226,6 +227,7 @@ int sar_result_close(MPI_Comm comm, const char *function, struct sar_into *into,
     into->made->taken = false;
     if (code == MPI_SUCCESS) {
         struct sar_verdict verdict = { .status = settle(into->made, call) };
+        verdict.value = (int64_t)(uintptr_t)into->made->memory.stream;
         code = sar_raise(comm, function, &verdict, NULL);
     }
     if (code == MPI_SUCCESS) {
@@ -269,6 +271,7 @@ static enum sar_status write_there(MPIX_Sparse_result result, void *to)
     struct sar_run run = { result->shown.index, result->shown.value, result->nnz };
     struct sar_destination vector = { &memory, &shape, to, 0 };
     shape.index_size = result->index_size;
+    SAR_TRY(sar_memory_ready(&memory));
     return sar_offload_write(&vector, &(struct sar_delivery){ &run, 1, true, true });
 }
 

@@ -124,7 +124,7 @@ static void interpret(struct sar_call *call, const struct sar_context *context, 
 {
     static const enum sar_base bases[] = { [SAR_ELEMENT_BF16] = SAR_BF16, [SAR_ELEMENT_FP16] = SAR_FP16 };
     int element = context == NULL ? SAR_ELEMENT_INTEGER : context->policy.config.element;
-    call->memory.stream = context == NULL ? NULL : context->stream;
+    sar_memory_use_stream(call, context == NULL ? NULL : context->stream);
     if (call->narrow && element == SAR_ELEMENT_INTEGER)
         sar_blame(&call->verdict, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
     else if (call->narrow)

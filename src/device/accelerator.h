@@ -14,7 +14,7 @@
 #include "tensor/parcel.h"
 
 /** Of struct sar_accelerator: a plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 7 };
+enum { SAR_ACCELERATOR_VERSION = 8 };
 
 /** The name under which a plug-in shows its struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -95,6 +95,10 @@ struct sar_accelerator {
     enum sar_status (*call)(int place, void (*function)(void *), void *argument, void *stream);
     /** Wait for all that is queued. */
     enum sar_status (*wait)(int place, void *stream);
+    /** Whether work can be queued in a stream: SAR_CAPTURED where it would go into a graph, to be done when
+     * that is launched, or where the default stream would have to wait for one that is captured. Leaves what
+     * is captured as it is. */
+    enum sar_status (*ready)(int place, void *stream);
     /** Copy coordinates into a run in any memory, whose indices have the caller's size. Where their indices
      * do not ascend and all are below the shape's count, they are sorted, and equal ones reduced, on the way;
      * run->nnz is what is left. *ascends tells whether the run's do, all of them below the count. On return

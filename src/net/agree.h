@@ -21,7 +21,7 @@ enum sar_field {
 struct sar_ballot {
     int64_t nnz_sum, nnz_max;
     int64_t busy;    /**< 1 where a rank must not sleep in MPI, as others' calls are in flight; the largest */
-    int64_t staged;  /**< 1 where a vector is in device memory that MPI is not handed; the largest */
+    int64_t staged;  /**< enum sar_staged; the largest */
     int64_t seconds; /**< nanoseconds the call before this one took after its agreement; the largest */
     int64_t entry;   /**< nanoseconds up to there; the smallest, of the rank that waited least for others */
     int64_t status;  /**< enum sar_status; the largest */
@@ -36,6 +36,13 @@ struct sar_ballot {
 struct sar_agreement {
     struct sar_ballot mine, all;
     struct sar_collective collective;
+};
+
+/** How a rank's dense vector comes to MPI, if that is to have it. */
+enum sar_staged {
+    SAR_STAGED_NOT,      /**< it is the host's */
+    SAR_STAGED_WHOLE,    /**< it is a device's or was, which may fail once the ranks have agreed */
+    SAR_STAGED_PIECEWISE /**< through pinned memory, likewise */
 };
 
 /** Fill in one rank's ballot but for status, nnz, busy, staged, seconds and entry. */

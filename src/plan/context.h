@@ -2,6 +2,8 @@
 #ifndef SAR_PLAN_CONTEXT_H
 #define SAR_PLAN_CONTEXT_H
 
+#include <stdatomic.h>
+
 #include "base/buffer.h"
 #include "device/worker.h"
 #include "mpix_sparse.h"
@@ -70,6 +72,7 @@ struct sar_context {
     MPIX_Sparse_report_t report; /**< without the reason, which takes as long to tell as a small call */
     struct sar_selection told;   /**< from which that follows */
     bool reported;
+    atomic_int enqueued;        /**< calls that stand in streams, and are not over */
     enum sar_aware aware;       /**< whether MPI is handed device memory, once that is found out */
     void *stream;               /**< that callers work on device memory in; each rank's own */
     struct sar_shape forwarded; /**< of the last call that was forwarded */

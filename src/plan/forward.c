@@ -61,7 +61,9 @@ void sar_forward_plan(struct sar_pending *op)
     if (op->plan != NULL || !op->call->dense_face)
         return;
     record->stretch =
-        dense && op->selection.settled && op->agreement.all.staged == 0 ? 2 * record->stretch + 1 : 0;
+        dense && op->selection.settled && op->agreement.all.staged != SAR_STAGED_PIECEWISE
+            ? 2 * record->stretch + 1
+            : 0;
     record->stretch = record->stretch < most ? record->stretch : most;
     record->follow = record->stretch;
 }

@@ -94,10 +94,19 @@ static uint64_t count_of(const struct sar_plan *leader)
     return count;
 }
 
+static bool has_device_memory(const struct sar_plan *leader)
+{
+    const struct sar_plan *plan = leader;
+    while (plan != NULL && plan->call->memory.accelerator == NULL)
+        plan = plan->companion;
+    return plan != NULL;
+}
+
 static void describe(const struct sar_plan *leader, struct sar_call *call)
 {
     *call = *leader->call;
     call->in_place = true;
+    call->gathered = has_device_memory(leader);
     call->memory.accelerator = NULL;
     call->shape.count = count_of(leader);
     call->shape.index_size = sar_index_size(call->shape.count);

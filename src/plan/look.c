@@ -74,13 +74,25 @@ void sar_call_prepare(struct sar_pending *op)
     sar_blame(&call->verdict, status, bad);
 }
 
+/* Starts of plans need not agree again, so that what fails in them is known to this rank alone. */
+static enum sar_staged staged(const struct sar_pending *op)
+{
+    const struct sar_call *call = op->call;
+    bool planned = op->plan != NULL && (call->gathered || call->memory.accelerator != NULL);
+    if (!call->dense_face)
+        return SAR_STAGED_NOT;
+    if (call->remote && !call->direct)
+        return SAR_STAGED_PIECEWISE;
+    return call->direct || planned ? SAR_STAGED_WHOLE : SAR_STAGED_NOT;
+}
+
 struct sar_ballot sar_call_ballot(const struct sar_pending *op)
 {
     const struct sar_call *call = op->call;
     struct sar_ballot ballot = sar_ballot_make(&op->context->net, call->field);
     ballot.status = (int64_t)call->verdict.status;
     ballot.status_value = call->verdict.value;
-    ballot.staged = call->remote && call->dense_face && !call->direct;
+    ballot.staged = staged(op);
     ballot.seconds = op->context->homework.nanoseconds;
     ballot.entry = op->context->homework.entry;
     if (call->verdict.status != SAR_OK || !call->native)

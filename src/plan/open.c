@@ -24,7 +24,8 @@ void sar_call_open(struct sar_pending *op)
     request->recompute = op->policy->config.recompute;
     request->buffers = op->call->buffers;
     request->blocking = op->agreement.all.busy == 0;
-    request->piece = op->agreement.all.staged != 0 ? op->call->room : 0;
+    request->votes = op->agreement.all.staged != SAR_STAGED_NOT;
+    request->piece = op->agreement.all.staged == SAR_STAGED_PIECEWISE ? op->call->room : 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
     op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);

@@ -62,11 +62,11 @@ static void start(struct sar_request *request, const struct sar_dense_call *call
     sar_exchange_fail(&request->exchange, status);
 }
 
-/* A rank without memory cannot take part in the allreduce: all must know before it begins. */
+/* A rank without memory or its vector cannot take part in the allreduce: all must know before it begins. */
 static void vote(struct sar_request *request)
 {
     struct state *state = request->state;
-    if (request->agreed->dense_face && request->piece == 0)
+    if (request->agreed->dense_face && !request->votes)
         return;
     state->failures = request->exchange.status != SAR_OK;
     start(request, &(struct sar_dense_call){ MPI_IN_PLACE, &state->failures, 1, MPI_INT, MPI_SUM });

@@ -86,6 +86,7 @@ struct sar_request {
     struct sar_dense_call
         buffers;           /**< the caller's dense buffers, with MPI's names of the basic type and op */
     bool blocking;         /**< all ranks may sleep in MPI */
+    bool votes;            /**< a rank may have failed that all others give dense buffers to MPI with */
     size_t piece;          /**< bytes of dense buffers that all ranks give MPI at a time; 0 for all */
     struct sar_pipe *pipe; /**< that this rank's pass through; NULL for `buffers` */
     int stages_run;

@@ -3,6 +3,9 @@
 
 #include "fake.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 static long allocations, pinned, waits, stops, kernels, calls, refused, broken;
 
 /* How many arrays, of device and pinned memory, streams and events were ever made. */
@@ -74,8 +77,17 @@ bool fake_cuda_is_broken(void)
     return __atomic_load_n(&broken, __ATOMIC_RELAXED) != 0;
 }
 
-bool fake_cuda_refuses(void)
+void fake_cuda_forbid(const char *call)
 {
+    if (!fake_cuda_is_in_function())
+        return;
+    fprintf(stderr, "FAIL: a function of the host's, called by CUDA, calls %s\n", call);
+    abort();
+}
+
+bool fake_cuda_refuses_of(const char *name)
+{
+    fake_cuda_forbid(name);
     long call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
     return call == __atomic_load_n(&refused, __ATOMIC_RELAXED) || fake_cuda_is_broken();
 }

@@ -49,6 +49,7 @@ void fake_cuda_expect_device(int place)
 
 cudaError_t cudaGetDeviceCount(int *devices)
 {
+    fake_cuda_forbid(__func__);
     *devices = DEVICES;
     return cudaSuccess;
 }
@@ -61,6 +62,7 @@ cudaError_t cudaGetDevice(int *device)
 
 cudaError_t cudaSetDevice(int device)
 {
+    fake_cuda_forbid(__func__);
     if (device < 0 || device >= DEVICES)
         return cudaErrorInvalidDevice;
     current = device;
@@ -94,6 +96,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
 {
+    fake_cuda_forbid(__func__);
     fake_cuda_expect_device(*(int *)pool);
     free(pool);
     __atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
@@ -152,12 +155,15 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     (void)flags;
     fake_cuda_load_driver();
     fake_cuda_count((long)bytes);
+    fake_cuda_risk();
     pinned_on = current;
     return fake_cuda_refuses() ? cudaErrorMemoryAllocation : share(memory, bytes);
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    fake_cuda_forbid(__func__);
+    fake_cuda_risk();
     fake_cuda_count_wait(true);
     fake_cuda_drain_all();
     fake_cuda_unshare(memory);
@@ -168,11 +174,13 @@ cudaError_t cudaFreeHost(void *memory)
 cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
+    fake_cuda_forbid(__func__);
     return share(memory, bytes);
 }
 
 cudaError_t cudaGetLastError(void)
 {
+    fake_cuda_forbid(__func__);
     return cudaSuccess;
 }
 

@@ -26,16 +26,16 @@ void *fake_cuda_stream(void)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
-    (void)flags;
     fake_cuda_count(0);
     if (fake_cuda_refuses())
         return cudaErrorMemoryAllocation;
-    *stream = fake_cuda_make_stream();
+    *stream = fake_cuda_make_stream((flags & cudaStreamNonBlocking) == 0);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
+    fake_cuda_forbid(__func__);
     fake_cuda_drain(stream, fake_cuda_mark(stream));
     return cudaSuccess;
 }
@@ -61,6 +61,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     struct moment *moment = (struct moment *)event;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
+    (void)fake_cuda_captures(stream);
     moment->stream = stream;
     moment->mark = fake_cuda_mark(stream);
     if (moment->timed) {
@@ -86,12 +87,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     const struct moment *moment = (const struct moment *)event;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
+    fake_cuda_risk();
+    fake_cuda_disturb(moment->stream);
     fake_cuda_drain(moment->stream, moment->mark);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
+    fake_cuda_forbid(__func__);
     const struct timespec *from = &((const struct moment *)begin)->time,
                           *to = &((const struct moment *)end)->time;
     *milliseconds =
@@ -101,6 +105,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    fake_cuda_forbid(__func__);
     free(event);
     return cudaSuccess;
 }

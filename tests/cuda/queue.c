@@ -21,7 +21,8 @@ struct job {
 struct stream {
     struct job *first, **last;
     long queued, done;
-    bool busy; /* the first one is being done */
+    bool busy;     /* the first one is being done */
+    bool blocking; /* the default stream waits for it */
     struct stream *next;
 };
 
@@ -36,7 +37,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static struct stream standard = { .last = &standard.first }, *streams = &standard;
 static struct order *orders, **last_order = &orders;
-static __thread bool is_thread;
+static __thread bool is_thread, in_function;
 
 static struct stream *stream_of(void *handle)
 {
@@ -44,15 +45,27 @@ static struct stream *stream_of(void *handle)
 }
 
 /* Streams are never forgotten, since events may tell of them. */
-void *fake_cuda_make_stream(void)
+void *fake_cuda_make_stream(bool blocking)
 {
     struct stream *made = calloc(1, sizeof *made);
     made->last = &made->first;
+    made->blocking = blocking;
     pthread_mutex_lock(&lock);
     made->next = streams;
     streams = made;
     pthread_mutex_unlock(&lock);
     return made;
+}
+
+bool fake_cuda_is_blocking(void *stream)
+{
+    return stream_of(stream)->blocking;
+}
+
+/* Whether the calling thread is in a function of the host's that CUDA has called. */
+bool fake_cuda_is_in_function(void)
+{
+    return in_function;
 }
 
 static bool is_held_up(const struct job *job)
@@ -66,8 +79,10 @@ static void do_first(struct stream *stream)
     struct job *job = stream->first;
     stream->busy = true;
     pthread_mutex_unlock(&lock);
+    in_function = job->by_thread;
     if (job->work != NULL)
         job->work(job->argument);
+    in_function = false;
     pthread_mutex_lock(&lock);
     stream->busy = false;
     stream->first = job->next;
@@ -145,6 +160,8 @@ static void do_some(void)
 
 static void queue(struct stream *stream, struct job wanted)
 {
+    if (fake_cuda_captures(stream == &standard ? NULL : stream))
+        return;
     struct job *job = malloc(sizeof *job);
     *job = wanted;
     pthread_mutex_lock(&lock);

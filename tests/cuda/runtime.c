@@ -113,6 +113,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
     fake_cuda_count_wait(false);
+    fake_cuda_disturb(stream);
     fake_cuda_drain(stream, fake_cuda_mark(stream));
     return cudaSuccess;
 }
@@ -128,6 +129,7 @@ cudaError_t cudaDeviceSynchronize(void)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    fake_cuda_forbid(__func__);
     return fake_cuda_is_done(stream) ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -239,6 +241,7 @@ static cudaError_t take_array(void **memory, size_t bytes)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     fake_cuda_count(0);
+    fake_cuda_risk();
     return take_array(memory, bytes);
 }
 
@@ -260,6 +263,8 @@ static void free_array(void *memory)
 /* The device stands still. */
 cudaError_t cudaFree(void *memory)
 {
+    fake_cuda_forbid(__func__);
+    fake_cuda_risk();
     fake_cuda_count_wait(true);
     fake_cuda_drain_all();
     pthread_mutex_lock(&lock);
@@ -304,6 +309,7 @@ static void do_launch(void *argument)
 
 void fake_cuda_launch(void *stream, void (*work)(void *), void *argument)
 {
+    fake_cuda_forbid("a kernel");
     struct launch *launch = malloc(sizeof *launch);
     *launch = (struct launch){ work, argument };
     fake_cuda_count_kernel();
@@ -319,6 +325,7 @@ cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t p
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
+    fake_cuda_forbid(__func__);
     fake_cuda_queue(stream, free_array, memory);
     return cudaSuccess;
 }
@@ -333,6 +340,7 @@ cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t s
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
 {
+    fake_cuda_forbid(__func__);
     if (fake_cuda_is_broken())
         return cudaErrorLaunchFailure;
     pthread_mutex_lock(&lock);

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams that are being captured into a graph: each call on one is refused before anything is queued there,
+ * so that the graph stays empty and can be used, and no other rank waits. Calls on other streams take their
+ * course meanwhile, and the graph does not suffer. */
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <mpix_sparse.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "device_memory.h"
+
+enum { COUNT = 6000, FEW = 40, NNZ = 5, STARTS = 6 };
+
+/* What the ranks learn whose streams are not captured: the same; or, in the start of a plan, that another rank
+ * has failed; or nothing, since they do not agree, and their outcome is none; or nothing, and it is right. */
+enum told { AGREED, STEADY, UNSEEN, ALONE };
+
+struct kind {
+    const char *name;
+    int (*call)(void);
+    enum told told;
+    bool on_default; /* in the default stream, and one that waits for it is captured */
+};
+
+static MPI_Comm comm, unseen, forced;
+static cudaStream_t stream, blocking;
+static float *vector, *other, *values;
+static int32_t *indices, *chosen;
+static MPIX_Sparse_plan plan, coo_plan, small[2], dense;
+static MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+
+static int finish(int code, MPI_Request *requests, int n)
+{
+    for (int i = 0; i < n && code == MPI_SUCCESS; i++) {
+        code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS && i + 1 < n)
+            MPI_Wait(&requests[i + 1], MPI_STATUS_IGNORE);
+    }
+    return code;
+}
+
+static int reduce(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static int reduce_later(void)
+{
+    MPI_Request request;
+    int code = MPIX_Isparse_allreduce(MPI_IN_PLACE, vector, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+    return finish(code, &request, 1);
+}
+
+static int reduce_coo(void)
+{
+    return MPIX_Sparse_allreduce_coo(indices, values, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                     &result);
+}
+
+static int reduce_coo_later(void)
+{
+    MPI_Request request;
+    int code = MPIX_Isparse_allreduce_coo(indices, values, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                          &result, &request);
+    return finish(code, &request, 1);
+}
+
+static int reduce_unseen(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, FEW, MPI_FLOAT, MPI_SUM, unseen);
+}
+
+static int reduce_unseen_later(void)
+{
+    MPI_Request request;
+    int code = MPIX_Isparse_allreduce(MPI_IN_PLACE, vector, FEW, MPI_FLOAT, MPI_SUM, unseen, &request);
+    return finish(code, &request, 1);
+}
+
+static int reduce_complex(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, COUNT / 2, MPI_C_FLOAT_COMPLEX, MPI_SUM, unseen);
+}
+
+static int start_plan(void)
+{
+    MPI_Request request;
+    return finish(MPIX_Sparse_plan_start(plan, &request), &request, 1);
+}
+
+static int start_coo_plan(void)
+{
+    MPI_Request request;
+    return finish(MPIX_Sparse_plan_start_coo(coo_plan, indices, values, NNZ, &result, &request), &request, 1);
+}
+
+static int start_dense_plan(void)
+{
+    MPI_Request request;
+    return finish(MPIX_Sparse_plan_start(dense, &request), &request, 1);
+}
+
+static int start_together(void)
+{
+    MPI_Request requests[2];
+    return finish(MPIX_Sparse_plan_start_all(2, small, requests), requests, 2);
+}
+
+static int find_threshold(void)
+{
+    double threshold;
+    return MPIX_Sparse_topk_threshold(vector, COUNT, MPI_FLOAT, 0.1, 1, 0, comm, &threshold);
+}
+
+static int select_largest(void)
+{
+    MPI_Count nnz;
+    return MPIX_Sparse_topk_select(vector, COUNT, MPI_FLOAT, 1, comm, MPI_INT32_T, COUNT, chosen, other,
+                                   &nnz);
+}
+
+static int step(void)
+{
+    MPIX_Sparse_dgc_t how = { 0.02, 0.3, 0.9, 0.7, 1, 0 };
+    MPI_Count nnz;
+    float *at = vector;
+    return MPIX_Sparse_dgc_step(at, at + COUNT, at + 2 * COUNT, COUNT, MPI_FLOAT, &how, comm, MPI_INT32_T,
+                                COUNT, chosen, other, &nnz);
+}
+
+static int profile(void)
+{
+    MPIX_Sparse_profile_t profile;
+    return MPIX_Sparse_profile(vector, COUNT, MPI_FLOAT, comm, &profile);
+}
+
+static int write_result(void)
+{
+    return MPIX_Sparse_result_dense(result, other);
+}
+
+/* Where the library is not told of a stream. */
+static int reduce_in_default(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, COUNT, MPI_FLOAT, MPI_SUM, forced);
+}
+
+static const struct kind kinds[] = {
+    { "a blocking call", reduce, AGREED, false },
+    { "a nonblocking call", reduce_later, AGREED, false },
+    { "a call on coordinates", reduce_coo, AGREED, false },
+    { "a nonblocking call on coordinates", reduce_coo_later, AGREED, false },
+    { "a call unseen", reduce_unseen, UNSEEN, false },
+    { "a nonblocking call unseen", reduce_unseen_later, UNSEEN, false },
+    { "complex numbers", reduce_complex, UNSEEN, false },
+    { "the start of a plan", start_plan, STEADY, false },
+    { "the start of a plan of coordinates", start_coo_plan, STEADY, false },
+    { "the start of a plan for MPI_Allreduce", start_dense_plan, STEADY, false },
+    { "plans started together", start_together, STEADY, false },
+    { "a threshold", find_threshold, AGREED, false },
+    { "a selection", select_largest, ALONE, false },
+    { "a step of DGC", step, AGREED, false },
+    { "a profile", profile, AGREED, false },
+    { "a result", write_result, ALONE, true },
+    { "the default stream", reduce_in_default, AGREED, true },
+};
+
+/* Sparse, with an element at the front that tells whether an outcome is one. */
+static void fill(void)
+{
+    static float v[3 * COUNT];
+    int32_t index[NNZ] = { 3, 9, 40 + rank, 77, COUNT - 1 };
+    for (int i = 0; i < 3 * COUNT; i++)
+        v[i] = i % 50 == 0 ? (float)(rank + 1) : 0;
+    require(cudaMemcpy(vector, v, sizeof v, cudaMemcpyHostToDevice));
+    require(cudaMemcpy(values, v, NNZ * sizeof *v, cudaMemcpyHostToDevice));
+    require(cudaMemcpy(indices, index, sizeof index, cudaMemcpyHostToDevice));
+}
+
+static float first_value(void)
+{
+    float first;
+    to_host(&first, vector, sizeof first);
+    return first;
+}
+
+static void begin_capture(cudaStream_t captured)
+{
+    require(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
+}
+
+/* The graph must be whole, and have nothing of the library's in it. */
+static void end_capture(cudaStream_t captured)
+{
+    cudaGraph_t graph;
+    size_t nodes = 0;
+    require(cudaStreamEndCapture(captured, &graph));
+    require(cudaGraphGetNodes(graph, NULL, &nodes));
+    check(nodes == 0, "expected an empty graph, found %zu nodes", nodes);
+    require(cudaGraphDestroy(graph));
+}
+
+static void expect_refusal(int code, const char *where, int at_fault)
+{
+    char says[128];
+    snprintf(says, sizeof says, "%s is being captured into a CUDA graph", where);
+    check_error(code, says, at_fault);
+}
+
+/* By the rank whose stream is captured. */
+static const char *name_of(bool on_default)
+{
+    static char name[64];
+    if (on_default)
+        return "the default stream, or one that waits for it,";
+    snprintf(name, sizeof name, "stream 0x%llx", (unsigned long long)(uintptr_t)stream);
+    return name;
+}
+
+/* In the stream of rank 0, or of all. */
+static void check_kind(const struct kind *kind, bool all)
+{
+    cudaStream_t captured = kind->on_default ? blocking : stream;
+    bool mine = all || rank == 0;
+    for (int i = 0; i < STARTS; i++) {
+        fill();
+        check_success(kind->call(), "a call before");
+    }
+    check_case("%s, captured on %s", kind->name, all ? "all ranks" : "rank 0");
+    fill();
+    if (mine)
+        begin_capture(captured);
+    int code = kind->call();
+    if (mine)
+        end_capture(captured);
+    if (mine)
+        expect_refusal(code, rank == 0 || kind->told != AGREED ? name_of(kind->on_default) : "",
+                       kind->told == AGREED ? 0 : -1);
+    else if (kind->told == AGREED)
+        expect_refusal(code, "", 0);
+    else if (kind->told == STEADY)
+        check(code != MPI_SUCCESS, "expected an error, as rank 0 has failed");
+    else
+        check_success(code, kind->name);
+    if (!mine && kind->told == UNSEEN)
+        check(isnan(first_value()), "expected no number, found %g", (double)first_value());
+    fill();
+    check_success(kind->call(), "a call behind");
+}
+
+static void wait_for(void *gate)
+{
+    while (!__atomic_load_n((bool *)gate, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static int enqueue(float *at, MPI_Comm where)
+{
+    return MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, at, where == unseen ? FEW : COUNT, MPI_FLOAT, MPI_SUM,
+                                         where, stream);
+}
+
+/* Behind a call that has been queued in the stream before. */
+static void check_enqueued(MPI_Comm where, bool all)
+{
+    bool mine = all || rank == 0, gate = false;
+    float expected = (float)(ranks * (ranks + 1) / 2), before;
+    check_case("enqueued%s, captured on %s", where == unseen ? ", unseen" : "", all ? "all ranks" : "rank 0");
+    fill();
+    require(cudaLaunchHostFunc(stream, wait_for, &gate));
+    check_success(enqueue(vector + COUNT, where), "a call before");
+    if (mine)
+        begin_capture(stream);
+    __atomic_store_n(&gate, true, __ATOMIC_RELEASE);
+    int code = enqueue(vector, where);
+    if (mine)
+        end_capture(stream);
+    if (mine)
+        expect_refusal(code, rank == 0 || where == unseen ? name_of(false) : "", where == unseen ? -1 : 0);
+    else
+        check_success(code, "MPIX_Sparse_allreduce_enqueue");
+    require(cudaStreamSynchronize(stream));
+    to_host(&before, vector + COUNT, sizeof before);
+    check(before == expected, "expected %g of the call before, found %g", (double)expected, (double)before);
+    check(mine || isnan(first_value()), "expected no number, found %g", (double)first_value());
+    fill();
+    check_success(enqueue(vector, where), "a call behind");
+    require(cudaStreamSynchronize(stream));
+    check(first_value() == expected, "expected %g, found %g", (double)expected, (double)first_value());
+}
+
+/* Calls in other streams allocate and wait, be it for the first time, and nothing of it is the graph's. */
+static void check_beside(void)
+{
+    cudaStream_t beside;
+    float expected = (float)(ranks * (ranks + 1) / 2);
+    require(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+    check_case("a call beside a stream that is captured");
+    fill();
+    begin_capture(beside);
+    check_success(reduce(), "a blocking call");
+    end_capture(beside);
+    check(first_value() == expected, "expected %g, found %g", (double)expected, (double)first_value());
+    fill();
+    begin_capture(beside);
+    check_success(start_together(), "plans");
+    check_success(reduce_coo(), "a call on coordinates");
+    check_success(enqueue(vector + COUNT, comm), "an enqueued call");
+    end_capture(beside);
+    require(cudaStreamSynchronize(stream));
+    require(cudaStreamDestroy(beside));
+}
+
+static MPI_Comm open_comm(const char *forward, const char *scheme, MPI_Info info)
+{
+    setenv("MPIX_SPARSE_FORWARD", forward, 1);
+    MPI_Comm made = knobs_comm(&(struct knobs){ .scheme = scheme });
+    check_success(MPIX_Sparse_comm_set_info(made, info), "MPIX_Sparse_comm_set_info");
+    return made;
+}
+
+static MPIX_Sparse_plan make_plan(float *at, MPI_Count count, MPI_Comm where, MPI_Info info)
+{
+    MPIX_Sparse_plan made;
+    check_success(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, at, count, MPI_FLOAT, MPI_SUM, where, info, &made),
+                  "MPIX_Sparse_allreduce_init");
+    return made;
+}
+
+static void begin(void)
+{
+    char address[32];
+    MPI_Info info, none;
+    require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    require(cudaStreamCreateWithFlags(&blocking, cudaStreamDefault));
+    require(cudaMalloc((void **)&vector, 3 * COUNT * sizeof *vector));
+    require(cudaMalloc((void **)&other, COUNT * sizeof *other));
+    require(cudaMalloc((void **)&values, NNZ * sizeof *values));
+    require(cudaMalloc((void **)&indices, NNZ * sizeof *indices));
+    require(cudaMalloc((void **)&chosen, COUNT * sizeof *chosen));
+    snprintf(address, sizeof address, "%p", (void *)stream);
+    MPI_Info_create(&info);
+    MPI_Info_create(&none);
+    MPI_Info_set(info, "mpix_sparse_stream", address);
+    unseen = open_comm("63", NULL, info);
+    forced = open_comm("0", "dense", none);
+    comm = open_comm("0", "balanced", info);
+    plan = make_plan(vector, COUNT, comm, info);
+    dense = make_plan(vector, COUNT, forced, info);
+    for (int i = 0; i < 2; i++)
+        small[i] = make_plan(vector + i * COUNT, FEW, forced, info);
+    check_success(
+        MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, info, &coo_plan),
+        "MPIX_Sparse_allreduce_coo_init");
+    MPI_Info_free(&info);
+    MPI_Info_free(&none);
+}
+
+static void end(void)
+{
+    MPIX_Sparse_plan plans[] = { plan, coo_plan, small[0], small[1], dense };
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+    MPI_Comm_free(&unseen);
+    MPI_Comm_free(&forced);
+    require(cudaFree(vector));
+    require(cudaFree(other));
+    require(cudaFree(values));
+    require(cudaFree(indices));
+    require(cudaFree(chosen));
+    require(cudaStreamDestroy(stream));
+    require(cudaStreamDestroy(blocking));
+}
+
+int main(int argc, char **argv)
+{
+    int level = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    check_alarm(240);
+    begin();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int all = 0; all < 2; all++)
+            check_kind(&kinds[i], all != 0);
+    for (int all = 0; all < 2 && level == MPI_THREAD_MULTIPLE; all++) {
+        check_enqueued(comm, all != 0);
+        check_enqueued(unseen, all != 0);
+    }
+    if (level == MPI_THREAD_MULTIPLE)
+        check_beside();
+    end();
+    return check_end("captured");
+}
