@@ -61,6 +61,7 @@ static void tear_down(void)
     sar_thread_end();
     sar_staging_cleanup();
     sar_mirror_cleanup();
+    sar_berths_cleanup();
     sar_accelerator_cleanup();
     sar_trace_close();
     sar_log_close();

@@ -230,7 +230,8 @@ void sar_memory_give_mpi(struct sar_call *call, const struct sar_context *contex
 void sar_memory_defer(struct sar_call *call, struct sar_context *context)
 {
     call->remote = !is_on_host(call) && call->native && call->verdict.status == SAR_OK;
-    call->direct = call->remote && call->dense_face && aware(context, &call->memory) == SAR_AWARE_YES;
+    call->aware = call->remote && aware(context, &call->memory) == SAR_AWARE_YES;
+    call->direct = call->aware && call->dense_face;
     if (!call->remote)
         sar_memory_read(call);
 }

@@ -28,7 +28,7 @@ void sar_memory_use_stream(struct sar_call *call, void *stream);
 /** Whether work can be queued in a memory's stream; SAR_OK for the host's. */
 enum sar_status sar_memory_ready(const struct sar_memory *memory);
 
-/** Whether a rank cannot read its vector though all arguments are good: others do not know of it, and wait. */
+/** Whether a rank cannot read its vector though all arguments are good: others, who do not know, wait. */
 static inline bool sar_memory_is_out_of_reach(const struct sar_call *call)
 {
     return call->verdict.status == SAR_DEVICE_FAILED || call->verdict.status == SAR_CAPTURED;
@@ -43,8 +43,8 @@ void sar_memory_release(struct sar_call *call);
 
 /** Copy the arrays into their mirrors, which get memory if they have none, and what the call wrote back; or
  * queue copies into mirrors that have memory. Where that fails, or the device had failed before, the verdict
- * is SAR_DEVICE_FAILED; in a stream that is captured nothing is copied. Then all bytes of what could not be read are 0xff: a rank that others wait for can
- * take part with them. */
+ * is SAR_DEVICE_FAILED; in a stream that is captured nothing is copied. Then all bytes of what could not be
+ * read are 0xff: a rank that others wait for can take part with them. */
 void sar_memory_read(struct sar_call *call);
 void sar_memory_queue_read(struct sar_call *call);
 int sar_memory_write(MPI_Comm comm, const char *function, const struct sar_call *call, int code);

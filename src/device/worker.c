@@ -27,6 +27,7 @@ void sar_worker_open(struct sar_worker *worker, const struct sar_memory *memory,
                      struct sar_arena *turns, size_t most)
 {
     *worker = (struct sar_worker){ .memory = memory, .arena = arena, .turns = turns, .messages = turns };
+    worker->berths = sar_berths_make(memory);
     worker->pinned = sar_pinned_make(memory, most);
     for (int i = 0; i < SAR_WORKER_TURNS; i++)
         turns[i].supply = &worker->pinned.supply;
@@ -145,6 +146,7 @@ void sar_worker_end(struct sar_worker *worker)
     for (struct sar_loan *loan = worker->loans; loan != NULL; loan = loan->next)
         accelerator_of(worker)->lanes->give_back(worker->memory->place, loan->memory, worker->memory->stream);
     worker->pinned.lost = waited != SAR_OK || arrived != SAR_OK;
+    sar_berths_end(&worker->berths, worker->pinned.lost);
     for (int i = 0; i < SAR_WORKER_TURNS; i++) {
         sar_arena_leave(&worker->turns[i]);
         worker->turns[i].supply = NULL;
@@ -195,24 +197,44 @@ static enum sar_status open_lanes(struct sar_worker *worker)
     return worker->lanes != NULL ? SAR_OK : sar_staging_take(worker->memory, 0, &worker->lanes);
 }
 
+/* Queue it, and for its lane to have what is in the stream by then. */
+static enum sar_status encode(struct sar_worker *worker, const struct sar_shape *shape,
+                              const struct sar_run *run, const struct sar_payload *there)
+{
+    struct sar_vector vector = vector_of(worker, shape);
+    SAR_TRY(open_lanes(worker));
+    worker->queued = true;
+    SAR_TRY(accelerator_of(worker)->encode(&vector, run, there));
+    return sar_staging_follow(worker->lanes, departure(worker->left));
+}
+
+/* All is queued for a payload. */
+static enum sar_status let_leave(struct sar_worker *worker, const void *payload)
+{
+    SAR_TRY(sar_staging_mark(worker->lanes, departure(worker->left)));
+    worker->leaving[worker->left % SAR_WORKER_LEAVING] = payload;
+    worker->left++;
+    return SAR_OK;
+}
+
 enum sar_status sar_worker_encode(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_run *run, const struct sar_payload *payload)
 {
-    struct sar_vector vector = vector_of(worker, shape);
     struct sar_payload there = *payload;
-    size_t n = worker->left, k = departure(n);
     if (payload->bytes == 0)
         return SAR_OK;
-    SAR_TRY(open_lanes(worker));
     SAR_TRY(borrow(worker, payload->bytes, 1, &there.memory));
-    worker->queued = true;
-    SAR_TRY(accelerator_of(worker)->encode(&vector, run, &there));
-    SAR_TRY(sar_staging_follow(worker->lanes, k));
-    SAR_TRY(sar_staging_copy(worker->lanes, k, payload->memory, there.memory, payload->bytes));
-    SAR_TRY(sar_staging_mark(worker->lanes, k));
-    worker->leaving[n % SAR_WORKER_LEAVING] = payload->memory;
-    worker->left++;
-    return SAR_OK;
+    SAR_TRY(encode(worker, shape, run, &there));
+    SAR_TRY(sar_staging_copy(worker->lanes, departure(worker->left), payload->memory, there.memory,
+                             payload->bytes));
+    return let_leave(worker, payload->memory);
+}
+
+enum sar_status sar_worker_encode_there(struct sar_worker *worker, const struct sar_shape *shape,
+                                        const struct sar_run *run, const struct sar_payload *payload)
+{
+    SAR_TRY(encode(worker, shape, run, payload));
+    return let_leave(worker, payload->memory);
 }
 
 /* Copied while kernels work on the payload before: its memory is the lane's. */
@@ -227,18 +249,26 @@ static enum sar_status fetch(struct sar_worker *worker, const struct sar_payload
     return sar_staging_join(worker->lanes, k);
 }
 
-enum sar_status sar_worker_decode(struct sar_worker *worker, const struct sar_shape *shape,
-                                  const struct sar_payload *payload, struct sar_run *run)
+enum sar_status sar_worker_decode_there(struct sar_worker *worker, const struct sar_shape *shape,
+                                        const struct sar_payload *payload, struct sar_run *run)
 {
     struct sar_vector vector = vector_of(worker, shape);
-    struct sar_payload there = *payload;
     struct sar_run made = { NULL, NULL, payload->nnz };
     SAR_TRY(begin(worker));
     SAR_TRY(borrow(worker, payload->nnz, shape->index_size, &made.index));
-    SAR_TRY(fetch(worker, payload, &there.memory));
-    SAR_TRY(accelerator_of(worker)->decode(&vector, &there, &made, worker->findings));
+    worker->queued = true;
+    SAR_TRY(accelerator_of(worker)->decode(&vector, payload, &made, worker->findings));
     *run = made;
     return SAR_OK;
+}
+
+enum sar_status sar_worker_decode(struct sar_worker *worker, const struct sar_shape *shape,
+                                  const struct sar_payload *payload, struct sar_run *run)
+{
+    struct sar_payload there = *payload;
+    SAR_TRY(begin(worker));
+    SAR_TRY(fetch(worker, payload, &there.memory));
+    return sar_worker_decode_there(worker, shape, &there, run);
 }
 
 enum sar_status sar_worker_send(struct sar_worker *worker, const struct sar_shape *shape, struct sar_run *run)

@@ -6,12 +6,13 @@
  * Work is queued. What it reads and writes of the host's must stay until the worker was waited for. Payloads
  * travel in streams of their own, one for each direction, while kernels work on others: those that leave once
  * they are encoded, and those that come before they are decoded. So that copies need not wait for each other
- * the host has messages in pinned memory. */
+ * the host has messages in pinned memory. Where MPI takes the device's memory payloads are not copied. */
 
 #ifndef SAR_DEVICE_WORKER_H
 #define SAR_DEVICE_WORKER_H
 
 #include "base/arena.h"
+#include "device/berth.h"
 #include "device/offload.h"
 #include "device/pinned.h"
 
@@ -29,6 +30,8 @@ struct sar_worker {
     struct sar_findings *findings; /**< the device's; NULL before the first work */
     struct sar_findings found;     /**< those as of the last wait; here, since a copy may outlive its wait */
     bool queued;                   /**< something that was not waited for */
+    struct sar_berths berths;      /**< for payloads that MPI has where they are */
+    bool direct;                   /**< set by who knows that it does: messages are to leave in that way */
     struct sar_pinned pinned;      /**< where arenas for messages have their memory */
     struct sar_arena *turns;       /**< these arenas */
     struct sar_arena *messages;    /**< the present one of them */
@@ -53,7 +56,8 @@ void sar_worker_turn(struct sar_worker *worker, unsigned turn);
 /** Wait for what is queued. SAR_CORRUPT if a payload was none. */
 enum sar_status sar_worker_wait(struct sar_worker *worker);
 
-/** Wait until a payload that was encoded is on the host, and no longer than for what was encoded before. */
+/** Wait until a payload that was encoded is where it is to be, and no longer than for what was encoded
+ * before. */
 enum sar_status sar_worker_await(struct sar_worker *worker, const void *payload);
 
 /** Split marked elements, as sar_offload_split does; on return it is done.
@@ -76,6 +80,12 @@ enum sar_status sar_worker_encode(struct sar_worker *worker, const struct sar_sh
 /** Read one. Bytes that are none are told of by sar_worker_wait; the run is harmless then. */
 enum sar_status sar_worker_decode(struct sar_worker *worker, const struct sar_shape *shape,
                                   const struct sar_payload *payload, struct sar_run *run);
+
+/** The same of payloads in the device's memory, of worker->berths. Those that came must be there. */
+enum sar_status sar_worker_encode_there(struct sar_worker *worker, const struct sar_shape *shape,
+                                        const struct sar_run *run, const struct sar_payload *payload);
+enum sar_status sar_worker_decode_there(struct sar_worker *worker, const struct sar_shape *shape,
+                                        const struct sar_payload *payload, struct sar_run *run);
 
 /** Bring a run of the host's to the device. */
 enum sar_status sar_worker_send(struct sar_worker *worker, const struct sar_shape *shape,

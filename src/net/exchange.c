@@ -91,7 +91,7 @@ static enum sar_status post_receive(struct sar_exchange *x, void *buffer, int by
 static enum sar_status post_send(struct sar_exchange *x, int port, int i)
 {
     struct sar_sending *s = &x->outgoing[port];
-    const unsigned char *from = s->buffer + s->sent;
+    const unsigned char *from = sar_sending_at(s);
     int piece = sar_sending_next(s, x->net->chunk);
     SAR_TRY(sar_mpi(
         PMPI_Isend(from, piece, MPI_BYTE, rank_of(x, port), tag_of(x, port), x->net->comm, &x->requests[i])));
@@ -136,14 +136,17 @@ static void tell(const struct sar_exchange *x, int port, bool sent, uint64_t byt
 
 void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_message *message)
 {
-    struct sar_message failure = { &x->failure, sizeof x->failure };
+    struct sar_message failure = { .buffer = &x->failure, .bytes = sizeof x->failure };
     if (x->status != SAR_OK)
         message = &failure;
-    x->traffic.bytes_sent += message->bytes;
-    x->traffic.header_bytes_sent += SAR_HEADER_BYTES;
+    uint64_t head = message->payload != NULL ? SAR_FIRST_PIECE : SAR_HEADER_BYTES;
+    x->traffic.bytes_sent += message->bytes - SAR_HEADER_BYTES + head;
+    x->traffic.header_bytes_sent += head;
     x->traffic.messages_sent++;
     tell(x, port, true, message->bytes);
-    x->outgoing[port] = (struct sar_sending){ .buffer = message->buffer, .bytes = message->bytes };
+    x->outgoing[port] = (struct sar_sending){ .buffer = message->buffer,
+                                              .bytes = message->bytes,
+                                              .payload = message->payload };
     if (is_throttled(x, port))
         x->held[x->held_end++] = port;
     else
@@ -154,12 +157,27 @@ void sar_exchange_send(struct sar_exchange *x, int port, const struct sar_messag
 void sar_exchange_expect(struct sar_exchange *x, int port)
 {
     x->incoming[port] = (struct sar_receiving){ .open = true };
-    x->arrived[port] = (struct sar_message){ NULL, 0 };
+    x->arrived[port] = (struct sar_message){ .buffer = NULL };
     x->expected[port / x->net->ranks]++;
 }
 
+/* Of several pieces, as its header tells. */
+static enum sar_status begin_long(struct sar_exchange *x, struct sar_receiving *r,
+                                  const struct sar_header *header)
+{
+    size_t bytes = (size_t)header->bytes;
+    r->bytes = sar_plus(header->bytes, SAR_HEADER_BYTES);
+    if (header->apart == 0)
+        return header->bytes < SAR_FIRST_PIECE - SAR_HEADER_BYTES ? SAR_CORRUPT : SAR_OK;
+    r->seen = SAR_HEADER_BYTES;
+    if (x->landing == NULL)
+        return SAR_OK;
+    r->payload = x->landing->take(x->landing, &bytes);
+    return r->payload == NULL ? SAR_NO_MEMORY : SAR_OK;
+}
+
 /* Take memory for a message that begins with a piece of so many bytes. The first of several pieces is
- * received on the spot, since only its header tells how much memory that is. */
+ * received on the spot, since only its header tells how much memory that is, and which. */
 static enum sar_status begin_receive(struct sar_exchange *x, struct sar_receiving *r, uint64_t piece,
                                      const MPI_Status *status)
 {
@@ -171,11 +189,11 @@ static enum sar_status begin_receive(struct sar_exchange *x, struct sar_receivin
         SAR_TRY(sar_mpi(PMPI_Recv(first, SAR_FIRST_PIECE, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG,
                                   x->net->comm, MPI_STATUS_IGNORE)));
         r->seen = SAR_FIRST_PIECE;
-        if (!sar_message_header(first, &header) || header.bytes < SAR_FIRST_PIECE - SAR_HEADER_BYTES)
+        if (!sar_message_header(first, &header))
             return SAR_CORRUPT;
-        r->bytes = sar_plus(header.bytes, SAR_HEADER_BYTES);
+        SAR_TRY(begin_long(x, r, &header));
     }
-    SAR_TRY(sar_arena_take(x->arena, r->bytes, 1, &buffer));
+    SAR_TRY(sar_arena_take(x->arena, r->payload != NULL ? SAR_HEADER_BYTES : r->bytes, 1, &buffer));
     r->buffer = buffer;
     memcpy(buffer, first, r->seen);
     return SAR_OK;
@@ -196,7 +214,7 @@ static void end_receive(struct sar_exchange *x, int port)
     x->expected[port / x->net->ranks]--;
     tell(x, port, false, r->seen);
     if (r->buffer != NULL)
-        x->arrived[port] = (struct sar_message){ r->buffer, r->seen };
+        x->arrived[port] = (struct sar_message){ r->buffer, r->seen, r->payload };
 }
 
 /* Receive a piece that has been seen; into nothing without memory for it, so that its sender can go on. */

@@ -33,6 +33,8 @@ struct sar_receiving;
 struct sar_exchange {
     const struct sar_net *net;
     struct sar_arena *arena;     /**< for what arrives; may be changed between phases */
+    struct sar_supply *landing;  /**< of memory that MPI has, for payloads that come apart from their headers;
+                                  * NULL: behind these. It is not given back */
     struct sar_message *arrived; /**< of each port; a null buffer when it was dropped */
     enum sar_status status;      /**< the first thing that went wrong, SAR_OK so far */
     struct sar_header failure;   /**< sent in place of messages once status is not SAR_OK */

@@ -54,7 +54,8 @@ struct sar_call {
     struct sar_sink *sink;         /**< where coordinates go; NULL for dense buffers */
     struct sar_memory memory;      /**< that the caller's arrays are in */
     bool remote;                   /**< the arrays stay there: mirrors have no memory of the host */
-    bool direct;                   /**< and MPI may have them as they are */
+    bool aware;                    /**< and MPI takes that memory */
+    bool direct;                   /**< and gets the arrays as they are, if it has them */
     bool gathered;                 /**< the vector is a group's, of arrays of which some are a device's */
     size_t room;                   /**< bytes of a block of pinned memory, by which they pass */
     struct sar_parcel *parcel[2];  /**< in mirrors, of what comes and goes in a stream; or NULL */

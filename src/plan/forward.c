@@ -60,10 +60,9 @@ void sar_forward_plan(struct sar_pending *op)
     bool dense = sar_schemes[op->selection.runs]->on_dense_buffers;
     if (op->plan != NULL || !op->call->dense_face)
         return;
-    record->stretch =
-        dense && op->selection.settled && op->agreement.all.staged != SAR_STAGED_PIECEWISE
-            ? 2 * record->stretch + 1
-            : 0;
+    record->stretch = dense && op->selection.settled && op->agreement.all.staged != SAR_STAGED_PIECEWISE
+                          ? 2 * record->stretch + 1
+                          : 0;
     record->stretch = record->stretch < most ? record->stretch : most;
     record->follow = record->stretch;
 }

@@ -165,6 +165,9 @@ bool sar_remote_offer(struct sar_pending *op)
         sar_worker_open(&op->worker, &op->call->memory, op->request.arena, op->context->messages,
                         MOST_PINNED * op->call->room);
         op->request.worker = &op->worker;
+        op->worker.direct = op->call->aware;
+        if (op->call->aware)
+            op->request.exchange.landing = &op->worker.berths.supply;
     }
     return true;
 }

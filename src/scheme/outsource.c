@@ -10,6 +10,22 @@ static struct sar_shape shape_of(const struct sar_request *request, const struct
     return shape;
 }
 
+/* Where MPI takes the device's memory. */
+static enum sar_status encode_apart(struct sar_request *request, const struct sar_envelope *envelope,
+                                    const struct sar_wire *wire, const struct sar_run *run,
+                                    struct sar_message *message)
+{
+    struct sar_worker *worker = request->worker;
+    struct sar_shape shape = shape_of(request, &envelope->layout);
+    SAR_TRY(sar_message_begin_apart(envelope, wire, run, worker->messages, message));
+    struct sar_payload payload = { wire->packing, NULL, (size_t)message->bytes - SAR_HEADER_BYTES, run->nnz };
+    if (payload.bytes == 0)
+        return SAR_OK;
+    SAR_TRY(sar_berths_take(&worker->berths, payload.bytes, &payload.memory));
+    message->payload = payload.memory;
+    return sar_worker_encode_there(worker, &shape, run, &payload);
+}
+
 enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, struct sar_layout layout,
                                      const struct sar_run *run, struct sar_message *message,
                                      const struct sar_wire **wire)
@@ -17,17 +33,30 @@ enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, str
     const struct sar_wire *chosen = sar_agreed_device_wire(request->agreed, pull, &layout, run->nnz);
     struct sar_envelope envelope = sar_request_envelope(request, layout);
     struct sar_shape shape = shape_of(request, &layout);
+    *wire = chosen;
+    if (request->worker->direct)
+        return encode_apart(request, &envelope, chosen, run, message);
     SAR_TRY(sar_message_begin(&envelope, chosen, run, request->worker->messages, message));
     struct sar_payload payload = { chosen->packing, (unsigned char *)message->buffer + SAR_HEADER_BYTES,
                                    (size_t)message->bytes - SAR_HEADER_BYTES, run->nnz };
-    SAR_TRY(sar_worker_encode(request->worker, &shape, run, &payload));
-    *wire = chosen;
-    return SAR_OK;
+    return sar_worker_encode(request->worker, &shape, run, &payload);
 }
 
 enum sar_status sar_outsource_await(struct sar_request *request, const struct sar_message *message)
 {
-    return sar_worker_await(request->worker, (unsigned char *)message->buffer + SAR_HEADER_BYTES);
+    const void *behind = (unsigned char *)message->buffer + SAR_HEADER_BYTES;
+    return sar_worker_await(request->worker, message->payload != NULL ? message->payload : behind);
+}
+
+/* No rank sends others apart from their headers. */
+static enum sar_status read_host_format(struct sar_request *request, struct sar_envelope *envelope,
+                                        const struct sar_message *message, struct sar_run *run)
+{
+    struct sar_shape shape = shape_of(request, &envelope->layout);
+    if (message->payload != NULL)
+        return SAR_CORRUPT;
+    SAR_TRY(sar_message_decode(envelope, message, request->worker->messages, run));
+    return sar_worker_send(request->worker, &shape, run);
 }
 
 enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envelope *envelope,
@@ -37,15 +66,14 @@ enum sar_status sar_outsource_read(struct sar_request *request, struct sar_envel
     struct sar_shape shape = shape_of(request, layout);
     struct sar_content content;
     SAR_TRY(sar_message_open(envelope, message, &content));
-    if (content.wire->packing == SAR_PACKING_NONE) {
-        SAR_TRY(sar_message_decode(envelope, message, request->worker->messages, run));
-        return sar_worker_send(request->worker, &shape, run);
-    }
+    if (content.wire->packing == SAR_PACKING_NONE)
+        return read_host_format(request, envelope, message, run);
     if (content.nnz > layout->span || content.bytes != content.wire->least(layout, content.nnz))
         return SAR_CORRUPT;
     struct sar_payload payload = { content.wire->packing, content.payload, (size_t)content.bytes,
                                    (size_t)content.nnz };
-    SAR_TRY(sar_worker_decode(request->worker, &shape, &payload, run));
+    SAR_TRY(message->payload != NULL ? sar_worker_decode_there(request->worker, &shape, &payload, run)
+                                     : sar_worker_decode(request->worker, &shape, &payload, run));
     envelope->note = content.note;
     return SAR_OK;
 }

@@ -47,21 +47,44 @@ static const struct sar_wire *wire_of(uint16_t number)
     return NULL;
 }
 
+static struct sar_header header_of(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                   const struct sar_run *run)
+{
+    struct sar_header header = make_header(envelope);
+    header.wire = number_of(wire);
+    header.nnz = run->nnz;
+    header.bytes = sar_wire_bytes(wire, &envelope->layout, run);
+    return header;
+}
+
 enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
                                   const struct sar_run *run, struct sar_arena *arena,
                                   struct sar_message *message)
 {
-    struct sar_header header = make_header(envelope);
+    struct sar_header header = header_of(envelope, wire, run);
     void *buffer;
-    header.wire = number_of(wire);
-    header.nnz = run->nnz;
-    header.bytes = sar_wire_bytes(wire, &envelope->layout, run);
     header.check = check_of(&header);
     if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
         return SAR_NO_MEMORY;
     SAR_TRY(sar_arena_take(arena, SAR_HEADER_BYTES + header.bytes, 1, &buffer));
     memcpy(buffer, &header, sizeof header);
-    *message = (struct sar_message){ buffer, SAR_HEADER_BYTES + header.bytes };
+    *message = (struct sar_message){ .buffer = buffer, .bytes = SAR_HEADER_BYTES + header.bytes };
+    return SAR_OK;
+}
+
+enum sar_status sar_message_begin_apart(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                        const struct sar_run *run, struct sar_arena *arena,
+                                        struct sar_message *message)
+{
+    struct sar_header header = header_of(envelope, wire, run);
+    void *buffer;
+    header.apart = header.bytes != 0;
+    header.check = check_of(&header);
+    if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
+        return SAR_NO_MEMORY;
+    SAR_TRY(sar_arena_take_zeroed(arena, SAR_APART_BYTES, 1, &buffer));
+    memcpy(buffer, &header, sizeof header);
+    *message = (struct sar_message){ .buffer = buffer, .bytes = SAR_HEADER_BYTES + header.bytes };
     return SAR_OK;
 }
 
@@ -103,8 +126,9 @@ enum sar_status sar_message_open(const struct sar_envelope *envelope, const stru
     if (wire == NULL || header.span != envelope->layout.span || header.values != envelope->layout.values ||
         header.bytes != message->bytes - SAR_HEADER_BYTES)
         return SAR_CORRUPT;
-    *content = (struct sar_content){ wire, (unsigned char *)message->buffer + SAR_HEADER_BYTES, header.bytes,
-                                     header.nnz, header.note };
+    void *payload =
+        message->payload != NULL ? message->payload : (unsigned char *)message->buffer + SAR_HEADER_BYTES;
+    *content = (struct sar_content){ wire, payload, header.bytes, header.nnz, header.note };
     return SAR_OK;
 }
 

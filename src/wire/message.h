@@ -16,19 +16,24 @@ struct sar_header {
     uint64_t bytes;       /**< of payload behind the header */
     uint64_t note;        /**< a number for the scheme's own use */
     uint32_t values;      /**< enum sar_values */
-    uint32_t spare[2];
+    uint32_t apart;       /**< 1 where the payload is not behind the header when the message leaves */
+    uint32_t spare;
     uint32_t check; /**< hash of the bytes before it */
 };
 
 enum { SAR_HEADER_BYTES = 64, SAR_HEADER_VERSION = 1, SAR_NO_WIRE = 0xffff };
+
+/** What stands in the place of a payload that is elsewhere, header included: bytes of no meaning. */
+enum { SAR_APART_BYTES = 4096 };
 #define SAR_MAGIC 0x53415231u
 
 _Static_assert(sizeof(struct sar_header) == SAR_HEADER_BYTES, "the header is part of the wire format");
 
-/** A header and its payload, in one piece of memory aligned to SAR_ALIGNMENT. */
+/** A header and its payload, in one piece of memory aligned to SAR_ALIGNMENT, unless that is elsewhere. */
 struct sar_message {
     void *buffer;
     uint64_t bytes; /**< header included */
+    void *payload;  /**< in memory that the host may not be able to touch; NULL behind the header */
 };
 
 /** What both ends know of a message before it is sent. */
@@ -48,6 +53,12 @@ enum sar_status sar_message_begin(const struct sar_envelope *envelope, const str
                                   const struct sar_run *run, struct sar_arena *arena,
                                   struct sar_message *message);
 
+/** The header of a message whose payload will be elsewhere, for which message->payload is to be set; there is
+ * none in a message of SAR_HEADER_BYTES. */
+enum sar_status sar_message_begin_apart(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                        const struct sar_run *run, struct sar_arena *arena,
+                                        struct sar_message *message);
+
 /** The message of a rank that failed: a header without payload. */
 void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *header);
 
@@ -57,7 +68,7 @@ bool sar_message_header(const void *buffer, struct sar_header *header);
 /** What is behind a header that fits the envelope. */
 struct sar_content {
     const struct sar_wire *wire;
-    void *payload;
+    void *payload;  /**< where the message says */
     uint64_t bytes; /**< of it */
     uint64_t nnz, note;
 };

@@ -6,17 +6,18 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <mpix_sparse.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "aware_mpi.h"
+#include "capture.h"
 #include "check.h"
-#include "device_memory.h"
 
 enum { COUNT = 6000, FEW = 40, NNZ = 5, STARTS = 6 };
 
-/* What the ranks learn whose streams are not captured: the same; or, in the start of a plan, that another rank
- * has failed; or nothing, since they do not agree, and their outcome is none; or nothing, and it is right. */
+/* What the ranks learn whose streams are not captured: the same; or, in the start of a plan, that another
+ * rank has failed; or nothing, since they do not agree, and their outcome is none; or nothing, and it is
+ * right. */
 enum told { AGREED, STEADY, UNSEEN, ALONE };
 
 struct kind {
@@ -26,11 +27,11 @@ struct kind {
     bool on_default; /* in the default stream, and one that waits for it is captured */
 };
 
-static MPI_Comm comm, unseen, forced;
+static MPI_Comm comm, unseen, forced, handed; /* to MPI, as it is */
 static cudaStream_t stream, blocking;
 static float *vector, *other, *values;
 static int32_t *indices, *chosen;
-static MPIX_Sparse_plan plan, coo_plan, small[2], dense;
+static MPIX_Sparse_plan plan, coo_plan, small[2], dense, handed_plan;
 static MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
 
 static int finish(int code, MPI_Request *requests, int n)
@@ -43,16 +44,23 @@ static int finish(int code, MPI_Request *requests, int n)
     return code;
 }
 
+static int reduce_floats(MPI_Count count, MPI_Comm where, bool later)
+{
+    MPI_Request request;
+    if (!later)
+        return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, count, MPI_FLOAT, MPI_SUM, where);
+    int code = MPIX_Isparse_allreduce(MPI_IN_PLACE, vector, count, MPI_FLOAT, MPI_SUM, where, &request);
+    return finish(code, &request, 1);
+}
+
 static int reduce(void)
 {
-    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, COUNT, MPI_FLOAT, MPI_SUM, comm);
+    return reduce_floats(COUNT, comm, false);
 }
 
 static int reduce_later(void)
 {
-    MPI_Request request;
-    int code = MPIX_Isparse_allreduce(MPI_IN_PLACE, vector, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
-    return finish(code, &request, 1);
+    return reduce_floats(COUNT, comm, true);
 }
 
 static int reduce_coo(void)
@@ -71,14 +79,22 @@ static int reduce_coo_later(void)
 
 static int reduce_unseen(void)
 {
-    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, FEW, MPI_FLOAT, MPI_SUM, unseen);
+    return reduce_floats(FEW, unseen, false);
 }
 
 static int reduce_unseen_later(void)
 {
-    MPI_Request request;
-    int code = MPIX_Isparse_allreduce(MPI_IN_PLACE, vector, FEW, MPI_FLOAT, MPI_SUM, unseen, &request);
-    return finish(code, &request, 1);
+    return reduce_floats(FEW, unseen, true);
+}
+
+static int reduce_handed(void)
+{
+    return reduce_floats(FEW, handed, false);
+}
+
+static int reduce_handed_later(void)
+{
+    return reduce_floats(FEW, handed, true);
 }
 
 static int reduce_complex(void)
@@ -86,22 +102,31 @@ static int reduce_complex(void)
     return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, COUNT / 2, MPI_C_FLOAT_COMPLEX, MPI_SUM, unseen);
 }
 
-static int start_plan(void)
+static int start(MPIX_Sparse_plan started)
 {
     MPI_Request request;
-    return finish(MPIX_Sparse_plan_start(plan, &request), &request, 1);
+    return finish(MPIX_Sparse_plan_start(started, &request), &request, 1);
+}
+
+static int start_plan(void)
+{
+    return start(plan);
+}
+
+static int start_dense_plan(void)
+{
+    return start(dense);
+}
+
+static int start_handed_plan(void)
+{
+    return start(handed_plan);
 }
 
 static int start_coo_plan(void)
 {
     MPI_Request request;
     return finish(MPIX_Sparse_plan_start_coo(coo_plan, indices, values, NNZ, &result, &request), &request, 1);
-}
-
-static int start_dense_plan(void)
-{
-    MPI_Request request;
-    return finish(MPIX_Sparse_plan_start(dense, &request), &request, 1);
 }
 
 static int start_together(void)
@@ -146,7 +171,7 @@ static int write_result(void)
 /* Where the library is not told of a stream. */
 static int reduce_in_default(void)
 {
-    return MPIX_Sparse_allreduce(MPI_IN_PLACE, vector, COUNT, MPI_FLOAT, MPI_SUM, forced);
+    return reduce_floats(COUNT, forced, false);
 }
 
 static const struct kind kinds[] = {
@@ -155,11 +180,14 @@ static const struct kind kinds[] = {
     { "a call on coordinates", reduce_coo, AGREED, false },
     { "a nonblocking call on coordinates", reduce_coo_later, AGREED, false },
     { "a call unseen", reduce_unseen, UNSEEN, false },
-    { "a nonblocking call unseen", reduce_unseen_later, UNSEEN, false },
+    { "a small nonblocking call", reduce_unseen_later, AGREED, false },
+    { "a call unseen, device memory handed over", reduce_handed, UNSEEN, false },
+    { "a nonblocking call, device memory handed over", reduce_handed_later, UNSEEN, false },
     { "complex numbers", reduce_complex, UNSEEN, false },
     { "the start of a plan", start_plan, STEADY, false },
     { "the start of a plan of coordinates", start_coo_plan, STEADY, false },
     { "the start of a plan for MPI_Allreduce", start_dense_plan, STEADY, false },
+    { "the start of a plan, device memory handed over", start_handed_plan, STEADY, false },
     { "plans started together", start_together, STEADY, false },
     { "a threshold", find_threshold, AGREED, false },
     { "a selection", select_largest, ALONE, false },
@@ -186,29 +214,6 @@ static float first_value(void)
     float first;
     to_host(&first, vector, sizeof first);
     return first;
-}
-
-static void begin_capture(cudaStream_t captured)
-{
-    require(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
-}
-
-/* The graph must be whole, and have nothing of the library's in it. */
-static void end_capture(cudaStream_t captured)
-{
-    cudaGraph_t graph;
-    size_t nodes = 0;
-    require(cudaStreamEndCapture(captured, &graph));
-    require(cudaGraphGetNodes(graph, NULL, &nodes));
-    check(nodes == 0, "expected an empty graph, found %zu nodes", nodes);
-    require(cudaGraphDestroy(graph));
-}
-
-static void expect_refusal(int code, const char *where, int at_fault)
-{
-    char says[128];
-    snprintf(says, sizeof says, "%s is being captured into a CUDA graph", where);
-    check_error(code, says, at_fault);
 }
 
 /* By the rank whose stream is captured. */
@@ -252,47 +257,6 @@ static void check_kind(const struct kind *kind, bool all)
     check_success(kind->call(), "a call behind");
 }
 
-static void wait_for(void *gate)
-{
-    while (!__atomic_load_n((bool *)gate, __ATOMIC_ACQUIRE))
-        sched_yield();
-}
-
-static int enqueue(float *at, MPI_Comm where)
-{
-    return MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, at, where == unseen ? FEW : COUNT, MPI_FLOAT, MPI_SUM,
-                                         where, stream);
-}
-
-/* Behind a call that has been queued in the stream before. */
-static void check_enqueued(MPI_Comm where, bool all)
-{
-    bool mine = all || rank == 0, gate = false;
-    float expected = (float)(ranks * (ranks + 1) / 2), before;
-    check_case("enqueued%s, captured on %s", where == unseen ? ", unseen" : "", all ? "all ranks" : "rank 0");
-    fill();
-    require(cudaLaunchHostFunc(stream, wait_for, &gate));
-    check_success(enqueue(vector + COUNT, where), "a call before");
-    if (mine)
-        begin_capture(stream);
-    __atomic_store_n(&gate, true, __ATOMIC_RELEASE);
-    int code = enqueue(vector, where);
-    if (mine)
-        end_capture(stream);
-    if (mine)
-        expect_refusal(code, rank == 0 || where == unseen ? name_of(false) : "", where == unseen ? -1 : 0);
-    else
-        check_success(code, "MPIX_Sparse_allreduce_enqueue");
-    require(cudaStreamSynchronize(stream));
-    to_host(&before, vector + COUNT, sizeof before);
-    check(before == expected, "expected %g of the call before, found %g", (double)expected, (double)before);
-    check(mine || isnan(first_value()), "expected no number, found %g", (double)first_value());
-    fill();
-    check_success(enqueue(vector, where), "a call behind");
-    require(cudaStreamSynchronize(stream));
-    check(first_value() == expected, "expected %g, found %g", (double)expected, (double)first_value());
-}
-
 /* Calls in other streams allocate and wait, be it for the first time, and nothing of it is the graph's. */
 static void check_beside(void)
 {
@@ -309,9 +273,7 @@ static void check_beside(void)
     begin_capture(beside);
     check_success(start_together(), "plans");
     check_success(reduce_coo(), "a call on coordinates");
-    check_success(enqueue(vector + COUNT, comm), "an enqueued call");
     end_capture(beside);
-    require(cudaStreamSynchronize(stream));
     require(cudaStreamDestroy(beside));
 }
 
@@ -333,7 +295,6 @@ static MPIX_Sparse_plan make_plan(float *at, MPI_Count count, MPI_Comm where, MP
 
 static void begin(void)
 {
-    char address[32];
     MPI_Info info, none;
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     require(cudaStreamCreateWithFlags(&blocking, cudaStreamDefault));
@@ -342,56 +303,54 @@ static void begin(void)
     require(cudaMalloc((void **)&values, NNZ * sizeof *values));
     require(cudaMalloc((void **)&indices, NNZ * sizeof *indices));
     require(cudaMalloc((void **)&chosen, COUNT * sizeof *chosen));
-    snprintf(address, sizeof address, "%p", (void *)stream);
-    MPI_Info_create(&info);
+    info = stream_info(stream);
     MPI_Info_create(&none);
-    MPI_Info_set(info, "mpix_sparse_stream", address);
     unseen = open_comm("63", NULL, info);
+    setenv("MPIX_SPARSE_CUDA_AWARE", MPIX_Query_cuda_support() ? "yes" : "no", 1);
+    handed = open_comm("63", "dense", info);
+    setenv("MPIX_SPARSE_CUDA_AWARE", "no", 1);
     forced = open_comm("0", "dense", none);
     comm = open_comm("0", "balanced", info);
     plan = make_plan(vector, COUNT, comm, info);
     dense = make_plan(vector, COUNT, forced, info);
+    handed_plan = make_plan(vector, COUNT, handed, info);
     for (int i = 0; i < 2; i++)
         small[i] = make_plan(vector + i * COUNT, FEW, forced, info);
-    check_success(
-        MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, info, &coo_plan),
-        "MPIX_Sparse_allreduce_coo_init");
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, info,
+                                                 &coo_plan),
+                  "MPIX_Sparse_allreduce_coo_init");
     MPI_Info_free(&info);
     MPI_Info_free(&none);
 }
 
 static void end(void)
 {
-    MPIX_Sparse_plan plans[] = { plan, coo_plan, small[0], small[1], dense };
+    MPIX_Sparse_plan plans[] = { plan, coo_plan, small[0], small[1], dense, handed_plan };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     MPI_Comm_free(&comm);
     MPI_Comm_free(&unseen);
     MPI_Comm_free(&forced);
-    require(cudaFree(vector));
-    require(cudaFree(other));
-    require(cudaFree(values));
-    require(cudaFree(indices));
-    require(cudaFree(chosen));
+    MPI_Comm_free(&handed);
+    void *arrays[] = { vector, other, values, indices, chosen };
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        require(cudaFree(arrays[i]));
     require(cudaStreamDestroy(stream));
     require(cudaStreamDestroy(blocking));
 }
 
 int main(int argc, char **argv)
 {
-    int level = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(240);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
     begin();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (int all = 0; all < 2; all++)
-            check_kind(&kinds[i], all != 0);
-    for (int all = 0; all < 2 && level == MPI_THREAD_MULTIPLE; all++) {
-        check_enqueued(comm, all != 0);
-        check_enqueued(unseen, all != 0);
-    }
-    if (level == MPI_THREAD_MULTIPLE)
-        check_beside();
+            if (kinds[i].call != reduce_handed_later || MPIX_Query_cuda_support())
+                check_kind(&kinds[i], all != 0);
+    check_beside();
     end();
     return check_end("captured");
 }

@@ -68,7 +68,8 @@ static bool is_forbidden_by(const struct capture *capture)
     bool own = pthread_equal(capture->thread, pthread_self());
     if (thread_mode == cudaStreamCaptureModeRelaxed || capture->mode == cudaStreamCaptureModeRelaxed)
         return false;
-    return own || (capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal);
+    return own ||
+           (capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal);
 }
 
 void fake_cuda_risk(void)

@@ -24,10 +24,11 @@ void fake_cuda_refuse(long n);
 void fake_cuda_break(long on);
 void fake_cuda_watch(long on);
 long fake_cuda_touched(void);
+void *fake_cuda_reach(const void *address);
 
-/* For its own files, whose functions of CUDA all begin with one of the first two: end the program if a function
- * of the host calls one, which CUDA does not allow; and the same, counting a call, which may have to be
- * refused, as all are while the device is broken. */
+/* For its own files, whose functions of CUDA all begin with one of the first two: end the program if a
+ * function of the host calls one, which CUDA does not allow; and the same, counting a call, which may have to
+ * be refused, as all are while the device is broken. */
 void fake_cuda_forbid(const char *call);
 bool fake_cuda_refuses_of(const char *call);
 #define fake_cuda_refuses() fake_cuda_refuses_of(__func__)
@@ -36,8 +37,8 @@ bool fake_cuda_is_in_function(void);
 /* Count an allocation, of so many bytes of pinned memory; count a wait for a stream, or for all of a device;
  * count that a kernel was launched; tell whether the device is broken; tell which device is the thread's, and
  * count if it is not the one of what is given back; load the driver, as CUDA does when it is needed; tell
- * whether devices share memory of the host, and give it back; close such memory while a kernel is watched, and
- * open it. */
+ * whether devices share memory of the host, and give it back; close such memory while a kernel is watched,
+ * and open it. */
 void fake_cuda_count(long bytes);
 void fake_cuda_count_wait(bool all);
 void fake_cuda_count_kernel(void);

@@ -44,7 +44,7 @@ static size_t region_used;
 static int opened;
 static long copied, pageable;
 
-/* How many bytes were ever copied in streams; of these, from and to memory that is pageable. */
+/* How many bytes were ever copied in streams from and to the host; of these, where its memory is pageable. */
 long fake_cuda_copied(void)
 {
     return __atomic_load_n(&copied, __ATOMIC_RELAXED);
@@ -73,6 +73,12 @@ static void *reach(const void *address)
         array == NULL ? (char *)(uintptr_t)address : array->alias + ((const char *)address - array->device);
     pthread_mutex_unlock(&lock);
     return at;
+}
+
+/* The same for who stands in for an MPI that reaches device memory. */
+void *fake_cuda_reach(const void *address)
+{
+    return reach(address);
 }
 
 /* Memory of the host that CUDA knows nothing of. */
@@ -139,7 +145,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     (void)kind;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
-    __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
+    if (reach(to) == to || reach(from) == from)
+        __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
     queue_copy(stream, (struct copy){ .to = to, .from = from, .bytes = bytes });
     return cudaSuccess;
 }

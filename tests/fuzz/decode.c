@@ -53,7 +53,8 @@ static struct sar_header fitting_header(const uint8_t *control, uint64_t bytes)
 static struct sar_message make_message(const struct sar_header *header, const uint8_t *payload, size_t size,
                                        uint64_t bytes)
 {
-    struct sar_message message = { malloc(SAR_HEADER_BYTES + bytes), SAR_HEADER_BYTES + bytes };
+    struct sar_message message = { .buffer = malloc(SAR_HEADER_BYTES + bytes),
+                                   .bytes = SAR_HEADER_BYTES + bytes };
     require(message.buffer != NULL);
     memcpy(message.buffer, header, SAR_HEADER_BYTES);
     unsigned char *to = (unsigned char *)message.buffer + SAR_HEADER_BYTES;
@@ -71,7 +72,7 @@ static struct sar_message input_message(const uint8_t *data, size_t size)
     size -= CONTROL;
     if (!(data[1] & FIT_HEADER)) {
         if (size < SAR_HEADER_BYTES)
-            return (struct sar_message){ NULL, 0 };
+            return (struct sar_message){ .buffer = NULL };
         memcpy(&header, payload, sizeof header);
         return make_message(&header, payload + sizeof header, size - sizeof header, size - sizeof header);
     }

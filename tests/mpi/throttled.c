@@ -56,7 +56,7 @@ static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once)
     for (int port = 0; port < LANES * ranks; port++)
         if (port % ranks != rank) {
             sar_exchange_expect(x, port);
-            sar_exchange_send(x, port, &(struct sar_message){ buffer, bytes });
+            sar_exchange_send(x, port, &(struct sar_message){ .buffer = buffer, .bytes = bytes });
         }
     check(sent == at_once, "expected %d messages to be sent at first, found %d", at_once, sent);
     while (!done) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/berth.h"
 #include "device/staging.h"
 
 enum { JOBS = 4096, BLOCKS = 4096 };
@@ -202,10 +203,25 @@ static void give_back(int place, void *memory, void *stream)
     lazy_memory.open--;
 }
 
+static enum sar_status allocate(int place, size_t bytes, void **memory)
+{
+    lazy_memory.arrays_ever++;
+    return take(place, bytes, NULL, memory);
+}
+
+static void release(int place, void *memory)
+{
+    (void)place;
+    free(memory);
+    lazy_memory.open--;
+}
+
 static const struct sar_lanes lanes = { make_event, drop_event, make_event, drop_event, record,
                                         follow,     await,      take,       give_back };
 
 struct sar_accelerator lazy_accelerator = { .version = SAR_ACCELERATOR_VERSION,
+                                            .allocate = allocate,
+                                            .release = release,
                                             .allocate_pinned = allocate_pinned,
                                             .release_pinned = release_pinned,
                                             .copy = copy,
@@ -217,6 +233,7 @@ void lazy_end(void)
     refused = 0;
     sar_staging_cleanup();
     sar_mirror_cleanup();
+    sar_berths_cleanup();
 }
 
 int lazy_free_lost(void **state)

@@ -31,16 +31,17 @@ struct lazy_work {
 };
 
 /** What is not given back: lanes, events and memory of the device; blocks of pinned memory and their bytes.
- * And how many blocks were ever pinned, and the most bytes at a time. */
+ * And how many blocks were ever pinned, and the most bytes at a time; and how many arrays of the device's were
+ * ever made that are no pool's. */
 struct lazy_memory {
-    int open;
+    int open, arrays_ever;
     size_t pinned, pinned_bytes, pinned_most, pinned_ever;
 };
 
 extern struct lazy_work lazy_work;
 extern struct lazy_memory lazy_memory;
 
-/** For tests to set the functions that they need: here are copy, wait, pinned memory and lanes. */
+/** For tests to set the functions that they need: here are copy, wait, memory and lanes. */
 extern struct sar_accelerator lazy_accelerator;
 
 /** Forget what is queued, and let the refused-th function from now on fail; 0 for none. */

@@ -46,7 +46,7 @@ static struct sar_message sample_message(const struct sar_wire *wire, struct sar
 /* Decode a copy of the first `bytes` bytes, in memory of exactly their size. */
 static enum sar_status try_decode(struct sar_envelope *envelope, const void *buffer, uint64_t bytes)
 {
-    struct sar_message copy = { memcpy(exact(bytes), buffer, bytes), bytes };
+    struct sar_message copy = { .buffer = memcpy(exact(bytes), buffer, bytes), .bytes = bytes };
     struct sar_arena arena = { 0 };
     struct sar_run run = { NULL, NULL, 0 };
     enum sar_status status = sar_message_decode(envelope, &copy, &arena, &run);
@@ -94,7 +94,7 @@ static void test_the_header(void **state)
         assert_int_equal(header.span, SPAN);
         assert_int_equal(header.bytes, message.bytes - SAR_HEADER_BYTES);
         assert_int_equal(header.values, SAR_VALUES_FULL);
-        assert_int_equal(header.spare[0] | header.spare[1], 0);
+        assert_int_equal(header.apart | header.spare, 0);
         sealed = header;
         header_seal(&sealed);
         assert_int_equal(header.check, sealed.check);
@@ -309,7 +309,7 @@ static void test_sizes_that_overflow(void **state)
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
-        struct sar_message message = { &run, 1 };
+        struct sar_message message = { .buffer = &run, .bytes = 1 };
         assert_int_equal(sar_message_encode(&envelope, sar_wires[w], &run, &arena, &message), SAR_NO_MEMORY);
         assert_true(message.buffer == &run && message.bytes == 1);
         sar_arena_free(&arena);

@@ -44,6 +44,41 @@ static void move(uint64_t bytes)
     assert_int_equal(r.seen, bytes);
 }
 
+/* All that is behind the header, each piece from its place and to its place. */
+static void move_apart(uint64_t bytes)
+{
+    static unsigned char from[MOST], to[MOST];
+    struct sar_sending s = { .buffer = memory, .bytes = SAR_HEADER_BYTES + bytes, .payload = from };
+    struct sar_receiving r = { .open = true };
+    assert_ptr_equal(sar_sending_at(&s), memory);
+    assert_int_equal(sar_sending_next(&s, CHUNK), SAR_FIRST_PIECE);
+    assert_true(s.open && !sar_receiving_ends(&r, SAR_FIRST_PIECE, CHUNK));
+    r = (struct sar_receiving){
+        .buffer = memory, .bytes = s.bytes, .seen = SAR_HEADER_BYTES, .open = true, .payload = to
+    };
+    while (s.open) {
+        uint64_t done = s.sent - SAR_HEADER_BYTES;
+        assert_ptr_equal(sar_sending_at(&s), from + done);
+        uint64_t piece = (uint64_t)sar_sending_next(&s, CHUNK);
+        bool last = sar_receiving_ends(&r, piece, CHUNK);
+        assert_ptr_equal(sar_receiving_next(&r, piece), to + done);
+        assert_int_equal(last, !s.open);
+    }
+    assert_int_equal(s.sent, s.bytes);
+    assert_int_equal(r.seen, s.bytes);
+    assert_null(sar_receiving_next(&r, 1));
+}
+
+static void test_payloads_arrive_elsewhere(void **state)
+{
+    static const uint64_t sizes[] = { 1,         8,     SAR_FIRST_PIECE - SAR_HEADER_BYTES,
+                                      CHUNK - 1, CHUNK, CHUNK + 1,
+                                      3 * CHUNK };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        move_apart(sizes[i]);
+}
+
 static void test_all_arrives(void **state)
 {
     static const uint64_t units[] = { SAR_FIRST_PIECE, CHUNK };
@@ -56,7 +91,7 @@ static void test_all_arrives(void **state)
 
 static void test_what_does_not_fit_has_no_place(void **state)
 {
-    struct sar_receiving r = { memory, CHUNK, SAR_FIRST_PIECE, true, 0 };
+    struct sar_receiving r = { .buffer = memory, .bytes = CHUNK, .seen = SAR_FIRST_PIECE, .open = true };
     (void)state;
     assert_ptr_equal(sar_receiving_next(&r, CHUNK - SAR_FIRST_PIECE), memory + SAR_FIRST_PIECE);
     assert_null(sar_receiving_next(&r, 1));
@@ -65,7 +100,7 @@ static void test_what_does_not_fit_has_no_place(void **state)
 
 static void test_what_is_over_has_no_place(void **state)
 {
-    struct sar_receiving r = { memory, CHUNK, 0, false, 0 };
+    struct sar_receiving r = { .buffer = memory, .bytes = CHUNK };
     (void)state;
     assert_false(sar_receiving_begins(&r));
     assert_null(sar_receiving_next(&r, 1));
@@ -75,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_arrives),
+        cmocka_unit_test(test_payloads_arrive_elsewhere),
         cmocka_unit_test(test_what_does_not_fit_has_no_place),
         cmocka_unit_test(test_what_is_over_has_no_place),
     };

@@ -138,6 +138,41 @@ static void payloads_come_beside_kernels(void **state)
     end(&worker);
 }
 
+static enum sar_status send_there(struct sar_worker *worker, int v, struct sar_payload *payload)
+{
+    struct sar_run run = { NULL, vectors[v], NNZ };
+    *payload = (struct sar_payload){ SAR_PACKING_COO, NULL, BYTES, NNZ };
+    SAR_TRY(sar_berths_take(&worker->berths, BYTES, &payload->memory));
+    return sar_worker_encode_there(worker, &shape, &run, payload);
+}
+
+/* Each is waited for as those are that are copied, and the memory is another call's thereafter. */
+static void payloads_stay_there(void **state)
+{
+    struct sar_worker worker;
+    struct sar_payload payload[3];
+    struct sar_run run;
+    int before = lazy_memory.arrays_ever;
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        begin(&worker, 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(send_there(&worker, i, &payload[i]), SAR_OK);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(sar_worker_await(&worker, payload[i].memory), SAR_OK);
+            assert_int_equal(kernels_done, i + 1);
+            assert_memory_equal(payload[i].memory, vectors[i], BYTES);
+        }
+        assert_int_equal(sar_worker_decode_there(&worker, &shape, &payload[1], &run), SAR_OK);
+        assert_int_equal(kernels_done, 2);
+        assert_int_equal(sar_worker_wait(&worker), SAR_OK);
+        assert_int_equal(kernels_done, 3);
+        assert_memory_equal(run.index, vectors[1], BYTES);
+        end(&worker);
+        assert_int_equal(lazy_memory.arrays_ever, before + 2);
+    }
+}
+
 /* Messages of a few turns, each of some kilobytes. */
 static size_t take_messages(struct sar_worker *worker, int n)
 {
@@ -201,6 +236,10 @@ static enum sar_status work_both_ways(struct sar_worker *worker)
         SAR_TRY(sar_worker_decode(worker, &shape, &payload[1], &run));
         SAR_TRY(sar_worker_wait(worker));
         assert_memory_equal(run.value, vectors[1], BYTES);
+        SAR_TRY(send_there(worker, 2, &payload[0]));
+        SAR_TRY(sar_worker_decode_there(worker, &shape, &payload[0], &run));
+        SAR_TRY(sar_worker_wait(worker));
+        assert_memory_equal(run.value, vectors[2], BYTES);
     }
     return SAR_OK;
 }
@@ -236,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(payloads_leave_one_by_one, clean_up),
         cmocka_unit_test_teardown(payloads_come_beside_kernels, clean_up),
+        cmocka_unit_test_teardown(payloads_stay_there, clean_up),
         cmocka_unit_test_teardown(messages_are_pinned, clean_up),
         cmocka_unit_test_teardown(pinned_memory_is_bounded, clean_up),
         cmocka_unit_test_teardown(each_function_may_fail, clean_up),
