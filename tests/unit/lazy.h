@@ -31,8 +31,8 @@ struct lazy_work {
 };
 
 /** What is not given back: lanes, events and memory of the device; blocks of pinned memory and their bytes.
- * And how many blocks were ever pinned, and the most bytes at a time; and how many arrays of the device's were
- * ever made that are no pool's. */
+ * And how many blocks were ever pinned, and the most bytes at a time; and how many arrays of the device's
+ * were ever made that are no pool's. */
 struct lazy_memory {
     int open, arrays_ever;
     size_t pinned, pinned_bytes, pinned_most, pinned_ever;
