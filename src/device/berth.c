@@ -17,18 +17,20 @@ struct sar_berth {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_berth *kept; /* that nobody has */
 
+static bool fits(const struct sar_berth *berth, const struct sar_memory *memory, size_t size)
+{
+    return berth->accelerator == memory->accelerator && berth->place == memory->place && berth->size == size;
+}
+
 static struct sar_berth *find(const struct sar_memory *memory, size_t size)
 {
-    struct sar_berth *found = NULL;
     pthread_mutex_lock(&lock);
-    for (struct sar_berth **at = &kept; *at != NULL && found == NULL; at = &(*at)->next) {
-        struct sar_berth *berth = *at;
-        if (berth->accelerator != memory->accelerator || berth->place != memory->place || berth->size != size)
-            continue;
-        found = berth;
-        *at = berth->next;
-        break;
-    }
+    struct sar_berth **at = &kept, *found;
+    while (*at != NULL && !fits(*at, memory, size))
+        at = &(*at)->next;
+    found = *at;
+    if (found != NULL)
+        *at = found->next;
     pthread_mutex_unlock(&lock);
     return found;
 }
