@@ -12,7 +12,10 @@
 
 #include "tensor/stretch.h"
 
-enum { SLACK = 2 /* keys behind the last: one that ends the run, and one that is read and not used */ };
+enum {
+    SLACK = 2, /* keys behind the last: one that ends the run, and one that is read and not used */
+    LISTED = 3 /* runs from which on their outcome is so much that there may be a list of it besides */
+};
 
 #define END UINT32_MAX
 
@@ -59,9 +62,9 @@ SAR_INLINE struct reader reader_of(bool exists, const uint32_t *keys, size_t fir
     return exists ? (struct reader){ first, keys[first] } : (struct reader){ 0, END };
 }
 
-/* Merge keys, of each run from first[r] on; returns how many different ones there are. Their list is left to
- * who writes them where they belong, from the runs. */
-SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[])
+/* Merge keys, of each run from first[r] on; returns how many different ones there are. They are listed where
+ * that costs less than to write each from all runs that have it. */
+SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[], uint32_t *restrict list)
 {
     struct reader a = reader_of(true, keys, first[0]), b = reader_of(true, keys, first[1]);
     struct reader c = reader_of(n > 2, keys, first[2]), d = reader_of(n > 3, keys, first[3]);
@@ -77,6 +80,8 @@ SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[])
             return (uint32_t)(place + 1);
         place += last < least;
         last = least;
+        if (list != NULL)
+            list[place] = least;
         tell(&a, keys, least, place);
         tell(&b, keys, least, place);
         if (n > 2)
@@ -86,17 +91,17 @@ SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[])
     }
 }
 
-static size_t merge_keys(size_t n, uint32_t *keys, const size_t first[])
+static size_t merge_keys(size_t n, uint32_t *keys, const size_t first[], uint32_t *list)
 {
     if (n == 2)
-        return merge(2, keys, first);
-    return n == 3 ? merge(3, keys, first) : merge(4, keys, first);
+        return merge(2, keys, first, NULL);
+    return n == 3 ? merge(3, keys, first, list) : merge(4, keys, first, list);
 }
 
 /* Where elements lie close, a word has several bits; and with more runs a merge compares more. */
 bool sar_merge_pays(size_t n, uint64_t nnz, uint64_t span)
 {
-    static const unsigned apart[SAR_MERGED + 1] = { [2] = 0, [3] = 24, [4] = 32 };
+    static const unsigned apart[SAR_MERGED + 1] = { [2] = 0, [3] = 12, [4] = 16 };
     return n >= 2 && n <= SAR_MERGED && span < END - 1 && nnz < END && span >= nnz * apart[n];
 }
 
@@ -128,18 +133,20 @@ enum sar_status sar_merge(const struct sar_shape *shape, const struct sar_run ru
 {
     size_t first[SAR_MERGED] = { 0 }, keys = 0;
     uint64_t base = base_of(shape, runs, n);
-    void *places;
+    void *places, *list = NULL;
     for (size_t r = 0; r < n; r++) {
         first[r] = keys;
         keys += runs[r].nnz + SLACK;
     }
     SAR_TRY(sar_arena_take(arena, keys, sizeof(uint32_t), &places));
-    *merge = (struct sar_merge){ .runs = runs, .index_size = shape->index_size };
+    if (n >= LISTED)
+        SAR_TRY(sar_arena_take(arena, keys, sizeof(uint32_t), &list));
+    *merge = (struct sar_merge){ .runs = runs, .index_size = shape->index_size, .list = list, .base = base };
     for (size_t r = 0; r < n; r++) {
         merge->places[r] = (uint32_t *)places + first[r];
         lay_out(runs[r].index, shape->index_size, runs[r].nnz, base, merge->places[r]);
     }
-    merge->nnz = merge_keys(n, places, first);
+    merge->nnz = merge_keys(n, places, first, list);
     return SAR_OK;
 }
 
@@ -158,4 +165,17 @@ void sar_merge_put(const struct sar_merge *merge, size_t r, size_t from, size_t 
         put(index, 4, merge->places[r], from, n, out, 4);
     else
         put(index, merge->index_size, merge->places[r], from, n, out, out_size);
+}
+
+SAR_INLINE void add(const uint32_t *restrict list, uint64_t base, size_t n, void *out, unsigned out_size,
+                    size_t at)
+{
+    for (size_t i = 0; i < n; i++)
+        sar_index_set(out, out_size, at + i, list[i] + base);
+}
+
+SAR_CLONES void sar_merge_list(const struct sar_merge *merge, size_t at, size_t n, void *out,
+                               unsigned out_size)
+{
+    SAR_FOR_INDEX_SIZE(out_size, add(merge->list + at, merge->base, n, out, INDEX_SIZE, at));
 }

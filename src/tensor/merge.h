@@ -14,7 +14,9 @@ struct sar_merge {
     const struct sar_run *runs;
     unsigned index_size;
     uint32_t *places[SAR_MERGED]; /**< of each run's elements, ascending */
-    size_t nnz;                   /**< of the outcome */
+    uint32_t *list;               /**< the outcome's indices less `base`; NULL with few runs */
+    uint64_t base;
+    size_t nnz; /**< of the outcome */
 };
 
 /** Whether so many runs with so many elements, whose indices lie in a stretch of `span`, can be merged, and
@@ -25,8 +27,11 @@ bool sar_merge_pays(size_t n, uint64_t nnz, uint64_t span);
 enum sar_status sar_merge(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
                           struct sar_arena *arena, struct sar_merge *merge);
 
-/** Write the indices of run r, n of them from `from` on, to their places in `out`. */
+/** Without a list: write the indices of run r, n of them from `from` on, to their places in `out`. */
 void sar_merge_put(const struct sar_merge *merge, size_t r, size_t from, size_t n, void *out,
                    unsigned out_size);
+
+/** With a list: write the outcome's indices, n of them from `at` on, to where they belong in `out`. */
+void sar_merge_list(const struct sar_merge *merge, size_t at, size_t n, void *out, unsigned out_size);
 
 #endif

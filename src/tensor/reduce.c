@@ -265,7 +265,8 @@ static void fold_merged(struct sar_sweep *s, size_t r, size_t limit)
     struct sar_run places = { s->merge.places[r], NULL, s->runs[r].nnz };
     size_t from = s->next[r], end = sar_run_find(&narrow, &places, from, limit), n = end - from;
     uint32_t last = UINT32_MAX;
-    sar_merge_put(&s->merge, r, from, n, s->out.index, s->index_size);
+    if (s->merge.list == NULL)
+        sar_merge_put(&s->merge, r, from, n, s->out.index, s->index_size);
     fold(s, r, from, n, s->merge.places[r] + from, s->out.value, &last);
     s->next[r] = end;
 }
@@ -277,6 +278,8 @@ static void write_merged(struct sar_sweep *s)
     while ((left = s->merge.nnz - s->out.nnz) != 0) {
         size_t at = s->out.nnz, n = left < each ? left : each;
         begin_sums(s, at, n);
+        if (s->merge.list != NULL)
+            sar_merge_list(&s->merge, at, n, s->out.index, s->index_size);
         for (size_t r = 0; r < s->n; r++)
             fold_merged(s, r, at + n);
         end_sums(s, at, n);
@@ -366,22 +369,21 @@ enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar
     SAR_TRY(sar_run_take(&out, sar_reduce_bound(shape, runs, n), arena, &s->out));
     s->out.nnz = 0;
     sweep(s);
-    reduction->nnz = s->out.nnz;
-    reduction->summed = true;
+    *reduction = (struct sar_reduction){ .sweep = s, .nnz = s->out.nnz, .summed = true };
     return SAR_OK;
 }
 
 void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_run *out)
 {
     struct sar_sweep *s = reduction->sweep;
-    struct sar_shape shape = *s->shape;
     uint64_t *bits = s->tile.bits;
-    struct sar_run to = *out;
+    struct sar_shape shape = *s->shape;
     shape.index_size = s->index_size;
-    if (s->tiles == 0 && !s->merges)
-        sar_run_copy(&shape, &s->out, &to);
-    else
-        s->out = (struct sar_run){ out->index, out->value, 0 };
+    if (reduction->summed) {
+        sar_run_copy(&shape, &s->out, &(struct sar_run){ out->index, out->value, 0 });
+        return;
+    }
+    s->out = (struct sar_run){ out->index, out->value, 0 };
     if (s->merges)
         write_merged(s);
     for (size_t t = 0; t < s->tiles; t++) {
