@@ -133,9 +133,11 @@ enum sar_status sar_card_look(const struct sar_request *request, struct sar_shel
     const struct sar_card *card = sar_card_of(request, rank);
     void *memory;
     *run = (struct sar_run){ NULL, NULL, 0 };
-    if (card->nnz == 0)
+    if (card->nnz == 0 && !card->fresh)
         return SAR_OK;
     SAR_TRY(sar_shelf_view(shelf, rank, &card->shelf, &memory));
+    if (card->nnz == 0)
+        return SAR_OK;
     *run = sar_run_lay_out(memory, request->agreed->shape.index_size, card->room);
     run->nnz = card->nnz;
     return SAR_OK;
