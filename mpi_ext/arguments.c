@@ -106,10 +106,10 @@ void sar_look_at_elements(struct sar_call *call, const void *indices, const void
     call->coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
     if (nnz < 0)
         sar_blame(&call->verdict, SAR_BAD_NNZ, (int64_t)nnz);
-    if (nnz <= 0)
-        return;
-    sar_look_at_array(&call->verdict, indices, SAR_BAD_INDICES);
-    sar_look_at_array(&call->verdict, values, SAR_BAD_VALUES);
-    sar_memory_look(call, indices, SAR_BAD_INDICES);
+    if (nnz > 0) {
+        sar_look_at_array(&call->verdict, indices, SAR_BAD_INDICES);
+        sar_look_at_array(&call->verdict, values, SAR_BAD_VALUES);
+    }
+    sar_memory_look(call, indices != NULL ? indices : values, SAR_BAD_INDICES);
     sar_memory_look_at(&call->verdict, &call->memory, values, SAR_BAD_VALUES);
 }

@@ -244,15 +244,16 @@ static void check_group(void)
     }
 }
 
-/* Unsorted, and index 7 twice. The last rank has nothing, and no arrays to tell where it would have it. */
-static int call_coo(int place, MPIX_Sparse_result *result)
+/* Unsorted, and index 7 twice. The last rank has nothing, and unless some are given no arrays to tell where it would
+ * have it. */
+static int call_coo(int place, bool given, MPIX_Sparse_result *result)
 {
     const int32_t indices[] = { rank + 10, 7, 7 };
     const double values[] = { rank, 0.25, 0.75 };
     bool empty = ranks > 1 && rank == ranks - 1;
     require(cudaSetDevice(place));
-    void *i = empty ? NULL : to_device(indices, sizeof indices);
-    void *v = empty ? NULL : to_device(values, sizeof values);
+    void *i = empty && !given ? NULL : to_device(indices, sizeof indices);
+    void *v = empty && !given ? NULL : to_device(values, sizeof values);
     require(cudaSetDevice(0));
     int code =
         MPIX_Sparse_allreduce_coo(i, v, empty ? 0 : 3, MPI_INT32_T, 1000, MPI_DOUBLE, MPI_SUM, comm, result);
@@ -261,7 +262,7 @@ static int call_coo(int place, MPIX_Sparse_result *result)
     return code;
 }
 
-static void expect_result(MPIX_Sparse_result result, int place)
+static void expect_result(MPIX_Sparse_result result, int place, bool given)
 {
     int32_t index[64];
     double value[64], dense[1000];
@@ -270,7 +271,7 @@ static void expect_result(MPIX_Sparse_result result, int place)
     int present = ranks > 1 ? ranks - 1 : 1;
     check_success(MPIX_Sparse_result_get(result, &nnz, &indices, &values), "MPIX_Sparse_result_get");
     check(nnz == present + 1, "expected %d elements, found %lld", present + 1, (long long)nnz);
-    if (ranks > 1 && rank == ranks - 1)
+    if (ranks > 1 && rank == ranks - 1 && !given)
         return;
     check(place_of(indices) == place && place_of(values) == place,
           "expected the result on device %d, found it on %d and %d", place, place_of(indices),
@@ -300,13 +301,17 @@ static void check_result(void)
     for (int round = 0; round < 6; round++) {
         int place = round / 3 % devices;
         long before = allocations();
-        check_success(call_coo(place, &result), "MPIX_Sparse_allreduce_coo");
+        check_success(call_coo(place, false, &result), "MPIX_Sparse_allreduce_coo");
         bool settled = round % 3 == 2 && !(ranks > 1 && rank == ranks - 1);
         check(!settled || allocations() <= before + 2, "expected no allocation but of the arrays, found %ld",
               allocations() - before);
-        expect_result(result, place);
+        expect_result(result, place, false);
     }
-    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    for (int fresh = 0; fresh < 2; fresh++) {
+        check_success(call_coo(0, true, &result), "MPIX_Sparse_allreduce_coo");
+        expect_result(result, 0, true);
+        check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    }
 }
 
 static void check_profile(void)
