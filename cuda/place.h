@@ -12,8 +12,10 @@
 static _Thread_local int sar_place_before;
 static _Thread_local enum cudaStreamCaptureMode sar_capture_before;
 
+/* An error that the program left behind would be taken for that of a kernel. */
 static inline enum sar_status sar_place_enter(int place)
 {
+    (void)cudaGetLastError();
     SAR_TRY(sar_cuda(cudaGetDevice(&sar_place_before)));
     if (sar_place_before != place)
         SAR_TRY(sar_cuda(cudaSetDevice(place)));
