@@ -276,11 +276,17 @@ static enum sar_status gather(struct sar_request *request)
     return SAR_OK;
 }
 
+/* Whether nobody waits until others have read, since all is mapped that they read. */
+static bool reads_alone(const struct sar_request *request)
+{
+    return request->net->ranks == 1 || (is_small(request->agreed) && !sar_cards_fresh(request));
+}
+
 static enum sar_status place(struct sar_request *request)
 {
     const struct state *state = request->state;
     if (is_small(request->agreed))
-        return SAR_OK;
+        return reads_alone(request) ? SAR_OK : sar_cards_hear(request);
     SAR_TRY(sar_cards_hear(request));
     return state->in_common ? fill_storage(request) : gather(request);
 }
@@ -312,7 +318,7 @@ static void meet_brought(struct sar_request *request)
 
 static void meet_reduced(struct sar_request *request)
 {
-    if (request->net->ranks > 1 && (!is_small(request->agreed) || sar_cards_fresh(request)))
+    if (!reads_alone(request))
         meet(request);
 }
 

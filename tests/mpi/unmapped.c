@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank of a node brings nothing to a large call, and something to the small one behind it, in which ranks do not meet
- * again once they have read: by then its memory must be mapped everywhere, for it may go on to give that back.
+/* Ranks of a node map each other's memory, and do not meet again in a small call once all is mapped and read. So what a
+ * rank has made in a large call, to which it brought nothing, must be mapped by the small one behind that, for the rank
+ * may go on to give it back; and where something cannot be mapped in a small call all ranks hear of it.
  *
  * Link with -Wl,--wrap=sar_segment_map, and with the library's objects. */
 
@@ -15,54 +16,88 @@ enum sar_status __real_sar_segment_map(const struct sar_segment_name *name, stru
 enum sar_status __wrap_sar_segment_map(const struct sar_segment_name *name, struct sar_segment *segment);
 
 static long mapped;
+static bool fails;
 
 enum sar_status __wrap_sar_segment_map(const struct sar_segment_name *name, struct sar_segment *segment)
 {
     mapped++;
+    if (fails)
+        return SAR_NO_MEMORY;
     return __real_sar_segment_map(name, segment);
 }
 
 /* Element i of each rank is at i times STEP, behind that of the rank before. */
-static void reduce(MPI_Comm comm, int nnz, MPI_Count expected)
+static int reduce(MPI_Comm comm, int nnz, MPIX_Sparse_result *result)
 {
+    enum { STEP = COUNT / MANY };
     static int32_t indices[MANY];
     static float values[MANY];
-    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    const void *at, *sums;
-    MPI_Count found = -1;
     for (int i = 0; i < nnz; i++) {
-        indices[i] = i * (COUNT / MANY) + rank;
+        indices[i] = i * STEP + rank;
         values[i] = 1;
     }
-    check_success(MPIX_Sparse_allreduce_coo(indices, values, nnz, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM,
-                                            comm, &result),
-                  "MPIX_Sparse_allreduce_coo");
-    check_success(MPIX_Sparse_result_get(result, &found, &at, &sums), "MPIX_Sparse_result_get");
+    return MPIX_Sparse_allreduce_coo(indices, values, nnz, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                     result);
+}
+
+static void expect(MPI_Comm comm, int nnz, MPI_Count expected)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    const void *indices, *values;
+    MPI_Count found = -1;
+    check_success(reduce(comm, nnz, &result), "MPIX_Sparse_allreduce_coo");
+    check_success(MPIX_Sparse_result_get(result, &found, &indices, &values), "MPIX_Sparse_result_get");
     check(found == expected, "expected %lld elements, found %lld", (long long)expected, (long long)found);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
-int main(int argc, char **argv)
+static MPI_Comm open_comm(void)
 {
     MPI_Comm comm;
     MPI_Info info;
-    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(60);
-    if (ranks % 2 != 0)
-        return check_skip("unmapped", "ranks do not share memory");
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpix_sparse_scheme", "shared");
     check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
     MPI_Info_free(&info);
+    return comm;
+}
 
+static void check_empty(void)
+{
+    MPI_Comm comm = open_comm();
     check_case("nothing in a large call");
-    reduce(comm, rank == ranks - 1 ? 0 : MANY, (ranks - 1) * MANY);
+    expect(comm, rank == ranks - 1 ? 0 : MANY, (ranks - 1) * MANY);
     long before = mapped;
     check(before != 0, "expected memory of others to be mapped");
     check_case("something in a small one");
-    reduce(comm, FEW, ranks * FEW);
+    expect(comm, FEW, ranks * FEW);
     check(mapped == before, "expected all of it to be mapped before, found %ld more", mapped - before);
     MPI_Comm_free(&comm);
+}
+
+/* A call that is agreed on opens the window, which maps without this. */
+static void check_failure(void)
+{
+    MPI_Comm comm = open_comm();
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    check_case("memory that one rank cannot map in a small call");
+    expect(comm, 0, 0);
+    fails = rank == 0;
+    check_error(reduce(comm, FEW, &result), rank == 0 ? "out of memory" : "another rank", -1);
+    fails = false;
+    expect(comm, FEW, ranks * FEW);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(60);
+    if (ranks % 2 != 0)
+        return check_skip("unmapped", "ranks do not share memory");
+    check_empty();
+    check_failure();
     return check_end("unmapped");
 }
