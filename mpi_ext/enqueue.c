@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "mpi_ext/allreduce.h"
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
@@ -31,6 +32,18 @@ struct enqueued {
 
 enum { APART = 8 /* numbers: a line of the host's, so that it and the device write to different ones */ };
 
+/* Whoever queued the call is told of success, and an error handler may tell nobody. A code without a text of
+ * its own has been warned of. */
+static void warn(int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_ERR_OP)
+        return;
+    PMPI_Error_string(code, text, &length);
+    SAR_LOG(WARN, MPI, "a call failed in its turn in a stream: %s", text);
+}
+
 /* An outcome that there is not is not to be taken for one. */
 static void reduce(void *argument)
 {
@@ -38,7 +51,10 @@ static void reduce(void *argument)
     const struct sar_mirror *outcome = &e->call.mirror[1];
     int code = sar_allreduce_dense(e->comm, function, e->context, &e->call);
     atomic_fetch_sub(&e->context->enqueued, 1);
-    if (code == MPI_SUCCESS || e->call.parcel[1] == NULL)
+    if (code == MPI_SUCCESS)
+        return;
+    warn(code);
+    if (e->call.parcel[1] == NULL)
         return;
     *e->parcel[1].nnz = SAR_PARCEL_WHOLE;
     memset(outcome->host, 0xff, outcome->bytes);

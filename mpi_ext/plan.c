@@ -44,6 +44,17 @@ static void open_plan(struct sar_context *context, struct sar_call *call, MPI_In
         sar_plan_close(&made->plan);
 }
 
+/* The sentence is of this rank's key, or of hints that all ranks know. It goes with no other error, and other
+ * ranks have none for the key. */
+static int refuse(MPI_Comm comm, const char *function, const struct sar_verdict *verdict,
+                  const char *sentence)
+{
+    if (verdict->status != SAR_BAD_KNOB)
+        return sar_raise(comm, function, verdict, NULL);
+    return sar_raise(comm, function, verdict,
+                     sentence[0] != '\0' ? sentence : "mpix_sparse_stream is no address");
+}
+
 /* A plan whose arguments all ranks agree on; collective. */
 static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, const char *function,
                 MPIX_Sparse_plan *plan)
@@ -64,7 +75,7 @@ static int make(const struct sar_call *template, MPI_Comm comm, MPI_Info info, c
     if (call.verdict.status != SAR_OK) {
         sar_memory_release(&call);
         free(made);
-        return sar_raise(comm, function, &call.verdict, sentence[0] == '\0' ? NULL : sentence);
+        return refuse(comm, function, &call.verdict, sentence);
     }
     made->flight.kept = true;
     made->flight.comm = comm;

@@ -13,7 +13,7 @@
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \
     X(DEVICE_FAILED, "a function of CUDA failed%s%s")                                               \
     X(CAPTURED, "%s is being captured into a CUDA graph, which calls cannot be part of%s")          \
-    X(NO_THREADS, "nonblocking calls on this MPI library need MPI_THREAD_MULTIPLE%s%s")             \
+    X(NO_THREADS, "the call would run in another thread, which needs MPI_THREAD_MULTIPLE%s%s")      \
     X(FORKED, "this process is a child of fork(), and MPI does not work in it%s%s")                 \
     X(BAD_KNOB, "configuration: %s%s")                                                              \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \

@@ -6,7 +6,9 @@
 #include <mpix_sparse.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "device_memory.h"
@@ -15,6 +17,7 @@ enum { COUNT = 30000, STEP = 83, CALLS = 5 };
 
 static MPI_Comm comm;
 static cudaStream_t stream;
+static char log_file[] = "/tmp/mpix_sparse_streams.XXXXXX"; /* of this rank */
 
 static float *vector(int round)
 {
@@ -99,6 +102,52 @@ static void check_refusals(void)
     require(cudaFree(v));
 }
 
+/* The lines of the log since it was read last, of which one is here. */
+static int lines_of_log(char *line, int room)
+{
+    static long seen;
+    int lines = 0;
+    FILE *file = fopen(log_file, "r");
+    check(file != NULL && fseek(file, seen, SEEK_SET) == 0, "expected a log");
+    while (fgets(line, room, file) != NULL)
+        lines++;
+    seen = ftell(file);
+    fclose(file);
+    return lines;
+}
+
+/* Nobody but the log tells of what goes wrong in a call's turn where the error handler does not. */
+static void check_warning(void)
+{
+    char line[1024] = "";
+    float *v = vector(0);
+    check_case("calls that fail in their turn");
+    lines_of_log(line, sizeof line);
+    for (int round = 0; round < 2; round++) {
+        int count = round == 0 && rank == 0 ? COUNT - 1 : COUNT, wanted = round == 0 && ranks > 1;
+        check_success(MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, v, count, MPI_FLOAT, MPI_SUM, comm, stream),
+                      "MPIX_Sparse_allreduce_enqueue");
+        require(cudaStreamSynchronize(stream));
+        int found = lines_of_log(line, sizeof line);
+        check(found == wanted, "expected %d lines in the log, found %d: %s", wanted, found, line);
+        check(!wanted || (strstr(line, "WARN mpi: a call failed in its turn in a stream: "
+                                       "MPIX_Sparse_allreduce_enqueue: argument count differs") != NULL &&
+                          strstr(line, "29999 on rank 0 and 30000 on rank 1") != NULL),
+              "expected a warning of counts, found %s", line);
+    }
+    require(cudaFree(v));
+}
+
+/* Where MPI was started for fewer threads. */
+static void check_threads(void)
+{
+    float *v = vector(0);
+    check_case("one thread");
+    check_error(MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_SUM, comm, stream),
+                "the call would run in another thread, which needs MPI_THREAD_MULTIPLE", 0);
+    require(cudaFree(v));
+}
+
 static void expect_stream(cudaStream_t wanted, const char *what)
 {
     void *(*last)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_stream");
@@ -132,7 +181,12 @@ static void check_hint(void)
     expect_stream(stream, "the plan");
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check_error(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, hinted, bad, &plan),
-                rank == 0 ? "mpix_sparse_stream is 'blue'" : "configuration", -1);
+                rank == 0 ? "configuration: mpix_sparse_stream is 'blue'"
+                          : "configuration: mpix_sparse_stream is no address",
+                0);
+    int count = rank == ranks - 1 ? -1 : COUNT;
+    check_error(MPIX_Sparse_allreduce_init(MPI_IN_PLACE, v, count, MPI_FLOAT, MPI_MAX, hinted, bad, &plan),
+                "argument count is -1, which is negative", ranks - 1);
     check_case("the hint of a communicator");
     check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, v, COUNT, MPI_FLOAT, MPI_MAX, hinted),
                   "MPIX_Sparse_allreduce");
@@ -148,20 +202,27 @@ static void check_hint(void)
     require(cudaFree(v));
 }
 
+/* An argument asks for an MPI of one thread. */
 int main(int argc, char **argv)
 {
-    int level = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    int wanted = argc > 1 ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, log = mkstemp(log_file);
+    check(log >= 0 && setenv("MPIX_SPARSE_LOG_FILE", log_file, 1) == 0, "expected room for a log");
+    int level = check_begin(&argc, &argv, wanted);
     check_alarm(240);
-    if (level != MPI_THREAD_MULTIPLE)
-        return check_skip("streams", "this MPI has no MPI_THREAD_MULTIPLE");
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    check_order();
-    check_chain();
-    check_refusals();
-    check_hint();
+    if (level == MPI_THREAD_MULTIPLE) {
+        check_order();
+        check_chain();
+        check_refusals();
+        check_warning();
+        check_hint();
+    } else
+        check_threads();
     require(cudaStreamDestroy(stream));
     MPI_Comm_free(&comm);
+    close(log);
+    unlink(log_file);
     return check_end("streams");
 }
