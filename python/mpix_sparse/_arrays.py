@@ -83,8 +83,8 @@ def _from_dlpack(tensor: Any) -> Array:
 
 def view(data: Any) -> Array:
     """Look at an array of NumPy, CuPy, PyTorch or any library with __cuda_array_interface__ or DLPack, at an
-    object with the buffer protocol, or at a copy of a sequence of numbers. Device memory must be ready to be
-    read.
+    object with the buffer protocol, or at a copy of a sequence of numbers. Device memory must be ready on
+    the stream that calls are ordered against: the one that __cuda_array_interface__ names is not waited for.
 
     Raises:
         TypeError: it is none of these, or has a mask.

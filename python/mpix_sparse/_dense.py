@@ -53,7 +53,8 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
         array: of any shape, the same size and type on all ranks, contiguous: NumPy, anything with the buffer
             protocol, __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, whose shape
             has to be the same too: an error tells of other numbers of elements only, and 4 x 6 and 6 x 4
-            would be added along their rows.
+            would be added along their rows. On a device it must be ready on the default stream, or on the one
+            that set_info(stream=...) names: that of __cuda_array_interface__ is not waited for.
         op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for scipy.sparse one of the first four,
             for bool land, lor or lxor, for complex numbers sum or prod.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.

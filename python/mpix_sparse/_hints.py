@@ -16,7 +16,8 @@ def set_info(comm: Any = None, **hints: Any) -> None:
     Args:
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         hints: the same on all ranks: scheme="balanced", wire_values="bf16", explain=True, and so on; see
-            mpix_sparse(7). Names that are no knobs are ignored.
+            mpix_sparse(7). Names that are no knobs are ignored. Also stream, each rank's own: the address of
+            the stream of CUDA that calls on device memory are ordered against; 0 for the default stream.
 
     Raises:
         Error: a value is wrong, or differs between ranks; then all hints are as they were.

@@ -62,6 +62,14 @@ class Library(DeviceArray):
         return Library(named["shape"], named["dtype"]) if function is numpy.empty_like else NotImplemented
 
 
+class InStream(Library):
+    """An array whose interface names a stream."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {**super().__cuda_array_interface__, "stream": self.stream}
+
+
 class Dlpack:
     """The same, known by DLPack alone."""
 
@@ -130,6 +138,21 @@ class Device(unittest.TestCase):
     def test_dense(self):
         mine = numpy.where(draw(4, RANK).random(COUNT) < 0.01, RANK + 1, 0).astype("float32")
         self.expect([mpix_sparse.allreduce(to_device(mine))], [mpix_sparse.allreduce(mine)])
+
+    def test_stream(self):
+        """A stream of the array's own is waited for where a hint names it."""
+        stream = ctypes.c_void_p()
+        require(runtime.cudaStreamCreateWithFlags(ctypes.byref(stream), 1))
+        mpix_sparse.set_info(stream=stream.value)
+        for seed in range(8):
+            mine = draw(5 + seed, RANK).normal(size=COUNT).astype("float32")
+            there = InStream(mine.shape, mine.dtype)
+            there.stream = stream.value
+            source, size = ctypes.c_void_p(mine.ctypes.data), ctypes.c_size_t(mine.nbytes)
+            require(runtime.cudaMemcpyAsync(there.memory.address, source, size, 1, stream))
+            self.expect([mpix_sparse.allreduce(there)], [mpix_sparse.allreduce(mine)])
+        mpix_sparse.set_info(stream=0)
+        require(runtime.cudaStreamDestroy(stream))
 
     def test_results_export(self):
         indices, values = numpy.array([3, 9]), numpy.array([[1.0, 2.0], [3.0, 4.0]])
