@@ -56,8 +56,8 @@ enum sar_status sar_card_room(const struct sar_request *request, struct sar_card
 enum sar_status sar_card_widen(const struct sar_request *request, struct sar_card *card,
                                struct sar_shelf *shelf, size_t nnz, struct sar_run *run);
 
-/** What a rank has put on its shelf, as its card says. A fresh one is mapped even if nothing is there: later calls
- * that need no meeting for that may be the first to find something. */
+/** What a rank has put on its shelf, as its card says. A fresh one is mapped even if nothing is there: later
+ * calls that need no meeting for that may be the first to find something. */
 enum sar_status sar_card_look(const struct sar_request *request, struct sar_shelf *shelf, int rank,
                               struct sar_run *run);
 
