@@ -244,8 +244,8 @@ static void check_group(void)
     }
 }
 
-/* Unsorted, and index 7 twice. The last rank has nothing, and unless some are given no arrays to tell where it
- * would have it. */
+/* Unsorted, and index 7 twice. The last rank has nothing, and unless some are given no arrays to tell
+ * where it would have it. */
 static int call_coo(int place, bool given, MPIX_Sparse_result *result)
 {
     const int32_t indices[] = { rank + 10, 7, 7 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks of a node map each other's memory, and do not meet again in a small call once all is mapped and read.
- * So what a rank has made in a large call, to which it brought nothing, must be mapped by the small one behind
- * that, for the rank may go on to give it back; and where something cannot be mapped in a small call all ranks
- * hear of it.
+/* Ranks of a node map each other's memory, and do not meet again in a small call once all is mapped and
+ * read. So what a rank has made in a large call, to which it brought nothing, must be mapped by the small
+ * one behind that, for the rank may go on to give it back; and where something cannot be mapped in a small
+ * call all ranks hear of it.
  *
  * Link with -Wl,--wrap=sar_segment_map, and with the library's objects. */
 
