@@ -37,15 +37,14 @@ enum sar_status sar_outsource_encode(struct sar_request *request, bool pull, str
     if (request->worker->direct)
         return encode_apart(request, &envelope, chosen, run, message);
     SAR_TRY(sar_message_begin(&envelope, chosen, run, request->worker->messages, message));
-    struct sar_payload payload = { chosen->packing, (unsigned char *)message->buffer + SAR_HEADER_BYTES,
+    struct sar_payload payload = { chosen->packing, sar_message_payload(message),
                                    (size_t)message->bytes - SAR_HEADER_BYTES, run->nnz };
     return sar_worker_encode(request->worker, &shape, run, &payload);
 }
 
 enum sar_status sar_outsource_await(struct sar_request *request, const struct sar_message *message)
 {
-    const void *behind = (unsigned char *)message->buffer + SAR_HEADER_BYTES;
-    return sar_worker_await(request->worker, message->payload != NULL ? message->payload : behind);
+    return sar_worker_await(request->worker, sar_message_payload(message));
 }
 
 /* No rank sends others apart from their headers. */

@@ -57,19 +57,28 @@ static struct sar_header header_of(const struct sar_envelope *envelope, const st
     return header;
 }
 
-enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                  const struct sar_run *run, struct sar_arena *arena,
-                                  struct sar_message *message)
+/* Take memory for a message, and put its header there. */
+static enum sar_status begin(struct sar_header header, struct sar_arena *arena, struct sar_message *message)
 {
-    struct sar_header header = header_of(envelope, wire, run);
     void *buffer;
     header.check = check_of(&header);
     if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
         return SAR_NO_MEMORY;
-    SAR_TRY(sar_arena_take(arena, SAR_HEADER_BYTES + header.bytes, 1, &buffer));
+    size_t bytes = SAR_HEADER_BYTES + header.bytes;
+    if (header.apart != 0)
+        SAR_TRY(sar_arena_take_zeroed(arena, SAR_APART_BYTES, 1, &buffer));
+    else
+        SAR_TRY(sar_arena_take(arena, bytes, 1, &buffer));
     memcpy(buffer, &header, sizeof header);
-    *message = (struct sar_message){ .buffer = buffer, .bytes = SAR_HEADER_BYTES + header.bytes };
+    *message = (struct sar_message){ .buffer = buffer, .bytes = bytes };
     return SAR_OK;
+}
+
+enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
+                                  const struct sar_run *run, struct sar_arena *arena,
+                                  struct sar_message *message)
+{
+    return begin(header_of(envelope, wire, run), arena, message);
 }
 
 enum sar_status sar_message_begin_apart(const struct sar_envelope *envelope, const struct sar_wire *wire,
@@ -77,15 +86,8 @@ enum sar_status sar_message_begin_apart(const struct sar_envelope *envelope, con
                                         struct sar_message *message)
 {
     struct sar_header header = header_of(envelope, wire, run);
-    void *buffer;
     header.apart = header.bytes != 0;
-    header.check = check_of(&header);
-    if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
-        return SAR_NO_MEMORY;
-    SAR_TRY(sar_arena_take_zeroed(arena, SAR_APART_BYTES, 1, &buffer));
-    memcpy(buffer, &header, sizeof header);
-    *message = (struct sar_message){ .buffer = buffer, .bytes = SAR_HEADER_BYTES + header.bytes };
-    return SAR_OK;
+    return begin(header, arena, message);
 }
 
 enum sar_status sar_message_encode(const struct sar_envelope *envelope, const struct sar_wire *wire,
@@ -95,7 +97,7 @@ enum sar_status sar_message_encode(const struct sar_envelope *envelope, const st
     struct sar_run sent = *run;
     SAR_TRY(sar_narrow_run(&envelope->layout, arena, &sent));
     SAR_TRY(sar_message_begin(envelope, wire, run, arena, message));
-    wire->encode(&envelope->layout, &sent, (unsigned char *)message->buffer + SAR_HEADER_BYTES);
+    wire->encode(&envelope->layout, &sent, sar_message_payload(message));
     return SAR_OK;
 }
 
@@ -126,9 +128,8 @@ enum sar_status sar_message_open(const struct sar_envelope *envelope, const stru
     if (wire == NULL || header.span != envelope->layout.span || header.values != envelope->layout.values ||
         header.bytes != message->bytes - SAR_HEADER_BYTES)
         return SAR_CORRUPT;
-    void *payload =
-        message->payload != NULL ? message->payload : (unsigned char *)message->buffer + SAR_HEADER_BYTES;
-    *content = (struct sar_content){ wire, payload, header.bytes, header.nnz, header.note };
+    *content =
+        (struct sar_content){ wire, sar_message_payload(message), header.bytes, header.nnz, header.note };
     return SAR_OK;
 }
 

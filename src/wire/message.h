@@ -36,6 +36,12 @@ struct sar_message {
     void *payload;  /**< in memory that the host may not be able to touch; NULL behind the header */
 };
 
+/** Where its payload is. */
+static inline void *sar_message_payload(const struct sar_message *message)
+{
+    return message->payload != NULL ? message->payload : (unsigned char *)message->buffer + SAR_HEADER_BYTES;
+}
+
 /** What both ends know of a message before it is sent. */
 struct sar_envelope {
     struct sar_layout layout;
