@@ -4,7 +4,6 @@
  * tests/mpi that on_device.c turns to devices. */
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <mpix_sparse.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,13 +75,6 @@ static void check_in_flight(void)
         require(cudaFree(in[i]));
         require(cudaFree(out[i]));
     }
-}
-
-/* What the runtime of runtime.c counts, and no other. */
-static long count_of(const char *name)
-{
-    long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
-    return count == NULL ? 0 : count();
 }
 
 static long allocations(void)

@@ -19,13 +19,6 @@ static MPI_Comm comm;
 static float *device;
 static cudaStream_t stream;
 
-/* What runtime.c does beyond CUDA's. */
-static void tell_runtime(const char *name, long number)
-{
-    void (*tell)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, name);
-    tell(number);
-}
-
 static void fill(void)
 {
     static float v[2 * MANY];

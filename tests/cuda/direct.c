@@ -24,20 +24,6 @@ static float *in, *out, *values; /* on the device */
 static int32_t *indices;
 static bool stands_in;
 
-/* What the runtime of runtime.c counts, and no other. */
-static long count_of(const char *name)
-{
-    long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
-    return count == NULL ? 0 : count();
-}
-
-static void refuse(long n)
-{
-    void (*refuse_call)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, "fake_cuda_refuse");
-    if (refuse_call != NULL)
-        refuse_call(n);
-}
-
 static void draw(void)
 {
     for (int i = 0; i < COUNT; i++) {
@@ -218,9 +204,9 @@ static void check_refusals(void)
     for (long n = 3; n + 3 <= calls; n++) {
         check_case("call %ld of CUDA fails", n);
         require(cudaMemcpy(out, in, sizeof found, cudaMemcpyDeviceToDevice));
-        refuse(n % ranks == rank ? n : 0);
+        tell_runtime("fake_cuda_refuse", n % ranks == rank ? n : 0);
         int code = MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm);
-        refuse(0);
+        tell_runtime("fake_cuda_refuse", 0);
         to_host(found, out, sizeof found);
         failures += code != MPI_SUCCESS;
         check(code != MPI_SUCCESS || is_right(), "expected an error or the right outcome");

@@ -4,7 +4,6 @@
  * steady; and nobody waits, nor has a wrong outcome for a right one, where a function of CUDA fails. */
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <mpix_sparse.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,20 +38,6 @@ struct vector {
 static MPI_Comm comm;
 static cudaStream_t stream;
 static int failures; /* that the communicator's handler was told of */
-
-/* What the runtime of runtime.c counts, and no other. */
-static long count_of(const char *name)
-{
-    long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
-    return count == NULL ? 0 : count();
-}
-
-static void tell_runtime(const char *name, long number)
-{
-    void (*tell)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, name);
-    if (tell != NULL)
-        tell(number);
-}
 
 static size_t bytes_of(const struct vector *v)
 {

@@ -5,7 +5,6 @@
  * device. */
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <mpix_sparse.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +21,6 @@ static MPI_Comm comm;
 static const char *least = "10000000"; /* elements of a message that a device reduces and codes */
 static float *in, *out;
 static int32_t *indices;
-
-/* What the runtime of runtime.c counts, and no other. */
-static long count_of(const char *name)
-{
-    long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
-    return count == NULL ? 0 : count();
-}
-
-static void refuse(long n)
-{
-    void (*refuse_call)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, "fake_cuda_refuse");
-    if (refuse_call != NULL)
-        refuse_call(n);
-}
 
 static float value_at(int i, int from)
 {
@@ -142,9 +127,9 @@ static void check_refusals(const char *scheme, int (*reduce)(void), const float 
     for (long n = 1; n <= most; n++) {
         check_case("%s, call %ld of CUDA fails", scheme, n);
         fill();
-        refuse(n % ranks == rank ? n : 0);
+        tell_runtime("fake_cuda_refuse", n % ranks == rank ? n : 0);
         int code = reduce();
-        refuse(0);
+        tell_runtime("fake_cuda_refuse", 0);
         failures += code != MPI_SUCCESS;
         if (code == MPI_SUCCESS)
             expect_sums(outcome);
