@@ -5,23 +5,26 @@ import math
 
 from figures import LIMITS, number, rows_of, table, times_of
 
-NAMES, HOSTS = ["lstm", "deepfm", "nmt", "top5"], [16, 8, 4]
+NAMES = ["lstm", "deepfm", "nmt", "top5"]
+CLUSTERS = ["16", "8", "4", "4x4"]  # hosts, and ranks of each unless one
 
 
 def emulations():
     """For each tensor that was emulated, a file of results and the command that simulates it."""
     for name in NAMES:
-        for hosts in HOSTS:
-            largest = max(rows_of(f"emulated-{name}-{hosts}"), key=lambda row: row["count"], default=None)
+        for cluster in CLUSTERS:
+            largest = max(rows_of(f"emulated-{name}-{cluster}"), key=lambda row: row["count"], default=None)
             if largest is not None:
+                near = largest["ranks"] // largest["nodes"]
                 tensor = "-c {count} -d {density:.4f} --overlap {overlap} --skew {skew}".format(**largest)
-                command = f"bench/simulate -n {hosts} -r 0.2 -l 50 -s 64 -- {tensor}"
-                yield f"like-{name}-{hosts}", command.split()
+                nodes = f"-n {largest['nodes']}" + (f" -k {near} -s 16" if near > 1 else " -s 64")
+                command = f"bench/simulate {nodes} -r 0.2 -l 50 -- {tensor}"
+                yield f"like-{name}-{cluster}", command.split(), near > 1
 
 
-def runs_of(name, hosts):
+def runs_of(name, cluster):
     """Of each scheme the row with most elements, and its time over that of `balanced` in the same run."""
-    rows = [r for r in rows_of(f"emulated-{name}-{hosts}") if r["scheme"] not in LIMITS]
+    rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
     ours = {r["count"]: r["median_s"] for r in rows if r["scheme"] == "balanced"}
     rows.sort(key=lambda row: row["count"])
     return {r["scheme"]: (r, r["median_s"] / ours[r["count"]]) for r in rows}
@@ -42,13 +45,13 @@ def cell_of(found, simulated, scheme):
 def emulated():
     """Runs over links of this machine, beside simulated ones."""
     parts = []
-    for hosts in HOSTS:
-        found = {name: runs_of(name, hosts) for name in NAMES}
+    for cluster in CLUSTERS:
+        found = {name: runs_of(name, cluster) for name in NAMES}
         found = {name: runs for name, runs in found.items() if runs}
-        simulated = {name: times_of(f"like-{name}-{hosts}") for name in found}
+        simulated = {name: times_of(f"like-{name}-{cluster}") for name in found}
         lines = []
         first = next(iter(found.values()), {})
         for scheme in sorted(first, key=lambda s: first[s][1]):
             lines.append([scheme] + [cell_of(found[m], simulated[m], scheme) for m in found])
-        parts.append(table([f"{hosts} hosts"] + list(found), lines))
+        parts.append(table([f"{cluster} hosts"] + list(found), lines))
     return "\n".join(parts)
