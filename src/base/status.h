@@ -7,7 +7,10 @@
 #define SAR_STATUS_MAP(X)                                                                           \
     X(OK, "no error%s%s")                                                                           \
     X(UNSUPPORTED, "the scheme asked for cannot carry out this call%s%s")                           \
+    X(UNSHARED, "a rank cannot share memory, and all are to do without%s%s")                        \
     X(NO_MEMORY, "out of memory%s%s")                                                               \
+    X(NO_SEGMENT, "memory that ranks share cannot be had%s%s")                                      \
+    X(NO_FILES, "no file descriptor is left for memory that ranks share: see ulimit -n%s%s")        \
     X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                   \
     X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \

@@ -20,7 +20,7 @@ enum sar_field {
 /** One rank's share in an agreement, and after it everybody's. */
 struct sar_ballot {
     int64_t nnz_sum, nnz_max;
-    int64_t busy;    /**< 1 where a rank must not sleep in MPI, as others' calls are in flight; the largest */
+    int64_t busy;    /**< enum sar_busy; the largest */
     int64_t staged;  /**< enum sar_staged; the largest */
     int64_t seconds; /**< nanoseconds the call before this one took after its agreement; the largest */
     int64_t entry;   /**< nanoseconds up to there; the smallest, of the rank that waited least for others */
@@ -36,6 +36,13 @@ struct sar_ballot {
 struct sar_agreement {
     struct sar_ballot mine, all;
     struct sar_collective collective;
+};
+
+/** Whether a rank may sleep in MPI. */
+enum sar_busy {
+    SAR_BUSY_NOT,
+    SAR_BUSY,        /**< it must not, as others' calls are in flight */
+    SAR_BUSY_LACKING /**< that, for all it tells; in the call before it lacked memory to share with others */
 };
 
 /** How a rank's dense vector comes to MPI, if that is to have it. */

@@ -10,23 +10,36 @@
 
 #include "net/segment.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 /* The process whose files have a segment among them: bench/smpi.h has all ranks in one. */
 #ifndef SAR_SEGMENT_HOLDER
 #define SAR_SEGMENT_HOLDER(name) ((name)->process)
 #endif
 
+/* What a function that failed stands for. */
+static enum sar_status lack(const char *function)
+{
+    int why = errno;
+    SAR_LOG(INFO, NET, "no memory that ranks share: %s: %s", function, strerror(why));
+    return why == EMFILE || why == ENFILE ? SAR_NO_FILES : SAR_NO_SEGMENT;
+}
+
 static enum sar_status map_file(int file, size_t bytes, struct sar_segment *segment)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED)
-        return SAR_NO_MEMORY;
+        return lack("mmap");
     *segment = (struct sar_segment){ memory, bytes };
     return SAR_OK;
 }
@@ -39,21 +52,37 @@ static int make_file(void)
 #else
 static int make_file(void)
 {
+    errno = ENOSYS;
     return -1;
 }
 #endif
+
+/* Files that are larger than the process may make cost it a signal. */
+static bool is_allowed(size_t bytes)
+{
+    struct rlimit most;
+    bool limited = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
+    if (bytes <= (size_t)PTRDIFF_MAX && (!limited || bytes <= most.rlim_cur))
+        return true;
+    errno = EFBIG;
+    return false;
+}
 
 enum sar_status sar_segment_make(size_t bytes, struct sar_segment *segment, struct sar_segment_name *name)
 {
     static atomic_uint_least64_t segments;
     int file = make_file();
-    enum sar_status status = SAR_NO_MEMORY;
-    if (file >= 0 && bytes <= (size_t)PTRDIFF_MAX && ftruncate(file, (off_t)bytes) == 0)
+    if (file < 0)
+        return lack("memfd_create");
+    enum sar_status status = SAR_OK;
+    if (!is_allowed(bytes) || ftruncate(file, (off_t)bytes) != 0)
+        status = lack("ftruncate");
+    if (status == SAR_OK)
         status = map_file(file, bytes, segment);
     if (status == SAR_OK)
         *name =
             (struct sar_segment_name){ (int64_t)getpid(), atomic_fetch_add(&segments, 1) + 1, bytes, file };
-    else if (file >= 0)
+    else
         close(file);
     return status;
 }
@@ -66,8 +95,8 @@ enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_
              (long long)name->file);
     int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
-        return SAR_NO_MEMORY;
-    enum sar_status status = SAR_NO_MEMORY;
+        return lack(path);
+    enum sar_status status = SAR_NO_SEGMENT;
     if (fstat(file, &found) == 0 && found.st_size >= 0 && (uint64_t)found.st_size >= name->bytes)
         status = map_file(file, (size_t)name->bytes, segment);
     close(file);
@@ -76,7 +105,7 @@ enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_
 
 void sar_segment_seal(struct sar_segment_name *name)
 {
-    if (name->serial != 0 && name->file >= 0)
+    if (sar_segment_is_open(name))
         close((int)name->file);
     name->file = -1;
 }

@@ -24,12 +24,24 @@ struct sar_segment_name {
     int64_t file; /**< by which the process knows the segment */
 };
 
+/** Whether it is only memory that ranks share which cannot be had: there may be some of a rank's own. */
+static inline bool sar_segment_lacks(enum sar_status status)
+{
+    return status == SAR_NO_SEGMENT || status == SAR_NO_FILES;
+}
+
 /** Make a segment of zero bytes of memory. Pages are taken when they are first touched, close to the
  * processor that does so. */
 enum sar_status sar_segment_make(size_t bytes, struct sar_segment *segment, struct sar_segment_name *name);
 
 /** Map the segment of another process, which has not sealed it yet. */
 enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_segment *segment);
+
+/** Whether others may still map an own segment, which takes a file descriptor as long. */
+static inline bool sar_segment_is_open(const struct sar_segment_name *name)
+{
+    return name->serial != 0 && name->file >= 0;
+}
 
 /** Let nobody map an own segment any more. */
 void sar_segment_seal(struct sar_segment_name *name);

@@ -10,9 +10,11 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "hash/murmur3.h"
 #include "net/numa.h"
 #include "net/roll.h"
@@ -144,6 +146,46 @@ enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes)
     return status;
 }
 
+/* It is told again until all have mapped it: a call may end before they do. */
+bool sar_shelf_tell(struct sar_window *window, struct sar_shelf *shelf)
+{
+    if (window->ranks == 1)
+        sar_segment_seal(&shelf->name);
+    if (!sar_segment_is_open(&shelf->name))
+        return false;
+    shelf->told = window->meeting + 1;
+    return window->telling = true;
+}
+
+void sar_window_settle(struct sar_window *window)
+{
+    window->telling = false;
+    for (int i = 0; i < SAR_SHELVES; i++) {
+        struct sar_shelf *shelf = &window->shelves[i];
+        if (!sar_segment_is_open(&shelf->name))
+            continue;
+        if (shelf->told + 1 == window->meeting)
+            sar_segment_seal(&shelf->name);
+        else
+            window->telling |= shelf->told == window->meeting;
+    }
+}
+
+static void drop_own(struct sar_shelf *shelf)
+{
+    sar_segment_seal(&shelf->name);
+    sar_segment_unmap(&shelf->own);
+    shelf->name = (struct sar_segment_name){ 0 };
+}
+
+void sar_window_drop(struct sar_window *window)
+{
+    window->telling = false;
+    for (int i = 0; i < SAR_SHELVES; i++)
+        if (sar_segment_is_open(&window->shelves[i].name))
+            drop_own(&window->shelves[i]);
+}
+
 enum sar_status sar_shelf_view(struct sar_shelf *shelf, int rank, const struct sar_segment_name *name,
                                void **memory)
 {
@@ -176,8 +218,7 @@ static void close_shelf(struct sar_shelf *shelf, int ranks)
         sar_segment_unmap(&shelf->views[r]);
     free(shelf->views);
     free(shelf->viewed);
-    sar_segment_seal(&shelf->name);
-    sar_segment_unmap(&shelf->own);
+    drop_own(shelf);
 }
 
 /* All that one rank alone may fail to get. */
@@ -212,7 +253,7 @@ static enum sar_status find_desks(const struct sar_net *net, struct sar_window *
         const struct greeting *theirs = &all[ranks[r]];
         SAR_TRY(sar_shelf_view(&window->desks, r, &theirs->name, &memory));
         if (((const struct desk *)memory)->token != theirs->token)
-            return SAR_UNSUPPORTED;
+            return SAR_NO_SEGMENT;
     }
     return SAR_OK;
 }
@@ -229,6 +270,17 @@ static enum sar_status greet(const struct sar_net *net, struct sar_window *windo
     return SAR_OK;
 }
 
+/* Once: other communicators will fare alike. */
+static void tell_of_none(const struct sar_net *net, enum sar_status why)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    char sentence[128];
+    if (net->rank != 0 || atomic_flag_test_and_set(&told))
+        return;
+    snprintf(sentence, sizeof sentence, sar_status_text(why), "", "");
+    SAR_LOG(WARN, NET, "ranks of a node send each other messages: %s", sentence);
+}
+
 enum sar_status sar_window_open(const struct sar_net *net, struct sar_window **window)
 {
     struct sar_window *made = NULL;
@@ -240,6 +292,7 @@ enum sar_status sar_window_open(const struct sar_net *net, struct sar_window **w
         status = greet(net, made, token, all);
     free(all);
     if (status != SAR_OK) {
+        tell_of_none(net, status);
         sar_window_close(made);
         made = NULL;
     }

@@ -18,6 +18,7 @@ struct sar_shelf {
     struct sar_segment_name name;    /**< of own */
     struct sar_segment *views;       /**< of each other rank, mapped when first looked at */
     struct sar_segment_name *viewed; /**< what is mapped there */
+    uint64_t told;                   /**< the meeting at which others hear of it, to map it; or 0 */
 };
 
 struct sar_storage;
@@ -27,9 +28,11 @@ struct sar_window {
     int rank, ranks;
     struct sar_shelf desks; /**< with the cards */
     struct sar_shelf shelves[SAR_SHELVES];
-    unsigned turn;    /**< of two shelves, the one that the next call may write to */
-    uint64_t meeting; /**< number of the last one that this rank went to */
-    const char *what; /**< it is for, in words */
+    unsigned turn;        /**< of two shelves, the one that the next call may write to */
+    uint64_t meeting;     /**< number of the last one that this rank went to */
+    bool telling;         /**< of a shelf that others still have to map */
+    enum sar_status lack; /**< why a rank heard of last cannot share memory, or SAR_OK */
+    const char *what;     /**< it is for, in words */
     struct sar_stall stall;
     int seen; /**< ranks found to be there, in order */
     struct sar_storage *spares[SAR_SPARES];
@@ -59,6 +62,16 @@ enum sar_status sar_shelf_room(struct sar_shelf *shelf, size_t bytes);
 /** The same where that is still needed: *before is what the shelf was until now, to be unmapped, or nothing
  * where it is the same as before. */
 enum sar_status sar_shelf_replace(struct sar_shelf *shelf, size_t bytes, struct sar_segment *before);
+
+/** Whether others still have to map a shelf of this rank, once they hear of it at the next meeting. */
+bool sar_shelf_tell(struct sar_window *window, struct sar_shelf *shelf);
+
+/** At a meeting to which all have come who fare well: of what was told at the one before, which they have
+ * mapped since, the file descriptors are given back. */
+void sar_window_settle(struct sar_window *window);
+
+/** Drop the shelves of this rank that others may not have mapped, since they do without. */
+void sar_window_drop(struct sar_window *window);
 
 /** What another rank has put on a shelf of that name. */
 enum sar_status sar_shelf_view(struct sar_shelf *shelf, int rank, const struct sar_segment_name *name,

@@ -48,21 +48,6 @@ static void finish(struct sar_pending *op)
     end(op, op->call->verdict);
 }
 
-static void run(struct sar_pending *op, bool block)
-{
-    bool done;
-    sar_request_advance(&op->request, block, &done);
-    if (!done)
-        return;
-    sar_call_span_end(op, &op->step);
-    if (op->call->verdict.status != SAR_OK)
-        op->phase = SAR_DONE;
-    else if (op->request.exchange.status != SAR_OK)
-        end_badly(op, op->request.exchange.status, false);
-    else
-        finish(op);
-}
-
 static void begin_to_run(struct sar_pending *op)
 {
     op->step = sar_call_span(op, op->request.scheme->name);
@@ -115,6 +100,41 @@ static void select_and_open(struct sar_pending *op)
         begin_to_profile(op);
     else
         begin_to_run(op);
+}
+
+/* All ranks know that one of them cannot share memory: the same input, by another scheme. What that takes
+ * teaches nothing. */
+static void begin_again(struct sar_pending *op)
+{
+    sar_context_part(op->context);
+    sar_call_reopen(op);
+    select_and_open(op);
+    op->context->homework.record = NULL;
+}
+
+static void fail(struct sar_pending *op)
+{
+    enum sar_status status = op->request.exchange.status;
+    op->context->lacking = sar_segment_lacks(status);
+    if (status == SAR_UNSHARED)
+        op->phase = SAR_PARTED;
+    else
+        end_badly(op, status, false);
+}
+
+static void run(struct sar_pending *op, bool block)
+{
+    bool done;
+    sar_request_advance(&op->request, block, &done);
+    if (!done)
+        return;
+    sar_call_span_end(op, &op->step);
+    if (op->call->verdict.status != SAR_OK)
+        op->phase = SAR_DONE;
+    else if (op->request.exchange.status != SAR_OK)
+        fail(op);
+    else
+        finish(op);
 }
 
 static void profile(struct sar_pending *op, bool block)
@@ -170,7 +190,7 @@ static void begin_to_agree(struct sar_pending *op, bool block)
 {
     op->step = sar_call_span(op, "agree");
     op->agreement.mine = sar_call_ballot(op);
-    op->agreement.mine.busy = !block;
+    op->agreement.mine.busy = op->context->lacking ? SAR_BUSY_LACKING : block ? SAR_BUSY_NOT : SAR_BUSY;
     op->status = sar_agree_start(&op->context->net, &op->agreement);
     op->phase = SAR_AGREEING;
 }
@@ -184,6 +204,8 @@ static void agree(struct sar_pending *op, bool block)
         return;
     if (!all_is_well(op))
         return;
+    if (op->agreement.all.busy == SAR_BUSY_LACKING)
+        sar_context_part(op->context);
     look_up_record(op);
     if (op->profile_due && !op->call->dense_face) {
         sar_call_fetch(op);
@@ -251,6 +273,8 @@ static void advance(struct sar_pending *op, bool block)
             profile(op, block);
         else if (before == SAR_RUNNING)
             run(op, block);
+        else if (before == SAR_PARTED)
+            begin_again(op);
     } while (op->phase != before);
 }
 

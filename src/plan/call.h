@@ -70,6 +70,7 @@ enum sar_phase {
     SAR_AGREEING,  /**< all ranks learn what they must know of each other */
     SAR_PROFILING, /**< its tensor is looked at */
     SAR_RUNNING,   /**< a scheme is at work */
+    SAR_PARTED,    /**< it gave way, and another is to be */
     SAR_DONE
 };
 

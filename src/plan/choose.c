@@ -27,7 +27,7 @@ static void describe(struct sar_pending *op)
         .machine = c->machine,
         .nodes = c->net.nodes.n,
         .node_ranks = c->net.nodes.most,
-        .share_memory = c->net.window != NULL,
+        .share_memory = c->net.window != NULL && c->apart == 0,
         .dense_face = call->dense_face,
         .in_place = call->in_place,
         .forwards = call->dense_face && op->plan == NULL && policy->forward > 0,
@@ -56,7 +56,10 @@ static void describe(struct sar_pending *op)
 enum sar_status sar_call_select(struct sar_pending *op)
 {
     const struct sar_policy *policy = op->policy;
+    struct sar_context *context = op->context;
     describe(op);
+    if (context->apart > 0)
+        context->apart--;
     SAR_TRY(sar_select(&op->agreed, &policy->config, &op->record->lessons, policy->forced,
                        &op->record->predictions, &op->selection));
     if (policy->config.explain && op->context->net.rank == 0)

@@ -15,6 +15,8 @@
 #include "plan/hints.h"
 #include "plan/progress.h"
 
+enum { CALLS_APART = 64 };
+
 /* What rank 0 tells the others. */
 struct settings {
     enum sar_status status;
@@ -297,6 +299,27 @@ enum sar_status sar_context_open(MPI_Comm user, const struct sar_source *hints, 
     sar_context_discard(made);
     sar_net_close(&net);
     return status;
+}
+
+/* Once: other communicators will fare alike. */
+static void tell_parted(const struct sar_net *net)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    enum sar_status lack = net->window != NULL ? net->window->lack : SAR_OK;
+    char sentence[SAR_SENTENCE];
+    if (net->rank != 0 || atomic_flag_test_and_set(&told))
+        return;
+    snprintf(sentence, sizeof sentence, sar_status_text(lack != SAR_OK ? lack : SAR_UNSHARED), "", "");
+    SAR_LOG(WARN, PLAN, "%d calls send messages in place of sharing memory: %s", CALLS_APART, sentence);
+}
+
+void sar_context_part(struct sar_context *context)
+{
+    context->apart = CALLS_APART;
+    context->lacking = false;
+    tell_parted(&context->net);
+    if (context->net.window != NULL)
+        sar_window_drop(context->net.window);
 }
 
 MPIX_Sparse_report_t sar_context_report(const struct sar_context *context)

@@ -59,6 +59,8 @@ struct sar_context {
     uint32_t found;   /**< the record that was looked for last, where the next search begins */
     uint64_t *bounds; /**< for all records' keep, ranks + 1 each */
     struct sar_homework homework;
+    uint32_t apart; /**< calls to come that do without memory which ranks share; see sar_context_part */
+    bool lacking;   /**< in the last call this rank did not get any */
     struct sar_arena arena;                      /**< of the present call */
     struct sar_arena scratch[SAR_SCRATCHES];     /**< of its steps, in turn */
     struct sar_arena messages[SAR_WORKER_TURNS]; /**< for a worker, with memory while there is one */
@@ -102,6 +104,10 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
 
 /** Begin to free a context. Collective, does not wait; what is in flight must be done. */
 void sar_context_leave(struct sar_context *context);
+
+/** Let the next calls do without memory that ranks share, since one of them did not get any more; then it is
+ * tried again. All ranks do so in the same call. */
+void sar_context_part(struct sar_context *context);
 
 /** Free a context, which is left if it has not been. Its plans lose it. Collective; does not wait for ranks
  * that are late, for whom the library's communicator stays until sar_context_sweep. */

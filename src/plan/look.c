@@ -45,7 +45,7 @@ void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy)
     }
 }
 
-static size_t largest_state(void)
+size_t sar_call_state_size(void)
 {
     size_t largest = 0;
     for (size_t i = 0; sar_schemes[i] != NULL; i++)
@@ -60,7 +60,7 @@ void sar_call_prepare(struct sar_pending *op)
     long long bad = 0;
     enum sar_status status = sar_exchange_open(&op->context->net, &op->context->arena, &request->exchange);
     if (status == SAR_OK)
-        status = sar_arena_take_zeroed(&op->context->arena, 1, largest_state(), &request->state);
+        status = sar_arena_take_zeroed(&op->context->arena, 1, sar_call_state_size(), &request->state);
     sar_blame(&call->verdict, status, 0);
     if (call->verdict.status != SAR_OK)
         return;

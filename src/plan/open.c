@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The request that a call hands to its scheme, once that is selected, and the input in it. */
 
+#include <string.h>
+
 #include "plan/steps.h"
 
 static uint32_t fingerprint(const struct sar_pending *op)
@@ -23,13 +25,27 @@ void sar_call_open(struct sar_pending *op)
     request->keep = &op->record->keep;
     request->recompute = op->policy->config.recompute;
     request->buffers = op->call->buffers;
-    request->blocking = op->agreement.all.busy == 0;
+    request->blocking = op->agreement.all.busy == SAR_BUSY_NOT;
+    request->gives_way = true;
     request->votes = op->agreement.all.staged != SAR_STAGED_NOT;
     request->piece = op->agreement.all.staged == SAR_STAGED_PIECEWISE ? op->call->room : 0;
     request->epoch = op->context->epoch;
     request->fingerprint = fingerprint(op);
     op->scratch = sar_sink_in_buffers(&op->context->outcome[0], &op->context->outcome[1]);
     request->sink = op->call->dense_face ? &op->scratch.sink : op->call->sink;
+}
+
+/* Elements of the host's vectors may lie where the scheme had them. */
+void sar_call_reopen(struct sar_pending *op)
+{
+    struct sar_request before = op->request;
+    memset(before.state, 0, sar_call_state_size());
+    before.exchange.status = SAR_OK;
+    op->request =
+        (struct sar_request){ .device = before.device, .state = before.state, .exchange = before.exchange };
+    if (!op->call->dense_face || op->call->remote)
+        op->request.input = before.input;
+    op->request.minus_zero = op->call->remote && before.minus_zero;
 }
 
 /* What could not be marked is not offered: the request has failed. */

@@ -60,7 +60,7 @@ enum sar_status sar_remote_fetch(struct sar_pending *op, long long *bad)
 enum sar_status sar_remote_compact(struct sar_pending *op)
 {
     struct sar_load load = load_of(op);
-    if (op->call->verdict.status != SAR_OK)
+    if (op->call->verdict.status != SAR_OK || op->request.input.index != NULL)
         return SAR_OK;
     SAR_TRY(sar_offload_compact(&load, &op->arrival));
     op->request.input = op->arrival.run;

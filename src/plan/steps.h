@@ -9,6 +9,9 @@
 /** Everything local that may fail before the scheme. What goes wrong is put into call->verdict. */
 void sar_call_prepare(struct sar_pending *op);
 
+/** Bytes of a request's state, enough for any scheme. */
+size_t sar_call_state_size(void);
+
 /** What this rank tells the others. */
 struct sar_ballot sar_call_ballot(const struct sar_pending *op);
 
@@ -33,6 +36,9 @@ void sar_call_end_homework(struct sar_pending *op);
 
 /** Make the request ready for the scheme that was selected, but for its input. */
 void sar_call_open(struct sar_pending *op);
+
+/** Undo that and all a scheme has done, but for the input that does not depend on it. */
+void sar_call_reopen(struct sar_pending *op);
 
 /** Make coordinates in a device's memory the request's input; nothing for others. */
 void sar_call_fetch(struct sar_pending *op);

@@ -7,7 +7,8 @@ _Static_assert(sizeof(struct sar_card) <= SAR_CARD, "cards are handed over at me
 
 void sar_card_show(struct sar_request *request, struct sar_card *card)
 {
-    card->status = (int64_t)request->exchange.status;
+    if (request->exchange.status != SAR_OK)
+        card->status = (int64_t)request->exchange.status;
     sar_window_arrive(request->net->window, "scheme shared", card, sizeof *card);
 }
 
@@ -16,11 +17,38 @@ const struct sar_card *sar_card_of(const struct sar_request *request, int rank)
     return sar_window_card(request->net->window, rank);
 }
 
+enum sar_status sar_card_excuse(const struct sar_request *request, struct sar_card *card,
+                                enum sar_status status)
+{
+    if (!sar_segment_lacks(status) || !request->gives_way)
+        return status;
+    card->status = (int64_t)status;
+    return SAR_OK;
+}
+
+/* Some rank does not fare well. */
+static enum sar_status hear_of_trouble(const struct sar_request *request)
+{
+    for (int r = 0; r < request->net->ranks; r++) {
+        enum sar_status theirs = (enum sar_status)sar_card_of(request, r)->status;
+        if (theirs == SAR_OK)
+            continue;
+        if (!sar_segment_lacks(theirs) || !request->gives_way)
+            return SAR_PEER_FAILED;
+        request->net->window->lack = theirs;
+    }
+    return SAR_UNSHARED;
+}
+
 enum sar_status sar_cards_hear(const struct sar_request *request)
 {
+    int64_t any = SAR_OK;
     for (int r = 0; r < request->net->ranks; r++)
-        if (sar_card_of(request, r)->status != SAR_OK)
-            return SAR_PEER_FAILED;
+        any |= sar_card_of(request, r)->status;
+    if (any != SAR_OK)
+        return hear_of_trouble(request);
+    if (request->net->window->telling)
+        sar_window_settle(request->net->window);
     return SAR_OK;
 }
 
@@ -91,11 +119,10 @@ static enum sar_status make_room(const struct sar_request *request, struct sar_c
                                  struct sar_shelf *shelf, size_t nnz, struct sar_segment *before)
 {
     const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_segment_name name = shelf->name;
     SAR_TRY(sar_shelf_replace(shelf, sar_plus(sar_run_bytes(shape, shape->index_size, nnz), 1), before));
     card->shelf = shelf->name;
     card->room = nnz;
-    card->fresh |= !sar_segment_same(&name, &shelf->name);
+    card->fresh |= sar_shelf_tell(request->net->window, shelf);
     return SAR_OK;
 }
 

@@ -16,7 +16,7 @@ struct sar_card {
     struct sar_segment_name storage; /**< handed back; then, from rank 0, the one to use */
     uint32_t index_size;             /**< in storage, 0 for none */
     uint16_t minus_zero;
-    uint16_t fresh; /**< a shelf that nobody has looked at before; stays until it is reset */
+    uint16_t fresh; /**< a shelf that others may not have mapped; stays until reset */
 };
 
 /** Go to the next meeting. */
@@ -25,7 +25,13 @@ void sar_card_show(struct sar_request *request, struct sar_card *card);
 /** The card of a rank at the last meeting. */
 const struct sar_card *sar_card_of(const struct sar_request *request, int rank);
 
-/** Whether all ranks fare well. */
+/** Where memory to share is all that a rank lacks, and all ranks may take another scheme: let its card say
+ * so at the next meeting, which must be one that all ranks go to, and the call go on until then. */
+enum sar_status sar_card_excuse(const struct sar_request *request, struct sar_card *card,
+                                enum sar_status status);
+
+/** Whether all ranks fare well: SAR_UNSHARED, on all ranks, where some are excused and the others do. To be
+ * asked before anything that may fail on one rank. */
 enum sar_status sar_cards_hear(const struct sar_request *request);
 
 /** Whether a rank told of a shelf that others still have to map: nobody may go on to close it before. */

@@ -104,6 +104,8 @@ struct sar_request {
     const struct sar_run *pieces;  /**< where the outcome lies if not in output, which has its nnz then; or */
     size_t pieces_n;               /**< NULL */
     bool minus_zero;               /**< a rank heard of so far has a floating-point -0.0 */
+    bool gives_way;                /**< the call takes another scheme where all ranks hear that one cannot
+                                        share memory; until then `dense` buffers and the input stay */
     bool streams;                  /**< the sink is written while the call may still fail */
     bool output_covers;            /**< the outcome has all elements of the input */
     bool output_in_place;          /**< the outcome stands in the caller's dense buffer already */

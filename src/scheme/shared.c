@@ -35,6 +35,7 @@ struct state {
     struct sar_shelf *shelf; /* for inputs */
     struct sar_run *inputs;  /* of all ranks, where they lie */
     struct sar_shape shape;  /* of the reduction */
+    bool alone;              /* reads_alone, as found after the first meeting */
     bool in_common;          /* the outcome goes into storage */
     struct sar_storage *storage;
     struct sar_reduction part; /* this rank's, if in common */
@@ -92,11 +93,24 @@ void sar_shared_take(struct sar_request *request, const struct sar_shared_sink *
     ((struct state *)request->state)->card = from->card;
 }
 
-/* Where others see it, so that what is compacted early, for a profile, need not be copied. */
+static enum sar_status excuse(struct sar_request *request, enum sar_status status)
+{
+    struct state *state = request->state;
+    return sar_card_excuse(request, &state->card, status);
+}
+
+/* Where others see it, so that what is compacted early, for a profile, need not be copied. For that it does
+ * elsewhere, too. */
 static enum sar_status compact(struct sar_request *request)
 {
     struct state *state = request->state;
-    return sar_shared_compact(request, &state->card);
+    const struct sar_agreed *agreed = request->agreed;
+    const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
+    SAR_TRY(excuse(request, sar_shared_compact(request, &state->card)));
+    if (state->card.status == SAR_OK)
+        return SAR_OK;
+    return request->device->compact(&agreed->shape, buf, (size_t)agreed->nnz_max, request->arena,
+                                    &request->input);
 }
 
 static enum sar_status bring(struct sar_request *request)
@@ -104,7 +118,9 @@ static enum sar_status bring(struct sar_request *request)
     struct state *state = request->state;
     const struct sar_run *input = &request->input;
     state->shelf = sar_shared_shelf(request);
-    SAR_TRY(sar_shared_shelve(request, &state->card));
+    enum sar_status status = sar_shared_shelve(request, &state->card);
+    if (status != SAR_OK)
+        return excuse(request, status);
     request->output_covers = true;
     state->card.nnz = input->nnz;
     state->card.minus_zero = request->minus_zero;
@@ -119,9 +135,9 @@ static enum sar_status look_around(struct sar_request *request)
 {
     struct state *state = request->state;
     int ranks = request->net->ranks;
-    SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *state->inputs, &state->inputs));
     if (ranks > 1)
         SAR_TRY(sar_cards_hear(request));
+    SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *state->inputs, &state->inputs));
     for (int r = 0; r < ranks && ranks > 1; r++) {
         SAR_TRY(sar_card_look(request, state->shelf, r, &state->inputs[r]));
         request->minus_zero |= sar_card_of(request, r)->minus_zero != 0;
@@ -217,10 +233,19 @@ static enum sar_status reduce_part(struct sar_request *request)
     return state->in_common ? count_part(request, slices) : reduce_onto_shelf(request, slices);
 }
 
+/* Whether nobody waits until others have read, since all is mapped that they read. */
+static bool reads_alone(const struct sar_request *request)
+{
+    return request->net->ranks == 1 || (is_small(request->agreed) && !sar_cards_fresh(request));
+}
+
+/* Who reads alone maps nothing. */
 static enum sar_status reduce(struct sar_request *request)
 {
-    SAR_TRY(look_around(request));
-    return is_small(request->agreed) ? reduce_all(request) : reduce_part(request);
+    enum sar_status status = look_around(request);
+    if (status == SAR_OK)
+        status = is_small(request->agreed) ? reduce_all(request) : reduce_part(request);
+    return status == SAR_OK || reads_alone(request) ? status : excuse(request, status);
 }
 
 /* Every rank its own part. */
@@ -276,34 +301,38 @@ static enum sar_status gather(struct sar_request *request)
     return SAR_OK;
 }
 
-/* Whether nobody waits until others have read, since all is mapped that they read. */
-static bool reads_alone(const struct sar_request *request)
+static bool has_storage(const struct sar_request *request)
 {
-    return request->net->ranks == 1 || (is_small(request->agreed) && !sar_cards_fresh(request));
+    return !request->agreed->dense_face && !is_small(request->agreed);
+}
+
+/* Whether ranks map something in order to place what they have reduced, and meet again. */
+static bool maps_last(const struct sar_request *request)
+{
+    return !is_small(request->agreed) && (has_storage(request) || sar_cards_fresh(request));
 }
 
 static enum sar_status place(struct sar_request *request)
 {
     const struct state *state = request->state;
     if (is_small(request->agreed))
-        return reads_alone(request) ? SAR_OK : sar_cards_hear(request);
+        return state->alone ? SAR_OK : sar_cards_hear(request);
     SAR_TRY(sar_cards_hear(request));
-    return state->in_common ? fill_storage(request) : gather(request);
-}
-
-static bool has_storage(const struct sar_request *request)
-{
-    return !request->agreed->dense_face && !is_small(request->agreed);
+    enum sar_status status = state->in_common ? fill_storage(request) : gather(request);
+    return status == SAR_OK || !maps_last(request) ? status : excuse(request, status);
 }
 
 static enum sar_status finish(struct sar_request *request)
 {
+    return maps_last(request) ? sar_cards_hear(request) : SAR_OK;
+}
+
+/* Also after a failure: nobody will map it any more. */
+static void close_storage(struct sar_request *request)
+{
     const struct state *state = request->state;
-    if (!has_storage(request))
-        return SAR_OK;
-    if (state->in_common)
+    if (state->storage != NULL)
         sar_storage_seal(state->storage);
-    return sar_cards_hear(request);
 }
 
 /* After a small call ranks may still read what the next one must not overwrite. */
@@ -318,13 +347,15 @@ static void meet_brought(struct sar_request *request)
 
 static void meet_reduced(struct sar_request *request)
 {
-    if (!reads_alone(request))
+    struct state *state = request->state;
+    state->alone = reads_alone(request);
+    if (!state->alone)
         meet(request);
 }
 
 static void meet_placed(struct sar_request *request)
 {
-    if (!is_small(request->agreed) && (has_storage(request) || sar_cards_fresh(request)))
+    if (maps_last(request))
         meet(request);
 }
 
@@ -332,7 +363,7 @@ static const struct sar_stage stages[] = {
     { .compute = bring, .post = meet_brought },
     { .compute = reduce, .post = meet_reduced },
     { .compute = place, .post = meet_placed },
-    { .compute = finish },
+    { .compute = finish, .post = close_storage },
     { .compute = NULL },
 };
 

@@ -175,6 +175,7 @@ static enum sar_status open_pile(struct sar_request *request, struct pile *pile)
     uint64_t bytes = sar_plus(sar_times(nnz, request->agreed->shape.element_size + SLOT_BYTES),
                               sar_times(cells + 1, sizeof(uint64_t)) + 3 * SAR_ALIGNMENT);
     SAR_TRY(sar_shelf_room(shelf, bytes));
+    sar_shelf_tell(request->net->window, shelf);
     state->card.shelf = shelf->name;
     *pile = pile_in(shelf->own.memory, cells, nnz);
     pile->begin[0] = 0;
@@ -300,6 +301,7 @@ static void open_shared(struct sar_request *request)
     state->inner.input = request->output;
     state->inner.output = (struct sar_run){ NULL, NULL, 0 };
     state->inner.minus_zero = false;
+    state->inner.gives_way = false; /* other nodes do not hear of it */
     state->inner.state = state->inner_state;
     sar_shared_take(&state->inner, &state->share);
 }
