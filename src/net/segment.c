@@ -40,7 +40,7 @@ static enum sar_status map_file(int file, size_t bytes, struct sar_segment *segm
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED)
         return lack("mmap");
-    *segment = (struct sar_segment){ memory, bytes };
+    *segment = (struct sar_segment){ memory, bytes, false };
     return SAR_OK;
 }
 
@@ -103,6 +103,19 @@ enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_
     return status;
 }
 
+struct sar_segment sar_segment_part(const struct sar_segment *whole, size_t from, size_t bytes)
+{
+    return (struct sar_segment){ (unsigned char *)whole->memory + from, bytes, true };
+}
+
+/* No process makes as many segments as that would take to be another one's. */
+struct sar_segment_name sar_segment_name_part(const struct sar_segment_name *whole, unsigned number,
+                                              size_t bytes)
+{
+    uint64_t serial = whole->serial | (uint64_t)(number + 1) << 56;
+    return (struct sar_segment_name){ whole->process, serial, bytes, -1 };
+}
+
 void sar_segment_seal(struct sar_segment_name *name)
 {
     if (sar_segment_is_open(name))
@@ -112,9 +125,9 @@ void sar_segment_seal(struct sar_segment_name *name)
 
 void sar_segment_unmap(struct sar_segment *segment)
 {
-    if (segment->memory != NULL)
+    if (segment->memory != NULL && !segment->part)
         munmap(segment->memory, segment->bytes);
-    *segment = (struct sar_segment){ NULL, 0 };
+    *segment = (struct sar_segment){ NULL, 0, false };
 }
 
 bool sar_segment_same(const struct sar_segment_name *a, const struct sar_segment_name *b)

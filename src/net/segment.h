@@ -14,6 +14,7 @@
 struct sar_segment {
     void *memory;
     size_t bytes;
+    bool part; /**< of another one, with which its mapping goes */
 };
 
 /** What another process needs to map a segment; plain bytes. */
@@ -42,6 +43,11 @@ static inline bool sar_segment_is_open(const struct sar_segment_name *name)
 {
     return name->serial != 0 && name->file >= 0;
 }
+
+/** A part of a segment, own or mapped, that every rank can name. Parts have numbers below 255. */
+struct sar_segment sar_segment_part(const struct sar_segment *whole, size_t from, size_t bytes);
+struct sar_segment_name sar_segment_name_part(const struct sar_segment_name *whole, unsigned number,
+                                              size_t bytes);
 
 /** Let nobody map an own segment any more. */
 void sar_segment_seal(struct sar_segment_name *name);

@@ -22,6 +22,7 @@
 
 enum {
     LEAST_SHELF = 64 << 10,
+    DESK = 4096, /* bytes before the shelves that come with a desk */
     PLACES = 2,
     LOOKS = 4000,  /* before a rank that waits yields */
     MPI_LOOKS = 64 /* looks from one at MPI to the next */
@@ -125,7 +126,7 @@ enum sar_status sar_shelf_replace(struct sar_shelf *shelf, size_t bytes, struct 
 {
     struct sar_segment made;
     struct sar_segment_name name;
-    *before = (struct sar_segment){ NULL, 0 };
+    *before = (struct sar_segment){ NULL, 0, false };
     if (bytes <= shelf->own.bytes)
         return SAR_OK;
     size_t ample = bytes <= SIZE_MAX / 2 ? bytes + bytes / 4 : bytes;
@@ -221,6 +222,29 @@ static void close_shelf(struct sar_shelf *shelf, int ranks)
     drop_own(shelf);
 }
 
+/* The shelf in a desk's memory. */
+static struct sar_segment small_shelf(const struct sar_segment *desk, int i)
+{
+    return sar_segment_part(desk, DESK + (size_t)i * LEAST_SHELF, LEAST_SHELF);
+}
+
+static struct sar_segment_name small_name(const struct sar_segment_name *desk, int i)
+{
+    return sar_segment_name_part(desk, (unsigned)i, LEAST_SHELF);
+}
+
+/* One mapping is enough for calls of little data. */
+static enum sar_status make_desk(struct sar_window *window)
+{
+    _Static_assert(sizeof(struct desk) <= DESK, "shelves begin behind a desk");
+    SAR_TRY(sar_shelf_room(&window->desks, DESK + SAR_SHELVES * (size_t)LEAST_SHELF));
+    for (int i = 0; i < SAR_SHELVES; i++) {
+        window->shelves[i].own = small_shelf(&window->desks.own, i);
+        window->shelves[i].name = small_name(&window->desks.name, i);
+    }
+    return SAR_OK;
+}
+
 /* All that one rank alone may fail to get. */
 static enum sar_status make(const struct sar_net *net, uint64_t token, struct sar_window **window)
 {
@@ -233,7 +257,7 @@ static enum sar_status make(const struct sar_net *net, uint64_t token, struct sa
     SAR_TRY(open_shelf(&made->desks, made->ranks));
     for (int i = 0; i < SAR_SHELVES; i++)
         SAR_TRY(open_shelf(&made->shelves[i], made->ranks));
-    SAR_TRY(sar_shelf_room(&made->desks, sizeof(struct desk)));
+    SAR_TRY(make_desk(made));
     desk_of(made, made->rank)->token = token;
     return SAR_OK;
 }
@@ -254,6 +278,10 @@ static enum sar_status find_desks(const struct sar_net *net, struct sar_window *
         SAR_TRY(sar_shelf_view(&window->desks, r, &theirs->name, &memory));
         if (((const struct desk *)memory)->token != theirs->token)
             return SAR_NO_SEGMENT;
+        for (int i = 0; i < SAR_SHELVES && r != window->rank; i++) {
+            window->shelves[i].views[r] = small_shelf(&window->desks.views[r], i);
+            window->shelves[i].viewed[r] = small_name(&theirs->name, i);
+        }
     }
     return SAR_OK;
 }
