@@ -35,7 +35,8 @@ struct state {
     struct sar_shelf *shelf; /* for inputs */
     struct sar_run *inputs;  /* of all ranks, where they lie */
     struct sar_shape shape;  /* of the reduction */
-    bool alone;              /* reads_alone, as found after the first meeting */
+    bool small;              /* each rank reduces all, as found at the first meeting */
+    bool alone;              /* reads_alone, likewise */
     bool in_common;          /* the outcome goes into storage */
     struct sar_storage *storage;
     struct sar_reduction part; /* this rank's, if in common */
@@ -51,10 +52,10 @@ static const char *obstacle(const struct sar_agreed *agreed)
     return why == NULL && !common ? "ranks do not share memory" : why;
 }
 
-/* A decision of all ranks alike. */
-static bool is_small(const struct sar_agreed *a)
+/* A decision of all ranks alike, from the mean number of their elements. */
+static bool is_small(const struct sar_agreed *a, double nnz)
 {
-    double values = a->nnz_mean * (double)a->shape.row, others = a->machine.ranks - 1;
+    double values = nnz * (double)a->shape.row, others = a->machine.ranks - 1;
     return others < 1 || (values <= FEW && values * others <= FEW_OTHERS);
 }
 
@@ -64,7 +65,7 @@ static double seconds(const struct sar_agreed *a)
     double element = (double)(a->shape.element_size + a->shape.index_size);
     if (a->machine.ranks == 1)
         return element * a->nnz_mean * a->machine.memory;
-    if (is_small(a))
+    if (is_small(a, a->nnz_mean))
         return meeting + ranks * a->nnz_mean * a->machine.gamma;
     double outcome = sar_agreed_union(a, ranks);
     double moved = outcome / ranks + a->nnz_mean + (a->dense_face ? outcome : a->nnz_mean);
@@ -130,6 +131,20 @@ static enum sar_status bring(struct sar_request *request)
     return SAR_OK;
 }
 
+/* What is agreed may be estimated, or of earlier calls. */
+static bool expects_little(const struct sar_request *request)
+{
+    return is_small(request->agreed, request->agreed->nnz_mean);
+}
+
+static bool brought_little(const struct sar_request *request)
+{
+    double nnz = 0;
+    for (int r = 0; r < request->net->ranks; r++)
+        nnz += (double)sar_card_of(request, r)->nnz;
+    return is_small(request->agreed, nnz / request->net->ranks);
+}
+
 /* What all ranks have brought. */
 static enum sar_status look_around(struct sar_request *request)
 {
@@ -137,6 +152,7 @@ static enum sar_status look_around(struct sar_request *request)
     int ranks = request->net->ranks;
     if (ranks > 1)
         SAR_TRY(sar_cards_hear(request));
+    state->small = expects_little(request) && (ranks == 1 || brought_little(request));
     SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *state->inputs, &state->inputs));
     for (int r = 0; r < ranks && ranks > 1; r++) {
         SAR_TRY(sar_card_look(request, state->shelf, r, &state->inputs[r]));
@@ -236,15 +252,17 @@ static enum sar_status reduce_part(struct sar_request *request)
 /* Whether nobody waits until others have read, since all is mapped that they read. */
 static bool reads_alone(const struct sar_request *request)
 {
-    return request->net->ranks == 1 || (is_small(request->agreed) && !sar_cards_fresh(request));
+    const struct state *state = request->state;
+    return request->net->ranks == 1 || (state->small && !sar_cards_fresh(request));
 }
 
 /* Who reads alone maps nothing. */
 static enum sar_status reduce(struct sar_request *request)
 {
+    const struct state *state = request->state;
     enum sar_status status = look_around(request);
     if (status == SAR_OK)
-        status = is_small(request->agreed) ? reduce_all(request) : reduce_part(request);
+        status = state->small ? reduce_all(request) : reduce_part(request);
     return status == SAR_OK || reads_alone(request) ? status : excuse(request, status);
 }
 
@@ -303,19 +321,21 @@ static enum sar_status gather(struct sar_request *request)
 
 static bool has_storage(const struct sar_request *request)
 {
-    return !request->agreed->dense_face && !is_small(request->agreed);
+    const struct state *state = request->state;
+    return !request->agreed->dense_face && !state->small;
 }
 
 /* Whether ranks map something in order to place what they have reduced, and meet again. */
 static bool maps_last(const struct sar_request *request)
 {
-    return !is_small(request->agreed) && (has_storage(request) || sar_cards_fresh(request));
+    const struct state *state = request->state;
+    return !state->small && (has_storage(request) || sar_cards_fresh(request));
 }
 
 static enum sar_status place(struct sar_request *request)
 {
     const struct state *state = request->state;
-    if (is_small(request->agreed))
+    if (state->small)
         return state->alone ? SAR_OK : sar_cards_hear(request);
     SAR_TRY(sar_cards_hear(request));
     enum sar_status status = state->in_common ? fill_storage(request) : gather(request);
@@ -340,7 +360,7 @@ static void meet_brought(struct sar_request *request)
 {
     if (request->net->ranks == 1)
         return;
-    if (is_small(request->agreed))
+    if (expects_little(request))
         window_of(request)->turn = 1 - window_of(request)->turn;
     meet(request);
 }
