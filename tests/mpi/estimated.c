@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether each rank reduces all for itself follows from what all ranks have brought, not from what was agreed
- * of it, which may be of earlier calls or estimated from a sample: outcomes of coordinates lie in storage that
- * ranks have in common as soon as they are large, and clusters that a sample misses come out right. */
+/* Whether each rank reduces all for itself follows from what all ranks have brought, not from what was
+ * agreed of it, which may be of earlier calls or estimated from a sample: outcomes of coordinates lie in
+ * storage that ranks have in common as soon as they are large, and clusters that a sample misses come out
+ * right. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
