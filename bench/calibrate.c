@@ -21,6 +21,8 @@ static void keep_least(struct sar_machine *least, const struct sar_machine *m)
     least->dense_beta = fmin(least->dense_beta, m->dense_beta);
     least->near_alpha = fmin(least->near_alpha, m->near_alpha);
     least->near_beta = fmin(least->near_beta, m->near_beta);
+    least->overhead = fmin(least->overhead, m->overhead);
+    least->near_overhead = fmin(least->near_overhead, m->near_overhead);
 }
 
 static enum sar_status measure(const struct sar_net *net, int rounds, struct sar_calibration *calibration)
@@ -48,11 +50,11 @@ static void print(const char *path, const struct sar_calibration *c)
 
     printf("# %s, %d rank%s on %d node%s, %s, %d processor%s\n", f->mpi, f->ranks, plural(f->ranks), f->nodes,
            plural(f->nodes), f->cpu, f->processors, plural(f->processors));
-    printf("alpha %.3g s, beta %.3g s/B, gamma %.3g s/element, memory %.3g s/B\n", m->alpha, m->beta,
-           m->gamma, m->memory);
-    printf(
-        "dense_alpha %.3g s, dense_beta %.3g s/B, near_alpha %.3g s, near_beta %.3g s/B\n# written to %s\n",
-        m->dense_alpha, m->dense_beta, m->near_alpha, m->near_beta, path);
+    printf("alpha %.3g s, overhead %.3g s, beta %.3g s/B, gamma %.3g s/element, memory %.3g s/B\n", m->alpha,
+           m->overhead, m->beta, m->gamma, m->memory);
+    printf("dense_alpha %.3g s, dense_beta %.3g s/B, near_alpha %.3g s, near_overhead %.3g s, "
+           "near_beta %.3g s/B\n# written to %s\n",
+           m->dense_alpha, m->dense_beta, m->near_alpha, m->near_overhead, m->near_beta, path);
 }
 
 /* On rank 0. */

@@ -15,6 +15,9 @@
 static const double GAMMA = 4.5e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10, NEAR_ALPHA = 5e-7;
 enum { NEAR_PASSES = 2 };
 
+/* Of a message's latency, what each further one takes. */
+static const double OVERHEAD = 0.2, NEAR_OVERHEAD = 0.6;
+
 /* Place of a value without ranks: the ranks that the library itself would measure it at. */
 static long long ranks_of(const struct info_gamma *asked, const struct sar_gamma *usual, int i)
 {
@@ -73,6 +76,8 @@ static struct sar_machine machine_of(const struct info_options *options, const s
                              .beta = first_of(beta, config->beta, one ? near_beta : far_beta),
                              .gamma = first_of(0, config->gamma, GAMMA),
                              .memory = memory };
+    m.overhead = first_of(0, config->overhead, (one ? NEAR_OVERHEAD : OVERHEAD) * m.alpha);
+    m.near_overhead = one ? m.overhead : NEAR_OVERHEAD * NEAR_ALPHA;
     m.near_alpha = one ? m.alpha : NEAR_ALPHA;
     m.near_beta = one ? m.beta : near_beta;
     return m;
@@ -91,9 +96,10 @@ static void print_head(const struct info_options *options, const struct sar_agre
     if (a->node_ranks == 1)
         printf("\n# each rank a node of its own, ");
     else
-        printf("\n# %d nodes of %d ranks, within which alpha %.3g s, beta %.3g s/B, else ", a->nodes,
-               a->node_ranks, m->near_alpha, m->near_beta);
-    printf("alpha %.3g s a message, beta %.3g s/B (%.3g Gb/s)\n", m->alpha, m->beta, 8e-9 / m->beta);
+        printf("\n# %d nodes of %d ranks, within which alpha %.3g s, overhead %.3g s, beta %.3g s/B, else ",
+               a->nodes, a->node_ranks, m->near_alpha, m->near_overhead, m->near_beta);
+    printf("alpha %.3g s a message, overhead %.3g s a further one, beta %.3g s/B (%.3g Gb/s)\n", m->alpha,
+           m->overhead, m->beta, 8e-9 / m->beta);
     printf("# gamma %.3g s an element reduced, memory %.3g s/B\n", m->gamma, m->memory);
     printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
            m->dense_beta);
@@ -118,7 +124,7 @@ static int by_price(const void *a, const void *b)
 struct price {
     const char *scheme, *obstacle, *why;
     long long count, row, ranks, nodes;
-    double density, alpha, beta, gamma, memory;
+    double density, alpha, overhead, beta, gamma, memory;
     double seconds, bytes, dense_seconds; /* NaN where there is no price */
     bool runs;
 };
@@ -137,6 +143,7 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
                        .nodes = a->nodes,
                        .density = a->shape.count > 0 ? a->nnz_mean / (double)a->shape.count : NAN,
                        .alpha = m->alpha,
+                       .overhead = m->overhead,
                        .beta = m->beta,
                        .gamma = m->gamma,
                        .memory = m->memory,
@@ -178,6 +185,7 @@ static void print_json(const struct price *p)
         PERF_FIELD(price, "ranks", PERF_INTEGER, ranks),
         PERF_FIELD(price, "nodes", PERF_INTEGER, nodes),
         PERF_FIELD(price, "alpha_s", PERF_REAL, alpha),
+        PERF_FIELD(price, "overhead_s", PERF_REAL, overhead),
         PERF_FIELD(price, "beta_s", PERF_REAL, beta),
         PERF_FIELD(price, "gamma_s", PERF_REAL, gamma),
         PERF_FIELD(price, "memory_s", PERF_REAL, memory),

@@ -260,6 +260,8 @@ static const struct knob knobs[] = {
       1e9 },
     { "BETA", "0", "seconds for a byte between nodes, 0 to measure", FIELD(beta), &as_double, NULL, 0, 1e9 },
     { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), &as_double, NULL, 0, 1e9 },
+    { "OVERHEAD", "0", "seconds for each further message between nodes of several at once, 0 to measure",
+      FIELD(overhead), &as_double, NULL, 0, 1e9 },
     { "CALIBRATION", "none",
       "file of mpix_sparse_perf --calibrate that holds the machine's constants, or none", FIELD(calibration),
       &as_path, NULL, 0, 0 },

@@ -72,7 +72,7 @@ struct sar_config {
     uint64_t nodes;                       /**< 0: as found */
     double imbalance;                     /**< limit that the planner's grain keeps to */
     double stall;                         /**< seconds of waiting that are warned of; 0: none */
-    double alpha, beta, gamma;            /**< 0: measured */
+    double alpha, beta, gamma, overhead;  /**< 0: measured */
     char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */
     char log[SAR_KNOB_TEXT];              /**< rank 0's; every process follows its own, see log.h */
     char log_file[SAR_KNOB_PATH];         /**< likewise */

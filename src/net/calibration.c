@@ -33,11 +33,14 @@ struct member {
     }
 
 static const struct member constants[] = {
-    SECONDS(alpha),       SECONDS(beta),       SECONDS(gamma),      SECONDS(memory),
-    SECONDS(dense_alpha), SECONDS(dense_beta), SECONDS(near_alpha), SECONDS(near_beta),
+    SECONDS(alpha),      SECONDS(beta),       SECONDS(gamma),     SECONDS(memory),   SECONDS(dense_alpha),
+    SECONDS(dense_beta), SECONDS(near_alpha), SECONDS(near_beta), SECONDS(overhead), SECONDS(near_overhead),
 };
 
-enum { CONSTANTS = sizeof constants / sizeof constants[0] };
+enum {
+    CONSTANTS = sizeof constants / sizeof constants[0],
+    FIRST_CONSTANTS = 8 /* of the table, that every file has */
+};
 
 static double constant_of(const struct sar_machine *machine, const struct member *member)
 {
@@ -106,9 +109,10 @@ static enum sar_status load(const struct reader *r, json_t **root)
 }
 
 /* What costs nothing is never measured, and would make every call look free. */
-static enum sar_status read_constants(const struct reader *r, const json_t *from, struct sar_machine *machine)
+static enum sar_status read_constants(const struct reader *r, const json_t *from, int n,
+                                      struct sar_machine *machine)
 {
-    for (int i = 0; i < CONSTANTS; i++) {
+    for (int i = 0; i < n; i++) {
         const json_t *member = json_object_get(from, constants[i].name);
         double seconds = json_number_value(member);
         if (!json_is_number(member) || !(seconds > 0 && seconds <= MOST_SECONDS))
@@ -136,6 +140,17 @@ static enum sar_status read_fingerprint(const struct reader *r, const json_t *fr
         *number_of(fingerprint, &numbers[i]) = (int)value;
     }
     return SAR_OK;
+}
+
+/* Whether it was written before there were all constants. */
+static bool is_older(const struct reader *r, const json_t *from)
+{
+    for (int i = FIRST_CONSTANTS; i < CONSTANTS; i++)
+        if (json_is_object(from) && json_object_get(from, constants[i].name) == NULL) {
+            snprintf(r->why, r->room, "its 'seconds' have no %s: it is older than that", constants[i].name);
+            return true;
+        }
+    return false;
 }
 
 /* The first difference, as a sentence; false when there is none. Numbers come first, since the hash of the
@@ -174,10 +189,12 @@ static enum sar_status examine(const struct reader *r, const json_t *root, const
         return SAR_OK;
     }
     SAR_TRY(read_fingerprint(r, json_object_get(root, "fingerprint"), &found.fingerprint));
-    SAR_TRY(read_constants(r, json_object_get(root, "seconds"), &found.machine));
+    const json_t *seconds = json_object_get(root, "seconds");
+    bool older = is_older(r, seconds);
+    SAR_TRY(read_constants(r, seconds, older ? FIRST_CONSTANTS : CONSTANTS, &found.machine));
     found.machine.ranks = found.fingerprint.ranks;
     struct sar_fingerprint wanted = here == NULL ? found.fingerprint : *here;
-    *fits = !differs(r, &found.fingerprint, &wanted);
+    *fits = !differs(r, &found.fingerprint, &wanted) && !older;
     if (*fits)
         *calibration = found;
     return SAR_OK;

@@ -5,6 +5,7 @@
 
 #include "net/machine.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -19,10 +20,16 @@
 #define SAR_MACHINE_VAST (16 << 20)
 #endif
 
+/* Seconds that no message takes less than: where messages of a simulated network are free, as all constants
+ * are to be above 0. */
+static const double LEAST_OVERHEAD = 1e-9;
+static const double LEAST_SHARE = 1. / 16; /* of a long message that its bytes take */
+
 enum {
     TRIES = 5,
     SMALL = 8,         /* bytes that cost nothing but their message */
-    LARGE = 256 << 10, /* bytes that cost nothing but their transfer */
+    LARGE = 256 << 10, /* bytes whose transfer can be told from what a message costs */
+    BURST = 16,        /* messages at once */
     VAST = SAR_MACHINE_VAST,
     SAMPLE = 16 << 10, /* elements of the reduction that is timed */
     SPACING = 50,      /* slots from one of them to the next */
@@ -31,7 +38,9 @@ enum {
 
 struct bench {
     const struct sar_net *net;
-    int next, previous; /* whom this rank sends to, and receives from */
+    const int *ring; /* ranks that send round, in their order */
+    int round, at;   /* how many these are, and this rank's place */
+    int step, steps; /* places to the next that it sends to, and how many there are */
     struct sar_arena arena, large;
     unsigned char *out, *in; /* LARGE bytes each */
     unsigned char *vast;     /* in `large`, for as long as it is written */
@@ -45,25 +54,41 @@ static void turn_nodes(struct bench *b)
 {
     const struct sar_nodes *nodes = &b->net->nodes;
     int node = nodes->node[b->net->rank], place = nodes->place[b->net->rank];
-    int size = sar_nodes_size(nodes, node), first = nodes->first[node];
-    b->next = nodes->ranks[first + (place + 1) % size];
-    b->previous = nodes->ranks[first + (place + size - 1) % size];
+    b->ring = nodes->ranks + nodes->first[node];
+    b->round = sar_nodes_size(nodes, node);
+    b->at = place;
+    b->step = 1;
+    b->steps = b->round - 1;
 }
 
 /* Every rank to one of the next node, where there are several. */
 static void turn_all(struct bench *b)
 {
     const struct sar_nodes *nodes = &b->net->nodes;
-    int ranks = b->net->ranks, at = nodes->first[nodes->node[b->net->rank]] + nodes->place[b->net->rank];
-    int step = nodes->n == 1 ? 1 : nodes->most;
-    b->next = nodes->ranks[(at + step) % ranks];
-    b->previous = nodes->ranks[(at + ranks - step) % ranks];
+    b->ring = nodes->ranks;
+    b->round = b->net->ranks;
+    b->at = nodes->first[nodes->node[b->net->rank]] + nodes->place[b->net->rank];
+    b->step = nodes->n == 1 ? 1 : nodes->most;
+    b->steps = nodes->n == 1 ? b->round - 1 : nodes->n - 1;
+}
+
+/* The rank that message i goes to, and the one it comes from: each next one in turn. */
+static int next(const struct bench *b, int i)
+{
+    int away = b->step * (1 + i % (b->steps > 0 ? b->steps : 1));
+    return b->ring[(b->at + away) % b->round];
+}
+
+static int previous(const struct bench *b, int i)
+{
+    int away = b->step * (1 + i % (b->steps > 0 ? b->steps : 1)) % b->round;
+    return b->ring[(b->at + b->round - away) % b->round];
 }
 
 static void shift(struct bench *b, int bytes)
 {
-    PMPI_Sendrecv(b->out, bytes, MPI_BYTE, b->next, 0, b->in, bytes, MPI_BYTE, b->previous, 0, b->net->comm,
-                  MPI_STATUS_IGNORE);
+    PMPI_Sendrecv(b->out, bytes, MPI_BYTE, next(b, 0), 0, b->in, bytes, MPI_BYTE, previous(b, 0), 0,
+                  b->net->comm, MPI_STATUS_IGNORE);
 }
 
 static void shift_small(struct bench *b)
@@ -74,6 +99,29 @@ static void shift_small(struct bench *b)
 static void shift_large(struct bench *b)
 {
     shift(b, LARGE);
+}
+
+/* Small messages at once, to as many ranks as there are. */
+static void burst(struct bench *b, int messages)
+{
+    MPI_Request requests[2 * BURST];
+    MPI_Status statuses[2 * BURST];
+    for (int i = 0; i < messages; i++) {
+        PMPI_Irecv(b->in + (size_t)i * SMALL, SMALL, MPI_BYTE, previous(b, i), 0, b->net->comm,
+                   &requests[2 * i]);
+        PMPI_Isend(b->out, SMALL, MPI_BYTE, next(b, i), 0, b->net->comm, &requests[2 * i + 1]);
+    }
+    PMPI_Waitall(2 * messages, requests, statuses);
+}
+
+static void send_one(struct bench *b)
+{
+    burst(b, 1);
+}
+
+static void send_many(struct bench *b)
+{
+    burst(b, BURST);
 }
 
 /* What is timed is told like work of calls, for who charges it in a simulation. */
@@ -146,27 +194,42 @@ static enum sar_status set_up(struct bench *b)
     return sar_run_take(&b->shape, (size_t)2 * SAMPLE, &b->arena, &b->sum);
 }
 
+/* Of a byte among LARGE: without what comes once. Where something else kept small ones from being fast, a
+ * part of it all the same. */
+static double seconds_of_byte(double small, double large)
+{
+    return fmax(large - small, large * LEAST_SHARE) / LARGE;
+}
+
+static double overhead_of(struct bench *b)
+{
+    double one = least_seconds(b, send_one), many = least_seconds(b, send_many);
+    return fmax((many - one) / (BURST - 1), LEAST_OVERHEAD);
+}
+
 static void measure(struct bench *b, struct sar_machine *m)
 {
     turn_all(b);
     m->alpha = m->near_alpha = least_seconds(b, shift_small);
-    m->beta = m->near_beta = least_seconds(b, shift_large) / LARGE;
+    m->beta = m->near_beta = seconds_of_byte(m->alpha, least_seconds(b, shift_large));
+    m->overhead = m->near_overhead = overhead_of(b);
     if (b->net->nodes.n > 1 && b->net->nodes.most > 1) {
         turn_nodes(b);
         m->near_alpha = least_seconds(b, shift_small);
-        m->near_beta = least_seconds(b, shift_large) / LARGE;
+        m->near_beta = seconds_of_byte(m->near_alpha, least_seconds(b, shift_large));
+        m->near_overhead = overhead_of(b);
     }
     m->gamma = least_seconds(b, reduce_runs) / (2.0 * SAMPLE);
     m->memory = least_seconds(b, write_memory) / VAST;
     sar_arena_free(&b->large);
     m->dense_alpha = least_seconds(b, dense_small);
-    m->dense_beta = least_seconds(b, dense_large) / LARGE;
+    m->dense_beta = seconds_of_byte(m->dense_alpha, least_seconds(b, dense_large));
 }
 
 static enum sar_status agree(const struct sar_net *net, struct sar_machine *m)
 {
-    double *figures[] = { &m->alpha,       &m->beta,       &m->gamma,      &m->memory,
-                          &m->dense_alpha, &m->dense_beta, &m->near_alpha, &m->near_beta };
+    double *figures[] = { &m->alpha,      &m->beta,       &m->gamma,     &m->memory,   &m->dense_alpha,
+                          &m->dense_beta, &m->near_alpha, &m->near_beta, &m->overhead, &m->near_overhead };
     enum { FIGURES = sizeof figures / sizeof figures[0] };
     double most[FIGURES];
     for (int i = 0; i < FIGURES; i++)

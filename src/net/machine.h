@@ -15,6 +15,8 @@ struct sar_machine {
     double dense_alpha;           /**< seconds for the smallest MPI_Allreduce */
     double dense_beta;            /**< seconds for a byte of MPI_Allreduce */
     double near_alpha, near_beta; /**< within a node; alpha and beta where there is one, or one a rank */
+    double overhead;              /**< seconds for each further message of several at once */
+    double near_overhead;         /**< likewise within a node */
 };
 
 /** Measure all constants in a few milliseconds, or take what was measured for the same processes in the same

@@ -135,9 +135,11 @@ static enum sar_status find_constants(struct sar_context *context, const struct 
     machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
     machine->beta = config->beta > 0 ? config->beta : machine->beta;
     machine->gamma = config->gamma > 0 ? config->gamma : machine->gamma;
+    machine->overhead = config->overhead > 0 ? config->overhead : machine->overhead;
     if (context->net.nodes.n == 1) {
         machine->near_alpha = machine->alpha;
         machine->near_beta = machine->beta;
+        machine->near_overhead = machine->overhead;
     }
     return SAR_OK;
 }
@@ -164,8 +166,9 @@ static void tell_opened(const struct sar_context *context, bool calibrated)
 {
     const struct sar_machine *m = &context->machine;
     SAR_LOG(INFO, PLAN,
-            "communicator of %d ranks on %d nodes: alpha %.3g s, beta %.3g s/B, gamma %.3g s/element, %s",
-            context->net.ranks, context->net.nodes.n, m->alpha, m->beta, m->gamma,
+            "communicator of %d ranks on %d nodes: alpha %.3g s, overhead %.3g s, beta %.3g s/B, "
+            "gamma %.3g s/element, %s",
+            context->net.ranks, context->net.nodes.n, m->alpha, m->overhead, m->beta, m->gamma,
             calibrated ? context->policy.config.calibration : "measured");
 }
 

@@ -67,7 +67,7 @@ static double seconds_at(const struct sar_scheme *scheme, const struct sar_agree
 {
     struct sar_agreed a = *agreed;
     a.nodes = 1;
-    a.machine.alpha = 0;
+    a.machine.alpha = a.machine.overhead = a.machine.near_overhead = 0;
     a.machine.dense_alpha = 0;
     a.machine.dense_beta *= beta / a.machine.beta;
     a.machine.beta = beta;

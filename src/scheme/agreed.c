@@ -125,12 +125,13 @@ static bool has_levels(const struct sar_agreed *agreed)
 
 static struct sar_link far_link(const struct sar_agreed *agreed)
 {
-    return (struct sar_link){ agreed->machine.alpha, agreed->machine.beta };
+    return (struct sar_link){ agreed->machine.alpha, agreed->machine.overhead, agreed->machine.beta };
 }
 
 static struct sar_link near_link(const struct sar_agreed *agreed)
 {
-    return (struct sar_link){ agreed->machine.near_alpha, agreed->machine.near_beta };
+    return (struct sar_link){ agreed->machine.near_alpha, agreed->machine.near_overhead,
+                              agreed->machine.near_beta };
 }
 
 struct sar_link sar_agreed_link(const struct sar_agreed *agreed, int distance)
@@ -141,7 +142,9 @@ struct sar_link sar_agreed_link(const struct sar_agreed *agreed, int distance)
 static double exchange(struct sar_link link, double messages, double bytes)
 {
     double transfer = bytes * link.beta;
-    return messages < 1 ? 0 : fmax(link.alpha + transfer, messages * link.alpha + transfer / messages);
+    if (messages < 1)
+        return 0;
+    return link.alpha + fmax(transfer, (messages - 1) * link.overhead + transfer / messages);
 }
 
 double sar_agreed_far_exchange(const struct sar_agreed *agreed, double messages, double bytes)
@@ -151,9 +154,11 @@ double sar_agreed_far_exchange(const struct sar_agreed *agreed, double messages,
 
 double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes)
 {
-    double near = has_levels(agreed) ? (agreed->node_ranks - 1.0) / (agreed->machine.ranks - 1.0) : 0;
-    return exchange(far_link(agreed), messages * (1 - near), bytes * (1 - near)) +
-           exchange(near_link(agreed), messages * near, bytes * near);
+    double others = agreed->machine.ranks - 1, near = agreed->node_ranks - 1, far = others - near;
+    if (!has_levels(agreed))
+        return sar_agreed_far_exchange(agreed, messages, bytes);
+    return exchange(far_link(agreed), messages * far / others, bytes * far / others) +
+           exchange(near_link(agreed), messages * near / others, bytes * near / others);
 }
 
 /* A part's load is a sum over independent lines, each of which gives it one of p places by chance: its

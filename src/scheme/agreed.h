@@ -83,16 +83,17 @@ struct sar_cost sar_agreed_cost_in(const struct sar_agreed *agreed, bool pull, c
 
 /** Messages of one level. */
 struct sar_link {
-    double alpha, beta;
+    double alpha, overhead, beta;
 };
 
 /** Between ranks that are so far apart: within a node where its ranks are not. */
 struct sar_link sar_agreed_link(const struct sar_agreed *agreed, int distance);
 
-/** Seconds for messages, of so many bytes together, that are all under way at once: the latency of one
- * passes while the bytes of others arrive.
+/** Seconds for messages, of so many bytes together, that are all under way at once. As in LogGP (Alexandrov
+ * et al. 1995) a rank is busy with one after the other, and all share one latency; the bytes of one pass
+ * while it is busy with the next:
  *
- *     max(alpha + bytes beta, messages alpha + bytes / messages beta) */
+ *     alpha + max(bytes beta, (messages - 1) overhead + bytes / messages beta) */
 double sar_agreed_far_exchange(const struct sar_agreed *agreed, double messages, double bytes);
 
 /** The same for messages to equally many bytes for each other rank, of which some are on the same node: for

@@ -3,7 +3,9 @@
  * vector of the op's identity, and a bitmap of the elements present, reduced by OR, tells afterwards
  * which there are.
  *
- *     time = dense_alpha + n s dense_beta    (measured constants of this MPI) */
+ *     time = dense_alpha + n s dense_beta    (measured constants of this MPI)
+ *
+ * and for coordinates the vote before, and the elements that are present after it. */
 
 #include <string.h>
 
@@ -23,7 +25,7 @@ static double seconds(const struct sar_agreed *a)
     if (a->dense_face)
         return time;
     double bitmap = (double)sar_bitmap_bytes(a->shape.count), work = 0.3 * (double)a->shape.count;
-    return time + a->machine.dense_alpha + bitmap * a->machine.dense_beta + work * a->machine.gamma;
+    return time + 2 * a->machine.dense_alpha + bitmap * a->machine.dense_beta + work * a->machine.gamma;
 }
 
 /* Absent elements stand at the op's identity, the largest or smallest number for MIN and MAX; MPICH up to

@@ -82,6 +82,7 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
     double outcome = sar_agreed_union(a, a->machine.ranks);
     inner.machine.ranks = ranks;
     inner.machine.alpha = a->machine.near_alpha;
+    inner.machine.overhead = a->machine.near_overhead;
     inner.machine.beta = a->machine.near_beta;
     inner.nodes = 1;
     inner.node_ranks = ranks;

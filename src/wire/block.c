@@ -30,8 +30,9 @@ static uint64_t bytes_of(const struct sar_layout *layout, const struct sar_run *
 static double expected(const struct sar_layout *layout, double nnz)
 {
     double density = layout->span == 0 ? 0 : fmin(nnz / (double)layout->span, 1);
-    double all = ceil((double)layout->span / BLOCK), size = fmin((double)layout->span, BLOCK);
-    return all * -expm1(size * log1p(-density)) * (double)bytes_each(layout);
+    double whole = floor((double)layout->span / BLOCK), rest = (double)layout->span - whole * BLOCK;
+    double none = log1p(-density), last = rest > 0 ? -expm1(rest * none) : 0;
+    return (whole * -expm1(BLOCK * none) + last) * (double)bytes_each(layout);
 }
 
 /* The payload: elements, numbers, presence. */

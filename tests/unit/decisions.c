@@ -56,8 +56,8 @@ static double skewness(int ranks)
 static struct sar_agreed agreed_of(const struct network *network, const struct tensor *tensor, int ranks)
 {
     double n = ranks, alpha = network->alpha, beta = 8 / (network->gigabits * 1e9);
-    struct sar_machine machine = { ranks, alpha, beta, 0, 0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
-                                   alpha, beta };
+    struct sar_machine machine = { ranks, alpha, beta,  0,    0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
+                                   alpha, beta,  alpha, alpha };
     struct sar_agreed a = agreed_plain(shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)tensor->count, 1), machine,
                                        tensor->count * tensor->density);
     a.skewness = skewness(ranks);
@@ -146,7 +146,7 @@ static void test_no_overlap(void **state)
         struct sar_selection s = select_for(&a, &by_paper);
         double price[PAPERS], n = ranks;
         assert_ptr_equal(sar_schemes[s.choice], &sar_scheme_recursive_doubling);
-        a.machine.alpha = 0;
+        a.machine.alpha = a.machine.overhead = 0;
         papers_choice(&a, price);
         assert_true(fabs(price[DOUBLING] / price[ALLGATHER] - 1) < 1e-4);
         assert_true(fabs(price[BALANCED] / price[DOUBLING] - (1 + 1 / n)) < 0.006); /* the fullest part */
@@ -165,6 +165,7 @@ static void test_batch_of_one(void **state)
                           at16 = agreed_of(&networks[k], &tensor, 16);
         double price[PAPERS], later[PAPERS];
         at8.machine.alpha = at16.machine.alpha = 0;
+        at8.machine.overhead = at16.machine.overhead = 0;
         papers_choice(&at8, price);
         papers_choice(&at16, later);
         assert_true(fabs(price[ALLGATHER] / price[DOUBLING] - 1.04) < 0.005);

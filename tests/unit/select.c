@@ -42,7 +42,8 @@ static struct sar_agreed agreed_of(const struct scene *s)
     double n = s->ranks, beta = 8 / (s->gigabits * 1e9);
     a.shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)s->count, 1);
     a.machine = (struct sar_machine){
-        s->ranks, s->alpha, beta, 3e-9, 1e-10, 2 * log2(n) * s->alpha, 2 * (n - 1) / n * beta, s->alpha, beta
+        s->ranks, s->alpha, beta,     3e-9,    1e-10, 2 * log2(n) * s->alpha, 2 * (n - 1) / n * beta,
+        s->alpha, beta,     s->alpha, s->alpha
     };
     a.gamma = sar_gamma_independent(s->density, s->ranks);
     for (int i = 0; s->identical && i < a.gamma.entries; i++)

@@ -29,6 +29,9 @@ static void draw_nodes(struct dice *dice, struct sar_agreed *a)
     a->share_memory = a->nodes > 1 && a->node_ranks > 1;
     a->machine.near_alpha = a->machine.alpha * (a->share_memory ? between(dice, 0.01, 1) : 1);
     a->machine.near_beta = a->machine.beta * (a->share_memory ? between(dice, 0.01, 1) : 1);
+    a->machine.overhead = a->machine.alpha * between(dice, 1e-4, 1);
+    a->machine.near_overhead =
+        a->share_memory ? a->machine.near_alpha * between(dice, 1e-4, 1) : a->machine.overhead;
 }
 
 static struct sar_agreed random_call(struct dice *dice)
@@ -85,8 +88,8 @@ static double floor_of_scheme(const struct sar_agreed *a, const struct sar_schem
 }
 
 /* What grows, by a factor. A multiple of the elements is one of the vector or, denser, in the same vector. */
-enum axis { COUNT, DENSITY, ALPHA, BETA, GAMMA, AXES };
-static const char *const axes[AXES] = { "count", "density", "alpha", "beta", "gamma" };
+enum axis { COUNT, DENSITY, ALPHA, OVERHEAD, BETA, GAMMA, AXES };
+static const char *const axes[AXES] = { "count", "density", "alpha", "overhead", "beta", "gamma" };
 
 static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double factor)
 {
@@ -98,6 +101,8 @@ static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double facto
     }
     a.machine.alpha *= axis == ALPHA ? factor : 1;
     a.machine.dense_alpha *= axis == ALPHA ? factor : 1;
+    a.machine.overhead *= axis == OVERHEAD ? factor : 1;
+    a.machine.near_overhead *= axis == OVERHEAD ? factor : 1;
     a.machine.beta *= axis == BETA ? factor : 1;
     a.machine.dense_beta *= axis == BETA ? factor : 1;
     a.machine.gamma *= axis == GAMMA ? factor : 1;
@@ -107,11 +112,13 @@ static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double facto
 /* By how much a price may fall. Segments are rounded to whole lines, hence a hundredth. Formats are chosen
  * for each message by itself, so that at other prices more of the work may be hidden: a tenth where they are
  * not forced. So are segments, in whole numbers, and not by their price, which counts latencies of messages
- * that are under way together once: a fifth. */
+ * that are under way together once: a fifth. Of fewer slots than ranks most parts have none: a twentieth. */
 static double slack(const struct sar_agreed *a)
 {
     if (a->segment == SAR_WHOLE_AUTO)
         return 0.2;
+    if (a->shape.count < (uint64_t)a->machine.ranks)
+        return 0.05;
     return a->push_wire != NULL ? 0.01 : 0.1;
 }
 
