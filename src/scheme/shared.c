@@ -152,6 +152,8 @@ static enum sar_status look_around(struct sar_request *request)
     int ranks = request->net->ranks;
     if (ranks > 1)
         SAR_TRY(sar_cards_hear(request));
+    else if (state->card.status != SAR_OK)
+        return SAR_UNSHARED;
     state->small = expects_little(request) && (ranks == 1 || brought_little(request));
     SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *state->inputs, &state->inputs));
     for (int r = 0; r < ranks && ranks > 1; r++) {
