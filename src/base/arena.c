@@ -32,7 +32,7 @@ struct sar_block {
     unsigned char *bytes; /* the first aligned byte behind this head */
 };
 
-enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 20, WASTE_LIMIT = 4 };
+enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 18, WASTE_LIMIT = 4 };
 
 static struct sar_block *make_block(struct sar_supply *supply, size_t capacity, struct sar_block *older)
 {
@@ -102,6 +102,31 @@ enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, siz
     return SAR_OK;
 }
 
+static void drop_newest(struct sar_arena *arena)
+{
+    struct sar_block *block = arena->newest;
+    arena->newest = block->older;
+    drop_block(arena->supply, block);
+}
+
+struct sar_arena_mark sar_arena_mark(const struct sar_arena *arena)
+{
+    const struct sar_block *newest = arena->newest;
+    return (struct sar_arena_mark){ arena->newest, newest == NULL ? 0 : newest->used, arena->taken };
+}
+
+void sar_arena_return(struct sar_arena *arena, struct sar_arena_mark mark)
+{
+    arena->most = arena->taken > arena->most ? arena->taken : arena->most;
+    arena->taken = mark.taken;
+    while (arena->newest != mark.newest)
+        drop_newest(arena);
+    if (mark.newest == NULL)
+        return;
+    ASAN_POISON_MEMORY_REGION(mark.newest->bytes + mark.used, mark.newest->used - mark.used);
+    mark.newest->used = mark.used;
+}
+
 /* One block in place of a chain, as large as the most that was needed. */
 static void join(struct sar_arena *arena)
 {
@@ -117,7 +142,7 @@ void sar_arena_recycle(struct sar_arena *arena)
     arena->taken = 0;
     if (arena->newest == NULL)
         return;
-    if (arena->newest->older != NULL) {
+    if (arena->newest->older != NULL || arena->newest->capacity < arena->most) {
         join(arena);
         return;
     }
@@ -135,11 +160,8 @@ void sar_arena_reset(struct sar_arena *arena)
 
 void sar_arena_free(struct sar_arena *arena)
 {
-    while (arena->newest != NULL) {
-        struct sar_block *block = arena->newest;
-        arena->newest = block->older;
-        drop_block(arena->supply, block);
-    }
+    while (arena->newest != NULL)
+        drop_newest(arena);
     arena->taken = 0;
     arena->most = 0;
 }

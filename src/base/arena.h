@@ -42,6 +42,18 @@ enum sar_status sar_arena_take(struct sar_arena *arena, size_t count, size_t siz
 /** As sar_arena_take, filled with zero bytes. */
 enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory);
 
+/** A place in the order in which pieces were taken. Zero bytes are before all of them. */
+struct sar_arena_mark {
+    struct sar_block *newest;
+    size_t used, taken;
+};
+
+struct sar_arena_mark sar_arena_mark(const struct sar_arena *arena);
+
+/** Make the pieces available again that were taken since a mark was made, or one before it was returned to,
+ * and there was no reset. Blocks that were added are given back. */
+void sar_arena_return(struct sar_arena *arena, struct sar_arena_mark mark);
+
 /** Make all pieces available again. Keeps memory, so that equal use later allocates nothing. */
 void sar_arena_reset(struct sar_arena *arena);
 

@@ -154,6 +154,36 @@ static void test_reset_drops_what_has_become_too_large(void **state)
     sar_arena_free(&arena);
 }
 
+/* What was taken before the mark stays as it is. Equal use takes no memory the second time, and no more than
+ * what there was at a time. */
+static void test_return_to_a_mark(void **state)
+{
+    struct sar_arena arena = { 0 };
+    unsigned char *pieces[LENGTH(sizes)], *later[LENGTH(sizes)];
+    size_t most = 0;
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        calls = 0;
+        struct sar_arena_mark start = sar_arena_mark(&arena);
+        take_all(&arena, pieces);
+        sar_arena_return(&arena, start);
+        assert_int_equal(arena.taken, 0);
+        take_all(&arena, pieces);
+        struct sar_arena_mark mark = sar_arena_mark(&arena);
+        for (int again = 0; again < 3; again++) {
+            take_all(&arena, later);
+            most = arena.taken;
+            sar_arena_return(&arena, mark);
+        }
+        for (size_t i = 0; i < LENGTH(sizes); i++)
+            for (size_t k = 0; k < sizes[i]; k++)
+                assert_int_equal(pieces[i][k], i + 1);
+        assert_true(arena.taken < most && (calls == 0) == (round > 0));
+        sar_arena_reset(&arena);
+    }
+    sar_arena_free(&arena);
+}
+
 static void test_an_unused_arena(void **state)
 {
     struct sar_arena arena = { 0 };
@@ -291,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup(test_sizes_that_overflow, no_failure),
         cmocka_unit_test_setup(test_equal_use_allocates_once, no_failure),
         cmocka_unit_test_setup(test_reset_drops_what_has_become_too_large, no_failure),
+        cmocka_unit_test_setup(test_return_to_a_mark, no_failure),
         cmocka_unit_test_setup(test_an_unused_arena, no_failure),
         cmocka_unit_test_setup_teardown(test_a_supply_of_blocks, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_one_allocation_fails, no_failure, no_failure),
