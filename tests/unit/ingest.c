@@ -165,6 +165,66 @@ static void test_long_input(void **state)
     free(index);
 }
 
+enum crowd { AT_ONE_INDEX, CLOSE, CLOSE_BUT_FOR_SOME, IN_TWO_PLACES, FEWER_AND_FEWER, CROWDS };
+
+/* Indices that leading bits hardly tell apart. */
+static uint64_t crowded_index(enum crowd crowd, uint64_t limit, size_t nnz, struct dice *dice)
+{
+    uint64_t near = limit / 3 + dice_below(dice, nnz), far = dice_below(dice, limit);
+    switch (crowd) {
+    case AT_ONE_INDEX: return limit / 2;
+    case CLOSE: return near;
+    case CLOSE_BUT_FOR_SOME: return dice_below(dice, 3) == 0 ? far : near;
+    case IN_TWO_PLACES: return dice_below(dice, 2) == 0 ? limit - 1 - dice_below(dice, nnz) : near;
+    default: return far >> dice_below(dice, 64);
+    }
+}
+
+/* Input that is dealt out to buckets, many of which have next to nothing and some nearly all. */
+static void test_crowded_input(void **state)
+{
+    static const size_t sizes[] = { 8192, 8193, 40000 };
+    static const uint64_t limits[] = { 100000000, (uint64_t)1 << 33, (uint64_t)1 << 62 };
+    static const enum sar_base bases[] = { SAR_BF16, SAR_FLOAT, SAR_DOUBLE, SAR_FLOAT };
+    uint64_t *index = exact(40000 * sizeof *index);
+    (void)state;
+    for (size_t k = 0; k < CROWDS * LENGTH(sizes) * LENGTH(limits) * LENGTH(bases); k++) {
+        struct dice dice = { k };
+        uint64_t limit = limits[k / CROWDS % LENGTH(limits)];
+        size_t e = k / CROWDS / LENGTH(limits), nnz = sizes[e % LENGTH(sizes)];
+        struct sar_shape shape = shape_make(bases[e % LENGTH(bases)], SAR_SUM, limit, e % 4 == 3 ? 3 : 1);
+        for (size_t i = 0; i < nnz; i++)
+            index[i] = crowded_index((enum crowd)(k % CROWDS), limit, nnz, &dice);
+        check(&shape, limit > UINT32_MAX || k % 2 == 0 ? SAR_INDEX_INT64 : SAR_INDEX_INT32, index, nnz);
+    }
+    free(index);
+}
+
+/* At most half of what the outcome may have. */
+static void test_memory_to_sort(void **state)
+{
+    enum { NNZ = 400000 };
+    uint64_t *index = exact(NNZ * sizeof *index);
+    (void)state;
+    for (size_t k = 0; k < CROWDS * 2; k++) {
+        struct dice dice = { k };
+        struct sar_arena arena = { 0 };
+        struct sar_run run;
+        long long bad;
+        struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, (uint64_t)1 << (k % 2 == 0 ? 26 : 62), 1);
+        for (size_t i = 0; i < NNZ; i++)
+            index[i] = crowded_index((enum crowd)(k / 2), shape.count, NNZ, &dice);
+        struct sar_coo coo = coo_make(&shape, SAR_INDEX_INT64, index, NNZ, &dice);
+        assert_int_equal(sar_ingest(&shape, &coo, &arena, &run, &bad), SAR_OK);
+        size_t outcome = NNZ * (shape.index_size + shape.element_size);
+        assert_in_range(arena.taken, outcome, outcome + 2 * SAR_ALIGNMENT);
+        assert_in_range(arena.most, outcome, outcome + outcome / 2 + 3 * SAR_ALIGNMENT);
+        coo_free(&coo);
+        sar_arena_free(&arena);
+    }
+    free(index);
+}
+
 /* Equal indices are reduced by the op, rows as a whole; a zero is folded in nowhere, also not where absent
  * elements are zeros. */
 static void test_ops_and_rows(void **state)
@@ -326,6 +386,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types_counts_and_orders),
         cmocka_unit_test(test_long_input),
+        cmocka_unit_test(test_crowded_input),
+        cmocka_unit_test(test_memory_to_sort),
         cmocka_unit_test(test_ops_and_rows),
         cmocka_unit_test(test_equal_indices_keep_the_callers_order),
         cmocka_unit_test(test_indices_out_of_range),
