@@ -64,6 +64,8 @@ void sar_call_prepare(struct sar_pending *op)
     sar_blame(&call->verdict, status, 0);
     if (call->verdict.status != SAR_OK)
         return;
+    if (!call->remote && !call->dense_face)
+        request->before_input = sar_arena_mark(&op->context->arena);
     if (call->remote)
         status = sar_remote_look(op, &bad);
     else if (call->dense_face)

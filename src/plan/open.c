@@ -35,6 +35,19 @@ void sar_call_open(struct sar_pending *op)
     request->sink = op->call->dense_face ? &op->scratch.sink : op->call->sink;
 }
 
+/* Coordinates that the scheme has moved are looked at again. */
+static void ingest_again(struct sar_pending *op)
+{
+    const struct sar_call *call = op->call;
+    struct sar_request *request = &op->request;
+    long long bad = 0;
+    enum sar_status status =
+        request->device->ingest(&call->shape, &call->coo, &op->context->arena, &request->input, &bad);
+    sar_exchange_fail(&request->exchange, status);
+    if (status != SAR_OK)
+        request->input = (struct sar_run){ NULL, NULL, 0 };
+}
+
 /* Elements of the host's vectors may lie where the scheme had them. */
 void sar_call_reopen(struct sar_pending *op)
 {
@@ -46,6 +59,8 @@ void sar_call_reopen(struct sar_pending *op)
     if (!op->call->dense_face || op->call->remote)
         op->request.input = before.input;
     op->request.minus_zero = op->call->remote && before.minus_zero;
+    if (before.input_moved)
+        ingest_again(op);
 }
 
 /* What could not be marked is not offered: the request has failed. */

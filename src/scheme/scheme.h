@@ -96,19 +96,22 @@ struct sar_request {
     enum sar_status (*arrived)(struct sar_request *request);   /**< of the stage */
     struct sar_span waiting;                                   /**< for the messages of the stage */
     uint32_t epoch, fingerprint;
-    struct sar_run input;          /**< this rank's elements */
-    struct sar_splitter *splitter; /**< of what is not in it; or NULL */
-    struct sar_worker *worker;     /**< who works on runs, which are in a device's memory then; or NULL */
-    bool raw;                      /**< input is still to be made of the caller's dense buffer */
-    struct sar_run output;         /**< the outcome, in the sink's memory; set by the last stage */
-    const struct sar_run *pieces;  /**< where the outcome lies if not in output, which has its nnz then; or */
-    size_t pieces_n;               /**< NULL */
-    bool minus_zero;               /**< a rank heard of so far has a floating-point -0.0 */
-    bool gives_way;                /**< the call takes another scheme where all ranks hear that one cannot
-                                        share memory; until then `dense` buffers and the input stay */
-    bool streams;                  /**< the sink is written while the call may still fail */
-    bool output_covers;            /**< the outcome has all elements of the input */
-    bool output_in_place;          /**< the outcome stands in the caller's dense buffer already */
+    struct sar_run input;               /**< this rank's elements */
+    struct sar_arena_mark before_input; /**< of the arena; zero bytes where what was taken since is needed */
+    bool input_moved;                   /**< out of what was taken then, which is given back */
+    struct sar_splitter *splitter;      /**< of what is not in it; or NULL */
+    struct sar_worker *worker;    /**< who works on runs, which are in a device's memory then; or NULL */
+    bool raw;                     /**< input is still to be made of the caller's dense buffer */
+    struct sar_run output;        /**< the outcome, in the sink's memory; set by the last stage */
+    const struct sar_run *pieces; /**< where the outcome lies if not in output, which has its nnz then; or */
+    size_t pieces_n;              /**< NULL */
+    bool minus_zero;              /**< a rank heard of so far has a floating-point -0.0 */
+    bool gives_way;               /**< the call takes another scheme where all ranks hear that one cannot
+                                        share memory; until then `dense` buffers stay, and coordinates too
+                                        where the input has not been moved */
+    bool streams;                 /**< the sink is written while the call may still fail */
+    bool output_covers;           /**< the outcome has all elements of the input */
+    bool output_in_place;         /**< the outcome stands in the caller's dense buffer already */
     struct sar_sink *sink;
     struct sar_notes notes;
     void *state; /**< the scheme's own */

@@ -66,6 +66,17 @@ enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card 
     return SAR_OK;
 }
 
+/* Others can read the copy: what the input was made with is free for the reduction. */
+static void move_input(struct sar_request *request, const struct sar_run *copy)
+{
+    if (request->before_input.newest == NULL)
+        return;
+    sar_arena_return(request->arena, request->before_input);
+    request->before_input = (struct sar_arena_mark){ 0 };
+    request->input = *copy;
+    request->input_moved = true;
+}
+
 /* Unless it is there. */
 static enum sar_status copy_in(struct sar_request *request, struct sar_card *card)
 {
@@ -74,6 +85,7 @@ static enum sar_status copy_in(struct sar_request *request, struct sar_card *car
         return SAR_OK;
     SAR_TRY(sar_card_room(request, card, sar_shared_shelf(request), request->input.nnz, &copy));
     sar_request_copy(request, &request->agreed->shape, &request->input, &copy);
+    move_input(request, &copy);
     return SAR_OK;
 }
 

@@ -300,6 +300,7 @@ static void open_shared(struct sar_request *request)
     state->inner.net = &state->node;
     state->inner.agreed = &state->agreed;
     state->inner.input = request->output;
+    state->inner.before_input = (struct sar_arena_mark){ 0 };
     state->inner.output = (struct sar_run){ NULL, NULL, 0 };
     state->inner.minus_zero = false;
     state->inner.gives_way = false; /* other nodes do not hear of it */
