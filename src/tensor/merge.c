@@ -12,10 +12,7 @@
 
 #include "tensor/stretch.h"
 
-enum {
-    SLACK = 2, /* keys behind the last: one that ends the run, and one that is read and not used */
-    LISTED = 3 /* runs from which on their outcome is so much that there may be a list of it besides */
-};
+enum { SLACK = 2 /* keys behind the last: one that ends the run, and one that is read and not used */ };
 
 #define END UINT32_MAX
 
@@ -62,8 +59,8 @@ SAR_INLINE struct reader reader_of(bool exists, const uint32_t *keys, size_t fir
     return exists ? (struct reader){ first, keys[first] } : (struct reader){ 0, END };
 }
 
-/* Merge keys, of each run from first[r] on; returns how many different ones there are. They are listed where
- * that costs less than to write each from all runs that have it. */
+/* Merge keys, of each run from first[r] on; returns how many different ones there are. They are listed, for
+ * to write each from all runs that have it costs more. */
 SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[], uint32_t *restrict list)
 {
     struct reader a = reader_of(true, keys, first[0]), b = reader_of(true, keys, first[1]);
@@ -80,8 +77,7 @@ SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[], uint32
             return (uint32_t)(place + 1);
         place += last < least;
         last = least;
-        if (list != NULL)
-            list[place] = least;
+        list[place] = least;
         tell(&a, keys, least, place);
         tell(&b, keys, least, place);
         if (n > 2)
@@ -94,7 +90,7 @@ SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[], uint32
 static size_t merge_keys(size_t n, uint32_t *keys, const size_t first[], uint32_t *list)
 {
     if (n == 2)
-        return merge(2, keys, first, NULL);
+        return merge(2, keys, first, list);
     return n == 3 ? merge(3, keys, first, list) : merge(4, keys, first, list);
 }
 
@@ -133,38 +129,20 @@ enum sar_status sar_merge(const struct sar_shape *shape, const struct sar_run ru
 {
     size_t first[SAR_MERGED] = { 0 }, keys = 0;
     uint64_t base = base_of(shape, runs, n);
-    void *places, *list = NULL;
+    void *places, *list;
     for (size_t r = 0; r < n; r++) {
         first[r] = keys;
         keys += runs[r].nnz + SLACK;
     }
     SAR_TRY(sar_arena_take(arena, keys, sizeof(uint32_t), &places));
-    if (n >= LISTED)
-        SAR_TRY(sar_arena_take(arena, keys, sizeof(uint32_t), &list));
-    *merge = (struct sar_merge){ .runs = runs, .index_size = shape->index_size, .list = list, .base = base };
+    SAR_TRY(sar_arena_take(arena, keys, sizeof(uint32_t), &list));
+    *merge = (struct sar_merge){ .runs = runs, .list = list, .base = base };
     for (size_t r = 0; r < n; r++) {
         merge->places[r] = (uint32_t *)places + first[r];
         lay_out(runs[r].index, shape->index_size, runs[r].nnz, base, merge->places[r]);
     }
     merge->nnz = merge_keys(n, places, first, list);
     return SAR_OK;
-}
-
-SAR_INLINE void put(const void *index, unsigned size, const uint32_t *restrict places, size_t from, size_t n,
-                    void *out, unsigned out_size)
-{
-    for (size_t i = from; i < from + n; i++)
-        sar_index_set(out, out_size, places[i], sar_index_get(index, size, i));
-}
-
-void sar_merge_put(const struct sar_merge *merge, size_t r, size_t from, size_t n, void *out,
-                   unsigned out_size)
-{
-    const void *index = merge->runs[r].index;
-    if (merge->index_size == 4 && out_size == 4)
-        put(index, 4, merge->places[r], from, n, out, 4);
-    else
-        put(index, merge->index_size, merge->places[r], from, n, out, out_size);
 }
 
 SAR_INLINE void add(const uint32_t *restrict list, uint64_t base, size_t n, void *out, unsigned out_size,

@@ -12,9 +12,8 @@ enum { SAR_MERGED = 4 /**< most runs */ };
 /** Runs and their places in the outcome. */
 struct sar_merge {
     const struct sar_run *runs;
-    unsigned index_size;
     uint32_t *places[SAR_MERGED]; /**< of each run's elements, ascending */
-    uint32_t *list;               /**< the outcome's indices less `base`; NULL with few runs */
+    uint32_t *list;               /**< the outcome's indices less `base` */
     uint64_t base;
     size_t nnz; /**< of the outcome */
 };
@@ -27,11 +26,7 @@ bool sar_merge_pays(size_t n, uint64_t nnz, uint64_t span);
 enum sar_status sar_merge(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
                           struct sar_arena *arena, struct sar_merge *merge);
 
-/** Without a list: write the indices of run r, n of them from `from` on, to their places in `out`. */
-void sar_merge_put(const struct sar_merge *merge, size_t r, size_t from, size_t n, void *out,
-                   unsigned out_size);
-
-/** With a list: write the outcome's indices, n of them from `at` on, to where they belong in `out`. */
+/** Write the outcome's indices, n of them from `at` on, to where they belong in `out`. */
 void sar_merge_list(const struct sar_merge *merge, size_t at, size_t n, void *out, unsigned out_size);
 
 #endif

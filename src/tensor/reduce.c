@@ -265,8 +265,6 @@ static void fold_merged(struct sar_sweep *s, size_t r, size_t limit)
     struct sar_run places = { s->merge.places[r], NULL, s->runs[r].nnz };
     size_t from = s->next[r], end = sar_run_find(&narrow, &places, from, limit), n = end - from;
     uint32_t last = UINT32_MAX;
-    if (s->merge.list == NULL)
-        sar_merge_put(&s->merge, r, from, n, s->out.index, s->index_size);
     fold(s, r, from, n, s->merge.places[r] + from, s->out.value, &last);
     s->next[r] = end;
 }
@@ -278,8 +276,7 @@ static void write_merged(struct sar_sweep *s)
     while ((left = s->merge.nnz - s->out.nnz) != 0) {
         size_t at = s->out.nnz, n = left < each ? left : each;
         begin_sums(s, at, n);
-        if (s->merge.list != NULL)
-            sar_merge_list(&s->merge, at, n, s->out.index, s->index_size);
+        sar_merge_list(&s->merge, at, n, s->out.index, s->index_size);
         for (size_t r = 0; r < s->n; r++)
             fold_merged(s, r, at + n);
         end_sums(s, at, n);
