@@ -300,6 +300,8 @@ static bool moved(struct sar_exchange *x, bool block)
     bool any = x->piecemeal || any_held(x), looks = x->expected[0] > 0 || x->expected[1] > 0;
     bool sleeps = block && !looks && (x->net->stall <= 0 || x->net->roll == NULL) && x->status == SAR_OK;
     int code, n = x->pending;
+    if (n == 0 && !any)
+        return false;
     if (any)
         code = (sleeps ? PMPI_Waitsome : PMPI_Testsome)(x->pending, x->requests, &n, x->over,
                                                         MPI_STATUSES_IGNORE);
