@@ -23,6 +23,7 @@
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
 #include "mpi_ext/thread.h"
+#include "mpi_ext/types.h"
 #include "net/halves.h"
 #include "plan/progress.h"
 
@@ -67,6 +68,7 @@ static void tear_down(void)
     sar_log_close();
     sar_agree_cleanup();
     sar_halves_cleanup();
+    sar_types_cleanup();
     sar_error_forget();
     if (keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_free_keyval(&keyval);
@@ -154,6 +156,7 @@ static enum sar_status set_up(void)
         sar_error_prepare();
         SAR_TRY(sar_agree_setup());
         SAR_TRY(sar_halves_setup());
+        SAR_TRY(sar_types_setup());
         SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL)));
     }
     return farewell == MPI_KEYVAL_INVALID && sar_net_world_is_up() ? promise_farewell() : SAR_OK;

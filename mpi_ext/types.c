@@ -11,10 +11,12 @@
 #endif
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "mpi_ext/alive.h"
+#include "net/net.h"
 
 #if defined(OPEN_MPI) && (defined(HAVE_MPIX_C_FLOAT16) || defined(HAVE_MPIX_BFLOAT16))
 #include <mpi-ext.h>
@@ -95,10 +97,74 @@ static bool ask(MPI_Datatype datatype, struct sar_datatype *found, size_t *size)
     return true;
 }
 
+enum { KNOWN = 4 };
+
+/* What this thread has found of the last rows, since asking MPI takes as long as a small call does. A row of
+ * ours has an attribute, whose delete function tells when its handle may become another's. */
+static _Thread_local struct {
+    struct sar_datatype found; /* .row is 0 where there is none */
+    MPI_Datatype type;
+    uint_fast64_t age; /* rows freed by then */
+} known[KNOWN];
+static _Thread_local unsigned newest;
+static atomic_int keyval = MPI_KEYVAL_INVALID;
+static atomic_uint_fast64_t rows_freed;
+
+static int forget_row(MPI_Datatype type, int key, void *value, void *extra)
+{
+    (void)type, (void)key, (void)value, (void)extra;
+    atomic_fetch_add(&rows_freed, 1);
+    return MPI_SUCCESS;
+}
+
+enum sar_status sar_types_setup(void)
+{
+    int made = MPI_KEYVAL_INVALID;
+    enum sar_status status = sar_mpi(PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget_row, &made, NULL));
+    atomic_store(&keyval, made);
+    return status;
+}
+
+void sar_types_cleanup(void)
+{
+    int gone = atomic_exchange(&keyval, MPI_KEYVAL_INVALID);
+    atomic_fetch_add(&rows_freed, 1);
+    if (gone != MPI_KEYVAL_INVALID)
+        PMPI_Type_free_keyval(&gone);
+}
+
+static bool recall(MPI_Datatype type, struct sar_datatype *found)
+{
+    uint_fast64_t age = atomic_load_explicit(&rows_freed, memory_order_acquire);
+    for (int i = 0; i < KNOWN; i++) {
+        if (known[i].type != type || known[i].found.row == 0 || known[i].age != age)
+            continue;
+        *found = known[i].found;
+        return true;
+    }
+    return false;
+}
+
+static void remember(MPI_Datatype type, const struct sar_datatype *found)
+{
+    void *value;
+    int has = 0, key = atomic_load(&keyval);
+    uint_fast64_t age = atomic_load_explicit(&rows_freed, memory_order_acquire);
+    if (key == MPI_KEYVAL_INVALID || !found->native || found->basic == type)
+        return;
+    if (PMPI_Type_get_attr(type, key, &value, &has) != MPI_SUCCESS ||
+        (!has && PMPI_Type_set_attr(type, key, NULL) != MPI_SUCCESS))
+        return;
+    unsigned at = newest++ % KNOWN;
+    known[at].found = *found;
+    known[at].type = type;
+    known[at].age = age;
+}
+
 struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
 {
     struct sar_datatype found = { .kind = SAR_KIND_DERIVED, .row = 1, .basic = datatype };
-    if (sar_is_forked())
+    if (sar_is_forked() || recall(datatype, &found))
         return found;
     const struct sar_predefined *own = sar_predefined_find(datatype);
     size_t size = 0;
@@ -116,6 +182,7 @@ struct sar_datatype sar_datatype_look(MPI_Datatype datatype)
     found.narrow = counted && (found.kind & SAR_KIND_WHOLE) != 0 && basic == 2;
     found.number =
         found.native ? (int64_t)found.row * BASE_RADIX + (int64_t)found.base + 1 : -1 - (int64_t)size;
+    remember(datatype, &found);
     return found;
 }
 

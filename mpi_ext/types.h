@@ -29,6 +29,10 @@ struct sar_operation {
     int64_t number;
 };
 
+/** Create and free what sar_datatype_look needs of MPI to remember rows; at any time, local. */
+enum sar_status sar_types_setup(void);
+void sar_types_cleanup(void);
+
 struct sar_datatype sar_datatype_look(MPI_Datatype datatype);
 struct sar_operation sar_operation_look(MPI_Op op);
 
