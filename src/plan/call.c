@@ -164,8 +164,10 @@ static void look_up_record(struct sar_pending *op)
     uint64_t every = op->policy->config.profile_every;
     op->record = op->plan != NULL ? &op->plan->record : sar_context_record(op->context, op->call->field);
     op->profile_due = op->record->calls++ % every == 0 && op->context->net.ranks > 1;
-    if (op->profile_due)
+    if (op->profile_due) {
         sar_lessons_refresh(&op->record->lessons);
+        op->record->lasts = 0;
+    }
 }
 
 /* The agreement is over: false when the call is, too. */

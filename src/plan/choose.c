@@ -7,6 +7,10 @@
 
 #include "plan/steps.h"
 
+enum { LASTS = 16 /* calls for which a selection is taken over */ };
+
+static const double DRIFT = 0.03; /* of what calls have shown of the scheme, until it is made anew */
+
 /* Only floats have narrow forms. A product may leave their range long before the float's. */
 static enum sar_values values_of(const struct sar_pending *op)
 {
@@ -53,6 +57,37 @@ static void describe(struct sar_pending *op)
         op->record->profiled ? op->record->profile.gamma : sar_gamma_independent(density, c->net.ranks);
 }
 
+/* Whether nothing that the last selection went by has changed to speak of. All ranks find the same. */
+static bool still_holds(const struct sar_pending *op)
+{
+    const struct sar_record *record = op->record;
+    int runs = record->selection.runs;
+    double change = record->lessons.ratio[runs] - record->ratio;
+    return record->lasts > 0 && !op->policy->config.explain && record->shared == op->agreed.share_memory &&
+           sar_predictions_hold(&record->predictions, &op->agreed) &&
+           (op->policy->forced != NULL || fabs(change) <= DRIFT * record->ratio) &&
+           sar_schemes[runs]->obstacle(&op->agreed) == NULL;
+}
+
+/* To ask all schemes takes as long as a small call does, and longer where none of that is in the caches. */
+static enum sar_status choose(struct sar_pending *op)
+{
+    const struct sar_policy *policy = op->policy;
+    struct sar_record *record = op->record;
+    if (still_holds(op)) {
+        record->lasts--;
+        op->selection = record->selection;
+        return SAR_OK;
+    }
+    SAR_TRY(sar_select(&op->agreed, &policy->config, &record->lessons, policy->forced, &record->predictions,
+                       &op->selection));
+    record->selection = op->selection;
+    record->ratio = record->lessons.ratio[op->selection.runs];
+    record->shared = op->agreed.share_memory;
+    record->lasts = op->selection.settled ? LASTS : 0;
+    return SAR_OK;
+}
+
 enum sar_status sar_call_select(struct sar_pending *op)
 {
     const struct sar_policy *policy = op->policy;
@@ -60,8 +95,7 @@ enum sar_status sar_call_select(struct sar_pending *op)
     describe(op);
     if (context->apart > 0)
         context->apart--;
-    SAR_TRY(sar_select(&op->agreed, &policy->config, &op->record->lessons, policy->forced,
-                       &op->record->predictions, &op->selection));
+    SAR_TRY(choose(op));
     if (policy->config.explain && op->context->net.rank == 0)
         sar_selection_explain(&op->selection, &op->agreed, &op->record->lessons,
                               op->record->profiled ? &op->record->profile : NULL, stderr);

@@ -21,6 +21,10 @@ struct sar_record {
     struct sar_profile profile;
     struct sar_lessons lessons;
     struct sar_predictions predictions;
+    struct sar_selection selection; /**< the last one that was not taken over from the call before */
+    double ratio;                   /**< that the scheme's lessons had then */
+    unsigned lasts;                 /**< calls for which it may still be taken over */
+    bool shared;                    /**< ranks shared memory then */
     struct sar_keep keep;
     uint64_t stretch; /**< calls to be forwarded after the last one that was agreed on */
     uint64_t follow;  /**< those of them that are still to come */

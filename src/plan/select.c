@@ -60,9 +60,14 @@ static bool is_near(double nnz, double known)
     return fabs(nnz - known) <= NEAR * known;
 }
 
+bool sar_predictions_hold(const struct sar_predictions *p, const struct sar_agreed *agreed)
+{
+    return p->known && is_near(agreed->nnz_mean, p->nnz_mean) && is_near(agreed->nnz_max, p->nnz_max);
+}
+
 static void refresh(struct sar_predictions *p, const struct sar_agreed *agreed)
 {
-    if (p->known && is_near(agreed->nnz_mean, p->nnz_mean) && is_near(agreed->nnz_max, p->nnz_max))
+    if (sar_predictions_hold(p, agreed))
         return;
     *p = (struct sar_predictions){ true, agreed->nnz_mean, agreed->nnz_max, { 0 } };
     for (int i = 0; i < SAR_MOST_SCHEMES; i++)

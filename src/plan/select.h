@@ -30,6 +30,9 @@ struct sar_predictions {
     double seconds[SAR_MOST_SCHEMES]; /**< NAN where a scheme has not been asked */
 };
 
+/** Whether they are those of this call, too. */
+bool sar_predictions_hold(const struct sar_predictions *predictions, const struct sar_agreed *agreed);
+
 /** One line of the table of prices. */
 struct sar_price {
     const char *obstacle; /**< NULL when the scheme is eligible */
