@@ -8,10 +8,14 @@
 
 #include "plan/call.h"
 
+#include "base/steady.h"
+#include "net/window.h"
 #include "plan/forward.h"
 #include "plan/progress.h"
 #include "plan/request.h"
 #include "plan/steps.h"
+
+static const double PAUSE = 20e-6; /* seconds in which a program may have used the caches for itself */
 
 struct sar_span sar_call_span(const struct sar_pending *op, const char *name)
 {
@@ -44,7 +48,8 @@ static void finish(struct sar_pending *op)
     sar_call_span_end(op, &span);
     sar_call_end_homework(op);
     op->call->nnz_out = op->request.output.nnz;
-    sar_call_report(op, PMPI_Wtime() - op->start);
+    op->context->left = PMPI_Wtime();
+    sar_call_report(op, op->context->left - op->start);
     end(op, op->call->verdict);
 }
 
@@ -243,11 +248,24 @@ static struct sar_work ingesting(const struct sar_pending *op)
     return work;
 }
 
+/* What a program that computed in between may have driven out of the caches. */
+static void fetch(const struct sar_context *context)
+{
+    size_t rest = offsetof(struct sar_context, found);
+    if (context->net.window != NULL)
+        sar_fetch(context->net.window, sizeof *context->net.window);
+    sar_fetch((const char *)context + rest, sizeof *context - rest);
+    sar_fetch(&context->records[context->found], sizeof context->records[0]);
+    sar_steady_fetch();
+}
+
 static void begin(struct sar_pending *op, bool block)
 {
     sar_context_reset(op->context);
     op->context->epoch++;
     op->start = PMPI_Wtime();
+    if (op->start - op->context->left > PAUSE)
+        fetch(op->context);
     op->whole = sar_call_span(op, "call");
     struct sar_span span = sar_call_span(op, "prepare");
     sar_call_prepare(op);

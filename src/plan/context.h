@@ -62,6 +62,7 @@ struct sar_context {
     uint32_t records_made;
     uint32_t found;   /**< the record that was looked for last, where the next search begins */
     uint64_t *bounds; /**< for all records' keep, ranks + 1 each */
+    double left;      /**< when the last call was over */
     struct sar_homework homework;
     uint32_t apart; /**< calls to come that do without memory which ranks share; see sar_context_part */
     bool lacking;   /**< in the last call this rank did not get any */
