@@ -16,6 +16,16 @@ static void put_double(void *to, double value)
     *(double *)to = value;
 }
 
+static void put_int8(void *to, double value)
+{
+    *(int8_t *)to = (int8_t)value;
+}
+
+static void put_int16(void *to, double value)
+{
+    *(int16_t *)to = (int16_t)value;
+}
+
 static void put_int32(void *to, double value)
 {
     *(int32_t *)to = (int32_t)value;
@@ -24,6 +34,16 @@ static void put_int32(void *to, double value)
 static void put_int64(void *to, double value)
 {
     *(int64_t *)to = (int64_t)value;
+}
+
+static void put_uint8(void *to, double value)
+{
+    *(uint8_t *)to = (uint8_t)value;
+}
+
+static void put_uint16(void *to, double value)
+{
+    *(uint16_t *)to = (uint16_t)value;
 }
 
 static void put_uint32(void *to, double value)
@@ -36,14 +56,18 @@ static void put_uint64(void *to, double value)
     *(uint64_t *)to = (uint64_t)value;
 }
 
-enum { TYPES = 6 };
+enum { TYPES = 10 };
 
 /* Not the largest unsigned numbers, since MPICH 4.0 compares those as signed ones. */
 const struct perf_type perf_types[TYPES] = {
     { "float", 4, true, true, true, { .f32 = -INFINITY }, { .f32 = INFINITY }, put_float },
     { "double", 8, true, true, false, { .f64 = -(double)INFINITY }, { .f64 = (double)INFINITY }, put_double },
+    { "int8", 1, false, true, false, { .i8 = INT8_MIN }, { .i8 = INT8_MAX }, put_int8 },
+    { "int16", 2, false, true, false, { .i16 = INT16_MIN }, { .i16 = INT16_MAX }, put_int16 },
     { "int32", 4, false, true, false, { .i32 = INT32_MIN }, { .i32 = INT32_MAX }, put_int32 },
     { "int64", 8, false, true, false, { .i64 = INT64_MIN }, { .i64 = INT64_MAX }, put_int64 },
+    { "uint8", 1, false, false, false, { .u8 = 0 }, { .u8 = INT8_MAX }, put_uint8 },
+    { "uint16", 2, false, false, false, { .u16 = 0 }, { .u16 = INT16_MAX }, put_uint16 },
     { "uint32", 4, false, false, false, { .u32 = 0 }, { .u32 = INT32_MAX }, put_uint32 },
     { "uint64", 8, false, false, false, { .u64 = 0 }, { .u64 = INT64_MAX }, put_uint64 },
 };
@@ -62,8 +86,10 @@ const char *perf_op_name(int i)
 /* MPI's handles need not be constants, so these tables cannot be static. */
 MPI_Datatype perf_type_mpi(int i)
 {
-    const MPI_Datatype handles[TYPES] = { MPI_FLOAT,   MPI_DOUBLE,   MPI_INT32_T,
-                                          MPI_INT64_T, MPI_UINT32_T, MPI_UINT64_T };
+    const MPI_Datatype handles[TYPES] = {
+        MPI_FLOAT,   MPI_DOUBLE,  MPI_INT8_T,   MPI_INT16_T,  MPI_INT32_T,
+        MPI_INT64_T, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T
+    };
     return handles[i];
 }
 

@@ -11,8 +11,12 @@
 union perf_number {
     float f32;
     double f64;
+    int8_t i8;
+    int16_t i16;
     int32_t i32;
     int64_t i64;
+    uint8_t u8;
+    uint16_t u16;
     uint32_t u32;
     uint64_t u64;
 };
@@ -38,7 +42,8 @@ MPI_Op perf_op_mpi(int op);
 
 enum { PERF_LARGEST = 8 }; /* of the numbers made here, but for factors */
 
-/* A nonzero number made from random bits. Sums and products of such numbers are exact on up to 2^20 ranks. */
+/* A nonzero number made from random bits. Sums and products of such numbers are exact on up to 2^20 ranks,
+ * or wrap around where integers of 8 or 16 bits are too short for them. */
 void perf_number_put(const struct perf_type *type, int op, int rank, uint64_t bits, void *to);
 
 /* Fill n numbers with the one that changes nothing under op. */
