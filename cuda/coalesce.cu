@@ -108,14 +108,27 @@ static enum sar_status look(const struct sar_shape *shape, const struct sar_run 
     return sar_fetch(found, looks.memory, stream);
 }
 
+/* Values as 0 or 1 where the op is logical: in memory of their own, for the caller's stay as they are. */
+static enum sar_status settle_truth(const struct sar_shape *shape, sar_piece *truth, struct sar_run *run,
+                                    cudaStream_t stream)
+{
+    sar_truth_body body = { { shape->base, shape->op, (unsigned)shape->kernels->size }, 0, run->value, NULL };
+    if (!sar_op_is_logical(shape->op))
+        return SAR_OK;
+    SAR_TRY(truth->take(run->nnz * shape->element_size));
+    run->value = body.out = truth->memory;
+    shape->kernels->fill_identity(&body.identity, 1);
+    return each(run->nnz * shape->row, body, stream);
+}
+
 enum sar_status sar_cuda_ingest(const struct sar_vector *vector, const struct sar_coo *coo,
                                 struct sar_run *run, bool *ascends)
 {
     cudaStream_t stream = (cudaStream_t)vector->stream;
     struct sar_shape shape = *vector->shape;
-    struct sar_run from = { (void *)coo->indices, (void *)coo->values, coo->nnz };
+    struct sar_run from = { (void *)coo->indices, (void *)coo->values, coo->nnz }, sorted = from;
     sar_looks found = { 0, 0 };
-    sar_piece index(stream), value(stream);
+    sar_piece index(stream), value(stream), truth(stream);
     shape.index_size = coo->type == SAR_INDEX_INT32 || coo->type == SAR_INDEX_UINT32 ? 4 : 8;
     run->nnz = from.nnz;
     *ascends = true;
@@ -123,12 +136,15 @@ enum sar_status sar_cuda_ingest(const struct sar_vector *vector, const struct sa
         return SAR_OK;
     SAR_TRY(look(&shape, &from, &found, stream));
     *ascends = found.outside == 0 && (found.descends == 0 || from.nnz <= UINT32_MAX);
-    if (!*ascends || found.descends == 0)
+    if (!*ascends)
         return copy_out(&from, shape.index_size, shape.element_size, run, stream);
-    SAR_TRY(index.take(from.nnz * shape.index_size));
-    SAR_TRY(value.take(from.nnz * shape.element_size));
-    struct sar_run sorted = { index.memory, value.memory, 0 };
-    SAR_TRY(sar_cuda_coalesce(&shape, &from, shape.count - 1, &sorted, stream));
+    if (found.descends != 0) {
+        SAR_TRY(index.take(from.nnz * shape.index_size));
+        SAR_TRY(value.take(from.nnz * shape.element_size));
+        sorted = { index.memory, value.memory, 0 };
+        SAR_TRY(sar_cuda_coalesce(&shape, &from, shape.count - 1, &sorted, stream));
+    }
+    SAR_TRY(settle_truth(&shape, &truth, &sorted, stream));
     run->nnz = sorted.nnz;
     return copy_out(&sorted, shape.index_size, shape.element_size, run, stream);
 }
@@ -149,7 +165,9 @@ static enum sar_status pick_values(const uint32_t *position, const struct sar_ru
         return pick_words<uint64_t>(position, from, to, size / 8, stream);
     if (multiples % 4 == 0)
         return pick_words<uint32_t>(position, from, to, size / 4, stream);
-    return pick_words<uint16_t>(position, from, to, size / 2, stream);
+    if (multiples % 2 == 0)
+        return pick_words<uint16_t>(position, from, to, size / 2, stream);
+    return pick_words<uint8_t>(position, from, to, size, stream);
 }
 
 template <class Index>

@@ -183,7 +183,9 @@ static enum sar_status with_words(const struct sar_vector *vector, const Action 
         return action(operations<uint64_t, Index>(vector));
     if (multiples % 4 == 0)
         return action(operations<uint32_t, Index>(vector));
-    return action(operations<uint16_t, Index>(vector));
+    if (multiples % 2 == 0)
+        return action(operations<uint16_t, Index>(vector));
+    return action(operations<uint8_t, Index>(vector));
 }
 
 template <class Action>

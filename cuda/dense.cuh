@@ -9,7 +9,7 @@
 #include "hash/map.h"
 
 /** Four words that are loaded at once. */
-template <class Word> struct alignas(sizeof(Word) == 2 ? 8 : 16) sar_quad {
+template <class Word> struct alignas(sizeof(Word) < 4 ? 4 * sizeof(Word) : 16) sar_quad {
     Word at[4];
 };
 

@@ -56,6 +56,22 @@ struct sar_absent_body {
     }
 };
 
+/** Value i of a run, folded into an identity: 0 or 1 where the op is logical. Host twin: settle_truth in
+ * tensor/ingest.c. */
+struct sar_truth_body {
+    sar_arithmetic arithmetic;
+    uint64_t identity; /* its bits */
+    const void *value;
+    void *out;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        uint64_t truth = identity;
+        arithmetic.fold(&truth, 0, value, i);
+        arithmetic.copy(out, i, &truth, 0);
+    }
+};
+
 /** What is to be known of indices before they are sorted. */
 struct sar_looks {
     uint32_t outside, descends; /* whether any is beyond the count, or not above the one before it */

@@ -17,9 +17,11 @@ extern "C" {
  * and a row of D numbers when the datatype is MPI_Type_contiguous(D, basic). A *count* is a number of
  * elements; an *index* is the number of an element, in [0, count).
  *
- * The COO interface, and the fast paths of the dense one, take real numbers and integers of 32 and 64 bits, of
- * C and of Fortran, and floats of 16 bits where MPI has them or MPIX_SPARSE_ELEMENT says that integers of 16
- * bits are such, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD.
+ * The COO interface, and the fast paths of the dense one, take real numbers of 32 and 64 bits and integers of 8
+ * to 64, of C and of Fortran, and floats of 16 bits where MPI has them or MPIX_SPARSE_ELEMENT says that integers
+ * of 16 bits are such, with MPI_SUM, MPI_MAX, MPI_MIN and MPI_PROD; integers and bytes also with MPI_BAND,
+ * MPI_BOR and MPI_BXOR. The COO interface takes integers of C and its logicals with MPI_LAND, MPI_LOR and
+ * MPI_LXOR, of which values come out as 0 or 1.
  *
  * @par Memory
  * The arrays of a call are in memory of the host or, where the library was configured with CUDA, all in memory of one
@@ -90,7 +92,7 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
  *
  * Takes the arguments of MPI_Allreduce and gives what it gives, up to the order of floating-point
  * additions. All ranks receive the same bits. An element whose bits are all zero is left out of the
- * messages; it still takes part in MPI_MAX, MPI_MIN and MPI_PROD as a zero.
+ * messages; it still takes part in MPI_MAX, MPI_MIN, MPI_PROD and MPI_BAND as a zero.
  *
  * What this library cannot speed up goes to MPI_Allreduce on comm as it is: other types and ops, users' ops,
  * vectors of at most 16384 bytes (2048 within shared memory), intercommunicators, and most calls of a tensor
@@ -151,7 +153,7 @@ int MPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count 
  * @param[in]     indextype  MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T or MPI_UINT64_T, wide enough for count - 1
  * @param[in]     count      length of the whole vector, equal on all ranks
  * @param[in]     datatype   type of an element, equal on all ranks
- * @param[in]     op         MPI_SUM, MPI_MAX, MPI_MIN or MPI_PROD, equal on all ranks
+ * @param[in]     op         an op of MPI's that it defines for the datatype, equal on all ranks
  * @param[in]     comm       an intracommunicator
  * @param[in,out] result     address of MPIX_SPARSE_RESULT_NULL, or of a result to be overwritten, whose
  *                           memory is then reused

@@ -7,6 +7,12 @@
 #include "mpi_ext/memory.h"
 #include "mpi_ext/types.h"
 
+/* In vectors, integers of 2 bytes are never floats where an op is for integers alone. */
+static bool is_for_halves(enum sar_op op)
+{
+    return sar_kernels_of(SAR_BF16, op) != NULL;
+}
+
 /* Count, datatype and op, which both calls have. */
 static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_datatype type,
                            struct sar_operation op)
@@ -14,8 +20,10 @@ static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_da
     call->field[SAR_FIELD_COUNT] = (int64_t)count;
     call->field[SAR_FIELD_DATATYPE] = type.valid ? type.number : 0;
     call->field[SAR_FIELD_OP] = op.valid ? op.number : 0;
-    call->native = type.valid && type.native && op.valid && op.native;
-    call->narrow = type.valid && type.narrow && op.valid && op.native;
+    bool valid = type.valid && op.valid;
+    call->native =
+        valid && (call->dense_face ? sar_pair_is_for_vectors(&type, &op) : sar_pair_is_defined(&type, &op));
+    call->narrow = valid && type.narrow && op.native && (!call->dense_face || is_for_halves(op.op));
     int64_t bytes;
     if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
         sar_blame(&call->verdict, SAR_BAD_COUNT, (int64_t)count);
@@ -57,6 +65,12 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
     sar_memory_look_at(&call->verdict, &call->memory, sendbuf, SAR_BAD_SENDBUF);
 }
 
+/* Whether x op 0 may be something else than x; floats' -0.0 is looked for. */
+static bool zero_matters(enum sar_op op)
+{
+    return op != SAR_SUM && op != SAR_BOR && op != SAR_BXOR;
+}
+
 void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
                        MPI_Datatype datatype, MPI_Op op)
 {
@@ -68,7 +82,7 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
     call->field[SAR_FIELD_IN_PLACE] = call->in_place;
     if (type.valid && (operation.kinds & type.kind) == 0)
         sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
-    call->shape.absent_is_zero = operation.native && operation.op != SAR_SUM;
+    call->shape.absent_is_zero = call->native && zero_matters(operation.op);
     call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
     if (operation.number > 0 && type.kind != SAR_KIND_DERIVED) {
         call->buffers.count *= type.row;
@@ -92,10 +106,12 @@ void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count co
     *call = (struct sar_call){ .field[SAR_FIELD_CALL] = SAR_CALL_COO };
     look_at_vector(call, count, type, operation);
     sar_look_at_index_type(call, indextype, &call->coo.type);
-    if (type.valid && !type.native && !type.narrow)
+    if (type.valid && !type.native)
         sar_blame(&call->verdict, SAR_BAD_DATATYPE, type.number);
     if (operation.valid && !operation.native)
         sar_blame(&call->verdict, SAR_BAD_OP, operation.number);
+    if (type.valid && operation.valid && !call->native)
+        sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
     call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
 }
 

@@ -41,17 +41,25 @@ static bool find_half(MPI_Datatype type, enum sar_base *base)
     return false;
 }
 
-/* The basic type with which numbers of a kind are reduced. */
+/* The basic type with which numbers of a kind are reduced. Of logicals, those of C: what bits mean true in
+ * those of Fortran is its compiler's to say. */
 static bool find_base(enum sar_kind kind, size_t size, enum sar_base *base)
 {
-    if ((kind & SAR_KIND_REAL) == 0 || (size != 4 && size != 8))
+    static const enum sar_base floats[] = { [4] = SAR_FLOAT, [8] = SAR_DOUBLE };
+    static const enum sar_base integers[] = {
+        [1] = SAR_INT8, [2] = SAR_INT16, [4] = SAR_INT32, [8] = SAR_INT64
+    };
+    static const enum sar_base naturals[] = {
+        [1] = SAR_UINT8, [2] = SAR_UINT16, [4] = SAR_UINT32, [8] = SAR_UINT64
+    };
+    bool is_natural = (kind & (SAR_KIND_UNSIGNED | SAR_KIND_BYTE)) != 0;
+    if (kind == SAR_KIND_LOGICAL && size == sizeof(bool))
+        is_natural = true;
+    else if ((kind & (SAR_KIND_REAL | SAR_KIND_BYTE)) == 0)
         return false;
-    if (kind == SAR_KIND_FLOAT)
-        *base = size == 4 ? SAR_FLOAT : SAR_DOUBLE;
-    else if (kind == SAR_KIND_UNSIGNED)
-        *base = size == 4 ? SAR_UINT32 : SAR_UINT64;
-    else
-        *base = size == 4 ? SAR_INT32 : SAR_INT64;
+    if (size > 8 || (size & (size - 1)) != 0 || size < (kind == SAR_KIND_FLOAT ? 4 : 1))
+        return false;
+    *base = kind == SAR_KIND_FLOAT ? floats[size] : is_natural ? naturals[size] : integers[size];
     return true;
 }
 
@@ -227,13 +235,55 @@ struct sar_operation sar_operation_look(MPI_Op op)
     return found;
 }
 
-bool sar_datatype_basic(MPI_Datatype datatype, enum sar_base *base)
+bool sar_pair_is_defined(const struct sar_datatype *type, const struct sar_operation *op)
+{
+    unsigned kinds = op->kinds;
+    if (sar_op_is_logical(op->op))
+        kinds &= SAR_KIND_SIGNED | SAR_KIND_UNSIGNED | SAR_KIND_LOGICAL;
+    return type->native && op->native && (kinds & type->kind) != 0 &&
+           sar_kernels_of(type->base, op->op) != NULL;
+}
+
+/* Where MPI is known to have its own ways: MPICH up to 4.0.2 compares unsigned numbers as signed ones, and so
+ * does Open MPI 4.1 those of MPI_UNSIGNED_LONG; its sums of short integers stop at the largest number where
+ * vectors are added. */
+static bool is_in_doubt(const struct sar_datatype *type, enum sar_op op)
+{
+    bool compares = op == SAR_MAX || op == SAR_MIN, is_short = type->extent / type->row <= sizeof(int16_t);
+    return (compares && type->kind == SAR_KIND_UNSIGNED) ||
+           (op == SAR_SUM && is_short && (type->kind & SAR_KIND_WHOLE) != 0);
+}
+
+/* Whether MPI computes what the kernels do: of numbers above and below zero, and sums that wrap around. */
+static bool is_done_alike(const struct sar_datatype *type, const struct sar_operation *op)
+{
+    enum { NUMBERS = 64, BYTES = 8 * NUMBERS };
+    static const unsigned char left[] = { 0x7f, 0xff, 0x01 }, right[] = { 0x7f, 0x80, 0xff };
+    _Alignas(8) unsigned char in[BYTES], found[BYTES], expected[BYTES];
+    const struct sar_kernels *kernels = sar_kernels_of(type->base, op->op);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        memset(in + i * kernels->size, left[i % sizeof left], kernels->size);
+        memset(found + i * kernels->size, right[i % sizeof right], kernels->size);
+    }
+    memcpy(expected, found, NUMBERS * kernels->size);
+    kernels->fold(expected, in, NUMBERS);
+    return PMPI_Reduce_local(in, found, NUMBERS, type->basic, operations[op->number - 1].op) == MPI_SUCCESS &&
+           memcmp(found, expected, NUMBERS * kernels->size) == 0;
+}
+
+bool sar_pair_is_for_vectors(const struct sar_datatype *type, const struct sar_operation *op)
+{
+    return sar_pair_is_defined(type, op) && !sar_op_is_logical(op->op) &&
+           (!is_in_doubt(type, op->op) || is_done_alike(type, op));
+}
+
+bool sar_datatype_basic(MPI_Datatype datatype, const struct sar_operation *op, enum sar_base *base)
 {
     if (sar_predefined_find(datatype) == NULL)
         return false;
     struct sar_datatype found = sar_datatype_look(datatype);
     *base = found.base;
-    return found.native;
+    return !found.narrow && sar_pair_is_for_vectors(&found, op);
 }
 
 bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
@@ -245,7 +295,8 @@ bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
         [SAR_UINT64] = SAR_INDEX_UINT64,
     };
     struct sar_datatype found = sar_datatype_look(indextype);
-    if (!found.native || found.row != 1 || (found.kind & SAR_KIND_WHOLE) == 0)
+    bool is_index = found.native && (found.extent == sizeof(int32_t) || found.extent == sizeof(int64_t));
+    if (!is_index || found.row != 1 || (found.kind & SAR_KIND_WHOLE) == 0)
         return false;
     *type = of_base[found.base];
     return true;
@@ -253,8 +304,8 @@ bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type)
 
 const char *sar_base_name(enum sar_base base)
 {
-    static const char *const names[SAR_BASES] = { "float",  "double", "int32", "int64",
-                                                  "uint32", "uint64", "bf16",  "fp16" };
+    static const char *const names[SAR_BASES] = { "float", "double", "int8",   "int16",  "int32", "int64",
+                                                  "uint8", "uint16", "uint32", "uint64", "bf16",  "fp16" };
     return names[base];
 }
 

@@ -36,8 +36,16 @@ void sar_types_cleanup(void);
 struct sar_datatype sar_datatype_look(MPI_Datatype datatype);
 struct sar_operation sar_operation_look(MPI_Op op);
 
-/** False for what is none of the basic types that we reduce. The handle need not be valid. */
-bool sar_datatype_basic(MPI_Datatype datatype, enum sar_base *base);
+/** Whether MPI defines the op for the type, and we reduce it. */
+bool sar_pair_is_defined(const struct sar_datatype *type, const struct sar_operation *op);
+
+/** Whether so in dense buffers, too. What comes out is to be MPI's bits. So logical ops are not among these
+ * pairs: what an MPI makes of numbers that are neither 0 nor 1, and whether it does where there is one rank,
+ * are its own ways. Nor are pairs of integers with which this MPI does otherwise than the kernels. */
+bool sar_pair_is_for_vectors(const struct sar_datatype *type, const struct sar_operation *op);
+
+/** Whether so with one of MPI's own types, other than integers of 2 bytes. The handle need not be valid. */
+bool sar_datatype_basic(MPI_Datatype datatype, const struct sar_operation *op, enum sar_base *base);
 
 /** False for what is no index type of the interface. */
 bool sar_index_type_look(MPI_Datatype indextype, enum sar_index_type *type);

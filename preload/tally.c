@@ -66,7 +66,8 @@ static double missed(const struct sar_tally *row, double saving)
 static void write_row(FILE *file, const struct sar_tally *row)
 {
     static const char *const hows[SAR_HOWS] = { "blocking", "nonblocking", "persistent" };
-    static const char *const ops[SAR_OPS] = { "sum", "max", "min", "prod" };
+    static const char *const ops[SAR_OPS] = { "sum",  "max", "min", "prod", "land",
+                                              "band", "lor", "bor", "lxor", "bxor" };
     const struct sar_note *last = &row->last;
     bool timed = last->how == SAR_BLOCKING, ran = last->scheme[0] != '\0';
     double saving;

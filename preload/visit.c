@@ -30,7 +30,7 @@ static bool eligible(const struct sar_asked *asked, struct sar_shape_key *key)
 {
     struct sar_operation operation = sar_operation_look(asked->op);
     if (!sar_preload.on || asked->comm == MPI_COMM_NULL || !operation.native ||
-        !sar_datatype_basic(asked->datatype, &key->base))
+        !sar_datatype_basic(asked->datatype, &operation, &key->base))
         return false;
     key->count = (int64_t)asked->count;
     key->op = operation.op;

@@ -208,9 +208,11 @@ def allreduce_coo(
         indices: of shape (nnz,), in [0, count), of type int32, int64, uint32 or uint64. nnz may differ
             between ranks and be 0; the type may not.
         values: of shape (nnz,), or (nnz, ...) where an element is a row; the type and row the same on all
-            ranks: float32, float64, int32, int64, uint32, uint64, or 16-bit floats under the hint element.
+            ranks: float32, float64, int8 to int64, uint8 to uint64, bool, or 16-bit floats under the hint
+            element.
         count: elements of the whole vector, equal on all ranks.
-        op: sum, max, min or prod.
+        op: sum, max, min or prod; for integers also land, band, lor, bor, lxor or bxor, for bool land, lor or
+            lxor alone.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         reuse: a result that is no longer needed, whose memory is used again; it is empty afterwards.
 

@@ -123,7 +123,7 @@ _mpi.before_end(_free_rows)
 
 
 def operation(name: str, dtype: str = "") -> Any:
-    """The MPI op of a name: sum, max, min or prod; for dense arrays also land, band, lor, bor, lxor or bxor.
+    """The MPI op of a name: sum, max, min, prod, land, band, lor, bor, lxor or bxor.
 
     Raises:
         ValueError: there is no such op.

@@ -101,8 +101,8 @@ struct sar_accelerator {
     enum sar_status (*ready)(int place, void *stream);
     /** Copy coordinates into a run in any memory, whose indices have the caller's size. Where their indices
      * do not ascend and all are below the shape's count, they are sorted, and equal ones reduced, on the way;
-     * run->nnz is what is left. *ascends tells whether the run's do, all of them below the count. On return
-     * it is done. */
+     * values that a logical op takes become 0 or 1. run->nnz is what is left. *ascends tells whether the
+     * run's do, all of them below the count. On return it is done. */
     enum sar_status (*ingest)(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
                               bool *ascends);
     /** Mark the elements with a bit set. On return it is done, and the marks are to be given back. */

@@ -4,9 +4,9 @@
 
 #include "net/halves.h"
 
-enum { HALVES = SAR_BASES - SAR_BF16 };
+enum { HALVES = SAR_BASES - SAR_BF16, OPS = SAR_PROD + 1 /* that halves have */ };
 
-static MPI_Op handles[HALVES][SAR_OPS];
+static MPI_Op handles[HALVES][OPS];
 static bool ready;
 
 #define DEFINE_CALLBACK(name, base, op)                                     \
@@ -25,7 +25,7 @@ DEFINE_CALLBACK(fp16_max, SAR_FP16, SAR_MAX)
 DEFINE_CALLBACK(fp16_min, SAR_FP16, SAR_MIN)
 DEFINE_CALLBACK(fp16_prod, SAR_FP16, SAR_PROD)
 
-static MPI_User_function *const callbacks[HALVES][SAR_OPS] = {
+static MPI_User_function *const callbacks[HALVES][OPS] = {
     { bf16_sum, bf16_max, bf16_min, bf16_prod },
     { fp16_sum, fp16_max, fp16_min, fp16_prod },
 };
@@ -38,7 +38,7 @@ MPI_Op sar_half_op(enum sar_base base, enum sar_op op)
 enum sar_status sar_halves_setup(void)
 {
     for (int i = 0; i < HALVES; i++)
-        for (int op = 0; op < SAR_OPS; op++)
+        for (int op = 0; op < OPS; op++)
             SAR_TRY(sar_mpi(PMPI_Op_create(callbacks[i][op], 1, &handles[i][op])));
     ready = true;
     return SAR_OK;
@@ -47,7 +47,7 @@ enum sar_status sar_halves_setup(void)
 void sar_halves_cleanup(void)
 {
     for (int i = 0; ready && i < HALVES; i++)
-        for (int op = 0; op < SAR_OPS; op++)
+        for (int op = 0; op < OPS; op++)
             PMPI_Op_free(&handles[i][op]);
     ready = false;
 }

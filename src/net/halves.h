@@ -6,7 +6,7 @@
 #include "tensor/shape.h"
 
 /** MPI's handle of an op on floats of 16 bits, which MPI knows as some type of 2 bytes. It computes what the
- * kernels do. Not for other bases. */
+ * kernels do. Not for other bases, nor for ops that have no kernels for these. */
 MPI_Op sar_half_op(enum sar_base base, enum sar_op op);
 
 /** Create and free these handles; once in a process, local. */

@@ -35,9 +35,9 @@ void sar_call_interpret(struct sar_call *call, const struct sar_policy *policy)
     if (call->narrow && element != SAR_ELEMENT_INTEGER) {
         shape->base = bases[element];
         shape->kernels = sar_kernels_of(shape->base, shape->op);
-        call->native = true;
-    } else if (call->narrow && !call->dense_face) {
-        sar_blame(&call->verdict, SAR_BAD_DATATYPE, call->field[SAR_FIELD_DATATYPE]);
+        call->native = shape->kernels != NULL;
+        if (!call->native)
+            sar_blame(&call->verdict, SAR_UNDEFINED_OP, call->field[SAR_FIELD_OP]);
     }
     if (call->native && (shape->base == SAR_BF16 || shape->base == SAR_FP16)) {
         call->buffers.datatype = MPI_UINT16_T; /* some that MPI has for halves it cannot even copy */

@@ -12,7 +12,15 @@
 #define SAR_FOLD_MAX(wide, a, b) ((a) > (b) ? (a) : (b))
 #define SAR_FOLD_MIN(wide, a, b) ((a) < (b) ? (a) : (b))
 
-/* The same of bits. */
+/* Of integers. */
+#define SAR_FOLD_BAND(wide, a, b) ((wide)(a) & (wide)(b))
+#define SAR_FOLD_BOR(wide, a, b) ((wide)(a) | (wide)(b))
+#define SAR_FOLD_BXOR(wide, a, b) ((wide)(a) ^ (wide)(b))
+#define SAR_FOLD_LAND(wide, a, b) ((a) != 0 && (b) != 0)
+#define SAR_FOLD_LOR(wide, a, b) ((a) != 0 || (b) != 0)
+#define SAR_FOLD_LXOR(wide, a, b) (((a) != 0) != ((b) != 0))
+
+/* Of halves, as bits. */
 #define SAR_HALF_WIDE(kind, a) sar_float_of(sar_from_##kind(a))
 #define SAR_FOLD_HALF_SUM(kind, a, b) \
     sar_to_##kind(sar_float_bits(SAR_HALF_WIDE(kind, a) + SAR_HALF_WIDE(kind, b)))

@@ -26,9 +26,10 @@ enum {
     COUNT_GROUP = 64
 };
 
-/* Values of 4 and of 8 bytes may be rows, which are aligned as what they are made of. */
-typedef uint32_t four __attribute__((aligned(2)));
-typedef uint64_t eight __attribute__((aligned(2)));
+/* Elements of several bytes may be rows, which are aligned as what they are made of. */
+typedef uint16_t two __attribute__((aligned(1)));
+typedef uint32_t four __attribute__((aligned(1)));
+typedef uint64_t eight __attribute__((aligned(1)));
 
 /* scanN: values `from` … of N bytes, n of them, to out at k; returns the new k. */
 #define DEFINE_SCAN(name, type)                                                                      \
@@ -55,7 +56,8 @@ typedef uint64_t eight __attribute__((aligned(2)));
         return name(v, from, n, 4, out, k);                                                          \
     }
 
-DEFINE_SCAN(scan2, uint16_t)
+DEFINE_SCAN(scan1, uint8_t)
+DEFINE_SCAN(scan2, two)
 DEFINE_SCAN(scan4, four)
 DEFINE_SCAN(scan8, eight)
 
@@ -128,11 +130,13 @@ SAR_WIDE static size_t scan_wide(const struct sar_shape *shape, const void *buf,
 #define scan_wide(shape, buf, from, n, out, k) (k)
 #endif
 
-/* Rows are multiples of 2 bytes. */
-SAR_CLONES static bool row_counts(const uint16_t *row, size_t halves)
+SAR_CLONES static bool row_counts(const unsigned char *row, size_t bytes)
 {
-    uint16_t any = 0;
-    for (size_t i = 0; i < halves; i++)
+    const eight *word = (const void *)row;
+    uint64_t any = 0;
+    for (size_t i = 0; i < bytes / sizeof *word; i++)
+        any |= word[i];
+    for (size_t i = bytes / sizeof *word * sizeof *word; i < bytes; i++)
         any |= row[i];
     return any != 0;
 }
@@ -142,7 +146,7 @@ static size_t scan_rows(const unsigned char *buf, const struct sar_shape *shape,
 {
     size_t bytes = shape->element_size;
     for (size_t i = from; i < from + n; i++) {
-        if (!row_counts((const uint16_t *)(buf + i * bytes), bytes / 2))
+        if (!row_counts(buf + i * bytes, bytes))
             continue;
         sar_index_set(out.index, shape->index_size, k, i);
         memcpy((unsigned char *)out.value + k * bytes, buf + i * bytes, bytes);
@@ -157,6 +161,8 @@ static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, 
     bool scalar = shape->element_size == 4 || shape->element_size == 8;
     if (scalar && n == STRIDE && shape->index_size == 4 && sar_is_wide())
         return scan_wide(shape, buf, from, n, out, k);
+    if (shape->element_size == 1)
+        return shape->index_size == 4 ? scan1_narrow(buf, from, n, out, k) : scan1(buf, from, n, 8, out, k);
     if (shape->element_size == 2)
         return shape->index_size == 4 ? scan2_narrow(buf, from, n, out, k) : scan2(buf, from, n, 8, out, k);
     if (shape->element_size == 4)
@@ -224,7 +230,8 @@ enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf
         return counted;                                    \
     }
 
-DEFINE_COUNT(count2, uint16_t)
+DEFINE_COUNT(count1, uint8_t)
+DEFINE_COUNT(count2, two)
 DEFINE_COUNT(count4, four)
 DEFINE_COUNT(count8, eight)
 
@@ -232,13 +239,14 @@ static size_t count_rows(const unsigned char *buf, size_t bytes, size_t n)
 {
     size_t counted = 0;
     for (size_t i = 0; i < n; i++)
-        counted += row_counts((const uint16_t *)(buf + i * bytes), bytes / 2);
+        counted += row_counts(buf + i * bytes, bytes);
     return counted;
 }
 
 size_t sar_dense_count(const struct sar_shape *shape, const void *buf, size_t n)
 {
     switch (shape->element_size) {
+    case 1: return count1(buf, n);
     case 2: return count2(buf, n);
     case 4: return count4(buf, n);
     case 8: return count8(buf, n);
@@ -289,7 +297,7 @@ enum sar_status sar_drop_zeros(const struct sar_shape *shape, struct sar_arena *
     SAR_TRY(sar_run_take(shape, run->nnz, arena, &kept));
     for (size_t i = 0; i < run->nnz; i++) {
         const unsigned char *value = (const unsigned char *)run->value + i * bytes;
-        if (!row_counts((const uint16_t *)value, bytes / 2))
+        if (!row_counts(value, bytes))
             continue;
         sar_index_set(kept.index, shape->index_size, k, sar_index_get(run->index, shape->index_size, i));
         memcpy((unsigned char *)kept.value + k++ * bytes, value, bytes);

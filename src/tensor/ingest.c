@@ -68,6 +68,32 @@ static enum sar_status resize_indices(const struct sar_shape *shape, const struc
     return SAR_OK;
 }
 
+/* What a logical op makes 0 or 1 is made so where no other rank has it, too. */
+static enum sar_status settle_truth(const struct sar_shape *shape, struct sar_arena *arena,
+                                    struct sar_run *run)
+{
+    const void *given = run->value;
+    size_t values = run->nnz * shape->row;
+    if (!sar_op_is_logical(shape->op))
+        return SAR_OK;
+    SAR_TRY(sar_arena_take(arena, run->nnz, shape->element_size, &run->value));
+    shape->kernels->fill_identity(run->value, values);
+    shape->kernels->fold(run->value, given, values);
+    return SAR_OK;
+}
+
+static enum sar_status put_in_order(const struct sar_shape *shape, const struct sar_coo *coo,
+                                    const struct findings *found, struct sar_arena *arena,
+                                    struct sar_run *run)
+{
+    unsigned size = sar_index_type_size(coo->type);
+    if (!found->ascending)
+        return sar_sort(shape,
+                        &(struct sar_unsorted){ coo->indices, coo->values, coo->nnz, size, found->most },
+                        arena, run);
+    return size == shape->index_size ? SAR_OK : resize_indices(shape, coo, arena, run);
+}
+
 enum sar_status sar_ingest(const struct sar_shape *shape, const struct sar_coo *coo, struct sar_arena *arena,
                            struct sar_run *run, long long *bad)
 {
@@ -80,9 +106,6 @@ enum sar_status sar_ingest(const struct sar_shape *shape, const struct sar_coo *
         *bad = first_bad(coo, shape->count);
         return coo->type == SAR_INDEX_UINT64 ? SAR_BAD_UNSIGNED_INDEX : SAR_BAD_INDEX;
     }
-    if (!found.ascending)
-        return sar_sort(shape,
-                        &(struct sar_unsorted){ coo->indices, coo->values, coo->nnz, size, found.most },
-                        arena, run);
-    return size == shape->index_size ? SAR_OK : resize_indices(shape, coo, arena, run);
+    SAR_TRY(put_in_order(shape, coo, &found, arena, run));
+    return settle_truth(shape, arena, run);
 }

@@ -12,15 +12,16 @@
 
 #include "tensor/arithmetic.h"
 
-/* `wide` is the type to compute in: unsigned for integers, so that overflow is defined. */
-#define DEFINE_KERNELS(name, type, wide, apply, identity)                                         \
+/* `clones` is SAR_CLONES or nothing. `wide` is the type to compute in: for integers unsigned, so that
+ * overflow is defined, and no narrower than int, which shorter ones would become. */
+#define DEFINE_VARIANTS(name, clones, type, wide, apply, identity)                                \
     static void name##_fill(void *out, size_t n)                                                  \
     {                                                                                             \
         type *o = out;                                                                            \
         for (size_t i = 0; i < n; i++)                                                            \
             o[i] = (type)(identity);                                                              \
     }                                                                                             \
-    SAR_CLONES static void name##_fold(void *out, const void *in, size_t n)                       \
+    clones static void name##_fold(void *out, const void *in, size_t n)                           \
     {                                                                                             \
         type *restrict o = out;                                                                   \
         const type *restrict v = in;                                                              \
@@ -48,18 +49,42 @@
     static const struct sar_kernels name = { sizeof(type), name##_fill, name##_fold, name##_zero, \
                                              name##_rows };
 
-#define DEFINE_TYPE(name, type, wide, zero, lowest, highest)      \
-    DEFINE_KERNELS(name##_sum, type, wide, SAR_FOLD_SUM, zero)    \
-    DEFINE_KERNELS(name##_max, type, wide, SAR_FOLD_MAX, lowest)  \
-    DEFINE_KERNELS(name##_min, type, wide, SAR_FOLD_MIN, highest) \
-    DEFINE_KERNELS(name##_prod, type, wide, SAR_FOLD_PROD, 1)
+#define DEFINE_KERNELS(name, type, wide, apply, identity) \
+    DEFINE_VARIANTS(name, SAR_CLONES, type, wide, apply, identity)
 
-DEFINE_TYPE(float32, float, float, -0.0f, -INFINITY, INFINITY)
-DEFINE_TYPE(float64, double, double, -0.0, -INFINITY, INFINITY)
-DEFINE_TYPE(int32, int32_t, uint32_t, 0, INT32_MIN, INT32_MAX)
-DEFINE_TYPE(int64, int64_t, uint64_t, 0, INT64_MIN, INT64_MAX)
-DEFINE_TYPE(uint32, uint32_t, uint32_t, 0, 0, UINT32_MAX)
-DEFINE_TYPE(uint64, uint64_t, uint64_t, 0, 0, UINT64_MAX)
+/* Ops on bits are done in the least time that loading and storing takes whatever the processor. */
+#define DEFINE_BITWISE(name, type, wide, apply, identity) DEFINE_VARIANTS(name, , type, wide, apply, identity)
+
+#define DEFINE_FLOAT(name, type)                                    \
+    DEFINE_KERNELS(name##_sum, type, type, SAR_FOLD_SUM, -0.0f)     \
+    DEFINE_KERNELS(name##_max, type, type, SAR_FOLD_MAX, -INFINITY) \
+    DEFINE_KERNELS(name##_min, type, type, SAR_FOLD_MIN, INFINITY)  \
+    DEFINE_KERNELS(name##_prod, type, type, SAR_FOLD_PROD, 1)
+
+DEFINE_FLOAT(float32, float)
+DEFINE_FLOAT(float64, double)
+
+/* Signed and unsigned numbers differ in their order, and in nothing else. */
+#define DEFINE_ORDER(name, type, wide, lowest, highest)          \
+    DEFINE_KERNELS(name##_max, type, wide, SAR_FOLD_MAX, lowest) \
+    DEFINE_KERNELS(name##_min, type, wide, SAR_FOLD_MIN, highest)
+
+#define DEFINE_INTEGERS(bits, wide)                                                   \
+    DEFINE_ORDER(int##bits, int##bits##_t, wide, INT##bits##_MIN, INT##bits##_MAX)    \
+    DEFINE_ORDER(uint##bits, uint##bits##_t, wide, 0, UINT##bits##_MAX)               \
+    DEFINE_KERNELS(whole##bits##_sum, uint##bits##_t, wide, SAR_FOLD_SUM, 0)          \
+    DEFINE_KERNELS(whole##bits##_prod, uint##bits##_t, wide, SAR_FOLD_PROD, 1)        \
+    DEFINE_BITWISE(whole##bits##_land, uint##bits##_t, wide, SAR_FOLD_LAND, 1)        \
+    DEFINE_BITWISE(whole##bits##_band, uint##bits##_t, wide, SAR_FOLD_BAND, ~(wide)0) \
+    DEFINE_BITWISE(whole##bits##_lor, uint##bits##_t, wide, SAR_FOLD_LOR, 0)          \
+    DEFINE_BITWISE(whole##bits##_bor, uint##bits##_t, wide, SAR_FOLD_BOR, 0)          \
+    DEFINE_BITWISE(whole##bits##_lxor, uint##bits##_t, wide, SAR_FOLD_LXOR, 0)        \
+    DEFINE_BITWISE(whole##bits##_bxor, uint##bits##_t, wide, SAR_FOLD_BXOR, 0)
+
+DEFINE_INTEGERS(8, uint32_t)
+DEFINE_INTEGERS(16, uint32_t)
+DEFINE_INTEGERS(32, uint32_t)
+DEFINE_INTEGERS(64, uint64_t)
 
 /* Identities: -0.0, the two infinities and 1. */
 DEFINE_KERNELS(bf16_sum, uint16_t, bf16, SAR_FOLD_HALF_SUM, 0x8000)
@@ -71,16 +96,24 @@ DEFINE_KERNELS(fp16_max, uint16_t, fp16, SAR_FOLD_HALF_MAX, 0xfc00)
 DEFINE_KERNELS(fp16_min, uint16_t, fp16, SAR_FOLD_HALF_MIN, 0x7c00)
 DEFINE_KERNELS(fp16_prod, uint16_t, fp16, SAR_FOLD_HALF_PROD, 0x3c00)
 
-#define OPS_OF(name)                                        \
+#define FLOAT_OPS(name)                                     \
     {                                                       \
         &name##_sum, &name##_max, &name##_min, &name##_prod \
+    }
+
+#define INTEGER_OPS(name, bits)                                                                             \
+    {                                                                                                       \
+        &whole##bits##_sum, &name##bits##_max, &name##bits##_min, &whole##bits##_prod, &whole##bits##_land, \
+            &whole##bits##_band, &whole##bits##_lor, &whole##bits##_bor, &whole##bits##_lxor,               \
+            &whole##bits##_bxor                                                                             \
     }
 
 const struct sar_kernels *sar_kernels_of(enum sar_base base, enum sar_op op)
 {
     static const struct sar_kernels *const table[SAR_BASES][SAR_OPS] = {
-        OPS_OF(float32), OPS_OF(float64), OPS_OF(int32), OPS_OF(int64),
-        OPS_OF(uint32),  OPS_OF(uint64),  OPS_OF(bf16),  OPS_OF(fp16),
+        FLOAT_OPS(float32),    FLOAT_OPS(float64),    INTEGER_OPS(int, 8),  INTEGER_OPS(int, 16),
+        INTEGER_OPS(int, 32),  INTEGER_OPS(int, 64),  INTEGER_OPS(uint, 8), INTEGER_OPS(uint, 16),
+        INTEGER_OPS(uint, 32), INTEGER_OPS(uint, 64), FLOAT_OPS(bf16),      FLOAT_OPS(fp16),
     };
     return table[base][op];
 }

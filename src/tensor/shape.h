@@ -8,12 +8,16 @@
 
 #include "base/host_device.h"
 
-/** Basic types. SAR_BF16 and SAR_FP16 are floats of 16 bits, see tensor/half.h. */
+/** Basic types. SAR_BF16 and SAR_FP16, the last ones, are floats of 16 bits, see tensor/half.h. */
 enum sar_base {
     SAR_FLOAT,
     SAR_DOUBLE,
+    SAR_INT8,
+    SAR_INT16,
     SAR_INT32,
     SAR_INT64,
+    SAR_UINT8,
+    SAR_UINT16,
     SAR_UINT32,
     SAR_UINT64,
     SAR_BF16,
@@ -21,12 +25,32 @@ enum sar_base {
     SAR_BASES
 };
 
-enum sar_op { SAR_SUM, SAR_MAX, SAR_MIN, SAR_PROD, SAR_OPS };
+/** The first four are defined for all types, the others for integers. */
+enum sar_op {
+    SAR_SUM,
+    SAR_MAX,
+    SAR_MIN,
+    SAR_PROD,
+    SAR_LAND,
+    SAR_BAND,
+    SAR_LOR,
+    SAR_BOR,
+    SAR_LXOR,
+    SAR_BXOR,
+    SAR_OPS
+};
+
+/** Whether an op takes values as true or false. What comes out is 0 or 1. */
+static inline bool sar_op_is_logical(enum sar_op op)
+{
+    return op == SAR_LAND || op == SAR_LOR || op == SAR_LXOR;
+}
 
 /** Arithmetic of one basic type and one op. */
 struct sar_kernels {
     size_t size; /**< bytes of a basic value */
-    /** x op anything gives anything, in bits: the value of accumulators that nothing has reached yet. */
+    /** x op anything gives anything, in bits, or as 0 or 1 where the op is logical: the value of accumulators
+     * that nothing has reached yet. */
     void (*fill_identity)(void *out, size_t n);
     /** out[i] = out[i] op in[i]. */
     void (*fold)(void *out, const void *in, size_t n);
@@ -36,6 +60,7 @@ struct sar_kernels {
     void (*fold_rows)(void *out, const uint32_t *at, const void *in, size_t n, size_t row);
 };
 
+/** NULL where the op is not defined for the type. */
 const struct sar_kernels *sar_kernels_of(enum sar_base base, enum sar_op op);
 
 /** What the vector is; equal on all ranks. */

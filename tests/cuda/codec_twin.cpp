@@ -127,7 +127,7 @@ int main()
     int runs = 0, failures = 0;
     for (const sar_wire *wire : { &sar_wire_coo, &sar_wire_elias_fano, &sar_wire_hash_bitmap })
         for (uint64_t span : { 0u, 1u, 31u, 64u, 100u, 4097u, 70003u })
-            for (size_t size : { 2u, 12u })
+            for (size_t size : { 1u, 2u, 12u })
                 for (unsigned index_size : { 4u, 8u })
                     for (unsigned every : { 0u, 1u, 3u, 50u, 3000u }) {
                         runs++;

@@ -186,10 +186,10 @@ int main()
 {
     int runs = 0, failures = 0;
     for (uint64_t count : { 0u, 1u, 31u, 1000u, 7001u })
-        for (size_t size : { 2u, 4u, 6u, 8u, 12u, 40u })
+        for (size_t size : { 1u, 2u, 3u, 4u, 6u, 8u, 12u, 40u })
             for (unsigned index_size : { 4u, 8u })
                 for (unsigned every : { 0u, 1u, 2u, 97u })
-                    for (size_t offset : { 0u, 2u, 4u }) {
+                    for (size_t offset : { 0u, 1u, 2u, 4u }) {
                         sar_shape shape = {};
                         shape.count = count;
                         shape.element_size = size;

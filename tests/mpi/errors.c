@@ -137,9 +137,9 @@ static void op_null(struct arguments *a)
     a->op = MPI_OP_NULL;
 }
 
-static void op_bits(struct arguments *a)
+static void op_places(struct arguments *a)
 {
-    a->op = MPI_BAND;
+    a->op = MPI_MINLOC;
 }
 
 static void op_users(struct arguments *a)
@@ -229,7 +229,7 @@ static const struct fault {
     { "another datatype", false, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
       "int32" },
     { "null op", false, op_null, "argument op", ANYWHERE, NULL, NULL },
-    { "op MPI_BAND", false, op_bits, "op is MPI_BAND", ANYWHERE, NULL, NULL },
+    { "op MPI_MINLOC", false, op_places, "op is MPI_MINLOC", ANYWHERE, NULL, NULL },
     { "a user's op", false, op_users, "op is a user-defined op", ANYWHERE, NULL, NULL },
     { "another op", false, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
     { "another function", false, function_other, "different functions", ON_ONE_RANK,

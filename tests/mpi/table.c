@@ -103,10 +103,10 @@ static bool is_forced(const struct config *c)
     return strcmp(c->knobs.scheme, "auto") != 0;
 }
 
-/* MPI is not trusted with unsigned MAX and MIN of coordinates: see put_identity. */
+/* MPI is not trusted with unsigned MAX and MIN of coordinates: see put_identity. Vectors may be its. */
 static bool gives_way(const struct config *c, const struct kind *kind, bool coordinates)
 {
-    return coordinates && strcmp(c->knobs.scheme, "dense") == 0 &&
+    return (!coordinates || strcmp(c->knobs.scheme, "dense") == 0) &&
            (kind->base == UINT32 || kind->base == UINT64) && (kind->op == MAX || kind->op == MIN);
 }
 

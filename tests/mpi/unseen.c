@@ -114,10 +114,10 @@ static void try_small(MPI_Comm comm)
 static void try_foreign(MPI_Comm comm)
 {
     static char from[MOST], to[MOST];
-    check_case("a type that no scheme takes");
+    check_case("an op that no scheme takes");
     memset(&counted, 0, sizeof counted);
     for (int i = 0; i < CALLS; i++)
-        check_success(MPIX_Sparse_allreduce(from, to, MOST, MPI_INT8_T, MPI_SUM, comm),
+        check_success(MPIX_Sparse_allreduce(from, to, MOST, MPI_INT8_T, MPI_LOR, comm),
                       "MPIX_Sparse_allreduce");
     check_counts(0, 0);
 }

@@ -11,6 +11,7 @@ import mpix_sparse
 
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 COUNT = 50000
+VALUE_TYPES = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 
 
 def elements(rank, value_type="float32", index_type="int64", row=()):
@@ -40,7 +41,7 @@ class Coo(unittest.TestCase):
 
     def test_types(self):
         for index_type in ("int32", "int64", "uint32", "uint64"):
-            for value_type in ("float32", "float64", "int32", "int64", "uint32", "uint64"):
+            for value_type in VALUE_TYPES:
                 how = {"index_type": index_type, "value_type": value_type}
                 with self.subTest(**how):
                     result = mpix_sparse.allreduce_coo(*elements(RANK, **how), COUNT)
@@ -70,6 +71,29 @@ class Coo(unittest.TestCase):
         for op, outcome in (("sum", SIZE * (SIZE + 1) // 2), ("max", SIZE), ("min", 1)):
             result = mpix_sparse.allreduce_coo([4], numpy.array([RANK + 1], "int32"), 10, op)
             self.assertEqual(list(result.values), [outcome])
+
+    def test_ops_on_bits(self):
+        mine = [1 << RANK % 8, 0xF0 | RANK % 2, 0]
+        for op, function in (
+            ("band", numpy.bitwise_and),
+            ("bor", numpy.bitwise_or),
+            ("bxor", numpy.bitwise_xor),
+            ("land", numpy.logical_and),
+            ("lor", numpy.logical_or),
+            ("lxor", numpy.logical_xor),
+        ):
+            ranks = numpy.array([[1 << rank % 8, 0xF0 | rank % 2, 0] for rank in range(SIZE)], "uint8")
+            outcome = function.reduce(ranks, axis=0).astype("uint8" if op[0] == "b" else "bool")
+            result = mpix_sparse.allreduce_coo([1, 4, 7], numpy.array(mine, "uint8"), 10, op)
+            self.assertEqual(list(result.values), list(outcome))
+
+    def test_bool(self):
+        for op, outcome in (("lor", True), ("land", SIZE == 1), ("lxor", True)):
+            result = mpix_sparse.allreduce_coo([4, 2], numpy.array([RANK == 0, False]), 10, op)
+            self.assertEqual(result.values.dtype, "bool")
+            self.assertEqual(list(result.values), [False, outcome])
+        with self.assertRaises(mpix_sparse.Error):
+            mpix_sparse.allreduce_coo([4], numpy.array([True]), 10, "sum")
 
     def test_arrays_outlive_the_result(self):
         result = mpix_sparse.allreduce_coo(*elements(RANK), COUNT)

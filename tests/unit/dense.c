@@ -26,8 +26,10 @@ static const double densities[] = { 0, 0.0005, 0.01, 0.1, 0.5, 0.9, 1 };
 static const struct {
     enum sar_base base;
     size_t row;
-} elements[] = { { SAR_BF16, 1 },   { SAR_FLOAT, 1 },  { SAR_INT64, 1 }, { SAR_DOUBLE, 1 }, { SAR_INT32, 3 },
-                 { SAR_FLOAT, 64 }, { SAR_DOUBLE, 5 }, { SAR_FLOAT, 2 }, { SAR_BF16, 2 },   { SAR_BF16, 4 } };
+} elements[] = { { SAR_BF16, 1 },  { SAR_FLOAT, 1 },  { SAR_INT64, 1 },  { SAR_DOUBLE, 1 },
+                 { SAR_INT32, 3 }, { SAR_FLOAT, 64 }, { SAR_DOUBLE, 5 }, { SAR_FLOAT, 2 },
+                 { SAR_BF16, 2 },  { SAR_BF16, 4 },   { SAR_INT8, 1 },   { SAR_UINT8, 2 },
+                 { SAR_UINT8, 3 }, { SAR_INT8, 4 },   { SAR_INT8, 8 },   { SAR_INT8, 13 } };
 
 static struct sar_shape element_shape(size_t kind, size_t count)
 {
@@ -297,7 +299,7 @@ static void test_negative_zero(void **state)
             floats[place] = doubles[place] = -0.0f;
             assert_true(sar_has_negative_zero(SAR_FLOAT, floats, n));
             assert_true(sar_has_negative_zero(SAR_DOUBLE, doubles, n));
-            for (unsigned base = SAR_INT32; base <= SAR_UINT64; base++)
+            for (unsigned base = SAR_INT8; base <= SAR_UINT64; base++)
                 assert_false(sar_has_negative_zero((enum sar_base)base, doubles, n));
             floats[place] = kept4;
             doubles[place] = kept8;

@@ -23,8 +23,10 @@ static const unsigned char DIRT = 0x5a;
 static const struct {
     enum sar_base base;
     size_t row;
-} elements[] = { { SAR_FLOAT, 1 },  { SAR_DOUBLE, 1 }, { SAR_FP16, 1 },    { SAR_INT32, 3 },
-                 { SAR_FLOAT, 16 }, { SAR_FLOAT, 64 }, { SAR_DOUBLE, 513 } };
+} elements[] = {
+    { SAR_FLOAT, 1 },  { SAR_DOUBLE, 1 },   { SAR_FP16, 1 }, { SAR_INT32, 3 }, { SAR_FLOAT, 16 },
+    { SAR_FLOAT, 64 }, { SAR_DOUBLE, 513 }, { SAR_INT8, 1 }, { SAR_UINT8, 3 }, { SAR_UINT8, 8 }
+};
 
 static const size_t bytes[] = { 0, 1000, 100000, 4 << 20, (4 << 20) + 4096, (6 << 20) + 12345 };
 

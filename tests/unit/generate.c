@@ -122,20 +122,11 @@ static float float_value(enum values kind, struct dice *dice)
 
 static double double_value(enum values kind, struct dice *dice)
 {
-    static const double special[] = { 0,
-                                      -0.0,
-                                      1,
-                                      -1,
-                                      INFINITY,
-                                      -INFINITY,
-                                      NAN,
-                                      DBL_MIN,
-                                      DBL_MAX,
-                                      -DBL_MAX,
-                                      DBL_MIN / 1024,
-                                      -DBL_MIN / 1024,
-                                      DBL_EPSILON,
-                                      9007199254740992 };
+    static const double special[] = { 0,           -0.0,           1,
+                                      -1,          INFINITY,       -INFINITY,
+                                      NAN,         DBL_MIN,        DBL_MAX,
+                                      -DBL_MAX,    DBL_MIN / 1024, -DBL_MIN / 1024,
+                                      DBL_EPSILON, 0x1p53 };
     switch (kind) {
     case VALUES_INEXACT: return ldexp(dice_unit(dice) - 0.5, (int)dice_below(dice, 40) - 20);
     case VALUES_SPECIAL: return special[dice_below(dice, LENGTH(special))];
@@ -143,7 +134,16 @@ static double double_value(enum values kind, struct dice *dice)
     }
 }
 
-/* For types of 4 bytes the low half. Extremes of either width and either sign are among the special ones. */
+void whole_store(uint64_t value, size_t size, void *out)
+{
+    uint8_t one = (uint8_t)value;
+    uint16_t two = (uint16_t)value;
+    uint32_t four = (uint32_t)value;
+    const void *as[] = { [1] = &one, [2] = &two, [4] = &four, [8] = &value };
+    memcpy(out, as[size], size);
+}
+
+/* Extremes of any width and either sign are among the special ones. */
 static uint64_t whole_value(enum values kind, size_t size, struct dice *dice)
 {
     static const uint64_t special[] = { 0, 1, UINT64_MAX, (uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, 2, 3 };
@@ -152,23 +152,37 @@ static uint64_t whole_value(enum values kind, size_t size, struct dice *dice)
     case VALUES_INEXACT: return dice_roll(dice);
     case VALUES_SPECIAL:
         value = special[dice_below(dice, LENGTH(special))];
-        return size == 4 && value > 3 ? (value >> 32) | (value & 1) : value;
+        return value > 3 ? (value >> (64 - 8 * size)) | (value & 1) : value;
     default: return dice_below(dice, 17) - 8;
     }
 }
 
+size_t base_size(enum sar_base base)
+{
+    return sar_kernels_of(base, SAR_SUM)->size;
+}
+
 void values_fill(enum sar_base base, enum values kind, void *out, size_t n, struct dice *dice)
 {
+    size_t size = base_size(base);
     for (size_t i = 0; i < n; i++) {
         switch (base) {
         case SAR_FLOAT: ((float *)out)[i] = float_value(kind, dice); break;
         case SAR_DOUBLE: ((double *)out)[i] = double_value(kind, dice); break;
-        case SAR_INT32:
-        case SAR_UINT32: ((uint32_t *)out)[i] = (uint32_t)whole_value(kind, 4, dice); break;
         case SAR_BF16:
         case SAR_FP16: ((uint16_t *)out)[i] = half_of(base, float_value(kind, dice)); break;
-        default: ((uint64_t *)out)[i] = whole_value(kind, 8, dice); break;
+        default: whole_store(whole_value(kind, size, dice), size, (unsigned char *)out + i * size); break;
         }
+    }
+}
+
+void values_settle(enum sar_base base, enum sar_op op, void *values, size_t n)
+{
+    static const unsigned char zeros[8];
+    size_t size = base_size(base);
+    for (size_t i = 0; sar_op_is_logical(op) && i < n; i++) {
+        unsigned char *value = (unsigned char *)values + i * size;
+        whole_store(memcmp(value, zeros, size) != 0, size, value);
     }
 }
 
@@ -206,6 +220,7 @@ struct sar_run run_make(const struct sar_shape *shape, const uint64_t *index, si
     for (size_t i = 0; i < nnz; i++)
         sar_index_set(run.index, shape->index_size, i, index[i]);
     values_fill(shape->base, kind, run.value, nnz * shape->row, dice);
+    values_settle(shape->base, shape->op, run.value, nnz * shape->row);
     return run;
 }
 
@@ -276,7 +291,13 @@ bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span)
         case SAR_SUM: wraps = __builtin_add_overflow(a, b, &a); break;  \
         case SAR_PROD: wraps = __builtin_mul_overflow(a, b, &a); break; \
         case SAR_MAX: a = a > b ? a : b; break;                         \
-        default: a = a < b ? a : b; break;                              \
+        case SAR_MIN: a = a < b ? a : b; break;                         \
+        case SAR_BAND: a = (type)(a & b); break;                        \
+        case SAR_BOR: a = (type)(a | b); break;                         \
+        case SAR_BXOR: a = (type)(a ^ b); break;                        \
+        case SAR_LAND: a = a && b; break;                               \
+        case SAR_LOR: a = a || b; break;                                \
+        default: a = !a != !b; break;                                   \
         }                                                               \
         (void)wraps;                                                    \
         *(type *)sum = a;                                               \
@@ -298,8 +319,12 @@ void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *val
     switch (base) {
     case SAR_FLOAT: FOLD_FLOAT(float); break;
     case SAR_DOUBLE: FOLD_FLOAT(double); break;
+    case SAR_INT8: FOLD_WHOLE(int8_t); break;
+    case SAR_INT16: FOLD_WHOLE(int16_t); break;
     case SAR_INT32: FOLD_WHOLE(int32_t); break;
     case SAR_INT64: FOLD_WHOLE(int64_t); break;
+    case SAR_UINT8: FOLD_WHOLE(uint8_t); break;
+    case SAR_UINT16: FOLD_WHOLE(uint16_t); break;
     case SAR_UINT32: FOLD_WHOLE(uint32_t); break;
     case SAR_BF16:
     case SAR_FP16: fold_half(base, op, sum, value); break;

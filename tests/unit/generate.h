@@ -46,13 +46,22 @@ enum values {
 /** Random values of a basic type. */
 void values_fill(enum sar_base base, enum values kind, void *out, size_t n, struct dice *dice);
 
+/** Bytes of a basic type. */
+size_t base_size(enum sar_base base);
+
+/** Make them 0 or 1 where the op is logical, as its outcomes are. */
+void values_settle(enum sar_base base, enum sar_op op, void *values, size_t n);
+
+/** The lowest `size` bytes of a number, 1, 2, 4 or 8. */
+void whole_store(uint64_t value, size_t size, void *out);
+
 /** A shape in which absent elements are not zeros, with indices as narrow as the count allows. */
 struct sar_shape shape_make(enum sar_base base, enum sar_op op, uint64_t count, size_t row);
 
 /** malloc that neither fails nor returns NULL. The sanitizers see every byte before and behind. */
 void *exact(size_t bytes);
 
-/** A run with these indices and random values, in memory of exactly its size. */
+/** A run with these indices and random values that are settled, in memory of exactly its size. */
 struct sar_run run_make(const struct sar_shape *shape, const uint64_t *index, size_t nnz, enum values kind,
                         struct dice *dice);
 

@@ -18,11 +18,12 @@
 
 static const uint64_t spans[] = { 0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 4097 };
 
-/* Elements of 4, 8, 12 and 256 bytes. */
+/* Elements of 4, 8, 12 and 256 bytes, of 1 and 3, and 4 aligned as 1. */
 static const struct {
     enum sar_base base;
-    size_t row;
-} elements[] = { { SAR_FLOAT, 1 }, { SAR_DOUBLE, 1 }, { SAR_FLOAT, 3 }, { SAR_FLOAT, 64 } };
+    size_t row, bytes;
+} elements[] = { { SAR_FLOAT, 1, 4 }, { SAR_DOUBLE, 1, 8 }, { SAR_FLOAT, 3, 12 }, { SAR_FLOAT, 64, 256 },
+                 { SAR_INT8, 1, 1 },  { SAR_INT8, 3, 3 },   { SAR_UINT8, 4, 4 } };
 
 /* A format, a layout and a run that fits it. */
 struct sample {
@@ -303,8 +304,8 @@ static void test_where_formats_cross(void **state)
 {
     (void)state;
     for (unsigned k = 0; k < VARIANTS; k++) {
-        struct sar_layout layout = { 3 << 19, elements[k / 4].row * (k / 4 == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
-                                     true, SAR_VALUES_FULL };
+        struct sar_layout layout = { 3 << 19, elements[k / 4].bytes, k % 2 == 0 ? 4 : 8, true,
+                                     SAR_VALUES_FULL };
         struct sar_wire_price fewest = { 1, 0 };
         uint64_t low = layout.span / 8 / layout.index_size,
                  high = layout.span - layout.span / 8 / layout.element_size;
@@ -332,8 +333,8 @@ static void test_the_cheapest(void **state)
     for (unsigned k = 0; k < VARIANTS * LENGTH(prices) * 300; k++) {
         struct sar_wire_price price = prices[k / VARIANTS % LENGTH(prices)];
         size_t kind = k % VARIANTS / 4;
-        struct sar_layout layout = { 30000, elements[kind].row * (kind == 1 ? 8 : 4), k % 2 == 0 ? 4 : 8,
-                                     k / 2 % 2 == 1, SAR_VALUES_FULL };
+        struct sar_layout layout = { 30000, elements[kind].bytes, k % 2 == 0 ? 4 : 8, k / 2 % 2 == 1,
+                                     SAR_VALUES_FULL };
         uint64_t nnz = k / VARIANTS / LENGTH(prices) * 100;
         const struct sar_wire *cheapest = sar_wire_likely(&layout, (double)nnz, price);
         double least = INFINITY;
