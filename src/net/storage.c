@@ -2,10 +2,15 @@
 /* Two counts: of the ranks that hold it, in the storage itself, and of those in this process that need the
  * mapping, results and the window's spares. Who chooses sets the former for all ranks, so that it is never
  * found to be free before all of them have taken hold; one that a call which failed left to nobody never is.
- * Where a spare stands follows from its name, so that what rank 0 finds free all others have, too. */
+ * Where a spare stands follows from its name, so that what rank 0 finds free all others have, too.
+ *
+ * A child of fork() has its parent's results, in memory that is not copied for it. So a fork adds a holder to
+ * all storage that somebody holds: what a child may still read is used again only once the child, too, has
+ * let go, and never where it does not. */
 
 #include "net/storage.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -15,11 +20,19 @@ struct sar_storage {
     struct sar_segment segment; /* begins with a head */
     struct sar_segment_name name;
     atomic_int uses; /* in this process */
+    bool held;       /* this process counts among the holders */
+    bool inherited;  /* by the child of a fork under way, which counts, too */
+    struct sar_storage *next, **link;
 };
 
 struct head {
     atomic_int holders;
 };
+
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "processes share counts, and no locks");
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sar_storage *all; /* of this process */
 
 static struct head *head_of(const struct sar_storage *storage)
 {
@@ -36,10 +49,71 @@ static bool holds(const struct sar_storage *storage, size_t bytes)
     return storage->segment.bytes - HEAD >= bytes;
 }
 
+/* Add a holder, unless there is none: then whoever chooses may be about to set how many there are. */
+static bool join(struct head *head)
+{
+    int n = atomic_load(&head->holders);
+    while (n > 0 && !atomic_compare_exchange_weak(&head->holders, &n, n + 1))
+        continue;
+    return n > 0;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct sar_storage *storage = all; storage != NULL; storage = storage->next)
+        storage->inherited = join(head_of(storage));
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* A child may have closed the files that it was given, and have others by their numbers. */
+static void in_child(void)
+{
+    for (struct sar_storage *storage = all; storage != NULL; storage = storage->next) {
+        storage->held = storage->inherited;
+        storage->name.file = -1;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void enlist(struct sar_storage *storage)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    atomic_init(&storage->uses, 1);
+    storage->held = true;
+    pthread_mutex_lock(&lock);
+    storage->next = all;
+    storage->link = &all;
+    if (all != NULL)
+        all->link = &storage->next;
+    all = storage;
+    pthread_mutex_unlock(&lock);
+}
+
+static void strike_out(struct sar_storage *storage)
+{
+    pthread_mutex_lock(&lock);
+    *storage->link = storage->next;
+    if (storage->next != NULL)
+        storage->next->link = storage->link;
+    pthread_mutex_unlock(&lock);
+}
+
 static void drop(struct sar_storage *storage)
 {
     if (atomic_fetch_sub(&storage->uses, 1) != 1)
         return;
+    strike_out(storage);
     sar_storage_seal(storage);
     sar_segment_unmap(&storage->segment);
     free(storage);
@@ -65,7 +139,7 @@ static enum sar_status make(struct sar_window *window, size_t bytes, struct sar_
         free(made);
         return status;
     }
-    atomic_init(&made->uses, 1);
+    enlist(made);
     become_spare(window, made);
     *storage = made;
     return SAR_OK;
@@ -111,7 +185,7 @@ enum sar_status sar_storage_find(struct sar_window *window, struct sar_storage *
     }
     *made = (struct sar_storage){ .segment = segment, .name = *name };
     made->name.file = -1;
-    atomic_init(&made->uses, 1);
+    enlist(made);
     become_spare(window, made);
     *storage = made;
     return SAR_OK;
@@ -139,7 +213,8 @@ void sar_storage_keep(struct sar_storage *storage)
 
 void sar_storage_let_go(struct sar_storage *storage)
 {
-    atomic_fetch_sub_explicit(&head_of(storage)->holders, 1, memory_order_release);
+    if (storage->held)
+        atomic_fetch_sub_explicit(&head_of(storage)->holders, 1, memory_order_release);
     drop(storage);
 }
 
