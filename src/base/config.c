@@ -342,13 +342,18 @@ enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup,
     return SAR_OK;
 }
 
+const char *sar_variable(const char *name)
+{
+    const char *text = getenv(name);
+    return text == NULL || text[0] == '\0' ? NULL : text;
+}
+
 const char *sar_environment(const char *name, void *unused)
 {
     char full[SAR_KNOB_TEXT];
     (void)unused;
     snprintf(full, sizeof full, PREFIX "%s", name);
-    const char *text = getenv(full);
-    return text == NULL || text[0] == '\0' ? NULL : text;
+    return sar_variable(full);
 }
 
 static bool is_knob(const char *name, size_t length)

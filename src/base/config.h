@@ -101,6 +101,9 @@ enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup,
 enum sar_status sar_config_apply(struct sar_config *config, const struct sar_source *source, char *sentence,
                                  size_t room);
 
+/** What the environment says of something that is no knob of this library, or NULL. */
+const char *sar_variable(const char *name);
+
 /** Lookup in the environment, as MPIX_SPARSE_<name>. What is empty is not set. */
 const char *sar_environment(const char *name, void *unused);
 

@@ -4,18 +4,39 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 
+#include "base/config.h"
 #include "net/roll.h"
-#include "net/topology.h"
 #include "net/window.h"
 
 enum { LOOKS = 200 /* before a rank that waits yields */ };
+
+/* Ranks of this program on this node, as its launcher tells: of MPICH and its kin, Open MPI, MVAPICH, PALS.
+ * 0 where nobody does. */
+static int launched_here(void)
+{
+    static const char *const names[] = { "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                         "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = sar_variable(names[i]);
+        if (text != NULL)
+            return atoi(text);
+    }
+    return 0;
+}
+
+/* The other ranks of the program work too, and on the same processors, unless they are bound to others. */
+static bool is_crowded(const struct sar_nodes *nodes, int rank)
+{
+    return sar_nodes_size(nodes, nodes->node[rank]) > nodes->own || launched_here() > nodes->usable;
+}
 
 static enum sar_status find_nodes(struct sar_net *net)
 {
     SAR_TRY(sar_net_worst(net, sar_nodes_take(net->ranks, &net->nodes)));
     SAR_TRY(sar_nodes_find(net->comm, &net->nodes));
-    net->crowded = sar_nodes_size(&net->nodes, net->nodes.node[net->rank]) > sar_topology_processors();
+    net->crowded = is_crowded(&net->nodes, net->rank);
     return SAR_OK;
 }
 

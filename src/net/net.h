@@ -29,7 +29,7 @@ struct sar_net {
     double stall;              /**< seconds of waiting from which on it is warned of, or 0 */
     struct sar_roll *roll;     /**< see roll.h; or NULL */
     struct sar_window *window; /**< of the ranks of this one's node, if they share memory, or NULL */
-    bool crowded; /**< more ranks on a node than processors: whoever waits should let others run */
+    bool crowded; /**< more ranks on a node than processors for them: whoever waits should let others run */
 };
 
 /** A collective operation under way. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "net/net.h"
+#include "net/topology.h"
 
 enum sar_status sar_nodes_take(int ranks, struct sar_nodes *nodes)
 {
@@ -47,19 +48,47 @@ static void arrange(struct sar_nodes *nodes, int ranks)
         nodes->ranks[nodes->first[nodes->node[r]] + nodes->place[r]] = r;
 }
 
+/* What the ranks of a node find out together, bit by bit. */
+struct meeting {
+    uint64_t lowest; /* rank of them; of the others 0 */
+    struct sar_processors processors;
+};
+
+static enum sar_status meet(MPI_Comm node, int rank, struct meeting *all)
+{
+    enum { WORDS = sizeof *all / sizeof(uint64_t) };
+    int place;
+    PMPI_Comm_rank(node, &place);
+    all->lowest = place == 0 ? (uint64_t)rank : 0;
+    sar_topology_mine(&all->processors);
+    return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, all, WORDS, MPI_UINT64_T, MPI_BOR, node));
+}
+
+static void count_processors(const struct sar_processors *ours, struct sar_nodes *nodes)
+{
+    struct sar_processors any;
+    sar_topology_launcher(&any);
+    for (int i = 0; i < SAR_PROCESSOR_WORDS; i++)
+        any.bits[i] |= ours->bits[i];
+    nodes->own = sar_processors_count(ours);
+    nodes->usable = sar_processors_count(&any);
+}
+
 enum sar_status sar_nodes_find(MPI_Comm comm, struct sar_nodes *nodes)
 {
     MPI_Comm node;
+    struct meeting all;
     int rank, ranks, lowest;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &ranks);
     SAR_TRY(sar_mpi(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node)));
-    lowest = rank;
-    enum sar_status status = sar_mpi(PMPI_Bcast(&lowest, 1, MPI_INT, 0, node));
+    enum sar_status status = meet(node, rank, &all);
     PMPI_Comm_free(&node);
     SAR_TRY(status);
+    lowest = (int)all.lowest;
     SAR_TRY(sar_mpi(PMPI_Allgather(&lowest, 1, MPI_INT, nodes->node, 1, MPI_INT, comm)));
     arrange(nodes, ranks);
+    count_processors(&all.processors, nodes);
     return SAR_OK;
 }
 

@@ -6,7 +6,10 @@
 #include "net/topology.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int processors = 1;
+static bool pretended; /* by hwloc, not this machine */
 static char model[128];
 
 #ifdef HAVE_HWLOC
@@ -27,7 +31,7 @@ static void note_model(hwloc_topology_t topology)
         snprintf(model, sizeof model, "%s", name);
 }
 
-/* The allowed set, not this process's binding: launchers bind each rank to a processor of its own. */
+/* The allowed set, not this process's binding, which may be to a processor of its own. */
 static int allowed(void)
 {
     hwloc_topology_t topology;
@@ -38,6 +42,7 @@ static int allowed(void)
     hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
     if (hwloc_topology_load(topology) == 0) {
         n = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology));
+        pretended = hwloc_topology_is_thissystem(topology) == 0;
         note_model(topology);
     }
     hwloc_topology_destroy(topology);
@@ -66,6 +71,49 @@ int sar_topology_processors(void)
 {
     pthread_once(&once, look);
     return processors;
+}
+
+#ifdef __linux__
+static bool ask(pid_t process, struct sar_processors *set)
+{
+    return sched_getaffinity(process, sizeof *set, (cpu_set_t *)set->bits) == 0;
+}
+#else
+static bool ask(pid_t process, struct sar_processors *set)
+{
+    (void)process, (void)set;
+    return false;
+}
+#endif
+
+/* Where it cannot be found it is taken to be any, and by number the first ones. */
+static void find(pid_t process, struct sar_processors *set)
+{
+    int n = sar_topology_processors();
+    memset(set, 0, sizeof *set);
+    if (!pretended && ask(process, set))
+        return;
+    memset(set, 0, sizeof *set);
+    for (int i = 0; i < n && i < 64 * SAR_PROCESSOR_WORDS; i++)
+        set->bits[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+void sar_topology_mine(struct sar_processors *set)
+{
+    find(0, set);
+}
+
+void sar_topology_launcher(struct sar_processors *set)
+{
+    find(getppid(), set);
+}
+
+int sar_processors_count(const struct sar_processors *set)
+{
+    int n = 0;
+    for (int i = 0; i < SAR_PROCESSOR_WORDS; i++)
+        n += __builtin_popcountll(set->bits[i]);
+    return n;
 }
 
 const char *sar_topology_model(void)

@@ -33,6 +33,8 @@ struct place {
     unsigned char card[SAR_CARD];
 };
 
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share numbers of meetings, and no locks");
+
 struct desk {
     struct place places[PLACES];
     uint64_t token; /* tells it from other memory */
