@@ -262,6 +262,8 @@ static const struct setting bad[] = {
     { "LONG", "0" },
     { "RECOMPUTE", "0" },
     { "NODES", "-1" },
+    { "NODES", "1048577" },
+    { "STAGING", "1073741825" },
     { "PROFILE_EVERY", "0" },
     { "PROFILE_EVERY", "-5" },
     { "PROFILE_EVERY", "often" },
@@ -303,6 +305,30 @@ static void test_bad_values(void **state)
         assert_non_null(strstr(sentence, name));
         assert_non_null(strstr(sentence, value));
         assert_non_null(strstr(sentence, help_of(bad[i].name)));
+    }
+}
+
+/* Whoever asks for too much is told what is the most. */
+static void test_refusals_name_the_most(void **state)
+{
+    static const char *const limited[] = { "NODES", "THROTTLE", "STAGING", "CHUNK" };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(limited); i++) {
+        struct sar_config config;
+        uint64_t least_refused = UINT64_C(1) << 63;
+        char sentence[256], text[32];
+        for (uint64_t step = least_refused / 2; step > 0; step /= 2) {
+            snprintf(text, sizeof text, "%llu", (unsigned long long)(least_refused - step));
+            if (load_one(limited[i], text, &config, sentence, sizeof sentence) != SAR_OK)
+                least_refused -= step;
+        }
+        snprintf(text, sizeof text, "%llu", (unsigned long long)least_refused);
+        assert_int_equal(load_one(limited[i], text, &config, sentence, sizeof sentence), SAR_BAD_KNOB);
+        snprintf(text, sizeof text, "%llu", (unsigned long long)least_refused - 1);
+        assert_int_equal(load_one(limited[i], text, &config, sentence, sizeof sentence), SAR_OK);
+        load_one(limited[i], "18446744073709551615", &config, sentence, sizeof sentence);
+        if (strstr(sentence, text) == NULL)
+            fail_msg("%s takes up to %s, but says: %s", limited[i], text, sentence);
     }
 }
 
@@ -365,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_description),
         cmocka_unit_test(test_good_values),
         cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_refusals_name_the_most),
         cmocka_unit_test(test_a_sentence_keeps_to_its_room),
         cmocka_unit_test(test_defaults_pass_through_the_parsers),
         cmocka_unit_test(test_the_environment),
