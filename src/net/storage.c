@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+
 enum { HEAD = 64, PAGE = 4096 };
 
 struct sar_storage {
@@ -33,6 +35,8 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "processes share counts, and no locks"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_storage *all; /* of this process */
+static atomic_int alive;        /* how many */
+int sar_storage_most = 1 << 14;
 
 static struct head *head_of(const struct sar_storage *storage)
 {
@@ -97,6 +101,7 @@ static void enlist(struct sar_storage *storage)
     if (all != NULL)
         all->link = &storage->next;
     all = storage;
+    atomic_fetch_add(&alive, 1);
     pthread_mutex_unlock(&lock);
 }
 
@@ -106,7 +111,19 @@ static void strike_out(struct sar_storage *storage)
     *storage->link = storage->next;
     if (storage->next != NULL)
         storage->next->link = storage->link;
+    atomic_fetch_sub(&alive, 1);
     pthread_mutex_unlock(&lock);
+}
+
+/* Systems limit the mappings of a process, which wants some for itself: without any left it gets no memory
+ * at all. */
+static enum sar_status check_number(void)
+{
+    int most = sar_storage_most;
+    if (atomic_load(&alive) < most)
+        return SAR_OK;
+    SAR_LOG(INFO, NET, "no memory that ranks share: %d results are kept in some", most);
+    return SAR_NO_SEGMENT;
 }
 
 static void drop(struct sar_storage *storage)
@@ -131,6 +148,7 @@ static enum sar_status make(struct sar_window *window, size_t bytes, struct sar_
 {
     if (bytes > SIZE_MAX / 2)
         return SAR_NO_MEMORY;
+    SAR_TRY(check_number());
     struct sar_storage *made = calloc(1, sizeof *made);
     enum sar_status status = SAR_NO_MEMORY;
     if (made != NULL)
@@ -177,6 +195,7 @@ enum sar_status sar_storage_find(struct sar_window *window, struct sar_storage *
         *storage = back;
     if (*storage != NULL)
         return SAR_OK;
+    SAR_TRY(check_number());
     struct sar_storage *made = calloc(1, sizeof *made);
     enum sar_status status = made == NULL ? SAR_NO_MEMORY : sar_segment_map(name, &segment);
     if (status != SAR_OK) {

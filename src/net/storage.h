@@ -9,6 +9,9 @@
 
 struct sar_storage;
 
+/** Most that a process has at a time, in results that it keeps; with more it has memory of its own. */
+extern int sar_storage_most;
+
 /** Find storage of so many bytes for an outcome, and let all ranks of the window hold it. One rank does so
  * and tells the others its name.
  * @param back  what all ranks hand back, to be used if it will do, or NULL */

@@ -2,14 +2,16 @@
 /* Ranks of a node map each other's memory, and do not meet again in a small call once all is mapped and
  * read. So what a rank has made in a large call, to which it brought nothing, must be mapped by the small
  * one behind that, for the rank may go on to give it back; and where something cannot be mapped in a small
- * call all ranks hear of it.
+ * call all ranks hear of it. Results that are kept take mappings, but not all that a process may have.
  *
  * Link with -Wl,--wrap=sar_segment_map, and with the library's objects. */
 
 #include <mpix_sparse.h>
+#include <string.h>
 
 #include "check.h"
 #include "net/segment.h"
+#include "net/storage.h"
 
 enum { COUNT = 1000000, MANY = 20000, FEW = 10 };
 
@@ -96,6 +98,49 @@ static void check_failure(void)
     MPI_Comm_free(&comm);
 }
 
+static bool ran_shared(MPI_Comm comm)
+{
+    MPIX_Sparse_report_t report;
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    return strcmp(report.scheme, "shared") == 0;
+}
+
+static MPI_Count count_wrong(MPIX_Sparse_result result)
+{
+    MPI_Count nnz = 0, wrong = 0;
+    const void *indices, *values;
+    check_success(MPIX_Sparse_result_get(result, &nnz, &indices, &values), "MPIX_Sparse_result_get");
+    for (MPI_Count i = 0; i < nnz; i++)
+        wrong += ((const float *)values)[i] != 1;
+    return nnz == ranks * MANY ? wrong : ranks * MANY;
+}
+
+/* Ranks that have kept different numbers of results go on without shared memory together. */
+static void check_kept(void)
+{
+    enum { KEPT = 24, MOST = 8, APART = 64 };
+    MPIX_Sparse_result kept[KEPT] = { MPIX_SPARSE_RESULT_NULL };
+    int shared = 0, before = sar_storage_most;
+    MPI_Comm comm = open_comm();
+    sar_storage_most = rank == 0 ? MOST + 4 : MOST;
+    for (int i = 0; i < KEPT; i++) {
+        check_case("result %d that is kept", i);
+        check_success(reduce(comm, MANY, &kept[i]), "MPIX_Sparse_allreduce_coo");
+        shared += ran_shared(comm);
+    }
+    check(shared == MOST, "expected %d results in memory that ranks share, found %d", MOST, shared);
+    for (int i = 0; i < KEPT; i++) {
+        check(count_wrong(kept[i]) == 0, "expected result %d to be right", i);
+        check_success(MPIX_Sparse_result_free(&kept[i]), "MPIX_Sparse_result_free");
+    }
+    check_case("results once there are fewer");
+    for (int i = 0; i < APART; i++)
+        expect(comm, MANY, ranks * MANY);
+    check(ran_shared(comm), "expected memory to be shared again");
+    sar_storage_most = before;
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
@@ -104,5 +149,6 @@ int main(int argc, char **argv)
         return check_skip("unmapped", "ranks do not share memory");
     check_empty();
     check_failure();
+    check_kept();
     return check_end("unmapped");
 }
