@@ -5,14 +5,14 @@
  *
  * Outcomes of coordinates lie in storage that all ranks have in common, one copy a node. A part's place there
  * is known once all parts have been counted, which is the first half of a reduction (tensor/reduce.h): so
- * ranks count, meet, and write each sum once, where it stays. Dense buffers take the parts from further
- * shelves.
+ * ranks count, meet, and write each sum once, where it stays. Dense buffers take parts from further shelves.
  *
  * No messages: ranks meet three times, and twice for dense buffers. Where there is so little that reducing
  * all of it costs less than to meet again, each rank does that, and they meet once. One rank copies.
  *
  *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
  *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
+ *     time = t + p z gamma                                 so little that each rank reduces all of it
  *
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */
