@@ -17,18 +17,15 @@ static const double MEMORY_SHARE = 0.75;
 void perf_world_find(struct perf_world *world)
 {
     MPI_Comm node;
-    int node_rank, node_ranks, leader;
+    int node_ranks;
     double pages = (double)sysconf(_SC_PHYS_PAGES), page = (double)sysconf(_SC_PAGESIZE);
 
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &node_rank);
     MPI_Comm_size(node, &node_ranks);
     MPI_Comm_free(&node);
-    leader = node_rank == 0;
     world->memory = MEMORY_SHARE * pages * page / node_ranks;
-    MPI_Allreduce(&leader, &world->nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &world->memory, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
 }
 

@@ -3,16 +3,19 @@
 #ifndef PERF_BASE_H
 #define PERF_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The ranks of MPI_COMM_WORLD. */
 struct perf_world {
-    int rank, ranks, nodes;
-    double memory; /* bytes that one rank may use; equal on all ranks */
+    int rank, ranks;
+    int nodes, node, node_ranks; /* that the ranks are taken to be on, this one's, and its ranks (nodes.h) */
+    bool pretended;              /* they are not those that the ranks are on */
+    double memory;               /* bytes that one rank may use; equal on all ranks */
 };
 
-/* Collective. */
+/* All but the nodes. Collective. */
 void perf_world_find(struct perf_world *world);
 
 /* The least number from `least` on that has no divisor in common with n: steps of it lead to all of n. */

@@ -3,61 +3,117 @@
 
 #include <string.h>
 
+#include "touch.h"
+
+enum { SLOT_BYTES = 4 }; /* of an index, where two_level brings it */
+
 static bool is_dense(const struct perf_case *c)
 {
     return c->options->interface == PERF_DENSE;
 }
 
-void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor)
+/* Of the ranks of this one's node. */
+static size_t sum_on_node(const struct perf_world *world, size_t bytes)
 {
-    unsigned long long inputs = tensor->first.n;
-    size_t ranks = (size_t)c->world->ranks;
+    unsigned long long sum = bytes;
+    MPI_Comm node;
 
-    *copies = (struct perf_copies){ 0 };
-    perf_memory_open(&copies->memory, c, tensor, c->world->ranks);
-    MPI_Allreduce(MPI_IN_PLACE, &inputs, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
-    copies->own_bytes = tensor->first.n * copies->memory.bytes;
-    copies->share_bytes = (size_t)inputs * copies->memory.bytes / ranks;
-    copies->part_bytes = copies->memory.nnz_out * copies->memory.bytes / ranks;
-    copies->all_bytes = is_dense(c) ? copies->memory.nnz_out * copies->memory.bytes : copies->share_bytes;
-    if (copies->all_bytes < copies->share_bytes)
-        copies->all_bytes = copies->share_bytes;
-    copies->own = perf_block_written(copies->own_bytes);
-    copies->shelf = perf_block_written(copies->own_bytes);
-    copies->all = perf_block_written(copies->all_bytes);
-    copies->part = perf_block_written(copies->part_bytes);
+    MPI_Comm_split(MPI_COMM_WORLD, world->node, world->rank, &node);
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, node);
+    MPI_Comm_free(&node);
+    return (size_t)sum;
 }
 
-static void meet_over_elements(const struct perf_copies *copies)
+/* A rank that is alone brings nothing for others to see. */
+static void find_bytes(struct perf_copies *copies, const struct perf_case *c,
+                       const struct perf_tensor *tensor)
 {
-    memcpy(copies->shelf.data, copies->own.data, copies->own_bytes);
-    MPI_Barrier(MPI_COMM_WORLD);
-    perf_read(copies->all.data, copies->share_bytes);
-    memset(copies->part.data, 0, copies->part_bytes);
-    MPI_Barrier(MPI_COMM_WORLD);
+    size_t ranks = (size_t)c->world->node_ranks, index = copies->levels ? SLOT_BYTES : c->index_bytes;
+    size_t own = tensor->first.n * (index + c->element_bytes), all = sum_on_node(c->world, own);
+    size_t outcome = copies->memory.nnz_out * copies->memory.bytes;
+    bool alone = ranks == 1, dense = is_dense(c);
+
+    copies->brought = alone && !dense ? 0 : own;
+    copies->gathered = copies->levels && !alone ? all / ranks : 0;
+    copies->shared = copies->levels ? outcome / ranks : 0;
+    copies->reduced = copies->levels ? outcome / ranks : alone ? 0 : all / ranks;
+    copies->piece = dense && !alone ? outcome / ranks : 0;
+    copies->pieces = dense ? outcome : 0;
 }
 
-void perf_copies_pass(const struct perf_copies *copies, const struct perf_case *c,
-                      const struct perf_step *step, void *recv)
+/* On step 0. Elements are read where they are coordinates, and with the vector where it is dense. */
+static void agree_bytes(struct perf_copies *copies, const struct perf_case *c,
+                        const struct perf_tensor *tensor)
 {
-    if (is_dense(c))
+    size_t elements =
+        copies->brought > 0 || copies->memory.copies ? tensor->first.n * copies->memory.bytes : 0;
+
+    copies->most = (is_dense(c) ? perf_case_bytes(c) : elements) + copies->brought + copies->gathered +
+                   copies->shared + copies->reduced + copies->piece + copies->pieces + copies->memory.written;
+    MPI_Allreduce(MPI_IN_PLACE, &copies->most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
+                      bool levels)
+{
+    size_t read, written;
+
+    *copies = (struct perf_copies){ .levels = levels };
+    perf_memory_open(&copies->memory, c, tensor, c->world->node_ranks);
+    find_bytes(copies, c, tensor);
+    agree_bytes(copies, c, tensor);
+    read = larger(copies->gathered, larger(copies->reduced, copies->pieces));
+    written = larger(larger(copies->brought, is_dense(c) ? 0 : perf_memory_room(c, tensor)),
+                     larger(copies->shared, copies->piece));
+    copies->read = perf_block_written(read);
+    copies->written = perf_block_written(written);
+}
+
+/* Of an index two_level brings as much as tells its place in a part. */
+static void bring(const struct perf_copies *copies, const struct perf_case *c, const struct perf_step *step)
+{
+    size_t index = copies->levels ? SLOT_BYTES : c->index_bytes, brought = step->nnz * index;
+    const char *from = step->index.data;
+    char *to = copies->written.data;
+
+    memcpy(to, from, brought);
+    perf_read(from + brought, step->nnz * c->index_bytes - brought);
+    memcpy(to + brought, step->values.data, step->nnz * c->element_bytes);
+}
+
+void perf_copies_before(const struct perf_copies *copies, const struct perf_case *c,
+                        const struct perf_step *step, const void *recv)
+{
+    if (is_dense(c)) {
         perf_memory_read(c, step, recv);
-    if (c->world->ranks > 1)
-        meet_over_elements(copies);
+        perf_fill(copies->written.data, copies->brought, false);
+    } else if (copies->brought > 0) {
+        bring(copies, c, step);
+    }
+    perf_read(copies->read.data, copies->gathered);
+}
+
+void perf_copies_after(const struct perf_copies *copies, const struct perf_case *c,
+                       const struct perf_step *step, void *recv)
+{
+    perf_fill(copies->written.data, copies->shared, false);
+    perf_read(copies->read.data, copies->reduced);
+    perf_fill(copies->written.data, copies->piece, false);
+    perf_read(copies->read.data, copies->pieces);
+    if (copies->memory.copies)
+        perf_memory_pass(&copies->memory, c, step, recv);
     else
-        memcpy(copies->shelf.data, copies->own.data, copies->own_bytes);
-    if (!is_dense(c))
-        return;
-    if (c->world->ranks > 1)
-        perf_read(copies->all.data, copies->memory.nnz_out * copies->memory.bytes);
-    perf_memory_write(&copies->memory, c, recv);
+        perf_memory_write(&copies->memory, c, recv);
 }
 
 void perf_copies_close(struct perf_copies *copies)
 {
     perf_memory_close(&copies->memory);
-    perf_block_free(&copies->own);
-    perf_block_free(&copies->shelf);
-    perf_block_free(&copies->all);
-    perf_block_free(&copies->part);
+    perf_block_free(&copies->written);
+    perf_block_free(&copies->read);
 }

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a scheme that sends no messages does to memory, without computing: ranks that share memory put their
- * elements where others see them, meet, read an equal share of everybody's, write as much of the result, and
- * meet again. A dense vector is read before that and written after it as in the row `memory`. One rank copies
- * its input. */
+/* What a scheme does to the memory that ranks of a node share, without computing and without meeting:
+ *
+ * - `shared`. A rank puts its elements where others see them, reads an equal share of everybody's, and writes
+ *   as much of the outcome.
+ * - `two_level`. It puts its elements there and reads an equal share of its node's; then come messages; it
+ *   puts its share of the outcome where others see it, and goes on as `shared` with these.
+ *
+ * A dense vector is read first and written last as in the row `memory`, the latter from the outcome, which is
+ * read. One rank copies its coordinates. */
 #ifndef PERF_COPIES_H
 #define PERF_COPIES_H
 
@@ -10,18 +15,29 @@
 
 struct perf_copies {
     struct perf_memory memory;
-    size_t own_bytes, share_bytes, part_bytes, all_bytes;
-    struct perf_block own;   /* what is copied */
-    struct perf_block shelf; /* where to */
-    struct perf_block all;   /* what is read */
-    struct perf_block part;  /* what is written */
+    bool levels; /* two of them: with messages in between */
+    /* Bytes of this rank. */
+    size_t brought;            /* put where others see it, before messages */
+    size_t gathered;           /* read, before messages */
+    size_t shared;             /* put where others see it, behind messages */
+    size_t reduced;            /* read to be reduced */
+    size_t piece;              /* dense interface: of the outcome, put where others see it */
+    size_t pieces;             /* dense interface: of all of the outcome, read */
+    unsigned long long most;   /* all that are read and written, of any rank on step 0 */
+    struct perf_block written; /* a place for each of these */
+    struct perf_block read;
 };
 
-/* Collective, all but the last. */
-void perf_copies_open(struct perf_copies *copies, const struct perf_case *c,
-                      const struct perf_tensor *tensor);
-void perf_copies_pass(const struct perf_copies *copies, const struct perf_case *c,
-                      const struct perf_step *step, void *recv);
+/* Collective. */
+void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
+                      bool levels);
+
+/* What comes before messages, and what comes after them, if there are any. */
+void perf_copies_before(const struct perf_copies *copies, const struct perf_case *c,
+                        const struct perf_step *step, const void *recv);
+void perf_copies_after(const struct perf_copies *copies, const struct perf_case *c,
+                       const struct perf_step *step, void *recv);
+
 void perf_copies_close(struct perf_copies *copies);
 
 #endif

@@ -1,41 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shape.h"
-
-enum { WORDS = 8 }; /* of a cache line */
-
-/* Where sums end up, so that what they are made of must be read. */
-static volatile uint64_t sink;
-
-void perf_read(const void *data, size_t bytes)
-{
-    uint64_t word[WORDS], sum[WORDS] = { 0 }, all = 0;
-    const char *at = data, *end = at + bytes / sizeof word * sizeof word;
-
-    for (; at < end; at += sizeof word) {
-        memcpy(word, at, sizeof word);
-        for (int k = 0; k < WORDS; k++)
-            sum[k] ^= word[k];
-    }
-    memset(word, 0, sizeof word);
-    memcpy(word, at, bytes % sizeof word);
-    for (int k = 0; k < WORDS; k++)
-        all ^= sum[k] ^ word[k];
-    sink = all;
-}
+#include "tensor/expand.h"
+#include "touch.h"
 
 static bool is_dense(const struct perf_case *c)
 {
     return c->options->interface == PERF_DENSE;
 }
 
-int perf_memory_sharers(const struct perf_case *c)
+size_t perf_memory_room(const struct perf_case *c, const struct perf_tensor *tensor)
 {
-    return (c->world->ranks + c->world->nodes - 1) / c->world->nodes;
+    size_t most = 0;
+
+    for (int i = 0; i < tensor->steps; i++)
+        most = tensor->step[i].nnz > most ? tensor->step[i].nnz : most;
+    return most * (c->index_bytes + c->element_bytes);
+}
+
+/* A line that the vector ends in is left out, as it is not all the vector's. */
+static void mark_lines(struct perf_memory *memory, const struct perf_case *c, const uint64_t *present)
+{
+    size_t bytes = c->element_bytes, end = perf_case_bytes(c) / PERF_LINE;
+
+    memory->words = end / PERF_LINES + 1;
+    memory->lines = perf_alloc(memory->words, sizeof *memory->lines);
+    for (size_t i = 0; i < memory->nnz_out; i++) {
+        size_t last = (present[i] * bytes + bytes - 1) / PERF_LINE;
+        for (size_t line = present[i] * bytes / PERF_LINE; line <= last && line < end; line++)
+            memory->lines[line / PERF_LINES] |= UINT64_C(1) << line % PERF_LINES;
+    }
+    for (size_t word = 0; word < memory->words; word++)
+        memory->written += (size_t)__builtin_popcountll(memory->lines[word]) * PERF_LINE;
+}
+
+/* What the dense interface writes. */
+static void open_vector(struct perf_memory *memory, const struct perf_case *c,
+                        const struct perf_tensor *tensor)
+{
+    uint64_t *present;
+
+    if (!c->options->in_place) {
+        memory->written = perf_case_bytes(c);
+        return;
+    }
+    present = perf_alloc(memory->nnz_out, sizeof *present);
+    perf_shape_union(c, &tensor->first, present);
+    mark_lines(memory, c, present);
+    free(present);
+}
+
+static void open_part(struct perf_memory *memory, const struct perf_case *c, const struct perf_tensor *tensor,
+                      int sharers)
+{
+    memory->copies = c->world->ranks == 1;
+    memory->written = memory->nnz_out * memory->bytes / (size_t)sharers;
+    memory->part = perf_block_make(memory->copies ? perf_memory_room(c, tensor) : memory->written, 0);
+}
+
+static void agree_bytes(struct perf_memory *memory, const struct perf_case *c,
+                        const struct perf_tensor *tensor)
+{
+    unsigned long long most[2] = { is_dense(c) ? perf_case_bytes(c) : tensor->first.n * memory->bytes,
+                                   memory->written };
+
+    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_UNSIGNED_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
+    memory->most_read = most[0];
+    memory->most_written = most[1];
+}
+
+static double seconds_of(const struct perf_memory *memory, const struct perf_case *c,
+                         const struct perf_step *step, void *recv)
+{
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    perf_memory_pass(memory, c, step, recv);
+    return MPI_Wtime() - start;
+}
+
+/* Which way is faster is up to the machine and to how many ranks write at a time. */
+static void choose_stores(struct perf_memory *memory, const struct perf_case *c,
+                          const struct perf_tensor *tensor)
+{
+    enum { TRIES = 4 };
+    double least[2] = { DBL_MAX, DBL_MAX };
+    void *recv = perf_tensor_recv(tensor, 0);
+
+    if (memory->copies || memory->most_written < SAR_STREAMED)
+        return;
+    for (int i = 0; i < 2 * TRIES; i++) {
+        double seconds;
+        memory->streams = i % 2 == 1;
+        seconds = seconds_of(memory, c, &tensor->step[i / 2 % tensor->steps], recv);
+        least[i % 2] = seconds < least[i % 2] ? seconds : least[i % 2];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    memory->streams = least[1] < least[0];
 }
 
 void perf_memory_open(struct perf_memory *memory, const struct perf_case *c, const struct perf_tensor *tensor,
@@ -43,20 +110,38 @@ void perf_memory_open(struct perf_memory *memory, const struct perf_case *c, con
 {
     *memory = (struct perf_memory){ .bytes = c->index_bytes + c->element_bytes };
     memory->nnz_out = (size_t)perf_shape_union(c, &tensor->first, NULL);
-    if (!is_dense(c)) {
-        memory->part_bytes = memory->nnz_out * memory->bytes / (size_t)sharers;
-        memory->part = perf_block_make(memory->part_bytes, 0);
-    } else if (c->options->in_place) {
-        memory->present = perf_alloc(memory->nnz_out, sizeof *memory->present);
-        perf_shape_union(c, &tensor->first, memory->present);
-    }
+    if (is_dense(c))
+        open_vector(memory, c, tensor);
+    else
+        open_part(memory, c, tensor, sharers);
+    agree_bytes(memory, c, tensor);
+    choose_stores(memory, c, tensor);
 }
 
 void perf_memory_close(struct perf_memory *memory)
 {
     perf_block_free(&memory->part);
-    free(memory->present);
-    memory->present = NULL;
+    free(memory->lines);
+    memory->lines = NULL;
+}
+
+static void copy(const struct perf_case *c, const struct perf_step *step, void *to)
+{
+    size_t indices = step->nnz * c->index_bytes;
+
+    memcpy(to, step->index.data, indices);
+    memcpy((char *)to + indices, step->values.data, step->nnz * c->element_bytes);
+}
+
+void perf_memory_pass(const struct perf_memory *memory, const struct perf_case *c,
+                      const struct perf_step *step, void *recv)
+{
+    if (memory->copies) {
+        copy(c, step, memory->part.data);
+        return;
+    }
+    perf_memory_read(c, step, recv);
+    perf_memory_write(memory, c, recv);
 }
 
 void perf_memory_read(const struct perf_case *c, const struct perf_step *step, const void *recv)
@@ -69,27 +154,10 @@ void perf_memory_read(const struct perf_case *c, const struct perf_step *step, c
     perf_read(step->values.data, step->nnz * c->element_bytes);
 }
 
-/* Elements of a size that the compiler knows. */
-static void write_words(const struct perf_memory *memory, uint32_t *recv)
-{
-    for (size_t i = 0; i < memory->nnz_out; i++)
-        recv[memory->present[i]] = 0;
-}
-
-static void write_elements(const struct perf_memory *memory, size_t bytes, char *recv)
-{
-    for (size_t i = 0; i < memory->nnz_out; i++)
-        memset(recv + memory->present[i] * bytes, 0, bytes);
-}
-
 void perf_memory_write(const struct perf_memory *memory, const struct perf_case *c, void *recv)
 {
-    if (!is_dense(c))
-        memset(memory->part.data, 0, memory->part_bytes);
-    else if (!c->options->in_place)
-        memset(recv, 0, perf_case_bytes(c));
-    else if (c->element_bytes == sizeof(uint32_t))
-        write_words(memory, recv);
+    if (memory->lines != NULL)
+        perf_fill_lines(recv, memory->lines, memory->words, c->element_bytes >= PERF_LINE, memory->streams);
     else
-        write_elements(memory, c->element_bytes, recv);
+        perf_fill(is_dense(c) ? recv : memory->part.data, memory->written, memory->streams);
 }

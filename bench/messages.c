@@ -10,6 +10,7 @@
 #include "charge.h"
 #include "knobs.h"
 #include "net/exchange.h"
+#include "nodes.h"
 
 enum { PIECE = 1 << 30, TAGS = 32767 }; /* what MPI takes at least: bytes of a message, tags */
 
@@ -59,15 +60,11 @@ static int end_of(const struct perf_messages *m, int begin)
 static void find_throttle(struct perf_messages *m)
 {
     struct sar_config config = perf_knobs_config();
-    struct sar_nodes nodes;
+    struct sar_nodes nodes = perf_nodes_find();
     int rank, ranks;
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (sar_nodes_take(ranks, &nodes) != SAR_OK || sar_nodes_find(MPI_COMM_WORLD, &nodes) != SAR_OK)
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    if (config.nodes != 0)
-        sar_nodes_pretend(&nodes, ranks, (int)config.nodes);
     m->far = perf_alloc((size_t)ranks, sizeof *m->far);
     for (int r = 0; r < ranks; r++)
         m->far[r] = nodes.node[r] != nodes.node[rank];

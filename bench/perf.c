@@ -18,6 +18,7 @@
 #include "costs.h"
 #include "device.h"
 #include "measure.h"
+#include "nodes.h"
 #include "options.h"
 #include "plan.h"
 #include "report.h"
@@ -284,6 +285,7 @@ int main(int argc, char **argv)
         status = EXIT_USAGE;
     if (verdict == PERF_GO_ON) {
         watch_time(bench);
+        perf_nodes_note(&bench->world);
         status = act(bench);
     }
     free(bench);

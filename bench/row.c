@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "names.h"
+#include "touch.h"
 
 /* MPI_Allreduce of basic values, in pieces that its int counts can hold. */
 static int plain_allreduce(const struct perf_case *c, const void *send, void *recv, MPI_Comm comm)
@@ -71,13 +72,6 @@ static int sparse_start(struct perf_row *row, const struct perf_case *c, const s
                                   (MPI_Count)c->count, c->element, c->mpi_op, row->comm, request);
 }
 
-static void memory_call(const struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
-                        void *recv)
-{
-    perf_memory_read(c, step, recv);
-    perf_memory_write(&row->memory, c, recv);
-}
-
 static bool only_touches(const struct perf_row *row)
 {
     return row->way == PERF_MEMORY || row->way == PERF_MEMORY_NODE;
@@ -133,7 +127,7 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
         break;
     case PERF_BY_MPI: code = plain_call(c, tensor, step, recv, row->comm); break;
     case PERF_MEMORY:
-    case PERF_MEMORY_NODE: memory_call(row, c, &tensor->step[step], recv); break;
+    case PERF_MEMORY_NODE: perf_memory_pass(&row->memory, c, &tensor->step[step], recv); break;
     case PERF_SKELETON: perf_skeleton_pass(&row->skeleton, c, &tensor->step[step], recv); break;
     }
     seconds = MPI_Wtime() - start;
@@ -179,32 +173,31 @@ static void open_plain(struct perf_row *row, const struct perf_case *c, const st
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
 }
 
-/* Whether what a row did was up to MPI_Allreduce, whose messages are its own. */
-static bool left_to_mpi(const struct perf_row *row)
+/* Whether what a row did, as it reports, was up to MPI_Allreduce, whose messages are its own. */
+static bool left_to_mpi(const struct perf_row *row, MPIX_Sparse_report_t *report)
 {
-    MPIX_Sparse_report_t report;
-
-    return MPIX_Sparse_get_report(row->comm, &report) != MPI_SUCCESS ||
-           !perf_scheme_find(report.scheme).wires;
+    return MPIX_Sparse_get_report(row->comm, report) != MPI_SUCCESS ||
+           !perf_scheme_find(report->scheme).wires;
 }
 
 /* The first call may do what others do not, so the second one is taken. */
 static void open_skeleton(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
     struct perf_row *model = row->model;
+    MPIX_Sparse_report_t report;
 
-    row->refused = model->refused || left_to_mpi(model);
+    row->refused = model->refused || left_to_mpi(model, &report);
     if (row->refused)
         return;
     perf_skeleton_begin(&row->skeleton);
     perf_row_call(model, c, tensor, 0, 0);
-    perf_skeleton_end(&row->skeleton, c, tensor);
+    perf_skeleton_end(&row->skeleton, c, tensor, report.scheme);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
 }
 
 static void open_memory(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
-    perf_memory_open(&row->memory, c, tensor, row->way == PERF_MEMORY_NODE ? perf_memory_sharers(c) : 1);
+    perf_memory_open(&row->memory, c, tensor, row->way == PERF_MEMORY_NODE ? c->world->node_ranks : 1);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
 }
 
@@ -245,7 +238,7 @@ void perf_row_agree(struct perf_row *row)
     row->refused = failed;
 }
 
-/* Figures of which the largest of any rank counts. */
+/* Figures of which the largest of any rank counts. Where no rank sends, no format does anything. */
 static void agree_report(MPIX_Sparse_report_t *r)
 {
     enum { FIGURES = 8 };
@@ -269,6 +262,10 @@ static void agree_report(MPIX_Sparse_report_t *r)
     r->pull_imbalance = largest[5];
     r->predicted_seconds = largest[6];
     r->nodes = (int)largest[7];
+    if (r->messages_sent == 0) {
+        snprintf(r->push_wire, sizeof r->push_wire, "none");
+        snprintf(r->pull_wire, sizeof r->pull_wire, "none");
+    }
 }
 
 /* Of a row that makes no call of the library. */
@@ -281,6 +278,16 @@ static void report_instead(MPIX_Sparse_report_t *r, const char *scheme, const ch
     snprintf(r->partition, sizeof r->partition, "none");
 }
 
+static void report_memory(MPIX_Sparse_report_t *r, const char *name, const char *what,
+                          const struct perf_memory *memory)
+{
+    char reason[MPIX_SPARSE_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "the input is read once, %s is written once%s: %llu and %llu bytes", what,
+             memory->streams ? " past the caches" : "", memory->most_read, memory->most_written);
+    report_instead(r, name, reason);
+}
+
 /* The rest is as with its model. */
 static void report_skeleton(MPIX_Sparse_report_t *r, const struct perf_skeleton *skeleton)
 {
@@ -291,9 +298,7 @@ static void report_skeleton(MPIX_Sparse_report_t *r, const struct perf_skeleton 
         r->messages_sent += passage->sent;
     }
     r->predicted_seconds = 0;
-    snprintf(r->reason, sizeof r->reason, "%s",
-             skeleton->by_messages ? "the messages of the row before, without computing"
-                                   : "copies of the bytes of the row before, without computing");
+    perf_skeleton_tell(skeleton, r->reason, sizeof r->reason);
 }
 
 void perf_row_report(struct perf_row *row)
@@ -302,10 +307,9 @@ void perf_row_report(struct perf_row *row)
 
     memset(r, 0, sizeof *r);
     if (row->way == PERF_MEMORY)
-        report_instead(r, "memory", "the input is read once, the output is written once");
+        report_memory(r, "memory", "the output", &row->memory);
     if (row->way == PERF_MEMORY_NODE)
-        report_instead(r, "memory_node",
-                       "the input is read once, a share of the node's output is written once");
+        report_memory(r, "memory_node", "a share of the node's output", &row->memory);
     if (row->way == PERF_SKELETON) {
         *r = row->model->report;
         report_skeleton(r, &row->skeleton);

@@ -76,8 +76,8 @@ void perf_print_header(const struct perf_report *report)
     printf("# mpix_sparse_perf %d.%d.%d, ", MPIX_SPARSE_VERSION >> 16, MPIX_SPARSE_VERSION >> 8 & 255,
            MPIX_SPARSE_VERSION & 255);
     print_mpi();
-    printf(", %d rank%s on %d node%s, seed %lld\n", world->ranks, world->ranks == 1 ? "" : "s", world->nodes,
-           world->nodes == 1 ? "" : "s", options->seed);
+    printf(", %d rank%s %son %d node%s, seed %lld\n", world->ranks, world->ranks == 1 ? "" : "s",
+           world->pretended ? "taken to be " : "", world->nodes, world->nodes == 1 ? "" : "s", options->seed);
     if (options->label[0] != '\0')
         printf("# %s\n", options->label);
     if (options->study != PERF_NO_STUDY) {
