@@ -61,17 +61,24 @@ static size_t larger(size_t a, size_t b)
 void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
                       bool levels)
 {
-    size_t read, written;
+    size_t written;
 
     *copies = (struct perf_copies){ .levels = levels };
     perf_memory_open(&copies->memory, c, tensor, c->world->node_ranks);
     find_bytes(copies, c, tensor);
     agree_bytes(copies, c, tensor);
-    read = larger(copies->gathered, larger(copies->reduced, copies->pieces));
     written = larger(larger(copies->brought, is_dense(c) ? 0 : perf_memory_room(c, tensor)),
                      larger(copies->shared, copies->piece));
-    copies->read = perf_block_written(read);
     copies->written = perf_block_written(written);
+}
+
+/* Read so many bytes, of those that this rank has just written: what others have is no nearer to it. */
+static void read_of(const struct perf_copies *copies, size_t bytes, size_t written)
+{
+    for (size_t left = written == 0 ? 0 : bytes, n; left > 0; left -= n) {
+        n = left < written ? left : written;
+        perf_read(copies->written.data, n);
+    }
 }
 
 /* Of an index two_level brings as much as tells its place in a part. */
@@ -95,16 +102,17 @@ void perf_copies_before(const struct perf_copies *copies, const struct perf_case
     } else if (copies->brought > 0) {
         bring(copies, c, step);
     }
-    perf_read(copies->read.data, copies->gathered);
+    read_of(copies, copies->gathered, copies->brought);
 }
 
 void perf_copies_after(const struct perf_copies *copies, const struct perf_case *c,
                        const struct perf_step *step, void *recv)
 {
     perf_fill(copies->written.data, copies->shared, false);
-    perf_read(copies->read.data, copies->reduced);
+    read_of(copies, copies->reduced, copies->levels ? copies->shared : copies->brought);
     perf_fill(copies->written.data, copies->piece, false);
-    perf_read(copies->read.data, copies->pieces);
+    read_of(copies, copies->pieces,
+            copies->piece > 0 ? copies->piece : larger(copies->shared, copies->brought));
     if (copies->memory.copies)
         perf_memory_pass(&copies->memory, c, step, recv);
     else
@@ -115,5 +123,4 @@ void perf_copies_close(struct perf_copies *copies)
 {
     perf_memory_close(&copies->memory);
     perf_block_free(&copies->written);
-    perf_block_free(&copies->read);
 }

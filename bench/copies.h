@@ -24,8 +24,7 @@ struct perf_copies {
     size_t piece;              /* dense interface: of the outcome, put where others see it */
     size_t pieces;             /* dense interface: of all of the outcome, read */
     unsigned long long most;   /* all that are read and written, of any rank on step 0 */
-    struct perf_block written; /* a place for each of these */
-    struct perf_block read;
+    struct perf_block written; /* a place for any of these */
 };
 
 /* Collective. */

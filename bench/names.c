@@ -23,7 +23,7 @@ static const struct perf_scheme others[] = {
     { "auto", "the selector's choice", true, ALL_MAPS },
     { "memory", "no scheme: each rank reads its input once and writes its output once", false, 0 },
     { "memory_node", "the same, but the ranks of a node write one output together", false, 0 },
-    { "skeleton", "the messages of the row before, or copies of its bytes, without computing", false, 0 },
+    { "skeleton", "messages of the row before, copies of its bytes, or both, without computing", false, 0 },
 };
 
 struct perf_scheme perf_scheme_find(const char *name)

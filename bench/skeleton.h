@@ -13,7 +13,7 @@ struct perf_skeleton {
     struct perf_copies copies;
 };
 
-/* Between these two, all ranks make the call on step 0, which a scheme of that name carries out. Collective. */
+/* Between these two, all ranks make the call on step 0, by a scheme of that name. Collective. */
 void perf_skeleton_begin(struct perf_skeleton *skeleton);
 void perf_skeleton_end(struct perf_skeleton *skeleton, const struct perf_case *c,
                        const struct perf_tensor *tensor, const char *scheme);
