@@ -378,7 +378,7 @@ static void check_two_levels(void)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
     check_alarm(280);
     if (ranks == 1)
         return check_skip("descriptors", "one rank shares nothing");

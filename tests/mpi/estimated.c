@@ -104,7 +104,7 @@ static void check_clusters(void)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* as in plans.c */
     comm = knobs_comm(&(struct knobs){ .scheme = "shared" });
     MPIX_Sparse_report_t report;
     float one = 1;
