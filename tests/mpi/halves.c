@@ -199,7 +199,7 @@ static void try_plan(const char *scheme, MPI_Comm comm)
     MPI_Info_free(&info);
 }
 
-/* Without the knob they are what MPI says, and wrap around in coordinates: in Open MPI 4.1 sums end at 65535. */
+/* Without the knob they are what MPI says; in coordinates they wrap around, in Open MPI 4.1 they do not. */
 static void try_integers(MPI_Comm comm)
 {
     static uint16_t expected[COUNT];
