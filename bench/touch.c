@@ -2,12 +2,10 @@
 #include "touch.h"
 
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "base.h"
 #include "tensor/shape.h"
+#include "tensor/stream.h"
 
 enum { WORDS = 32, AHEAD = 4 /* groups */ };
 
@@ -40,30 +38,6 @@ void perf_read(const void *data, size_t bytes)
     sink = sum_of(data, turns) ^ sum_of((const char *)rest, sizeof rest);
 }
 
-#if defined(__SSE2__)
-/* Whole lines. */
-static void stream(char *to, size_t bytes)
-{
-#pragma GCC unroll 4
-    for (size_t i = 0; i < bytes; i += 16)
-        _mm_stream_si128((__m128i *)(void *)(to + i), _mm_setzero_si128());
-}
-
-static void settle(void)
-{
-    _mm_sfence();
-}
-#else
-static void stream(char *to, size_t bytes)
-{
-    memset(to, 0, bytes);
-}
-
-static void settle(void)
-{
-}
-#endif
-
 /* Stores past the caches would wait for the address of a page, so a load asks for it ahead. */
 static void look_up(const char *to, size_t group, size_t groups)
 {
@@ -78,10 +52,10 @@ void perf_fill(void *to, size_t bytes, bool streams)
 
     for (size_t g = 0; g < groups; g++) {
         look_up(at, g, groups);
-        stream(at + g * PERF_GROUP, PERF_GROUP);
+        sar_stream_zeros(at + g * PERF_GROUP, PERF_GROUP);
     }
     if (streams)
-        settle();
+        sar_stream_settle();
     if (bytes > groups * PERF_GROUP)
         memset(at + groups * PERF_GROUP, 0, bytes - groups * PERF_GROUP);
 }
@@ -92,9 +66,9 @@ static void stream_lines(char *to, const uint64_t *lines, size_t words)
         if (lines[g] != 0)
             look_up(to, g, words);
         for (uint64_t left = lines[g]; left != 0; left &= left - 1)
-            stream(to + g * PERF_GROUP + (size_t)__builtin_ctzll(left) * PERF_LINE, PERF_LINE);
+            sar_stream_zeros(to + g * PERF_GROUP + (size_t)__builtin_ctzll(left) * PERF_LINE, PERF_LINE);
     }
-    settle();
+    sar_stream_settle();
 }
 
 static inline void store_lines(char *to, const uint64_t *lines, size_t words, size_t bytes)

@@ -11,12 +11,9 @@
 #include "tensor/expand.h"
 
 #include <string.h>
-#if defined(__SSE2__) && !defined(SAR_NO_CLONES)
-#define STREAMS
-#include <emmintrin.h>
-#endif
 
 #include "tensor/dense.h"
+#include "tensor/stream.h"
 
 enum {
     BLOCK = 4096, /* bytes */
@@ -27,44 +24,6 @@ enum {
 };
 
 _Static_assert(LINES == 64, "a word has a bit for each line of a block");
-
-#if defined(STREAMS)
-/* `to` is aligned to 16 bytes, and bytes are whole lines. A loop of 16 bytes a turn takes half as long again
- * where its code happens to lie on two lines. */
-static void stream(unsigned char *to, const unsigned char *from, size_t bytes)
-{
-#pragma GCC unroll 4
-    for (size_t i = 0; i < bytes; i += 16)
-        _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
-}
-
-static void stream_zeros(unsigned char *to, size_t bytes)
-{
-#pragma GCC unroll 4
-    for (size_t i = 0; i < bytes; i += 16)
-        _mm_stream_si128((__m128i *)(to + i), _mm_setzero_si128());
-}
-
-/* Other ranks may be told of what was streamed by ordinary stores. */
-static void settle(void)
-{
-    _mm_sfence();
-}
-#else
-static void stream(unsigned char *to, const unsigned char *from, size_t bytes)
-{
-    memcpy(to, from, bytes);
-}
-
-static void stream_zeros(unsigned char *to, size_t bytes)
-{
-    memset(to, 0, bytes);
-}
-
-static void settle(void)
-{
-}
-#endif
 
 /* The next element that is not written yet. */
 struct place {
@@ -137,7 +96,7 @@ static void expand_blocks(const struct sar_shape *shape, struct place *p, unsign
         look_up(shape, buf, at + AHEAD * each);
         memset(block, 0, sizeof block);
         put(shape, p, at, at + each, block);
-        stream(buf + at * bytes, block, sizeof block);
+        sar_stream(buf + at * bytes, block, sizeof block);
     }
     memset(buf + at * bytes, 0, (shape->count - at) * bytes);
     put(shape, p, 0, shape->count, buf);
@@ -155,7 +114,7 @@ static void stream_lines(unsigned char *to, unsigned char *block, uint64_t lines
 {
     for (; lines != 0; lines &= lines - 1) {
         size_t at = (size_t)__builtin_ctzll(lines) * LINE;
-        stream(to + at, block + at, LINE);
+        sar_stream(to + at, block + at, LINE);
         memset(block + at, 0, LINE);
     }
 }
@@ -184,7 +143,7 @@ static void zero(unsigned char *from, const unsigned char *to)
     }
     size_t lines = (bytes - head) / LINE * LINE;
     memset(from, 0, head);
-    stream_zeros(from + head, lines);
+    sar_stream_zeros(from + head, lines);
     memset(from + head + lines, 0, bytes - head - lines);
 }
 
@@ -218,7 +177,7 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
         expand_blocks(shape, &place, buf);
     else
         expand_rows(shape, &place, buf);
-    settle();
+    sar_stream_settle();
 }
 
 void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
@@ -226,7 +185,7 @@ void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[]
     struct place place = { runs, runs + n, 0 };
     if (shape->count * shape->element_size >= SAR_STREAMED && fits_lines(shape, buf)) {
         update_lines(shape, &place, buf);
-        settle();
+        sar_stream_settle();
         return;
     }
     for (size_t r = 0; r < n; r++)
