@@ -72,17 +72,21 @@ static void turn_all(struct bench *b)
     b->steps = nodes->n == 1 ? b->round - 1 : nodes->n - 1;
 }
 
-/* The rank that message i goes to, and the one it comes from: each next one in turn. */
-static int next(const struct bench *b, int i)
+/* Places to the rank that message i goes to: each next one in turn. */
+static int distance(const struct bench *b, int i)
 {
-    int away = b->step * (1 + i % (b->steps > 0 ? b->steps : 1));
-    return b->ring[(b->at + away) % b->round];
+    return b->step * (1 + i % (b->steps > 0 ? b->steps : 1)) % b->round;
 }
 
+static int next(const struct bench *b, int i)
+{
+    return b->ring[(b->at + distance(b, i)) % b->round];
+}
+
+/* From which message i comes. */
 static int previous(const struct bench *b, int i)
 {
-    int away = b->step * (1 + i % (b->steps > 0 ? b->steps : 1)) % b->round;
-    return b->ring[(b->at + b->round - away) % b->round];
+    return b->ring[(b->at + b->round - distance(b, i)) % b->round];
 }
 
 static void shift(struct bench *b, int bytes)
