@@ -13,16 +13,8 @@
 
 static void keep_least(struct sar_machine *least, const struct sar_machine *m)
 {
-    least->alpha = fmin(least->alpha, m->alpha);
-    least->beta = fmin(least->beta, m->beta);
-    least->gamma = fmin(least->gamma, m->gamma);
-    least->memory = fmin(least->memory, m->memory);
-    least->dense_alpha = fmin(least->dense_alpha, m->dense_alpha);
-    least->dense_beta = fmin(least->dense_beta, m->dense_beta);
-    least->near_alpha = fmin(least->near_alpha, m->near_alpha);
-    least->near_beta = fmin(least->near_beta, m->near_beta);
-    least->overhead = fmin(least->overhead, m->overhead);
-    least->near_overhead = fmin(least->near_overhead, m->near_overhead);
+#define KEEP(constant) least->constant = fmin(least->constant, m->constant);
+    SAR_MACHINE_CONSTANTS(KEEP)
 }
 
 static enum sar_status measure(const struct sar_net *net, int rounds, struct sar_calibration *calibration)

@@ -27,15 +27,9 @@ struct member {
     size_t offset;
 };
 
-#define SECONDS(field)                                                \
-    {                                                                 \
-        .offset = offsetof(struct sar_machine, field), .name = #field \
-    }
+#define MEMBER(field) { #field, offsetof(struct sar_machine, field) },
 
-static const struct member constants[] = {
-    SECONDS(alpha),      SECONDS(beta),       SECONDS(gamma),     SECONDS(memory),   SECONDS(dense_alpha),
-    SECONDS(dense_beta), SECONDS(near_alpha), SECONDS(near_beta), SECONDS(overhead), SECONDS(near_overhead),
-};
+static const struct member constants[] = { SAR_MACHINE_CONSTANTS(MEMBER) };
 
 enum {
     CONSTANTS = sizeof constants / sizeof constants[0],

@@ -232,8 +232,8 @@ static void measure(struct bench *b, struct sar_machine *m)
 
 static enum sar_status agree(const struct sar_net *net, struct sar_machine *m)
 {
-    double *figures[] = { &m->alpha,      &m->beta,       &m->gamma,     &m->memory,   &m->dense_alpha,
-                          &m->dense_beta, &m->near_alpha, &m->near_beta, &m->overhead, &m->near_overhead };
+#define ADDRESS(constant) &m->constant,
+    double *figures[] = { SAR_MACHINE_CONSTANTS(ADDRESS) };
     enum { FIGURES = sizeof figures / sizeof figures[0] };
     double most[FIGURES];
     for (int i = 0; i < FIGURES; i++)

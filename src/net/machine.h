@@ -19,6 +19,13 @@ struct sar_machine {
     double near_overhead;         /**< likewise within a node */
 };
 
+/** X(name) for each of these constants, in the order in which files came to have them. */
+/* clang-format off */
+#define SAR_MACHINE_CONSTANTS(X)                                                                    \
+    X(alpha) X(beta) X(gamma) X(memory) X(dense_alpha) X(dense_beta) X(near_alpha) X(near_beta)     \
+    X(overhead) X(near_overhead)
+/* clang-format on */
+
 /** Measure all constants in a few milliseconds, or take what was measured for the same processes in the same
  * order on the same nodes. Collective; every rank gets the slowest rank's figures. */
 enum sar_status sar_machine_measure(const struct sar_net *net, struct sar_machine *machine);
