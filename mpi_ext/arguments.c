@@ -82,7 +82,7 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
     call->field[SAR_FIELD_IN_PLACE] = call->in_place;
     if (type.valid && (operation.kinds & type.kind) == 0)
         sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
-    call->shape.absent_is_zero = call->native && zero_matters(operation.op);
+    call->shape.absent_is_zero = zero_matters(operation.op); /* whatever the numbers turn out to be */
     call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
     if (operation.number > 0 && type.kind != SAR_KIND_DERIVED) {
         call->buffers.count *= type.row;
