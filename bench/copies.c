@@ -36,9 +36,9 @@ static void find_bytes(struct perf_copies *copies, const struct perf_case *c,
     copies->brought = alone && !dense ? 0 : own;
     copies->gathered = copies->levels && !alone ? all / ranks : 0;
     copies->shared = copies->levels ? outcome / ranks : 0;
-    copies->reduced = copies->levels ? outcome / ranks : alone ? 0 : all / ranks;
-    copies->piece = dense && !alone ? outcome / ranks : 0;
-    copies->pieces = dense ? outcome : 0;
+    copies->reduced = copies->levels ? outcome / ranks : alone ? 0 : copies->folds ? all : all / ranks;
+    copies->piece = dense && !alone && !copies->folds ? outcome / ranks : 0;
+    copies->pieces = dense && !copies->folds ? outcome : 0;
 }
 
 /* On step 0. Elements are read where they are coordinates, and with the vector where it is dense. */
@@ -59,11 +59,12 @@ static size_t larger(size_t a, size_t b)
 }
 
 void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
-                      bool levels)
+                      const MPIX_Sparse_report_t *report)
 {
     size_t written;
 
-    *copies = (struct perf_copies){ .levels = levels };
+    *copies = (struct perf_copies){ .levels = strcmp(report->scheme, "two_level") == 0,
+                                    .folds = is_dense(c) && report->nnz_out < 0 };
     perf_memory_open(&copies->memory, c, tensor, c->world->node_ranks);
     find_bytes(copies, c, tensor);
     agree_bytes(copies, c, tensor);

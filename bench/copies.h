@@ -7,15 +7,19 @@
  *   puts its share of the outcome where others see it, and goes on as `shared` with these.
  *
  * A dense vector is read first and written last as in the row `memory`, the latter from the outcome, which is
- * read. One rank copies its coordinates. */
+ * read; or, where nobody counted that, from what all ranks have put where others see it. One rank copies its
+ * coordinates. */
 #ifndef PERF_COPIES_H
 #define PERF_COPIES_H
+
+#include <mpix_sparse.h>
 
 #include "memory.h"
 
 struct perf_copies {
     struct perf_memory memory;
     bool levels; /* two of them: with messages in between */
+    bool folds;  /* dense interface: the outcome is made in the vector */
     /* Bytes of this rank. */
     size_t brought;            /* put where others see it, before messages */
     size_t gathered;           /* read, before messages */
@@ -27,9 +31,9 @@ struct perf_copies {
     struct perf_block written; /* a place for any of these */
 };
 
-/* Collective. */
+/* Of what a call did, as it reports. Collective. */
 void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
-                      bool levels);
+                      const MPIX_Sparse_report_t *report);
 
 /* What comes before messages, and what comes after them, if there are any. */
 void perf_copies_before(const struct perf_copies *copies, const struct perf_case *c,

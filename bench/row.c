@@ -191,7 +191,7 @@ static void open_skeleton(struct perf_row *row, const struct perf_case *c, const
         return;
     perf_skeleton_begin(&row->skeleton);
     perf_row_call(model, c, tensor, 0, 0);
-    perf_skeleton_end(&row->skeleton, c, tensor, report.scheme);
+    perf_skeleton_end(&row->skeleton, c, tensor, &report);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
 }
 

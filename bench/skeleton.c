@@ -10,17 +10,16 @@ void perf_skeleton_begin(struct perf_skeleton *skeleton)
 }
 
 void perf_skeleton_end(struct perf_skeleton *skeleton, const struct perf_case *c,
-                       const struct perf_tensor *tensor, const char *scheme)
+                       const struct perf_tensor *tensor, const MPIX_Sparse_report_t *report)
 {
-    bool levels = strcmp(scheme, "two_level") == 0;
     int messages;
 
     perf_messages_end(&skeleton->messages);
     MPI_Allreduce(&skeleton->messages.n, &messages, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     skeleton->sends = messages > 0;
-    skeleton->copies_too = levels || !skeleton->sends;
+    skeleton->copies_too = strcmp(report->scheme, "two_level") == 0 || !skeleton->sends;
     if (skeleton->copies_too)
-        perf_copies_open(&skeleton->copies, c, tensor, levels);
+        perf_copies_open(&skeleton->copies, c, tensor, report);
 }
 
 void perf_skeleton_pass(struct perf_skeleton *skeleton, const struct perf_case *c,

@@ -13,10 +13,10 @@ struct perf_skeleton {
     struct perf_copies copies;
 };
 
-/* Between these two, all ranks make the call on step 0, by a scheme of that name. Collective. */
+/* Between these two, all ranks make the call on step 0, as one reported that was made before. Collective. */
 void perf_skeleton_begin(struct perf_skeleton *skeleton);
 void perf_skeleton_end(struct perf_skeleton *skeleton, const struct perf_case *c,
-                       const struct perf_tensor *tensor, const char *scheme);
+                       const struct perf_tensor *tensor, const MPIX_Sparse_report_t *report);
 
 /* Collective. */
 void perf_skeleton_pass(struct perf_skeleton *skeleton, const struct perf_case *c,

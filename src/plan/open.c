@@ -89,6 +89,7 @@ void sar_call_compact(struct sar_pending *op)
     const struct sar_scheme *scheme = request->scheme;
     bool own = call->dense_face && scheme->compact != NULL && !call->remote && !sar_call_has_elements(call);
     request->raw = own && !op->profile_due;
+    request->may_fold = call->dense_face && !call->remote && call->parcel[1] == NULL;
     bool parts = call->remote && takes_parts(op);
     if (request->raw || (parts && !op->profile_due && sar_remote_offer(op)))
         return;

@@ -29,6 +29,11 @@ static struct sar_work write_here(const struct sar_pending *op, const struct sar
     unsigned char *buf = call->buffers.recvbuf;
     struct sar_work work = sar_work_on("write", request->output.nnz, call->shape.element_size,
                                        call->shape.count * call->shape.row);
+    if (request->folds) {
+        sar_dense_fold(&call->shape, outcome->runs, outcome->n, call->in_place ? &request->input : NULL, buf);
+        work.format = call->in_place ? "fold_in_place" : "fold";
+        return work;
+    }
     if (!outcome->clear && fills(&call->shape, request->output.nnz, APART)) {
         request->device->update(&call->shape, outcome->runs, outcome->n, buf);
         work.format = "update";
@@ -90,7 +95,7 @@ void sar_call_report(struct sar_pending *op, double seconds)
         .nnz_in = dense_buffers ? -1 : (MPI_Count)request->input.nnz,
         .nnz_in_max = (MPI_Count)op->agreement.all.nnz_max,
         .nnz_in_sum = (MPI_Count)op->agreement.all.nnz_sum,
-        .nnz_out = dense_buffers ? -1 : (MPI_Count)request->output.nnz,
+        .nnz_out = dense_buffers || request->folds ? -1 : (MPI_Count)request->output.nnz,
         .bytes_sent = (MPI_Count)request->exchange.traffic.bytes_sent,
         .bytes_received = (MPI_Count)request->exchange.traffic.bytes_received,
         .header_bytes_sent = (MPI_Count)request->exchange.traffic.header_bytes_sent,

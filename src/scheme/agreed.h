@@ -32,6 +32,7 @@ struct sar_agreed {
     bool share_memory;        /**< the ranks of each node, through a window */
     double nnz_mean, nnz_max; /**< elements present, over ranks */
     struct sar_gamma gamma;
+    bool disjoint;   /**< no two ranks have an element in common */
     bool dense_face; /**< dense buffers in and out */
     bool in_place;
     bool forwards;    /**< calls that follow on a dense one need no agreement */

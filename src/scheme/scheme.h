@@ -105,10 +105,10 @@ struct sar_request {
     struct sar_run output;        /**< the outcome, in the sink's memory; set by the last stage */
     const struct sar_run *pieces; /**< where the outcome lies if not in output, which has its nnz then; or */
     size_t pieces_n;              /**< NULL */
+    bool folds, may_fold;         /**< pieces are to be folded yet, output.nnz has all; that may be left */
     bool minus_zero;              /**< a rank heard of so far has a floating-point -0.0 */
-    bool gives_way;               /**< the call takes another scheme where all ranks hear that one cannot
-                                        share memory; until then `dense` buffers stay, and coordinates too
-                                        where the input has not been moved */
+    bool gives_way;               /**< another scheme runs where all ranks hear that one cannot share memory;
+                                        until then `dense` buffers stay, and coordinates, unless moved */
     bool streams;                 /**< the sink is written while the call may still fail */
     bool output_covers;           /**< the outcome has all elements of the input */
     bool output_in_place;         /**< the outcome stands in the caller's dense buffer already */

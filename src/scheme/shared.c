@@ -8,11 +8,13 @@
  * ranks count, meet, and write each sum once, where it stays. Dense buffers take parts from further shelves.
  *
  * No messages: ranks meet three times, and twice for dense buffers. Where there is so little that reducing
- * all of it costs less than to meet again, each rank does that, and they meet once. One rank copies.
+ * all of it costs less than to meet again, each rank does that, and they meet once; so do few ranks with
+ * dense buffers, of which each folds all elements into its own (shared_alone.c). One rank copies.
  *
  *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
  *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
  *     time = t + p z gamma                                 so little that each rank reduces all of it
+ *     time = t + 0.4 p z gamma                             folded into dense buffers
  *
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */
@@ -22,20 +24,16 @@
 #include "tensor/stretch.h"
 
 enum {
-    FEW = 150,         /* values of a rank that each rank had better reduce itself */
-    FEW_OTHERS = 1024, /* and at most of all others */
-    SHELF_PIECE = 2,   /* the other two are for inputs */
-    BALANCE = 64       /* parts may differ by one in so many */
+    SHELF_PIECE = 2, /* the other two are for inputs */
+    BALANCE = 64     /* parts may differ by one in so many */
 };
-
-static const double MEETING = 0.5; /* of alpha */
 
 struct state {
     struct sar_card card;
     struct sar_shelf *shelf; /* for inputs */
     struct sar_run *inputs;  /* of all ranks, where they lie */
     struct sar_shape shape;  /* of the reduction */
-    bool small;              /* each rank reduces all, as found at the first meeting */
+    bool reduces_all;        /* each rank does, as found at the first meeting */
     bool alone;              /* reads_alone, likewise */
     bool in_common;          /* the outcome goes into storage */
     struct sar_storage *storage;
@@ -50,27 +48,6 @@ static const char *obstacle(const struct sar_agreed *agreed)
     const char *why = sar_sparse_obstacle(agreed);
     bool common = agreed->nodes == 1 && agreed->share_memory;
     return why == NULL && !common ? "ranks do not share memory" : why;
-}
-
-/* A decision of all ranks alike, from the mean number of their elements. */
-static bool is_small(const struct sar_agreed *a, double nnz)
-{
-    double values = nnz * (double)a->shape.row, others = a->machine.ranks - 1;
-    return others < 1 || (values <= FEW && values * others <= FEW_OTHERS);
-}
-
-static double seconds(const struct sar_agreed *a)
-{
-    double meeting = MEETING * a->machine.alpha, ranks = a->machine.ranks;
-    double element = (double)(a->shape.element_size + a->shape.index_size);
-    if (a->machine.ranks == 1)
-        return element * a->nnz_mean * a->machine.memory;
-    if (is_small(a, a->nnz_mean))
-        return meeting + ranks * a->nnz_mean * a->machine.gamma;
-    double outcome = sar_agreed_union(a, ranks);
-    double moved = outcome / ranks + a->nnz_mean + (a->dense_face ? outcome : a->nnz_mean);
-    return (a->dense_face ? 2 : 3) * meeting + a->nnz_mean * a->machine.gamma +
-           element * moved * a->machine.memory;
 }
 
 static struct sar_window *window_of(const struct sar_request *request)
@@ -131,18 +108,36 @@ static enum sar_status bring(struct sar_request *request)
     return SAR_OK;
 }
 
-/* What is agreed may be estimated, or of earlier calls. */
-static bool expects_little(const struct sar_request *request)
+/* As agreed, which may be estimated, or of earlier calls. */
+static bool would_reduce_all(const struct sar_request *request)
 {
-    return is_small(request->agreed, request->agreed->nnz_mean);
+    const struct sar_agreed *agreed = request->agreed;
+    return sar_shared_reduces_all(agreed, &agreed->shape, agreed->nnz_mean);
 }
 
-static bool brought_little(const struct sar_request *request)
+static bool can_reduce_all(const struct sar_request *request)
 {
     double nnz = 0;
+    struct sar_shape shape = sar_request_shape(request);
     for (int r = 0; r < request->net->ranks; r++)
         nnz += (double)sar_card_of(request, r)->nnz;
-    return is_small(request->agreed, nnz / request->net->ranks);
+    return sar_shared_reduces_all(request->agreed, &shape, nnz / request->net->ranks);
+}
+
+/* Whatever fails after that, all ranks know how often they meet. */
+static enum sar_status hear_all(struct sar_request *request)
+{
+    struct state *state = request->state;
+    int ranks = request->net->ranks;
+    if (ranks == 1) {
+        state->reduces_all = true;
+        return state->card.status == SAR_OK ? SAR_OK : SAR_UNSHARED;
+    }
+    SAR_TRY(sar_cards_hear(request));
+    for (int r = 0; r < ranks; r++)
+        request->minus_zero |= sar_card_of(request, r)->minus_zero != 0;
+    state->reduces_all = would_reduce_all(request) && can_reduce_all(request);
+    return SAR_OK;
 }
 
 /* What all ranks have brought. */
@@ -150,16 +145,10 @@ static enum sar_status look_around(struct sar_request *request)
 {
     struct state *state = request->state;
     int ranks = request->net->ranks;
-    if (ranks > 1)
-        SAR_TRY(sar_cards_hear(request));
-    else if (state->card.status != SAR_OK)
-        return SAR_UNSHARED;
-    state->small = expects_little(request) && (ranks == 1 || brought_little(request));
+    SAR_TRY(hear_all(request));
     SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *state->inputs, &state->inputs));
-    for (int r = 0; r < ranks && ranks > 1; r++) {
+    for (int r = 0; r < ranks && ranks > 1; r++)
         SAR_TRY(sar_card_look(request, state->shelf, r, &state->inputs[r]));
-        request->minus_zero |= sar_card_of(request, r)->minus_zero != 0;
-    }
     return SAR_OK;
 }
 
@@ -180,24 +169,6 @@ static enum sar_status cut_out(struct sar_request *request, struct sar_run *slic
     for (size_t r = 0; r < n; r++)
         slices[r] =
             sar_run_slice(shape, &state->inputs[r], from[r], rank + 1 < n ? to[r] : state->inputs[r].nnz);
-    return SAR_OK;
-}
-
-/* With one rank a copy of coordinates. */
-static enum sar_status reduce_all(struct sar_request *request)
-{
-    struct state *state = request->state;
-    struct sar_shape shape = sar_request_shape(request);
-    struct sar_run out = { NULL, NULL, 0 };
-    if (request->net->ranks > 1)
-        return sar_request_deliver(request, &shape, state->inputs, (size_t)request->net->ranks);
-    request->output = request->input;
-    if (request->agreed->dense_face)
-        return SAR_OK;
-    SAR_TRY(request->sink->room(request->sink, request, request->input.nnz, &out));
-    sar_request_copy(request, &shape, &request->input, &out);
-    request->output.index = out.index;
-    request->output.value = out.value;
     return SAR_OK;
 }
 
@@ -255,7 +226,7 @@ static enum sar_status reduce_part(struct sar_request *request)
 static bool reads_alone(const struct sar_request *request)
 {
     const struct state *state = request->state;
-    return request->net->ranks == 1 || (state->small && !sar_cards_fresh(request));
+    return request->net->ranks == 1 || (state->reduces_all && !sar_cards_fresh(request));
 }
 
 /* Who reads alone maps nothing. */
@@ -264,7 +235,7 @@ static enum sar_status reduce(struct sar_request *request)
     const struct state *state = request->state;
     enum sar_status status = look_around(request);
     if (status == SAR_OK)
-        status = state->small ? reduce_all(request) : reduce_part(request);
+        status = state->reduces_all ? sar_shared_reduce_all(request, state->inputs) : reduce_part(request);
     return status == SAR_OK || reads_alone(request) ? status : excuse(request, status);
 }
 
@@ -324,20 +295,20 @@ static enum sar_status gather(struct sar_request *request)
 static bool has_storage(const struct sar_request *request)
 {
     const struct state *state = request->state;
-    return !request->agreed->dense_face && !state->small;
+    return !request->agreed->dense_face && !state->reduces_all;
 }
 
 /* Whether ranks map something in order to place what they have reduced, and meet again. */
 static bool maps_last(const struct sar_request *request)
 {
     const struct state *state = request->state;
-    return !state->small && (has_storage(request) || sar_cards_fresh(request));
+    return !state->reduces_all && (has_storage(request) || sar_cards_fresh(request));
 }
 
 static enum sar_status place(struct sar_request *request)
 {
     const struct state *state = request->state;
-    if (state->small)
+    if (state->reduces_all)
         return state->alone ? SAR_OK : sar_cards_hear(request);
     SAR_TRY(sar_cards_hear(request));
     enum sar_status status = state->in_common ? fill_storage(request) : gather(request);
@@ -357,12 +328,12 @@ static void close_storage(struct sar_request *request)
         sar_storage_seal(state->storage);
 }
 
-/* After a small call ranks may still read what the next one must not overwrite. */
+/* After a call with one meeting ranks may still read what the next one must not overwrite. */
 static void meet_brought(struct sar_request *request)
 {
     if (request->net->ranks == 1)
         return;
-    if (expects_little(request))
+    if (would_reduce_all(request))
         window_of(request)->turn = 1 - window_of(request)->turn;
     meet(request);
 }
@@ -393,7 +364,7 @@ const struct sar_scheme sar_scheme_shared = {
     .name = "shared",
     .summary = "ranks of one node reduce parts of each other's elements in shared memory",
     .obstacle = obstacle,
-    .seconds = seconds,
+    .seconds = sar_shared_seconds,
     .compact = compact,
     .state_size = sizeof(struct state),
     .stages = stages,

@@ -15,4 +15,15 @@ enum sar_status sar_shared_shelve(struct sar_request *request, struct sar_card *
 /** Make the input of the caller's dense buffer, there. */
 enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card *card);
 
+/** Whether each rank had better reduce all than its part, where ranks have nnz elements each on average: a
+ * decision of all ranks alike.
+ * @param shape  agreed->shape, or the one that takes a -0.0 into account */
+bool sar_shared_reduces_all(const struct sar_agreed *agreed, const struct sar_shape *shape, double nnz);
+
+/** What the cost model foresees. */
+double sar_shared_seconds(const struct sar_agreed *agreed);
+
+/** Reduce what all ranks have brought, for this rank; one rank copies. */
+enum sar_status sar_shared_reduce_all(struct sar_request *request, const struct sar_run inputs[]);
+
 #endif

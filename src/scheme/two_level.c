@@ -86,7 +86,8 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
     inner.machine.beta = a->machine.near_beta;
     inner.nodes = 1;
     inner.node_ranks = ranks;
-    inner.shape.absent_is_zero = false; /* shares have no element in common */
+    inner.shape.absent_is_zero = false;
+    inner.disjoint = true;
     inner.nnz_mean = inner.nnz_max = outcome / ranks;
     inner.gamma = (struct sar_gamma){ ranks > 1 ? 2 : 1, { 1, ranks }, { 1, ranks } };
     return inner;
@@ -330,6 +331,7 @@ static enum sar_status take_over(struct sar_request *request)
     request->output = inner->output;
     request->pieces = inner->pieces;
     request->pieces_n = inner->pieces_n;
+    request->folds = inner->folds;
     return SAR_OK;
 }
 

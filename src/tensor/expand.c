@@ -6,17 +6,24 @@
  *     time = count * element bytes / memory bandwidth
  *
  * Where all else is zero already, only the lines of blocks that have elements go to memory; whole, so that
- * they need not be read before. */
+ * they need not be read before.
+ *
+ * Runs that have elements in common are folded in such blocks: no outcome of coordinates is made before. */
 
 #include "tensor/expand.h"
 
 #include <string.h>
+#if defined(SAR_WIDE)
+#include <immintrin.h>
+#endif
 
 #include "tensor/dense.h"
+#include "tensor/folding.h"
 #include "tensor/stream.h"
 
 enum {
     BLOCK = 4096, /* bytes */
+    STRETCH = 4 * BLOCK,
     LARGEST = 64, /* bytes of elements that blocks are made of */
     AHEAD = 4,    /* blocks */
     LINE = 64,    /* bytes */
@@ -29,6 +36,7 @@ _Static_assert(LINES == 64, "a word has a bit for each line of a block");
 struct place {
     const struct sar_run *run, *end;
     size_t i;
+    struct sar_folding *folding; /* of all runs; or NULL where they are put one behind the other */
 };
 
 /* Put elements below an index into a block that begins at `start`; returns a bit for each of its lines that
@@ -56,7 +64,9 @@ static uint64_t put(const struct sar_shape *shape, struct place *p, uint64_t sta
 {
     size_t bytes = shape->element_size;
     uint64_t lines;
-    if (bytes == 4)
+    if (p->folding != NULL)
+        lines = p->folding->put(p->folding, shape, start, limit, block);
+    else if (bytes == 4)
         SAR_FOR_INDEX_SIZE(shape->index_size, lines = put_below(p, INDEX_SIZE, 4, start, limit, block));
     else if (bytes == 8)
         SAR_FOR_INDEX_SIZE(shape->index_size, lines = put_below(p, INDEX_SIZE, 8, start, limit, block));
@@ -85,26 +95,63 @@ static void look_up(const struct sar_shape *shape, const unsigned char *buf, uin
         __builtin_prefetch(buf + at * shape->element_size);
 }
 
+#if defined(SAR_WIDE)
+/* Where each store is a line, it takes two thirds of the time. */
+SAR_WIDE static void stream_wide(unsigned char *to, unsigned char *block)
+{
+    for (size_t i = 0; i < BLOCK; i += LINE) {
+        _mm512_stream_si512((void *)(to + i), _mm512_load_si512(block + i));
+        _mm512_store_si512(block + i, _mm512_setzero_si512());
+    }
+}
+#else
+#define stream_wide(to, block) ((void)(to))
+#endif
+
+/* A block is zeros again afterwards. */
+static void stream_block(unsigned char *to, unsigned char *block)
+{
+    if (sar_is_wide()) {
+        stream_wide(to, block);
+        return;
+    }
+    sar_stream(to, block, BLOCK);
+    memset(block, 0, BLOCK);
+}
+
+/* What a cache has room for, block by block all the same: the L1 cache has no more. */
+static void expand_here(const struct sar_shape *shape, struct place *p, unsigned char *buf)
+{
+    size_t bytes = shape->element_size;
+    uint64_t each = bytes < BLOCK ? BLOCK / bytes : 1;
+    for (uint64_t at = 0, n; at < shape->count; at += n) {
+        n = shape->count - at < each ? shape->count - at : each;
+        memset(buf + at * bytes, 0, n * bytes);
+        put(shape, p, at, at + n, buf + at * bytes);
+    }
+}
+
 static void expand_blocks(const struct sar_shape *shape, struct place *p, unsigned char *buf)
 {
-    _Alignas(LINE) unsigned char block[BLOCK];
+    _Alignas(LINE) unsigned char block[BLOCK] = { 0 };
     size_t bytes = shape->element_size;
     uint64_t each = BLOCK / bytes, at = head_of(shape, buf);
     memset(buf, 0, at * bytes);
     put(shape, p, 0, at, buf);
     for (; at + each <= shape->count; at += each) {
         look_up(shape, buf, at + AHEAD * each);
-        memset(block, 0, sizeof block);
         put(shape, p, at, at + each, block);
-        sar_stream(buf + at * bytes, block, sizeof block);
+        stream_block(buf + at * bytes, block);
     }
     memset(buf + at * bytes, 0, (shape->count - at) * bytes);
-    put(shape, p, 0, shape->count, buf);
+    put(shape, p, at, shape->count, buf + at * bytes);
 }
 
 /* The index of the next element that is not written yet, or the largest number. */
 static uint64_t next_index(const struct sar_shape *shape, struct place *p)
 {
+    if (p->folding != NULL)
+        return sar_folding_next(p->folding, shape);
     for (; p->run < p->end && p->i == p->run->nnz; p->i = 0)
         p->run++;
     return p->run == p->end ? UINT64_MAX : sar_index_get(p->run->index, shape->index_size, p->i);
@@ -125,13 +172,15 @@ static void update_lines(const struct sar_shape *shape, struct place *p, unsigne
     size_t bytes = shape->element_size;
     uint64_t each = BLOCK / bytes, head = head_of(shape, buf),
              end = head + (shape->count - head) / each * each;
+    memset(buf, 0, head * bytes);
     put(shape, p, 0, head, buf);
     for (uint64_t next; (next = next_index(shape, p)) < end;) {
         uint64_t at = next - (next - head) % each;
         look_up(shape, buf, at + AHEAD * each);
         stream_lines(buf + at * bytes, block, put(shape, p, at, at + each, block));
     }
-    put(shape, p, 0, shape->count, buf);
+    memset(buf + end * bytes, 0, (shape->count - end) * bytes);
+    put(shape, p, end, shape->count, buf + end * bytes);
 }
 
 static void zero(unsigned char *from, const unsigned char *to)
@@ -165,12 +214,10 @@ static void expand_rows(const struct sar_shape *shape, const struct place *p, un
 
 void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
 {
-    struct place place = { runs, runs + n, 0 };
+    struct place place = { runs, runs + n, 0, NULL };
     size_t bytes = (size_t)shape->count * shape->element_size;
     if (bytes < SAR_STREAMED) {
-        memset(buf, 0, bytes);
-        for (size_t r = 0; r < n; r++)
-            sar_dense_scatter(shape, &runs[r], buf);
+        expand_here(shape, &place, buf);
         return;
     }
     if (fits_lines(shape, buf))
@@ -182,7 +229,7 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
 
 void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
 {
-    struct place place = { runs, runs + n, 0 };
+    struct place place = { runs, runs + n, 0, NULL };
     if (shape->count * shape->element_size >= SAR_STREAMED && fits_lines(shape, buf)) {
         update_lines(shape, &place, buf);
         sar_stream_settle();
@@ -190,4 +237,37 @@ void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[]
     }
     for (size_t r = 0; r < n; r++)
         sar_dense_scatter(shape, &runs[r], buf);
+}
+
+/* As much at a time as the L1 cache has room for. */
+static void fold_here(const struct sar_shape *shape, struct place *p, unsigned char *buf)
+{
+    size_t bytes = shape->element_size;
+    uint64_t each = STRETCH / bytes;
+    for (uint64_t at = 0, n; at < shape->count; at += n) {
+        n = shape->count - at < each ? shape->count - at : each;
+        put(shape, p, at, at + n, buf + at * bytes);
+    }
+}
+
+bool sar_dense_folds(const struct sar_shape *shape, const void *buf, size_t n)
+{
+    return sar_folding_suits(shape) && n <= SAR_FOLDED && fits_lines(shape, buf);
+}
+
+void sar_dense_fold(const struct sar_shape *shape, const struct sar_run runs[], size_t n,
+                    const struct sar_run *before, void *buf)
+{
+    bool streams = shape->count * shape->element_size >= SAR_STREAMED;
+    struct sar_folding folding = sar_folding_begin(shape, runs, n);
+    struct place place = { NULL, NULL, 0, &folding };
+    if (streams) {
+        (before != NULL ? update_lines : expand_blocks)(shape, &place, buf);
+        sar_stream_settle();
+    } else if (before != NULL) {
+        sar_dense_clear(shape, before, buf);
+        fold_here(shape, &place, buf);
+    } else {
+        expand_here(shape, &place, buf);
+    }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dense buffers from runs: each byte is what the obvious loop writes, and none beside the buffer is touched.
- * Some are so large that they are streamed to memory. The same where elements change and all else stays. */
+ * Some are so large that they are streamed to memory. The same where elements change and all else stays, and
+ * where runs that have elements in common are folded on the way. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include "generate.h"
 #include "tensor/expand.h"
+#include "tensor/folding.h"
 #include "tensor/stretch.h"
 
 enum { MARGIN = 64, MOST_RUNS = 5, ROOM = 60000 };
@@ -112,8 +114,85 @@ static void test_expand(void **state)
     }
 }
 
+static size_t make_runs(const struct sar_shape *shape, struct dice *dice, struct sar_run runs[])
+{
+    size_t n = 1 + (size_t)dice_below(dice, SAR_FOLDED), most = ROOM / 4 / shape->element_size / n + 1;
+    uint64_t *index = exact(most * sizeof *index);
+    for (size_t r = 0; r < n; r++) {
+        const struct pattern *pattern = &patterns[dice_below(dice, PATTERNS)];
+        size_t nnz = shape->count == 0 ? 0 : pattern->choose(pattern, shape->count, most, dice, index);
+        runs[r] = run_make(shape, index, nnz, VALUES_INEXACT, dice);
+    }
+    free(index);
+    return n;
+}
+
+static void check_fold(struct sar_shape shape, size_t shift, struct dice *dice)
+{
+    size_t all = (size_t)shape.count * shape.element_size, gap = MARGIN + shift * shape.element_size;
+    struct sar_run runs[SAR_FOLDED];
+    size_t n = make_runs(&shape, dice, runs);
+    struct sar_run expected = obvious_reduce(&shape, runs, n);
+    unsigned char *memory = exact(gap + all + MARGIN);
+    memset(memory, DIRT, gap + all + MARGIN);
+    if (sar_dense_folds(&shape, memory + gap, n)) {
+        sar_dense_fold(&shape, runs, n, NULL, memory + gap);
+        check_bytes(&shape, &expected, memory + gap);
+        memset(memory + gap, 0, all);
+        make_old(&shape, &runs[n - 1], dice, memory + gap);
+        sar_dense_fold(&shape, runs, n, &runs[n - 1], memory + gap);
+        check_bytes(&shape, &expected, memory + gap);
+    }
+    check_margin(memory + gap - MARGIN);
+    check_margin(memory + gap + all);
+    free(memory);
+    run_free(&expected);
+    for (size_t r = 0; r < n; r++)
+        run_free(&runs[r]);
+}
+
+static void test_fold(void **state)
+{
+    static const enum sar_op ops[] = { SAR_SUM, SAR_BOR, SAR_BXOR };
+    static const struct {
+        enum sar_base base;
+        size_t row;
+    } kinds[] = { { SAR_FLOAT, 1 }, { SAR_DOUBLE, 1 }, { SAR_UINT32, 1 }, { SAR_INT64, 1 },
+                  { SAR_INT8, 1 },  { SAR_FLOAT, 16 }, { SAR_UINT16, 4 }, { SAR_DOUBLE, 2 } };
+    struct dice dice = { 4 };
+    (void)state;
+    for (size_t k = 0; k < 3 * LENGTH(kinds) * LENGTH(bytes); k++) {
+        size_t kind = k % LENGTH(kinds), size = bytes[k / LENGTH(kinds) % LENGTH(bytes)];
+        enum sar_op op =
+            sar_kernels_of(kinds[kind].base, SAR_BOR) == NULL ? SAR_SUM : ops[dice_below(&dice, 3)];
+        struct sar_shape shape = shape_make(kinds[kind].base, op, 1, kinds[kind].row);
+        shape.count = size / shape.element_size;
+        shape.index_size = dice_below(&dice, 4) == 0 ? 8 : 4;
+        check_fold(shape, (size_t)dice_below(&dice, 20), &dice);
+    }
+}
+
+/* Where zeros cannot be folded into, or sums are wider than what comes of them. */
+static void test_what_is_not_folded(void **state)
+{
+    struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, 1, 1);
+    (void)state;
+    assert_true(sar_dense_folds(&shape, NULL, SAR_FOLDED));
+    assert_false(sar_dense_folds(&shape, NULL, SAR_FOLDED + 1));
+    assert_false(sar_dense_folds(&shape, (const void *)(uintptr_t)2, 2));
+    shape.absent_is_zero = true;
+    assert_false(sar_dense_folds(&shape, NULL, 2));
+    shape = shape_make(SAR_FLOAT, SAR_MAX, 1, 1);
+    assert_false(sar_dense_folds(&shape, NULL, 2));
+    shape = shape_make(SAR_BF16, SAR_SUM, 1, 1);
+    assert_false(sar_dense_folds(&shape, NULL, 2));
+    shape = shape_make(SAR_FLOAT, SAR_SUM, 1, 3);
+    assert_false(sar_dense_folds(&shape, NULL, 2));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand), cmocka_unit_test(test_fold),
+                                        cmocka_unit_test(test_what_is_not_folded) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,21 +278,6 @@ static void check_times(const struct sar_scheme *scheme, int ranks, bool dense_f
     }
 }
 
-/* shared: who has few values lets each rank reduce all, for one meeting of half a message. */
-static void test_few_values(void **state)
-{
-    static const struct {
-        int ranks;
-        double values, meetings;
-    } cases[] = { { 2, 150, 1 }, { 2, 151, 3 }, { 4, 150, 1 }, { 4, 151, 3 }, { 9, 128, 1 }, { 9, 129, 3 } };
-    (void)state;
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct sar_agreed a = agreed_make(cases[i].ranks, 100000, cases[i].values);
-        a.machine.gamma = a.machine.memory = 0;
-        assert_true(near(sar_scheme_shared.seconds(&a), cases[i].meetings * a.machine.alpha / 2));
-    }
-}
-
 /* Predicted times are times, and fall along no axis. */
 static void test_times_do_not_fall(void **state)
 {
@@ -387,7 +372,6 @@ int main(void)
         cmocka_unit_test(test_the_grain),
         cmocka_unit_test(test_grain_and_partition_asked_for),
         cmocka_unit_test(test_times_do_not_fall),
-        cmocka_unit_test(test_few_values),
         cmocka_unit_test(test_times_of_nothing),
         cmocka_unit_test(test_costs_of_narrow_values),
         cmocka_unit_test(test_costs_of_messages),
