@@ -36,6 +36,14 @@ SAR_INLINE float sar_float_of(uint32_t bits)
     return value;
 }
 
+/* One of two. What only a branch needs, and is computed with floats, compilers put there; so they make no
+ * vectors of it, since it might trap. */
+SAR_INLINE uint32_t sar_choose(bool first, uint32_t a, uint32_t b)
+{
+    uint32_t mask = 0 - (uint32_t)first;
+    return (a & mask) | (b & ~mask);
+}
+
 SAR_INLINE uint16_t sar_to_bf16(uint32_t bits)
 {
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
@@ -56,8 +64,8 @@ SAR_INLINE uint16_t sar_to_fp16(uint32_t bits)
         sar_float_bits(sar_float_of(size < SAR_FP16_NORMAL ? size : (uint32_t)SAR_FP16_NORMAL) + 0.5f) -
         SAR_FLOAT_HALF;
     uint32_t special = 0x7c00 | (size > SAR_FLOAT_INFINITE ? 0x200 | (size >> SAR_FP16_SHIFT & 0x3ff) : 0);
-    uint32_t narrow = size < SAR_FP16_NORMAL ? small : normal;
-    return (uint16_t)(sign | (even >= SAR_FP16_BEYOND ? special : narrow));
+    uint32_t narrow = sar_choose(size < SAR_FP16_NORMAL, small, normal);
+    return (uint16_t)(sign | sar_choose(even >= SAR_FP16_BEYOND, special, narrow));
 }
 
 SAR_INLINE uint32_t sar_from_fp16(uint16_t narrow)
@@ -66,8 +74,8 @@ SAR_INLINE uint32_t sar_from_fp16(uint16_t narrow)
     uint32_t normal = (size << SAR_FP16_SHIFT) + SAR_FP16_BIAS;
     uint32_t small = sar_float_bits(sar_float_of(SAR_FLOAT_HALF + (size & 0x3ff)) - 0.5f);
     uint32_t special = SAR_FLOAT_INFINITE | size << SAR_FP16_SHIFT;
-    uint32_t wide = size < 0x400 ? small : normal;
-    return sign | (size >= 0x7c00 ? special : wide);
+    uint32_t wide = sar_choose(size < 0x400, small, normal);
+    return sign | sar_choose(size >= 0x7c00, special, wide);
 }
 
 #endif

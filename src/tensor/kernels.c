@@ -4,50 +4,56 @@
  * The identity of a float sum is -0.0: it leaves the bits of everything else alone, +0.0 would turn -0.0
  * into +0.0. Integers wrap around as unsigned ones do.
  *
- * Numbers of 16 bits are added and multiplied as floats, and each outcome is rounded. A float has more than
- * twice their significant bits, so that a sum comes out as if only the exact one had been rounded. */
+ * Numbers of 16 bits are added and multiplied as floats. Kernels whose outcomes have 16 bits round each of
+ * them: one that was exact, since a float has more than twice their significant bits. What folds many such
+ * numbers does so in floats (`wide`), and rounds what came out. */
 
 #include <float.h>
 #include <math.h>
 
 #include "tensor/arithmetic.h"
 
+enum { SOME = 256 /* values converted at a time */ };
+
 /* `clones` is SAR_CLONES or nothing. `wide` is the type to compute in: for integers unsigned, so that
  * overflow is defined, and no narrower than int, which shorter ones would become. */
+#define DEFINE_LOOPS(name, clones, type, wide, apply, identity)                                  \
+    static void name##_fill(void *out, size_t n)                                                 \
+    {                                                                                            \
+        type *o = out;                                                                           \
+        for (size_t i = 0; i < n; i++)                                                           \
+            o[i] = (type)(identity);                                                             \
+    }                                                                                            \
+    clones static void name##_fold(void *out, const void *in, size_t n)                          \
+    {                                                                                            \
+        type *restrict o = out;                                                                  \
+        const type *restrict v = in;                                                             \
+        for (size_t i = 0; i < n; i++)                                                           \
+            o[i] = (type)apply(wide, o[i], v[i]);                                                \
+    }                                                                                            \
+    static void name##_zero(void *out, size_t n)                                                 \
+    {                                                                                            \
+        const type zero = 0;                                                                     \
+        for (type *o = out, *end = o + n; o < end; o++)                                          \
+            *o = (type)apply(wide, *o, zero);                                                    \
+    }                                                                                            \
+    static void name##_rows(void *out, const uint32_t *at, const void *in, size_t n, size_t row) \
+    {                                                                                            \
+        type *restrict o = out;                                                                  \
+        const type *restrict v = in;                                                             \
+        if (row != 1) {                                                                          \
+            for (size_t i = 0; i < n; i++)                                                       \
+                name##_fold(o + at[i] * row, v + i * row, row);                                  \
+            return;                                                                              \
+        }                                                                                        \
+        for (size_t i = 0; i < n; i++)                                                           \
+            o[at[i]] = (type)apply(wide, o[at[i]], v[i]);                                        \
+    }
+
 #define DEFINE_VARIANTS(name, clones, type, wide, apply, identity)                                \
-    static void name##_fill(void *out, size_t n)                                                  \
-    {                                                                                             \
-        type *o = out;                                                                            \
-        for (size_t i = 0; i < n; i++)                                                            \
-            o[i] = (type)(identity);                                                              \
-    }                                                                                             \
-    clones static void name##_fold(void *out, const void *in, size_t n)                           \
-    {                                                                                             \
-        type *restrict o = out;                                                                   \
-        const type *restrict v = in;                                                              \
-        for (size_t i = 0; i < n; i++)                                                            \
-            o[i] = (type)apply(wide, o[i], v[i]);                                                 \
-    }                                                                                             \
-    static void name##_zero(void *out, size_t n)                                                  \
-    {                                                                                             \
-        const type zero = 0;                                                                      \
-        for (type *o = out, *end = o + n; o < end; o++)                                           \
-            *o = (type)apply(wide, *o, zero);                                                     \
-    }                                                                                             \
-    static void name##_rows(void *out, const uint32_t *at, const void *in, size_t n, size_t row)  \
-    {                                                                                             \
-        type *restrict o = out;                                                                   \
-        const type *restrict v = in;                                                              \
-        if (row != 1) {                                                                           \
-            for (size_t i = 0; i < n; i++)                                                        \
-                name##_fold(o + at[i] * row, v + i * row, row);                                   \
-            return;                                                                               \
-        }                                                                                         \
-        for (size_t i = 0; i < n; i++)                                                            \
-            o[at[i]] = (type)apply(wide, o[at[i]], v[i]);                                         \
-    }                                                                                             \
+    DEFINE_LOOPS(name, clones, type, wide, apply, identity)                                       \
     static const struct sar_kernels name = { sizeof(type), name##_fill, name##_fold, name##_zero, \
-                                             name##_rows };
+                                             name##_rows,  NULL,        NULL };
 
 #define DEFINE_KERNELS(name, type, wide, apply, identity) \
     DEFINE_VARIANTS(name, SAR_CLONES, type, wide, apply, identity)
@@ -86,15 +92,73 @@ DEFINE_INTEGERS(16, uint32_t)
 DEFINE_INTEGERS(32, uint32_t)
 DEFINE_INTEGERS(64, uint64_t)
 
+/* Values to floats and back. */
+#define DEFINE_CONVERSIONS(kind)                                              \
+    SAR_CLONES static void kind##_widen(float *out, const void *in, size_t n) \
+    {                                                                         \
+        const uint16_t *restrict v = in;                                      \
+        float *restrict o = out;                                              \
+        for (size_t i = 0; i < n; i++)                                        \
+            o[i] = SAR_HALF_WIDE(kind, v[i]);                                 \
+    }                                                                         \
+    SAR_CLONES static void kind##_round(void *out, const void *in, size_t n)  \
+    {                                                                         \
+        const float *restrict v = in;                                         \
+        uint16_t *restrict o = out;                                           \
+        for (size_t i = 0; i < n; i++)                                        \
+            o[i] = sar_to_##kind(sar_float_bits(v[i]));                       \
+    }
+
+DEFINE_CONVERSIONS(bf16)
+DEFINE_CONVERSIONS(fp16)
+
+/* Values of 16 bits into floats: converted some at a time, for what is scattered is no vector. */
+#define DEFINE_WIDE(kind, op, apply)                                                                         \
+    SAR_CLONES static void kind##_##op##_wide_fold(void *out, const void *in, size_t n)                      \
+    {                                                                                                        \
+        float *restrict o = out;                                                                             \
+        const uint16_t *restrict v = in;                                                                     \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            o[i] = apply(float, o[i], SAR_HALF_WIDE(kind, v[i]));                                            \
+    }                                                                                                        \
+    static void kind##_##op##_wide_rows(void *out, const uint32_t *at, const void *in, size_t n, size_t row) \
+    {                                                                                                        \
+        const uint16_t *v = in;                                                                              \
+        float some[SOME];                                                                                    \
+        for (size_t i = 0; row != 1 && i < n; i++)                                                           \
+            kind##_##op##_wide_fold((float *)out + at[i] * row, v + i * row, row);                           \
+        for (size_t m, i = 0; row == 1 && i < n; i += m) {                                                   \
+            m = n - i < SOME ? n - i : SOME;                                                                 \
+            kind##_widen(some, v + i, m);                                                                    \
+            float32_##op##_rows(out, at + i, some, m, 1);                                                    \
+        }                                                                                                    \
+    }                                                                                                        \
+    static const struct sar_kernels kind##_##op##_wide = { sizeof(float),                                    \
+                                                           float32_##op##_fill,                              \
+                                                           kind##_##op##_wide_fold,                          \
+                                                           float32_##op##_zero,                              \
+                                                           kind##_##op##_wide_rows,                          \
+                                                           NULL,                                             \
+                                                           NULL };
+
+/* Those, and the ones whose outcomes have 16 bits. */
+#define DEFINE_ROUNDED(kind, op, half_apply, apply, identity)                                \
+    DEFINE_LOOPS(kind##_##op, SAR_CLONES, uint16_t, kind, half_apply, identity)              \
+    DEFINE_WIDE(kind, op, apply)                                                             \
+    static const struct sar_kernels kind##_##op = { sizeof(uint16_t),   kind##_##op##_fill,  \
+                                                    kind##_##op##_fold, kind##_##op##_zero,  \
+                                                    kind##_##op##_rows, &kind##_##op##_wide, \
+                                                    kind##_round };
+
 /* Identities: -0.0, the two infinities and 1. */
-DEFINE_KERNELS(bf16_sum, uint16_t, bf16, SAR_FOLD_HALF_SUM, 0x8000)
+DEFINE_ROUNDED(bf16, sum, SAR_FOLD_HALF_SUM, SAR_FOLD_SUM, 0x8000)
 DEFINE_KERNELS(bf16_max, uint16_t, bf16, SAR_FOLD_HALF_MAX, 0xff80)
 DEFINE_KERNELS(bf16_min, uint16_t, bf16, SAR_FOLD_HALF_MIN, 0x7f80)
-DEFINE_KERNELS(bf16_prod, uint16_t, bf16, SAR_FOLD_HALF_PROD, 0x3f80)
-DEFINE_KERNELS(fp16_sum, uint16_t, fp16, SAR_FOLD_HALF_SUM, 0x8000)
+DEFINE_ROUNDED(bf16, prod, SAR_FOLD_HALF_PROD, SAR_FOLD_PROD, 0x3f80)
+DEFINE_ROUNDED(fp16, sum, SAR_FOLD_HALF_SUM, SAR_FOLD_SUM, 0x8000)
 DEFINE_KERNELS(fp16_max, uint16_t, fp16, SAR_FOLD_HALF_MAX, 0xfc00)
 DEFINE_KERNELS(fp16_min, uint16_t, fp16, SAR_FOLD_HALF_MIN, 0x7c00)
-DEFINE_KERNELS(fp16_prod, uint16_t, fp16, SAR_FOLD_HALF_PROD, 0x3c00)
+DEFINE_ROUNDED(fp16, prod, SAR_FOLD_HALF_PROD, SAR_FOLD_PROD, 0x3c00)
 
 #define FLOAT_OPS(name)                                     \
     {                                                       \

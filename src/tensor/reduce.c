@@ -4,7 +4,8 @@
  * A tile is a stretch of the index space that begins at the least index not yet done. Every run sets a bit
  * for each of its elements there. The bits in order are the outcome's indices, and how many are set before an
  * element's own is its place among them: so the sums stand where they belong from the beginning, at the op's
- * identity first, and every run in turn folds its values in. Bits, counts and the sums of a tile stay in the
+ * identity first, and every run in turn folds its values in. Those that are made of floats to be rounded once
+ * (tensor/sums.h) are written when all runs have been folded. Bits, counts and the sums of a tile stay in the
  * L1 or L2 cache, since a tile is as long as it takes to hold some thousand elements. Where even the longest
  * holds few, a second bitmap, one bit for a word of the first, lets empty stretches be jumped over.
  * A few runs that are counted first are merged instead (tensor/merge.h) where that pays.
@@ -18,6 +19,7 @@
 
 #include "tensor/merge.h"
 #include "tensor/stretch.h"
+#include "tensor/sums.h"
 #include "tensor/tile.h"
 
 enum {
@@ -29,8 +31,7 @@ enum {
     SLOTS_EACH = 1024, /* most of them for each element there is */
     CHUNK = 1024,      /* elements worked on at a time */
     WORDS_EACH = 1,    /* words of bitmap for an element beyond which a tile is thinly filled */
-    SLOTS_KEPT = 64,   /* for an element, up to which bits are kept */
-    LONG = 128         /* bytes of an element that is copied where it is the first */
+    SLOTS_KEPT = 64    /* for an element, up to which bits are kept */
 };
 
 struct sar_sweep {
@@ -40,8 +41,7 @@ struct sar_sweep {
     size_t *next; /* for each run, its first element not yet done */
     size_t *end;  /* for each run, the first behind the tile */
     struct sar_tile tile;
-    uint32_t *hits; /* runs that reached an element of the outcome; NULL unless absent ones are zeros */
-    bool *reached;  /* whether any did; NULL unless elements are long */
+    struct sar_sums sums;
     struct sar_run out;
     unsigned index_size; /* of out */
     size_t tiles;        /* that are marked already, with their bits one behind the other; or 0 */
@@ -120,7 +120,7 @@ static uint32_t choose_slots(const struct sar_sweep *s)
 /* Places may be kept where the outcome is counted first; elsewhere they are more memory than is promised. */
 static enum sar_status open_sweep(struct sar_sweep *s, bool counts, struct sar_arena *arena)
 {
-    void *next, *end, *hits = NULL, *reached = NULL;
+    void *next, *end;
     size_t most = sar_reduce_bound(s->shape, s->runs, s->n);
     s->merges = counts && sar_merge_pays(s->n, nnz_of(s), span_of(s));
     if (s->merges) {
@@ -131,15 +131,9 @@ static enum sar_status open_sweep(struct sar_sweep *s, bool counts, struct sar_a
     }
     SAR_TRY(sar_arena_take_zeroed(arena, s->n, sizeof *s->next, &next));
     SAR_TRY(sar_arena_take(arena, s->n, sizeof *s->end, &end));
-    if (s->shape->absent_is_zero)
-        SAR_TRY(sar_arena_take_zeroed(arena, most, sizeof *s->hits, &hits));
-    if (s->shape->element_size >= LONG)
-        SAR_TRY(sar_arena_take(arena, most, sizeof *s->reached, &reached));
     s->next = next;
     s->end = end;
-    s->hits = hits;
-    s->reached = reached;
-    return SAR_OK;
+    return sar_sums_open(s->shape, s->n, most, arena, &s->sums);
 }
 
 /* The least index that is not done yet; false when all are. */
@@ -169,76 +163,25 @@ static size_t enclose(struct sar_sweep *s)
     return elements;
 }
 
-/* Count a run once for each place, also where the run holds an index several times. */
-static void count_hits(uint32_t *hits, const uint32_t *places, size_t n, uint32_t *last)
+/* Elements of a run up to `end`, whose places in the tile are counted from a place on. */
+static void fold_run(struct sar_sweep *s, size_t r, size_t end, uint32_t base)
 {
-    for (size_t i = 0; i < n; i++) {
-        hits[places[i]] += places[i] != *last;
-        *last = places[i];
-    }
-}
-
-/* Instead of folding into identities, which would be written first, and read again. */
-static void fold_long(const struct sar_sweep *s, unsigned char *sums, const uint32_t *places,
-                      const unsigned char *value, size_t n)
-{
-    size_t bytes = s->shape->element_size;
-    for (size_t i = 0; i < n; i++, value += bytes) {
-        unsigned char *sum = sums + places[i] * bytes;
-        if (s->reached[places[i]])
-            s->shape->kernels->fold(sum, value, s->shape->row);
-        else
-            memcpy(sum, value, bytes);
-        s->reached[places[i]] = true;
-    }
-}
-
-/* Fold n elements of a run into the sums at their places. */
-static void fold(struct sar_sweep *s, size_t r, size_t from, size_t n, const uint32_t *places,
-                 unsigned char *sums, uint32_t *last)
-{
-    const unsigned char *value = (const unsigned char *)s->runs[r].value + from * s->shape->element_size;
-    if (s->hits != NULL)
-        count_hits(s->hits, places, n, last);
-    if (s->reached != NULL)
-        fold_long(s, sums, places, value, n);
-    else
-        s->shape->kernels->fold_rows(sums, places, value, n, s->shape->row);
-}
-
-static void fold_run(struct sar_sweep *s, size_t r, unsigned char *sums)
-{
+    const struct sar_run *run = &s->runs[r];
+    const unsigned char *value = run->value;
     uint32_t places[CHUNK], last = UINT32_MAX;
-    for (size_t n, from = s->next[r]; from < s->end[r]; from += n) {
-        n = s->end[r] - from < CHUNK ? s->end[r] - from : CHUNK;
-        sar_tile_places(&s->tile, s->runs[r].index, s->shape->index_size, from, n, places);
-        fold(s, r, from, n, places, sums, &last);
+    for (size_t n, from = s->next[r]; from < end; from += n) {
+        n = end - from < CHUNK ? end - from : CHUNK;
+        sar_tile_places(&s->tile, run->index, s->shape->index_size, from, n, places);
+        for (size_t i = 0; base != 0 && i < n; i++)
+            places[i] -= base;
+        sar_sums_fold(&s->sums, places, value + from * s->shape->element_size, n, &last);
     }
-    s->next[r] = s->end[r];
+    s->next[r] = end;
 }
 
-/* Let n sums, from `at` on, be reached by none. */
-static void begin_sums(struct sar_sweep *s, size_t at, size_t n)
+static void *next_out(const struct sar_sweep *s)
 {
-    const struct sar_shape *shape = s->shape;
-    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
-    if (s->reached != NULL)
-        memset(s->reached + at, 0, n * sizeof *s->reached);
-    else
-        shape->kernels->fill_identity(sums, n * shape->row);
-}
-
-/* Fold a zero into those that some run lacks. */
-static void end_sums(struct sar_sweep *s, size_t at, size_t n)
-{
-    const struct sar_shape *shape = s->shape;
-    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * shape->element_size;
-    for (size_t i = 0; s->hits != NULL && i < n; i++)
-        if (s->hits[at + i] != s->n)
-            shape->kernels->fold_zero(sums + i * shape->element_size, shape->row);
-    if (s->hits != NULL)
-        memset(s->hits + at, 0, n * sizeof *s->hits);
-    s->out.nnz += n;
+    return (unsigned char *)s->out.value + s->out.nnz * s->shape->element_size;
 }
 
 static void mark_tile(struct sar_sweep *s)
@@ -247,39 +190,58 @@ static void mark_tile(struct sar_sweep *s)
         sar_tile_mark(&s->tile, s->runs[r].index, s->shape->index_size, s->next[r], s->end[r]);
 }
 
-/* Once the tile is marked. */
-static void write_tile(struct sar_sweep *s)
+/* First element of a run in the tile that is not among the next n of the outcome, of which `left` are in the
+ * tile. */
+static size_t end_of(const struct sar_sweep *s, size_t r, size_t n, size_t left)
 {
-    unsigned char *sums = (unsigned char *)s->out.value + s->out.nnz * s->shape->element_size;
-    size_t n = sar_tile_list(&s->tile, s->out.index, s->index_size, s->out.nnz);
-    begin_sums(s, 0, n);
-    for (size_t r = 0; r < s->n; r++)
-        fold_run(s, r, sums);
-    end_sums(s, 0, n);
+    if (n == left)
+        return s->end[r];
+    uint64_t limit = sar_index_get(s->out.index, s->index_size, s->out.nnz + n);
+    return sar_run_find(s->shape, &s->runs[r], s->next[r], limit);
 }
 
-/* The elements of a run whose places are below a limit. */
-static void fold_merged(struct sar_sweep *s, size_t r, size_t limit)
+/* Once the tile is marked: as many elements at a time as there is room for sums. */
+static void write_tile(struct sar_sweep *s)
+{
+    size_t count = sar_tile_list(&s->tile, s->out.index, s->index_size, s->out.nnz), most = s->sums.most;
+    for (size_t n, at = 0; at < count; at += n, s->out.nnz += n) {
+        n = count - at < most ? count - at : most;
+        sar_sums_begin(&s->sums, next_out(s), 0, n);
+        for (size_t r = 0; r < s->n; r++)
+            fold_run(s, r, end_of(s, r, n, count - at), (uint32_t)at);
+        sar_sums_end(&s->sums, 0, n);
+    }
+}
+
+/* The elements of a run whose places are below a limit; these are counted from `base` on. */
+static void fold_merged(struct sar_sweep *s, size_t r, size_t base, size_t limit)
 {
     static const struct sar_shape narrow = { .index_size = sizeof(uint32_t) };
+    const unsigned char *value = s->runs[r].value;
     struct sar_run places = { s->merge.places[r], NULL, s->runs[r].nnz };
     size_t from = s->next[r], end = sar_run_find(&narrow, &places, from, limit), n = end - from;
-    uint32_t last = UINT32_MAX;
-    fold(s, r, from, n, s->merge.places[r] + from, s->out.value, &last);
+    uint32_t last = UINT32_MAX, *place = s->merge.places[r] + from;
+    for (size_t i = 0; base != 0 && i < n; i++)
+        place[i] -= (uint32_t)base;
+    sar_sums_fold(&s->sums, place, value + from * s->shape->element_size, n, &last);
     s->next[r] = end;
 }
 
-/* Once all are merged: as many at a time as a cache has room for. */
+/* Once all are merged: as many at a time as a cache has room for. Places are told in the whole outcome, but
+ * where sums are elsewhere. */
 static void write_merged(struct sar_sweep *s)
 {
     size_t each = most_elements(s->shape), left;
+    bool apart = s->sums.wide != NULL;
+    each = each < s->sums.most ? each : s->sums.most;
     while ((left = s->merge.nnz - s->out.nnz) != 0) {
-        size_t at = s->out.nnz, n = left < each ? left : each;
-        begin_sums(s, at, n);
+        size_t at = s->out.nnz, n = left < each ? left : each, base = apart ? at : 0;
+        sar_sums_begin(&s->sums, apart ? next_out(s) : s->out.value, at - base, n);
         sar_merge_list(&s->merge, at, n, s->out.index, s->index_size);
         for (size_t r = 0; r < s->n; r++)
-            fold_merged(s, r, at + n);
-        end_sums(s, at, n);
+            fold_merged(s, r, base, at + n);
+        sar_sums_end(&s->sums, at - base, n);
+        s->out.nnz += n;
     }
 }
 

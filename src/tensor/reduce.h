@@ -9,7 +9,8 @@
  *
  * For each index the contributions are folded in the order of the runs, and within a run in the order in
  * which equal indices stand there. Runs ascend and may hold equal indices; the outcome has none. Where
- * shape->absent_is_zero, an element that a run lacks is folded with a zero once.
+ * shape->absent_is_zero, an element that a run lacks is folded with a zero once. Sums and products of 16 bits
+ * are made of floats and rounded once.
  *
  * @param out  its arrays have room for min(sum of nnz, shape->count) elements; nnz is set */
 enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n,

@@ -58,6 +58,11 @@ struct sar_kernels {
     void (*fold_zero)(void *out, size_t n);
     /** Row at[i] of out = itself op row i of in, for i = 0, 1 … n-1. A row has `row` basic values. */
     void (*fold_rows)(void *out, const uint32_t *at, const void *in, size_t n, size_t row);
+    /** The same of such values into floats, which lose less than values do: of sums and products of 16 bits,
+     * else NULL. What is to be rounded once is folded by these, and rounded then. */
+    const struct sar_kernels *wide;
+    /** Values of floats. */
+    void (*round)(void *out, const void *in, size_t n);
 };
 
 /** NULL where the op is not defined for the type. */

@@ -28,16 +28,24 @@ struct entry {
     uint64_t index, carried;
 };
 
+/* An element of 16 bits whose equals are folded into floats, so that no folding but the last one rounds. */
+struct wide {
+    size_t nnz; /* of the outcome, with that element on top; or 0 */
+    void *sums;
+};
+
 /* The outcome as far as it has come. */
 struct pile {
     struct sar_run run;
     uint64_t last; /* index */
+    struct wide *wide;
 };
 
 struct sorter {
     const struct sar_shape *shape;
     const struct sar_unsorted *from;
-    bool values;               /* are carried, not positions */
+    bool values; /* are carried, not positions */
+    struct wide wide;
     struct pile pile;          /* and behind it, in the same memory: */
     struct sar_elements dealt; /* elements in buckets, but for positions */
     struct {
@@ -46,6 +54,20 @@ struct sorter {
     } bucket; /* elements of one that is sorted */
 };
 
+/* Fold an element into the one on top. */
+static void fold_wide(const struct sar_shape *shape, struct wide *to, size_t nnz, void *top,
+                      const void *value)
+{
+    const struct sar_kernels *wide = shape->kernels->wide;
+    if (to->nnz != nnz) {
+        wide->fill_identity(to->sums, shape->row);
+        wide->fold(to->sums, top, shape->row);
+        to->nnz = nnz;
+    }
+    wide->fold(to->sums, value, shape->row);
+    shape->kernels->round(top, to->sums, shape->row);
+}
+
 /* Put one more element on top; `bytes` of an element and `index_size` are constants where it matters. */
 SAR_INLINE void add(const struct sar_shape *shape, struct pile *pile, uint64_t index, const void *value,
                     size_t bytes, unsigned index_size)
@@ -53,7 +75,10 @@ SAR_INLINE void add(const struct sar_shape *shape, struct pile *pile, uint64_t i
     struct sar_run *run = &pile->run;
     unsigned char *top = (unsigned char *)run->value + run->nnz * bytes;
     if (run->nnz != 0 && index == pile->last) {
-        shape->kernels->fold(top - bytes, value, shape->row);
+        if (shape->kernels->wide == NULL)
+            shape->kernels->fold(top - bytes, value, shape->row);
+        else
+            fold_wide(shape, pile->wide, run->nnz, top - bytes, value);
         return;
     }
     memcpy(top, value, bytes);
@@ -287,7 +312,20 @@ static enum sar_status open_sorter(struct sorter *s, struct sar_arena *arena)
     SAR_TRY(sar_arena_take(arena, n, shape->index_size, &s->dealt.index));
     SAR_TRY(sar_arena_take(arena, n, bytes, &s->dealt.carried));
     s->pile.run = (struct sar_run){ s->dealt.index, s->dealt.carried, 0 };
+    s->pile.wide = &s->wide;
     return SAR_OK;
+}
+
+static enum sar_status sort(struct sorter *s, struct sar_arena *arena)
+{
+    const struct sar_shape *shape = s->shape;
+    const struct sar_unsorted *from = s->from;
+    struct sar_elements caller = { (void *)from->index, s->values ? (void *)from->value : NULL,
+                                   from->index_size, (unsigned)shape->element_size };
+    struct sar_interval interval = sar_interval_of(&caller, 0, from->nnz);
+    if (shape->kernels->wide != NULL)
+        SAR_TRY(sar_arena_take(arena, shape->row, shape->kernels->wide->size, &s->wide.sums));
+    return from->nnz <= FEW ? sort_few(s, &caller, interval, arena) : sort_many(s, &caller, interval, arena);
 }
 
 enum sar_status sar_sort(const struct sar_shape *shape, const struct sar_unsorted *from,
@@ -296,11 +334,7 @@ enum sar_status sar_sort(const struct sar_shape *shape, const struct sar_unsorte
     struct sorter s = { .shape = shape, .from = from };
     SAR_TRY(open_sorter(&s, arena));
     struct sar_arena_mark mark = sar_arena_mark(arena);
-    struct sar_elements caller = { (void *)from->index, s.values ? (void *)from->value : NULL,
-                                   from->index_size, (unsigned)shape->element_size };
-    struct sar_interval interval = sar_interval_of(&caller, 0, from->nnz);
-    enum sar_status status =
-        from->nnz <= FEW ? sort_few(&s, &caller, interval, arena) : sort_many(&s, &caller, interval, arena);
+    enum sar_status status = sort(&s, arena);
     sar_arena_return(arena, mark);
     *run = s.pile.run;
     return status;

@@ -14,8 +14,9 @@ struct sar_unsorted {
     uint64_t most;       /**< the largest index */
 };
 
-/** Sort elements by index, and fold those of equal index into one in the order in which they stand. Of the
- * arena the outcome is kept; what was needed besides is given back: half as much, or up to 256 KB. */
+/** Sort elements by index, and fold those of equal index into one in the order in which they stand, rounded
+ * once. Of the arena the outcome is kept; what was needed besides is given back: half as much, or up to
+ * 256 KB. */
 enum sar_status sar_sort(const struct sar_shape *shape, const struct sar_unsorted *from,
                          struct sar_arena *arena, struct sar_run *run);
 

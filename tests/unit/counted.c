@@ -54,6 +54,7 @@ static void check(const struct sar_shape *shape, const struct sar_run *runs, siz
 
 static void test_counted(void **state)
 {
+    static const enum sar_base bases[] = { SAR_FLOAT, SAR_DOUBLE, SAR_BF16, SAR_FLOAT, SAR_FP16 };
     struct dice dice = { 9 };
     uint64_t index[ROOM];
     (void)state;
@@ -61,7 +62,7 @@ static void test_counted(void **state)
         size_t w = k % LENGTH(windows), n = k / LENGTH(windows) % MOST_RUNS + 1;
         uint64_t length = windows[w].count - windows[w].start;
         struct sar_shape shape =
-            shape_make(k % 2 == 0 ? SAR_FLOAT : SAR_DOUBLE, SAR_SUM, windows[w].count, 1 + k % 5 % 2 * 2);
+            shape_make(bases[k / 3 % LENGTH(bases)], SAR_SUM, windows[w].count, 1 + k % 5 % 2 * 2);
         struct sar_run runs[MOST_RUNS];
         shape.absent_is_zero = k % 3 == 0;
         for (size_t r = 0; r < n; r++) {

@@ -79,7 +79,8 @@ bool run_ascends(const struct sar_run *run, unsigned index_size, uint64_t span);
 /** The obvious way to fold one basic value. */
 void obvious_fold(enum sar_base base, enum sar_op op, void *sum, const void *value);
 
-/** The obvious way to reduce: the least index of all runs, then each run's elements of this index. */
+/** The obvious way to reduce: the least index of all runs, then each run's elements of this index; sums and
+ * products of 16 bits as floats, rounded in the end. */
 struct sar_run obvious_reduce(const struct sar_shape *shape, const struct sar_run runs[], size_t n);
 
 /** Make a header's check fit its other fields. */

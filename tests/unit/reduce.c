@@ -209,6 +209,26 @@ static void test_types_and_ops(void **state)
     }
 }
 
+/* Sums that are rounded once: more of them in a tile than floats are kept at a time, rows that are longer than
+ * these, and elements that one run alone has. */
+static void test_halves(void **state)
+{
+    static const size_t rows[] = { 1, 2, 63, 64, 5000 };
+    (void)state;
+    for (size_t k = 0; k < 2 * PATTERNS * LENGTH(rows) * 4; k++) {
+        enum sar_base base = k % 2 == 0 ? SAR_BF16 : SAR_FP16;
+        size_t row = rows[k / 2 / PATTERNS % LENGTH(rows)], variant = k / 2 / PATTERNS / LENGTH(rows);
+        struct window window = { 1000000, 500000, row == 1 ? 20000 : row == 5000 ? 5 : 700 };
+        struct trial t = trial_make(window, base, variant % 2 == 0 ? SAR_SUM : SAR_PROD, row);
+        t.room = row == 5000 ? 10 : 20000 / row;
+        t.runs = 2 + k % 5;
+        t.shape.absent_is_zero = variant / 2 == 0;
+        t.duplicates = k % 3 == 0;
+        t.seed = k;
+        check(&t, k / 2);
+    }
+}
+
 /* Indices of 8 bytes where 4 would do. */
 static void test_wide_indices(void **state)
 {
@@ -360,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_full_vectors),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types_and_ops),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_wide_indices),
         cmocka_unit_test(test_absent_elements_by_hand),
         cmocka_unit_test(test_the_order_is_that_of_the_runs),
