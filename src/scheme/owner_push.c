@@ -156,16 +156,18 @@ static enum sar_status fold_ready(struct sar_request *request, const struct sar_
 }
 
 /* Whether to reduce what is ready while the rest is awaited. Not where absent elements are folded, too, since
- * sums do not tell who lacked them. And not before there is as much as has been summed, so that all sums
- * together are at most twice the work of one in the end. */
+ * sums do not tell who lacked them; nor where sums are rounded, since they would be more than once, and as
+ * often as time has it. And not before there is as much as has been summed, so that all sums together are at
+ * most twice the work of one in the end. */
 static bool is_worth_folding(const struct sar_request *request, const struct sar_shape *shape)
 {
     const struct sar_owner *o = request->state;
     size_t nnz = 0;
+    if (shape->absent_is_zero || shape->kernels->wide != NULL)
+        return false;
     for (int r = o->folds; r < o->ready; r++)
         nnz += o->came[r].nnz;
-    return request->agreed->nodes > 1 && !shape->absent_is_zero && o->ready - o->folds + (o->folds > 0) > 1 &&
-           nnz >= o->folded.nnz;
+    return request->agreed->nodes > 1 && o->ready - o->folds + (o->folds > 0) > 1 && nnz >= o->folded.nnz;
 }
 
 enum sar_status sar_owner_arrived(struct sar_request *request)
