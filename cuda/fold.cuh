@@ -60,6 +60,32 @@ struct sar_arithmetic {
     enum sar_op op;
     unsigned size; /* bytes of a value */
 
+    /** Whether many are to be folded into floats, and rounded once. */
+    SAR_HOST_DEVICE bool is_rounded() const
+    {
+        return (base == SAR_BF16 || base == SAR_FP16) && (op == SAR_SUM || op == SAR_PROD);
+    }
+
+    /** A value of such. */
+    SAR_HOST_DEVICE float widen(const void *in, size_t from) const
+    {
+        uint16_t half = ((const uint16_t *)in)[from];
+        return base == SAR_BF16 ? SAR_HALF_WIDE(bf16, half) : SAR_HALF_WIDE(fp16, half);
+    }
+
+    /** Float = itself op value `from` of in. Host twin: `wide` of struct sar_kernels. */
+    SAR_HOST_DEVICE void fold_wide(float *sum, const void *in, size_t from) const
+    {
+        float value = widen(in, from);
+        *sum = op == SAR_SUM ? SAR_FOLD_SUM(float, *sum, value) : SAR_FOLD_PROD(float, *sum, value);
+    }
+
+    SAR_HOST_DEVICE void round(void *out, size_t to, float sum) const
+    {
+        uint32_t bits = sar_float_bits(sum);
+        ((uint16_t *)out)[to] = base == SAR_BF16 ? sar_to_bf16(bits) : sar_to_fp16(bits);
+    }
+
     /** Value `to` of out = itself op value `from` of in. Host twin: struct sar_kernels. */
     SAR_HOST_DEVICE void fold(void *out, size_t to, const void *in, size_t from) const
     {

@@ -7,20 +7,20 @@
 #include "cuda/bits.cuh"
 #include "cuda/fold.cuh"
 
-/** Value i of the outcome before anything has reached it. */
+/** Sum i before anything has reached it. */
 struct sar_identity_body {
-    sar_arithmetic arithmetic;
-    uint64_t identity; /* its bits */
-    void *out;
+    sar_arithmetic arithmetic; /* of sums */
+    uint64_t identity;         /* its bits */
+    void *sums;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        arithmetic.copy(out, i, &identity, 0);
+        arithmetic.copy(sums, i, &identity, 0);
     }
 };
 
-/** Fold value i of a run whose indices differ into the outcome, at its index' place among the union's. Host
- * twin: fold_run in tensor/reduce.c. */
+/** Fold value i of a run whose indices differ into the sums, at its index' place among the union's: the
+ * outcome's values, or floats that are to be rounded. Host twin: fold_run in tensor/reduce.c. */
 template <class Index> struct sar_fold_body {
     sar_arithmetic arithmetic;
     size_t row; /* values of an element */
@@ -28,31 +28,46 @@ template <class Index> struct sar_fold_body {
     const void *value;
     const uint32_t *bits; /* the union */
     const unsigned long long *before;
-    void *out;
+    void *sums;
     uint32_t *hits; /* runs that reached an element; or NULL */
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         size_t element = row == 1 ? i : sar_quotient(i, row), within = i - element * row;
         size_t place = (size_t)sar_bits_before(bits, before, index[element]);
-        arithmetic.fold(out, place * row + within, value, i);
+        if (arithmetic.is_rounded())
+            arithmetic.fold_wide((float *)sums + place * row + within, value, i);
+        else
+            arithmetic.fold(sums, place * row + within, value, i);
         if (hits != NULL && within == 0)
             hits[place]++;
     }
 };
 
-/** Fold a zero into value i of the outcome where some run lacks its element. Host twin: fold_absent. */
+/** Fold a zero into sum i where some run lacks its element. Host twin: fold_absent in tensor/sums.c. */
 struct sar_absent_body {
-    sar_arithmetic arithmetic;
+    sar_arithmetic arithmetic; /* of sums */
     size_t row, runs;
     const uint32_t *hits;
-    void *out;
+    void *sums;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         uint64_t zero = 0;
         if (hits[row == 1 ? i : sar_quotient(i, row)] != runs)
-            arithmetic.fold(out, i, &zero, 0);
+            arithmetic.fold(sums, i, &zero, 0);
+    }
+};
+
+/** Value i of the outcome, of floats. Host twin: sar_sums_end. */
+struct sar_round_body {
+    sar_arithmetic arithmetic;
+    const float *sums;
+    void *out;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        arithmetic.round(out, i, sums[i]);
     }
 };
 
@@ -118,7 +133,7 @@ template <class Key> struct sar_head_quad {
 };
 
 /** Value i of the outcome: the first of its index, and the others folded in, in the order in which they
- * stood. Host twin: add in tensor/sort.c. */
+ * stood, and rounded once. Host twin: add in tensor/sort.c. */
 template <class Key> struct sar_pile_body {
     sar_arithmetic arithmetic;
     size_t row, n;
@@ -136,8 +151,19 @@ template <class Key> struct sar_pile_body {
         arithmetic.copy(out, i, value, position[at] * row + within);
         if (within == 0)
             index[element] = key[at];
+        if (at + 1 < n && key[at + 1] == key[at] && arithmetic.is_rounded())
+            fold_rounded(i, at, within);
+        else
+            for (size_t next = at + 1; next < n && key[next] == key[at]; next++)
+                arithmetic.fold(out, i, value, position[next] * row + within);
+    }
+
+    SAR_HOST_DEVICE void fold_rounded(size_t i, size_t at, size_t within) const
+    {
+        float sum = arithmetic.widen(value, position[at] * row + within);
         for (size_t next = at + 1; next < n && key[next] == key[at]; next++)
-            arithmetic.fold(out, i, value, position[next] * row + within);
+            arithmetic.fold_wide(&sum, value, position[next] * row + within);
+        arithmetic.round(out, i, sum);
     }
 };
 
