@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ops for MPI_Allreduce on floats of 16 bits. MPI tells a function of the user's no more than the datatype,
- * so that each op on each type needs one. */
+ * so that each op on each type needs one. It folds two vectors at a time, each of which has 16 bits: so every
+ * step rounds, other than in this library's own reductions. */
 
 #include "net/halves.h"
 

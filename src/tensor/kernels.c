@@ -5,15 +5,13 @@
  * into +0.0. Integers wrap around as unsigned ones do.
  *
  * Numbers of 16 bits are added and multiplied as floats. Kernels whose outcomes have 16 bits round each of
- * them: one that was exact, since a float has more than twice their significant bits. What folds many such
- * numbers does so in floats (`wide`), and rounds what came out. */
+ * them; a float has more than twice their significant bits, so that a sum of two comes out as if only the
+ * exact one had been rounded. Who folds more does so into floats (`wide`) and rounds once. */
 
 #include <float.h>
 #include <math.h>
 
 #include "tensor/arithmetic.h"
-
-enum { SOME = 256 /* values converted at a time */ };
 
 /* `clones` is SAR_CLONES or nothing. `wide` is the type to compute in: for integers unsigned, so that
  * overflow is defined, and no narrower than int, which shorter ones would become. */
@@ -92,6 +90,8 @@ DEFINE_INTEGERS(16, uint32_t)
 DEFINE_INTEGERS(32, uint32_t)
 DEFINE_INTEGERS(64, uint64_t)
 
+enum { SOME = 256 /* values converted at a time */ };
+
 /* Values to floats and back. */
 #define DEFINE_CONVERSIONS(kind)                                              \
     SAR_CLONES static void kind##_widen(float *out, const void *in, size_t n) \
@@ -108,9 +108,6 @@ DEFINE_INTEGERS(64, uint64_t)
         for (size_t i = 0; i < n; i++)                                        \
             o[i] = sar_to_##kind(sar_float_bits(v[i]));                       \
     }
-
-DEFINE_CONVERSIONS(bf16)
-DEFINE_CONVERSIONS(fp16)
 
 /* Values of 16 bits into floats: converted some at a time, for what is scattered is no vector. */
 #define DEFINE_WIDE(kind, op, apply)                                                                         \
@@ -149,6 +146,9 @@ DEFINE_CONVERSIONS(fp16)
                                                     kind##_##op##_fold, kind##_##op##_zero,  \
                                                     kind##_##op##_rows, &kind##_##op##_wide, \
                                                     kind##_round };
+
+DEFINE_CONVERSIONS(bf16)
+DEFINE_CONVERSIONS(fp16)
 
 /* Identities: -0.0, the two infinities and 1. */
 DEFINE_ROUNDED(bf16, sum, SAR_FOLD_HALF_SUM, SAR_FOLD_SUM, 0x8000)

@@ -30,7 +30,7 @@ enum sar_status sar_sums_open(const struct sar_shape *shape, size_t runs, size_t
 void sar_sums_begin(struct sar_sums *sums, void *out, size_t from, size_t n);
 
 /** Fold n elements of a run in.
- * @param last  the place of the run's element before them, and then of the last of them; UINT32_MAX for none */
+ * @param last  the place of the run's element before them, UINT32_MAX for none; then of the last of them */
 void sar_sums_fold(const struct sar_sums *sums, const uint32_t *places, const void *value, size_t n,
                    uint32_t *last);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Integers of 2 bytes that stand for floats of 16 bits, by a knob or a hint of a plan, by every scheme: floats
- * in the order of ranks, rounded once, where a scheme has one reduction or an element few contributions; else
- * within the bound of mpix_sparse(7); the same bits on all ranks; and integers still where nobody said
- * otherwise. */
+/* Integers of 2 bytes that stand for floats of 16 bits, by a knob or a hint of a plan, by every scheme:
+ * floats in the order of ranks, rounded once, where a scheme has one reduction or an element few
+ * contributions; else within the bound of mpix_sparse(7); the same bits on all ranks; and integers still
+ * where nobody said otherwise. */
 
 #include <math.h>
 #include <mpix_sparse.h>

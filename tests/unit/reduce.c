@@ -209,8 +209,8 @@ static void test_types_and_ops(void **state)
     }
 }
 
-/* Sums that are rounded once: more of them in a tile than floats are kept at a time, rows that are longer than
- * these, and elements that one run alone has. */
+/* Sums that are rounded once: more of them in a tile than floats are kept at a time, rows that are longer
+ * than these, and elements that one run alone has. */
 static void test_halves(void **state)
 {
     static const size_t rows[] = { 1, 2, 63, 64, 5000 };
