@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A chain of blocks, each at least twice the one before it until they are large, so that little is left
  * over. A request settles on one block: reset replaces a chain by a single block of the size that was needed,
- * and drops a block that has become four times too large. */
+ * and a block that has been four times too large for many uses by a smaller one. */
 
 #include "base/arena.h"
 
@@ -32,7 +32,7 @@ struct sar_block {
     unsigned char *bytes; /* the first aligned byte behind this head */
 };
 
-enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 18, WASTE_LIMIT = 4 };
+enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 18 };
 
 static struct sar_block *make_block(struct sar_supply *supply, size_t capacity, struct sar_block *older)
 {
@@ -127,13 +127,12 @@ void sar_arena_return(struct sar_arena *arena, struct sar_arena_mark mark)
     mark.newest->used = mark.used;
 }
 
-/* One block in place of a chain, as large as the most that was needed. */
-static void join(struct sar_arena *arena)
+/* One block in place of all there are. */
+static void replace(struct sar_arena *arena, size_t capacity)
 {
-    size_t most = arena->most;
-    sar_arena_free(arena);
-    arena->newest = make_block(arena->supply, most > SMALLEST_BLOCK ? most : SMALLEST_BLOCK, NULL);
-    arena->most = most;
+    while (arena->newest != NULL)
+        drop_newest(arena);
+    arena->newest = make_block(arena->supply, capacity > SMALLEST_BLOCK ? capacity : SMALLEST_BLOCK, NULL);
 }
 
 void sar_arena_recycle(struct sar_arena *arena)
@@ -143,7 +142,7 @@ void sar_arena_recycle(struct sar_arena *arena)
     if (arena->newest == NULL)
         return;
     if (arena->newest->older != NULL || arena->newest->capacity < arena->most) {
-        join(arena);
+        replace(arena, arena->most);
         return;
     }
     ASAN_POISON_MEMORY_REGION(arena->newest->bytes, arena->newest->used);
@@ -153,8 +152,11 @@ void sar_arena_recycle(struct sar_arena *arena)
 void sar_arena_reset(struct sar_arena *arena)
 {
     sar_arena_recycle(arena);
-    if (arena->newest != NULL && arena->newest->capacity / WASTE_LIMIT > arena->most + SMALLEST_BLOCK)
-        join(arena);
+    if (arena->newest != NULL &&
+        sar_idle_note(&arena->idle, arena->newest->capacity, arena->most, SMALLEST_BLOCK)) {
+        replace(arena, arena->idle.most);
+        arena->idle = (struct sar_idle){ 0 };
+    }
     arena->most = 0;
 }
 
@@ -164,6 +166,7 @@ void sar_arena_free(struct sar_arena *arena)
         drop_newest(arena);
     arena->taken = 0;
     arena->most = 0;
+    arena->idle = (struct sar_idle){ 0 };
 }
 
 void sar_arena_leave(struct sar_arena *arena)

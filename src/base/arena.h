@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/idle.h"
 #include "base/status.h"
 
 struct sar_block;
@@ -22,6 +23,7 @@ struct sar_arena {
     size_t taken;              /**< bytes cut since the last reset or recycling */
     size_t most;               /**< the largest such number since the last reset */
     size_t expected;           /**< bytes of the first block, if that is more than others have */
+    struct sar_idle idle;      /**< uses, from one reset to the next, that needed little */
     struct sar_supply *supply; /**< or NULL */
 };
 
@@ -54,7 +56,8 @@ struct sar_arena_mark sar_arena_mark(const struct sar_arena *arena);
  * and there was no reset. Blocks that were added are given back. */
 void sar_arena_return(struct sar_arena *arena, struct sar_arena_mark mark);
 
-/** Make all pieces available again. Keeps memory, so that equal use later allocates nothing. */
+/** Make all pieces available again. Keeps memory, so that equal use later allocates nothing, until many uses
+ * in a row have needed little of it (base/idle.h). */
 void sar_arena_reset(struct sar_arena *arena);
 
 /** Make all pieces available again in the middle of a use of many steps: no memory is given back. */

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-enum { LEAST = 64 /* bytes */, WASTE_LIMIT = 4, WORTH = 1 << 14 /* bytes that are worth giving back */ };
+enum { LEAST = 64 /* bytes */, WORTH = 1 << 14 /* bytes that are worth giving back */ };
 
 enum sar_status sar_buffer_grow(struct sar_buffer *buffer, size_t count, size_t size)
 {
@@ -31,7 +31,7 @@ enum sar_status sar_buffer_grow(struct sar_buffer *buffer, size_t count, size_t 
 
 void sar_buffer_reset(struct sar_buffer *buffer)
 {
-    if (buffer->bytes / WASTE_LIMIT > buffer->most + WORTH)
+    if (sar_idle_note(&buffer->idle, buffer->bytes, buffer->most, WORTH))
         sar_buffer_free(buffer);
     buffer->most = 0;
 }

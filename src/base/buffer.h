@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/idle.h"
 #include "base/status.h"
 
 /** One array that grows and keeps what is in it. Zero bytes are an empty one. */
@@ -11,14 +12,15 @@ struct sar_buffer {
     void *memory;
     size_t bytes;
     size_t most; /**< bytes asked for since the last reset */
+    struct sar_idle idle;
 };
 
 /** Make room for count * size bytes. The memory may move; it is never NULL after success. On failure it is
  * as it was. */
 enum sar_status sar_buffer_grow(struct sar_buffer *buffer, size_t count, size_t size);
 
-/** Forget what is in it. Keeps memory, so that equal use later allocates nothing, unless it is four times as
- * much as was asked for. */
+/** Forget what is in it. Keeps memory, so that equal use later allocates nothing, until many uses in a row
+ * have asked for little of it (base/idle.h). */
 void sar_buffer_reset(struct sar_buffer *buffer);
 
 /** Give the memory back. */

@@ -133,24 +133,49 @@ static void test_equal_use_allocates_once(void **state)
     sar_arena_free(&arena);
 }
 
-/* A single large call must not hold its memory for ever. */
-static void test_reset_drops_what_has_become_too_large(void **state)
+/* A use of so many bytes. */
+static void use_once(struct sar_arena *arena, size_t bytes)
+{
+    void *memory;
+    sar_arena_reset(arena);
+    assert_int_equal(sar_arena_take(arena, 1, bytes, &memory), SAR_OK);
+}
+
+static size_t calls_of_use(struct sar_arena *arena, size_t bytes)
+{
+    calls = 0;
+    use_once(arena, bytes);
+    return calls;
+}
+
+enum { LARGE_USE = 1 << 26, SMALLER_USE = 1 << 20, SMALL_USE = 100 };
+
+/* A single large call must not hold its memory for ever, nor more than the largest of later ones need. */
+static void test_reset_drops_what_has_long_been_too_large(void **state)
 {
     struct sar_arena arena = { 0 };
-    void *memory;
     (void)state;
-    assert_int_equal(sar_arena_take(&arena, 1, (size_t)1 << 26, &memory), SAR_OK);
-    sar_arena_reset(&arena);
+    use_once(&arena, LARGE_USE);
+    assert_int_equal(calls_of_use(&arena, LARGE_USE), 0);
+    for (int use = 0; use < SAR_IDLE_USES; use++)
+        assert_int_equal(calls_of_use(&arena, use == 7 ? SMALLER_USE : SMALL_USE), 0);
+    assert_int_equal(calls_of_use(&arena, SMALLER_USE), 1);
+    for (int use = 0; use < SAR_IDLE_USES; use++)
+        assert_int_equal(calls_of_use(&arena, SMALLER_USE), 0);
+    assert_int_equal(calls_of_use(&arena, LARGE_USE), 1);
+    sar_arena_free(&arena);
+}
+
+/* Layers of a network, of which one is large. */
+static void test_uses_that_take_turns(void **state)
+{
+    struct sar_arena arena = { 0 };
+    (void)state;
+    use_once(&arena, LARGE_USE);
     calls = 0;
-    assert_int_equal(sar_arena_take(&arena, 1, (size_t)1 << 26, &memory), SAR_OK);
+    for (int use = 0; use < 4 * SAR_IDLE_USES; use++)
+        use_once(&arena, use % SAR_IDLE_USES == SAR_IDLE_USES - 1 ? LARGE_USE : SMALL_USE);
     assert_int_equal(calls, 0);
-    for (int round = 0; round < 3; round++) {
-        sar_arena_reset(&arena);
-        assert_int_equal(sar_arena_take(&arena, 1, 100, &memory), SAR_OK);
-    }
-    calls = 0;
-    assert_int_equal(sar_arena_take(&arena, 1, (size_t)1 << 26, &memory), SAR_OK);
-    assert_int_equal(calls, 1);
     sar_arena_free(&arena);
 }
 
@@ -320,7 +345,8 @@ int main(void)
         cmocka_unit_test_setup(test_zeroed, no_failure),
         cmocka_unit_test_setup(test_sizes_that_overflow, no_failure),
         cmocka_unit_test_setup(test_equal_use_allocates_once, no_failure),
-        cmocka_unit_test_setup(test_reset_drops_what_has_become_too_large, no_failure),
+        cmocka_unit_test_setup(test_reset_drops_what_has_long_been_too_large, no_failure),
+        cmocka_unit_test_setup(test_uses_that_take_turns, no_failure),
         cmocka_unit_test_setup(test_return_to_a_mark, no_failure),
         cmocka_unit_test_setup(test_an_unused_arena, no_failure),
         cmocka_unit_test_setup_teardown(test_a_supply_of_blocks, no_failure, no_failure),

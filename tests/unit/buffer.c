@@ -42,20 +42,24 @@ static void test_overflow(void **state)
     sar_buffer_free(&buffer);
 }
 
-/* Memory stays from use to use until a use needs less than a quarter of it. */
+static size_t bytes_after(struct sar_buffer *buffer, size_t use)
+{
+    assert_int_equal(sar_buffer_grow(buffer, use, 1), SAR_OK);
+    sar_buffer_reset(buffer);
+    return buffer->bytes;
+}
+
+/* Memory stays from use to use until many in a row have needed less than a quarter of it. */
 static void test_reset(void **state)
 {
-    static const size_t uses[] = { 1000000, 900000, 400000, 1000000 };
+    static const size_t uses[] = { 1000000, 900000, 400000, 200000, 100, 1000000 };
     struct sar_buffer buffer = { 0 };
     (void)state;
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        assert_int_equal(sar_buffer_grow(&buffer, uses[i], 1), SAR_OK);
-        sar_buffer_reset(&buffer);
-        assert_true(buffer.bytes >= 1000000);
-    }
-    assert_int_equal(sar_buffer_grow(&buffer, 200000, 1), SAR_OK);
-    sar_buffer_reset(&buffer);
-    assert_int_equal(buffer.bytes, 0);
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        assert_true(bytes_after(&buffer, uses[i]) >= 1000000);
+    for (int use = 1; use < SAR_IDLE_USES; use++)
+        assert_true(bytes_after(&buffer, 200000) >= 1000000);
+    assert_int_equal(bytes_after(&buffer, 200000), 0);
 }
 
 int main(void)
