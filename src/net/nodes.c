@@ -64,14 +64,21 @@ static enum sar_status meet(MPI_Comm node, int rank, struct meeting *all)
     return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, all, WORDS, MPI_UINT64_T, MPI_BOR, node));
 }
 
+static int within_quota(int processors)
+{
+    int quota = sar_topology_quota();
+    return quota > 0 && quota < processors ? quota : processors;
+}
+
+/* Ranks that share memory are taken to share their quota, too. */
 static void count_processors(const struct sar_processors *ours, struct sar_nodes *nodes)
 {
     struct sar_processors any;
     sar_topology_launcher(&any);
     for (int i = 0; i < SAR_PROCESSOR_WORDS; i++)
         any.bits[i] |= ours->bits[i];
-    nodes->own = sar_processors_count(ours);
-    nodes->usable = sar_processors_count(&any);
+    nodes->own = within_quota(sar_processors_count(ours));
+    nodes->usable = within_quota(sar_processors_count(&any));
 }
 
 enum sar_status sar_nodes_find(MPI_Comm comm, struct sar_nodes *nodes)

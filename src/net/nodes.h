@@ -15,7 +15,7 @@ struct sar_nodes {
     int *place; /**< of each rank among those of its node */
     int *first; /**< node j has ranks[first[j]] to ranks[first[j + 1] - 1] */
     int *ranks; /**< node by node */
-    int own;    /**< processors that the ranks of this one's node may run on, taken together */
+    int own;    /**< processors that the ranks of this one's node may have, taken together */
     int usable; /**< by those, and by others that the same launcher has started there */
 };
 

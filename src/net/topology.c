@@ -17,8 +17,10 @@
 #include <hwloc.h>
 #endif
 
+#include "net/quota.h"
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int processors = 1;
+static int processors = 1, quota;
 static bool pretended; /* by hwloc, not this machine */
 static char model[128];
 
@@ -63,6 +65,7 @@ static void look(void)
     if (found <= 0)
         found = (int)online;
     processors = found > 0 ? found : 1;
+    quota = pretended ? 0 : sar_quota_processors("");
     if (model[0] == '\0' && uname(&system) == 0)
         snprintf(model, sizeof model, "%s", system.machine);
 }
@@ -114,6 +117,12 @@ int sar_processors_count(const struct sar_processors *set)
     for (int i = 0; i < SAR_PROCESSOR_WORDS; i++)
         n += __builtin_popcountll(set->bits[i]);
     return n;
+}
+
+int sar_topology_quota(void)
+{
+    pthread_once(&once, look);
+    return quota;
 }
 
 const char *sar_topology_model(void)

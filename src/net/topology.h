@@ -23,6 +23,9 @@ void sar_topology_launcher(struct sar_processors *processors);
 
 int sar_processors_count(const struct sar_processors *processors);
 
+/** As many as the control groups of this process let it and others have together, or 0. Looked up once. */
+int sar_topology_quota(void);
+
 /** Model of this machine's processors, by hwloc, else its architecture. Looked up once. */
 const char *sar_topology_model(void);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks that wait let others run at once where there are fewer processors for them than they are: as bound,
- * on this communicator and on others of the program. They do not where each has a processor of its own.
+ * on this communicator and on others of the program, and as containers are limited to the time of some. They
+ * do not where each has a processor of its own.
  *
- * Link with the library's objects. */
+ * Link with -Wl,--wrap=sar_topology_quota, and with the library's objects. */
 
 #include <sched.h>
 #include <stdio.h>
@@ -11,7 +12,15 @@
 #include "check.h"
 #include "net/net.h"
 
+int __wrap_sar_topology_quota(void);
+
 static cpu_set_t allowed;
+static int quota; /* or 0 */
+
+int __wrap_sar_topology_quota(void)
+{
+    return quota;
+}
 
 static void bind_to(const cpu_set_t *set)
 {
@@ -67,6 +76,16 @@ static void try_bound(int processors)
     expect(MPI_COMM_WORLD, ranks > processors, "ranks on any processor");
 }
 
+static void try_quota(int processors)
+{
+    quota = 1;
+    expect(MPI_COMM_WORLD, ranks > 1, "a quota of one processor");
+    expect(MPI_COMM_SELF, ranks > 1, "one of the ranks that have such a quota");
+    quota = ranks;
+    expect(MPI_COMM_WORLD, ranks > processors, "a quota of as many processors as ranks");
+    quota = 0;
+}
+
 static void try_others(int processors)
 {
     tell_launched(processors);
@@ -87,6 +106,7 @@ int main(int argc, char **argv)
         return check_skip("bound", "one processor");
     tell_launched(ranks);
     try_bound(processors);
+    try_quota(processors);
     try_others(processors);
     return check_end("bound");
 }
