@@ -34,8 +34,9 @@ static double seconds(const struct sar_agreed *a)
 static enum sar_status encode(struct sar_request *request)
 {
     struct state *state = request->state;
+    struct sar_message *message = request->net->ranks > 1 ? &state->message : NULL;
     state->mine = request->input;
-    return sar_request_encode(request, false, layout_of(request->agreed), &state->mine, &state->message);
+    return sar_request_encode(request, false, layout_of(request->agreed), &state->mine, message);
 }
 
 /* Begin with the next rank, so that not all send to the same one at once. */

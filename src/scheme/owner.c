@@ -102,6 +102,12 @@ enum sar_status sar_owner_begin(struct sar_request *request)
     return sar_owner_prepare(request, 0);
 }
 
+/* Whom this rank sends its sums it has heard from. */
+static bool has_listeners(const struct sar_request *request)
+{
+    return sar_owner_contributor(request, 1) >= 0;
+}
+
 enum sar_status sar_owner_reduce(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
@@ -111,9 +117,10 @@ enum sar_status sar_owner_reduce(struct sar_request *request)
         return SAR_OK;
     uint32_t segment = o->step - 1;
     struct sar_run *sums = &o->sums[segment % 2];
+    struct sar_message *message = has_listeners(request) ? &o->pulled[segment % 2] : NULL;
     SAR_TRY(sar_owner_sum(request, sums));
     return sar_request_encode(request, true, sar_owner_layout(request, request->net->rank, segment), sums,
-                              &o->pulled[segment % 2]);
+                              message);
 }
 
 void sar_owner_post(struct sar_request *request)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many calls on one communicator whose schemes the library chooses: while it profiles, tries schemes out
- * and learns, every outcome is right and all ranks choose alike, whatever one rank alone sees. */
+ * and learns, every outcome is right and all ranks choose alike, whatever one rank alone sees. Reports name
+ * formats where there are messages. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -124,6 +125,51 @@ static void try_models(void)
     unsetenv("MPIX_SPARSE_LEARN");
 }
 
+static bool is_none(const char *name)
+{
+    return strcmp(name, "none") == 0;
+}
+
+/* Formats are those of messages: a rank that sends none names none. */
+static void check_formats(MPI_Comm comm)
+{
+    MPIX_Sparse_report_t report;
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    bool none = is_none(report.push_wire) && is_none(report.pull_wire);
+    check(none == (report.messages_sent == 0), "expected formats of %lld messages, found %s and %s",
+          (long long)report.messages_sent, report.push_wire, report.pull_wire);
+}
+
+static void try_formats(const char *scheme, int nodes)
+{
+    const struct kind kind = { FLOAT32, SUM, 1, 5000 };
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    struct tensor tensor;
+    struct oracle oracle;
+    nodes_set(nodes);
+    check_case("formats of %s on %d nodes", scheme, nodes);
+    MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = scheme });
+    tensor_draw(pattern_find("random 0.1"), &kind, 1, &tensor);
+    oracle_make(&tensor, &oracle);
+    call_coo(&tensor, &oracle, &index_types[0], comm, &result);
+    check_formats(comm);
+    call_dense(&oracle, false, comm);
+    check_formats(comm);
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+}
+
+static void try_all_formats(void)
+{
+    static const char *const schemes[] = { EVERY_SPARSE_SCHEME };
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        for (int nodes = 1; nodes <= 3; nodes++)
+            try_formats(schemes[i], nodes);
+    nodes_set(0);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
@@ -135,5 +181,6 @@ int main(int argc, char **argv)
     try_contrast(true);
     try_many_tensors();
     try_models();
+    try_all_formats();
     return check_end("choosing");
 }
