@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""doc/evaluation.md against bench/results: its tables are those that bench/evaluate makes, and the figures in
+its sentences are what these results say. Figures that were measured once and not stored are not looked at."""
+
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import unittest.mock
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bench"))
+sys.dont_write_bytecode = True
+
+import charged  # noqa: E402
+from charged import STEPS, gain, name_of  # noqa: E402
+from emulation import NAMES, runs_of  # noqa: E402
+from figures import rows_of, times_of  # noqa: E402
+from measured import floor_of  # noqa: E402
+
+STUDIED = ["lstm", "deepfm", "nmt", "llama"]
+OURS = ["balanced", "auto", "dense", "two_level"]
+COO, BITMAP, CHOSEN, FOUR, PIPELINED = STEPS[1], STEPS[3], STEPS[4], STEPS[5], STEPS[6]
+
+
+def load_evaluate():
+    """bench/evaluate, which draws nothing."""
+    loader = importlib.machinery.SourceFileLoader("evaluate", str(TOP / "bench" / "evaluate"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("evaluate", loader))
+    loader.exec_module(module)
+    for home in (module, charged):
+        home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
+        home.new_axes = home.lines_of = home.bars_of = unittest.mock.MagicMock()
+    return module
+
+
+def page_of(evaluate):
+    page = (TOP / "bench" / "evaluation.in").read_text()
+    for part in evaluate.PARTS:
+        page = page.replace("@" + part.__name__ + "@\n", part())
+    return page
+
+
+def real(x, digits=2):
+    """As sentences have it: without the zero before the point, and a five rounded up."""
+    text = f"{x + 1e-9:.{digits}f}"
+    return text[1:] if text.startswith("0.") else text
+
+
+def span(values, digits=2):
+    return f"{real(min(values), digits)} to {real(max(values), digits)}"
+
+
+def percent(x):
+    return real(100 * x, 0)
+
+
+def row_of(name, scheme="balanced"):
+    return next(row for row in rows_of(name) if row["scheme"] == scheme)
+
+
+def time_of(name, scheme="balanced"):
+    return row_of(name, scheme)["median_s"]
+
+
+def peers_of(name):
+    return {scheme: time for scheme, time in times_of(name).items() if scheme not in OURS}
+
+
+def ahead_of_peers(name):
+    """How many times as long as `balanced` the fastest of the others takes."""
+    return min(peers_of(name).values()) / time_of(name)
+
+
+def with_peers():
+    near, fewer = {}, set()
+    for model in STUDIED:
+        for ranks in (16, 64, 128):
+            name = f"speedup-{model}" if ranks == 16 else f"ranks-{ranks}-{model}"
+            near[name] = time_of(name) / floor_of(row_of(name))
+            fewer |= {name} if len(peers_of(name)) != 9 or ahead_of_peers(name) < 1 else set()
+    if not fewer and max(near.values()) <= 1.12:
+        yield "faster than every peer, all nine of them, at 16, 64 and 128 ranks"
+        yield "and within 1.12 of the floor"
+    else:
+        yield f"peers ahead in {sorted(fewer)}, {max(near.values())} of the floor"
+    few = [1 - ahead_of_peers(f"scaling-{n}") for n in (2, 3, 4)]
+    yield f"`allgather` are ahead by {percent(min(few))} to {percent(max(few))} % with NMT"
+    formats = [time_of(f"speedup-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
+    coo = [time_of(f"coo-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
+    yield f"it is {span(formats, 1)} times as fast as recursive doubling with our formats"
+    yield f"{min(coo):.0f} to {max(coo):.1f} times as fast as recursive doubling in coordinates"
+
+
+def on_ranks():
+    at = {n: time_of(f"scaling-coo-{n}") for n in (16, 32)}
+    chosen = {16: time_of("speedup-nmt"), 32: time_of("scaling-32")}
+    yield f"`balanced` takes {at[16] * 1e3:.0f} ms on 16 ranks and {at[32] * 1e3:.0f} on 32,"
+    yield f"and {at[16] / chosen[16]:.2f} and {at[32] / chosen[32]:.2f} times what it takes with the formats"
+    ahead = {n: real(ahead_of_peers(f"scaling-coo-{n}")) for n in (12, 16, 24, 32)}
+    few = [ahead_of_peers(f"scaling-coo-{n}") for n in (2, 3, 4)]
+    yield f"takes {ahead[16]} and {ahead[32]} times as long on 16 and 32"
+    yield f"{ahead[12]} and {ahead[24]} times on 12 and 24"
+    yield f"and {span(few)} times as long up to 4"
+    rows = [row_of(f"scaling-{n}") for n in (256, 512, 1024)]
+    near = [f"{row['median_s'] / floor_of(row):.2f} times" for row in rows]
+    words = percent(rows[0]["header_bytes_sent_max"] / rows[0]["bytes_sent_max"])
+    yield f"a rank sends {rows[0]['nnz_in_mean'] / 256:.0f} elements to another"
+    yield f"the fullest part has {rows[0]['push_imbalance']:.2f} times the mean, and headers are {words} %"
+    yield f"takes {near[0]} the floor; at 512, scaled by 1024"
+    yield f"headers are an eighth: {near[1]}"
+    yield f"headers are more than a third: {near[2]}"
+    off = [percent(row["median_s"] / row["predicted_s"] - 1) for row in rows]
+    yield f"foresees these times within {off[0]}, {off[1]} and {off[2]} %"
+
+
+def by_steps():
+    def rise(step, before):
+        """For lstm and llama, with computing."""
+        times = [
+            [time_of(name_of(model, which, True)) for model in ("lstm", "llama")] for which in (before, step)
+        ]
+        return [percent(old / new - 1) for old, new in zip(*times)]
+
+    segments, four = rise(PIPELINED, CHOSEN), rise(FOUR, CHOSEN)
+    hashed = [gain(name_of(m, COO, True), "balanced", True) for m in ("lstm", "llama")]
+    ranges = [gain(name_of(m, STEPS[0], True), "balanced", True) for m in ("lstm", "llama")]
+    hash_gains = [f"{h / r:.1f}" for h, r in zip(hashed, ranges)]
+    slower = 1 - time_of(name_of("lstm", BITMAP, True)) / time_of(name_of("lstm", CHOSEN, True))
+    yield f"the hash is the longest step, {hash_gains[0]} and {hash_gains[1]} times with computing"
+    yield f"it takes coordinates in the pull, {percent(slower)} % slower than the hash bitmap"
+    yield f"Segments gain {segments[0]} % (lstm) and {segments[1]} % (llama)"
+    whole = row_of(name_of("lstm", CHOSEN, True))
+    pipelined = time_of(name_of("lstm", PIPELINED, True))
+    yield f"of {whole['median_s'] * 1e3:.0f} ms in one segment {whole['charged_s'] * 1e3:.0f} are work"
+    yield f"segments {pipelined * 1e3:.0f} are needed"
+    yield f"with them segments gain {four[0]} % and {four[1]} %"
+    levels = {}
+    for name in ("lstm-computing", "llama-computing", "lstm", "llama"):
+        one, two = row_of(f"levels-{name}"), row_of(f"levels-{name}", "two_level")
+        levels[name] = [f"{one[key] / two[key]:.1f}" for key in ("median_s", "predicted_s")]
+    times, says = zip(*levels.values())
+    yield f"Two levels are {times[0]} times as fast as one with computing"
+    yield f"and {times[2]} (lstm) or {times[3]} (llama) times without"
+    yield f"the model says {says[0]} and {says[1]}, and {says[2]} and {says[3]}"
+
+
+def of_studies():
+    serial = {
+        (r["memory"], r["hashes"]): r["serial_share"] for r in rows_of("study-hash") if r["method"] == "paper"
+    }
+    tight, ample = [[real(100 * serial[memory, k], 1) for k in (3, 4)] for memory in (2, 3)]
+    yield f"Here these are {tight[0]} % and {tight[1]} % of 40,000 elements"
+    yield f"with r1 = 3 |G| d, {ample[0]} % and {ample[1]} %"
+    balance = {(r["pattern"], r["partition"], r["recompute"]): r for r in rows_of("study-balance")}
+    once = balance["skewed", "recomputed", 1000]
+    yield f"so that {once['push_mean']:.2f} and {once['pull_mean']:.2f} (skewed) are less than the paper's"
+
+
+def computing():
+    gains = [gain(f"computing-16-{m}-25", "balanced", True) for m in ("lstm", "deepfm", "llama")]
+    yield f"where {gains[0]:.1f}, {gains[1]:.1f} and {gains[2]:.1f} are found here"
+    llama = row_of("computing-16-llama-25")
+    yield f"{llama['charged_s'] * 1e3:.0f} of {llama['median_s'] * 1e3:.0f} ms are one processor's"
+    yield f"without it the gain is {gain('speedup-llama', 'balanced', False):.1f}"
+    batch = [time_of(name) / time_of(name, "recursive_doubling") - 1 for name in ("batch1coo", "batch1")]
+    yield f"It is {percent(batch[0])} % faster here in coordinates"
+    yield f"and {percent(batch[1])} % with the formats that are chosen"
+
+
+def emulated():
+    runs = {(m, c): runs_of(m, c) for m in NAMES for c in ("16", "8", "4", "4x4")}
+
+    def over_ours(cluster, scheme):
+        return [runs[m, cluster][scheme][1] for m in NAMES]
+
+    def next_best(model, cluster):
+        return min(over for scheme, (_, over) in runs[model, cluster].items() if scheme not in OURS)
+
+    def skeletons(cluster, scheme="balanced"):
+        return [runs[m, cluster][scheme][0]["over_skeleton"] for m in NAMES]
+
+    def beside_simulated(clusters, scheme="balanced"):
+        found = [(runs[m, c][scheme][0], time_of(f"like-{m}-{c}", scheme)) for m in NAMES for c in clusters]
+        return [row["median_s"] / there for row, there in found], [
+            row["skeleton_median_s"] / there for row, there in found
+        ]
+
+    best = {m: next_best(m, "16") for m in NAMES}
+    yield f"first in all, {best['lstm']:.2f} (lstm) to {best['top5']:.2f} times (top5) ahead of the next, and"
+    yield f"within {max(skeletons('16')):.2f} times its skeleton"
+    best = {m: next_best(m, "8") for m in NAMES}
+    yield f"on 8 hosts {best['deepfm']:.2f} (deepfm) to {best['top5']:.2f} times (top5) ahead"
+    yield f"ahead, within {max(skeletons('8')):.2f}."
+    yield f"takes {span(over_ours('4', 'recursive_doubling'))} of its time here"
+    yield f"allgather takes {span(over_ours('4', 'allgather'))}, oktopk {span(over_ours('4', 'oktopk'))}"
+    two = over_ours("4x4", "two_level")
+    ahead = {m: min(1, next_best(m, "4x4")) / runs[m, "4x4"]["two_level"][1] for m in NAMES}
+    yield f"`two_level` takes {span(two)} of the time of `balanced`"
+    yield f"and is {ahead['lstm']:.1f} (lstm) to {ahead['top5']:.1f} times (top5) ahead of the best scheme"
+    yield f"It is within {span(skeletons('4x4', 'two_level'))} times its skeleton"
+    calls, alone = beside_simulated(["16", "8", "4"])
+    yield f"Calls of `balanced` take {span(calls)} times what is simulated"
+    yield f"their skeletons {span(alone)} times"
+    calls, _ = beside_simulated(["16", "8"], "recursive_doubling")
+    yield f"Recursive doubling takes {span(calls)} times that on 8 and 16 hosts"
+
+
+def main():
+    page, failed = (TOP / "doc" / "evaluation.md").read_text(), 0
+    if page != page_of(load_evaluate()):
+        print("doc/evaluation.md is not what bench/evaluate makes of bench/evaluation.in and bench/results")
+        failed = 1
+    words, n = " ".join(page.split()), 0
+    for part in (with_peers, on_ranks, by_steps, of_studies, computing, emulated):
+        for sentence in part():
+            n += 1
+            if sentence not in words:
+                print(f"doc/evaluation.md: bench/results would have it say: {sentence}")
+                failed = 1
+    print(f"{n} sentences looked for")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
