@@ -183,7 +183,7 @@ static void drop_own(struct sar_shelf *shelf)
 
 void sar_window_drop(struct sar_window *window)
 {
-    window->telling = false;
+    window->telling = window->lacking = false;
     for (int i = 0; i < SAR_SHELVES; i++)
         if (sar_segment_is_open(&window->shelves[i].name))
             drop_own(&window->shelves[i]);

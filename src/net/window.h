@@ -31,6 +31,7 @@ struct sar_window {
     unsigned turn;        /**< of two shelves, the one that the next call may write to */
     uint64_t meeting;     /**< number of the last one that this rank went to */
     bool telling;         /**< of a shelf that others still have to map */
+    bool lacking;         /**< in the last call this rank could not share memory, of which not all heard */
     enum sar_status lack; /**< why a rank heard of last cannot share memory, or SAR_OK */
     const char *what;     /**< it is for, in words */
     struct sar_stall stall;

@@ -120,7 +120,8 @@ static void begin_again(struct sar_pending *op)
 static void fail(struct sar_pending *op)
 {
     enum sar_status status = op->request.exchange.status;
-    op->context->lacking = sar_segment_lacks(status);
+    if (op->context->net.window != NULL)
+        op->context->net.window->lacking = sar_segment_lacks(status);
     if (status == SAR_UNSHARED)
         op->phase = SAR_PARTED;
     else
@@ -195,9 +196,11 @@ static bool all_is_well(struct sar_pending *op)
 
 static void begin_to_agree(struct sar_pending *op, bool block)
 {
+    const struct sar_window *window = op->context->net.window;
+    bool lacking = window != NULL && window->lacking;
     op->step = sar_call_span(op, "agree");
     op->agreement.mine = sar_call_ballot(op);
-    op->agreement.mine.busy = op->context->lacking ? SAR_BUSY_LACKING : block ? SAR_BUSY_NOT : SAR_BUSY;
+    op->agreement.mine.busy = lacking ? SAR_BUSY_LACKING : block ? SAR_BUSY_NOT : SAR_BUSY;
     op->status = sar_agree_start(&op->context->net, &op->agreement);
     op->phase = SAR_AGREEING;
 }

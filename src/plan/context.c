@@ -319,7 +319,6 @@ static void tell_parted(const struct sar_net *net)
 void sar_context_part(struct sar_context *context)
 {
     context->apart = CALLS_APART;
-    context->lacking = false;
     tell_parted(&context->net);
     if (context->net.window != NULL)
         sar_window_drop(context->net.window);

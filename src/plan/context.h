@@ -65,7 +65,6 @@ struct sar_context {
     double left;      /**< when the last call was over */
     struct sar_homework homework;
     uint32_t apart; /**< calls to come that do without memory which ranks share; see sar_context_part */
-    bool lacking;   /**< in the last call this rank did not get any */
     struct sar_arena arena;                      /**< of the present call */
     struct sar_arena scratch[SAR_SCRATCHES];     /**< of its steps, in turn */
     struct sar_arena messages[SAR_WORKER_TURNS]; /**< for a worker, with memory while there is one */

@@ -123,9 +123,42 @@ enum sar_status sar_owner_reduce(struct sar_request *request)
                               message);
 }
 
+void sar_owner_obey(struct sar_request *request, enum sar_owner_verdict verdict)
+{
+    struct sar_owner *o = request->state;
+    struct sar_exchange *x = &request->exchange;
+    struct sar_envelope envelope = { .fingerprint = request->fingerprint, .epoch = request->epoch };
+    o->verdict = verdict;
+    if (verdict == SAR_OWNER_UNSHARED)
+        x->status = SAR_UNSHARED;
+    else if (verdict == SAR_OWNER_FAILED && (x->status == SAR_OK || x->status == SAR_UNSHARED))
+        x->status = SAR_PEER_FAILED;
+    envelope.note = (uint64_t)verdict;
+    if (o->step == 0)
+        sar_message_failed(&envelope, &x->failure);
+}
+
+/* What those who have pushed to this rank say. */
+static void hear(struct sar_request *request)
+{
+    const struct sar_owner *o = request->state;
+    uint64_t worst = (uint64_t)o->verdict;
+    struct sar_header header;
+    for (int r, i = 0; (r = sar_owner_contributor(request, i)) >= 0; i++) {
+        int port = sar_owner_port(request, SAR_OWNER_PUSH, r);
+        const struct sar_message *came = &request->exchange.arrived[port];
+        if (came->buffer != NULL && came->bytes >= SAR_HEADER_BYTES &&
+            sar_message_header(came->buffer, &header) && header.wire == SAR_NO_WIRE && header.note > worst)
+            worst = header.note;
+    }
+    sar_owner_obey(request, worst < SAR_OWNER_FAILED ? (enum sar_owner_verdict)worst : SAR_OWNER_FAILED);
+}
+
 void sar_owner_post(struct sar_request *request)
 {
     struct sar_owner *o = request->state;
+    if (o->step == 1 && request->exchange.status != SAR_OK)
+        hear(request);
     if (o->step < o->segments)
         sar_owner_push(request);
     if (o->step > 0)

@@ -40,6 +40,9 @@ struct sar_owner_peers {
     enum sar_status (*gather)(struct sar_request *request, uint32_t segment, int owner, struct sar_run *part);
 };
 
+/** What ranks of a node have agreed on before the first push, the worst last: they tell it instead. */
+enum sar_owner_verdict { SAR_OWNER_FINE, SAR_OWNER_UNSHARED, SAR_OWNER_FAILED };
+
 /** Who owns what; the beginning of the state of every such scheme. */
 struct sar_owner {
     struct sar_map map;
@@ -49,6 +52,7 @@ struct sar_owner {
     const uint64_t *bounds; /**< those of the map unless a stage before sar_owner_begin sets others */
     uint64_t width;         /**< slots of a segment */
     uint32_t segments, step;
+    enum sar_owner_verdict verdict;  /**< that all ranks have to obey */
     size_t taken;                    /**< elements of the input that have been partitioned */
     struct sar_run *mine[2];         /**< this rank's elements of a segment for each owner, by parity */
     struct sar_message *outgoing[2]; /**< the same as messages */
@@ -83,6 +87,10 @@ void sar_owner_post(struct sar_request *request);
 enum sar_status sar_owner_meanwhile(struct sar_request *request);
 enum sar_status sar_owner_arrived(struct sar_request *request);
 enum sar_status sar_owner_finish(struct sar_request *request);
+
+/** Before the first push: let all who hear of a verdict obey the worst. Where some rank is without memory to
+ * share all end with SAR_UNSHARED, whatever else they have met with. */
+void sar_owner_obey(struct sar_request *request, enum sar_owner_verdict verdict);
 
 /** Of the stages, for schemes of contiguous parts that pull in a way of their own: post the push that
  * sar_owner_begin has prepared, and in the next stage reduce what came to the sums of this rank's part. */

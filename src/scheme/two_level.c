@@ -12,6 +12,9 @@
  * Push and pull go in segments that follow each other (scheme/owner.h): while one is on its way, the node's
  * sums of the next are made, and earlier ones are put in their places.
  *
+ * A rank that cannot share what it brings, or could not share something in the call before, says so when it
+ * meets its neighbours, whose pushes tell the other nodes: then all give way. Later it fails the call.
+ *
  * Where nodes have equally many ranks, each speaks only with those in its place on other nodes. An element is
  * added up in the order of ranks on each node, and the nodes' sums in the order of nodes, which is that of
  * their lowest ranks: the same on all ranks, and in every run.
@@ -217,9 +220,14 @@ static enum sar_status bring(struct sar_request *request)
     struct state *state = request->state;
     size_t n = (size_t)neighbours(request);
     state->card.minus_zero = request->minus_zero;
+    if (request->net->window->lacking)
+        return SAR_UNSHARED;
     SAR_TRY(sar_request_take(request, n, sizeof *state->piles, &state->piles));
     SAR_TRY(sar_request_take(request, n, sizeof *state->runs, &state->runs));
-    return n > 1 ? put_on_shelf(request) : SAR_OK;
+    enum sar_status status = n > 1 ? put_on_shelf(request) : SAR_OK;
+    if (sar_segment_lacks(status))
+        request->net->window->lack = status;
+    return sar_segment_lacks(status) ? SAR_UNSHARED : status;
 }
 
 static void meet_brought(struct sar_request *request)
@@ -266,6 +274,19 @@ static enum sar_status gather(struct sar_request *request, uint32_t segment, int
     for (int i = 0; i < n; i++)
         state->runs[i] = cell_in(&state->piles[i], &shape, cell_of(request, segment, owner));
     return sar_request_reduce(request, &shape, state->runs, (size_t)n, part);
+}
+
+/* By the cards alone, which neighbours read alike. */
+static void judge(struct sar_request *request)
+{
+    const struct state *state = request->state;
+    int64_t worst = state->card.status;
+    for (int i = 0; i < neighbours(request) && neighbours(request) > 1; i++) {
+        const struct card *card = sar_window_card(request->net->window, i);
+        worst = card->status > worst ? card->status : worst;
+    }
+    if (worst != SAR_OK)
+        sar_owner_obey(request, worst == SAR_UNSHARED ? SAR_OWNER_UNSHARED : SAR_OWNER_FAILED);
 }
 
 static enum sar_status begin(struct sar_request *request)
@@ -338,7 +359,7 @@ static enum sar_status take_over(struct sar_request *request)
 static const struct sar_stage stages[] = {
     { .post = open },
     { .compute = bring, .post = meet_brought },
-    { .compute = begin },
+    { .compute = begin, .post = judge },
     SAR_OWNER_STEPS,
     { .compute = sar_owner_finish, .post = open_shared },
     { .compute = compute_shared, .post = post_shared },

@@ -356,26 +356,6 @@ static void check_plan(int whose)
     MPI_Comm_free(&comm);
 }
 
-/* Between nodes nobody hears of it in time. */
-static void check_two_levels(void)
-{
-    check_case("no descriptors for a larger shelf, two nodes");
-    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    MPI_Comm comm = open_comm("two_level");
-    expect(comm, COO, SOME, NULL);
-    if (rank == 0)
-        lack(FILES);
-    check_error(reduce(comm, COO, MANY, &result), rank == 0 ? "no file descriptor is left" : "another rank",
-                -1);
-    expect(comm, COO, MANY, NULL);
-    lack(NONE);
-    for (int i = 0; i < APART; i++)
-        expect(comm, COO, FEW, NULL);
-    expect(comm, COO, MANY, NULL);
-    check_none_stays();
-    MPI_Comm_free(&comm);
-}
-
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
@@ -394,7 +374,5 @@ int main(int argc, char **argv)
                     check_lack((enum fault)what, (enum moment)moment, (enum face)face, whose);
     for (int whose = -1; whose < ranks; whose++)
         check_plan(whose);
-    if (ranks > 2)
-        check_two_levels();
     return check_end("descriptors");
 }
