@@ -17,7 +17,7 @@ import charged  # noqa: E402
 from charged import STEPS, gain, name_of  # noqa: E402
 from emulation import NAMES, runs_of  # noqa: E402
 from figures import rows_of, times_of  # noqa: E402
-from measured import floor_of  # noqa: E402
+from measured import dense_of, floor_of  # noqa: E402
 
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
 OURS = ["balanced", "auto", "dense", "two_level"]
@@ -91,12 +91,16 @@ def with_peers():
     coo = [time_of(f"coo-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
     yield f"it is {span(formats, 1)} times as fast as recursive doubling with our formats"
     yield f"{min(coo):.0f} to {max(coo):.1f} times as fast as recursive doubling in coordinates"
+    scaled = [row["push_imbalance"] for m in STUDIED for row in [row_of(f"ranks-128-{m}")]]
+    yield f"the fullest part has {max(scaled):.2f} times the mean of a push"
 
 
 def on_ranks():
     at = {n: time_of(f"scaling-coo-{n}") for n in (16, 32)}
+    dense = {n: dense_of(row_of(f"scaling-coo-{n}")) for n in at}
     chosen = {16: time_of("speedup-nmt"), 32: time_of("scaling-32")}
     yield f"`balanced` takes {at[16] * 1e3:.0f} ms on 16 ranks and {at[32] * 1e3:.0f} on 32,"
+    yield f"{percent(at[16] / dense[16])} and {percent(at[32] / dense[32])} % of dense"
     yield f"and {at[16] / chosen[16]:.2f} and {at[32] / chosen[32]:.2f} times what it takes with the formats"
     ahead = {n: real(ahead_of_peers(f"scaling-coo-{n}")) for n in (12, 16, 24, 32)}
     few = [ahead_of_peers(f"scaling-coo-{n}") for n in (2, 3, 4)]
@@ -123,14 +127,20 @@ def by_steps():
         ]
         return [percent(old / new - 1) for old, new in zip(*times)]
 
-    segments, four = rise(PIPELINED, CHOSEN), rise(FOUR, CHOSEN)
+    def foreseen(model):
+        old, new = [row_of(name_of(model, step, True))["predicted_s"] for step in (CHOSEN, PIPELINED)]
+        return percent(old / new - 1)
+
+    bitmap, segments, four = rise(BITMAP, COO), rise(PIPELINED, CHOSEN), rise(FOUR, CHOSEN)
     hashed = [gain(name_of(m, COO, True), "balanced", True) for m in ("lstm", "llama")]
     ranges = [gain(name_of(m, STEPS[0], True), "balanced", True) for m in ("lstm", "llama")]
+    yield f"which makes {bitmap[0]} % (lstm) and {bitmap[1]} % (llama) here"
     hash_gains = [f"{h / r:.1f}" for h, r in zip(hashed, ranges)]
     slower = 1 - time_of(name_of("lstm", BITMAP, True)) / time_of(name_of("lstm", CHOSEN, True))
     yield f"the hash is the longest step, {hash_gains[0]} and {hash_gains[1]} times with computing"
     yield f"it takes coordinates in the pull, {percent(slower)} % slower than the hash bitmap"
     yield f"Segments gain {segments[0]} % (lstm) and {segments[1]} % (llama)"
+    yield f"the model foresees {foreseen('lstm')} % and {foreseen('llama')} %"
     whole = row_of(name_of("lstm", CHOSEN, True))
     pipelined = time_of(name_of("lstm", PIPELINED, True))
     yield f"of {whole['median_s'] * 1e3:.0f} ms in one segment {whole['charged_s'] * 1e3:.0f} are work"
@@ -196,9 +206,12 @@ def emulated():
     yield f"takes {span(over_ours('4', 'recursive_doubling'))} of its time here"
     yield f"allgather takes {span(over_ours('4', 'allgather'))}, oktopk {span(over_ours('4', 'oktopk'))}"
     two = over_ours("4x4", "two_level")
+    sent = [runs[m, "4x4"]["balanced"][0]["bytes_sent_max"] / 1e6 for m in NAMES]
+    less = [runs[m, "4x4"]["two_level"][0]["bytes_sent_max"] / 1e6 for m in NAMES]
     ahead = {m: min(1, next_best(m, "4x4")) / runs[m, "4x4"]["two_level"][1] for m in NAMES}
     yield f"`two_level` takes {span(two)} of the time of `balanced`"
     yield f"and is {ahead['lstm']:.1f} (lstm) to {ahead['top5']:.1f} times (top5) ahead of the best scheme"
+    yield f"a rank sends {span(less, 1)} MB of {span(sent, 1)}"
     yield f"It is within {span(skeletons('4x4', 'two_level'))} times its skeleton"
     calls, alone = beside_simulated(["16", "8", "4"])
     yield f"Calls of `balanced` take {span(calls)} times what is simulated"
