@@ -61,7 +61,7 @@ struct sar_call {
     struct sar_parcel *parcel[2];  /**< in mirrors, of what comes and goes in a stream; or NULL */
     struct sar_mirror mirror[2];   /**< of vectors where that is not the host's: buffers name these then */
     struct sar_verdict verdict;    /**< in: what is wrong on this rank; out: what is wrong at all */
-    size_t nnz_out;                /**< elements in the sink */
+    size_t nnz_out;                /**< elements in the sink, of coordinates */
 };
 
 /** How far a call has come. */

@@ -9,7 +9,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_context *busy;
 atomic_int sar_progress_busy;
-static double left; /* when somebody last let calls move */
+static double left;    /* when somebody last let calls move */
+static unsigned moves; /* how often somebody did */
+
+enum { MPI_MOVES = 8 /* moves to a look at MPI */ };
 
 static void enlist(struct sar_context *context)
 {
@@ -36,6 +39,16 @@ static void strike_out_idle(void)
     }
 }
 
+/* A rank that calls here wait for may itself be waiting for a message, or for a request of MPI's as
+ * forwarded calls have. MPI, where it asks us about ours, does nothing for those; nor do calls that wait at a
+ * meeting. */
+static void let_mpi_move(void)
+{
+    int found;
+    if (busy != NULL && ++moves % MPI_MOVES == 0)
+        PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, busy->net.comm, &found, MPI_STATUS_IGNORE);
+}
+
 bool sar_progress(void)
 {
     if (!sar_progress_wanted())
@@ -49,6 +62,7 @@ bool sar_progress(void)
         sar_call_advance(context, false);
     }
     strike_out_idle();
+    let_mpi_move();
     left = PMPI_Wtime();
     pthread_mutex_unlock(&lock);
     return true;

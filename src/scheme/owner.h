@@ -89,7 +89,7 @@ enum sar_status sar_owner_arrived(struct sar_request *request);
 enum sar_status sar_owner_finish(struct sar_request *request);
 
 /** Before the first push: let all who hear of a verdict obey the worst. Where some rank is without memory to
- * share all end with SAR_UNSHARED, whatever else they have met with. */
+ * share all end with SAR_UNSHARED, unless one has failed in another way. */
 void sar_owner_obey(struct sar_request *request, enum sar_owner_verdict verdict);
 
 /** Of the stages, for schemes of contiguous parts that pull in a way of their own: post the push that

@@ -105,7 +105,7 @@ struct sar_request {
     struct sar_run output;        /**< the outcome, in the sink's memory; set by the last stage */
     const struct sar_run *pieces; /**< where the outcome lies if not in output, which has its nnz then; or */
     size_t pieces_n;              /**< NULL */
-    bool folds, may_fold;         /**< pieces are to be folded yet, output.nnz has all; that may be left */
+    bool folds, may_fold;         /**< pieces overlap, and are folded in the end; this call can do that */
     bool minus_zero;              /**< a rank heard of so far has a floating-point -0.0 */
     bool gives_way;               /**< another scheme runs where all ranks hear that one cannot share memory;
                                         until then `dense` buffers stay, and coordinates, unless moved */

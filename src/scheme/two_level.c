@@ -352,7 +352,6 @@ static enum sar_status take_over(struct sar_request *request)
     request->output = inner->output;
     request->pieces = inner->pieces;
     request->pieces_n = inner->pieces_n;
-    request->folds = inner->folds;
     return SAR_OK;
 }
 

@@ -14,7 +14,8 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
 /** The same where only elements that the runs have may differ from zero before. */
 void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf);
 
-/** Whether n runs that may have elements in common can be folded straight into a dense buffer. */
+/** Whether n runs that may have elements in common can be folded straight into a dense buffer.
+ * @param buf  or NULL for any that is aligned as its elements are */
 bool sar_dense_folds(const struct sar_shape *shape, const void *buf, size_t n);
 
 /** Write all elements of a dense buffer: what runs have, folded in their order, and zeros.

@@ -16,7 +16,7 @@ struct sar_folding {
     uint64_t (*put)(struct sar_folding *, const struct sar_shape *, uint64_t start, uint64_t limit, void *at);
 };
 
-/** Whether x op 0 is x, so that zeros can be folded into, and outcomes are no wider than the type. */
+/** Whether x op 0 is x, so that zeros can be folded into, and what is not done yet needs no wider type. */
 bool sar_folding_suits(const struct sar_shape *shape);
 
 /** @param n  at most SAR_FOLDED */
