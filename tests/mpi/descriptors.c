@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "halfway.h"
 
 enum {
-    COUNT = 200000,
-    STEP = 20, /* from an element of a rank to its next one */
-    MANY = COUNT / STEP,
+    COUNT = HALFWAY_COUNT,
+    MANY = COUNT / HALFWAY_STEP,
     SOME = 3000,
     FEW = 10,
     COMMS = 300,
@@ -146,29 +146,11 @@ static void check_none_stays(void)
 
 static float in[COUNT], out[COUNT];
 
-/* Of two elements the ranks have one in common. */
-static int place_of(int i, int of)
-{
-    return i * STEP + (i % 2 == 0 ? 0 : of % STEP);
-}
-
-static void check_sums(int nnz)
-{
-    int wrong = 0, found = 0, expected = (nnz + 1) / 2 + nnz / 2 * ranks;
-    for (int i = 0; i < nnz; i++)
-        for (int r = 0; r < ranks; r++)
-            wrong += out[place_of(i, r)] != (i % 2 == 0 ? (float)ranks : 1.F);
-    for (int i = 0; i < COUNT; i++)
-        found += out[i] != 0;
-    check(wrong == 0 && found == expected, "expected %d right sums, found %d and %d wrong ones", expected,
-          found, wrong);
-}
-
 static void fill(float *vector, int nnz)
 {
     memset(vector, 0, sizeof in);
     for (int i = 0; i < nnz; i++)
-        vector[place_of(i, rank)] = 1;
+        vector[halfway_place(i, rank)] = 1;
 }
 
 static int reduce_dense(MPI_Comm comm, int nnz, bool in_place)
@@ -182,7 +164,7 @@ static int reduce_coo(MPI_Comm comm, int nnz, MPIX_Sparse_result *result)
     static int32_t indices[MANY];
     static float values[MANY];
     for (int i = 0; i < nnz; i++) {
-        indices[i] = place_of(i, rank);
+        indices[i] = halfway_place(i, rank);
         values[i] = 1;
     }
     return MPIX_Sparse_allreduce_coo(indices, values, nnz, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
@@ -206,7 +188,7 @@ static void expect(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *r
     check_success(reduce(comm, face, nnz, into), face_names[face]);
     if (face == COO)
         check_success(MPIX_Sparse_result_dense(*into, out), "MPIX_Sparse_result_dense");
-    check_sums(nnz);
+    halfway_check(out, nnz);
     check_success(MPIX_Sparse_result_free(&own), "MPIX_Sparse_result_free");
 }
 
@@ -332,7 +314,7 @@ static void start(MPIX_Sparse_plan plan, int nnz)
     fill(in, nnz);
     check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-    check_sums(nnz);
+    halfway_check(out, nnz);
 }
 
 /* A plan goes on by what was agreed on before. */

@@ -17,12 +17,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "halfway.h"
 #include "scheme/owner.h"
 
 enum {
-    COUNT = 200000,
-    STEP = 20, /* from an element of a rank to its next one */
-    MANY = COUNT / STEP,
+    COUNT = HALFWAY_COUNT,
+    MANY = COUNT / HALFWAY_STEP,
     FEW = 10,
     APART = 64 /* calls without shared memory, once there was none */
 };
@@ -86,31 +86,13 @@ static float in[COUNT], out[COUNT];
 static int32_t indices[MANY];
 static float values[MANY];
 
-/* Of two elements the ranks have one in common. */
-static int place_of(int i, int of)
-{
-    return i * STEP + (i % 2 == 0 ? 0 : of % STEP);
-}
-
 static void fill(int nnz)
 {
     memset(in, 0, sizeof in);
     for (int i = 0; i < nnz; i++) {
-        indices[i] = place_of(i, rank);
+        indices[i] = halfway_place(i, rank);
         values[i] = in[indices[i]] = 1;
     }
-}
-
-static void check_sums(int nnz)
-{
-    int wrong = 0, found = 0, expected = (nnz + 1) / 2 + nnz / 2 * ranks;
-    for (int i = 0; i < nnz; i++)
-        for (int r = 0; r < ranks; r++)
-            wrong += out[place_of(i, r)] != (i % 2 == 0 ? (float)ranks : 1.F);
-    for (int i = 0; i < COUNT; i++)
-        found += out[i] != 0;
-    check(wrong == 0 && found == expected, "expected %d right sums, found %d and %d wrong ones", expected,
-          found, wrong);
 }
 
 static void reduce(MPI_Comm comm, bool dense, int nnz)
@@ -127,7 +109,7 @@ static void reduce(MPI_Comm comm, bool dense, int nnz)
         check_success(MPIX_Sparse_result_dense(result, out), "MPIX_Sparse_result_dense");
         check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     }
-    check_sums(nnz);
+    halfway_check(out, nnz);
 }
 
 static void expect_shared(MPI_Comm comm, bool expected)
@@ -179,7 +161,7 @@ static int run(MPIX_Sparse_plan plan, int nnz)
 static void expect_run(MPIX_Sparse_plan plan, int nnz)
 {
     check_success(run(plan, nnz), "MPI_Wait");
-    check_sums(nnz);
+    halfway_check(out, nnz);
 }
 
 /* Some ranks may be done before they could hear of it. */
