@@ -58,12 +58,17 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+bool perf_copies_have_levels(const MPIX_Sparse_report_t *report)
+{
+    return strcmp(report->scheme, "two_level") == 0;
+}
+
 void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
                       const MPIX_Sparse_report_t *report)
 {
     size_t written;
 
-    *copies = (struct perf_copies){ .levels = strcmp(report->scheme, "two_level") == 0,
+    *copies = (struct perf_copies){ .levels = perf_copies_have_levels(report),
                                     .folds = is_dense(c) && report->nnz_out < 0 };
     perf_memory_open(&copies->memory, c, tensor, c->world->node_ranks);
     find_bytes(copies, c, tensor);

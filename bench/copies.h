@@ -31,6 +31,9 @@ struct perf_copies {
     struct perf_block written; /* a place for any of these */
 };
 
+/* Whether a call that reports so had messages in between. */
+bool perf_copies_have_levels(const MPIX_Sparse_report_t *report);
+
 /* Of what a call did, as it reports. Collective. */
 void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, const struct perf_tensor *tensor,
                       const MPIX_Sparse_report_t *report);

@@ -2,7 +2,6 @@
 #include "skeleton.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void perf_skeleton_begin(struct perf_skeleton *skeleton)
 {
@@ -17,7 +16,7 @@ void perf_skeleton_end(struct perf_skeleton *skeleton, const struct perf_case *c
     perf_messages_end(&skeleton->messages);
     MPI_Allreduce(&skeleton->messages.n, &messages, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     skeleton->sends = messages > 0;
-    skeleton->copies_too = strcmp(report->scheme, "two_level") == 0 || !skeleton->sends;
+    skeleton->copies_too = perf_copies_have_levels(report) || !skeleton->sends;
     if (skeleton->copies_too)
         perf_copies_open(&skeleton->copies, c, tensor, report);
 }

@@ -65,12 +65,6 @@ static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *re
     sar_memory_look_at(&call->verdict, &call->memory, sendbuf, SAR_BAD_SENDBUF);
 }
 
-/* Whether x op 0 may be something else than x; floats' -0.0 is looked for. */
-static bool zero_matters(enum sar_op op)
-{
-    return op != SAR_SUM && op != SAR_BOR && op != SAR_BXOR;
-}
-
 void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
                        MPI_Datatype datatype, MPI_Op op)
 {
@@ -82,7 +76,7 @@ void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf
     call->field[SAR_FIELD_IN_PLACE] = call->in_place;
     if (type.valid && (operation.kinds & type.kind) == 0)
         sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
-    call->shape.absent_is_zero = zero_matters(operation.op); /* whatever the numbers turn out to be */
+    call->shape.absent_is_zero = !sar_op_keeps(operation.op); /* -0.0 is looked for */
     call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
     if (operation.number > 0 && type.kind != SAR_KIND_DERIVED) {
         call->buffers.count *= type.row;

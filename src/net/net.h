@@ -56,6 +56,10 @@ static inline enum sar_status sar_mpi(int code)
  * slices. */
 void sar_net_pause(const struct sar_net *net, int *looks);
 
+/** Let MPI move what it has under way: a rank that this one waits for otherwise may itself be waiting for a
+ * message, or for a request of MPI's. */
+void sar_net_let_mpi_move(const struct sar_net *net);
+
 /** Duplicate a communicator. Collective. */
 enum sar_status sar_net_open(MPI_Comm user, struct sar_net *net);
 

@@ -90,12 +90,10 @@ static void watch(const struct sar_net *net)
         sar_roll_tell(net, window->what, waited, is_missing, net);
 }
 
-/* Another rank may wait for a message of the caller's before it comes: MPI must make progress, too. */
 static void wait_a_little(const struct sar_net *net, int *looks)
 {
-    int flag;
     if (++*looks % MPI_LOOKS == 0)
-        PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, net->comm, &flag, MPI_STATUS_IGNORE);
+        sar_net_let_mpi_move(net);
     if (net->crowded || *looks > LOOKS)
         sched_yield();
 #if defined(__x86_64__)

@@ -12,7 +12,6 @@ static struct sar_shape shape_of(const struct sar_forecast *f)
                                .index_size = sar_index_size(f->count),
                                .base = SAR_FLOAT,
                                .op = SAR_SUM,
-                               .absent_is_zero = f->dense_face,
                                .kernels = sar_kernels_of(SAR_FLOAT, SAR_SUM) };
 }
 

@@ -39,14 +39,12 @@ static void strike_out_idle(void)
     }
 }
 
-/* A rank that calls here wait for may itself be waiting for a message, or for a request of MPI's as
- * forwarded calls have. MPI, where it asks us about ours, does nothing for those; nor do calls that wait at a
- * meeting. */
+/* MPI, where it asks us about our requests, does nothing for its own, which forwarded calls have; nor do calls
+ * that wait at a meeting. */
 static void let_mpi_move(void)
 {
-    int found;
     if (busy != NULL && ++moves % MPI_MOVES == 0)
-        PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, busy->net.comm, &found, MPI_STATUS_IGNORE);
+        sar_net_let_mpi_move(&busy->net);
 }
 
 bool sar_progress(void)

@@ -33,6 +33,7 @@ struct state {
     struct sar_shelf *shelf; /* for inputs */
     struct sar_run *inputs;  /* of all ranks, where they lie */
     struct sar_shape shape;  /* of the reduction */
+    bool would_reduce_all;   /* each rank, by what is agreed */
     bool reduces_all;        /* each rank does, as found at the first meeting */
     bool alone;              /* reads_alone, likewise */
     bool in_common;          /* the outcome goes into storage */
@@ -108,13 +109,7 @@ static enum sar_status bring(struct sar_request *request)
     return SAR_OK;
 }
 
-/* As agreed, which may be estimated, or of earlier calls. */
-static bool would_reduce_all(const struct sar_request *request)
-{
-    const struct sar_agreed *agreed = request->agreed;
-    return sar_shared_reduces_all(agreed, &agreed->shape, agreed->nnz_mean);
-}
-
+/* By what has been brought: what is agreed may be estimated, or of earlier calls. */
 static bool can_reduce_all(const struct sar_request *request)
 {
     double nnz = 0;
@@ -136,7 +131,7 @@ static enum sar_status hear_all(struct sar_request *request)
     SAR_TRY(sar_cards_hear(request));
     for (int r = 0; r < ranks; r++)
         request->minus_zero |= sar_card_of(request, r)->minus_zero != 0;
-    state->reduces_all = would_reduce_all(request) && can_reduce_all(request);
+    state->reduces_all = state->would_reduce_all && can_reduce_all(request);
     return SAR_OK;
 }
 
@@ -331,9 +326,12 @@ static void close_storage(struct sar_request *request)
 /* After a call with one meeting ranks may still read what the next one must not overwrite. */
 static void meet_brought(struct sar_request *request)
 {
+    struct state *state = request->state;
+    const struct sar_agreed *agreed = request->agreed;
     if (request->net->ranks == 1)
         return;
-    if (would_reduce_all(request))
+    state->would_reduce_all = sar_shared_reduces_all(agreed, &agreed->shape, agreed->nnz_mean);
+    if (state->would_reduce_all)
         window_of(request)->turn = 1 - window_of(request)->turn;
     meet(request);
 }

@@ -45,8 +45,9 @@ static double seconds_of_folding(const struct sar_agreed *a, const struct sar_sh
 
 bool sar_shared_reduces_all(const struct sar_agreed *agreed, const struct sar_shape *shape, double nnz)
 {
-    if (is_little(agreed, nnz) || !agreed->dense_face)
-        return is_little(agreed, nnz);
+    bool little = is_little(agreed, nnz);
+    if (little || !agreed->dense_face)
+        return little;
     struct sar_agreed brought = *agreed;
     brought.nnz_mean = nnz;
     return seconds_of_folding(&brought, shape) < seconds_of_parts(&brought);

@@ -119,14 +119,15 @@ static void stream_block(unsigned char *to, unsigned char *block)
     memset(block, 0, BLOCK);
 }
 
-/* What a cache has room for, block by block all the same: the L1 cache has no more. */
-static void expand_here(const struct sar_shape *shape, struct place *p, unsigned char *buf)
+/* Into a buffer that a cache has room for, as much at a time as the L1 cache has. */
+static void put_here(const struct sar_shape *shape, struct place *p, bool blank, unsigned char *buf)
 {
     size_t bytes = shape->element_size;
-    uint64_t each = bytes < BLOCK ? BLOCK / bytes : 1;
+    uint64_t each = bytes < STRETCH ? STRETCH / bytes : 1;
     for (uint64_t at = 0, n; at < shape->count; at += n) {
         n = shape->count - at < each ? shape->count - at : each;
-        memset(buf + at * bytes, 0, n * bytes);
+        if (!blank)
+            memset(buf + at * bytes, 0, n * bytes);
         put(shape, p, at, at + n, buf + at * bytes);
     }
 }
@@ -217,7 +218,7 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
     struct place place = { runs, runs + n, 0, NULL };
     size_t bytes = (size_t)shape->count * shape->element_size;
     if (bytes < SAR_STREAMED) {
-        expand_here(shape, &place, buf);
+        put_here(shape, &place, false, buf);
         return;
     }
     if (fits_lines(shape, buf))
@@ -239,17 +240,6 @@ void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[]
         sar_dense_scatter(shape, &runs[r], buf);
 }
 
-/* As much at a time as the L1 cache has room for. */
-static void fold_here(const struct sar_shape *shape, struct place *p, unsigned char *buf)
-{
-    size_t bytes = shape->element_size;
-    uint64_t each = STRETCH / bytes;
-    for (uint64_t at = 0, n; at < shape->count; at += n) {
-        n = shape->count - at < each ? shape->count - at : each;
-        put(shape, p, at, at + n, buf + at * bytes);
-    }
-}
-
 bool sar_dense_folds(const struct sar_shape *shape, const void *buf, size_t n)
 {
     return sar_folding_suits(shape) && n <= SAR_FOLDED && fits_lines(shape, buf);
@@ -266,8 +256,8 @@ void sar_dense_fold(const struct sar_shape *shape, const struct sar_run runs[], 
         sar_stream_settle();
     } else if (before != NULL) {
         sar_dense_clear(shape, before, buf);
-        fold_here(shape, &place, buf);
+        put_here(shape, &place, true, buf);
     } else {
-        expand_here(shape, &place, buf);
+        put_here(shape, &place, false, buf);
     }
 }

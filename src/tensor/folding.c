@@ -83,8 +83,7 @@ static uint64_t fold_all(struct sar_folding *folding, const struct sar_shape *sh
 
 bool sar_folding_suits(const struct sar_shape *shape)
 {
-    bool keeps = shape->op == SAR_SUM || shape->op == SAR_BOR || shape->op == SAR_BXOR;
-    return keeps && shape->base != SAR_BF16 && shape->base != SAR_FP16 && !shape->absent_is_zero;
+    return sar_op_keeps(shape->op) && shape->kernels->wide == NULL && !shape->absent_is_zero;
 }
 
 struct sar_folding sar_folding_begin(const struct sar_shape *shape, const struct sar_run runs[], size_t n)

@@ -46,6 +46,12 @@ static inline bool sar_op_is_logical(enum sar_op op)
     return op == SAR_LAND || op == SAR_LOR || op == SAR_LXOR;
 }
 
+/** Whether x op 0 is x, but for floats' -0.0. */
+static inline bool sar_op_keeps(enum sar_op op)
+{
+    return op == SAR_SUM || op == SAR_BOR || op == SAR_BXOR;
+}
+
 /** Arithmetic of one basic type and one op. */
 struct sar_kernels {
     size_t size; /**< bytes of a basic value */

@@ -66,6 +66,8 @@ static void test_agreed(void **state)
     assert_int_equal(a.partition, SAR_PARTITION_CYCLIC);
     assert_true(a.push_smallest && a.pull_smallest && a.push_wire == NULL);
     assert_int_equal(a.nodes, 8);
+    f.dense_face = true;
+    assert_false(sar_forecast_agreed(&f, &config).shape.absent_is_zero); /* as in a call that adds */
 }
 
 /* Three nodes, the last of which has fewer ranks. */
