@@ -17,6 +17,7 @@
 #include "charge.h"
 #include "costs.h"
 #include "device.h"
+#include "line.h"
 #include "measure.h"
 #include "nodes.h"
 #include "options.h"
@@ -56,7 +57,7 @@ static void note_refused(struct bench *bench, const struct perf_row *row)
 
 /* Turn the rows that anybody asked for into records and print them. */
 static void publish(struct bench *bench, const struct perf_case *c, const struct perf_shape *shape,
-                    const struct perf_plan *plan)
+                    const struct perf_plan *plan, double line)
 {
     struct perf_outcome outcome = { perf_alloc((size_t)plan->rows, sizeof *outcome.record), 0, NULL };
 
@@ -69,6 +70,7 @@ static void publish(struct bench *bench, const struct perf_case *c, const struct
                 median_of(plan, group->allgather),
                 median_of(plan, group->memory),
                 median_of(plan, skeleton_of(plan, i)),
+                line,
             };
             if (row->refused && perf_row_is_ours(row))
                 note_refused(bench, row);
@@ -100,6 +102,7 @@ static void run_case(struct bench *bench, const struct perf_case *c)
     struct perf_tensor tensor;
     struct perf_shape shape;
     struct perf_plan plan;
+    double line;
 
     bench->progress.number++;
     if (!perf_tensor_make(&tensor, c, &bench->source)) {
@@ -119,13 +122,15 @@ static void run_case(struct bench *bench, const struct perf_case *c)
     if (bench->world.rank == 0 && plan.groups > 1)
         perf_report_note(&bench->report, "the rows are measured in %d groups, as memory is short",
                          plan.groups);
+    line = perf_line_seconds(&bench->world);
     for (int g = 0; g < plan.groups; g++)
         perf_measure(c, &tensor, plan.row + plan.group[g].begin, plan.group[g].end - plan.group[g].begin,
                      &bench->progress);
+    line = fmax(line, perf_line_seconds(&bench->world));
     overlap_rows(bench, c, &tensor, &plan);
     perf_plan_choose(&plan, &bench->options);
     perf_progress_erase(&bench->progress);
-    publish(bench, c, &shape, &plan);
+    publish(bench, c, &shape, &plan, line);
     perf_plan_free(&plan);
     perf_tensor_free(&tensor);
 }

@@ -59,6 +59,7 @@ static const struct perf_field fields[] = {
     FIELD("skeleton_median_s", PERF_REAL, skeleton_median),
     FIELD("over_memory", PERF_REAL, over_memory),
     FIELD("over_skeleton", PERF_REAL, over_skeleton),
+    FIELD("line_s", PERF_REAL, line),
     FIELD("phases", PERF_BREAKDOWN, phases),
     FIELD("work_s", PERF_REAL, charges.work),
     FIELD("charged_s", PERF_REAL, charges.charged),
@@ -170,6 +171,7 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->allgather_median = baselines.allgather;
     r->memory_median = baselines.memory;
     r->skeleton_median = baselines.skeleton;
+    r->line = baselines.line;
     r->over_memory = over_memory(r);
     r->over_skeleton = r->median / r->skeleton_median;
     r->phases = &row->phases;

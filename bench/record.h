@@ -21,6 +21,7 @@ struct perf_record {
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         skeleton_median;
     double over_memory, over_skeleton; /* times as long as these */
+    double line;                       /* see perf_baselines */
     struct perf_charges charges;
     struct perf_overlap wait, thread;
     double wait_ratio, thread_ratio;
@@ -40,6 +41,7 @@ extern const struct perf_schema perf_record_schema;
 /* What a row is compared with: seconds, NaN where they were not measured. */
 struct perf_baselines {
     double dense, allgather, memory, skeleton;
+    double line; /* of cache, before or after the case, whichever took longer */
 };
 
 void perf_record_make(struct perf_record *record, const struct perf_case *c, const struct perf_shape *shape,

@@ -91,7 +91,30 @@ static void restore(const struct perf_row *row, const struct perf_case *c, const
     }
 }
 
-/* What a program does between two calls: compute, in memory of its own, and in the end its next input. */
+static void read_result(MPIX_Sparse_result result, const struct perf_case *c)
+{
+    const void *indices, *values;
+    MPI_Count nnz;
+
+    if (result == MPIX_SPARSE_RESULT_NULL)
+        return;
+    MPIX_Sparse_result_get(result, &nnz, &indices, &values);
+    perf_read(indices, (size_t)nnz * c->index_bytes);
+    perf_read(values, (size_t)nnz * c->element_bytes);
+}
+
+static void use_outcome(const struct perf_row *row, const struct perf_case *c, const void *recv)
+{
+    if (c->options->interface == PERF_DENSE || row->way == PERF_BY_MPI)
+        perf_read(recv, perf_case_bytes(c));
+    else if (row->way == PERF_BY_LIBRARY)
+        read_result(row->result, c);
+    else if (only_touches(row))
+        perf_read(row->memory.part.data, row->memory.written);
+}
+
+/* What a program does between two calls: use the outcome of one, compute, in memory of its own, and in the
+ * end the input of the next. The latter two: */
 static void do_otherwise(const struct perf_row *row, const struct perf_case *c,
                          const struct perf_tensor *tensor, int step, const void *recv)
 {
@@ -117,6 +140,8 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     double start, seconds;
     int code = MPI_SUCCESS;
 
+    if (tensor->between.data != NULL && i > 0)
+        use_outcome(row, c, perf_tensor_recv(tensor, i - 1));
     restore(row, c, tensor, step, recv);
     do_otherwise(row, c, tensor, step, recv);
     MPI_Barrier(MPI_COMM_WORLD);

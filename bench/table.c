@@ -147,10 +147,15 @@ static void print_phases(const struct perf_phases *phases, double median)
 
 void perf_print_table(const struct perf_outcome *outcome)
 {
+    bool profiled = false;
+
     for (int i = 0; i < outcome->records; i++) {
         print_row(&outcome->record[i]);
         print_phases(outcome->record[i].phases, outcome->record[i].median);
+        profiled |= outcome->record[i].phases->n > 0;
     }
+    if (profiled && outcome->record[0].line > 0)
+        printf("# a line of cache takes %.0f ns from a rank to another\n", outcome->record[0].line * 1e9);
 }
 
 /* Only the size changes between lines of such a listing; a remark says what else does. */
