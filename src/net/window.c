@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "hash/murmur3.h"
+#include "net/line.h"
 #include "net/numa.h"
 #include "net/roll.h"
 #include "net/storage.h"
@@ -28,6 +30,8 @@ enum {
     MPI_LOOKS = 64 /* looks from one at MPI to the next */
 };
 
+double sar_window_far = 150e-9;
+
 struct place {
     atomic_uint_least64_t meeting;
     unsigned char card[SAR_CARD];
@@ -37,7 +41,8 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share numbers of meetings
 
 struct desk {
     struct place places[PLACES];
-    uint64_t token; /* tells it from other memory */
+    uint64_t token;                                     /* tells it from other memory */
+    _Alignas(SAR_ALIGNMENT) atomic_uint_least64_t line; /* of cache, that is timed */
 };
 
 static struct desk *desk_of(const struct sar_window *window, int rank)
@@ -286,6 +291,21 @@ static enum sar_status find_desks(const struct sar_net *net, struct sar_window *
     return SAR_OK;
 }
 
+static atomic_uint_least64_t *line_of(const void *window, int rank)
+{
+    return &desk_of(window, rank)->line;
+}
+
+/* Ranks that take turns on processors wait for those, and not for lines. */
+static void find_distance(const struct sar_net *net, struct sar_window *window)
+{
+    struct sar_lines lines = { line_of, window, window->rank, window->ranks, net->comm };
+    double seconds = net->crowded ? 0 : sar_line_seconds(&lines);
+    window->far = seconds > sar_window_far;
+    SAR_LOG(DEBUG, NET, "a line of cache takes %.0f ns to the farthest rank%s", seconds * 1e9,
+            window->far ? ": what all read goes past the caches" : "");
+}
+
 /* Tell all ranks one's own desk, and find theirs. */
 static enum sar_status greet(const struct sar_net *net, struct sar_window *window, uint64_t token,
                              struct greeting *all)
@@ -295,6 +315,7 @@ static enum sar_status greet(const struct sar_net *net, struct sar_window *windo
     SAR_TRY(sar_mpi(PMPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, net->comm)));
     SAR_TRY(sar_net_worst(net, find_desks(net, window, all)));
     sar_segment_seal(&window->desks.name);
+    find_distance(net, window);
     return SAR_OK;
 }
 

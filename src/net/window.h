@@ -36,8 +36,13 @@ struct sar_window {
     const char *what;     /**< it is for, in words */
     struct sar_stall stall;
     int seen; /**< ranks found to be there, in order */
+    bool far; /**< some of them are: what all are to read had better be in memory than in one's caches */
     struct sar_storage *spares[SAR_SPARES];
 };
+
+/** Seconds that a line of cache takes to a rank, beyond which it is far. Within a socket 50 to 100 ns were
+ * seen, between two 130 to 300. */
+extern double sar_window_far;
 
 /** Open a window between the ranks of each node of net. Collective: *window is NULL on all ranks where one of
  * them cannot map the memory of another one on its node. */

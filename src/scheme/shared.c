@@ -234,6 +234,24 @@ static enum sar_status reduce(struct sar_request *request)
     return status == SAR_OK || reads_alone(request) ? status : excuse(request, status);
 }
 
+/* Into storage that no rank has in its caches: where others are far, from a place of its own. */
+static enum sar_status write_part(struct sar_request *request, const struct sar_shape *shape,
+                                  struct sar_run *out)
+{
+    struct state *state = request->state;
+    struct sar_run made = state->part.sums;
+    if (!window_of(request)->far) {
+        sar_reduce_write(&state->part, out);
+        return SAR_OK;
+    }
+    if (!state->part.summed) {
+        SAR_TRY(sar_run_take(shape, out->nnz, request->arena, &made));
+        sar_reduce_write(&state->part, &made);
+    }
+    sar_shared_put(request, shape, &made, out);
+    return SAR_OK;
+}
+
 /* Every rank its own part. */
 static enum sar_status fill_storage(struct sar_request *request)
 {
@@ -248,7 +266,7 @@ static enum sar_status fill_storage(struct sar_request *request)
     shape.index_size = request->sink->index_size;
     struct sar_run mine = sar_run_slice(&shape, &request->output, before, before + state->part.nnz);
     struct sar_span span = sar_request_span(request, "deliver");
-    sar_reduce_write(&state->part, &mine);
+    SAR_TRY(write_part(request, &shape, &mine));
     span.work = sar_work_on(state->part.summed ? "copy" : "fill", mine.nnz, shape.element_size,
                             shape.count / (uint64_t)request->net->ranks);
     sar_request_span_end(request, &span);

@@ -77,6 +77,18 @@ static void move_input(struct sar_request *request, const struct sar_run *copy)
     request->input_moved = true;
 }
 
+void sar_shared_put(const struct sar_request *request, const struct sar_shape *shape,
+                    const struct sar_run *from, struct sar_run *to)
+{
+    struct sar_span span = sar_request_span(request, "copy");
+    if (request->net->window->far)
+        sar_run_stream(shape, from, to);
+    else
+        sar_run_copy(shape, from, to);
+    span.work = sar_work_on("copy", from->nnz, shape->element_size, 0);
+    sar_request_span_end(request, &span);
+}
+
 /* Unless it is there. */
 static enum sar_status copy_in(struct sar_request *request, struct sar_card *card)
 {
@@ -84,7 +96,7 @@ static enum sar_status copy_in(struct sar_request *request, struct sar_card *car
     if (card->room != 0)
         return SAR_OK;
     SAR_TRY(sar_card_room(request, card, sar_shared_shelf(request), request->input.nnz, &copy));
-    sar_request_copy(request, &request->agreed->shape, &request->input, &copy);
+    sar_shared_put(request, &request->agreed->shape, &request->input, &copy);
     move_input(request, &copy);
     return SAR_OK;
 }

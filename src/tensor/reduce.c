@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "tensor/merge.h"
+#include "tensor/stream.h"
 #include "tensor/stretch.h"
 #include "tensor/sums.h"
 #include "tensor/tile.h"
@@ -74,6 +75,15 @@ void sar_run_copy(const struct sar_shape *shape, const struct sar_run *from, str
         return;
     memcpy(to->index, from->index, from->nnz * shape->index_size);
     memcpy(to->value, from->value, from->nnz * shape->element_size);
+}
+
+void sar_run_stream(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to)
+{
+    if (from->nnz == 0)
+        return;
+    sar_stream_any(to->index, from->index, from->nnz * shape->index_size);
+    sar_stream_any(to->value, from->value, from->nnz * shape->element_size);
+    sar_stream_settle();
 }
 
 /* From the first index of any run to the last. */
@@ -328,7 +338,7 @@ enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar
     SAR_TRY(sar_run_take(&out, sar_reduce_bound(shape, runs, n), arena, &s->out));
     s->out.nnz = 0;
     sweep(s);
-    *reduction = (struct sar_reduction){ .sweep = s, .nnz = s->out.nnz, .summed = true };
+    *reduction = (struct sar_reduction){ .sweep = s, .nnz = s->out.nnz, .summed = true, .sums = s->out };
     return SAR_OK;
 }
 

@@ -20,7 +20,8 @@ enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run r
 struct sar_reduction {
     size_t nnz; /**< of the outcome */
     struct sar_sweep *sweep;
-    bool summed; /**< the sums are made, and only to be copied */
+    bool summed;         /**< the sums are made, and only to be copied */
+    struct sar_run sums; /**< where that is so */
 };
 
 /** Begin one. Runs and shape must stay as they are until it is written.
@@ -41,6 +42,9 @@ enum sar_status sar_reduce_taken(const struct sar_shape *shape, const struct sar
 
 /** Copy a run's elements to the beginning of another's memory. */
 void sar_run_copy(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to);
+
+/** The same past the caches, for ranks to read that are far. */
+void sar_run_stream(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to);
 
 /** Take memory for a run of nnz elements. */
 enum sar_status sar_run_take(const struct sar_shape *shape, size_t nnz, struct sar_arena *arena,

@@ -4,6 +4,7 @@
 #ifndef SAR_TENSOR_STREAM_H
 #define SAR_TENSOR_STREAM_H
 
+#include <stdint.h>
 #include <string.h>
 #if defined(__SSE2__) && !defined(SAR_NO_CLONES)
 #define SAR_STREAMS
@@ -25,7 +26,21 @@ static inline void sar_stream(void *to, const void *from, size_t bytes)
 #endif
 }
 
-/** The same with zeros. */
+/** Copy any bytes to anywhere: whole lines so, what is before and behind them by ordinary stores. */
+static inline void sar_stream_any(void *to, const void *from, size_t bytes)
+{
+    enum { LINE_BYTES = 64 };
+    unsigned char *at = to;
+    const unsigned char *source = from;
+    size_t head = -(uintptr_t)at % LINE_BYTES;
+    head = head < bytes ? head : bytes;
+    size_t lines = (bytes - head) / LINE_BYTES * LINE_BYTES, tail = bytes - head - lines;
+    memcpy(at, source, head);
+    sar_stream(at + head, source + head, lines);
+    memcpy(at + head + lines, source + head + lines, tail);
+}
+
+/** Whole lines of zeros. */
 static inline void sar_stream_zeros(void *to, size_t bytes)
 {
 #if defined(SAR_STREAMS)

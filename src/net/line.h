@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long a line of cache takes from one rank of a node to another. Whatever ranks share is made of such
+ * journeys: between sockets one takes several times as long as within one. */
+
+#ifndef SAR_NET_LINE_H
+#define SAR_NET_LINE_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+
+/** Where ranks of a node look for each other: a number on a line of each rank's own, 0 at first. */
+struct sar_lines {
+    atomic_uint_least64_t *(*of)(const void *lines, int rank);
+    const void *lines; /**< handed to that */
+    int rank, ranks;   /**< this one and all, of the node */
+    MPI_Comm comm;     /**< a communicator that they are in */
+};
+
+/** Seconds, of this rank and the one of some others that is farthest; 0 for a rank that is alone. All ranks of
+ * the node call it, each on a processor of its own. */
+double sar_line_seconds(const struct sar_lines *lines);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that are far from each other write what all of them read past the caches, and others do not; the
+ * outcomes are the same, bit by bit, whatever the lengths of elements and where lines begin.
+ *
+ * Link with -Wl,--wrap=sar_run_stream, and with the library's objects. */
+
+#include <math.h>
+#include <mpix_sparse.h>
+#include <string.h>
+
+#include "check.h"
+#include "net/window.h"
+#include "tensor/reduce.h"
+
+enum { COUNT = 60000, MOST = 5000, ROW_MOST = 67 };
+
+void __real_sar_run_stream(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to);
+void __wrap_sar_run_stream(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to);
+
+static long streamed; /* elements */
+
+void __wrap_sar_run_stream(const struct sar_shape *shape, const struct sar_run *from, struct sar_run *to)
+{
+    streamed += (long)from->nnz;
+    __real_sar_run_stream(shape, from, to);
+}
+
+struct tensor {
+    int nnz, row;
+    bool sorted;
+    int32_t indices[MOST];
+    float values[MOST * ROW_MOST];
+};
+
+/* A third of the elements are those of all ranks. */
+static void make(struct tensor *t, int nnz, int row, bool sorted)
+{
+    int step = COUNT / nnz;
+    t->nnz = nnz;
+    t->row = row;
+    for (int i = 0; i < nnz; i++) {
+        int at = sorted ? i : (int)((long)i * 7 % nnz);
+        t->indices[i] =
+            at * step + (at % 3 == 0 ? 0 : (int)(mix((uint64_t)(rank * MOST + at)) % (uint64_t)step));
+        for (int k = 0; k < row; k++)
+            t->values[i * row + k] = (float)(1 + (at + k + rank) % 9);
+    }
+}
+
+static uint64_t hash_of(MPIX_Sparse_result result, int row)
+{
+    MPI_Count nnz = 0;
+    const void *indices, *values;
+    check_success(MPIX_Sparse_result_get(result, &nnz, &indices, &values), "MPIX_Sparse_result_get");
+    uint64_t hash = hash_bytes(indices, (size_t)nnz * sizeof(int32_t), (uint64_t)nnz);
+    return hash_bytes(values, (size_t)nnz * (size_t)row * sizeof(float), hash);
+}
+
+/* The same outcome on all ranks, twice: the second goes where the first was. */
+static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Datatype element = MPI_FLOAT;
+    uint64_t hash = 0;
+    if (t->row > 1) {
+        MPI_Type_contiguous(t->row, MPI_FLOAT, &element);
+        MPI_Type_commit(&element);
+    }
+    for (int i = 0; i < 2; i++) {
+        check_success(MPIX_Sparse_allreduce_coo(t->indices, t->values, t->nnz, MPI_INT32_T, COUNT, element,
+                                                MPI_SUM, comm, &result),
+                      "MPIX_Sparse_allreduce_coo");
+        hash = hash_of(result, t->row) + 31 * hash;
+    }
+    check_equal_on_ranks(hash, "the outcome");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    if (t->row > 1)
+        MPI_Type_free(&element);
+    return hash;
+}
+
+static MPI_Comm open_comm(const char *scheme, double far)
+{
+    sar_window_far = far;
+    return knobs_comm(&(struct knobs){ .scheme = scheme });
+}
+
+static void compare(const char *scheme)
+{
+    static const int sizes[] = { 200, 1001, MOST }, rows[] = { 1, 3, 16, ROW_MOST };
+    static struct tensor t;
+    MPI_Comm plain = open_comm("recursive_doubling", INFINITY), near = open_comm(scheme, INFINITY),
+             far = open_comm(scheme, -1);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            make(&t, sizes[i], rows[k], k % 2 == 0);
+            check_case("%s, %d elements of %d floats", scheme, t.nnz, t.row);
+            uint64_t expected = reduce(plain, &t);
+            streamed = 0;
+            check(reduce(near, &t) == expected, "expected the outcome of recursive_doubling, near");
+            check(streamed == 0, "expected nothing past the caches, found %ld elements", streamed);
+            check(reduce(far, &t) == expected, "expected the outcome of recursive_doubling, far");
+            check(streamed > 0, "expected elements past the caches, found %ld", streamed);
+        }
+    }
+    MPI_Comm_free(&plain);
+    MPI_Comm_free(&near);
+    MPI_Comm_free(&far);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(120);
+    if (ranks < 2 || ranks == 3)
+        return check_skip("far", "no node has several ranks, or one rank is alone on its node");
+    compare(ranks % 2 == 0 ? "shared" : "two_level");
+    return check_end("far");
+}
