@@ -130,7 +130,7 @@ static const struct perf_option table[OPTIONS] = {
         "calls before that; for the scheme auto as many at least\nas it may try others" },
     [OPTION_BETWEEN] = { 0, "between", "BYTES", "0",
         perf_parse_count, TO(between), { NULL, 0, 1e12 },
-        "written before each call, the last outcome read first and\nthe input then: as a program does that computes" },
+        "written before each call, the last outcome read before,\nthe input behind: what a program does" },
     [OPTION_CHECK] = { 0, "check", "0|1", "1",
         perf_parse_count, TO(check), { NULL, 0, 1 },
         "compare the first and the last result with MPI_Allreduce" },

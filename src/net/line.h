@@ -16,8 +16,8 @@ struct sar_lines {
     MPI_Comm comm;     /**< a communicator that they are in */
 };
 
-/** Seconds, of this rank and the one of some others that is farthest; 0 for a rank that is alone. All ranks of
- * the node call it, each on a processor of its own. */
+/** Seconds, to the farthest of the ranks that this one is in a pair with; 0 for a rank that is alone. All
+ * ranks of the node call it, each on a processor of its own. */
 double sar_line_seconds(const struct sar_lines *lines);
 
 #endif

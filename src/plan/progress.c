@@ -39,8 +39,8 @@ static void strike_out_idle(void)
     }
 }
 
-/* MPI, where it asks us about our requests, does nothing for its own, which forwarded calls have; nor do calls
- * that wait at a meeting. */
+/* MPI, where it asks us about our requests, does nothing for its own, which forwarded calls have; nor do
+ * calls that wait at a meeting. */
 static void let_mpi_move(void)
 {
     if (busy != NULL && ++moves % MPI_MOVES == 0)

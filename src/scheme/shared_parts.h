@@ -15,8 +15,8 @@ enum sar_status sar_shared_shelve(struct sar_request *request, struct sar_card *
 /** Make the input of the caller's dense buffer, there. */
 enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card *card);
 
-/** Copy a run to where all ranks are to read it: past the caches where some are far, for then a line comes
- * from memory sooner than from the caches of another rank, and need not be fetched from there to be written. */
+/** Copy a run to where all ranks are to read it: past the caches where some are far. Then a line comes from
+ * memory sooner than from the caches of another rank, and need not be fetched from there to be written. */
 void sar_shared_put(const struct sar_request *request, const struct sar_shape *shape,
                     const struct sar_run *from, struct sar_run *to);
 
