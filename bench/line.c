@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include "net/line.h"
+#include "net/topology.h"
 
 /* At the beginning of each rank's part of a window. */
 static atomic_uint_least64_t *line_of(const void *window, int rank)
@@ -34,12 +34,17 @@ static double on_node(MPI_Comm node, int rank, int ranks)
     return seconds;
 }
 
-static bool has_processors(int ranks)
+/* One for each rank, on which no other one runs. */
+static bool has_processors(MPI_Comm node, int ranks)
 {
 #if defined(PERF_SMPI_H)
-    return ranks < 0; /* simulated ones */
+    return node == MPI_COMM_NULL && ranks < 0; /* simulated ones */
 #else
-    return ranks <= sysconf(_SC_NPROCESSORS_ONLN);
+    struct sar_processors all;
+
+    sar_topology_mine(&all);
+    MPI_Allreduce(MPI_IN_PLACE, all.bits, SAR_PROCESSOR_WORDS, MPI_UINT64_T, MPI_BOR, node);
+    return sar_processors_count(&all) >= ranks;
 #endif
 }
 
@@ -52,7 +57,7 @@ double perf_line_seconds(const struct perf_world *world)
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &rank);
     MPI_Comm_size(node, &ranks);
-    if (ranks > 1 && has_processors(ranks))
+    if (ranks > 1 && has_processors(node, ranks))
         seconds = on_node(node, rank, ranks);
     MPI_Comm_free(&node);
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);

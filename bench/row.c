@@ -111,6 +111,8 @@ static void use_outcome(const struct perf_row *row, const struct perf_case *c, c
         read_result(row->result, c);
     else if (only_touches(row))
         perf_read(row->memory.part.data, row->memory.written);
+    else if (row->skeleton.copies_too)
+        perf_read(row->skeleton.copies.memory.part.data, row->skeleton.copies.memory.written);
 }
 
 /* What a program does between two calls: use the outcome of one, compute, in memory of its own, and in the

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/line.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    ROUNDS = 50,   /* to and fro */
-    TRIES = 4,     /* of which the least counts */
-    NEAR = 16,     /* ranks that each rank is in a pair with; of others it is with some */
+    ROUNDS = 10,   /* to and fro at a time */
+    TRIES = 20,    /* of which the least counts */
+    PARTNERS = 16, /* of a rank, one after the other; of further ranks some */
     LOOKS = 4000,  /* before a rank that waits yields */
     MPI_LOOKS = 64 /* from then on from one at MPI to the next: some rank may still wait for a message */
 };
+
+static const double LIMIT = 4e-3, /* seconds for a pair, which ranks that take turns on a processor exceed */
+    LONGEST = 1e-6;               /* of a line: what takes longer is the scheduler's */
 
 static void yield(const struct sar_lines *lines, int looks)
 {
@@ -21,34 +25,38 @@ static void yield(const struct sar_lines *lines, int looks)
     sched_yield();
 }
 
-/* Who has written the last one may have gone on to its next partner. */
-static void wait_for(const struct sar_lines *lines, const atomic_uint_least64_t *line, uint64_t number)
+/* For that number or a later one: who has written its last one may have gone on to its next partner. */
+static uint64_t wait_for(const struct sar_lines *lines, const atomic_uint_least64_t *line, uint64_t number)
 {
     int looks = 0;
-    while (atomic_load_explicit(line, memory_order_acquire) < number)
+    uint64_t seen;
+    while ((seen = atomic_load_explicit(line, memory_order_acquire)) < number)
         if (++looks > LOOKS)
             yield(lines, looks);
+    return seen;
 }
 
-/* One way, to a partner and back. Both count from the same number on. */
+/* One way, to a partner and back, who counts from the same number on. The first of the two jumps to the last
+ * round where time is over, and the other one says what it sees. */
 static double seconds_to(const struct sar_lines *lines, int other, uint64_t number)
 {
     atomic_uint_least64_t *mine = lines->of(lines->lines, lines->rank);
     const atomic_uint_least64_t *theirs = lines->of(lines->lines, other);
     bool first = lines->rank < other;
-    double least = 0;
-    for (int t = 0; t < TRIES; t++) {
-        double start = PMPI_Wtime();
-        for (int i = 0; i < ROUNDS; i++) {
-            number++;
-            if (!first)
-                wait_for(lines, theirs, number);
+    uint64_t last = number + TRIES * ROUNDS;
+    double begun = PMPI_Wtime(), least = INFINITY, end;
+    for (double start = begun; number < last; start = end) {
+        int rounds = 0;
+        if (first && start - begun > LIMIT)
+            number = last - 1;
+        for (; rounds < ROUNDS && number < last; rounds++) {
+            number = first ? number + 1 : wait_for(lines, theirs, number + 1);
             atomic_store_explicit(mine, number, memory_order_release);
             if (first)
                 wait_for(lines, theirs, number);
         }
-        double seconds = (PMPI_Wtime() - start) / ROUNDS / 2;
-        least = t == 0 || seconds < least ? seconds : least;
+        end = PMPI_Wtime();
+        least = fmin(least, (end - start) / rounds / 2);
     }
     return least;
 }
@@ -60,12 +68,12 @@ double sar_line_seconds(const struct sar_lines *lines)
     double most = 0;
     while (steps < lines->ranks)
         steps *= 2;
-    for (int step = 1; step < steps; step += step < NEAR ? 1 : step) {
+    for (int step = 1; step < steps; step += step < PARTNERS ? 1 : step) {
         int other = lines->rank ^ step;
         if (other >= lines->ranks)
             continue;
         double seconds = seconds_to(lines, other, (uint64_t)step * TRIES * ROUNDS);
-        most = seconds > most ? seconds : most;
+        most = seconds < LONGEST ? fmax(most, seconds) : most;
     }
     return most;
 }

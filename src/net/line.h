@@ -16,8 +16,8 @@ struct sar_lines {
     MPI_Comm comm;     /**< a communicator that they are in */
 };
 
-/** Seconds, to the farthest of the ranks that this one is in a pair with; 0 for a rank that is alone. All
- * ranks of the node call it, each on a processor of its own. */
+/** Seconds, to the farthest of the ranks that this one is in a pair with; 0 for a rank that is alone, or that
+ * found no partner at work at the same time. All ranks of the node call it. */
 double sar_line_seconds(const struct sar_lines *lines);
 
 #endif

@@ -24,8 +24,9 @@
 #include "tensor/stretch.h"
 
 enum {
-    SHELF_PIECE = 2, /* the other two are for inputs */
-    BALANCE = 64     /* parts may differ by one in so many */
+    SHELF_PIECE = 2,     /* the other two are for inputs */
+    BALANCE = 64,        /* parts may differ by one in so many */
+    MOST_APART = 1 << 20 /* bytes of a part that is put elsewhere first */
 };
 
 struct state {
@@ -234,21 +235,22 @@ static enum sar_status reduce(struct sar_request *request)
     return status == SAR_OK || reads_alone(request) ? status : excuse(request, status);
 }
 
-/* Into storage that no rank has in its caches: where others are far, from a place of its own. */
+/* Where others are far, in a place of its own first, if a cache has room for that. */
 static enum sar_status write_part(struct sar_request *request, const struct sar_shape *shape,
                                   struct sar_run *out)
 {
     struct state *state = request->state;
-    struct sar_run made = state->part.sums;
-    if (!window_of(request)->far) {
-        sar_reduce_write(&state->part, out);
-        return SAR_OK;
-    }
-    if (!state->part.summed) {
+    bool apart = window_of(request)->far && sar_run_bytes(shape, shape->index_size, out->nnz) <= MOST_APART;
+    struct sar_run made = *out;
+    if (apart)
         SAR_TRY(sar_run_take(shape, out->nnz, request->arena, &made));
-        sar_reduce_write(&state->part, &made);
-    }
-    sar_shared_put(request, shape, &made, out);
+    struct sar_span span = sar_request_span(request, "deliver");
+    sar_reduce_write(&state->part, &made);
+    span.work = sar_work_on(state->part.summed ? "copy" : "fill", out->nnz, shape->element_size,
+                            shape->count / (uint64_t)request->net->ranks);
+    sar_request_span_end(request, &span);
+    if (apart)
+        sar_shared_put(request, shape, &made, out);
     return SAR_OK;
 }
 
@@ -265,12 +267,7 @@ static enum sar_status fill_storage(struct sar_request *request)
     SAR_TRY(sar_card_adopt_storage(request, total, &state->storage));
     shape.index_size = request->sink->index_size;
     struct sar_run mine = sar_run_slice(&shape, &request->output, before, before + state->part.nnz);
-    struct sar_span span = sar_request_span(request, "deliver");
-    SAR_TRY(write_part(request, &shape, &mine));
-    span.work = sar_work_on(state->part.summed ? "copy" : "fill", mine.nnz, shape.element_size,
-                            shape.count / (uint64_t)request->net->ranks);
-    sar_request_span_end(request, &span);
-    return SAR_OK;
+    return write_part(request, &shape, &mine);
 }
 
 /* Each rank all parts, where their callers want indices of different sizes. */

@@ -338,7 +338,7 @@ enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar
     SAR_TRY(sar_run_take(&out, sar_reduce_bound(shape, runs, n), arena, &s->out));
     s->out.nnz = 0;
     sweep(s);
-    *reduction = (struct sar_reduction){ .sweep = s, .nnz = s->out.nnz, .summed = true, .sums = s->out };
+    *reduction = (struct sar_reduction){ .sweep = s, .nnz = s->out.nnz, .summed = true };
     return SAR_OK;
 }
 

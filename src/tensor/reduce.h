@@ -20,8 +20,7 @@ enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run r
 struct sar_reduction {
     size_t nnz; /**< of the outcome */
     struct sar_sweep *sweep;
-    bool summed;         /**< the sums are made, and only to be copied */
-    struct sar_run sums; /**< where that is so */
+    bool summed; /**< the sums are made, and only to be copied */
 };
 
 /** Begin one. Runs and shape must stay as they are until it is written.
