@@ -20,9 +20,9 @@ static atomic_uint_least64_t *line_of(const void *window, int rank)
 
 static double on_node(MPI_Comm node, int rank, int ranks)
 {
-    enum { PAGE = 4096 };
+    enum { PAGE = 4096, TRIES = 20 };
     MPI_Win window;
-    struct sar_lines lines = { line_of, &window, rank, ranks, node };
+    struct sar_lines lines = { line_of, &window, rank, ranks, node, TRIES, 0 };
     void *memory;
     double seconds;
 

@@ -27,7 +27,7 @@
 #include "smpi_work.h"
 
 #define SAR_MACHINE_VAST (1 << 20) /* src/net/machine.c */
-#define SAR_WINDOW_TIMED false     /* src/net/window.c */
+#define SAR_DISTANCE_TIMED false   /* src/net/distance.c */
 
 /* What a rank knows of its looks. */
 __attribute__((weak)) struct perf_smpi_waiter {

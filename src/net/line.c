@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/line.h"
 
+#include <assert.h>
 #include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    ROUNDS = 10,   /* to and fro at a time */
-    TRIES = 20,    /* of which the least counts */
+    ROUNDS = 10, /* to and fro in a try */
+    MOST_TRIES = 100,
     PARTNERS = 16, /* of a rank, one after the other; of further ranks some */
     LOOKS = 4000,  /* before a rank that waits yields */
     MPI_LOOKS = 64 /* from then on from one at MPI to the next: some rank may still wait for a message */
@@ -43,7 +44,7 @@ static double seconds_to(const struct sar_lines *lines, int other, uint64_t numb
     atomic_uint_least64_t *mine = lines->of(lines->lines, lines->rank);
     const atomic_uint_least64_t *theirs = lines->of(lines->lines, other);
     bool first = lines->rank < other;
-    uint64_t last = number + TRIES * ROUNDS;
+    uint64_t last = number + (uint64_t)lines->tries * ROUNDS;
     double begun = PMPI_Wtime(), least = INFINITY, end;
     for (double start = begun; number < last; start = end) {
         int rounds = 0;
@@ -66,13 +67,15 @@ double sar_line_seconds(const struct sar_lines *lines)
 {
     int steps = 1;
     double most = 0;
+    assert(lines->tries <= MOST_TRIES);
     while (steps < lines->ranks)
         steps *= 2;
     for (int step = 1; step < steps; step += step < PARTNERS ? 1 : step) {
         int other = lines->rank ^ step;
         if (other >= lines->ranks)
             continue;
-        double seconds = seconds_to(lines, other, (uint64_t)step * TRIES * ROUNDS);
+        uint64_t pairs_before = lines->before * (uint64_t)steps + (uint64_t)step;
+        double seconds = seconds_to(lines, other, pairs_before * MOST_TRIES * ROUNDS);
         most = seconds < LONGEST ? fmax(most, seconds) : most;
     }
     return most;

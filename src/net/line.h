@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 /** Where ranks of a node look for each other: a number on a line of each rank's own, 0 at first. */
 struct sar_lines {
@@ -14,6 +15,8 @@ struct sar_lines {
     const void *lines; /**< handed to that */
     int rank, ranks;   /**< this one and all, of the node */
     MPI_Comm comm;     /**< a communicator that they are in */
+    int tries;         /**< of a pair, of which the fastest counts; up to 100 */
+    uint64_t before;   /**< how often these lines have been timed */
 };
 
 /** Seconds, to the farthest of the ranks that this one is in a pair with; 0 for a rank that is alone, or that

@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "hash/murmur3.h"
-#include "net/line.h"
+#include "net/distance.h"
 #include "net/numa.h"
 #include "net/roll.h"
 #include "net/storage.h"
@@ -29,13 +29,6 @@ enum {
     LOOKS = 4000,  /* before a rank that waits yields */
     MPI_LOOKS = 64 /* looks from one at MPI to the next */
 };
-
-/* Whether lines are timed: not where time is simulated (bench/smpi.h). */
-#ifndef SAR_WINDOW_TIMED
-#define SAR_WINDOW_TIMED true
-#endif
-
-double sar_window_far = 150e-9;
 
 struct place {
     atomic_uint_least64_t meeting;
@@ -297,25 +290,20 @@ static enum sar_status find_desks(const struct sar_net *net, struct sar_window *
     return SAR_OK;
 }
 
-static atomic_uint_least64_t *line_of(const void *window, int rank)
+atomic_uint_least64_t *sar_window_line(const void *window, int rank)
 {
     return &desk_of(window, rank)->line;
 }
 
 /* Ranks that take turns on processors wait for those, and not for lines. One that is told of by `all` keeps
  * all others of its node from timing any. */
-static void find_distance(const struct sar_net *net, struct sar_window *window, const struct greeting *all)
+static bool can_time(const struct sar_net *net, const struct greeting *all)
 {
-    struct sar_lines lines = { line_of, window, window->rank, window->ranks, net->comm };
-    bool timed = SAR_WINDOW_TIMED && window->ranks > 1;
+    bool crowded = false;
     for (int r = 0; r < net->ranks; r++)
         if (net->nodes.node[r] == net->nodes.node[net->rank])
-            timed = timed && !all[r].crowded;
-    double seconds = timed ? sar_line_seconds(&lines) : 0;
-    window->far = seconds > sar_window_far;
-    if (timed)
-        SAR_LOG(DEBUG, NET, "a line of cache takes %.0f ns to a far rank%s", seconds * 1e9,
-                window->far ? ": what all read goes past the caches" : "");
+            crowded |= all[r].crowded != 0;
+    return !crowded;
 }
 
 /* Tell all ranks one's own desk, and find theirs. */
@@ -327,7 +315,7 @@ static enum sar_status greet(const struct sar_net *net, struct sar_window *windo
     SAR_TRY(sar_mpi(PMPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, net->comm)));
     SAR_TRY(sar_net_worst(net, find_desks(net, window, all)));
     sar_segment_seal(&window->desks.name);
-    find_distance(net, window, all);
+    sar_distance_find(net, window, can_time(net, all));
     return SAR_OK;
 }
 

@@ -4,6 +4,8 @@
 #ifndef SAR_NET_WINDOW_H
 #define SAR_NET_WINDOW_H
 
+#include <stdatomic.h>
+
 #include "net/net.h"
 #include "net/segment.h"
 
@@ -35,14 +37,13 @@ struct sar_window {
     enum sar_status lack; /**< why a rank heard of last cannot share memory, or SAR_OK */
     const char *what;     /**< it is for, in words */
     struct sar_stall stall;
-    int seen; /**< ranks found to be there, in order */
-    bool far; /**< some of them are: what all are to read had better be in memory than in one's caches */
+    int seen;   /**< ranks found to be there, in order */
+    bool far;   /**< some of them are: what all are to read had better be in memory than in one's caches */
+    bool timed; /**< lines can be, to find that */
+    uint64_t timings; /**< so far */
+    uint64_t waits;   /**< calls in which all ranks waited */
     struct sar_storage *spares[SAR_SPARES];
 };
-
-/** Seconds that a line of cache takes to a rank, beyond which it is far. Within a socket 54 to 66 ns were
- * seen, between two 230 to 315. Below 0 all are. */
-extern double sar_window_far;
 
 /** Open a window between the ranks of each node of net. Collective: *window is NULL on all ranks where one of
  * them cannot map the memory of another one on its node. */
@@ -58,6 +59,9 @@ void sar_window_arrive(struct sar_window *window, const char *what, const void *
 
 /** Whether all ranks have come to the meeting that this one went to; true where there is no window. */
 bool sar_window_met(const struct sar_net *net, bool block);
+
+/** A line of cache of a rank's own on its desk, to be timed: lines of net/line.h. */
+atomic_uint_least64_t *sar_window_line(const void *window, int rank);
 
 /** The card of a rank, until this one goes to the next meeting. */
 const void *sar_window_card(const struct sar_window *window, int rank);

@@ -9,6 +9,7 @@
 #include "plan/call.h"
 
 #include "base/steady.h"
+#include "net/distance.h"
 #include "net/window.h"
 #include "plan/forward.h"
 #include "plan/progress.h"
@@ -216,6 +217,8 @@ static void agree(struct sar_pending *op, bool block)
         return;
     if (op->agreement.all.busy == SAR_BUSY_LACKING)
         sar_context_part(op->context);
+    if (op->agreement.all.busy == SAR_BUSY_NOT)
+        sar_distance_watch(&op->context->net);
     look_up_record(op);
     if (op->profile_due && !op->call->dense_face) {
         sar_call_fetch(op);

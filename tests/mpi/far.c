@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks that are far from each other write what all of them read past the caches, and others do not; the
  * outcomes are the same, bit by bit, whatever the lengths of elements and where lines begin. Ranks of which
- * one alone takes its node to be crowded time no lines, and do not wait for it.
+ * one alone takes its node to be crowded time no lines, and do not wait for it. Ranks that move notice.
  *
  * Link with -Wl,--wrap=sar_run_stream, and with the library's objects. */
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "net/window.h"
+#include "net/distance.h"
 #include "tensor/reduce.h"
 
 enum { COUNT = 60000, MOST = 5000, ROW_MOST = 67 };
@@ -85,7 +85,7 @@ static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
 
 static MPI_Comm open_comm(const char *scheme, double far)
 {
-    sar_window_far = far;
+    sar_distance_far = far;
     return knobs_comm(&(struct knobs){ .scheme = scheme });
 }
 
@@ -127,6 +127,52 @@ static void compare(const char *scheme)
     MPI_Comm_free(&far);
 }
 
+static long streamed_by_all(void)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &streamed, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    long sum = streamed;
+    streamed = 0;
+    return sum;
+}
+
+/* Without waiting for it at once. */
+static void reduce_later(MPI_Comm comm, const struct tensor *t)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Request request;
+    check_success(MPIX_Isparse_allreduce_coo(t->indices, t->values, t->nnz, MPI_INT32_T, COUNT, MPI_FLOAT,
+                                             MPI_SUM, comm, &result, &request),
+                  "MPIX_Isparse_allreduce_coo");
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+}
+
+/* The distance is looked at again in each fourth call that all ranks wait in, of which knobs_comm makes the
+ * first, and in no other. */
+static void check_moving(const char *scheme)
+{
+    static struct tensor t;
+    uint64_t every = sar_distance_every;
+    check_case("ranks that move");
+    make(&t, 1001, 1, true);
+    sar_distance_every = 4;
+    streamed = 0;
+    MPI_Comm comm = open_comm(scheme, INFINITY);
+    uint64_t expected = reduce(comm, &t);
+    check(streamed_by_all() == 0, "expected nothing past the caches of ranks that are near");
+    sar_distance_far = -1;
+    for (int i = 0; i < 4; i++)
+        reduce_later(comm, &t);
+    check(streamed_by_all() == 0, "expected no look at the distance while ranks do not wait");
+    check(reduce(comm, &t) == expected && streamed_by_all() > 0, "expected elements past the caches");
+    sar_distance_far = INFINITY;
+    reduce(comm, &t);
+    streamed_by_all();
+    check(reduce(comm, &t) == expected && streamed_by_all() == 0, "expected nothing past the caches again");
+    MPI_Comm_free(&comm);
+    sar_distance_every = every;
+}
+
 /* As whoever launched it may tell one rank alone. */
 static void check_disagreement(void)
 {
@@ -147,7 +193,9 @@ int main(int argc, char **argv)
     check_alarm(120);
     if (ranks < 2 || ranks == 3)
         return check_skip("far", "no node has several ranks, or one rank is alone on its node");
-    compare(ranks % 2 == 0 ? "shared" : "two_level");
+    const char *scheme = ranks % 2 == 0 ? "shared" : "two_level";
+    compare(scheme);
+    check_moving(scheme);
     check_disagreement();
     return check_end("far");
 }

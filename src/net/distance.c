@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/distance.h"
+
+#include "base/log.h"
+#include "net/line.h"
+
+/* Whether lines are timed: not where time is simulated (bench/smpi.h). */
+#ifndef SAR_DISTANCE_TIMED
+#define SAR_DISTANCE_TIMED true
+#endif
+
+enum {
+    TRIES = 20,      /* at timing a line */
+    TRIES_AGAIN = 5, /* while calls wait */
+};
+
+double sar_distance_far = 150e-9;
+uint64_t sar_distance_every = 1024;
+
+static double time_lines(const struct sar_net *net, struct sar_window *window)
+{
+    struct sar_lines lines = { .of = sar_window_line,
+                               .lines = window,
+                               .rank = window->rank,
+                               .ranks = window->ranks,
+                               .comm = net->comm,
+                               .tries = window->timings == 0 ? TRIES : TRIES_AGAIN,
+                               .before = window->timings };
+    window->timings++;
+    return sar_line_seconds(&lines);
+}
+
+void sar_distance_find(const struct sar_net *net, struct sar_window *window, bool timed)
+{
+    bool first = window->timings == 0, before = window->far;
+    window->timed = SAR_DISTANCE_TIMED && timed && window->ranks > 1;
+    double seconds = window->timed ? time_lines(net, window) : 0;
+    if (window->timed && seconds == 0)
+        return;
+    window->far = seconds > sar_distance_far;
+    if (window->timed && (first || window->far != before))
+        SAR_LOG(DEBUG, NET, "a line of cache takes %.0f ns to a far rank%s", seconds * 1e9,
+                window->far ? ": what all read goes past the caches" : "");
+}
+
+void sar_distance_watch(const struct sar_net *net)
+{
+    struct sar_window *window = net->window;
+    if (window != NULL && ++window->waits % sar_distance_every == 0)
+        sar_distance_find(net, window, window->timed);
+}
