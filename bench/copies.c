@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "line.h"
+#include "net/distance.h"
+#include "tensor/stream.h"
 #include "touch.h"
 
 enum { SLOT_BYTES = 4 }; /* of an index, where two_level brings it */
@@ -75,16 +78,16 @@ void perf_copies_open(struct perf_copies *copies, const struct perf_case *c, con
     agree_bytes(copies, c, tensor);
     written = larger(larger(copies->brought, is_dense(c) ? 0 : perf_memory_room(c, tensor)),
                      larger(copies->shared, copies->piece));
-    copies->written = perf_block_written(written);
+    perf_shelf_open(&copies->shelf, c->world, written);
+    copies->streams = !copies->levels && perf_line_seconds(c->world) > sar_distance_far;
 }
 
-/* Read so many bytes, of those that this rank has just written: what others have is no nearer to it. */
-static void read_of(const struct perf_copies *copies, size_t bytes, size_t written)
+static void put(const struct perf_copies *copies, void *to, const void *from, size_t bytes)
 {
-    for (size_t left = written == 0 ? 0 : bytes, n; left > 0; left -= n) {
-        n = left < written ? left : written;
-        perf_read(copies->written.data, n);
-    }
+    if (copies->streams)
+        sar_stream_any(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
 }
 
 /* Of an index two_level brings as much as tells its place in a part. */
@@ -92,11 +95,13 @@ static void bring(const struct perf_copies *copies, const struct perf_case *c, c
 {
     size_t index = copies->levels ? SLOT_BYTES : c->index_bytes, brought = step->nnz * index;
     const char *from = step->index.data;
-    char *to = copies->written.data;
+    char *to = perf_shelf_data(&copies->shelf);
 
-    memcpy(to, from, brought);
+    put(copies, to, from, brought);
     perf_read(from + brought, step->nnz * c->index_bytes - brought);
-    memcpy(to + brought, step->values.data, step->nnz * c->element_bytes);
+    put(copies, to + brought, step->values.data, step->nnz * c->element_bytes);
+    if (copies->streams)
+        sar_stream_settle();
 }
 
 void perf_copies_before(const struct perf_copies *copies, const struct perf_case *c,
@@ -104,21 +109,21 @@ void perf_copies_before(const struct perf_copies *copies, const struct perf_case
 {
     if (is_dense(c)) {
         perf_memory_read(c, step, recv);
-        perf_fill(copies->written.data, copies->brought, false);
+        perf_fill(perf_shelf_data(&copies->shelf), copies->brought, false);
     } else if (copies->brought > 0) {
         bring(copies, c, step);
     }
-    read_of(copies, copies->gathered, copies->brought);
+    perf_shelf_read(&copies->shelf, copies->gathered, copies->brought);
 }
 
 void perf_copies_after(const struct perf_copies *copies, const struct perf_case *c,
                        const struct perf_step *step, void *recv)
 {
-    perf_fill(copies->written.data, copies->shared, false);
-    read_of(copies, copies->reduced, copies->levels ? copies->shared : copies->brought);
-    perf_fill(copies->written.data, copies->piece, false);
-    read_of(copies, copies->pieces,
-            copies->piece > 0 ? copies->piece : larger(copies->shared, copies->brought));
+    perf_fill(perf_shelf_data(&copies->shelf), copies->shared, false);
+    perf_shelf_read(&copies->shelf, copies->reduced, copies->levels ? copies->shared : copies->brought);
+    perf_fill(perf_shelf_data(&copies->shelf), copies->piece, false);
+    perf_shelf_read(&copies->shelf, copies->pieces,
+                    copies->piece > 0 ? copies->piece : larger(copies->shared, copies->brought));
     if (copies->memory.copies)
         perf_memory_pass(&copies->memory, c, step, recv);
     else
@@ -128,5 +133,5 @@ void perf_copies_after(const struct perf_copies *copies, const struct perf_case 
 void perf_copies_close(struct perf_copies *copies)
 {
     perf_memory_close(&copies->memory);
-    perf_block_free(&copies->written);
+    perf_shelf_close(&copies->shelf);
 }

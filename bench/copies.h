@@ -15,20 +15,22 @@
 #include <mpix_sparse.h>
 
 #include "memory.h"
+#include "shelf.h"
 
 struct perf_copies {
     struct perf_memory memory;
     bool levels; /* two of them: with messages in between */
     bool folds;  /* dense interface: the outcome is made in the vector */
     /* Bytes of this rank. */
-    size_t brought;            /* put where others see it, before messages */
-    size_t gathered;           /* read, before messages */
-    size_t shared;             /* put where others see it, behind messages */
-    size_t reduced;            /* read to be reduced */
-    size_t piece;              /* dense interface: of the outcome, put where others see it */
-    size_t pieces;             /* dense interface: of all of the outcome, read */
-    unsigned long long most;   /* all that are read and written, of any rank on step 0 */
-    struct perf_block written; /* a place for any of these */
+    size_t brought;          /* put where others see it, before messages */
+    size_t gathered;         /* read, before messages */
+    size_t shared;           /* put where others see it, behind messages */
+    size_t reduced;          /* read to be reduced */
+    size_t piece;            /* dense interface: of the outcome, put where others see it */
+    size_t pieces;           /* dense interface: of all of the outcome, read */
+    unsigned long long most; /* all that are read and written, of any rank on step 0 */
+    struct perf_shelf shelf; /* a place for any of these */
+    bool streams;            /* what is brought, as the library does where ranks are far */
 };
 
 /* Whether a call that reports so had messages in between. */

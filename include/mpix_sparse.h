@@ -91,8 +91,9 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result);
 /** Allreduce of dense buffers that hold mostly zeros. Collective over comm.
  *
  * Takes the arguments of MPI_Allreduce and gives what it gives, up to the order of floating-point
- * additions. All ranks receive the same bits. An element whose bits are all zero is left out of the
- * messages; it still takes part in MPI_MAX, MPI_MIN, MPI_PROD and MPI_BAND as a zero.
+ * additions. All ranks receive the same bits, but where MPI reduces and does not promise that. An element
+ * whose bits are all zero is left out of the messages; it still takes part in MPI_MAX, MPI_MIN, MPI_PROD and
+ * MPI_BAND as a zero.
  *
  * What this library cannot speed up goes to MPI_Allreduce on comm as it is: other types and ops, users' ops,
  * vectors of at most 16384 bytes (2048 within shared memory), intercommunicators, and most calls of a tensor

@@ -45,9 +45,15 @@ static enum sar_status map_file(int file, size_t bytes, struct sar_segment *segm
 }
 
 #ifdef HAVE_MEMFD_CREATE
+/* Of Linux 6.3; some systems refuse files that could be run. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
 static int make_file(void)
 {
-    return memfd_create("mpix_sparse", MFD_CLOEXEC);
+    int file = memfd_create("mpix_sparse", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    return file < 0 && errno == EINVAL ? memfd_create("mpix_sparse", MFD_CLOEXEC) : file;
 }
 #else
 static int make_file(void)
@@ -87,18 +93,21 @@ enum sar_status sar_segment_make(size_t bytes, struct sar_segment *segment, stru
     return status;
 }
 
+/* Looked at before it is opened, which for a device of another process of that number might do something. */
 enum sar_status sar_segment_map(const struct sar_segment_name *name, struct sar_segment *segment)
 {
     char path[64];
     struct stat found;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)SAR_SEGMENT_HOLDER(name),
              (long long)name->file);
+    if (stat(path, &found) != 0)
+        return lack(path);
+    if (!S_ISREG(found.st_mode) || found.st_size < 0 || (uint64_t)found.st_size < name->bytes)
+        return SAR_NO_SEGMENT;
     int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return lack(path);
-    enum sar_status status = SAR_NO_SEGMENT;
-    if (fstat(file, &found) == 0 && found.st_size >= 0 && (uint64_t)found.st_size >= name->bytes)
-        status = map_file(file, (size_t)name->bytes, segment);
+    enum sar_status status = map_file(file, (size_t)name->bytes, segment);
     close(file);
     return status;
 }

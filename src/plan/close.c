@@ -3,12 +3,13 @@
  * communicator may go, and how much that is they know only once all of them have freed the user's. MPI
  * libraries do not wait in MPI_Comm_free, and programs rely on it: one rank may free a communicator and then
  * send what another receives before it frees its own. So a context whose ranks do not come at once is put
- * aside, and goes when some other is opened or closed, or with MPI. */
+ * aside, without its memory, and goes when some other is opened or closed, or with MPI. */
 
 #include <stdatomic.h>
 
 #include "base/trace.h"
 #include "net/roll.h"
+#include "net/window.h"
 #include "plan/context.h"
 #include "plan/plan.h"
 #include "plan/progress.h"
@@ -73,6 +74,8 @@ void sar_context_close(struct sar_context *context)
         sar_arena_free(&context->scratch[i]);
     for (int i = 0; i < 2; i++)
         sar_buffer_free(&context->outcome[i]);
+    sar_window_close(context->net.window);
+    context->net.window = NULL;
     sar_context_sweep(false);
     if (is_left(&context->net, LOOKS))
         end(context);

@@ -9,7 +9,9 @@ void sar_card_show(struct sar_request *request, struct sar_card *card)
 {
     if (request->exchange.status != SAR_OK)
         card->status = (int64_t)request->exchange.status;
-    sar_window_arrive(request->net->window, "scheme shared", card, sizeof *card);
+    const char *what =
+        request->scheme == &sar_scheme_shared ? "scheme shared" : "last steps of scheme two_level";
+    sar_window_arrive(request->net->window, what, card, sizeof *card);
 }
 
 const struct sar_card *sar_card_of(const struct sar_request *request, int rank)

@@ -33,15 +33,15 @@ static bool is_short(enum sar_base base)
     return base == SAR_INT8 || base == SAR_INT16 || base == SAR_UINT8 || base == SAR_UINT16;
 }
 
-/* Absent elements stand at the op's identity, the largest or smallest number for MIN and MAX; MPICH up to
- * 4.0.2 compares unsigned numbers as signed ones, to which those look negative. Sums of short integers do not
- * wrap around in Open MPI 4.1. */
+/* Absent elements stand at the op's identity, the largest or smallest number for MIN and MAX, which a NaN may
+ * lose to where it comes second. MPICH up to 4.0.2 compares unsigned numbers as signed ones, to which those
+ * look negative. Sums of short integers do not wrap around in Open MPI 4.1. */
 static const char *obstacle(const struct sar_agreed *agreed)
 {
     const struct sar_shape *shape = &agreed->shape;
-    bool unsigned_type = shape->base >= SAR_UINT8 && shape->base <= SAR_UINT64;
-    if (!agreed->dense_face && unsigned_type && (shape->op == SAR_MAX || shape->op == SAR_MIN))
-        return "MAX and MIN of unsigned coordinates";
+    bool is_signed = shape->base >= SAR_INT8 && shape->base <= SAR_INT64;
+    if (!agreed->dense_face && !is_signed && (shape->op == SAR_MAX || shape->op == SAR_MIN))
+        return "MAX and MIN of unsigned coordinates and of those in floats";
     if (!agreed->dense_face && is_short(shape->base) && shape->op == SAR_SUM)
         return "sums of coordinates of 8 and 16 bits";
     bool fits = sar_times(agreed->shape.count, agreed->shape.element_size) <= (uint64_t)PTRDIFF_MAX;

@@ -152,7 +152,9 @@ static inline uint64_t sar_plus(uint64_t a, uint64_t b)
  * the compiler has no such. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
 #define SAR_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))
-#define sar_is_wide() (__builtin_cpu_supports("avx512vbmi2") != 0)
+#define sar_is_wide()                                                               \
+    (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw") && \
+     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
 #else
 #define sar_is_wide() false
 #endif

@@ -250,6 +250,24 @@ static void check_mappings(void)
     MPI_Comm_free(&comm);
 }
 
+/* A communicator that others free later keeps its duplicate until then, and no memory. */
+static void check_freed_early(void)
+{
+    int before = mappings();
+    check_case("freed early");
+    MPI_Comm comm = open_comm("shared");
+    expect(comm, COO, MANY, NULL);
+    expect(comm, DENSE, MANY, NULL);
+    check(ranks == 1 || mappings() > before, "expected memory to be shared");
+    if (rank != 0)
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+    int after = mappings();
+    for (int r = 1; r < ranks && rank == 0; r++)
+        MPI_Send(NULL, 0, MPI_BYTE, r, 0, MPI_COMM_WORLD);
+    check(after <= before, "expected %d mappings, found %d", before, after);
+}
+
 enum moment { FIRST_USE, GROWTH, OUTCOME, MOMENTS };
 
 static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger shelf",
@@ -346,6 +364,7 @@ int main(int argc, char **argv)
         return check_skip("descriptors", "one rank shares nothing");
     expect(open_comm("shared"), COO, FEW, NULL); /* what MPI opens once */
     check_mappings();
+    check_freed_early();
     check_many("shared");
     if (ranks > 2)
         check_many("two_level");

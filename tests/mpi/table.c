@@ -103,11 +103,14 @@ static bool is_forced(const struct config *c)
     return strcmp(c->knobs.scheme, "auto") != 0;
 }
 
-/* MPI is not trusted with unsigned MAX and MIN of coordinates: see put_identity. Vectors may be its. */
+/* MPI is not trusted with some MAX and MIN: see src/scheme/dense.c. Vectors may be its. */
 static bool gives_way(const struct config *c, const struct kind *kind, bool coordinates)
 {
-    return (!coordinates || strcmp(c->knobs.scheme, "dense") == 0) &&
-           (kind->base == UINT32 || kind->base == UINT64) && (kind->op == MAX || kind->op == MIN);
+    bool is_signed = kind->base == INT32 || kind->base == INT64;
+    bool is_unsigned = kind->base == UINT32 || kind->base == UINT64;
+    if (kind->op != MAX && kind->op != MIN)
+        return false;
+    return coordinates ? strcmp(c->knobs.scheme, "dense") == 0 && !is_signed : is_unsigned;
 }
 
 static void check_report(const struct config *c, const struct kind *kind, MPI_Count nnz_out)
