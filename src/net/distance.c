@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/distance.h"
 
+#include <math.h>
+
 #include "base/log.h"
 #include "net/line.h"
 
@@ -30,14 +32,19 @@ static double time_lines(const struct sar_net *net, struct sar_window *window)
     return sar_line_seconds(&lines);
 }
 
+/* As before where ranks found no partner at work, unless all are far or none. */
+static bool is_far(const struct sar_window *window, double seconds)
+{
+    bool depends = sar_distance_far >= 0 && sar_distance_far < INFINITY;
+    return window->timed && seconds == 0 && depends ? window->far : seconds > sar_distance_far;
+}
+
 void sar_distance_find(const struct sar_net *net, struct sar_window *window, bool timed)
 {
     bool first = window->timings == 0, before = window->far;
     window->timed = SAR_DISTANCE_TIMED && timed && window->ranks > 1;
     double seconds = window->timed ? time_lines(net, window) : 0;
-    if (window->timed && seconds == 0)
-        return;
-    window->far = seconds > sar_distance_far;
+    window->far = is_far(window, seconds);
     if (window->timed && (first || window->far != before))
         SAR_LOG(DEBUG, NET, "a line of cache takes %.0f ns to a far rank%s", seconds * 1e9,
                 window->far ? ": what all read goes past the caches" : "");

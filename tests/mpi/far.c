@@ -189,7 +189,7 @@ static void check_disagreement(void)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(120);
     if (ranks < 2 || ranks == 3)
         return check_skip("far", "no node has several ranks, or one rank is alone on its node");
