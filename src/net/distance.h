@@ -10,8 +10,9 @@
  * seen, between two 230 to 315. Below 0 all are. */
 extern double sar_distance_far;
 
-/** Calls that all ranks wait in, from one look at the distance to the next. */
-extern uint64_t sar_distance_every;
+/** Calls that all ranks wait in, up to the first look at the distance and, in the end, from one to the
+ * next. */
+extern uint64_t sar_distance_first, sar_distance_every;
 
 /** Find window->far. All ranks of its node call it, of whom none waits for anything else meanwhile.
  * @param timed  whether lines can be timed, on all these ranks or none */

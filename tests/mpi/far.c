@@ -108,6 +108,8 @@ static void compare(const char *scheme)
 {
     static const int sizes[] = { 200, 1001, MOST }, rows[] = { 1, 3, 16, ROW_MOST };
     static struct tensor t;
+    sar_distance_first =
+        sar_distance_every; /* communicators do not notice how far the others take ranks to be */
     MPI_Comm plain = open_comm("recursive_doubling", INFINITY), near = open_comm(scheme, INFINITY),
              far = open_comm(scheme, -1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -173,6 +175,35 @@ static void check_moving(const char *scheme)
     sar_distance_every = every;
 }
 
+static bool streams(MPI_Comm comm, const struct tensor *t)
+{
+    reduce(comm, t);
+    return streamed_by_all() > 0;
+}
+
+/* At first in the second, fourth, eighth ... call, of which knobs_comm makes the first, and each reduce() two. */
+static void check_moving_at_first(const char *scheme)
+{
+    static struct tensor t;
+    static const bool far[] = { true, false, true, true, false, false, false, false };
+    uint64_t first = sar_distance_first;
+    check_case("ranks that move at first");
+    make(&t, 1001, 1, true);
+    sar_distance_first = 2;
+    streamed = 0;
+    MPI_Comm comm = open_comm(scheme, INFINITY);
+    bool expected = false;
+    for (uint64_t calls = 2, i = 0; i < sizeof far / sizeof far[0]; calls += 2, i++) {
+        bool before = expected, looks = (calls & (calls - 1)) == 0;
+        sar_distance_far = far[i] ? -1 : INFINITY;
+        expected = looks ? far[i] : before;
+        check(streams(comm, &t) == expected, "expected %s past the caches once %d calls are made",
+              expected ? "elements" : "nothing", (int)calls);
+    }
+    MPI_Comm_free(&comm);
+    sar_distance_first = first;
+}
+
 /* As whoever launched it may tell one rank alone. */
 static void check_disagreement(void)
 {
@@ -196,6 +227,7 @@ int main(int argc, char **argv)
     const char *scheme = ranks % 2 == 0 ? "shared" : "two_level";
     compare(scheme);
     check_moving(scheme);
+    check_moving_at_first(scheme);
     check_disagreement();
     return check_end("far");
 }
