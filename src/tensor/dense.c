@@ -172,6 +172,13 @@ static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, 
     return scan_rows(buf, shape, from, n, out, k);
 }
 
+/* Those behind the first k, which a cache still has. */
+static bool has_negative_zero_behind(const struct sar_shape *shape, const struct sar_run *run, size_t k)
+{
+    const unsigned char *value = run->value;
+    return sar_has_negative_zero(shape->base, value + k * shape->element_size, (run->nnz - k) * shape->row);
+}
+
 enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void *buf, size_t expected,
                                        struct sar_space *space, struct sar_run *run)
 {
@@ -183,7 +190,9 @@ enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void
             size_t ample = space->nnz == 0 ? expected + expected / 8 : space->nnz + space->nnz / 2;
             SAR_TRY(space->make(space, ample > least ? ample : least, run));
         }
-        run->nnz = scan(shape, buf, i, n, *run, run->nnz);
+        size_t before = run->nnz;
+        run->nnz = scan(shape, buf, i, n, *run, before);
+        space->minus_zero |= has_negative_zero_behind(shape, run, before);
     }
     return SAR_OK;
 }
@@ -210,7 +219,7 @@ static enum sar_status widen(struct sar_space *space, size_t nnz, struct sar_run
 enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_run *run)
 {
-    struct arena_space space = { { widen, 0 }, shape, arena };
+    struct arena_space space = { { widen, 0, false }, shape, arena };
     return sar_dense_compact_into(shape, buf, expected, &space.space, run);
 }
 

@@ -19,7 +19,8 @@ bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n);
 struct sar_space {
     /** Make room for nnz elements, set space->nnz, and keep those that the run has. */
     enum sar_status (*make)(struct sar_space *space, size_t nnz, struct sar_run *run);
-    size_t nnz; /**< elements that there is room for; 0 at first */
+    size_t nnz;      /**< elements that there is room for; 0 at first */
+    bool minus_zero; /**< a floating-point -0.0 was found; false at first */
 };
 
 /** Make a run of the elements of buf that have a bit set, decided by bits, never by arithmetic.

@@ -6,7 +6,7 @@
  *     time = count * element bytes / memory bandwidth
  *
  * Where all else is zero already, only the lines of blocks that have elements go to memory; whole, so that
- * they need not be read before.
+ * they need not be read before. Such blocks are longer, since few of their lines are moved.
  *
  * Runs that have elements in common are folded in such blocks: no outcome of coordinates is made before. */
 
@@ -22,57 +22,53 @@
 #include "tensor/stream.h"
 
 enum {
-    BLOCK = 4096, /* bytes */
-    STRETCH = 4 * BLOCK,
-    LARGEST = 64, /* bytes of elements that blocks are made of */
-    AHEAD = 4,    /* blocks */
-    LINE = 64,    /* bytes */
-    LINES = BLOCK / LINE
+    PAGE = 4096,        /* bytes */
+    STRETCH = 4 * PAGE, /* that is worked on at a time where not each line is moved */
+    LARGEST = 64,       /* bytes of elements that blocks are made of */
+    AHEAD = 4,          /* pages */
+    LINE = 64,          /* bytes */
+    LINES = STRETCH / LINE
 };
 
-_Static_assert(LINES == 64, "a word has a bit for each line of a block");
+_Static_assert(LINES % LINE == 0, "marks are as many vectors");
 
 /* The next element that is not written yet. */
 struct place {
     const struct sar_run *run, *end;
     size_t i;
     struct sar_folding *folding; /* of all runs; or NULL where they are put one behind the other */
+    uint8_t marks[LINES];        /* of a stretch's lines, those that elements begin in */
 };
 
-/* Put elements below an index into a block that begins at `start`; returns a bit for each of its lines that
- * has one. */
-SAR_INLINE uint64_t put_below(struct place *p, unsigned index_size, size_t bytes, uint64_t start,
-                              uint64_t limit, unsigned char *block)
+/* Put elements below an index into a block that begins at `start`. */
+SAR_INLINE void put_below(struct place *p, unsigned index_size, size_t bytes, uint64_t start, uint64_t limit,
+                          unsigned char *block)
 {
-    uint64_t lines = 0;
     for (; p->run < p->end; p->run++, p->i = 0) {
         const unsigned char *value = p->run->value;
         for (; p->i < p->run->nnz; p->i++) {
             uint64_t index = sar_index_get(p->run->index, index_size, p->i);
             if (index >= limit)
-                return lines;
+                return;
             size_t at = (size_t)(index - start) * bytes;
             memcpy(block + at, value + p->i * bytes, bytes);
-            lines |= (uint64_t)1 << at / LINE % LINES;
+            p->marks[at / LINE] = 1;
         }
     }
-    return lines;
 }
 
-static uint64_t put(const struct sar_shape *shape, struct place *p, uint64_t start, uint64_t limit,
-                    unsigned char *block)
+static void put(const struct sar_shape *shape, struct place *p, uint64_t start, uint64_t limit,
+                unsigned char *block)
 {
     size_t bytes = shape->element_size;
-    uint64_t lines;
     if (p->folding != NULL)
-        lines = p->folding->put(p->folding, shape, start, limit, block);
+        p->folding->put(p->folding, shape, start, limit, block, p->marks);
     else if (bytes == 4)
-        SAR_FOR_INDEX_SIZE(shape->index_size, lines = put_below(p, INDEX_SIZE, 4, start, limit, block));
+        SAR_FOR_INDEX_SIZE(shape->index_size, put_below(p, INDEX_SIZE, 4, start, limit, block));
     else if (bytes == 8)
-        SAR_FOR_INDEX_SIZE(shape->index_size, lines = put_below(p, INDEX_SIZE, 8, start, limit, block));
+        SAR_FOR_INDEX_SIZE(shape->index_size, put_below(p, INDEX_SIZE, 8, start, limit, block));
     else
-        lines = put_below(p, shape->index_size, bytes, start, limit, block);
-    return lines;
+        put_below(p, shape->index_size, bytes, start, limit, block);
 }
 
 /* Elements in front of the first line that begins with one. */
@@ -87,8 +83,8 @@ static bool fits_lines(const struct sar_shape *shape, const void *buf)
     return bytes <= LARGEST && (bytes & (bytes - 1)) == 0 && (uintptr_t)buf % bytes == 0;
 }
 
-/* A block is about a page, whose address has to be translated. Stores past the caches would wait for that,
- * and take twice as long with pages of 4 KB: so a load asks for it ahead. */
+/* The address of each page has to be translated. Stores past the caches would wait for that, and take twice
+ * as long with pages of 4 KB: so a load asks for it ahead. */
 static void look_up(const struct sar_shape *shape, const unsigned char *buf, uint64_t at)
 {
     if (at < shape->count)
@@ -97,26 +93,59 @@ static void look_up(const struct sar_shape *shape, const unsigned char *buf, uin
 
 #if defined(SAR_WIDE)
 /* Where each store is a line, it takes two thirds of the time. */
-SAR_WIDE static void stream_wide(unsigned char *to, unsigned char *block)
+SAR_WIDE SAR_INLINE void stream_line(unsigned char *to, unsigned char *block)
 {
-    for (size_t i = 0; i < BLOCK; i += LINE) {
-        _mm512_stream_si512((void *)(to + i), _mm512_load_si512(block + i));
-        _mm512_store_si512(block + i, _mm512_setzero_si512());
+    _mm512_stream_si512((void *)to, _mm512_load_si512(block));
+    _mm512_store_si512(block, _mm512_setzero_si512());
+}
+
+SAR_WIDE static void stream_page_wide(unsigned char *to, unsigned char *block)
+{
+    for (size_t at = 0; at < PAGE; at += LINE)
+        stream_line(to + at, block + at);
+}
+
+SAR_WIDE static void stream_marked_wide(unsigned char *to, unsigned char *block, uint8_t *marks)
+{
+    for (size_t group = 0; group < LINES; group += LINE, marks += LINE) {
+        __m512i some = _mm512_loadu_si512(marks);
+        for (uint64_t lines = _mm512_test_epi8_mask(some, some); lines != 0; lines &= lines - 1) {
+            size_t at = (group + (size_t)__builtin_ctzll(lines)) * LINE;
+            stream_line(to + at, block + at);
+        }
+        _mm512_storeu_si512(marks, _mm512_setzero_si512());
     }
 }
 #else
-#define stream_wide(to, block) ((void)(to))
+#define stream_page_wide(to, block) ((void)(to))
+#define stream_marked_wide(to, block, marks) ((void)(to))
 #endif
 
 /* A block is zeros again afterwards. */
-static void stream_block(unsigned char *to, unsigned char *block)
+static void stream_page(unsigned char *to, unsigned char *block)
 {
     if (sar_is_wide()) {
-        stream_wide(to, block);
+        stream_page_wide(to, block);
         return;
     }
-    sar_stream(to, block, BLOCK);
-    memset(block, 0, BLOCK);
+    sar_stream(to, block, PAGE);
+    memset(block, 0, PAGE);
+}
+
+/* The lines that have marks, of which none are left. */
+static void stream_marked(unsigned char *to, unsigned char *block, uint8_t *marks)
+{
+    if (sar_is_wide()) {
+        stream_marked_wide(to, block, marks);
+        return;
+    }
+    for (size_t i = 0; i < LINES; i++) {
+        if (marks[i] == 0)
+            continue;
+        sar_stream(to + i * LINE, block + i * LINE, LINE);
+        memset(block + i * LINE, 0, LINE);
+    }
+    memset(marks, 0, LINES);
 }
 
 /* Into a buffer that a cache has room for, as much at a time as the L1 cache has. */
@@ -134,15 +163,15 @@ static void put_here(const struct sar_shape *shape, struct place *p, bool blank,
 
 static void expand_blocks(const struct sar_shape *shape, struct place *p, unsigned char *buf)
 {
-    _Alignas(LINE) unsigned char block[BLOCK] = { 0 };
+    _Alignas(LINE) unsigned char block[PAGE] = { 0 };
     size_t bytes = shape->element_size;
-    uint64_t each = BLOCK / bytes, at = head_of(shape, buf);
+    uint64_t each = PAGE / bytes, at = head_of(shape, buf);
     memset(buf, 0, at * bytes);
     put(shape, p, 0, at, buf);
     for (; at + each <= shape->count; at += each) {
         look_up(shape, buf, at + AHEAD * each);
         put(shape, p, at, at + each, block);
-        stream_block(buf + at * bytes, block);
+        stream_page(buf + at * bytes, block);
     }
     memset(buf + at * bytes, 0, (shape->count - at) * bytes);
     put(shape, p, at, shape->count, buf + at * bytes);
@@ -158,27 +187,21 @@ static uint64_t next_index(const struct sar_shape *shape, struct place *p)
     return p->run == p->end ? UINT64_MAX : sar_index_get(p->run->index, shape->index_size, p->i);
 }
 
-static void stream_lines(unsigned char *to, unsigned char *block, uint64_t lines)
-{
-    for (; lines != 0; lines &= lines - 1) {
-        size_t at = (size_t)__builtin_ctzll(lines) * LINE;
-        sar_stream(to + at, block + at, LINE);
-        memset(block + at, 0, LINE);
-    }
-}
-
 static void update_lines(const struct sar_shape *shape, struct place *p, unsigned char *buf)
 {
-    _Alignas(LINE) unsigned char block[BLOCK] = { 0 };
+    _Alignas(LINE) unsigned char block[STRETCH] = { 0 };
     size_t bytes = shape->element_size;
-    uint64_t each = BLOCK / bytes, head = head_of(shape, buf),
+    uint64_t each = STRETCH / bytes, head = head_of(shape, buf),
              end = head + (shape->count - head) / each * each;
     memset(buf, 0, head * bytes);
     put(shape, p, 0, head, buf);
+    memset(p->marks, 0, sizeof p->marks);
     for (uint64_t next; (next = next_index(shape, p)) < end;) {
         uint64_t at = next - (next - head) % each;
-        look_up(shape, buf, at + AHEAD * each);
-        stream_lines(buf + at * bytes, block, put(shape, p, at, at + each, block));
+        for (uint64_t page = 0; page < AHEAD; page++)
+            look_up(shape, buf, at + each + page * (PAGE / bytes));
+        put(shape, p, at, at + each, block);
+        stream_marked(buf + at * bytes, block, p->marks);
     }
     memset(buf + end * bytes, 0, (shape->count - end) * bytes);
     put(shape, p, end, shape->count, buf + end * bytes);
@@ -215,7 +238,7 @@ static void expand_rows(const struct sar_shape *shape, const struct place *p, un
 
 void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
 {
-    struct place place = { runs, runs + n, 0, NULL };
+    struct place place = { runs, runs + n, 0, NULL, { 0 } };
     size_t bytes = (size_t)shape->count * shape->element_size;
     if (bytes < SAR_STREAMED) {
         put_here(shape, &place, false, buf);
@@ -230,7 +253,7 @@ void sar_dense_expand(const struct sar_shape *shape, const struct sar_run runs[]
 
 void sar_dense_update(const struct sar_shape *shape, const struct sar_run runs[], size_t n, void *buf)
 {
-    struct place place = { runs, runs + n, 0, NULL };
+    struct place place = { runs, runs + n, 0, NULL, { 0 } };
     if (shape->count * shape->element_size >= SAR_STREAMED && fits_lines(shape, buf)) {
         update_lines(shape, &place, buf);
         sar_stream_settle();
@@ -250,7 +273,7 @@ void sar_dense_fold(const struct sar_shape *shape, const struct sar_run runs[], 
 {
     bool streams = shape->count * shape->element_size >= SAR_STREAMED;
     struct sar_folding folding = sar_folding_begin(shape, runs, n);
-    struct place place = { NULL, NULL, 0, &folding };
+    struct place place = { NULL, NULL, 0, &folding, { 0 } };
     if (streams) {
         (before != NULL ? update_lines : expand_blocks)(shape, &place, buf);
         sar_stream_settle();

@@ -9,30 +9,27 @@
 
 enum {
     LINE = 64, /* bytes */
-    LINES = 64,
     CHUNK = 64 /* elements whose places are found before they are folded */
 };
 
 /* Sums of elements that are no rows. */
-#define DEFINE_SUMS(name, type, index_type)                                                          \
-    static uint64_t name(struct sar_folding *folding, const struct sar_shape *shape, uint64_t start, \
-                         uint64_t limit, void *at)                                                   \
-    {                                                                                                \
-        type *sum = at;                                                                              \
-        uint64_t lines = 0;                                                                          \
-        (void)shape;                                                                                 \
-        for (size_t r = 0; r < folding->n; r++) {                                                    \
-            const struct sar_run *run = &folding->runs[r];                                           \
-            const index_type *index = run->index;                                                    \
-            const type *value = run->value;                                                          \
-            size_t i = folding->next[r];                                                             \
-            for (; i < run->nnz && index[i] < limit; i++) {                                          \
-                sum[index[i] - start] += value[i];                                                   \
-                lines |= (uint64_t)1 << (index[i] - start) * sizeof(type) / LINE % LINES;            \
-            }                                                                                        \
-            folding->next[r] = i;                                                                    \
-        }                                                                                            \
-        return lines;                                                                                \
+#define DEFINE_SUMS(name, type, index_type)                                                      \
+    static void name(struct sar_folding *folding, const struct sar_shape *shape, uint64_t start, \
+                     uint64_t limit, void *at, uint8_t marks[])                                  \
+    {                                                                                            \
+        type *sum = at;                                                                          \
+        (void)shape;                                                                             \
+        for (size_t r = 0; r < folding->n; r++) {                                                \
+            const index_type *restrict index = folding->runs[r].index;                           \
+            const type *restrict value = folding->runs[r].value;                                 \
+            size_t i = folding->next[r], nnz = folding->runs[r].nnz;                             \
+            for (; i < nnz && index[i] < limit; i++) {                                           \
+                size_t place = index[i] - start;                                                 \
+                sum[place] += value[i];                                                          \
+                marks[place * sizeof(type) / LINE] = 1;                                          \
+            }                                                                                    \
+            folding->next[r] = i;                                                                \
+        }                                                                                        \
     }
 
 DEFINE_SUMS(sum_floats, float, uint32_t)
@@ -55,10 +52,9 @@ SAR_INLINE size_t find_places(const struct sar_run *run, unsigned size, size_t f
 }
 
 /* Of any type, op, size of indices, and of rows. */
-static uint64_t fold_run(const struct sar_shape *shape, const struct sar_run *run, size_t *next,
-                         uint64_t start, uint64_t limit, void *at)
+static void fold_run(const struct sar_shape *shape, const struct sar_run *run, size_t *next, uint64_t start,
+                     uint64_t limit, void *at, uint8_t marks[])
 {
-    uint64_t lines = 0;
     uint32_t places[CHUNK];
     size_t bytes = shape->element_size, n;
     do {
@@ -66,19 +62,16 @@ static uint64_t fold_run(const struct sar_shape *shape, const struct sar_run *ru
         shape->kernels->fold_rows(at, places, (const unsigned char *)run->value + *next * bytes, n,
                                   shape->row);
         for (size_t i = 0; i < n; i++)
-            lines |= (uint64_t)1 << places[i] * bytes / LINE % LINES;
+            marks[places[i] * bytes / LINE] = 1;
         *next += n;
     } while (n == CHUNK);
-    return lines;
 }
 
-static uint64_t fold_all(struct sar_folding *folding, const struct sar_shape *shape, uint64_t start,
-                         uint64_t limit, void *at)
+static void fold_all(struct sar_folding *folding, const struct sar_shape *shape, uint64_t start,
+                     uint64_t limit, void *at, uint8_t marks[])
 {
-    uint64_t lines = 0;
     for (size_t r = 0; r < folding->n; r++)
-        lines |= fold_run(shape, &folding->runs[r], &folding->next[r], start, limit, at);
-    return lines;
+        fold_run(shape, &folding->runs[r], &folding->next[r], start, limit, at, marks);
 }
 
 bool sar_folding_suits(const struct sar_shape *shape)

@@ -12,8 +12,9 @@ struct sar_folding {
     size_t n;
     size_t next[SAR_FOLDED]; /**< of each run the first element that is not folded yet */
     /** Fold elements with indices from `start` to below `limit`, before which all are folded, into what `at`
-     * has for them. Returns a bit for each line of 64 bytes with such an element, where there are 64. */
-    uint64_t (*put)(struct sar_folding *, const struct sar_shape *, uint64_t start, uint64_t limit, void *at);
+     * has for them, and mark each line of 64 bytes where such an element begins. */
+    void (*put)(struct sar_folding *, const struct sar_shape *, uint64_t start, uint64_t limit, void *at,
+                uint8_t marks[]);
 };
 
 /** Whether x op 0 is x, so that zeros can be folded into, and what is not done yet needs no wider type. */

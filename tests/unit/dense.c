@@ -307,6 +307,35 @@ static void test_negative_zero(void **state)
     }
 }
 
+/* A space that grows on the heap. */
+static enum sar_status grow(struct sar_space *space, size_t nnz, struct sar_run *run)
+{
+    run->index = realloc(run->index, nnz * sizeof(uint32_t));
+    run->value = realloc(run->value, nnz * sizeof(float));
+    space->nnz = nnz;
+    return run->index == NULL || run->value == NULL ? SAR_NO_MEMORY : SAR_OK;
+}
+
+/* It is found while a buffer is compacted, around the ends of what is scanned at once. */
+static void test_negative_zero_in_a_buffer(void **state)
+{
+    enum { COUNT = 9001 };
+    static const size_t places[] = { 0, 1, 4095, 4096, 4097, 8191, 8192, COUNT - 1, COUNT };
+    static float floats[COUNT + 1];
+    struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, COUNT, 1);
+    (void)state;
+    for (size_t k = 0; k < LENGTH(places); k++) {
+        struct sar_space space = { grow, 0, false };
+        struct sar_run run;
+        for (size_t i = 0; i <= COUNT; i++)
+            floats[i] = i % 5 == 0 ? -1 : 0;
+        floats[places[k]] = -0.0f;
+        assert_int_equal(sar_dense_compact_into(&shape, floats, k * 300, &space, &run), SAR_OK);
+        assert_int_equal(space.minus_zero, places[k] < COUNT);
+        run_free(&run);
+    }
+}
+
 /* A sign alone, in 16 bits of either kind. */
 static void test_negative_zero_of_halves(void **state)
 {
@@ -339,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_drop_zeros),
         cmocka_unit_test(test_bits_decide),
         cmocka_unit_test(test_negative_zero),
+        cmocka_unit_test(test_negative_zero_in_a_buffer),
         cmocka_unit_test(test_negative_zero_of_halves),
         cmocka_unit_test(test_halves_are_not_negative_zeros),
     };

@@ -172,6 +172,37 @@ static void test_fold(void **state)
     }
 }
 
+/* Lines that neither runs have elements in are left alone, whatever they hold, in front and behind. */
+static void test_lines_without_elements(void **state)
+{
+    enum { COUNT = (5 << 20) / sizeof(float), EACH = 64 / sizeof(float), STEP = 21 };
+    struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, COUNT, 1);
+    size_t nnz = COUNT / EACH / STEP;
+    struct sar_run run = run_room(&shape, nnz);
+    unsigned char *memory = exact(COUNT * sizeof(float) + 64);
+    float *buf = (void *)(memory + (-(uintptr_t)memory % 64));
+    (void)state;
+    for (size_t i = 0; i < nnz; i++) {
+        ((uint32_t *)run.index)[i] = (uint32_t)(i * STEP * EACH + i % EACH);
+        ((float *)run.value)[i] = (float)(i + 1);
+    }
+    for (int folded = 0; folded < 2; folded++) {
+        for (size_t i = 0; i < COUNT; i++)
+            buf[i] = i / EACH % STEP == 0 ? 0 : 7;
+        if (folded)
+            sar_dense_fold(&shape, &run, 1, &run, buf);
+        else
+            sar_dense_update(&shape, &run, 1, buf);
+        for (size_t i = 0; i < nnz * STEP * EACH; i++) {
+            size_t line = i / EACH, k = line / STEP;
+            float expected = line % STEP != 0 ? 7 : i % EACH == k % EACH ? (float)(k + 1) : 0;
+            assert_true(buf[i] == expected);
+        }
+    }
+    free(memory);
+    run_free(&run);
+}
+
 /* Where zeros cannot be folded into, or sums are wider than what comes of them. */
 static void test_what_is_not_folded(void **state)
 {
@@ -193,6 +224,7 @@ static void test_what_is_not_folded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand), cmocka_unit_test(test_fold),
+                                        cmocka_unit_test(test_lines_without_elements),
                                         cmocka_unit_test(test_what_is_not_folded) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
