@@ -24,9 +24,11 @@
 #include "tensor/stretch.h"
 
 enum {
-    SHELF_PIECE = 2,     /* the other two are for inputs */
-    BALANCE = 64,        /* parts may differ by one in so many */
-    MOST_APART = 1 << 20 /* bytes of a part that is put elsewhere first */
+    SHELF_PIECE = 2,         /* the other two are for inputs */
+    BALANCE = 64,            /* parts may differ by one in so many */
+    MOST_APART = 1 << 20,    /* bytes of a part that is put elsewhere first */
+    LINE = 64,               /* bytes */
+    MOST_FETCHED = 256 << 10 /* bytes of a part that are fetched ahead */
 };
 
 struct state {
@@ -179,6 +181,19 @@ static void end_part(const struct sar_request *request, struct sar_span *span, c
     sar_request_span_end(request, span);
 }
 
+/* Long elements come from where other ranks put them while these are still counting. */
+static void fetch_rows(const struct sar_shape *shape, const struct sar_run *slices, size_t n)
+{
+    size_t nnz = 0;
+    for (size_t r = 0; r < n; r++)
+        nnz += slices[r].nnz;
+    if (shape->element_size < LINE || nnz > MOST_FETCHED / shape->element_size)
+        return;
+    for (size_t r = 0; r < n; r++)
+        for (size_t at = 0; at < slices[r].nnz * shape->element_size; at += LINE)
+            __builtin_prefetch((const char *)slices[r].value + at);
+}
+
 /* Where it begins in storage is known once all have counted theirs. */
 static enum sar_status count_part(struct sar_request *request, const struct sar_run *slices)
 {
@@ -190,6 +205,7 @@ static enum sar_status count_part(struct sar_request *request, const struct sar_
     SAR_TRY(
         sar_reduce_count(&state->shape, slices, n, request->sink->index_size, request->arena, &state->part));
     end_part(request, &span, "count", slices);
+    fetch_rows(&state->shape, slices, n);
     state->card.nnz = state->part.nnz;
     return SAR_OK;
 }

@@ -8,6 +8,7 @@
  * (tensor/sums.h) are written when all runs have been folded. Bits, counts and the sums of a tile stay in the
  * L1 or L2 cache, since a tile is as long as it takes to hold some thousand elements. Where even the longest
  * holds few, a second bitmap, one bit for a word of the first, lets empty stretches be jumped over.
+ * Plain sums need no list of bits: each element writes its index where it adds its value (tensor/totals.h).
  * A few runs that are counted first are merged instead (tensor/merge.h) where that pays.
  *
  *     time = gamma * sum of nnz + (tiles touched) * runs,   gamma about 2 ns for float */
@@ -22,6 +23,7 @@
 #include "tensor/stretch.h"
 #include "tensor/sums.h"
 #include "tensor/tile.h"
+#include "tensor/totals.h"
 
 enum {
     TILE_ELEMENTS = 4096,  /* of all runs together */
@@ -42,6 +44,7 @@ struct sar_sweep {
     size_t *next; /* for each run, its first element not yet done */
     size_t *end;  /* for each run, the first behind the tile */
     struct sar_tile tile;
+    sar_totals *totals; /* instead of sums; or NULL */
     struct sar_sums sums;
     struct sar_run out;
     unsigned index_size; /* of out */
@@ -133,6 +136,8 @@ static enum sar_status open_sweep(struct sar_sweep *s, bool counts, struct sar_a
     void *next, *end;
     size_t most = sar_reduce_bound(s->shape, s->runs, s->n);
     s->merges = counts && sar_merge_pays(s->n, nnz_of(s), span_of(s));
+    if (!s->merges && span_of(s) <= nnz_of(s) * SAR_TOTALS_SLOTS)
+        s->totals = sar_totals_of(s->shape, s->index_size);
     if (s->merges) {
         SAR_TRY(sar_merge(s->shape, s->runs, s->n, arena, &s->merge));
     } else {
@@ -210,6 +215,18 @@ static size_t end_of(const struct sar_sweep *s, size_t r, size_t n, size_t left)
     return sar_run_find(s->shape, &s->runs[r], s->next[r], limit);
 }
 
+/* Once the tile is marked and counted. */
+static void write_totals(struct sar_sweep *s, size_t count)
+{
+    size_t at = s->out.nnz;
+    struct sar_run out = { (uint32_t *)s->out.index + at, next_out(s), count };
+    s->shape->kernels->fill_identity(out.value, count);
+    for (size_t r = 0; r < s->n; r++)
+        s->totals(&s->tile, &s->runs[r], s->next[r], s->end[r], &out);
+    memcpy(s->next, s->end, s->n * sizeof *s->next);
+    s->out.nnz += count;
+}
+
 /* Once the tile is marked: as many elements at a time as there is room for sums. */
 static void write_tile(struct sar_sweep *s)
 {
@@ -258,9 +275,12 @@ static void write_merged(struct sar_sweep *s)
 static void sweep(struct sar_sweep *s)
 {
     while (find_start(s)) {
-        s->tile.thin = enclose(s) * WORDS_EACH < s->tile.slots / 64;
+        s->tile.thin = enclose(s) * WORDS_EACH < s->tile.slots / 64 && s->totals == NULL;
         mark_tile(s);
-        write_tile(s);
+        if (s->totals != NULL)
+            write_totals(s, sar_tile_rank(&s->tile));
+        else
+            write_tile(s);
         sar_tile_clear(&s->tile);
     }
 }
@@ -280,31 +300,39 @@ enum sar_status sar_reduce(const struct sar_shape *shape, const struct sar_run r
 }
 
 /* Go to a tile whose bits are kept. */
-static void go_to(struct sar_sweep *s, uint64_t *bits, size_t tile)
+static void go_to(struct sar_sweep *s, const struct sar_tile *first, size_t tile)
 {
+    size_t words = s->tile.slots / 64;
     s->tile.start = s->start + (uint64_t)tile * s->tile.slots;
-    s->tile.bits = bits + tile * (s->tile.slots / 64);
+    s->tile.bits = first->bits + tile * words;
+    if (s->totals != NULL)
+        s->tile.before = first->before + tile * words;
     enclose(s);
 }
 
-/* Mark all tiles and keep their bits, which take fewer bytes than the runs' indices. */
+/* Mark all tiles and keep their bits, and for totals how many are before each word. */
 static enum sar_status mark_all(struct sar_sweep *s, size_t tiles, struct sar_arena *arena, size_t *count)
 {
-    void *bits;
+    void *bits, *before = s->tile.before;
     size_t words = s->tile.slots / 64;
     SAR_TRY(sar_arena_take(arena, tiles * words, sizeof(uint64_t), &bits));
+    if (s->totals != NULL)
+        SAR_TRY(sar_arena_take(arena, tiles * words, sizeof(uint32_t), &before));
+    s->tile.bits = bits;
+    s->tile.before = before;
+    const struct sar_tile first = s->tile;
     s->tiles = tiles;
     s->start = s->tile.start;
     *count = 0;
     for (size_t t = 0; t < tiles; t++) {
-        go_to(s, bits, t);
+        go_to(s, &first, t);
         memset(s->tile.bits, 0, words * sizeof(uint64_t));
         mark_tile(s);
-        *count += sar_tile_count(s->tile.bits, words);
+        *count += s->totals != NULL ? sar_tile_rank(&s->tile) : sar_tile_count(s->tile.bits, words);
         memcpy(s->next, s->end, s->n * sizeof *s->next);
     }
     memset(s->next, 0, s->n * sizeof *s->next);
-    s->tile.bits = bits;
+    s->tile = first;
     return SAR_OK;
 }
 
@@ -345,7 +373,7 @@ enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar
 void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_run *out)
 {
     struct sar_sweep *s = reduction->sweep;
-    uint64_t *bits = s->tile.bits;
+    const struct sar_tile first = s->tile;
     struct sar_shape shape = *s->shape;
     shape.index_size = s->index_size;
     if (reduction->summed) {
@@ -356,8 +384,11 @@ void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_ru
     if (s->merges)
         write_merged(s);
     for (size_t t = 0; t < s->tiles; t++) {
-        go_to(s, bits, t);
-        write_tile(s);
+        go_to(s, &first, t);
+        if (s->totals != NULL)
+            write_totals(s, sar_tile_ranked(&s->tile));
+        else
+            write_tile(s);
     }
 }
 

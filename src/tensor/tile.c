@@ -46,6 +46,17 @@ SAR_CLONES size_t sar_tile_count(const uint64_t *bits, size_t n)
     return count;
 }
 
+SAR_CLONES size_t sar_tile_rank(const struct sar_tile *tile)
+{
+    const uint64_t *restrict bits = tile->bits;
+    uint32_t *restrict before = tile->before, count = 0;
+    for (uint32_t word = 0; word < tile->slots / 64; word++) {
+        before[word] = count;
+        count += (uint32_t)__builtin_popcountll(bits[word]);
+    }
+    return count;
+}
+
 /* Slots that are to become indices. */
 struct list {
     size_t listed; /* of those before */

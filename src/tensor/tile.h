@@ -26,6 +26,16 @@ void sar_tile_mark(const struct sar_tile *tile, const void *index, unsigned size
 /** How many bits are set in n words. */
 size_t sar_tile_count(const uint64_t *bits, size_t n);
 
+/** Fill in tile->before, for all words; returns how many bits are set. */
+size_t sar_tile_rank(const struct sar_tile *tile);
+
+/** The same number, once that is done. */
+static inline size_t sar_tile_ranked(const struct sar_tile *tile)
+{
+    uint32_t last = tile->slots / 64 - 1;
+    return tile->before[last] + (size_t)__builtin_popcountll(tile->bits[last]);
+}
+
 /** Write the indices whose bits are set to out[at], out[at + 1] …, and fill in tile->before; returns their
  * number. */
 size_t sar_tile_list(const struct sar_tile *tile, void *out, unsigned size, size_t at);

@@ -54,7 +54,8 @@ static void check(const struct sar_shape *shape, const struct sar_run *runs, siz
 
 static void test_counted(void **state)
 {
-    static const enum sar_base bases[] = { SAR_FLOAT, SAR_DOUBLE, SAR_BF16, SAR_FLOAT, SAR_FP16 };
+    static const enum sar_base bases[] = { SAR_FLOAT, SAR_DOUBLE, SAR_BF16, SAR_UINT32,
+                                           SAR_FP16,  SAR_INT64,  SAR_INT16 };
     struct dice dice = { 9 };
     uint64_t index[ROOM];
     (void)state;
@@ -78,8 +79,46 @@ static void test_counted(void **state)
     }
 }
 
+static struct sar_run every(size_t step, size_t nnz)
+{
+    static const struct sar_shape shape = { .index_size = sizeof(uint32_t), .element_size = sizeof(float) };
+    struct sar_run run = run_room(&shape, nnz);
+    for (size_t i = 0; i < nnz; i++) {
+        ((uint32_t *)run.index)[i] = (uint32_t)(i * step);
+        ((float *)run.value)[i] = (float)i;
+    }
+    return run;
+}
+
+/* What is kept between counting and writing takes no more than the runs; and a reduction into memory that is
+ * there needs some tiles, however long the runs are. */
+static void test_memory(void **state)
+{
+    enum { NNZ = 100000, RUNS = 5, TILES = 400 << 10 };
+    static const size_t steps[] = { 2, 40, 100, 200, 220, 1000 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(steps); k++) {
+        struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, steps[k] * NNZ, 1);
+        struct sar_run run = every(steps[k], NNZ), runs[RUNS], out = run_room(&shape, NNZ);
+        struct sar_reduction reduction;
+        struct sar_arena counted = { 0 }, direct = { 0 };
+        for (size_t r = 0; r < RUNS; r++)
+            runs[r] = run;
+        assert_int_equal(sar_reduce_count(&shape, runs, RUNS, 4, &counted, &reduction), SAR_OK);
+        assert_int_equal(reduction.nnz, NNZ);
+        assert_true(counted.taken <= RUNS * NNZ * (sizeof(uint32_t) + sizeof(float)) + TILES);
+        assert_int_equal(sar_reduce(&shape, runs, RUNS, &direct, &out), SAR_OK);
+        assert_int_equal(out.nnz, NNZ);
+        assert_true(direct.taken <= TILES);
+        run_free(&run);
+        run_free(&out);
+        sar_arena_free(&counted);
+        sar_arena_free(&direct);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted), cmocka_unit_test(test_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
