@@ -181,7 +181,8 @@ static bool streams(MPI_Comm comm, const struct tensor *t)
     return streamed_by_all() > 0;
 }
 
-/* At first in the second, fourth, eighth ... call, of which knobs_comm makes the first, and each reduce() two. */
+/* At first in the second, fourth, eighth ... call, of which knobs_comm makes the first, and each reduce()
+ * two. */
 static void check_moving_at_first(const char *scheme)
 {
     static struct tensor t;
