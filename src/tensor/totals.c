@@ -20,10 +20,10 @@
         }                                                                                            \
     }
 
-DEFINE_TOTALS(total_floats, float)
-DEFINE_TOTALS(total_doubles, double)
-DEFINE_TOTALS(total_words, uint32_t)
-DEFINE_TOTALS(total_long_words, uint64_t)
+DEFINE_TOTALS(float32_totals, float)
+DEFINE_TOTALS(float64_totals, double)
+DEFINE_TOTALS(uint32_totals, uint32_t)
+DEFINE_TOTALS(uint64_totals, uint64_t)
 
 sar_totals *sar_totals_of(const struct sar_shape *shape, unsigned index_size)
 {
@@ -31,12 +31,12 @@ sar_totals *sar_totals_of(const struct sar_shape *shape, unsigned index_size)
     if (shape->op != SAR_SUM || shape->row != 1 || !narrow || shape->absent_is_zero)
         return NULL;
     switch (shape->base) {
-    case SAR_FLOAT: return total_floats;
-    case SAR_DOUBLE: return total_doubles;
+    case SAR_FLOAT: return float32_totals;
+    case SAR_DOUBLE: return float64_totals;
     case SAR_INT32:
-    case SAR_UINT32: return total_words;
+    case SAR_UINT32: return uint32_totals;
     case SAR_INT64:
-    case SAR_UINT64: return total_long_words;
+    case SAR_UINT64: return uint64_totals;
     default: return NULL;
     }
 }
