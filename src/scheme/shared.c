@@ -14,7 +14,7 @@
  *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
  *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
  *     time = t + p z gamma                                 so little that each rank reduces all of it
- *     time = t + 0.4 p z gamma                             folded into dense buffers
+ *     time = t + 0.55 p z gamma                             folded into dense buffers
  *
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */

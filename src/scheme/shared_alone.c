@@ -14,8 +14,8 @@ enum {
 
 /* Measured on four ranks, 6.4e7 floats, 1 %. */
 static const double MEETING = 0.5, /* of alpha */
-    FOLD = 0.4,                    /* of gamma: to fold an element into a buffer */
-    PUT = 0.5;                     /* of gamma: to put one of the outcome there, which other schemes do */
+    FOLD = 0.55,                   /* of gamma: to fold an element into a buffer */
+    PUT = 0.7;                     /* of gamma: to put one of the outcome there, which other schemes do */
 
 static bool is_little(const struct sar_agreed *a, double nnz)
 {
