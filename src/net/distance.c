@@ -56,7 +56,7 @@ static bool is_time(uint64_t waits)
 {
     uint64_t times = waits / sar_distance_first;
     bool doubled = waits % sar_distance_first == 0 && (times & (times - 1)) == 0;
-    return waits % sar_distance_every == 0 || (doubled && waits < sar_distance_every);
+    return doubled || waits % sar_distance_every == 0;
 }
 
 void sar_distance_watch(const struct sar_net *net)

@@ -10,9 +10,12 @@
  * seen, between two 230 to 315. Below 0 all are. */
 extern double sar_distance_far;
 
-/** Calls that all ranks wait in, up to the first look at the distance and, in the end, from one to the
- * next. */
-extern uint64_t sar_distance_first, sar_distance_every;
+/** Which of the calls that all ranks wait in looks at the distance first; so do that twice as late, and so
+ * on. */
+extern uint64_t sar_distance_first;
+
+/** Such calls from one look to the next, in the end. */
+extern uint64_t sar_distance_every;
 
 /** Find window->far. All ranks of its node call it, of whom none waits for anything else meanwhile.
  * @param timed  whether lines can be timed, on all these ranks or none */

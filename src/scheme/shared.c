@@ -19,6 +19,7 @@
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */
 
+#include "base/steady.h"
 #include "scheme/shared_parts.h"
 #include "tensor/cut.h"
 #include "tensor/stretch.h"
@@ -27,7 +28,6 @@ enum {
     SHELF_PIECE = 2,         /* the other two are for inputs */
     BALANCE = 64,            /* parts may differ by one in so many */
     MOST_APART = 1 << 20,    /* bytes of a part that is put elsewhere first */
-    LINE = 64,               /* bytes */
     MOST_FETCHED = 256 << 10 /* bytes of a part that are fetched ahead */
 };
 
@@ -181,17 +181,16 @@ static void end_part(const struct sar_request *request, struct sar_span *span, c
     sar_request_span_end(request, span);
 }
 
-/* Long elements come from where other ranks put them while these are still counting. */
+/* Long elements of a part, from where other ranks put them, while those still count. */
 static void fetch_rows(const struct sar_shape *shape, const struct sar_run *slices, size_t n)
 {
     size_t nnz = 0;
     for (size_t r = 0; r < n; r++)
         nnz += slices[r].nnz;
-    if (shape->element_size < LINE || nnz > MOST_FETCHED / shape->element_size)
+    if (shape->element_size < SAR_LINE || nnz > MOST_FETCHED / shape->element_size)
         return;
     for (size_t r = 0; r < n; r++)
-        for (size_t at = 0; at < slices[r].nnz * shape->element_size; at += LINE)
-            __builtin_prefetch((const char *)slices[r].value + at);
+        sar_fetch(slices[r].value, slices[r].nnz * shape->element_size);
 }
 
 /* Where it begins in storage is known once all have counted theirs. */
@@ -205,7 +204,8 @@ static enum sar_status count_part(struct sar_request *request, const struct sar_
     SAR_TRY(
         sar_reduce_count(&state->shape, slices, n, request->sink->index_size, request->arena, &state->part));
     end_part(request, &span, "count", slices);
-    fetch_rows(&state->shape, slices, n);
+    if (!state->part.summed)
+        fetch_rows(&state->shape, slices, n);
     state->card.nnz = state->part.nnz;
     return SAR_OK;
 }

@@ -54,14 +54,15 @@ enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card 
 {
     const struct sar_agreed *agreed = request->agreed;
     struct sar_run *input = &request->input;
-    struct shelf_space space = { { enlarge, 0, false }, request, card };
+    struct shelf_space space = { { enlarge, 0 }, request, card };
     const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
     struct sar_span span = sar_request_span(request, "compact");
-    SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input));
+    request->minus_zero = false;
+    SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input,
+                                   &request->minus_zero));
     span.work = sar_work_on("compact", input->nnz, agreed->shape.element_size,
                             agreed->shape.count * agreed->shape.row);
     sar_request_span_end(request, &span);
-    request->minus_zero = space.space.minus_zero;
     return SAR_OK;
 }
 

@@ -172,7 +172,7 @@ static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, 
     return scan_rows(buf, shape, from, n, out, k);
 }
 
-/* Those behind the first k, which a cache still has. */
+/* Of those behind the first k, which a cache still has. */
 static bool has_negative_zero_behind(const struct sar_shape *shape, const struct sar_run *run, size_t k)
 {
     const unsigned char *value = run->value;
@@ -180,7 +180,7 @@ static bool has_negative_zero_behind(const struct sar_shape *shape, const struct
 }
 
 enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void *buf, size_t expected,
-                                       struct sar_space *space, struct sar_run *run)
+                                       struct sar_space *space, struct sar_run *run, bool *minus_zero)
 {
     size_t count = (size_t)shape->count;
     *run = (struct sar_run){ NULL, NULL, 0 };
@@ -192,7 +192,8 @@ enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void
         }
         size_t before = run->nnz;
         run->nnz = scan(shape, buf, i, n, *run, before);
-        space->minus_zero |= has_negative_zero_behind(shape, run, before);
+        if (minus_zero != NULL)
+            *minus_zero |= has_negative_zero_behind(shape, run, before);
     }
     return SAR_OK;
 }
@@ -219,8 +220,8 @@ static enum sar_status widen(struct sar_space *space, size_t nnz, struct sar_run
 enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_run *run)
 {
-    struct arena_space space = { { widen, 0, false }, shape, arena };
-    return sar_dense_compact_into(shape, buf, expected, &space.space, run);
+    struct arena_space space = { { widen, 0 }, shape, arena };
+    return sar_dense_compact_into(shape, buf, expected, &space.space, run, NULL);
 }
 
 /* countN: values of N bytes that count. A group of a fixed length becomes whole vectors. */
@@ -315,22 +316,29 @@ enum sar_status sar_drop_zeros(const struct sar_shape *shape, struct sar_arena *
     return SAR_OK;
 }
 
+/* Whether one of n values has a sign and nothing else. */
+#define DEFINE_FIND(name, type)                                             \
+    SAR_CLONES static bool name(const type *value, size_t n)                \
+    {                                                                       \
+        type found = 0;                                                     \
+        for (size_t i = 0; i < n; i++)                                      \
+            found |= value[i] == (type)((type)1 << (8 * sizeof(type) - 1)); \
+        return found != 0;                                                  \
+    }
+
+DEFINE_FIND(find2, uint16_t)
+DEFINE_FIND(find4, uint32_t)
+DEFINE_FIND(find8, uint64_t)
+
 bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n)
 {
-    const uint16_t *half = values;
-    const uint32_t *single = values;
-    const uint64_t *twofold = values;
-    bool found = false;
-    if (base == SAR_FLOAT)
-        for (size_t i = 0; i < n; i++)
-            found |= single[i] == (uint32_t)1 << 31;
-    else if (base == SAR_DOUBLE)
-        for (size_t i = 0; i < n; i++)
-            found |= twofold[i] == (uint64_t)1 << 63;
-    else if (base == SAR_BF16 || base == SAR_FP16)
-        for (size_t i = 0; i < n; i++)
-            found |= half[i] == 0x8000;
-    return found;
+    switch (base) {
+    case SAR_FLOAT: return find4(values, n);
+    case SAR_DOUBLE: return find8(values, n);
+    case SAR_BF16:
+    case SAR_FP16: return find2(values, n);
+    default: return false;
+    }
 }
 
 SAR_INLINE void scatter(const struct sar_run *run, unsigned size, size_t bytes, unsigned char *buf)

@@ -19,14 +19,14 @@ bool sar_has_negative_zero(enum sar_base base, const void *values, size_t n);
 struct sar_space {
     /** Make room for nnz elements, set space->nnz, and keep those that the run has. */
     enum sar_status (*make)(struct sar_space *space, size_t nnz, struct sar_run *run);
-    size_t nnz;      /**< elements that there is room for; 0 at first */
-    bool minus_zero; /**< a floating-point -0.0 was found; false at first */
+    size_t nnz; /**< elements that there is room for; 0 at first */
 };
 
 /** Make a run of the elements of buf that have a bit set, decided by bits, never by arithmetic.
- * @param expected  guess of their number; room for more is made as needed */
+ * @param expected    guess of their number; room for more is made as needed
+ * @param minus_zero  set where a floating-point -0.0 is among them, else left alone; or NULL */
 enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void *buf, size_t expected,
-                                       struct sar_space *space, struct sar_run *run);
+                                       struct sar_space *space, struct sar_run *run, bool *minus_zero);
 
 /** The same in memory from the arena. */
 enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,

@@ -30,7 +30,7 @@ enum {
     LINES = STRETCH / LINE
 };
 
-_Static_assert(LINES % LINE == 0, "marks are as many vectors");
+_Static_assert(LINES % LINE == 0, "marks are whole vectors");
 
 /* The next element that is not written yet. */
 struct place {

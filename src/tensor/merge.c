@@ -97,7 +97,7 @@ static size_t merge_keys(size_t n, uint32_t *keys, const size_t first[], uint32_
 /* Where elements lie close, a word has several bits; and with more runs a merge compares more. */
 bool sar_merge_pays(size_t n, uint64_t nnz, uint64_t span)
 {
-    static const unsigned apart[SAR_MERGED + 1] = { [2] = 0, [3] = 36, [4] = 42 };
+    static const unsigned apart[SAR_MERGED + 1] = { [2] = 0, [3] = 12, [4] = 16 };
     return n >= 2 && n <= SAR_MERGED && span < END - 1 && nnz < END && span >= nnz * apart[n];
 }
 

@@ -11,7 +11,7 @@
  * Plain sums need no list of bits: each element writes its index where it adds its value (tensor/totals.h).
  * A few runs that are counted first are merged instead (tensor/merge.h) where that pays.
  *
- *     time = gamma * sum of nnz + (tiles touched) * runs,   gamma about 2 ns for float */
+ *     time = gamma * sum of nnz + (tiles touched) * runs,   gamma about 2 ns for plain sums, 3 for others */
 
 #include "tensor/reduce.h"
 
@@ -44,7 +44,7 @@ struct sar_sweep {
     size_t *next; /* for each run, its first element not yet done */
     size_t *end;  /* for each run, the first behind the tile */
     struct sar_tile tile;
-    sar_totals *totals; /* instead of sums; or NULL */
+    sar_totals_fn *totals; /* instead of sums; or NULL */
     struct sar_sums sums;
     struct sar_run out;
     unsigned index_size; /* of out */
@@ -130,14 +130,15 @@ static uint32_t choose_slots(const struct sar_sweep *s)
     return slots;
 }
 
-/* Places may be kept where the outcome is counted first; elsewhere they are more memory than is promised. */
+/* Plain sums take less than merging, but for two runs. Places may be kept where the outcome is counted first;
+ * elsewhere they are more memory than is promised. */
 static enum sar_status open_sweep(struct sar_sweep *s, bool counts, struct sar_arena *arena)
 {
     void *next, *end;
     size_t most = sar_reduce_bound(s->shape, s->runs, s->n);
-    s->merges = counts && sar_merge_pays(s->n, nnz_of(s), span_of(s));
-    if (!s->merges && span_of(s) <= nnz_of(s) * SAR_TOTALS_SLOTS)
+    if (!(counts && s->n == 2) && span_of(s) <= nnz_of(s) * SAR_TOTALS_SLOTS)
         s->totals = sar_totals_of(s->shape, s->index_size);
+    s->merges = counts && s->totals == NULL && sar_merge_pays(s->n, nnz_of(s), span_of(s));
     if (s->merges) {
         SAR_TRY(sar_merge(s->shape, s->runs, s->n, arena, &s->merge));
     } else {
@@ -339,11 +340,8 @@ static enum sar_status mark_all(struct sar_sweep *s, size_t tiles, struct sar_ar
 /* How many tiles there are, where keeping their bits is cheap; else 0. */
 static size_t tiles_to_keep(struct sar_sweep *s)
 {
-    uint64_t nnz = nnz_of(s), tiles;
-    if (!find_start(s))
-        return 0;
-    tiles = span_of(s) / s->tile.slots + 2;
-    return tiles <= nnz * SLOTS_KEPT / s->tile.slots ? (size_t)tiles : 0;
+    uint64_t most = nnz_of(s) * SLOTS_KEPT / s->tile.slots, tiles = span_of(s) / s->tile.slots + 2;
+    return find_start(s) && tiles <= most ? (size_t)tiles : 0;
 }
 
 enum sar_status sar_reduce_count(const struct sar_shape *shape, const struct sar_run runs[], size_t n,

@@ -25,7 +25,7 @@ DEFINE_TOTALS(float64_totals, double)
 DEFINE_TOTALS(uint32_totals, uint32_t)
 DEFINE_TOTALS(uint64_totals, uint64_t)
 
-sar_totals *sar_totals_of(const struct sar_shape *shape, unsigned index_size)
+sar_totals_fn *sar_totals_of(const struct sar_shape *shape, unsigned index_size)
 {
     bool narrow = shape->index_size == sizeof(uint32_t) && index_size == sizeof(uint32_t);
     if (shape->op != SAR_SUM || shape->row != 1 || !narrow || shape->absent_is_zero)

@@ -13,12 +13,12 @@ enum {
 
 /** Add elements [from, end) of a run, which are marked in the tile and counted, to an outcome that begins
  * with the tile's first one. Its values are the op's identity at first. */
-typedef void sar_totals(const struct sar_tile *tile, const struct sar_run *run, size_t from, size_t end,
-                        const struct sar_run *out);
+typedef void sar_totals_fn(const struct sar_tile *tile, const struct sar_run *run, size_t from, size_t end,
+                           const struct sar_run *out);
 
 /** NULL where elements are not summed so: other ops than sums, rows, wide indices, small types, absent ones
  * that count as zeros.
  * @param index_size  of the outcome's indices */
-sar_totals *sar_totals_of(const struct sar_shape *shape, unsigned index_size);
+sar_totals_fn *sar_totals_of(const struct sar_shape *shape, unsigned index_size);
 
 #endif

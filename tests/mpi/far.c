@@ -108,8 +108,9 @@ static void compare(const char *scheme)
 {
     static const int sizes[] = { 200, 1001, MOST }, rows[] = { 1, 3, 16, ROW_MOST };
     static struct tensor t;
-    sar_distance_first =
-        sar_distance_every; /* communicators do not notice how far the others take ranks to be */
+    uint64_t first = sar_distance_first;
+    /* A communicator does not look while another one's ranks are taken to be far. */
+    sar_distance_first = sar_distance_every;
     MPI_Comm plain = open_comm("recursive_doubling", INFINITY), near = open_comm(scheme, INFINITY),
              far = open_comm(scheme, -1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -127,6 +128,7 @@ static void compare(const char *scheme)
     MPI_Comm_free(&plain);
     MPI_Comm_free(&near);
     MPI_Comm_free(&far);
+    sar_distance_first = first;
 }
 
 static long streamed_by_all(void)
@@ -154,10 +156,10 @@ static void reduce_later(MPI_Comm comm, const struct tensor *t)
 static void check_moving(const char *scheme)
 {
     static struct tensor t;
-    uint64_t every = sar_distance_every;
+    uint64_t first = sar_distance_first, every = sar_distance_every;
     check_case("ranks that move");
     make(&t, 1001, 1, true);
-    sar_distance_every = 4;
+    sar_distance_first = sar_distance_every = 4;
     streamed = 0;
     MPI_Comm comm = open_comm(scheme, INFINITY);
     uint64_t expected = reduce(comm, &t);
@@ -172,6 +174,7 @@ static void check_moving(const char *scheme)
     streamed_by_all();
     check(reduce(comm, &t) == expected && streamed_by_all() == 0, "expected nothing past the caches again");
     MPI_Comm_free(&comm);
+    sar_distance_first = first;
     sar_distance_every = every;
 }
 

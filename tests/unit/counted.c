@@ -79,6 +79,33 @@ static void test_counted(void **state)
     }
 }
 
+/* More neighbours than 16 bits count, and one far off, so that a tile holds all of the former. */
+static void test_close_together(void **state)
+{
+    enum { NEIGHBOURS = 70000, FAR = 2900000, COUNT = 3000000 };
+    struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, COUNT, 1);
+    struct dice dice = { 5 };
+    uint64_t *index = exact((NEIGHBOURS + 1) * sizeof *index), last = FAR;
+    (void)state;
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+        index[i] = i;
+    index[NEIGHBOURS] = FAR;
+    struct sar_run runs[] = { run_make(&shape, index, NEIGHBOURS + 1, VALUES_SPECIAL, &dice),
+                              run_make(&shape, &last, 1, VALUES_SPECIAL, &dice),
+                              run_make(&shape, index, NEIGHBOURS, VALUES_SPECIAL, &dice) };
+    struct sar_run expected = obvious_reduce(&shape, runs, LENGTH(runs)), out = run_room(&shape, COUNT);
+    struct sar_arena arena = { 0 };
+    check(&shape, runs, LENGTH(runs), 4);
+    assert_int_equal(sar_reduce(&shape, runs, LENGTH(runs), &arena, &out), SAR_OK);
+    assert_true(run_equal(&shape, &out, &expected));
+    for (size_t r = 0; r < LENGTH(runs); r++)
+        run_free(&runs[r]);
+    run_free(&expected);
+    run_free(&out);
+    free(index);
+    sar_arena_free(&arena);
+}
+
 static struct sar_run every(size_t step, size_t nnz)
 {
     static const struct sar_shape shape = { .index_size = sizeof(uint32_t), .element_size = sizeof(float) };
@@ -95,7 +122,7 @@ static struct sar_run every(size_t step, size_t nnz)
 static void test_memory(void **state)
 {
     enum { NNZ = 100000, RUNS = 5, TILES = 400 << 10 };
-    static const size_t steps[] = { 2, 40, 100, 200, 220, 1000 };
+    static const size_t steps[] = { 2, 40, 100, 200, 220, 310, 1000 };
     (void)state;
     for (size_t k = 0; k < LENGTH(steps); k++) {
         struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, steps[k] * NNZ, 1);
@@ -119,6 +146,7 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted), cmocka_unit_test(test_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted), cmocka_unit_test(test_close_together),
+                                        cmocka_unit_test(test_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,35 +172,47 @@ static void test_fold(void **state)
     }
 }
 
-/* Lines that neither runs have elements in are left alone, whatever they hold, in front and behind. */
-static void test_lines_without_elements(void **state)
+enum { EACH = 64 / sizeof(float), STEP = 21 /* a line in so many has an element */ };
+
+/* What is at a place, counted from where a line begins. */
+static float sparse_line_value(size_t at)
 {
-    enum { COUNT = (5 << 20) / sizeof(float), EACH = 64 / sizeof(float), STEP = 21 };
+    size_t line = at / EACH, k = line / STEP;
+    return line % STEP != 0 ? 7 : at % EACH == (k + EACH - 1) % EACH ? (float)(k + 1) : 0;
+}
+
+/* Lines that no run has elements in are left alone, whatever they hold, but for those at the end that are not
+ * a whole block. The buffer begins in a line. */
+static void check_sparse_lines(size_t begin, bool folded)
+{
+    enum { COUNT = (5 << 20) / sizeof(float), NNZ = COUNT / EACH / STEP + 1, TAIL = 4096 };
     struct sar_shape shape = shape_make(SAR_FLOAT, SAR_SUM, COUNT, 1);
-    size_t nnz = COUNT / EACH / STEP;
-    struct sar_run run = run_room(&shape, nnz);
-    unsigned char *memory = exact(COUNT * sizeof(float) + 64);
-    float *buf = (void *)(memory + (-(uintptr_t)memory % 64));
-    (void)state;
-    for (size_t i = 0; i < nnz; i++) {
-        ((uint32_t *)run.index)[i] = (uint32_t)(i * STEP * EACH + i % EACH);
-        ((float *)run.value)[i] = (float)(i + 1);
+    struct sar_run run = run_room(&shape, NNZ);
+    unsigned char *memory = exact((COUNT + EACH) * sizeof(float) + 64);
+    float *line = (void *)(memory + (-(uintptr_t)memory % 64)), *buf = line + begin;
+    for (size_t k = 0; k < NNZ; k++) {
+        ((uint32_t *)run.index)[k] = (uint32_t)(k * STEP * EACH + (k + EACH - 1) % EACH - begin);
+        ((float *)run.value)[k] = (float)(k + 1);
     }
-    for (int folded = 0; folded < 2; folded++) {
-        for (size_t i = 0; i < COUNT; i++)
-            buf[i] = i / EACH % STEP == 0 ? 0 : 7;
-        if (folded)
-            sar_dense_fold(&shape, &run, 1, &run, buf);
-        else
-            sar_dense_update(&shape, &run, 1, buf);
-        for (size_t i = 0; i < nnz * STEP * EACH; i++) {
-            size_t line = i / EACH, k = line / STEP;
-            float expected = line % STEP != 0 ? 7 : i % EACH == k % EACH ? (float)(k + 1) : 0;
-            assert_true(buf[i] == expected);
-        }
-    }
+    for (size_t i = 0; i < COUNT; i++)
+        buf[i] = (i + begin) / EACH % STEP == 0 ? 0 : 7;
+    if (folded)
+        sar_dense_fold(&shape, &run, 1, &run, buf);
+    else
+        sar_dense_update(&shape, &run, 1, buf);
+    for (size_t at = begin; at < COUNT - TAIL; at++)
+        assert_true(line[at] == sparse_line_value(at));
     free(memory);
     run_free(&run);
+}
+
+static void test_lines_without_elements(void **state)
+{
+    (void)state;
+    for (size_t begin = 0; begin < EACH; begin += 5) {
+        check_sparse_lines(begin, false);
+        check_sparse_lines(begin, true);
+    }
 }
 
 /* Where zeros cannot be folded into, or sums are wider than what comes of them. */

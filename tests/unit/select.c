@@ -273,7 +273,7 @@ static void test_trials(void **state)
     struct sar_agreed a = agreed_of(&close_scene);
     struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL), s;
     struct sar_lessons lessons = no_lessons;
-    double truth[SAR_MOST_SCHEMES];
+    double truth[SAR_MOST_SCHEMES] = { 0 };
     int ran[SAR_MOST_SCHEMES] = { 0 }, due[SAR_MOST_SCHEMES], calls = 20;
     int trials = (int)sar_trials(5 * first.prices[first.choice].price);
     (void)state;
@@ -300,7 +300,7 @@ static void check_that_the_faster_wins(bool cold)
     struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL), last;
     for (int faster = 0; sar_schemes[faster] != NULL; faster++) {
         struct sar_lessons lessons = no_lessons;
-        double truth[SAR_MOST_SCHEMES];
+        double truth[SAR_MOST_SCHEMES] = { 0 };
         int ran[SAR_MOST_SCHEMES] = { 0 };
         bool rival = first.prices[faster].price <= 1.8 * first.prices[first.choice].price;
         for (int i = 0; sar_schemes[i] != NULL; i++)
@@ -325,7 +325,7 @@ static void test_lessons_go_on_after_the_trials(void **state)
     struct sar_agreed a = agreed_of(&close_scene);
     struct sar_selection first = select_for(&a, &trusting, &no_lessons, NULL), last;
     struct sar_lessons lessons = no_lessons;
-    double truth[SAR_MOST_SCHEMES];
+    double truth[SAR_MOST_SCHEMES] = { 0 };
     int ran[SAR_MOST_SCHEMES] = { 0 };
     (void)state;
     for (int i = 0; sar_schemes[i] != NULL; i++)
