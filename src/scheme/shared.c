@@ -14,21 +14,19 @@
  *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
  *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
  *     time = t + p z gamma                                 so little that each rank reduces all of it
- *     time = t + 0.55 p z gamma                             folded into dense buffers
+ *     time = t + 0.55 p z gamma                            folded into dense buffers
  *
  * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
  * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */
 
-#include "base/steady.h"
 #include "scheme/shared_parts.h"
 #include "tensor/cut.h"
 #include "tensor/stretch.h"
 
 enum {
-    SHELF_PIECE = 2,         /* the other two are for inputs */
-    BALANCE = 64,            /* parts may differ by one in so many */
-    MOST_APART = 1 << 20,    /* bytes of a part that is put elsewhere first */
-    MOST_FETCHED = 256 << 10 /* bytes of a part that are fetched ahead */
+    SHELF_PIECE = 2,     /* the other two are for inputs */
+    BALANCE = 64,        /* parts may differ by one in so many */
+    MOST_APART = 1 << 20 /* bytes of a part that is put elsewhere first */
 };
 
 struct state {
@@ -181,18 +179,6 @@ static void end_part(const struct sar_request *request, struct sar_span *span, c
     sar_request_span_end(request, span);
 }
 
-/* Long elements of a part, from where other ranks put them, while those still count. */
-static void fetch_rows(const struct sar_shape *shape, const struct sar_run *slices, size_t n)
-{
-    size_t nnz = 0;
-    for (size_t r = 0; r < n; r++)
-        nnz += slices[r].nnz;
-    if (shape->element_size < SAR_LINE || nnz > MOST_FETCHED / shape->element_size)
-        return;
-    for (size_t r = 0; r < n; r++)
-        sar_fetch(slices[r].value, slices[r].nnz * shape->element_size);
-}
-
 /* Where it begins in storage is known once all have counted theirs. */
 static enum sar_status count_part(struct sar_request *request, const struct sar_run *slices)
 {
@@ -204,8 +190,6 @@ static enum sar_status count_part(struct sar_request *request, const struct sar_
     SAR_TRY(
         sar_reduce_count(&state->shape, slices, n, request->sink->index_size, request->arena, &state->part));
     end_part(request, &span, "count", slices);
-    if (!state->part.summed)
-        fetch_rows(&state->shape, slices, n);
     state->card.nnz = state->part.nnz;
     return SAR_OK;
 }

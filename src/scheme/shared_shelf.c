@@ -57,12 +57,12 @@ enum sar_status sar_shared_compact(struct sar_request *request, struct sar_card 
     struct shelf_space space = { { enlarge, 0 }, request, card };
     const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
     struct sar_span span = sar_request_span(request, "compact");
-    request->minus_zero = false;
-    SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input,
-                                   &request->minus_zero));
+    SAR_TRY(sar_dense_compact_into(&agreed->shape, buf, (size_t)agreed->nnz_max, &space.space, input));
     span.work = sar_work_on("compact", input->nnz, agreed->shape.element_size,
                             agreed->shape.count * agreed->shape.row);
     sar_request_span_end(request, &span);
+    request->minus_zero =
+        sar_has_negative_zero(agreed->shape.base, input->value, input->nnz * agreed->shape.row);
     return SAR_OK;
 }
 

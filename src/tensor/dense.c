@@ -172,15 +172,8 @@ static size_t scan(const struct sar_shape *shape, const void *buf, size_t from, 
     return scan_rows(buf, shape, from, n, out, k);
 }
 
-/* Of those behind the first k, which a cache still has. */
-static bool has_negative_zero_behind(const struct sar_shape *shape, const struct sar_run *run, size_t k)
-{
-    const unsigned char *value = run->value;
-    return sar_has_negative_zero(shape->base, value + k * shape->element_size, (run->nnz - k) * shape->row);
-}
-
 enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void *buf, size_t expected,
-                                       struct sar_space *space, struct sar_run *run, bool *minus_zero)
+                                       struct sar_space *space, struct sar_run *run)
 {
     size_t count = (size_t)shape->count;
     *run = (struct sar_run){ NULL, NULL, 0 };
@@ -190,10 +183,7 @@ enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void
             size_t ample = space->nnz == 0 ? expected + expected / 8 : space->nnz + space->nnz / 2;
             SAR_TRY(space->make(space, ample > least ? ample : least, run));
         }
-        size_t before = run->nnz;
-        run->nnz = scan(shape, buf, i, n, *run, before);
-        if (minus_zero != NULL)
-            *minus_zero |= has_negative_zero_behind(shape, run, before);
+        run->nnz = scan(shape, buf, i, n, *run, run->nnz);
     }
     return SAR_OK;
 }
@@ -221,7 +211,7 @@ enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf
                                   struct sar_arena *arena, struct sar_run *run)
 {
     struct arena_space space = { { widen, 0 }, shape, arena };
-    return sar_dense_compact_into(shape, buf, expected, &space.space, run, NULL);
+    return sar_dense_compact_into(shape, buf, expected, &space.space, run);
 }
 
 /* countN: values of N bytes that count. A group of a fixed length becomes whole vectors. */

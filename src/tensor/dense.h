@@ -23,10 +23,9 @@ struct sar_space {
 };
 
 /** Make a run of the elements of buf that have a bit set, decided by bits, never by arithmetic.
- * @param expected    guess of their number; room for more is made as needed
- * @param minus_zero  set where a floating-point -0.0 is among them, else left alone; or NULL */
+ * @param expected  guess of their number; room for more is made as needed */
 enum sar_status sar_dense_compact_into(const struct sar_shape *shape, const void *buf, size_t expected,
-                                       struct sar_space *space, struct sar_run *run, bool *minus_zero);
+                                       struct sar_space *space, struct sar_run *run);
 
 /** The same in memory from the arena. */
 enum sar_status sar_dense_compact(const struct sar_shape *shape, const void *buf, size_t expected,

@@ -158,8 +158,7 @@ SAR_INLINE void places_of(const struct sar_tile *tile, const void *index, unsign
     const uint32_t *restrict before = tile->before;
     for (size_t i = 0; i < n; i++) {
         uint32_t slot = (uint32_t)(sar_index_get(index, size, from + i) - start);
-        uint64_t lower = bits[slot / 64] & (((uint64_t)1 << slot % 64) - 1);
-        places[i] = before[slot / 64] + (uint32_t)__builtin_popcountll(lower);
+        places[i] = sar_tile_place(bits, before, slot);
     }
 }
 

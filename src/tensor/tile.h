@@ -40,6 +40,13 @@ static inline size_t sar_tile_ranked(const struct sar_tile *tile)
  * number. */
 size_t sar_tile_list(const struct sar_tile *tile, void *out, unsigned size, size_t at);
 
+/** How many bits are set before a slot's own, where those before its word are counted. */
+SAR_INLINE uint32_t sar_tile_place(const uint64_t *bits, const uint32_t *before, uint32_t slot)
+{
+    uint64_t lower = bits[slot / 64] & (((uint64_t)1 << slot % 64) - 1);
+    return before[slot / 64] + (uint32_t)__builtin_popcountll(lower);
+}
+
 /** Places of n elements of a run, all of them marked, in that list. */
 void sar_tile_places(const struct sar_tile *tile, const void *index, unsigned size, size_t from, size_t n,
                      uint32_t *places);

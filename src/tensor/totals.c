@@ -9,13 +9,11 @@
         const uint64_t *restrict bits = tile->bits;                                                  \
         const uint32_t *restrict before = tile->before, *restrict index = run->index;                \
         const type *restrict value = run->value;                                                     \
-        uint32_t *restrict places = out->index, start = (uint32_t)tile->start;                       \
+        uint32_t *restrict out_index = out->index, start = (uint32_t)tile->start;                    \
         type *restrict sums = out->value;                                                            \
         for (size_t i = from; i < end; i++) {                                                        \
-            uint32_t slot = index[i] - start, word = slot / 64;                                      \
-            uint64_t lower = bits[word] & (((uint64_t)1 << slot % 64) - 1);                          \
-            size_t place = before[word] + (size_t)__builtin_popcountll(lower);                       \
-            places[place] = index[i];                                                                \
+            size_t place = sar_tile_place(bits, before, index[i] - start);                           \
+            out_index[place] = index[i];                                                             \
             sums[place] += value[i];                                                                 \
         }                                                                                            \
     }
