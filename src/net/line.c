@@ -10,9 +10,7 @@
 enum {
     ROUNDS = 10, /* to and fro in a try */
     MOST_TRIES = 100,
-    PARTNERS = 16, /* of a rank, one after the other; of further ranks some */
-    LOOKS = 4000,  /* before a rank that waits yields */
-    MPI_LOOKS = 64 /* from then on from one at MPI to the next: some rank may still wait for a message */
+    PARTNERS = 16 /* of a rank, one after the other; of further ranks some */
 };
 
 static const double LIMIT = 4e-3, /* seconds for a pair, which ranks that take turns on a processor exceed */
@@ -21,7 +19,7 @@ static const double LIMIT = 4e-3, /* seconds for a pair, which ranks that take t
 static void yield(const struct sar_lines *lines, int looks)
 {
     int found;
-    if (looks % MPI_LOOKS == 0)
+    if (looks % SAR_LINE_MPI_LOOKS == 0)
         PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, lines->comm, &found, MPI_STATUS_IGNORE);
     sched_yield();
 }
@@ -32,7 +30,7 @@ static uint64_t wait_for(const struct sar_lines *lines, const atomic_uint_least6
     int looks = 0;
     uint64_t seen;
     while ((seen = atomic_load_explicit(line, memory_order_acquire)) < number)
-        if (++looks > LOOKS)
+        if (++looks > SAR_LINE_LOOKS)
             yield(lines, looks);
     return seen;
 }

@@ -9,6 +9,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+/** How ranks wait for a line: so many looks until one that waits yields, and so many from one look at MPI to
+ * the next, since some rank may still wait for a message. */
+enum { SAR_LINE_LOOKS = 4000, SAR_LINE_MPI_LOOKS = 64 };
+
 /** Where ranks of a node look for each other: a number on a line of each rank's own, 0 at first. */
 struct sar_lines {
     atomic_uint_least64_t *(*of)(const void *lines, int rank);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "hash/murmur3.h"
 #include "net/distance.h"
+#include "net/line.h"
 #include "net/numa.h"
 #include "net/roll.h"
 #include "net/storage.h"
@@ -25,9 +26,7 @@
 enum {
     LEAST_SHELF = 64 << 10,
     DESK = 4096, /* bytes before the shelves that come with a desk */
-    PLACES = 2,
-    LOOKS = 4000,  /* before a rank that waits yields */
-    MPI_LOOKS = 64 /* looks from one at MPI to the next */
+    PLACES = 2
 };
 
 struct place {
@@ -95,9 +94,9 @@ static void watch(const struct sar_net *net)
 
 static void wait_a_little(const struct sar_net *net, int *looks)
 {
-    if (++*looks % MPI_LOOKS == 0)
+    if (++*looks % SAR_LINE_MPI_LOOKS == 0)
         sar_net_let_mpi_move(net);
-    if (net->crowded || *looks > LOOKS)
+    if (net->crowded || *looks > SAR_LINE_LOOKS)
         sched_yield();
 #if defined(__x86_64__)
     else

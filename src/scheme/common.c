@@ -185,10 +185,13 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
 }
 
 void sar_request_copy(const struct sar_request *request, const struct sar_shape *shape,
-                      const struct sar_run *from, struct sar_run *to)
+                      const struct sar_run *from, struct sar_run *to, bool past_caches)
 {
     struct sar_span span = sar_request_span(request, "copy");
-    sar_run_copy(shape, from, to);
+    if (past_caches)
+        sar_run_stream(shape, from, to);
+    else
+        sar_run_copy(shape, from, to);
     span.work = sar_work_on("copy", from->nnz, shape->element_size, 0);
     sar_request_span_end(request, &span);
 }

@@ -178,9 +178,9 @@ enum sar_status sar_request_deliver(struct sar_request *request, const struct sa
 struct sar_work sar_work_on_runs(const char *kind, const struct sar_shape *shape, const struct sar_run runs[],
                                  size_t n);
 
-/** sar_run_copy and sar_run_append, to the shape agreed on, as spans. */
+/** sar_run_copy, or sar_run_stream past the caches, and sar_run_append, to the shape agreed on, as spans. */
 void sar_request_copy(const struct sar_request *request, const struct sar_shape *shape,
-                      const struct sar_run *from, struct sar_run *to);
+                      const struct sar_run *from, struct sar_run *to, bool past_caches);
 void sar_request_append(const struct sar_request *request, const struct sar_run *run, unsigned index_size,
                         uint64_t base, struct sar_run *out);
 

@@ -278,7 +278,7 @@ static enum sar_status copy_out(struct sar_request *request, const struct sar_ru
     SAR_TRY(request->sink->room(request->sink, request, total, &out));
     for (int r = 0; r < request->net->ranks; r++) {
         struct sar_run at = sar_run_slice(shape, &out, out.nnz, out.nnz);
-        sar_request_copy(request, shape, &pieces[r], &at);
+        sar_request_copy(request, shape, &pieces[r], &at, false);
         out.nnz += pieces[r].nnz;
     }
     request->output = out;

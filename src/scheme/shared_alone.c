@@ -78,7 +78,7 @@ static enum sar_status copy(struct sar_request *request, const struct sar_shape 
     if (request->agreed->dense_face)
         return SAR_OK;
     SAR_TRY(request->sink->room(request->sink, request, request->input.nnz, &out));
-    sar_request_copy(request, shape, &request->input, &out);
+    sar_request_copy(request, shape, &request->input, &out, false);
     request->output.index = out.index;
     request->output.value = out.value;
     return SAR_OK;

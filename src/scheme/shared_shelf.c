@@ -80,13 +80,7 @@ static void move_input(struct sar_request *request, const struct sar_run *copy)
 void sar_shared_put(const struct sar_request *request, const struct sar_shape *shape,
                     const struct sar_run *from, struct sar_run *to)
 {
-    struct sar_span span = sar_request_span(request, "copy");
-    if (request->net->window->far)
-        sar_run_stream(shape, from, to);
-    else
-        sar_run_copy(shape, from, to);
-    span.work = sar_work_on("copy", from->nnz, shape->element_size, 0);
-    sar_request_span_end(request, &span);
+    sar_request_copy(request, shape, from, to, request->net->window->far);
 }
 
 /* Unless it is there. */
