@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to sum gradients over all ranks. Each has `optimizer`, whose step() follows, and reduce(), which
-is called after each backward pass and leaves the sums in the gradients."""
+"""Ways to sum gradients over all ranks. Each has reduce(), which is called after each backward pass and
+leaves the sums in the gradients, and step(), which follows."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ class MpixSparse:
         self.optimizer.synchronize()
         self._seconds = self.optimizer.communication_seconds
 
+    def step(self) -> None:
+        """Make a step with these sums. All ranks have them, so none needs to be asked."""
+        with self.optimizer.skip_synchronize():
+            self.optimizer.step()
+
 
 def compressed(ratio: float) -> type[MpixSparse]:
     """The same by Deep Gradient Compression: of each gradient, those of tables included, such a share of the
@@ -68,6 +73,9 @@ class _AfterBackward:
         self.sum_([*(table.grad for table in self._tables), flat])
         for gradient, piece in zip(gradients, flat.split([gradient.numel() for gradient in gradients])):
             gradient.copy_(piece.view_as(gradient))
+
+    def step(self) -> None:
+        self.optimizer.step()
 
     def sum_(self, tensors: list[torch.Tensor]) -> None:
         """Overwrite tensors with their sums."""

@@ -57,17 +57,16 @@ class Trainer:
 
     def step(self) -> Step:
         """Make one. Collective. What ranks wait for each other is told from what the transfer takes."""
-        optimizer = self._communication.optimizer
         mpix_sparse.barrier()
         begin = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
+        self._communication.optimizer.zero_grad(set_to_none=True)
         loss = self._backward()
         ready = time.perf_counter()
         mpix_sparse.barrier()
         met = time.perf_counter()
         self._communication.reduce()
         reduced = time.perf_counter()
-        optimizer.step()
+        self._communication.step()
         whole = time.perf_counter() - begin
         self.steps.append(Step(loss, whole, met - ready, reduced - met + self._communication.early_seconds))
         return self.steps[-1]

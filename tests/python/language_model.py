@@ -3,13 +3,16 @@
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import pathlib
 import random
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 from common import main, need
 
@@ -66,6 +69,19 @@ class LanguageModel(unittest.TestCase):
         for way in measured:
             self.assertTrue((way.transfer > 0).all() and (way.wait >= 0).all(), way.name)
             self.assertTrue((way.whole > way.transfer).all(), way.name)
+
+    def test_late(self):
+        """What others wait for a rank that is late for its step belongs to no later step's transfer."""
+        way, calls = train.WAYS["mpix_sparse"], itertools.count()
+
+        class Late(way):
+            def reduce(self):
+                super().reduce()
+                time.sleep(0.5 if next(calls) == 3 and hvd.rank() == 0 else 0)
+
+        with unittest.mock.patch.dict(train.WAYS, mpix_sparse=Late):
+            way = self.train("--communication", "mpix_sparse", "--steps", "8")[0][0]
+        self.assertTrue((way.whole > way.transfer).all(), (way.whole, way.transfer))
 
     def test_compressed(self):
         how = "--communication", "mpix_sparse", "--compression", "dgc", "--steps", "30"
