@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torch.distributed: what the backend mpix_sparse does is what Gloo does, and more with sparse tensors."""
 
+import itertools
 import os
 import unittest
 
@@ -75,18 +76,18 @@ class Group(unittest.TestCase):
         dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
         self.assertTrue(torch.equal(tensor, sum(dense(rank) for rank in range(SIZE)) / SIZE))
 
-    def test_sparse_allreduce(self):
+    def test_sparse_allreduce_and_reduce(self):
         def call(group):
             tensor = rows()
             dist.all_reduce(tensor, group=group)
             return [tensor]
 
         self.same(call)
-        for root in range(SIZE):
-            tensor = rows()
+        for root, make in itertools.product(range(SIZE), (rows, dense)):
+            tensor = make()
             dist.reduce(tensor, root)
             ours = range(SIZE) if RANK == root else [RANK]
-            self.assertTrue(torch.equal(tensor.to_dense(), sum(rows(rank).to_dense() for rank in ours)))
+            self.assertTrue(torch.equal(tensor.to_dense(), sum(make(rank).to_dense() for rank in ours)))
 
     def test_broadcast(self):
         def call(group):

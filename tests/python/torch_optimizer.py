@@ -124,6 +124,15 @@ class Optimizer(Trained):
         places = [layer.grad.data_ptr() for layer in layers]
         self.assertLess(max(places) - min(places), sum(p.numel() * 8 for p in model.parameters()))
 
+    def test_gradients_with_a_graph(self):
+        weight = torch.nn.Parameter(torch.ones(4, dtype=torch.float64))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.5))
+        for _ in range(2):
+            optimizer.zero_grad()
+            (weight**2).sum().backward(create_graph=True)
+            optimizer.step()
+        self.assertTrue(torch.equal(weight.detach(), torch.zeros(4, dtype=torch.float64)))
+
     def test_communication_seconds(self):
         model = make_model()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5))

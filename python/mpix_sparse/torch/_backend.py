@@ -111,9 +111,9 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce(self, tensors: Any, opts: Any) -> _Work:
         """Reduce tensors; the root's are overwritten."""
         op, mine = _op(opts.reduceOp), self._ranks.rank == opts.rootRank
-        intos = tensors if mine else [torch.empty_like(tensor) for tensor in tensors]
-        pairs = zip(tensors, intos)
-        return _Work([start_allreduce(tensor, into, op, self._ranks) for tensor, into in pairs], tensors)
+        # In place on all ranks, since they agree on that too.
+        sums = tensors if mine else [tensor.clone() for tensor in tensors]
+        return _Work([start_allreduce(tensor, tensor, op, self._ranks) for tensor in sums], tensors)
 
     def broadcast(self, tensors: Any, opts: Any) -> _Work:
         """Overwrite tensors with the root's."""

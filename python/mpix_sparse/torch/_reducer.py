@@ -92,7 +92,7 @@ class Slot:
         if gradient is None:
             self.buffer.zero_()
         elif gradient.is_sparse or gradient.data_ptr() != self.buffer.data_ptr():
-            self.buffer.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+            self.buffer.copy_((gradient.to_dense() if gradient.is_sparse else gradient).detach())
         scale_(self.buffer, prescale)
 
     def start_sparse(self, prescale: float) -> None:
