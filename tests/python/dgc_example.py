@@ -39,5 +39,5 @@ if mpix_sparse.rank() == 0:
     losses, bytes_sent = ([float(row[i].replace(",", "")) for row in rows] for i in (-6, -3))
     assert len(rows) == 3 and max(losses) < (1.02 * losses[0] if HELD else 2.29), printed.getvalue()
     assert (
-        mpix_sparse.size() == 1 or bytes_sent[0] > 3 * bytes_sent[1] > 9 * bytes_sent[2]
+        mpix_sparse.size() == 1 or bytes_sent[0] > 4 * bytes_sent[1] > 12 * bytes_sent[2]
     ), printed.getvalue()
