@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bitmaps in words of 32 bits: a bit for each element of a vector or each slot of a part. Most kernels are
- * built on them: a bitmap takes a thirty-second of a vector of floats, sorts what it holds, and the number of
- * bits before one is its element's place. */
+/* Bitmaps in words of 32 bits, with one bit for each element of a vector or each slot of a part. Most
+ * kernels use them: a bitmap takes 1/32 of the memory of a vector of floats, keeps elements sorted, and the
+ * number of bits before a bit is the rank of its element. */
 
 #ifndef SAR_CUDA_BITS_CUH
 #define SAR_CUDA_BITS_CUH
@@ -11,20 +11,22 @@
 
 #include "base/host_device.h"
 
-enum { SAR_WORD = 32 };
+enum { SAR_WORD_BITS = 32 };
 
-static inline size_t sar_words(uint64_t bits)
+/** Words of a bitmap. */
+static inline size_t sar_bits_words(uint64_t bits)
 {
-    return (size_t)(bits / SAR_WORD + (bits % SAR_WORD != 0));
+    return (size_t)(bits / SAR_WORD_BITS + (bits % SAR_WORD_BITS != 0));
 }
 
-/** a / b, in 32 bits where that does: devices divide numbers of 64 bits slowly. */
-SAR_HOST_DEVICE static inline size_t sar_quotient(size_t a, size_t b)
+/** a / b, in 32 bits if both fit: devices divide 64-bit numbers slowly. */
+SAR_HOST_DEVICE static inline size_t sar_divide(size_t a, size_t b)
 {
     return ((uint64_t)(a | b) >> 32) == 0 ? (uint32_t)a / (uint32_t)b : a / b;
 }
 
-SAR_HOST_DEVICE static inline unsigned sar_ones(uint32_t word)
+/** Number of set bits. */
+SAR_HOST_DEVICE static inline unsigned sar_bits_popcount(uint32_t word)
 {
 #ifdef __CUDA_ARCH__
     return (unsigned)__popc(word);
@@ -33,8 +35,8 @@ SAR_HOST_DEVICE static inline unsigned sar_ones(uint32_t word)
 #endif
 }
 
-/** Place of the lowest bit of a word that is not 0. */
-SAR_HOST_DEVICE static inline unsigned sar_lowest(uint32_t word)
+/** Position of the lowest set bit; word is not 0. */
+SAR_HOST_DEVICE static inline unsigned sar_bits_lowest(uint32_t word)
 {
 #ifdef __CUDA_ARCH__
     return (unsigned)__ffs((int)word) - 1;
@@ -43,8 +45,8 @@ SAR_HOST_DEVICE static inline unsigned sar_lowest(uint32_t word)
 #endif
 }
 
-/** Set bits of a word that many threads set bits in. */
-SAR_HOST_DEVICE static inline void sar_word_set(uint32_t *word, uint32_t bits)
+/** Set bits of a word atomically. */
+SAR_HOST_DEVICE static inline void sar_bits_or(uint32_t *word, uint32_t bits)
 {
 #ifdef __CUDA_ARCH__
     atomicOr(word, bits);
@@ -53,57 +55,58 @@ SAR_HOST_DEVICE static inline void sar_word_set(uint32_t *word, uint32_t bits)
 #endif
 }
 
-SAR_HOST_DEVICE static inline void sar_bit_set(uint32_t *bits, uint64_t at)
+/** Set bit `at` of a bitmap atomically. */
+SAR_HOST_DEVICE static inline void sar_bits_set(uint32_t *bits, uint64_t at)
 {
-    sar_word_set(&bits[at / SAR_WORD], (uint32_t)1 << at % SAR_WORD);
+    sar_bits_or(&bits[at / SAR_WORD_BITS], (uint32_t)1 << at % SAR_WORD_BITS);
 }
 
-/** Make a flag 1. Many find the same; few need to say so. */
-SAR_HOST_DEVICE static inline void sar_tell(uint32_t *flag)
+/** Set a flag to 1 atomically. Reads the flag first, since many threads may find it set. */
+SAR_HOST_DEVICE static inline void sar_flag_set(uint32_t *flag)
 {
     if (*(volatile uint32_t *)flag == 0)
-        sar_word_set(flag, 1);
+        sar_bits_or(flag, 1);
 }
 
-/** How many bits are set before one, from those before its word. */
-SAR_HOST_DEVICE static inline unsigned long long sar_bits_before(const uint32_t *bits,
-                                                                 const unsigned long long *before,
-                                                                 uint64_t at)
+/** Number of set bits before bit `at`. rank_prefix has the number before each word. */
+SAR_HOST_DEVICE static inline unsigned long long sar_bits_rank(const uint32_t *bits,
+                                                               const unsigned long long *rank_prefix,
+                                                               uint64_t at)
 {
-    uint32_t lower = ((uint32_t)1 << at % SAR_WORD) - 1;
-    return before[at / SAR_WORD] + sar_ones(bits[at / SAR_WORD] & lower);
+    uint32_t lower = ((uint32_t)1 << at % SAR_WORD_BITS) - 1;
+    return rank_prefix[at / SAR_WORD_BITS] + sar_bits_popcount(bits[at / SAR_WORD_BITS] & lower);
 }
 
-/** Set bits of one index each. Host twin: sar_tile_mark. */
-template <class Index> struct sar_set_body {
+/** Sets the bit of index i. Host twin: sar_tile_mark. */
+template <class Index> struct sar_set_bits_functor {
     const Index *index;
     uint32_t *bits;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        sar_bit_set(bits, index[i]);
+        sar_bits_set(bits, index[i]);
     }
 };
 
-/** For each word of a bitmap, with the number of bits before it: list its bits as indices, and tell how many
- * there are of all. Host twins: sar_tile_list, sar_bitmap_decode. */
-template <class Index> struct sar_list_body {
+/** Lists the set bits of word w as indices, from the number of bits before it (rank). The last word's thread
+ * writes the total. Host twins: sar_tile_list_indices, sar_bitmap_decode. */
+template <class Index> struct sar_list_bits_functor {
     const uint32_t *bits;
     size_t words;
     Index *index;
-    unsigned long long room;    /* bits beyond are not listed */
-    unsigned long long *before; /* where to leave the number, or NULL */
+    unsigned long long capacity;     /* of index; further bits are not listed */
+    unsigned long long *rank_prefix; /* out: bits before each word, or NULL */
     unsigned long long *total;
 
-    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long place) const
+    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long rank) const
     {
-        if (before != NULL)
-            before[w] = place;
-        for (uint32_t rest = bits[w]; rest != 0; rest &= rest - 1, place++)
-            if (place < room)
-                index[place] = (Index)((uint64_t)w * SAR_WORD + sar_lowest(rest));
+        if (rank_prefix != NULL)
+            rank_prefix[w] = rank;
+        for (uint32_t rest = bits[w]; rest != 0; rest &= rest - 1, rank++)
+            if (rank < capacity)
+                index[rank] = (Index)((uint64_t)w * SAR_WORD_BITS + sar_bits_lowest(rest));
         if (w + 1 == words)
-            *total = place;
+            *total = rank;
     }
 };
 

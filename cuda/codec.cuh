@@ -1,54 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread of the kernels in codec.cu, bitmap.cu and elias_fano.cu does. Payloads that are decoded
- * cannot be trusted: whatever they hold, nothing is written but the indices that there is room for. */
+/* Functors of the kernels in codec.cu, bitmap.cu and elias_fano.cu. A payload may be corrupt: a decoder
+ * writes nothing outside the index array, and sets a flag. */
 
 #ifndef SAR_CUDA_CODEC_CUH
 #define SAR_CUDA_CODEC_CUH
 
 #include "cuda/bits.cuh"
-#include "hash/map.h"
+#include "hash/partition_map.h"
 
-/** A bitmap with a bit for each of nnz elements, and what their indices are to be below. */
-struct sar_coded {
+/** The bitmap of a payload: one bit for each of nnz elements, whose indices must be below slots. */
+struct sar_encoded_bits {
     const uint32_t *bits;
     size_t words;
     unsigned long long nnz;
-    uint64_t span;
+    uint64_t slots;
     uint32_t *corrupt;
 
-    /** An index, or 0 if it is none. */
+    /** index, or 0 and the flag set if the index is out of range. */
     SAR_HOST_DEVICE uint64_t checked(uint64_t index) const
     {
-        if (index < span)
+        if (index < slots)
             return index;
-        sar_tell(corrupt);
+        sar_flag_set(corrupt);
         return 0;
     }
 
-    /** Look whether there are nnz bits, at word w and the number of those before it. */
-    SAR_HOST_DEVICE void count(size_t w, unsigned long long place) const
+    /** Set the flag at the last word unless the bitmap has nnz bits; rank is the number of bits before word
+     * w. */
+    SAR_HOST_DEVICE void count(size_t w, unsigned long long rank) const
     {
-        if (w + 1 == words && place + sar_ones(bits[w]) != nnz)
-            sar_tell(corrupt);
+        if (w + 1 == words && rank + sar_bits_popcount(bits[w]) != nnz)
+            sar_flag_set(corrupt);
     }
 };
 
-/** For each word of a bitmap of slots, with the number of bits before it: its bits as indices. Host twin:
- * sar_bitmap_decode. */
-template <class Index> struct sar_slots_body {
-    sar_coded coded;
+/** Lists the bits of word w of a bitmap of slots as indices. Host twin: sar_bitmap_decode. */
+template <class Index> struct sar_decode_slots_functor {
+    sar_encoded_bits coded;
     Index *index;
 
-    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long place) const
+    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long rank) const
     {
-        coded.count(w, place);
-        for (uint32_t rest = coded.bits[w]; rest != 0 && place < coded.nnz; rest &= rest - 1, place++)
-            index[place] = (Index)coded.checked((uint64_t)w * SAR_WORD + sar_lowest(rest));
+        coded.count(w, rank);
+        for (uint32_t rest = coded.bits[w]; rest != 0 && rank < coded.nnz; rest &= rest - 1, rank++)
+            index[rank] = (Index)coded.checked((uint64_t)w * SAR_WORD_BITS + sar_bits_lowest(rest));
     }
 };
 
-/** Numbers of a few bits each, up to 56, one behind the other in words of which two more can be read. Host
- * twins: pack_low and add_low in wire/elias_fano.c. */
+/** An array of numbers of `length` bits, at most 56, without gaps. Two words behind the array must be
+ * readable. Host twin: wire/elias_fano.c. */
 struct sar_packed_bits {
     uint32_t *word;
     unsigned length;
@@ -61,27 +61,28 @@ struct sar_packed_bits {
     SAR_HOST_DEVICE uint64_t get(uint64_t i) const
     {
         uint64_t at = i * length;
-        const uint32_t *from = word + at / SAR_WORD;
-        unsigned skip = at % SAR_WORD;
-        uint64_t bits = (from[0] | (uint64_t)from[1] << SAR_WORD) >> skip;
-        if (skip + length > 2 * SAR_WORD)
-            bits |= (uint64_t)from[2] << (2 * SAR_WORD - skip);
+        const uint32_t *from = word + at / SAR_WORD_BITS;
+        unsigned skip = at % SAR_WORD_BITS;
+        uint64_t bits = (from[0] | (uint64_t)from[1] << SAR_WORD_BITS) >> skip;
+        if (skip + length > 2 * SAR_WORD_BITS)
+            bits |= (uint64_t)from[2] << (2 * SAR_WORD_BITS - skip);
         return bits & mask();
     }
 
-    /** Of words that were 0. */
+    /** Write number i; its bits must be 0 before. */
     SAR_HOST_DEVICE void put(uint64_t i, uint64_t number) const
     {
         uint64_t at = i * length, rest = number & mask();
-        unsigned skip = at % SAR_WORD;
-        sar_word_set(&word[at / SAR_WORD], (uint32_t)(rest << skip));
-        for (rest >>= SAR_WORD - skip, at += SAR_WORD - skip; rest != 0; rest >>= SAR_WORD, at += SAR_WORD)
-            sar_word_set(&word[at / SAR_WORD], (uint32_t)rest);
+        unsigned skip = at % SAR_WORD_BITS;
+        sar_bits_or(&word[at / SAR_WORD_BITS], (uint32_t)(rest << skip));
+        for (rest >>= SAR_WORD_BITS - skip, at += SAR_WORD_BITS - skip; rest != 0;
+             rest >>= SAR_WORD_BITS, at += SAR_WORD_BITS)
+            sar_bits_or(&word[at / SAR_WORD_BITS], (uint32_t)rest);
     }
 };
 
-/** The bit and the low bits of element i. Host twins: mark_high, pack_low. */
-template <class Index> struct sar_unary_body {
+/** Writes the high bit and the low bits of element i. Host twin: wire/elias_fano.c. */
+template <class Index> struct sar_ef_encode_functor {
     const Index *index;
     sar_packed_bits low;
     uint32_t *high;
@@ -89,80 +90,79 @@ template <class Index> struct sar_unary_body {
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         uint64_t at = index[i];
-        sar_bit_set(high, (at >> low.length) + i);
+        sar_bits_set(high, (at >> low.length) + i);
         if (low.length != 0)
             low.put(i, at);
     }
 };
 
-/** For each word of the high bits, with the number of bits before it: its elements' indices. Host twins:
- * list_high, add_low. */
-template <class Index> struct sar_sum_body {
-    sar_coded coded;
+/** Decodes the elements whose high bits are in word w. Host twin: wire/elias_fano.c. */
+template <class Index> struct sar_ef_decode_functor {
+    sar_encoded_bits coded;
     sar_packed_bits low;
     Index *index;
 
-    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long place) const
+    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long rank) const
     {
-        coded.count(w, place);
-        for (uint32_t rest = coded.bits[w]; rest != 0 && place < coded.nnz; rest &= rest - 1, place++) {
-            uint64_t high = (uint64_t)w * SAR_WORD + sar_lowest(rest) - place;
-            uint64_t at = high << low.length | (low.length == 0 ? 0 : low.get(place));
-            index[place] = (Index)coded.checked(at);
+        coded.count(w, rank);
+        for (uint32_t rest = coded.bits[w]; rest != 0 && rank < coded.nnz; rest &= rest - 1, rank++) {
+            uint64_t high = (uint64_t)w * SAR_WORD_BITS + sar_bits_lowest(rest) - rank;
+            uint64_t at = high << low.length | (low.length == 0 ? 0 : low.get(rank));
+            index[rank] = (Index)coded.checked(at);
         }
     }
 };
 
-/** Index i of a payload, or 0 if it is none. */
-template <class Index> struct sar_check_body {
+/** Copies index i of a payload, or writes 0 and sets the flag if it is out of range. */
+template <class Index> struct sar_decode_indices_functor {
     const Index *from;
-    uint64_t span;
+    uint64_t slots;
     Index *to;
     uint32_t *corrupt;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        bool good = from[i] < span;
-        to[i] = good ? from[i] : 0;
-        if (!good)
-            sar_tell(corrupt);
+        bool valid = from[i] < slots;
+        to[i] = valid ? from[i] : 0;
+        if (!valid)
+            sar_flag_set(corrupt);
     }
 };
 
-/** Whether index i is above the one before it. Host twin: sar_indices_ascend. */
-template <class Index> struct sar_ascent_body {
+/** Sets the flag unless index i is above index i - 1. Host twin: sar_indices_are_sorted. */
+template <class Index> struct sar_is_sorted_functor {
     const Index *index;
     uint32_t *corrupt;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         if (i > 0 && index[i] <= index[i - 1])
-            sar_tell(corrupt);
+            sar_flag_set(corrupt);
     }
 };
 
-/** Whether value i is -0.0. Host twin: sar_has_negative_zero. */
-template <class Bits> struct sar_minus_zero_body {
+/** Sets the flag if value i is -0.0. Host twin: sar_dense_has_negative_zero. */
+template <class Bits> struct sar_find_minus_zero_functor {
     const Bits *value;
     uint32_t *found;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         if (value[i] == (Bits)1 << (8 * sizeof(Bits) - 1))
-            sar_tell(found);
+            sar_flag_set(found);
     }
 };
 
-/** Slot i of a part as an index. Host twin: sar_unpartition. */
-template <class Index> struct sar_unsplit_body {
-    struct sar_map map;
+/** Converts slot i of a part to an index. Host twin: sar_partition_restore_indices. */
+template <class Index> struct sar_slots_to_indices_functor {
+    struct sar_partition_map map;
     uint32_t part;
     const uint32_t *slot;
     Index *index;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        index[i] = (Index)sar_map_index(&map, part, slot[i]);
+        index[i] = (Index)sar_partition_map_index(&map, part, slot[i]);
     }
 };
 

@@ -1,257 +1,268 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between dense vectors on a device and runs on the host, so that only elements that are present travel:
+/* Conversions between dense vectors on a device and sparse vectors in any memory, so that only non-zero
+ * elements are copied:
  *
- *     mark      the vector is read once, and becomes a bit for each element; of rows first one for each word;
- *     compact   the bits are numbered and listed in one pass (CUB's scan); then, one thread a word, what the
- *               indices point to is picked;
- *     split     the same of the bits in the order of a map's parts, made of the others;
- *     scatter   one thread a word;
- *     pack      mark and compact into memory of the host's without the number of elements being known there:
- *               kernels decide by it whether elements or the whole vector are written;
- *     unpack    the other way round. */
+ *     mark      reads the vector once and writes one bit per element; for rows, first one bit per word
+ *     compact   lists the bits in one pass (CUB's scan), then copies the values, one thread per word
+ *     split     compact in the order of a map's parts: first permutes the bitmap to that order
+ *     scatter   writes the elements, one thread per word
+ *     pack      mark and compact into pinned host memory, without a wait for the number of elements: kernels
+ *               read it on the device and write the elements or the dense vector
+ *     unpack    the inverse of pack */
 
-#include "cuda/dense.h"
+#include "cuda/launch.h"
 
 #include "cuda/dense.cuh"
 #include "cuda/parallel.cuh"
-#include "cuda/parcel.cuh"
+#include "cuda/packed_vec.cuh"
 
-static cudaStream_t stream_of(const struct sar_vector *vector)
+static cudaStream_t stream_of(const struct sar_device_vec *vector)
 {
     return (cudaStream_t)vector->stream;
 }
 
-enum sar_status sar_cuda_count(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream)
+enum sar_status sar_cuda_count_bits(const uint32_t *bits, size_t words, size_t *n, cudaStream_t stream)
 {
     unsigned long long found = 0;
-    sar_piece total(stream);
+    sar_scoped_alloc total(stream);
     *n = 0;
     if (words == 0)
         return SAR_OK;
-    SAR_TRY(total.take(sizeof found));
-    sar_list_body<uint32_t> body = { bits, words, NULL, 0, NULL, total.as<unsigned long long>() };
-    SAR_TRY(number(bits, words, body, stream));
-    SAR_TRY(sar_fetch(&found, total.memory, stream));
+    SAR_TRY(total.alloc(sizeof found));
+    sar_list_bits_functor<uint32_t> functor = { bits, words, NULL, 0, NULL, total.as<unsigned long long>() };
+    SAR_TRY(rank_words(bits, words, functor, stream));
+    SAR_TRY(sar_fetch_value(&found, total.memory, stream));
     *n = (size_t)found;
     return SAR_OK;
 }
 
-/* What is done with a vector whose elements are of some words, and its run's indices. */
-template <class Word, class Index> struct operations {
-    const struct sar_vector *vector;
+/* The operations on a vector whose elements consist of Words, with indices of type Index. */
+template <class Word, class Index> struct vector_kernels {
+    const struct sar_device_vec *vector;
     cudaStream_t stream;
-    size_t count, words; /* elements, and words of one */
+    size_t count; /* elements */
+    size_t words; /* of an element */
 
-    explicit operations(const struct sar_vector *of)
-        : vector(of), stream(stream_of(of)), count((size_t)of->shape->count),
-          words(of->shape->element_size / sizeof(Word))
+    explicit vector_kernels(const struct sar_device_vec *vector)
+        : vector(vector), stream(stream_of(vector)), count((size_t)vector->desc->count),
+          words(vector->desc->element_size / sizeof(Word))
     {
     }
 
     enum sar_status mark_words(uint32_t *bits) const
     {
         bool aligned = (uintptr_t)vector->buf % alignof(sar_quad<Word>) == 0;
-        sar_word_quad<Word> quad = { (const Word *)vector->buf, count * words, aligned };
-        return ballot(sar_words(quad.n), quad, bits, stream);
+        sar_nonzero_words_functor<Word> quad = { (const Word *)vector->buf, count * words, aligned };
+        return pack_bits(sar_bits_words(quad.n), quad, bits, stream);
     }
 
     enum sar_status mark(uint32_t *bits) const
     {
-        sar_piece each_word(stream);
+        sar_scoped_alloc word_bits(stream);
         if (words == 1)
             return mark_words(bits);
-        SAR_TRY(each_word.take(sar_words(count * words) * sizeof *bits));
-        SAR_TRY(mark_words(each_word.as<uint32_t>()));
-        return ballot(sar_words(count), sar_row_quad{ each_word.as<uint32_t>(), words, count }, bits, stream);
+        SAR_TRY(word_bits.alloc(sar_bits_words(count * words) * sizeof *bits));
+        SAR_TRY(mark_words(word_bits.as<uint32_t>()));
+        return pack_bits(sar_bits_words(count),
+                         sar_nonzero_rows_functor{ word_bits.as<uint32_t>(), words, count }, bits, stream);
     }
 
-    /* Values of the elements with these indices, in the device's memory, to the host. */
-    enum sar_status pick_values(const Index *index, const struct sar_run *run) const
+    /* Copy the values of the elements that index lists, in device memory, to vec. */
+    enum sar_status pick_values(const Index *index, const struct sar_spvec *vec) const
     {
-        sar_piece value(stream);
-        SAR_TRY(value.take(run->nnz * vector->shape->element_size));
-        sar_pick_body<Word, Index> body = { index, (const Word *)vector->buf, value.as<Word>(), words };
-        SAR_TRY(each(run->nnz * words, body, stream));
-        return sar_copy(run->value, value.memory, run->nnz * vector->shape->element_size, stream);
+        sar_scoped_alloc value(stream);
+        SAR_TRY(value.alloc(vec->nnz * vector->desc->element_size));
+        sar_pick_values_functor<Word, Index> functor = { index, (const Word *)vector->buf, value.as<Word>(),
+                                                         words };
+        SAR_TRY(for_each(vec->nnz * words, functor, stream));
+        return sar_copy_async(vec->value, value.memory, vec->nnz * vector->desc->element_size, stream);
     }
 
-    enum sar_status compact(const uint32_t *bits, const struct sar_run *run) const
+    enum sar_status compact(const uint32_t *bits, const struct sar_spvec *vec) const
     {
-        sar_piece index(stream), total(stream);
-        SAR_TRY(index.take(run->nnz * sizeof(Index)));
-        SAR_TRY(total.take(sizeof(unsigned long long)));
-        sar_list_body<Index> body = {
-            bits, sar_words(count), index.as<Index>(), run->nnz, NULL, total.as<unsigned long long>()
+        sar_scoped_alloc index(stream), total(stream);
+        SAR_TRY(index.alloc(vec->nnz * sizeof(Index)));
+        SAR_TRY(total.alloc(sizeof(unsigned long long)));
+        sar_list_bits_functor<Index> functor = {
+            bits, sar_bits_words(count), index.as<Index>(), vec->nnz, NULL, total.as<unsigned long long>()
         };
-        SAR_TRY(number(bits, body.words, body, stream));
-        SAR_TRY(sar_copy(run->index, index.memory, run->nnz * sizeof(Index), stream));
-        return pick_values(index.as<Index>(), run);
+        SAR_TRY(rank_words(bits, functor.words, functor, stream));
+        SAR_TRY(sar_copy_async(vec->index, index.memory, vec->nnz * sizeof(Index), stream));
+        return pick_values(index.as<Index>(), vec);
     }
 
-    enum sar_status order(const sar_cells &cells, const uint32_t *bits, size_t n, uint32_t *ordered) const
+    /* The bitmap in the order of cells. */
+    enum sar_status order(const sar_partition_cells &cells, const uint32_t *bits, size_t words_n,
+                          uint32_t *slot_bits) const
     {
         enum { WORD_SHIFT = 5 };
         if (cells.map.grain_shift >= WORD_SHIFT)
-            return each(n, sar_slot_word{ cells, bits, ordered }, stream);
-        return ballot(n, sar_slot_quad{ cells, bits }, ordered, stream);
+            return for_each(words_n, sar_slot_word_functor{ cells, bits, slot_bits }, stream);
+        return pack_bits(words_n, sar_slot_marks_functor{ cells, bits }, slot_bits, stream);
     }
 
-    enum sar_status split(const uint32_t *bits, const struct sar_division *how, const struct sar_run *run,
-                          unsigned long long first[]) const
+    enum sar_status split(const uint32_t *bits, const struct sar_partition_layout *layout,
+                          const struct sar_spvec *vec, unsigned long long first[]) const
     {
-        size_t n = (size_t)how->segments * how->map.parts;
-        size_t total = n * (size_t)(how->width / SAR_WORD);
-        sar_cells cells = { how->map, how->width };
-        sar_piece ordered(stream), slot(stream), index(stream), begin(stream);
-        SAR_TRY(ordered.take(total * sizeof *bits));
-        SAR_TRY(slot.take(run->nnz * sizeof(uint32_t)));
-        SAR_TRY(index.take(run->nnz * sizeof(Index)));
-        SAR_TRY(begin.take(n * sizeof *first));
-        SAR_TRY(order(cells, bits, total, ordered.as<uint32_t>()));
-        sar_slot_body<Index> body = { cells, ordered.as<uint32_t>(), slot.as<uint32_t>(), index.as<Index>(),
-                                      begin.as<unsigned long long>() };
-        SAR_TRY(number(ordered.as<uint32_t>(), total, body, stream));
-        SAR_TRY(sar_copy(first, begin.memory, n * sizeof *first, stream));
-        SAR_TRY(sar_copy(run->index, slot.memory, run->nnz * sizeof(uint32_t), stream));
-        return pick_values(index.as<Index>(), run);
+        size_t n = (size_t)layout->segments * layout->map.parts;
+        size_t total = n * (size_t)(layout->part_slots / SAR_WORD_BITS);
+        sar_partition_cells cells = { layout->map, layout->part_slots };
+        sar_scoped_alloc slot_bits(stream), slot(stream), index(stream), begin(stream);
+        SAR_TRY(slot_bits.alloc(total * sizeof *bits));
+        SAR_TRY(slot.alloc(vec->nnz * sizeof(uint32_t)));
+        SAR_TRY(index.alloc(vec->nnz * sizeof(Index)));
+        SAR_TRY(begin.alloc(n * sizeof *first));
+        SAR_TRY(order(cells, bits, total, slot_bits.as<uint32_t>()));
+        sar_list_slots_functor<Index> functor = { cells, slot_bits.as<uint32_t>(), slot.as<uint32_t>(),
+                                                  index.as<Index>(), begin.as<unsigned long long>() };
+        SAR_TRY(rank_words(slot_bits.as<uint32_t>(), total, functor, stream));
+        SAR_TRY(sar_copy_async(first, begin.memory, n * sizeof *first, stream));
+        SAR_TRY(sar_copy_async(vec->index, slot.memory, vec->nnz * sizeof(uint32_t), stream));
+        return pick_values(index.as<Index>(), vec);
     }
 
-    enum sar_status scatter(const struct sar_run *run) const
+    enum sar_status scatter(const struct sar_spvec *vec) const
     {
-        sar_piece index(stream), value(stream);
-        size_t index_bytes = run->nnz * sizeof(Index), value_bytes = run->nnz * vector->shape->element_size;
-        SAR_TRY(index.take(index_bytes));
-        SAR_TRY(value.take(value_bytes));
-        SAR_TRY(sar_copy(index.memory, run->index, index_bytes, stream));
-        SAR_TRY(sar_copy(value.memory, run->value, value_bytes, stream));
-        sar_scatter_body<Word, Index> body = { index.as<Index>(), value.as<Word>(), (Word *)vector->buf,
-                                               words };
-        return each(run->nnz * words, body, stream);
+        sar_scoped_alloc index(stream), value(stream);
+        size_t index_bytes = vec->nnz * sizeof(Index), value_bytes = vec->nnz * vector->desc->element_size;
+        SAR_TRY(index.alloc(index_bytes));
+        SAR_TRY(value.alloc(value_bytes));
+        SAR_TRY(sar_copy_async(index.memory, vec->index, index_bytes, stream));
+        SAR_TRY(sar_copy_async(value.memory, vec->value, value_bytes, stream));
+        sar_scatter_values_functor<Word, Index> functor = { index.as<Index>(), value.as<Word>(),
+                                                            (Word *)vector->buf, words };
+        return for_each(vec->nnz * words, functor, stream);
     }
 
-    size_t lanes() const
+    size_t copy_threads() const
     {
-        return count * words < SAR_LANES ? count * words : (size_t)SAR_LANES;
+        return count * words < SAR_COPY_THREADS ? count * words : (size_t)SAR_COPY_THREADS;
     }
 
-    /* A failure leaves the parcel's number as it is, for that is copied last. */
-    enum sar_status pack(const struct sar_parcel *parcel) const
+    /* The number of elements is copied last, so a failure leaves it unchanged. */
+    enum sar_status pack(const struct sar_packed_vec *packed) const
     {
-        sar_piece marks(stream), index(stream), nnz(stream);
-        size_t n = sar_words(count);
-        SAR_TRY(marks.take(n * sizeof(uint32_t)));
-        SAR_TRY(index.take(parcel->room * sizeof(Index)));
-        SAR_TRY(nnz.take(sizeof(uint64_t)));
-        SAR_TRY(mark(marks.as<uint32_t>()));
-        sar_list_body<Index> list = { marks.as<uint32_t>(), n,    index.as<Index>(),
-                                      parcel->room,         NULL, nnz.as<unsigned long long>() };
-        SAR_TRY(number(marks.as<uint32_t>(), n, list, stream));
-        sar_pack_body<Word, Index> body = { contents(parcel, nnz), (const Word *)vector->buf,
-                                            index.as<Index>() };
-        SAR_TRY(each(lanes(), body, stream));
-        return sar_copy(parcel->nnz, nnz.memory, sizeof(uint64_t), stream);
+        sar_scoped_alloc bits(stream), index(stream), nnz(stream);
+        size_t n = sar_bits_words(count);
+        SAR_TRY(bits.alloc(n * sizeof(uint32_t)));
+        SAR_TRY(index.alloc(packed->capacity * sizeof(Index)));
+        SAR_TRY(nnz.alloc(sizeof(uint64_t)));
+        SAR_TRY(mark(bits.as<uint32_t>()));
+        sar_list_bits_functor<Index> list = { bits.as<uint32_t>(), n,    index.as<Index>(),
+                                              packed->capacity,    NULL, nnz.as<unsigned long long>() };
+        SAR_TRY(rank_words(bits.as<uint32_t>(), n, list, stream));
+        sar_pack_functor<Word, Index> functor = { packed_view(packed, nnz), (const Word *)vector->buf,
+                                                  index.as<Index>() };
+        SAR_TRY(for_each(copy_threads(), functor, stream));
+        return sar_copy_async(packed->nnz, nnz.memory, sizeof(uint64_t), stream);
     }
 
-    enum sar_status unpack(const struct sar_parcel *parcel) const
+    enum sar_status unpack(const struct sar_packed_vec *packed) const
     {
-        sar_piece nnz(stream);
-        SAR_TRY(nnz.take(sizeof(uint64_t)));
-        SAR_TRY(sar_copy(nnz.memory, parcel->nnz, sizeof(uint64_t), stream));
-        sar_contents<Word, Index> all = contents(parcel, nnz);
-        SAR_TRY(each(lanes(), sar_lay_body<Word, Index>{ all, (Word *)vector->buf }, stream));
-        return each(lanes(), sar_unpack_body<Word, Index>{ all, (Word *)vector->buf }, stream);
+        sar_scoped_alloc nnz(stream);
+        SAR_TRY(nnz.alloc(sizeof(uint64_t)));
+        SAR_TRY(sar_copy_async(nnz.memory, packed->nnz, sizeof(uint64_t), stream));
+        sar_packed_view<Word, Index> from = packed_view(packed, nnz);
+        SAR_TRY(for_each(copy_threads(), sar_unpack_dense_functor<Word, Index>{ from, (Word *)vector->buf },
+                         stream));
+        return for_each(copy_threads(), sar_unpack_elements_functor<Word, Index>{ from, (Word *)vector->buf },
+                        stream);
     }
 
   private:
-    sar_contents<Word, Index> contents(const struct sar_parcel *parcel, const sar_piece &nnz) const
+    sar_packed_view<Word, Index> packed_view(const struct sar_packed_vec *packed,
+                                             const sar_scoped_alloc &nnz) const
     {
-        return { (Word *)parcel->value,
-                 (Index *)parcel->index,
-                 parcel->room,
+        return { (Word *)packed->value,
+                 (Index *)packed->index,
+                 packed->capacity,
                  nnz.as<unsigned long long>(),
                  count,
                  words,
-                 lanes() };
+                 copy_threads() };
     }
 };
 
+/* Call action with vector_kernels of the widest words. */
 template <class Index, class Action>
-static enum sar_status with_words(const struct sar_vector *vector, const Action &action)
+static enum sar_status dispatch_words(const struct sar_device_vec *vector, const Action &action)
 {
-    uintptr_t multiples = vector->shape->element_size | (uintptr_t)vector->buf;
-    if (multiples % 8 == 0)
-        return action(operations<uint64_t, Index>(vector));
-    if (multiples % 4 == 0)
-        return action(operations<uint32_t, Index>(vector));
-    if (multiples % 2 == 0)
-        return action(operations<uint16_t, Index>(vector));
-    return action(operations<uint8_t, Index>(vector));
+    uintptr_t alignment = vector->desc->element_size | (uintptr_t)vector->buf;
+    if (alignment % 8 == 0)
+        return action(vector_kernels<uint64_t, Index>(vector));
+    if (alignment % 4 == 0)
+        return action(vector_kernels<uint32_t, Index>(vector));
+    if (alignment % 2 == 0)
+        return action(vector_kernels<uint16_t, Index>(vector));
+    return action(vector_kernels<uint8_t, Index>(vector));
 }
 
 template <class Action>
-static enum sar_status with_types(const struct sar_vector *vector, const Action &action)
+static enum sar_status dispatch_types(const struct sar_device_vec *vector, const Action &action)
 {
-    if (vector->shape->index_size == 4)
-        return with_words<uint32_t>(vector, action);
-    return with_words<uint64_t>(vector, action);
+    if (vector->desc->index_size == 4)
+        return dispatch_words<uint32_t>(vector, action);
+    return dispatch_words<uint64_t>(vector, action);
 }
 
-enum sar_status sar_cuda_mark(const struct sar_vector *vector, struct sar_marks *marks)
+enum sar_status sar_cuda_find_nonzeros(const struct sar_device_vec *vector, struct sar_nonzero_mask *mask)
 {
-    size_t words = sar_words(vector->shape->count);
+    size_t words = sar_bits_words(vector->desc->count);
     cudaStream_t stream = stream_of(vector);
-    struct sar_marks made = { NULL, 0 };
-    SAR_TRY(sar_cuda_take(words * sizeof(uint32_t) + 1, stream, &made.bits));
+    struct sar_nonzero_mask made = { NULL, 0 };
+    SAR_TRY(sar_cuda_pool_alloc(words * sizeof(uint32_t) + 1, stream, &made.bits));
     uint32_t *bits = (uint32_t *)made.bits;
-    enum sar_status status = with_words<uint32_t>(vector, [=](auto of) { return of.mark(bits); });
+    enum sar_status status =
+        dispatch_words<uint32_t>(vector, [=](auto kernels) { return kernels.mark(bits); });
     if (status == SAR_OK)
-        status = sar_cuda_count(bits, words, &made.nnz, stream);
+        status = sar_cuda_count_bits(bits, words, &made.nnz, stream);
     if (status == SAR_OK)
-        *marks = made;
+        *mask = made;
     else
-        sar_cuda_unmark(vector, &made);
+        sar_cuda_free_mask(vector, &made);
     return status;
 }
 
-void sar_cuda_unmark(const struct sar_vector *vector, struct sar_marks *marks)
+void sar_cuda_free_mask(const struct sar_device_vec *vector, struct sar_nonzero_mask *mask)
 {
-    if (marks->bits != NULL)
-        (void)sar_cuda(cudaFreeAsync(marks->bits, stream_of(vector)));
-    *marks = (struct sar_marks){ NULL, 0 };
+    if (mask->bits != NULL)
+        (void)sar_cuda_status(cudaFreeAsync(mask->bits, stream_of(vector)));
+    *mask = (struct sar_nonzero_mask){ NULL, 0 };
 }
 
-enum sar_status sar_cuda_compact(const struct sar_vector *vector, const struct sar_marks *marks,
-                                 const struct sar_run *run)
+enum sar_status sar_cuda_compact(const struct sar_device_vec *vector, const struct sar_nonzero_mask *mask,
+                                 const struct sar_spvec *vec)
 {
-    const uint32_t *bits = (const uint32_t *)marks->bits;
-    return with_types(vector, [=](auto of) { return of.compact(bits, run); });
+    const uint32_t *bits = (const uint32_t *)mask->bits;
+    return dispatch_types(vector, [=](auto kernels) { return kernels.compact(bits, vec); });
 }
 
-enum sar_status sar_cuda_split(const struct sar_vector *vector, const struct sar_marks *marks,
-                               const struct sar_division *split, const struct sar_run *run,
-                               unsigned long long first[])
+enum sar_status sar_cuda_compact_parts(const struct sar_device_vec *vector,
+                                       const struct sar_nonzero_mask *mask,
+                                       const struct sar_partition_layout *layout, const struct sar_spvec *vec,
+                                       unsigned long long first[])
 {
-    const uint32_t *bits = (const uint32_t *)marks->bits;
-    return with_types(vector, [=](auto of) { return of.split(bits, split, run, first); });
+    const uint32_t *bits = (const uint32_t *)mask->bits;
+    return dispatch_types(vector, [=](auto kernels) { return kernels.split(bits, layout, vec, first); });
 }
 
-enum sar_status sar_cuda_scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+enum sar_status sar_cuda_scatter(const struct sar_device_vec *vector, const struct sar_spvec vecs[], size_t n,
                                  bool clear)
 {
-    size_t bytes = (size_t)vector->shape->count * vector->shape->element_size;
+    size_t bytes = (size_t)vector->desc->count * vector->desc->element_size;
     if (clear)
-        SAR_TRY(sar_cuda(cudaMemsetAsync(vector->buf, 0, bytes, stream_of(vector))));
+        SAR_TRY(sar_cuda_status(cudaMemsetAsync(vector->buf, 0, bytes, stream_of(vector))));
     for (size_t i = 0; i < n; i++)
-        SAR_TRY(with_types(vector, [=](auto of) { return of.scatter(&runs[i]); }));
+        SAR_TRY(dispatch_types(vector, [=](auto kernels) { return kernels.scatter(&vecs[i]); }));
     return SAR_OK;
 }
 
-enum sar_status sar_cuda_pack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+enum sar_status sar_cuda_pack(const struct sar_device_vec *vector, const struct sar_packed_vec *packed)
 {
-    return with_types(vector, [=](auto of) { return of.pack(parcel); });
+    return dispatch_types(vector, [=](auto kernels) { return kernels.pack(packed); });
 }
 
-enum sar_status sar_cuda_unpack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+enum sar_status sar_cuda_unpack(const struct sar_device_vec *vector, const struct sar_packed_vec *packed)
 {
-    return with_types(vector, [=](auto of) { return of.unpack(parcel); });
+    return dispatch_types(vector, [=](auto kernels) { return kernels.unpack(packed); });
 }

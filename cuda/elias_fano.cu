@@ -1,104 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The format elias_fano on a device. Encoding sets each element's bit, and its low bits, in words that are 0;
- * decoding is one scan that numbers the bits: the number of a bit is its element's, which tells where the low
- * bits are. Neither bitmap begins with a word in a payload, so both are worked on beside it. */
+/* The format elias_fano on a device. Encoding sets the high bit and the low bits of each element in zeroed
+ * words. Decoding is one scan over the high bits: the rank of a bit is the number of its element, which
+ * gives the position of the low bits. Both arrays of bits are unaligned in the payload, so the kernels use
+ * aligned copies. */
 
-#include "cuda/elias_fano.h"
+#include "cuda/launch.h"
 
 #include "cuda/codec.cuh"
 #include "cuda/parallel.cuh"
 #include "wire/elias_fano.h"
 
-/* What is behind the values, in words. */
-struct bitmaps {
-    struct sar_sections at;
+/* Aligned copies of a payload's low and high bits, which follow its values. */
+struct ef_bitmaps {
+    struct sar_elias_fano_sizes sizes; /* in bytes */
     char *payload;
     cudaStream_t stream;
-    sar_piece low, high;
+    sar_scoped_alloc low, high;
 
-    bitmaps(const struct sar_layout *layout, const void *in, size_t nnz, cudaStream_t where)
-        : at(sar_elias_fano_sections(layout, nnz)), payload((char *)in), stream(where), low(where),
-          high(where)
+    ef_bitmaps(const struct sar_wire_layout *layout, const void *payload, size_t nnz, cudaStream_t stream)
+        : sizes(sar_elias_fano_sizes_make(layout, nnz)), payload((char *)payload), stream(stream),
+          low(stream), high(stream)
     {
     }
 
     size_t high_words() const
     {
-        return sar_words(8 * at.high);
+        return sar_bits_words(8 * sizes.high);
     }
 
+    /* Allocate both, zeroed. The low bits need two words more, which sar_packed_bits reads. */
     enum sar_status open()
     {
-        size_t low_bytes = (sar_words(8 * at.low) + 2) * sizeof(uint32_t);
-        SAR_TRY(low.take(low_bytes));
-        SAR_TRY(high.take(high_words() * sizeof(uint32_t)));
-        SAR_TRY(sar_cuda(cudaMemsetAsync(low.memory, 0, low_bytes, stream)));
-        return sar_cuda(cudaMemsetAsync(high.memory, 0, high_words() * sizeof(uint32_t), stream));
+        size_t low_bytes = (sar_bits_words(8 * sizes.low) + 2) * sizeof(uint32_t);
+        SAR_TRY(low.alloc(low_bytes));
+        SAR_TRY(high.alloc(high_words() * sizeof(uint32_t)));
+        SAR_TRY(sar_cuda_status(cudaMemsetAsync(low.memory, 0, low_bytes, stream)));
+        return sar_cuda_status(cudaMemsetAsync(high.memory, 0, high_words() * sizeof(uint32_t), stream));
     }
 
     enum sar_status read() const
     {
-        SAR_TRY(sar_copy(low.memory, payload + at.values, at.low, stream));
-        return sar_copy(high.memory, payload + at.values + at.low, at.high, stream);
+        SAR_TRY(sar_copy_async(low.memory, payload + sizes.values, sizes.low, stream));
+        return sar_copy_async(high.memory, payload + sizes.values + sizes.low, sizes.high, stream);
     }
 
     enum sar_status write() const
     {
-        SAR_TRY(sar_copy(payload + at.values, low.memory, at.low, stream));
-        return sar_copy(payload + at.values + at.low, high.memory, at.high, stream);
+        SAR_TRY(sar_copy_async(payload + sizes.values, low.memory, sizes.low, stream));
+        return sar_copy_async(payload + sizes.values + sizes.low, high.memory, sizes.high, stream);
     }
 
     sar_packed_bits low_bits() const
     {
-        return { low.as<uint32_t>(), at.low_bits };
+        return { low.as<uint32_t>(), sizes.low_bits };
     }
 };
 
 template <class Index>
-static enum sar_status encode(const struct sar_layout *layout, const struct sar_run *run, void *payload,
-                              cudaStream_t stream)
+static enum sar_status encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
+                              void *payload, cudaStream_t stream)
 {
-    struct bitmaps b(layout, payload, run->nnz, stream);
-    SAR_TRY(b.open());
-    SAR_TRY(sar_copy(payload, run->value, b.at.values, stream));
-    sar_unary_body<Index> body = { (const Index *)run->index, b.low_bits(), b.high.as<uint32_t>() };
-    SAR_TRY(each(run->nnz, body, stream));
-    return b.write();
+    struct ef_bitmaps bitmaps(layout, payload, vec->nnz, stream);
+    SAR_TRY(bitmaps.open());
+    SAR_TRY(sar_copy_async(payload, vec->value, bitmaps.sizes.values, stream));
+    sar_ef_encode_functor<Index> functor = { (const Index *)vec->index, bitmaps.low_bits(),
+                                             bitmaps.high.as<uint32_t>() };
+    SAR_TRY(for_each(vec->nnz, functor, stream));
+    return bitmaps.write();
 }
 
 template <class Index>
-static enum sar_status decode(const struct sar_layout *layout, const void *payload, const struct sar_run *run,
-                              uint32_t *corrupt, cudaStream_t stream)
+static enum sar_status decode(const struct sar_wire_layout *layout, const void *payload,
+                              const struct sar_spvec *vec, uint32_t *corrupt, cudaStream_t stream)
 {
-    struct bitmaps b(layout, payload, run->nnz, stream);
-    Index *index = (Index *)run->index;
-    SAR_TRY(b.open());
-    SAR_TRY(b.read());
-    SAR_TRY(sar_cuda(cudaMemsetAsync(index, 0, run->nnz * sizeof(Index), stream)));
-    sar_sum_body<Index> body = { { b.high.as<uint32_t>(), b.high_words(), run->nnz, layout->span, corrupt },
-                                 b.low_bits(),
-                                 index };
-    SAR_TRY(number(b.high.as<uint32_t>(), b.high_words(), body, stream));
-    return each(run->nnz, sar_ascent_body<Index>{ index, corrupt }, stream);
+    struct ef_bitmaps bitmaps(layout, payload, vec->nnz, stream);
+    Index *index = (Index *)vec->index;
+    SAR_TRY(bitmaps.open());
+    SAR_TRY(bitmaps.read());
+    SAR_TRY(sar_cuda_status(cudaMemsetAsync(index, 0, vec->nnz * sizeof(Index), stream)));
+    sar_ef_decode_functor<Index> functor = { { bitmaps.high.as<uint32_t>(), bitmaps.high_words(), vec->nnz,
+                                               layout->slots, corrupt },
+                                             bitmaps.low_bits(),
+                                             index };
+    SAR_TRY(rank_words(bitmaps.high.as<uint32_t>(), bitmaps.high_words(), functor, stream));
+    return for_each(vec->nnz, sar_is_sorted_functor<Index>{ index, corrupt }, stream);
 }
 
-enum sar_status sar_cuda_elias_fano_encode(const struct sar_layout *layout, const struct sar_run *run,
+enum sar_status sar_cuda_elias_fano_encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
                                            void *payload, cudaStream_t stream)
 {
-    if (run->nnz == 0)
+    if (vec->nnz == 0)
         return SAR_OK;
     if (layout->index_size == 4)
-        return encode<uint32_t>(layout, run, payload, stream);
-    return encode<uint64_t>(layout, run, payload, stream);
+        return encode<uint32_t>(layout, vec, payload, stream);
+    return encode<uint64_t>(layout, vec, payload, stream);
 }
 
-enum sar_status sar_cuda_elias_fano_decode(const struct sar_layout *layout, const void *payload,
-                                           const struct sar_run *run, struct sar_findings *findings,
+enum sar_status sar_cuda_elias_fano_decode(const struct sar_wire_layout *layout, const void *payload,
+                                           const struct sar_spvec *vec, struct sar_device_flags *flags,
                                            cudaStream_t stream)
 {
-    if (run->nnz == 0)
+    if (vec->nnz == 0)
         return SAR_OK;
     if (layout->index_size == 4)
-        return decode<uint32_t>(layout, payload, run, &findings->corrupt, stream);
-    return decode<uint64_t>(layout, payload, run, &findings->corrupt, stream);
+        return decode<uint32_t>(layout, payload, vec, &flags->corrupt, stream);
+    return decode<uint64_t>(layout, payload, vec, &flags->corrupt, stream);
 }

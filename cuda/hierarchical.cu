@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hierarchical hashing on a device: see hash/hierarchical.h for the algorithm.
+/* Hierarchical hashing on a device; hash/hierarchical.h has the algorithm. Not in the plug-in.
  *
- *     fill      one thread an occurrence; again, with more memory, while some found no cell;
- *     extract   cells that are not empty, in order (CUB); then, one thread a word, what they point to; then
- *               where each part begins. */
+ *     fill      inserts the occurrences, one thread each; repeats with more memory while a part overflows
+ *     extract   selects the cells that are not empty, in order (CUB); copies their occurrences, one thread
+ *               per word; writes where each part begins */
 
-#include "cuda/hierarchical.h"
+#include "cuda/launch.h"
 
 #include <vector>
 
 #include "cuda/hierarchical.cuh"
 #include "cuda/parallel.cuh"
 
-/* One call. The layout is made on the host, where there are few numbers to a part. */
-struct hashing {
-    const struct sar_hierarchical *how;
-    const struct sar_map *map;
+/* One call. The host computes the layout, a few numbers per part. */
+struct hash_call {
+    const struct sar_hierarchical_params *params;
+    const struct sar_partition_map *map;
     const struct sar_hash_input *input;
     cudaStream_t stream;
-    std::vector<size_t> first, serial;
-    std::vector<unsigned long long> counts; /* a part's appends, then its occurrences */
+    std::vector<size_t> first, first_serial;
+    std::vector<unsigned long long>
+        counts; /* of each part: occurrences in serial memory, or all occurrences */
 
-    bool wide_key() const
+    bool key_is_64bit() const
     {
-        return how->paper ? map->count > UINT32_MAX : how->cell_size == 8;
+        return params->paper ? map->count > UINT32_MAX : params->cell_size == 8;
     }
 };
 
@@ -32,123 +33,131 @@ static enum sar_status gather_words(const Mark *mark, const void *from, size_t s
                                     cudaStream_t stream)
 {
     size_t words = size / sizeof(Word);
-    return each(n * words, sar_gather_body<Mark, Word>{ mark, (const Word *)from, (Word *)to, words },
-                stream);
+    return for_each(n * words,
+                    sar_hash_gather_functor<Mark, Word>{ mark, (const Word *)from, (Word *)to, words },
+                    stream);
 }
 
-/* In the widest words that elements are made of and both arrays are aligned to. */
+/* Copy with the widest words that divide the size and that both arrays are aligned to. */
 template <class Mark>
 static enum sar_status gather(const Mark *mark, const void *from, size_t size, size_t n, void *to,
                               cudaStream_t stream)
 {
-    uintptr_t multiples = size | (uintptr_t)from | (uintptr_t)to;
-    if (multiples % 8 == 0)
+    uintptr_t alignment = size | (uintptr_t)from | (uintptr_t)to;
+    if (alignment % 8 == 0)
         return gather_words<uint64_t>(mark, from, size, n, to, stream);
-    if (multiples % 4 == 0)
+    if (alignment % 4 == 0)
         return gather_words<uint32_t>(mark, from, size, n, to, stream);
     return gather_words<uint16_t>(mark, from, size, n, to, stream);
 }
 
 template <class Mark>
-static enum sar_status extract(const struct hashing *h, const Mark *cells, const struct sar_hash_output *out)
+static enum sar_status extract(const struct hash_call *call, const Mark *cells,
+                               const struct sar_hash_output *out)
 {
-    const struct sar_hash_input *input = h->input;
-    sar_piece marks(h->stream), picked(h->stream);
-    SAR_TRY(marks.take(input->nnz * sizeof(Mark)));
-    SAR_TRY(picked.take(sizeof(unsigned long long)));
+    const struct sar_hash_input *input = call->input;
+    sar_scoped_alloc marks(call->stream), marks_n(call->stream);
+    SAR_TRY(marks.alloc(input->nnz * sizeof(Mark)));
+    SAR_TRY(marks_n.alloc(sizeof(unsigned long long)));
     Mark *mark = marks.as<Mark>();
-    SAR_TRY(pick(cells, mark, picked.as<unsigned long long>(), h->first.back(), sar_is_claimed(), h->stream));
-    SAR_TRY(gather(mark, input->index, input->index_size, input->nnz, out->index, h->stream));
+    SAR_TRY(select_if(cells, mark, marks_n.as<unsigned long long>(), call->first.back(), sar_hash_cell_used(),
+                      call->stream));
+    SAR_TRY(gather(mark, input->index, input->index_size, input->nnz, out->index, call->stream));
     if (out->value != NULL)
-        SAR_TRY(gather(mark, input->value, input->value_size, input->nnz, out->value, h->stream));
+        SAR_TRY(gather(mark, input->value, input->value_size, input->nnz, out->value, call->stream));
     if (out->position != NULL)
-        SAR_TRY(each(input->nnz, sar_position_body<Mark>{ mark, out->position }, h->stream));
-    struct sar_first_body body = { *h->map, *input, out->first };
-    body.lists.index = out->index;
-    return each(input->nnz + 1, body, h->stream);
+        SAR_TRY(for_each(input->nnz, sar_hash_position_functor<Mark>{ mark, out->position }, call->stream));
+    struct sar_hash_first_functor functor = { *call->map, *input, out->first };
+    functor.lists.index = out->index;
+    return for_each(input->nnz + 1, functor, call->stream);
 }
 
-/* The device's memory of one run. */
-struct cells {
-    sar_piece first, serial, counts, memory;
+/* The device memory of one attempt. */
+struct hash_cells {
+    sar_scoped_alloc first, first_serial, counts, memory;
     struct sar_hash_memory view;
 
-    explicit cells(cudaStream_t stream) : first(stream), serial(stream), counts(stream), memory(stream)
+    explicit hash_cells(cudaStream_t stream)
+        : first(stream), first_serial(stream), counts(stream), memory(stream)
     {
     }
 
-    enum sar_status take(const struct hashing *h)
+    enum sar_status alloc(const struct hash_call *call)
     {
-        size_t parts = h->map->parts, bytes = h->first.back() * h->how->cell_size;
-        SAR_TRY(first.take((parts + 1) * sizeof(size_t)));
-        SAR_TRY(serial.take(parts * sizeof(size_t)));
-        SAR_TRY(counts.take(parts * sizeof(unsigned long long)));
-        SAR_TRY(memory.take(bytes));
-        SAR_TRY(sar_copy(first.memory, h->first.data(), (parts + 1) * sizeof(size_t), h->stream));
-        SAR_TRY(sar_copy(serial.memory, h->serial.data(), parts * sizeof(size_t), h->stream));
-        SAR_TRY(sar_cuda(cudaMemsetAsync(memory.memory, 0, bytes, h->stream)));
-        view = { *h->how,
-                 h->wide_key(),
+        size_t parts = call->map->parts, bytes = call->first.back() * call->params->cell_size;
+        SAR_TRY(first.alloc((parts + 1) * sizeof(size_t)));
+        SAR_TRY(first_serial.alloc(parts * sizeof(size_t)));
+        SAR_TRY(counts.alloc(parts * sizeof(unsigned long long)));
+        SAR_TRY(memory.alloc(bytes));
+        SAR_TRY(sar_copy_async(first.memory, call->first.data(), (parts + 1) * sizeof(size_t), call->stream));
+        SAR_TRY(sar_copy_async(first_serial.memory, call->first_serial.data(), parts * sizeof(size_t),
+                               call->stream));
+        SAR_TRY(sar_cuda_status(cudaMemsetAsync(memory.memory, 0, bytes, call->stream)));
+        view = { *call->params,
+                 call->key_is_64bit(),
                  first.as<size_t>(),
-                 serial.as<size_t>(),
+                 first_serial.as<size_t>(),
                  counts.as<unsigned long long>(),
                  memory.memory };
         return SAR_OK;
     }
 
-    /* Run a body that counts in parts, and look at the counts. */
-    template <class Body> enum sar_status count(struct hashing *h, const Body &body)
+    /* Run a functor that counts occurrences per part, and copy the counts to the host. Waits for the
+     * stream. */
+    template <class Functor> enum sar_status count(struct hash_call *call, const Functor &functor)
     {
-        size_t bytes = h->map->parts * sizeof(unsigned long long);
-        SAR_TRY(sar_cuda(cudaMemsetAsync(counts.memory, 0, bytes, h->stream)));
-        SAR_TRY(each(h->input->nnz, body, h->stream));
-        SAR_TRY(sar_copy(h->counts.data(), counts.memory, bytes, h->stream));
-        return sar_cuda(cudaStreamSynchronize(h->stream));
+        size_t bytes = call->map->parts * sizeof(unsigned long long);
+        SAR_TRY(sar_cuda_status(cudaMemsetAsync(counts.memory, 0, bytes, call->stream)));
+        SAR_TRY(for_each(call->input->nnz, functor, call->stream));
+        SAR_TRY(sar_copy_async(call->counts.data(), counts.memory, bytes, call->stream));
+        return sar_cuda_status(cudaStreamSynchronize(call->stream));
     }
 };
 
-/* Whether the run overflowed, from the host's copies. */
-static bool overflowed(struct hashing *h)
+/* True if the attempt overflowed, from the host's copies of the counts. */
+static bool overflowed(struct hash_call *call)
 {
     struct sar_hash_memory memory = {};
-    memory.first = h->first.data();
-    memory.serial = h->serial.data();
-    memory.appends = h->counts.data();
-    return sar_hash_overflowed(&memory, h->map->parts);
+    memory.first = call->first.data();
+    memory.first_serial = call->first_serial.data();
+    memory.serial_count = call->counts.data();
+    return sar_hash_overflowed(&memory, call->map->parts);
 }
 
-static enum sar_status finish(const struct hashing *h, const struct cells *memory, unsigned run,
+static enum sar_status finish(const struct hash_call *call, const struct hash_cells *cells, unsigned attempt,
                               struct sar_hash_output *out)
 {
-    out->reruns = run;
-    out->serial = 0;
-    for (unsigned long long appends : h->counts)
-        out->serial += (size_t)appends;
-    if (h->how->cell_size == 4)
-        return extract(h, memory->memory.as<uint32_t>(), out);
-    return extract(h, memory->memory.as<uint64_t>(), out);
+    out->reruns = attempt;
+    out->serial_count = 0;
+    for (unsigned long long serial_count : call->counts)
+        out->serial_count += (size_t)serial_count;
+    if (call->params->cell_size == 4)
+        return extract(call, cells->memory.as<uint32_t>(), out);
+    return extract(call, cells->memory.as<uint64_t>(), out);
 }
 
-static enum sar_status run_all(struct hashing *h, struct sar_hash_output *out)
+static enum sar_status run_all(struct hash_call *call, struct sar_hash_output *out)
 {
-    for (unsigned run = 0;; run++) {
-        struct cells memory(h->stream);
+    for (unsigned attempt = 0;; attempt++) {
+        struct hash_cells cells(call->stream);
+        SAR_TRY(sar_hash_layout(call->params, call->map->parts, attempt, call->counts.data(),
+                                call->first.data(), call->first_serial.data()));
+        SAR_TRY(cells.alloc(call));
+        SAR_TRY(cells.count(call, sar_hash_insert_functor{ cells.view, *call->map, *call->input }));
+        if (!overflowed(call))
+            return finish(call, &cells, attempt, out);
         SAR_TRY(
-            sar_hash_layout(h->how, h->map->parts, run, h->counts.data(), h->first.data(), h->serial.data()));
-        SAR_TRY(memory.take(h));
-        SAR_TRY(memory.count(h, sar_hash_body{ memory.view, *h->map, *h->input }));
-        if (!overflowed(h))
-            return finish(h, &memory, run, out);
-        SAR_TRY(memory.count(h, sar_count_body{ *h->map, *h->input, memory.view.appends }));
+            cells.count(call, sar_hash_count_functor{ *call->map, *call->input, cells.view.serial_count }));
     }
 }
 
-enum sar_status sar_cuda_hierarchical_hash(const struct sar_hierarchical *how, const struct sar_map *map,
+enum sar_status sar_cuda_hierarchical_hash(const struct sar_hierarchical_params *params,
+                                           const struct sar_partition_map *map,
                                            const struct sar_hash_input *input, struct sar_hash_output *out,
                                            cudaStream_t stream)
 {
-    std::vector<size_t> first(map->parts + 1), serial(map->parts);
+    std::vector<size_t> first(map->parts + 1), first_serial(map->parts);
     std::vector<unsigned long long> counts(map->parts);
-    struct hashing h = { how, map, input, stream, first, serial, counts };
-    return run_all(&h, out);
+    struct hash_call call = { params, map, input, stream, first, first_serial, counts };
+    return run_all(&call, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread of the kernels in hierarchical.cu does, one function object a kernel. */
+/* Functors of the kernels in hierarchical.cu. Host twin: hash/hierarchical.c. */
 
 #ifndef SAR_CUDA_HIERARCHICAL_CUH
 #define SAR_CUDA_HIERARCHICAL_CUH
@@ -7,40 +7,40 @@
 #include "cuda/bits.cuh"
 #include "hash/hierarchical.h"
 
-/** Host twin: hash_range in hash/hierarchical.c. */
-struct sar_hash_body {
+/** Inserts occurrence i. */
+struct sar_hash_insert_functor {
     struct sar_hash_memory memory;
-    struct sar_map map;
+    struct sar_partition_map map;
     struct sar_hash_input input;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        sar_hash_one(&memory, &map, &input, i);
+        sar_hash_insert(&memory, &map, &input, i);
     }
 };
 
-/** Host twin: count_range. */
-struct sar_count_body {
-    struct sar_map map;
+/** Counts occurrence i in its part. */
+struct sar_hash_count_functor {
+    struct sar_partition_map map;
     struct sar_hash_input input;
-    unsigned long long *totals;
+    unsigned long long *counts;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        sar_hash_count(&map, &input, i, totals);
+        sar_hash_count(&map, &input, i, counts);
     }
 };
 
-/** Which cells hold an occurrence. */
-struct sar_is_claimed {
+/** True if a cell holds an occurrence. */
+struct sar_hash_cell_used {
     template <class Mark> SAR_HOST_DEVICE bool operator()(Mark mark) const
     {
         return mark != 0;
     }
 };
 
-/** For word i of the output. Host twin: gather. */
-template <class Mark, class Word> struct sar_gather_body {
+/** Copies word i of the output. */
+template <class Mark, class Word> struct sar_hash_gather_functor {
     const Mark *mark;
     const Word *from;
     Word *to;
@@ -48,12 +48,13 @@ template <class Mark, class Word> struct sar_gather_body {
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        size_t element = words == 1 ? i : sar_quotient(i, words);
+        size_t element = words == 1 ? i : sar_divide(i, words);
         to[i] = from[(size_t)(mark[element] - 1) * words + (i - element * words)];
     }
 };
 
-template <class Mark> struct sar_position_body {
+/** Writes position i of the output. */
+template <class Mark> struct sar_hash_position_functor {
     const Mark *mark;
     size_t *position;
 
@@ -63,16 +64,16 @@ template <class Mark> struct sar_position_body {
     }
 };
 
-/** For i = 0 … nnz, the end included: the parts whose list begins at i, in lists that follow one another.
- * Host twin: collect. */
-struct sar_first_body {
-    struct sar_map map;
+/** Writes first[p] of the parts p whose lists begin at occurrence i, for i = 0 … nnz. The lists are
+ * contiguous. */
+struct sar_hash_first_functor {
+    struct sar_partition_map map;
     struct sar_hash_input lists; /* the gathered indices */
     size_t *first;
 
     SAR_HOST_DEVICE uint32_t part(size_t i) const
     {
-        return sar_map_place(&map, sar_hash_index(&lists, i)).part;
+        return sar_partition_map_locate(&map, sar_hash_index(&lists, i)).part;
     }
 
     SAR_HOST_DEVICE void operator()(size_t i) const

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread does that splits a run, for coalesce.cu. Cells are the parts of segments (dense.cuh). */
+/* Functors of the kernels in coalesce.cu that partition a vector. Cells: struct sar_partition_cells in
+ * dense.cuh. */
 
 #ifndef SAR_CUDA_PARTITION_CUH
 #define SAR_CUDA_PARTITION_CUH
 
 #include "cuda/dense.cuh"
 
-/** The cell of element i. Host twin: locate_body in tensor/partition.c. */
-template <class Index> struct sar_locate_body {
-    sar_cells cells;
+/** Writes the cell of element i. Host twin: vector/partition.c. */
+template <class Index> struct sar_locate_functor {
+    sar_partition_cells cells;
     const Index *index;
     uint32_t *cell, *position;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        struct sar_place place = sar_map_place(&cells.map, index[i]);
-        size_t segment = sar_quotient((size_t)place.slot, (size_t)cells.width);
-        cell[i] = (uint32_t)(segment * cells.map.parts + place.part);
+        struct sar_slot location = sar_partition_map_locate(&cells.map, index[i]);
+        size_t segment = sar_divide((size_t)location.slot, (size_t)cells.part_slots);
+        cell[i] = (uint32_t)(segment * cells.map.parts + location.part);
         position[i] = (uint32_t)i;
     }
 };
 
-/** Of the i-th in the order of cells: its slot, and where its cell begins, as well as the empty ones before
- * it, or behind it if it is the last. Host twin: move_body. */
-template <class Index> struct sar_slots_of_body {
-    sar_cells cells;
+/** Writes the slot of the i-th element in the order of cells. If element i begins a cell, writes where that
+ * cell and the empty cells before it begin; the last element also ends the empty cells behind it. Host
+ * twin: vector/partition.c. */
+template <class Index> struct sar_sorted_slots_functor {
+    sar_partition_cells cells;
     size_t n, cells_n;
     const Index *index;
     const uint32_t *cell, *position; /* sorted */
@@ -33,9 +35,9 @@ template <class Index> struct sar_slots_of_body {
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        struct sar_place place = sar_map_place(&cells.map, index[position[i]]);
-        size_t segment = sar_quotient(cell[i], cells.map.parts);
-        slot[i] = (uint32_t)(place.slot - segment * cells.width);
+        struct sar_slot location = sar_partition_map_locate(&cells.map, index[position[i]]);
+        size_t segment = sar_divide(cell[i], cells.map.parts);
+        slot[i] = (uint32_t)(location.slot - segment * cells.part_slots);
         for (size_t c = i == 0 ? 0 : (size_t)cell[i - 1] + 1; c <= cell[i]; c++)
             first[c] = i;
         for (size_t c = (size_t)cell[i] + 1; i + 1 == n && c < cells_n; c++)

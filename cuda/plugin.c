@@ -1,226 +1,226 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plug-in for CUDA: the only code that calls its runtime. */
+/* The plug-in for CUDA, libmpix_sparse_cuda.so: exports struct sar_accelerator, and vecs each function on
+ * the device that its arguments name. Only the plug-in calls the CUDA runtime. */
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "cuda/codec.h"
-#include "cuda/dense.h"
-#include "cuda/lanes.h"
-#include "cuda/place.h"
-#include "cuda/pool.h"
-#include "cuda/reduce.h"
-#include "cuda/topk.h"
+#include "cuda/device_guard.h"
+#include "cuda/launch.h"
 
-/* Where there is no device, CUDA may tell of nothing. */
-static bool is_there_none(void)
+/* True if there is no device; the runtime may then fail with other errors. */
+static bool has_no_device(void)
 {
     int devices;
     return cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0;
 }
 
-/* Managed memory counts as the device's: the host may touch it only where no kernel does. Older runtimes take
- * memory that they do not know for an invalid value. */
-static enum sar_status place(const void *address, int *place)
+/* Managed memory counts as device memory, since the host must not access it while a kernel does. Older
+ * runtimes return cudaErrorInvalidValue for host memory. */
+static enum sar_status find_device(const void *address, int *device_id)
 {
     struct cudaPointerAttributes attributes = { .type = cudaMemoryTypeUnregistered };
     cudaError_t error = cudaPointerGetAttributes(&attributes, address);
-    if (error != cudaSuccess && error != cudaErrorInvalidValue && !is_there_none())
-        return sar_cuda(error);
+    if (error != cudaSuccess && error != cudaErrorInvalidValue && !has_no_device())
+        return sar_cuda_status(error);
     bool own = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-    *place = error == cudaSuccess && own ? attributes.device : -1;
+    *device_id = error == cudaSuccess && own ? attributes.device : -1;
     return SAR_OK;
 }
 
-static enum sar_status allocate(int device, size_t bytes, void **memory)
+static enum sar_status allocate(int device_id, size_t bytes, void **memory)
 {
-    return SAR_AT(device, sar_cuda(cudaMalloc(memory, bytes)));
+    return SAR_ON_DEVICE(device_id, sar_cuda_status(cudaMalloc(memory, bytes)));
 }
 
-/* The progress thread has no device of its own, and would make a context on the first. */
-static void release(int device, void *memory)
+/* The progress thread has no current device: without the guard CUDA would create a context on device 0. */
+static void release(int device_id, void *memory)
 {
-    SAR_GIVE_BACK_AT(device, sar_cuda(cudaFree(memory)));
+    SAR_RELEASE_ON_DEVICE(device_id, sar_cuda_status(cudaFree(memory)));
 }
 
-static enum sar_status allocate_pinned(int device, size_t bytes, void **memory)
+static enum sar_status allocate_pinned(int device_id, size_t bytes, void **memory)
 {
-    return SAR_AT(device, sar_cuda(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)));
+    return SAR_ON_DEVICE(device_id, sar_cuda_status(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)));
 }
 
-static void release_pinned(int device, void *memory)
+static void release_pinned(int device_id, void *memory)
 {
-    SAR_GIVE_BACK_AT(device, sar_cuda(cudaFreeHost(memory)));
+    SAR_RELEASE_ON_DEVICE(device_id, sar_cuda_status(cudaFreeHost(memory)));
 }
 
-static enum sar_status copy(int device, void *to, const void *from, size_t bytes, void *stream)
+static enum sar_status copy(int device_id, void *to, const void *from, size_t bytes, void *stream)
 {
-    return SAR_AT(device,
-                  sar_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream)));
+    return SAR_ON_DEVICE(device_id, sar_cuda_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
+                                                                    (cudaStream_t)stream)));
 }
 
-static enum sar_status call(int device, void (*function)(void *), void *argument, void *stream)
+static enum sar_status host_callback(int device_id, void (*function)(void *), void *argument, void *stream)
 {
-    return SAR_AT(device, sar_cuda(cudaLaunchHostFunc((cudaStream_t)stream, function, argument)));
+    return SAR_ON_DEVICE(device_id,
+                         sar_cuda_status(cudaLaunchHostFunc((cudaStream_t)stream, function, argument)));
 }
 
-static enum sar_status wait(int device, void *stream)
+static enum sar_status wait(int device_id, void *stream)
 {
-    return SAR_AT(device, sar_cuda(cudaStreamSynchronize((cudaStream_t)stream)));
+    return SAR_ON_DEVICE(device_id, sar_cuda_status(cudaStreamSynchronize((cudaStream_t)stream)));
 }
 
-/* The default stream may not even be asked while another one that waits for it is captured. */
-static enum sar_status look_for_capture(cudaStream_t stream)
+/* cudaStreamIsCapturing fails for the default stream while a stream that waits for it is captured. */
+static enum sar_status capture_status(cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaError_t error = cudaStreamIsCapturing(stream, &capture);
-    enum sar_status status = sar_cuda(error);
-    bool waits = error == cudaErrorStreamCaptureImplicit;
-    return waits || (status == SAR_OK && capture != cudaStreamCaptureStatusNone) ? SAR_CAPTURED : status;
+    enum sar_status status = sar_cuda_status(error);
+    bool is_implicit = error == cudaErrorStreamCaptureImplicit;
+    return is_implicit || (status == SAR_OK && capture != cudaStreamCaptureStatusNone) ? SAR_CAPTURED
+                                                                                       : status;
 }
 
-static enum sar_status ready(int device, void *stream)
+static enum sar_status check_capture(int device_id, void *stream)
 {
-    return SAR_AT(device, look_for_capture((cudaStream_t)stream));
+    return SAR_ON_DEVICE(device_id, capture_status((cudaStream_t)stream));
 }
 
-static enum sar_status ingest(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
-                              bool *ascends)
+static enum sar_status canonicalize(const struct sar_device_vec *vector, const struct sar_coo_args *coo,
+                                    struct sar_spvec *vec, bool *is_sorted)
 {
-    return SAR_AT(vector->place, sar_cuda_ingest(vector, coo, run, ascends));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_canonicalize(vector, coo, vec, is_sorted));
 }
 
-static enum sar_status mark(const struct sar_vector *vector, struct sar_marks *marks)
+static enum sar_status find_nonzeros(const struct sar_device_vec *vector, struct sar_nonzero_mask *mask)
 {
-    return SAR_AT(vector->place, sar_cuda_mark(vector, marks));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_find_nonzeros(vector, mask));
 }
 
-static void unmark(const struct sar_vector *vector, struct sar_marks *marks)
+static void free_mask(const struct sar_device_vec *vector, struct sar_nonzero_mask *mask)
 {
-    SAR_GIVE_BACK_AT(vector->place, sar_cuda_unmark(vector, marks));
+    SAR_RELEASE_ON_DEVICE(vector->device_id, sar_cuda_free_mask(vector, mask));
 }
 
-static enum sar_status compact(const struct sar_vector *vector, const struct sar_marks *marks,
-                               const struct sar_run *run)
+static enum sar_status compact(const struct sar_device_vec *vector, const struct sar_nonzero_mask *mask,
+                               const struct sar_spvec *vec)
 {
-    return SAR_AT(vector->place, sar_cuda_compact(vector, marks, run));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_compact(vector, mask, vec));
 }
 
-static enum sar_status split(const struct sar_vector *vector, const struct sar_marks *marks,
-                             const struct sar_division *how, const struct sar_run *run,
-                             unsigned long long first[])
+static enum sar_status compact_parts(const struct sar_device_vec *vector, const struct sar_nonzero_mask *mask,
+                                     const struct sar_partition_layout *layout, const struct sar_spvec *vec,
+                                     unsigned long long first[])
 {
-    return SAR_AT(vector->place, sar_cuda_split(vector, marks, how, run, first));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_compact_parts(vector, mask, layout, vec, first));
 }
 
-static enum sar_status scatter(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+static enum sar_status scatter(const struct sar_device_vec *vector, const struct sar_spvec vecs[], size_t n,
                                bool clear)
 {
-    return SAR_AT(vector->place, sar_cuda_scatter(vector, runs, n, clear));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_scatter(vector, vecs, n, clear));
 }
 
-static enum sar_status pack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+static enum sar_status pack(const struct sar_device_vec *vector, const struct sar_packed_vec *packed)
 {
-    return SAR_AT(vector->place, sar_cuda_pack(vector, parcel));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_pack(vector, packed));
 }
 
-static enum sar_status unpack(const struct sar_vector *vector, const struct sar_parcel *parcel)
+static enum sar_status unpack(const struct sar_device_vec *vector, const struct sar_packed_vec *packed)
 {
-    return SAR_AT(vector->place, sar_cuda_unpack(vector, parcel));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_unpack(vector, packed));
 }
 
-static enum sar_status sample(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
+static enum sar_status sample(const struct sar_device_vec *vector, const struct sar_dgc *dgc, size_t n,
                               uint32_t seed, uint64_t *magnitudes)
 {
-    return SAR_AT(vector->place, sar_cuda_sample(vector, of, n, seed, magnitudes));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_sample(vector, dgc, n, seed, magnitudes));
 }
 
-static enum sar_status select_largest(const struct sar_vector *vector, const struct sar_dgc *of,
-                                      const struct sar_cutoff *cutoff, struct sar_marks *marks)
+static enum sar_status select_largest(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                                      const struct sar_topk_limit *limit, struct sar_nonzero_mask *mask)
 {
-    return SAR_AT(vector->place, sar_cuda_select(vector, of, cutoff, marks));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_select(vector, dgc, limit, mask));
 }
 
-static enum sar_status clear(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
-                             const struct sar_marks *marks)
+static enum sar_status clear_selected(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                                      uint64_t mask_threshold, const struct sar_nonzero_mask *mask)
 {
-    return SAR_AT(vector->place, sar_cuda_clear(vector, of, masked, marks));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_clear_selected(vector, dgc, mask_threshold, mask));
 }
 
-static enum sar_status look(const struct sar_vector *vector, const struct sar_run *run,
-                            struct sar_findings *findings)
+static enum sar_status find_minus_zero(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                                       struct sar_device_flags *flags)
 {
-    return SAR_AT(vector->place, sar_cuda_look(vector, run, findings));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_find_minus_zero(vector, vec, flags));
 }
 
-static enum sar_status encode(const struct sar_vector *vector, const struct sar_run *run,
-                              const struct sar_payload *payload)
+static enum sar_status encode(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                              const struct sar_encoded *payload)
 {
-    return SAR_AT(vector->place, sar_cuda_encode(vector, run, payload));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_encode(vector, vec, payload));
 }
 
-static enum sar_status decode(const struct sar_vector *vector, const struct sar_payload *payload,
-                              struct sar_run *run, struct sar_findings *findings)
+static enum sar_status decode(const struct sar_device_vec *vector, const struct sar_encoded *payload,
+                              struct sar_spvec *vec, struct sar_device_flags *flags)
 {
-    return SAR_AT(vector->place, sar_cuda_decode(vector, payload, run, findings));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_decode(vector, payload, vec, flags));
 }
 
-static enum sar_status reduce(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
-                              struct sar_run *out)
+static enum sar_status reduce(const struct sar_device_vec *vector, const struct sar_spvec vecs[], size_t n,
+                              struct sar_spvec *out)
 {
-    return SAR_AT(vector->place, sar_cuda_reduce(vector->shape, runs, n, out, (cudaStream_t)vector->stream));
+    return SAR_ON_DEVICE(vector->device_id,
+                         sar_cuda_reduce(vector->desc, vecs, n, out, (cudaStream_t)vector->stream));
 }
 
-static enum sar_status partition(const struct sar_vector *vector, const struct sar_division *how,
-                                 const struct sar_run *from, const struct sar_run *to,
-                                 unsigned long long first[])
+static enum sar_status partition(const struct sar_device_vec *vector,
+                                 const struct sar_partition_layout *layout, const struct sar_spvec *from,
+                                 const struct sar_spvec *to, unsigned long long first[])
 {
-    return SAR_AT(vector->place, sar_cuda_partition(vector, how, from, to, first));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_partition(vector, layout, from, to, first));
 }
 
-static enum sar_status unsplit(const struct sar_vector *vector, const struct sar_part *part,
-                               const struct sar_run *run, void *index)
+static enum sar_status slots_to_indices(const struct sar_device_vec *vector, const struct sar_map_part *part,
+                                        const struct sar_spvec *vec, void *index)
 {
-    return SAR_AT(vector->place, sar_cuda_unsplit(vector, part, run, index));
+    return SAR_ON_DEVICE(vector->device_id, sar_cuda_slots_to_indices(vector, part, vec, index));
 }
 
 static void close_pools(void)
 {
-    for (int device = 0; device < SAR_CUDA_DEVICES; device++)
-        if (sar_cuda_has_pool(device))
-            SAR_GIVE_BACK_AT(device, sar_cuda_close_pool(device));
+    for (int device_id = 0; device_id < SAR_CUDA_DEVICES; device_id++)
+        if (sar_cuda_pool_exists(device_id))
+            SAR_RELEASE_ON_DEVICE(device_id, sar_cuda_pool_close(device_id));
 }
 
+/* The library finds it by name (SAR_ACCELERATOR_SYMBOL), so no header declares it. */
 extern const struct sar_accelerator sar_accelerator;
 const struct sar_accelerator sar_accelerator = {
     .version = SAR_ACCELERATOR_VERSION,
     .name = "cuda",
-    .place = place,
+    .find_device = find_device,
     .allocate = allocate,
     .release = release,
     .allocate_pinned = allocate_pinned,
     .release_pinned = release_pinned,
     .copy = copy,
-    .call = call,
+    .host_callback = host_callback,
     .wait = wait,
-    .ready = ready,
-    .ingest = ingest,
-    .mark = mark,
-    .unmark = unmark,
+    .check_capture = check_capture,
+    .canonicalize = canonicalize,
+    .find_nonzeros = find_nonzeros,
+    .free_mask = free_mask,
     .compact = compact,
-    .split = split,
+    .compact_parts = compact_parts,
     .scatter = scatter,
     .pack = pack,
     .unpack = unpack,
     .sample = sample,
     .select = select_largest,
-    .clear = clear,
-    .look = look,
+    .clear_selected = clear_selected,
+    .find_minus_zero = find_minus_zero,
     .encode = encode,
     .decode = decode,
     .reduce = reduce,
     .partition = partition,
-    .unsplit = unsplit,
-    .close = close_pools,
-    .lanes = &sar_cuda_lanes,
+    .slots_to_indices = slots_to_indices,
+    .cleanup = close_pools,
+    .stream_ops = &sar_cuda_stream_ops,
 };

@@ -1,113 +1,117 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread of the kernels in reduce.cu and coalesce.cu does. */
+/* Functors of the kernels in reduce.cu and coalesce.cu. */
 
 #ifndef SAR_CUDA_REDUCE_CUH
 #define SAR_CUDA_REDUCE_CUH
 
 #include "cuda/bits.cuh"
-#include "cuda/fold.cuh"
+#include "cuda/value_ops.cuh"
 
-/** Sum i before anything has reached it. */
-struct sar_identity_body {
-    sar_arithmetic arithmetic; /* of sums */
-    uint64_t identity;         /* its bits */
-    void *sums;
+/** Sets accumulator i to the op's identity. */
+struct sar_identity_functor {
+    sar_value_ops ops; /* of accumulators */
+    uint64_t identity; /* its bits */
+    void *accumulators;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        arithmetic.copy(sums, i, &identity, 0);
+        ops.copy(accumulators, i, &identity, 0);
     }
 };
 
-/** Fold value i of a run whose indices differ into the sums, at its index' place among the union's: the
- * outcome's values, or floats that are to be rounded. Host twin: fold_run in tensor/reduce.c. */
-template <class Index> struct sar_fold_body {
-    sar_arithmetic arithmetic;
-    size_t row; /* values of an element */
+/** Applies value i of a vector to the accumulator of its index, found by the index's rank in the union.
+ * Accumulators are the result's values, or floats that are rounded later. Host twin:
+ * vector/reduce.c. */
+template <class Index> struct sar_reduce_values_functor {
+    sar_value_ops ops;
+    size_t row_len; /* values of an element */
     const Index *index;
     const void *value;
     const uint32_t *bits; /* the union */
-    const unsigned long long *before;
-    void *sums;
-    uint32_t *hits; /* runs that reached an element; or NULL */
+    const unsigned long long *rank_prefix;
+    void *accumulators;
+    uint32_t *contributors; /* vectors that have each element; or NULL */
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        size_t element = row == 1 ? i : sar_quotient(i, row), within = i - element * row;
-        size_t place = (size_t)sar_bits_before(bits, before, index[element]);
-        if (arithmetic.is_rounded())
-            arithmetic.fold_wide((float *)sums + place * row + within, value, i);
+        size_t element = row_len == 1 ? i : sar_divide(i, row_len), within = i - element * row_len;
+        size_t rank = (size_t)sar_bits_rank(bits, rank_prefix, index[element]);
+        if (ops.is_rounded())
+            ops.apply_wide((float *)accumulators + rank * row_len + within, value, i);
         else
-            arithmetic.fold(sums, place * row + within, value, i);
-        if (hits != NULL && within == 0)
-            hits[place]++;
+            ops.apply(accumulators, rank * row_len + within, value, i);
+        if (contributors != NULL && within == 0)
+            contributors[rank]++;
     }
 };
 
-/** Fold a zero into sum i where some run lacks its element. Host twin: fold_absent in tensor/sums.c. */
-struct sar_absent_body {
-    sar_arithmetic arithmetic; /* of sums */
-    size_t row, runs;
-    const uint32_t *hits;
-    void *sums;
+/** Applies a zero to accumulator i if some vector has no element there. Host twin: vector/accumulator.c. */
+struct sar_apply_zero_functor {
+    sar_value_ops ops; /* of accumulators */
+    size_t row_len, n; /* n: vectors */
+    const uint32_t *contributors;
+    void *accumulators;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         uint64_t zero = 0;
-        if (hits[row == 1 ? i : sar_quotient(i, row)] != runs)
-            arithmetic.fold(sums, i, &zero, 0);
+        if (contributors[row_len == 1 ? i : sar_divide(i, row_len)] != n)
+            ops.apply(accumulators, i, &zero, 0);
     }
 };
 
-/** Value i of the outcome, of floats. Host twin: sar_sums_end. */
-struct sar_round_body {
-    sar_arithmetic arithmetic;
-    const float *sums;
+/** Rounds accumulator i to 16 bits. Host twin: sar_accumulator_finish. */
+struct sar_round16_functor {
+    sar_value_ops ops;
+    const float *accumulators;
     void *out;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        arithmetic.round(out, i, sums[i]);
+        ops.round(out, i, accumulators[i]);
     }
 };
 
-/** Value i of a run, folded into an identity: 0 or 1 where the op is logical. Host twin: settle_truth in
- * tensor/ingest.c. */
-struct sar_truth_body {
-    sar_arithmetic arithmetic;
+/** Applies value i to the identity of a logical op, which makes it 0 or 1. Host twin:
+ * vector/canonicalize.c. */
+struct sar_normalize_logical_functor {
+    sar_value_ops ops;
     uint64_t identity; /* its bits */
     const void *value;
     void *out;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        uint64_t truth = identity;
-        arithmetic.fold(&truth, 0, value, i);
-        arithmetic.copy(out, i, &truth, 0);
+        uint64_t logical = identity;
+        ops.apply(&logical, 0, value, i);
+        ops.copy(out, i, &logical, 0);
     }
 };
 
-/** What is to be known of indices before they are sorted. */
-struct sar_looks {
-    uint32_t outside, descends; /* whether any is beyond the count, or not above the one before it */
+/** Properties of unsorted indices, each 0 or 1. */
+struct sar_index_checks {
+    uint32_t out_of_range; /* some index is not below the count */
+    uint32_t unsorted;     /* some index is not above its predecessor */
 };
 
-/** Host twin: look32 in tensor/ingest.c. Negative indices look huge. */
-template <class Key> struct sar_look_body {
+/** Checks index i. Keys are unsigned, so negative indices are out of range. Host twin:
+ * vector/canonicalize.c. */
+template <class Key> struct sar_check_indices_functor {
     const Key *key;
     uint64_t count;
-    sar_looks *looks;
+    sar_index_checks *checks;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         if (key[i] >= count)
-            sar_tell(&looks->outside);
+            sar_flag_set(&checks->out_of_range);
         if (i > 0 && key[i] <= key[i - 1])
-            sar_tell(&looks->descends);
+            sar_flag_set(&checks->unsorted);
     }
 };
 
-struct sar_count_up_body {
+/** position[i] = i. */
+struct sar_iota_functor {
     uint32_t *position;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
@@ -116,8 +120,8 @@ struct sar_count_up_body {
     }
 };
 
-/** Which of four sorted keys are the first of their value. */
-template <class Key> struct sar_head_quad {
+/** Four bits: bit j is set if sorted key 4 q + j differs from its predecessor. */
+template <class Key> struct sar_first_keys_functor {
     const Key *key;
     size_t n;
 
@@ -132,38 +136,38 @@ template <class Key> struct sar_head_quad {
     }
 };
 
-/** Value i of the outcome: the first of its index, and the others folded in, in the order in which they
- * stood, and rounded once. Host twin: add in tensor/sort.c. */
-template <class Key> struct sar_pile_body {
-    sar_arithmetic arithmetic;
-    size_t row, n;
+/** Writes value i of the result: the values of equal keys, reduced in input order, and rounded once. Host
+ * twin: vector/sort.c. */
+template <class Key> struct sar_reduce_duplicates_functor {
+    sar_value_ops ops;
+    size_t row_len, n;
     const Key *key;           /* sorted */
-    const uint32_t *position; /* of what they go with */
-    const uint32_t *head;     /* first key of each index */
+    const uint32_t *position; /* of each key's element in the input */
+    const uint32_t *first;    /* position of the first key of each index */
     const void *value;
     Key *index;
     void *out;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        size_t element = row == 1 ? i : sar_quotient(i, row), within = i - element * row;
-        size_t at = head[element];
-        arithmetic.copy(out, i, value, position[at] * row + within);
+        size_t element = row_len == 1 ? i : sar_divide(i, row_len), within = i - element * row_len;
+        size_t at = first[element];
+        ops.copy(out, i, value, position[at] * row_len + within);
         if (within == 0)
             index[element] = key[at];
-        if (at + 1 < n && key[at + 1] == key[at] && arithmetic.is_rounded())
-            fold_rounded(i, at, within);
+        if (at + 1 < n && key[at + 1] == key[at] && ops.is_rounded())
+            apply_rounded(i, at, within);
         else
             for (size_t next = at + 1; next < n && key[next] == key[at]; next++)
-                arithmetic.fold(out, i, value, position[next] * row + within);
+                ops.apply(out, i, value, position[next] * row_len + within);
     }
 
-    SAR_HOST_DEVICE void fold_rounded(size_t i, size_t at, size_t within) const
+    SAR_HOST_DEVICE void apply_rounded(size_t i, size_t at, size_t within) const
     {
-        float sum = arithmetic.widen(value, position[at] * row + within);
+        float sum = ops.widen(value, position[at] * row_len + within);
         for (size_t next = at + 1; next < n && key[next] == key[at]; next++)
-            arithmetic.fold_wide(&sum, value, position[next] * row + within);
-        arithmetic.round(out, i, sum);
+            ops.apply_wide(&sum, value, position[next] * row_len + within);
+        ops.round(out, i, sum);
     }
 };
 

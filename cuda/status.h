@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Errors of the CUDA runtime as the library's status, for all sources of the plug-in. */
+
 #ifndef SAR_CUDA_STATUS_H
 #define SAR_CUDA_STATUS_H
 
@@ -6,8 +8,9 @@
 
 #include "base/status.h"
 
-/** What an error is to the library. It is forgotten, or the program would take it for one of its own. */
-static inline enum sar_status sar_cuda(cudaError_t error)
+/** Convert an error of the CUDA runtime. Clears the runtime's last error, so that the program does not see
+ * it. */
+static inline enum sar_status sar_cuda_status(cudaError_t error)
 {
     if (error == cudaSuccess)
         return SAR_OK;

@@ -1,79 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Top-k sparsification of vectors in device memory:
  *
- *     sample    one thread a sample;
- *     select    values advance and are marked in one pass, a bit each. Where too many are, the magnitude of
- *               the last that may stay is found digit by digit among them, by counting; of those equal to it
- *               the first stay;
- *     clear     one thread a word of marks. */
+ *     sample    reads magnitudes, one thread per sample
+ *     select    applies the gradient and marks values in one pass, one bit each. If too many are marked,
+ *               counts their magnitudes digit by digit to find the smallest magnitude that stays; of the
+ *               values equal to it the first ones stay
+ *     clear     zeroes the marked values, one thread per word of marks */
 
-#include "cuda/topk.h"
+#include "cuda/launch.h"
 
-#include "cuda/dense.h"
 #include "cuda/parallel.cuh"
 #include "cuda/topk.cuh"
 
-/* What is done with a vector of a type. */
-template <class Floats> struct selection {
-    const struct sar_vector *vector;
+/* The operations on a vector of one type. */
+template <class Traits> struct topk_kernels {
+    const struct sar_device_vec *vector;
     cudaStream_t stream;
-    sar_tensor<Floats> tensor;
-    size_t words; /* of marks */
+    sar_topk_vector<Traits> values;
+    size_t words; /* of the bitmap of marks */
 
-    selection(const struct sar_vector *in, const struct sar_dgc *of)
-        : vector(in), stream((cudaStream_t)in->stream), words(sar_words(of->count))
+    topk_kernels(const struct sar_device_vec *vector, const struct sar_dgc *dgc)
+        : vector(vector), stream((cudaStream_t)vector->stream), words(sar_bits_words(dgc->count))
     {
-        using type = typename Floats::type;
-        using wide = typename Floats::wide;
-        tensor = { (type *)of->values, (type *)of->velocity, (const type *)of->gradient,
-                   (wide)of->momentum, (wide)of->scale,      (size_t)of->count };
+        using type = typename Traits::type;
+        using wide = typename Traits::wide;
+        values = { (type *)dgc->values, (type *)dgc->velocity, (const type *)dgc->gradient,
+                   (wide)dgc->momentum, (wide)dgc->scale,      (size_t)dgc->count };
     }
 
     enum sar_status sample(size_t n, uint32_t seed, uint64_t *magnitudes) const
     {
-        sar_piece found(stream);
+        sar_scoped_alloc found(stream);
         if (n == 0)
             return SAR_OK;
-        SAR_TRY(found.take(n * sizeof *magnitudes));
-        sar_sample_body<Floats> body = { tensor, sar_stretches_of(tensor.count, n, seed),
-                                         found.as<uint64_t>() };
-        SAR_TRY(each(n, body, stream));
-        SAR_TRY(sar_copy(magnitudes, found.memory, n * sizeof *magnitudes, stream));
-        return sar_cuda(cudaStreamSynchronize(stream));
+        SAR_TRY(found.alloc(n * sizeof *magnitudes));
+        sar_sample_functor<Traits> functor = { values, sar_strata_make(values.count, n, seed),
+                                               found.as<uint64_t>() };
+        SAR_TRY(for_each(n, functor, stream));
+        SAR_TRY(sar_copy_async(magnitudes, found.memory, n * sizeof *magnitudes, stream));
+        return sar_cuda_status(cudaStreamSynchronize(stream));
     }
 
-    enum sar_status mark(const struct sar_cutoff *cutoff, struct sar_marks *marks) const
+    /* Mark at most limit->capacity values of at least limit->min_magnitude, and never zeros. */
+    enum sar_status mark(const struct sar_topk_limit *limit, struct sar_nonzero_mask *mask) const
     {
-        uint32_t *bits = (uint32_t *)marks->bits;
-        uint64_t least = cutoff->capacity == 0 ? UINT64_MAX : cutoff->least > 1 ? cutoff->least : 1;
-        SAR_TRY(ballot(words, sar_advance_quad<Floats>{ tensor, least }, bits, stream));
-        SAR_TRY(sar_cuda_count(bits, words, &marks->nnz, stream));
-        if (marks->nnz <= cutoff->capacity)
+        uint32_t *bits = (uint32_t *)mask->bits;
+        uint64_t min_magnitude = limit->capacity == 0       ? UINT64_MAX
+                                 : limit->min_magnitude > 1 ? limit->min_magnitude
+                                                            : 1;
+        SAR_TRY(pack_bits(words, sar_advance_functor<Traits>{ values, min_magnitude }, bits, stream));
+        SAR_TRY(sar_cuda_count_bits(bits, words, &mask->nnz, stream));
+        if (mask->nnz <= limit->capacity)
             return SAR_OK;
-        marks->nnz = cutoff->capacity;
-        return narrow_down(bits, cutoff->capacity);
+        mask->nnz = limit->capacity;
+        return keep_first(bits, limit->capacity);
     }
 
-    enum sar_status clear(uint64_t masked, const struct sar_marks *marks) const
+    enum sar_status clear(uint64_t mask_threshold, const struct sar_nonzero_mask *mask) const
     {
-        return each(words, sar_clear_body<Floats>{ tensor, (const uint32_t *)marks->bits, masked }, stream);
+        return for_each(words,
+                        sar_clear_functor<Traits>{ values, (const uint32_t *)mask->bits, mask_threshold },
+                        stream);
     }
 
-    /* Of marked values, the magnitude of the k-th largest; k becomes which of those equal to it that is. */
+    /* Find the magnitude of the k-th largest marked value. On return, k counts only among the values equal
+     * to it. */
     enum sar_status find_bound(const uint32_t *bits, size_t *k, uint64_t *bound) const
     {
         unsigned long long counts[SAR_DIGITS];
-        sar_piece counted(stream);
+        sar_scoped_alloc device_counts(stream);
         uint64_t known = 0;
-        SAR_TRY(counted.take(sizeof counts));
-        for (int shift = 8 * (int)sizeof(typename Floats::bits) - SAR_DIGIT_BITS; shift >= 0;
+        SAR_TRY(device_counts.alloc(sizeof counts));
+        for (int shift = 8 * (int)sizeof(typename Traits::bits) - SAR_DIGIT_BITS; shift >= 0;
              shift -= SAR_DIGIT_BITS) {
             unsigned digit = SAR_DIGITS - 1;
-            sar_digit_body<Floats> body = { tensor, bits, known, (unsigned)shift,
-                                            counted.as<unsigned long long>() };
-            SAR_TRY(sar_cuda(cudaMemsetAsync(counted.memory, 0, sizeof counts, stream)));
-            SAR_TRY(each(words, body, stream));
-            SAR_TRY(sar_fetch(&counts, counted.memory, stream));
+            sar_count_digits_functor<Traits> functor = { values, bits, known, (unsigned)shift,
+                                                         device_counts.as<unsigned long long>() };
+            SAR_TRY(sar_cuda_status(cudaMemsetAsync(device_counts.memory, 0, sizeof counts, stream)));
+            SAR_TRY(for_each(words, functor, stream));
+            SAR_TRY(sar_fetch_value(&counts, device_counts.memory, stream));
             for (; counts[digit] < *k; digit--)
                 *k -= (size_t)counts[digit];
             known = known << SAR_DIGIT_BITS | digit;
@@ -82,52 +87,55 @@ template <class Floats> struct selection {
         return SAR_OK;
     }
 
-    enum sar_status narrow_down(uint32_t *bits, size_t capacity) const
+    /* Unmark all but the capacity largest values. */
+    enum sar_status keep_first(uint32_t *bits, size_t capacity) const
     {
-        sar_piece equal(stream);
+        sar_scoped_alloc equal(stream);
         uint64_t bound;
-        SAR_TRY(equal.take(words * sizeof *bits));
+        SAR_TRY(equal.alloc(words * sizeof *bits));
         SAR_TRY(find_bound(bits, &capacity, &bound));
-        SAR_TRY(each(words, sar_sift_body<Floats>{ tensor, bound, bits, equal.as<uint32_t>() }, stream));
-        return number(equal.as<uint32_t>(), words, sar_fill_body{ equal.as<uint32_t>(), bits, capacity },
-                      stream);
+        SAR_TRY(for_each(words, sar_drop_smaller_functor<Traits>{ values, bound, bits, equal.as<uint32_t>() },
+                         stream));
+        return rank_words(equal.as<uint32_t>(), words,
+                          sar_restore_equal_functor{ equal.as<uint32_t>(), bits, capacity }, stream);
     }
 };
 
 template <class Action>
-static enum sar_status with_floats(const struct sar_vector *vector, const struct sar_dgc *of,
-                                   const Action &action)
+static enum sar_status dispatch_floats(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                                       const Action &action)
 {
-    switch (of->base) {
-    case SAR_FLOAT: return action(selection<sar_floats_float>(vector, of));
-    case SAR_DOUBLE: return action(selection<sar_floats_double>(vector, of));
-    case SAR_BF16: return action(selection<sar_floats_bf16>(vector, of));
-    default: return action(selection<sar_floats_fp16>(vector, of));
+    switch (dgc->dtype) {
+    case SAR_FLOAT: return action(topk_kernels<sar_float_traits_float>(vector, dgc));
+    case SAR_DOUBLE: return action(topk_kernels<sar_float_traits_double>(vector, dgc));
+    case SAR_BF16: return action(topk_kernels<sar_float_traits_bf16>(vector, dgc));
+    default: return action(topk_kernels<sar_float_traits_fp16>(vector, dgc));
     }
 }
 
-enum sar_status sar_cuda_sample(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
+enum sar_status sar_cuda_sample(const struct sar_device_vec *vector, const struct sar_dgc *dgc, size_t n,
                                 uint32_t seed, uint64_t *magnitudes)
 {
-    return with_floats(vector, of, [=](auto on) { return on.sample(n, seed, magnitudes); });
+    return dispatch_floats(vector, dgc, [=](auto kernels) { return kernels.sample(n, seed, magnitudes); });
 }
 
-enum sar_status sar_cuda_select(const struct sar_vector *vector, const struct sar_dgc *of,
-                                const struct sar_cutoff *cutoff, struct sar_marks *marks)
+enum sar_status sar_cuda_select(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                                const struct sar_topk_limit *limit, struct sar_nonzero_mask *mask)
 {
-    struct sar_marks made = { NULL, 0 }, *room = &made;
-    size_t bytes = sar_words(of->count) * sizeof(uint32_t);
-    SAR_TRY(sar_cuda_take(bytes + 1, (cudaStream_t)vector->stream, &made.bits));
-    enum sar_status status = with_floats(vector, of, [=](auto on) { return on.mark(cutoff, room); });
+    struct sar_nonzero_mask made = { NULL, 0 }, *made_mask = &made;
+    size_t bytes = sar_bits_words(dgc->count) * sizeof(uint32_t);
+    SAR_TRY(sar_cuda_pool_alloc(bytes + 1, (cudaStream_t)vector->stream, &made.bits));
+    enum sar_status status =
+        dispatch_floats(vector, dgc, [=](auto kernels) { return kernels.mark(limit, made_mask); });
     if (status == SAR_OK)
-        *marks = made;
+        *mask = made;
     else
-        sar_cuda_unmark(vector, &made);
+        sar_cuda_free_mask(vector, &made);
     return status;
 }
 
-enum sar_status sar_cuda_clear(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
-                               const struct sar_marks *marks)
+enum sar_status sar_cuda_clear_selected(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                                        uint64_t mask_threshold, const struct sar_nonzero_mask *mask)
 {
-    return with_floats(vector, of, [=](auto on) { return on.clear(masked, marks); });
+    return dispatch_floats(vector, dgc, [=](auto kernels) { return kernels.clear(mask_threshold, mask); });
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each thread of the kernels in topk.cu does. Host twins: tensor/dgc.c and tensor/topk.c. */
+/* Functors of the kernels in topk.cu. Host twins: vector/dgc.c and vector/topk.c. */
 
 #ifndef SAR_CUDA_TOPK_CUH
 #define SAR_CUDA_TOPK_CUH
 
 #include "cuda/bits.cuh"
-#include "tensor/dgc.h"
-#include "tensor/momentum.h"
+#include "vector/dgc.h"
+#include "vector/momentum.h"
 
-/** A type with magnitudes: what memory holds, what is computed with, and its bits as a number. */
-#define SAR_DEFINE_FLOATS(name, held, computed, number)                                               \
-    struct sar_floats_##name {                                                                        \
-        using type = held;                                                                            \
+/** A type of values: its storage type, the type to compute with, and an integer for its bits. */
+#define SAR_DEFINE_FLOAT_TRAITS(name, storage, computed, number)                                      \
+    struct sar_float_traits_##name {                                                                  \
+        using type = storage;                                                                         \
         using wide = computed;                                                                        \
         using bits = number;                                                                          \
         SAR_HOST_DEVICE static type velocity(type velocity, type gradient, wide momentum, wide scale) \
@@ -24,39 +24,41 @@
         }                                                                                             \
     };
 
-SAR_DEFINE_FLOATS(float, float, float, uint32_t)
-SAR_DEFINE_FLOATS(double, double, double, uint64_t)
-SAR_DEFINE_FLOATS(bf16, uint16_t, float, uint16_t)
-SAR_DEFINE_FLOATS(fp16, uint16_t, float, uint16_t)
+SAR_DEFINE_FLOAT_TRAITS(float, float, float, uint32_t)
+SAR_DEFINE_FLOAT_TRAITS(double, double, double, uint64_t)
+SAR_DEFINE_FLOAT_TRAITS(bf16, uint16_t, float, uint16_t)
+SAR_DEFINE_FLOAT_TRAITS(fp16, uint16_t, float, uint16_t)
 
-/** Values of such a type. */
-template <class Floats> struct sar_tensor {
-    using type = typename Floats::type;
-    using bits = typename Floats::bits;
+/** Values of such a type, with the state of Deep Gradient Compression (struct sar_dgc). */
+template <class Traits> struct sar_topk_vector {
+    using type = typename Traits::type;
+    using bits = typename Traits::bits;
     type *value, *velocity;
     const type *gradient; /* or NULL */
-    typename Floats::wide momentum, scale;
+    typename Traits::wide momentum, scale;
     size_t count;
 
-    /** The velocity that value i is about to have. */
+    /** The velocity of value i after the step. */
     SAR_HOST_DEVICE type next_velocity(size_t i) const
     {
-        return Floats::velocity(velocity[i], gradient[i], momentum, scale);
+        return Traits::velocity(velocity[i], gradient[i], momentum, scale);
     }
 
+    /** Apply the gradient to value i and its velocity. */
     SAR_HOST_DEVICE void advance(size_t i) const
     {
         if (gradient == NULL)
             return;
         velocity[i] = next_velocity(i);
-        value[i] = Floats::value(value[i], velocity[i]);
+        value[i] = Traits::value(value[i], velocity[i]);
     }
 
+    /** The bits of |value|, which order as magnitudes do. */
     SAR_HOST_DEVICE static uint64_t magnitude_of(type value)
     {
-        bits same;
-        memcpy(&same, &value, sizeof same);
-        return same & ((bits)-1 >> 1);
+        bits copy;
+        memcpy(&copy, &value, sizeof copy);
+        return copy & ((bits)-1 >> 1);
     }
 
     SAR_HOST_DEVICE uint64_t magnitude(size_t i) const
@@ -64,36 +66,37 @@ template <class Floats> struct sar_tensor {
         return magnitude_of(value[i]);
     }
 
-    /** That of value i as it is about to be. */
+    /** The magnitude of value i after the step. */
     SAR_HOST_DEVICE uint64_t next_magnitude(size_t i) const
     {
-        return gradient == NULL ? magnitude(i) : magnitude_of(Floats::value(value[i], next_velocity(i)));
+        return gradient == NULL ? magnitude(i) : magnitude_of(Traits::value(value[i], next_velocity(i)));
     }
 };
 
-/** Sample i. Host twin: sar_dgc_sample. */
-template <class Floats> struct sar_sample_body {
-    sar_tensor<Floats> tensor;
-    sar_stretches stretches;
+/** Writes sample i. Host twin: sar_dgc_sample. */
+template <class Traits> struct sar_sample_functor {
+    sar_topk_vector<Traits> vector;
+    sar_strata strata;
     uint64_t *magnitudes;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        magnitudes[i] = tensor.next_magnitude(sar_place_in(&stretches, i));
+        magnitudes[i] = vector.next_magnitude(sar_strata_sample(&strata, i));
     }
 };
 
-/** Advance values 4 q … 4 q + 3, and say which then reach a magnitude. Host twins: sar_dgc_advance, scan. */
-template <class Floats> struct sar_advance_quad {
-    sar_tensor<Floats> tensor;
-    uint64_t least;
+/** Advances values 4 q … 4 q + 3. Four bits: bit j is set if value 4 q + j reaches the minimum magnitude
+ * then. Host twin: sar_dgc_update. */
+template <class Traits> struct sar_advance_functor {
+    sar_topk_vector<Traits> vector;
+    uint64_t min_magnitude;
 
     SAR_HOST_DEVICE unsigned operator()(size_t q) const
     {
         unsigned found = 0;
-        for (unsigned j = 0; j < 4 && 4 * q + j < tensor.count; j++) {
-            tensor.advance(4 * q + j);
-            found |= (unsigned)(tensor.magnitude(4 * q + j) >= least) << j;
+        for (unsigned j = 0; j < 4 && 4 * q + j < vector.count; j++) {
+            vector.advance(4 * q + j);
+            found |= (unsigned)(vector.magnitude(4 * q + j) >= min_magnitude) << j;
         }
         return found;
     }
@@ -101,8 +104,8 @@ template <class Floats> struct sar_advance_quad {
 
 enum { SAR_DIGIT_BITS = 8, SAR_DIGITS = 1 << SAR_DIGIT_BITS };
 
-/** Add 1 to a number that many threads count in. */
-SAR_HOST_DEVICE static inline void sar_count_up(unsigned long long *n)
+/** Add 1 atomically. */
+SAR_HOST_DEVICE static inline void sar_atomic_increment(unsigned long long *n)
 {
 #ifdef __CUDA_ARCH__
     atomicAdd(n, 1ull);
@@ -111,10 +114,10 @@ SAR_HOST_DEVICE static inline void sar_count_up(unsigned long long *n)
 #endif
 }
 
-/** Count marked values by a digit of their magnitudes, of those whose higher digits are known. Host twin:
- * sar_magnitude_select. */
-template <class Floats> struct sar_digit_body {
-    sar_tensor<Floats> tensor;
+/** Counts the marked values of word w by one digit of their magnitudes, among values whose higher digits
+ * equal `known`. Host twin: sar_magnitude_select. */
+template <class Traits> struct sar_count_digits_functor {
+    sar_topk_vector<Traits> vector;
     const uint32_t *marks;
     uint64_t known;
     unsigned shift;
@@ -123,16 +126,16 @@ template <class Floats> struct sar_digit_body {
     SAR_HOST_DEVICE void operator()(size_t w) const
     {
         for (uint32_t rest = marks[w]; rest != 0; rest &= rest - 1) {
-            uint64_t magnitude = tensor.magnitude(w * SAR_WORD + sar_lowest(rest)) >> shift;
+            uint64_t magnitude = vector.magnitude(w * SAR_WORD_BITS + sar_bits_lowest(rest)) >> shift;
             if (magnitude >> SAR_DIGIT_BITS == known)
-                sar_count_up(&counts[magnitude % SAR_DIGITS]);
+                sar_atomic_increment(&counts[magnitude % SAR_DIGITS]);
         }
     }
 };
 
-/** Take from marks, a word each, those below a bound; equal ones become marks of their own. */
-template <class Floats> struct sar_sift_body {
-    sar_tensor<Floats> tensor;
+/** Clears the marks in word w of magnitudes up to a bound; magnitudes equal to it are marked in `equal`. */
+template <class Traits> struct sar_drop_smaller_functor {
+    sar_topk_vector<Traits> vector;
     uint64_t bound;
     uint32_t *marks, *equal;
 
@@ -140,7 +143,7 @@ template <class Floats> struct sar_sift_body {
     {
         uint32_t above = 0, same = 0;
         for (uint32_t rest = marks[w]; rest != 0; rest &= rest - 1) {
-            uint64_t magnitude = tensor.magnitude(w * SAR_WORD + sar_lowest(rest));
+            uint64_t magnitude = vector.magnitude(w * SAR_WORD_BITS + sar_bits_lowest(rest));
             above |= magnitude > bound ? rest & -rest : 0;
             same |= magnitude == bound ? rest & -rest : 0;
         }
@@ -149,33 +152,33 @@ template <class Floats> struct sar_sift_body {
     }
 };
 
-/** Put the first so many of the equal ones back. Host twin of the two: narrow_down. */
-struct sar_fill_body {
+/** Restores the first `capacity` marks of `equal`. */
+struct sar_restore_equal_functor {
     const uint32_t *equal;
     uint32_t *marks;
-    unsigned long long room;
+    unsigned long long capacity;
 
-    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long place) const
+    SAR_HOST_DEVICE void operator()(size_t w, unsigned long long rank) const
     {
-        for (uint32_t rest = equal[w]; rest != 0 && place < room; rest &= rest - 1, place++)
+        for (uint32_t rest = equal[w]; rest != 0 && rank < capacity; rest &= rest - 1, rank++)
             marks[w] |= rest & -rest;
     }
 };
 
-/** Zero marked values, a word of marks each, and velocities of those that reach a magnitude. Host twin:
+/** Zeroes the marked values of word w, and the velocities of those that reach a magnitude. Host twin:
  * sar_dgc_clear. */
-template <class Floats> struct sar_clear_body {
-    sar_tensor<Floats> tensor;
+template <class Traits> struct sar_clear_functor {
+    sar_topk_vector<Traits> vector;
     const uint32_t *marks;
-    uint64_t masked;
+    uint64_t mask_threshold;
 
     SAR_HOST_DEVICE void operator()(size_t w) const
     {
         for (uint32_t rest = marks[w]; rest != 0; rest &= rest - 1) {
-            size_t i = w * SAR_WORD + sar_lowest(rest);
-            if (tensor.magnitude(i) >= masked)
-                tensor.velocity[i] = 0;
-            tensor.value[i] = 0;
+            size_t i = w * SAR_WORD_BITS + sar_bits_lowest(rest);
+            if (vector.magnitude(i) >= mask_threshold)
+                vector.velocity[i] = 0;
+            vector.value[i] = 0;
         }
     }
 };

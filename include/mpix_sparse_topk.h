@@ -9,74 +9,74 @@ extern "C" {
 #endif
 
 /** @file
- * Top-k sparsification, part of mpix_sparse.h: how a vector becomes mostly zero. The methods are those of Deep
- * Gradient Compression (DGC: Lin et al., ICLR 2018), with the threshold that the Zen paper finds for tensor
- * parallelism.
+ * Top-k sparsification, included by mpix_sparse.h: make a vector mostly zero before an allreduce. The methods are those of
+ * Deep Gradient Compression (DGC: Lin et al., ICLR 2018), with the threshold of the Zen paper for tensor parallelism.
  *
- * Elements are floats of 32 or 64 bits, or of 16 where mpix_sparse.h takes them. A NaN counts as larger than
- * infinity: it is selected, so that it shows, and leaves the residual. No two arrays of a call overlap.
+ * Elements are floats of 32 or 64 bits, or of 16 bits as in mpix_sparse.h. A NaN is larger than infinity: it is selected,
+ * and leaves the residual. The arrays of a call must not overlap. Memory and errors are as in mpix_sparse.h.
  *
- * @defgroup topk Selecting the largest elements
+ * @defgroup topk Selection of the largest elements
  * @{ */
 
-/** Find the magnitude above which a share of a tensor's elements is. Collective over comm, whose ranks have a part
- * of the tensor each: MPI_COMM_SELF for a tensor of one's own, a group of ranks for a layer that is split among them.
+/** Find the magnitude that a given share of a tensor's elements reaches. Collective over comm.
  *
- * Each rank samples its part, all gather the samples, and take the k-th largest magnitude among them, k being
- * ratio * samples, rounded, but at least 1. At least 100 / ratio elements are looked at, if there are so many, and at
- * most 2^20 of all ranks.
+ * Each rank of comm has a part of the tensor: pass MPI_COMM_SELF for a tensor of this rank alone, or a group of ranks for a
+ * layer that is split among them. Each rank samples its part and gathers the samples of all ranks. The threshold is the
+ * k-th largest magnitude of the samples, k = ratio * samples, rounded, at least 1. The sample has at least 100 / ratio
+ * elements, if there are so many, and at most 2^20 of all ranks.
  *
  * @param[in]  buf        count elements
- * @param[in]  count      number of elements here; may differ between ranks
+ * @param[in]  count      number of elements on this rank; may differ between ranks
  * @param[in]  datatype   type of an element, equal on all ranks
- * @param[in]  ratio      the share, in (0, 1], equal on all ranks
- * @param[in]  sample     share of the elements to look at, in (0, 1], equal on all ranks; 1 finds the exact magnitude
- * @param[in]  seed       which elements: the same arguments give the same sample
+ * @param[in]  ratio      share of the elements to select, in (0, 1], equal on all ranks
+ * @param[in]  sample     share of the elements to sample, in (0, 1], equal on all ranks; 1 gives the exact magnitude
+ * @param[in]  seed       seed of the sample; same arguments and seed give the same sample
  * @param[in]  comm       an intracommunicator
- * @param[out] threshold  the magnitude, equal on all ranks; 0 where fewer elements than that are not zero, or
- *                        ratio is 1, and infinity where so many are NaNs
- * @return MPI_SUCCESS, or an error code on all ranks where an argument is wrong on any */
+ * @param[out] threshold  the magnitude, equal on all ranks; 0 if ratio is 1 or fewer elements than k are not zero, and
+ *                        infinity if k or more samples are NaNs
+ * @return MPI_SUCCESS, or an error code on all ranks if an argument is invalid on any rank */
 int MPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype datatype, double ratio, double sample,
                                int seed, MPI_Comm comm, double *threshold);
 
-/** Select the elements that are not zero and whose magnitude is not below a threshold; where they are more than
- * `capacity`, the largest of them, and of equal ones those with lower indices. Not collective.
+/** Select the non-zero elements whose magnitude reaches a threshold. Not collective. If there are more than `capacity`, the
+ * largest of them are selected; of equal magnitudes, those with lower indices.
  *
- * @param[in]  buf, count, datatype  as of MPIX_Sparse_topk_threshold
- * @param[in]  threshold  a magnitude, not negative
- * @param[in]  comm       an intracommunicator, for its error handler and its hints
- * @param[in]  indextype  as of MPIX_Sparse_allreduce_coo
- * @param[in]  capacity   elements that indices and values have room for
+ * @param[in]  buf, count, datatype  see MPIX_Sparse_topk_threshold
+ * @param[in]  threshold  a magnitude, 0 or more
+ * @param[in]  comm       an intracommunicator, used for its error handler and hints
+ * @param[in]  indextype  see MPIX_Sparse_allreduce_coo
+ * @param[in]  capacity   number of elements that fit indices and values
  * @param[out] indices    nnz indices in [0, count), ascending
  * @param[out] values     nnz elements, in the same order
- * @param[out] nnz        number of elements selected, at most capacity; in memory of the host
+ * @param[out] nnz        number of elements selected, at most capacity; always in host memory
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_topk_select(const void *buf, MPI_Count count, MPI_Datatype datatype, double threshold, MPI_Comm comm,
                             MPI_Datatype indextype, MPI_Count capacity, void *indices, void *values, MPI_Count *nnz);
 
-/** How MPIX_Sparse_dgc_step works. */
+/** Parameters of MPIX_Sparse_dgc_step. */
 typedef struct {
-    double ratio;    /**< share of the elements to select, as of MPIX_Sparse_topk_threshold */
-    double sample;   /**< likewise */
-    double momentum; /**< what the velocity is multiplied by, in [0, 1) */
-    double scale;    /**< what the gradient is multiplied by, such as by clipping; finite */
-    int    seed;     /**< of the sample: another in each step */
-    int    masking;  /**< whether what is selected loses its velocity, as in the paper; see doc/dgc.md for what it costs */
+    double ratio;    /**< share of the elements to select, in (0, 1]; see MPIX_Sparse_topk_threshold */
+    double sample;   /**< share of the elements to sample, in (0, 1] */
+    double momentum; /**< factor of the velocity, in [0, 1) */
+    double scale;    /**< factor of the gradient, for example from clipping; finite */
+    int    seed;     /**< seed of the sample; use another one in each step */
+    int    masking;  /**< 1: set the velocity of selected elements to zero, as in the paper; doc/dgc.md discusses the cost */
 } MPIX_Sparse_dgc_t;
 
 /** One step of DGC on a tensor, before its allreduce. Collective over comm, as MPIX_Sparse_topk_threshold.
  *
- * Momentum correction, velocity = momentum * velocity + scale * gradient and residual += velocity; the threshold of
- * the residual; its elements selected as by MPIX_Sparse_topk_select; and what is selected is zeroed in residual and,
- * with masking, in velocity. Memory is gone through once. What was in the residual is not lost: it is selected here or stays.
+ * Momentum correction: velocity = momentum * velocity + scale * gradient, and residual += velocity. Then selection: find
+ * the threshold of the residual and select its elements, as in MPIX_Sparse_topk_select. Then set the selected elements to
+ * zero in residual and, with masking, in velocity. Each element of residual is either selected or kept, so that none is
+ * lost. The arrays are read and written in one pass.
  *
  * @param[in]     gradient   count elements
- * @param[in,out] velocity   likewise; zeros before the first step
- * @param[in,out] residual   likewise
- * @param[in]     count, datatype, comm  as of MPIX_Sparse_topk_threshold
- * @param[in]     how        ratio and sample equal on all ranks
- * @param[in]     indextype, capacity, indices, values, nnz  as of MPIX_Sparse_topk_select
- * @return MPI_SUCCESS, or an error code, and then velocity and residual are as they were, unless a device failed */
+ * @param[in,out] velocity   count elements; zeros before the first step
+ * @param[in,out] residual   count elements; zeros before the first step
+ * @param[in]     count, datatype, comm  see MPIX_Sparse_topk_threshold
+ * @param[in]     how        parameters; ratio and sample equal on all ranks
+ * @param[in]     indextype, capacity, indices, values, nnz  see MPIX_Sparse_topk_select
+ * @return MPI_SUCCESS or an error code; on error velocity and residual are unchanged, unless a device failed */
 int MPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, MPI_Count count, MPI_Datatype datatype,
                          const MPIX_Sparse_dgc_t *how, MPI_Comm comm, MPI_Datatype indextype, MPI_Count capacity,
                          void *indices, void *values, MPI_Count *nnz);

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! For programs with "use mpi" or mpif.h, in fixed and in free form: include this behind MPI's. Counts are
-! INTEGER(KIND=MPI_COUNT_KIND); results, plans, and the addresses that MPIX_SPARSE_RESULT_GET gives,
-! INTEGER(KIND=MPI_ADDRESS_KIND); a profile, a report and how DGC works are of the module's types. Buffers are anything, as
-! those of MPI: the directives say so to gfortran and to others.
+! Interfaces for programs with "use mpi" or mpif.h, in fixed and in free form; include this file after MPI's.
+! Counts are INTEGER(KIND=MPI_COUNT_KIND). Results, plans, and the addresses from MPIX_SPARSE_RESULT_GET are
+! INTEGER(KIND=MPI_ADDRESS_KIND). Profiles, reports and the parameters of DGC have the types of the module mpix_sparse.
+! Buffers may have any type, as in MPI: the directives declare this to gfortran and to other compilers.
       integer MPIX_SPARSE_VERSION
       parameter (MPIX_SPARSE_VERSION = 256)
       integer(kind=MPI_ADDRESS_KIND) MPIX_SPARSE_RESULT_NULL
@@ -205,7 +205,7 @@
       end subroutine
       end interface
 
-! The same under their PMPI names.
+! Profiling interface: the procedures under their PMPI names.
       procedure(MPIX_SPARSE_ALLREDUCE)::PMPIX_SPARSE_ALLREDUCE
       procedure(MPIX_ISPARSE_ALLREDUCE)::PMPIX_ISPARSE_ALLREDUCE
       procedure(MPIX_SPARSE_ALLREDUCE_ENQUEUE)                          &

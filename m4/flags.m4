@@ -55,20 +55,20 @@ AS_IF([test "x$enable_werror" = xyes], [SAR_WARN="$SAR_WARN -Werror"])
 AC_SUBST([SAR_WARN])
 ])
 
-# SAR_STEADY
-# Whether the linker puts functions together as src/steady.ld says. Sets SAR_STEADY_CFLAGS and _LDFLAGS.
-AC_DEFUN([SAR_STEADY], [
-SAR_STEADY_CFLAGS="-ffunction-sections -fno-plt"
-SAR_STEADY_LDFLAGS='-Wl,-T,$(top_srcdir)/src/steady.ld'
-AC_CACHE_CHECK([whether the linker puts functions together], [sar_cv_steady],
-  [sar_saved=$CFLAGS sar_saved_ldflags=$LDFLAGS sar_cv_steady=no
-   CFLAGS="$CFLAGS $SAR_STEADY_CFLAGS"
-   LDFLAGS="$LDFLAGS -Wl,-T,$srcdir/src/steady.ld"
+# SAR_HOT_CODE
+# Whether the linker puts functions together as src/hot_code.ld says. Sets SAR_HOT_CODE_CFLAGS and _LDFLAGS.
+AC_DEFUN([SAR_HOT_CODE], [
+SAR_HOT_CODE_CFLAGS="-ffunction-sections -fno-plt"
+SAR_HOT_CODE_LDFLAGS='-Wl,-T,$(top_srcdir)/src/hot_code.ld'
+AC_CACHE_CHECK([whether the linker puts functions together], [sar_cv_hot_code],
+  [sar_saved=$CFLAGS sar_saved_ldflags=$LDFLAGS sar_cv_hot_code=no
+   CFLAGS="$CFLAGS $SAR_HOT_CODE_CFLAGS"
+   LDFLAGS="$LDFLAGS -Wl,-T,$srcdir/src/hot_code.ld"
    AS_IF([test "$sar_mpi" != simgrid && test -z "$SAR_SANITIZE"],
-     [AC_LINK_IFELSE([AC_LANG_PROGRAM([extern const char sar_steady_begin@<:@@:>@, sar_steady_end@<:@@:>@;],
-        [return sar_steady_end == sar_steady_begin;])], [sar_cv_steady=yes])])
+     [AC_LINK_IFELSE([AC_LANG_PROGRAM([extern const char sar_hot_code_begin@<:@@:>@, sar_hot_code_end@<:@@:>@;],
+        [return sar_hot_code_end == sar_hot_code_begin;])], [sar_cv_hot_code=yes])])
    CFLAGS=$sar_saved LDFLAGS=$sar_saved_ldflags])
-AS_IF([test "$sar_cv_steady" = no], [SAR_STEADY_CFLAGS= SAR_STEADY_LDFLAGS=])
-AC_SUBST([SAR_STEADY_CFLAGS])
-AC_SUBST([SAR_STEADY_LDFLAGS])
+AS_IF([test "$sar_cv_hot_code" = no], [SAR_HOT_CODE_CFLAGS= SAR_HOT_CODE_LDFLAGS=])
+AC_SUBST([SAR_HOT_CODE_CFLAGS])
+AC_SUBST([SAR_HOT_CODE_LDFLAGS])
 ])

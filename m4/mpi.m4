@@ -41,9 +41,9 @@ sar_mpi mpich MPICH_VERSION
 sar_mpi other MPI_VERSION.MPI_SUBVERSION
 #endif
 ]])])
-sar_words=`($CC $CPPFLAGS -E conftest.$ac_ext 2>/dev/null) | tr -d '\n' | sed 's/^.*sar_mpi//; s/#.*$//'`
-sar_mpi=`echo $sar_words | sed 's/ .*//'`
-sar_mpi_version=`echo $sar_words | tr -d '"' | sed 's/^@<:@^ @:>@*//; s/ //g'`
+sar_bits_words=`($CC $CPPFLAGS -E conftest.$ac_ext 2>/dev/null) | tr -d '\n' | sed 's/^.*sar_mpi//; s/#.*$//'`
+sar_mpi=`echo $sar_bits_words | sed 's/ .*//'`
+sar_mpi_version=`echo $sar_bits_words | tr -d '"' | sed 's/^@<:@^ @:>@*//; s/ //g'`
 AS_CASE([$sar_mpi],
   [mpich],   [sar_mpi_name="MPICH $sar_mpi_version"],
   [openmpi], [sar_mpi_name="Open MPI $sar_mpi_version"],
@@ -97,9 +97,9 @@ sar_near=`AS_DIRNAME(["$sar_path"])`
 sar_suffix=`AS_BASENAME(["$sar_path"]) | sed 's/^.*cc//'`
 sar_launchers=$MPIEXEC
 AS_IF([test -z "$MPIEXEC"],
-  [AS_CASE([$sar_mpi], [mpich], [sar_kind=.mpich], [openmpi], [sar_kind=.openmpi], [sar_kind=])
-   sar_launchers="$sar_near/mpiexec$sar_suffix $sar_near/mpirun$sar_suffix $sar_near/mpiexec$sar_kind"
-   sar_launchers="$sar_launchers mpiexec$sar_suffix mpiexec$sar_kind mpiexec mpirun"])
+  [AS_CASE([$sar_mpi], [mpich], [sar_datatype_kind=.mpich], [openmpi], [sar_datatype_kind=.openmpi], [sar_datatype_kind=])
+   sar_launchers="$sar_near/mpiexec$sar_suffix $sar_near/mpirun$sar_suffix $sar_near/mpiexec$sar_datatype_kind"
+   sar_launchers="$sar_launchers mpiexec$sar_suffix mpiexec$sar_datatype_kind mpiexec mpirun"])
 MPIEXEC=
 AS_IF([test "$sar_mpi" = simgrid],
   [MPIEXEC_WHY="programs built by smpicc need smpirun and a platform file"],

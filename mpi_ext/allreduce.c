@@ -1,175 +1,178 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The collective calls: look at the arguments, find the context, run the call, raise what went wrong.
- * A wrong argument does not return at once: the rank takes its verdict to the agreement, where all learn
- * of it. */
+/* The collective calls: check the arguments, get the comm_state, run the call, raise its error. An invalid
+ * argument does not return at once: the agree step of the call reports the error on all ranks. */
 
 #include "mpi_ext/allreduce.h"
 
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
-#include "mpi_ext/forward.h"
-#include "mpi_ext/memory.h"
-#include "mpi_ext/request.h"
+#include "mpi_ext/fallback.h"
+#include "mpi_ext/user_buffers.h"
+#include "mpi_ext/mpi_request.h"
 #include "mpi_ext/result.h"
-#include "mpi_ext/straight.h"
-#include "plan/forward.h"
-#include "plan/progress.h"
+#include "mpi_ext/fallback_cache.h"
+#include "core/fallback.h"
+#include "core/prepare.h"
+#include "core/progress.h"
 
-static int run(MPI_Comm comm, const char *function, struct sar_context *context, struct sar_call *call)
+static int run(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+               struct sar_call_args *call)
 {
-    sar_call_run(context, call);
-    return sar_raise(comm, function, &call->verdict, NULL);
+    sar_progress_run(comm_state, call);
+    return sar_error_raise(comm, function, &call->result.error, NULL);
 }
 
-static int forward(MPI_Comm comm, const char *function, struct sar_context *context,
-                   const struct sar_call *call)
+static int run_mpi(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+                   const struct sar_call_args *call)
 {
-    if (context == NULL)
-        return sar_forward(comm, function, call);
-    struct sar_span span = sar_forward_begin(context, call, "MPI_Allreduce");
-    int code = sar_forward(comm, function, call);
-    sar_forward_end(context, &span);
+    if (comm_state == NULL)
+        return sar_fallback_allreduce(comm, function, call);
+    struct sar_span span = sar_fallback_begin(comm_state, call, "MPI_Allreduce");
+    int code = sar_fallback_allreduce(comm, function, call);
+    sar_fallback_end(comm_state, &span);
     return code;
 }
 
-static int run_coo(MPI_Comm comm, const char *function, struct sar_call *call)
+static int run_coo(MPI_Comm comm, const char *function, struct sar_call_args *call)
 {
-    struct sar_context *context;
-    int code = sar_attribute_need(comm, function, &context);
+    struct sar_comm_state *comm_state;
+    int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    sar_call_interpret(call, &context->policy);
-    sar_memory_enter(call, context);
-    return sar_memory_leave(comm, function, call, run(comm, function, context, call));
+    sar_call_args_resolve_types(call, &comm_state->settings.policy);
+    sar_user_buffers_open(call, comm_state);
+    return sar_user_buffers_close(comm, function, call, run(comm, function, comm_state, call));
 }
 
-/* Between two groups everything is MPI's, where MPI_IN_PLACE has no meaning. */
-static void look_at_groups(struct sar_call *call)
+/* Calls on intercommunicators go to MPI_Allreduce, which does not allow MPI_IN_PLACE there. */
+static void check_intercomm(struct sar_call_args *call)
 {
-    if (call->in_place)
-        sar_blame(&call->verdict, SAR_BAD_SENDBUF, SAR_FAULT_MISPLACED);
+    if (call->sig.in_place)
+        sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_IN_PLACE);
 }
 
-/* What a call on dense buffers begins with. *context is NULL where everything is MPI's. */
-static int enter_dense(MPI_Comm comm, const char *function, struct sar_call *call,
-                       struct sar_context **context)
+/* *comm_state is NULL for an intercommunicator. */
+static int begin_dense(MPI_Comm comm, const char *function, struct sar_call_args *call,
+                       struct sar_comm_state **comm_state)
 {
-    int code = sar_attribute_want(comm, function, context);
+    int code = sar_comm_state_get_opt(comm, function, comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    if (*context == NULL)
-        look_at_groups(call);
+    if (*comm_state == NULL)
+        check_intercomm(call);
     else
-        sar_call_interpret(call, &(*context)->policy);
+        sar_call_args_resolve_types(call, &(*comm_state)->settings.policy);
     return MPI_SUCCESS;
 }
 
-static bool is_forwarded(struct sar_context *context, const struct sar_call *call)
+static bool uses_fallback(struct sar_comm_state *comm_state, const struct sar_call_args *call)
 {
-    if (context == NULL || sar_forward_always(context, call))
+    if (comm_state == NULL || sar_fallback_always(comm_state, call))
         return true;
-    sar_progress_drain(context);
-    return sar_forward_turn(context, call);
+    sar_progress_drain(comm_state);
+    return sar_fallback_take(comm_state, call);
 }
 
-/* A vector that cannot be whole is none that others could take for good. */
-static int forward_whole(MPI_Comm comm, const char *function, struct sar_context *context,
-                         struct sar_call *call)
+/* If unpacking fails, poison the buffer so that peers cannot mistake it for valid data. */
+static int fallback_dense(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+                          struct sar_call_args *call)
 {
-    if (call->verdict.status == SAR_OK && sar_call_make_whole(context, call) != SAR_OK) {
-        call->verdict.status = SAR_DEVICE_FAILED;
-        sar_memory_spoil(call);
+    if (call->result.error.status == SAR_OK && sar_call_args_expand(comm_state, call) != SAR_OK) {
+        call->result.error.status = SAR_DEVICE_FAILED;
+        sar_user_buffers_poison(call);
     }
-    return forward(comm, function, context, call);
+    return run_mpi(comm, function, comm_state, call);
 }
 
-int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context *context,
-                        struct sar_call *call)
+int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+                        struct sar_call_args *call)
 {
-    if (is_forwarded(context, call))
-        return forward_whole(comm, function, context, call);
-    return run(comm, function, context, call);
+    if (uses_fallback(comm_state, call))
+        return fallback_dense(comm, function, comm_state, call);
+    return run(comm, function, comm_state, call);
 }
 
-static int run_forwarded(MPI_Comm comm, const char *function, struct sar_context *context,
-                         struct sar_call *call)
+static int run_fallback(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+                        struct sar_call_args *call)
 {
-    sar_memory_use_stream(call, context == NULL ? NULL : context->stream);
-    if (sar_memory_suits_mpi(call, context)) {
-        sar_straight_keep(comm, context, call);
-        return forward(comm, function, context, call);
+    sar_user_buffers_set_stream(call, comm_state == NULL ? NULL : comm_state->device.stream);
+    if (sar_user_buffers_mpi_accepts(call, comm_state)) {
+        sar_fallback_cache_store(comm, comm_state, call);
+        return run_mpi(comm, function, comm_state, call);
     }
-    sar_memory_take(call);
-    sar_memory_read(call);
-    return sar_memory_leave(comm, function, call, forward(comm, function, context, call));
+    sar_user_buffers_describe(call);
+    sar_user_buffers_read(call);
+    return sar_user_buffers_close(comm, function, call, run_mpi(comm, function, comm_state, call));
 }
 
-static int run_dense(MPI_Comm comm, const char *function, struct sar_call *call)
+static int run_dense(MPI_Comm comm, const char *function, struct sar_call_args *call)
 {
-    struct sar_context *context;
-    int code = enter_dense(comm, function, call, &context);
+    struct sar_comm_state *comm_state;
+    int code = begin_dense(comm, function, call, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    if (is_forwarded(context, call))
-        return run_forwarded(comm, function, context, call);
-    sar_memory_enter(call, context);
-    return sar_memory_leave(comm, function, call, run(comm, function, context, call));
+    if (uses_fallback(comm_state, call))
+        return run_fallback(comm, function, comm_state, call);
+    sar_user_buffers_open(call, comm_state);
+    return sar_user_buffers_close(comm, function, call, run(comm, function, comm_state, call));
 }
 
-/* MPI does not tell us of the end of its requests, where we would have to write to the device: it gets
- * what it takes as it is, if all ranks agree that it does, as they do on knobs. */
-static bool may_forward(struct sar_context *context, const struct sar_call *call)
+/* MPI requests have no completion callback, which could copy a result back to the device. So vectors in
+ * device memory are passed to MPI only if MPI accepts them, and only if a setting says so: settings are
+ * equal on all ranks, but a test of MPI may not be. */
+static bool may_start_fallback(struct sar_comm_state *comm_state, const struct sar_call_args *call)
 {
-    bool agreed = call->memory.accelerator == NULL || context->policy.config.cuda_aware == SAR_AWARE_YES;
-    return agreed && sar_forward_always(context, call) && sar_forward_fits(call);
+    bool accepted = call->device.memory.accelerator == NULL ||
+                    comm_state->settings.policy.config.cuda_aware == SAR_CUDA_AWARE_YES;
+    return accepted && sar_fallback_always(comm_state, call) && sar_fallback_fits_int(call);
 }
 
-static int start_forwarded(MPI_Comm comm, const char *function, struct sar_context *context,
-                           struct sar_call *call, MPI_Request *request)
+static int start_fallback(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+                          struct sar_call_args *call, MPI_Request *request)
 {
-    sar_memory_give_mpi(call, context);
-    sar_straight_keep(comm, context, call);
-    struct sar_span span = sar_forward_begin(context, call, "MPI_Iallreduce");
-    int code = sar_forward_start(comm, function, call, request);
-    sar_forward_end(context, &span);
-    sar_memory_release(call);
+    sar_user_buffers_prepare_mpi(call, comm_state);
+    sar_fallback_cache_store(comm, comm_state, call);
+    struct sar_span span = sar_fallback_begin(comm_state, call, "MPI_Iallreduce");
+    int code = sar_fallback_iallreduce(comm, function, call, request);
+    sar_fallback_end(comm_state, &span);
+    sar_user_buffers_release(call);
     return code;
 }
 
-static int start_dense(MPI_Comm comm, const char *function, struct sar_call *call, MPI_Request *request)
+static int start_dense(MPI_Comm comm, const char *function, struct sar_call_args *call, MPI_Request *request)
 {
-    struct sar_context *context;
-    int code = enter_dense(comm, function, call, &context);
+    struct sar_comm_state *comm_state;
+    int code = begin_dense(comm, function, call, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    if (context == NULL) {
-        if (call->memory.accelerator != NULL)
-            sar_blame(&call->verdict, SAR_BAD_RECVBUF, SAR_FAULT_ON_DEVICE);
-        return sar_forward_start(comm, function, call, request);
+    if (comm_state == NULL) {
+        if (call->device.memory.accelerator != NULL)
+            sar_error_set(&call->result.error, SAR_BAD_RECVBUF, SAR_FAULT_ON_DEVICE);
+        return sar_fallback_iallreduce(comm, function, call, request);
     }
-    if (may_forward(context, call))
-        return start_forwarded(comm, function, context, call, request);
-    return sar_request_post(comm, function, context, call, NULL, request);
+    if (may_start_fallback(comm_state, call))
+        return start_fallback(comm, function, comm_state, call, request);
+    return sar_mpi_request_post(comm, function, comm_state, call, NULL, request);
 }
 
 int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm)
 {
-    struct sar_call call;
-    if (sar_straight_again(sendbuf, recvbuf, count, datatype, op, comm))
+    struct sar_call_args call;
+    if (sar_fallback_cache_hit(sendbuf, recvbuf, count, datatype, op, comm))
         return PMPI_Allreduce(sendbuf, recvbuf, (int)count, datatype, op, comm);
-    sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
+    sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
     return run_dense(comm, "MPIX_Sparse_allreduce", &call);
 }
 
 int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                             MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
-    struct sar_call call;
-    if (request != NULL && sar_straight_start(sendbuf, recvbuf, count, datatype, op, comm))
+    struct sar_call_args call;
+    if (request != NULL && sar_fallback_cache_hit_start(sendbuf, recvbuf, count, datatype, op, comm))
         return PMPI_Iallreduce(sendbuf, recvbuf, (int)count, datatype, op, comm, request);
-    sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
+    sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
     return start_dense(comm, "MPIX_Isparse_allreduce", &call, request);
 }
 
@@ -178,12 +181,12 @@ int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Coun
                                MPIX_Sparse_result *result)
 {
     static const char function[] = "MPIX_Sparse_allreduce_coo";
-    struct sar_call call;
-    struct sar_into into;
-    sar_look_at_coo(&call, indextype, count, datatype, op);
-    sar_look_at_elements(&call, indices, values, nnz);
-    sar_result_open(&into, result, &call);
-    return sar_result_close(comm, function, &into, &call, run_coo(comm, function, &call));
+    struct sar_call_args call;
+    struct sar_result_guard guard;
+    sar_args_check_coo(&call, indextype, count, datatype, op);
+    sar_args_check_elements(&call, indices, values, nnz);
+    sar_result_guard_open(&guard, result, &call);
+    return sar_result_guard_close(comm, function, &guard, &call, run_coo(comm, function, &call));
 }
 
 int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz,
@@ -191,15 +194,15 @@ int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Cou
                                 MPI_Comm comm, MPIX_Sparse_result *result, MPI_Request *request)
 {
     static const char function[] = "MPIX_Isparse_allreduce_coo";
-    struct sar_context *context;
-    struct sar_call call;
-    sar_look_at_coo(&call, indextype, count, datatype, op);
-    sar_look_at_elements(&call, indices, values, nnz);
-    int code = sar_attribute_need(comm, function, &context);
+    struct sar_comm_state *comm_state;
+    struct sar_call_args call;
+    sar_args_check_coo(&call, indextype, count, datatype, op);
+    sar_args_check_elements(&call, indices, values, nnz);
+    int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    sar_call_interpret(&call, &context->policy);
-    return sar_request_post(comm, function, context, &call, &result, request);
+    sar_call_args_resolve_types(&call, &comm_state->settings.policy);
+    return sar_mpi_request_post(comm, function, comm_state, &call, &result, request);
 }
 
 #pragma weak MPIX_Sparse_allreduce = PMPIX_Sparse_allreduce

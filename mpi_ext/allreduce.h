@@ -2,12 +2,12 @@
 #ifndef SAR_MPI_EXT_ALLREDUCE_H
 #define SAR_MPI_EXT_ALLREDUCE_H
 
-#include "plan/call.h"
+#include "core/call.h"
 
-/** Carry out a call on dense buffers of the host's, or on parcels in them, by MPI_Allreduce or by the
- * library. Collective; blocking. Raises what goes wrong, and returns its code.
- * @param context  or NULL for two groups */
-int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_context *context,
-                        struct sar_call *call);
+/** Run a call on dense buffers, or on packed vectors, in host memory: by MPI_Allreduce or by a scheme. Raises
+ * errors and returns the code. Collective over comm; blocking.
+ * @param comm_state  NULL for an intercommunicator */
+int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
+                        struct sar_call_args *call);
 
 #endif

@@ -1,125 +1,132 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks the arguments of public functions and fills struct sar_call_args. */
+
 #include "mpi_ext/arguments.h"
 
 #include <mpix_sparse.h>
 
 #include "mpi_ext/error.h"
-#include "mpi_ext/memory.h"
-#include "mpi_ext/types.h"
+#include "mpi_ext/user_buffers.h"
+#include "mpi_ext/datatypes.h"
 
-/* In vectors, integers of 2 bytes are never floats where an op is for integers alone. */
-static bool is_for_halves(enum sar_op op)
+/* In dense buffers, 2-byte integers are never floats for ops that floats do not have. */
+static bool allows_float16(enum sar_op op)
 {
-    return sar_kernels_of(SAR_BF16, op) != NULL;
+    return sar_op_kernels_of(SAR_BF16, op) != NULL;
 }
 
-/* Count, datatype and op, which both calls have. */
-static void look_at_vector(struct sar_call *call, MPI_Count count, struct sar_datatype type,
-                           struct sar_operation op)
+/* Check count, datatype and op, of dense and of coordinate calls. */
+static void check_vector(struct sar_call_args *call, MPI_Count count, struct sar_datatype type,
+                         struct sar_operation op)
 {
-    call->field[SAR_FIELD_COUNT] = (int64_t)count;
-    call->field[SAR_FIELD_DATATYPE] = type.valid ? type.number : 0;
-    call->field[SAR_FIELD_OP] = op.valid ? op.number : 0;
+    call->sig.field[SAR_AGREE_COUNT] = (int64_t)count;
+    call->sig.field[SAR_AGREE_DATATYPE] = type.valid ? type.id : 0;
+    call->sig.field[SAR_AGREE_OP] = op.valid ? op.id : 0;
     bool valid = type.valid && op.valid;
-    call->native =
-        valid && (call->dense_face ? sar_pair_is_for_vectors(&type, &op) : sar_pair_is_defined(&type, &op));
-    call->narrow = valid && type.narrow && op.native && (!call->dense_face || is_for_halves(op.op));
+    call->sig.native = valid && (call->sig.dense_face ? sar_datatype_op_exact(&type, &op)
+                                                      : sar_datatype_op_defined(&type, &op));
+    call->sig.int16_as_float =
+        valid && type.is_int16 && op.native && (!call->sig.dense_face || allows_float16(op.op));
     int64_t bytes;
     if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
-        sar_blame(&call->verdict, SAR_BAD_COUNT, (int64_t)count);
+        sar_error_set(&call->result.error, SAR_BAD_COUNT, (int64_t)count);
     if (!type.valid)
-        sar_blame(&call->verdict, SAR_BAD_DATATYPE, 0);
+        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, 0);
     if (!op.valid)
-        sar_blame(&call->verdict, SAR_BAD_OP, 0);
-    call->shape = (struct sar_shape){ .count = (uint64_t)(count > 0 ? count : 0),
-                                      .row = type.row,
-                                      .element_size = type.extent,
-                                      .base = type.base,
-                                      .op = op.op };
-    call->shape.index_size = sar_index_size(call->shape.count);
-    if (call->native)
-        call->shape.kernels = sar_kernels_of(type.base, op.op);
+        sar_error_set(&call->result.error, SAR_BAD_OP, 0);
+    call->sig.desc = (struct sar_vec_desc){ .count = (uint64_t)(count > 0 ? count : 0),
+                                            .row_len = type.row_len,
+                                            .element_size = type.extent,
+                                            .dtype = type.dtype,
+                                            .op = op.op };
+    call->sig.desc.index_size = sar_index_size(call->sig.desc.count);
+    if (call->sig.native)
+        call->sig.desc.kernels = sar_op_kernels_of(type.dtype, op.op);
 }
 
-void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status)
+void sar_args_check_array(struct sar_error *error, const void *array, enum sar_status status)
 {
     if (array == NULL)
-        sar_blame(verdict, status, SAR_FAULT_NULL);
+        sar_error_set(error, status, SAR_FAULT_NULL);
     else if (array == MPI_IN_PLACE)
-        sar_blame(verdict, status, SAR_FAULT_MISPLACED);
+        sar_error_set(error, status, SAR_FAULT_IN_PLACE);
     else if (array == MPIX_SPARSE_STRIDED)
-        sar_blame(verdict, status, SAR_FAULT_STRIDED);
+        sar_error_set(error, status, SAR_FAULT_STRIDED);
 }
 
-static void look_at_buffers(struct sar_call *call, const void *sendbuf, void *recvbuf)
+static void check_buffers(struct sar_call_args *call, const void *sendbuf, void *recvbuf)
 {
-    call->in_place = sendbuf == MPI_IN_PLACE;
-    if (call->shape.count == 0)
+    call->sig.in_place = sendbuf == MPI_IN_PLACE;
+    if (call->sig.desc.count == 0)
         return;
-    sar_look_at_array(&call->verdict, recvbuf, SAR_BAD_RECVBUF);
-    if (!call->in_place)
-        sar_look_at_array(&call->verdict, sendbuf, SAR_BAD_SENDBUF);
+    sar_args_check_array(&call->result.error, recvbuf, SAR_BAD_RECVBUF);
+    if (!call->sig.in_place)
+        sar_args_check_array(&call->result.error, sendbuf, SAR_BAD_SENDBUF);
     if (sendbuf == recvbuf)
-        sar_blame(&call->verdict, SAR_BAD_SENDBUF, SAR_FAULT_SHARED);
-    sar_memory_look(call, recvbuf, SAR_BAD_RECVBUF);
-    sar_memory_look_at(&call->verdict, &call->memory, sendbuf, SAR_BAD_SENDBUF);
+        sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_ALIASED);
+    sar_user_buffers_locate(call, recvbuf, SAR_BAD_RECVBUF);
+    sar_user_buffers_check(&call->result.error, &call->device.memory, sendbuf, SAR_BAD_SENDBUF);
 }
 
-void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
-                       MPI_Datatype datatype, MPI_Op op)
+void sar_args_check_dense(struct sar_call_args *call, const void *sendbuf, void *recvbuf, MPI_Count count,
+                          MPI_Datatype datatype, MPI_Op op)
 {
-    struct sar_datatype type = sar_datatype_look(datatype);
-    struct sar_operation operation = sar_operation_look(op);
-    *call = (struct sar_call){ .dense_face = true, .field[SAR_FIELD_CALL] = SAR_CALL_DENSE };
-    look_at_vector(call, count, type, operation);
-    look_at_buffers(call, sendbuf, recvbuf);
-    call->field[SAR_FIELD_IN_PLACE] = call->in_place;
+    struct sar_datatype type = sar_datatype_classify(datatype);
+    struct sar_operation operation = sar_operation_classify(op);
+    *call =
+        (struct sar_call_args){ .sig.dense_face = true, .sig.field[SAR_AGREE_FUNCTION] = SAR_FUNCTION_DENSE };
+    check_vector(call, count, type, operation);
+    check_buffers(call, sendbuf, recvbuf);
+    call->sig.field[SAR_AGREE_IN_PLACE] = call->sig.in_place;
     if (type.valid && (operation.kinds & type.kind) == 0)
-        sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
-    call->shape.absent_is_zero = !sar_op_keeps(operation.op); /* -0.0 is looked for */
-    call->buffers = (struct sar_dense_call){ sendbuf, recvbuf, call->shape.count, datatype, op };
-    if (operation.number > 0 && type.kind != SAR_KIND_DERIVED) {
-        call->buffers.count *= type.row;
-        call->buffers.datatype = type.basic;
+        sar_error_set(&call->result.error, SAR_UNDEFINED_OP, operation.id);
+    /* In sums zero is neutral except for -0.0, which the call detects in its input. */
+    call->sig.desc.absent_is_zero = !sar_op_zero_is_neutral(operation.op);
+    call->data.buffers = (struct sar_dense_args){ sendbuf, recvbuf, call->sig.desc.count, datatype, op };
+    if (operation.id > 0 && type.kind != SAR_KIND_DERIVED) {
+        call->data.buffers.count *= type.row_len;
+        call->data.buffers.datatype = type.basic;
     }
 }
 
-void sar_look_at_index_type(struct sar_call *call, MPI_Datatype indextype, enum sar_index_type *type)
+void sar_args_check_index_type(struct sar_call_args *call, MPI_Datatype indextype, enum sar_index_type *type)
 {
-    bool known = sar_index_type_look(indextype, type);
-    if (!known || call->shape.count > sar_index_type_limit(*type))
-        sar_blame(&call->verdict, SAR_BAD_INDEXTYPE,
-                  indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_look(indextype).number);
+    bool known = sar_index_type_classify(indextype, type);
+    if (!known || call->sig.desc.count > sar_index_type_limit(*type))
+        sar_error_set(&call->result.error, SAR_BAD_INDEXTYPE,
+                      indextype == MPI_DATATYPE_NULL ? 0 : sar_datatype_classify(indextype).id);
 }
 
-void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
-                     MPI_Op op)
+void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,
+                        MPI_Datatype datatype, MPI_Op op)
 {
-    struct sar_datatype type = sar_datatype_look(datatype);
-    struct sar_operation operation = sar_operation_look(op);
-    *call = (struct sar_call){ .field[SAR_FIELD_CALL] = SAR_CALL_COO };
-    look_at_vector(call, count, type, operation);
-    sar_look_at_index_type(call, indextype, &call->coo.type);
+    struct sar_datatype type = sar_datatype_classify(datatype);
+    struct sar_operation operation = sar_operation_classify(op);
+    *call = (struct sar_call_args){ .sig.field[SAR_AGREE_FUNCTION] = SAR_FUNCTION_COO };
+    check_vector(call, count, type, operation);
+    sar_args_check_index_type(call, indextype, &call->data.coo.type);
     if (type.valid && !type.native)
-        sar_blame(&call->verdict, SAR_BAD_DATATYPE, type.number);
+        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, type.id);
     if (operation.valid && !operation.native)
-        sar_blame(&call->verdict, SAR_BAD_OP, operation.number);
-    if (type.valid && operation.valid && !call->native)
-        sar_blame(&call->verdict, SAR_UNDEFINED_OP, operation.number);
-    call->buffers = (struct sar_dense_call){ NULL, NULL, call->shape.count * type.row, type.basic, op };
+        sar_error_set(&call->result.error, SAR_BAD_OP, operation.id);
+    if (type.valid && operation.valid && !call->sig.native)
+        sar_error_set(&call->result.error, SAR_UNDEFINED_OP, operation.id);
+    call->data.buffers =
+        (struct sar_dense_args){ NULL, NULL, call->sig.desc.count * type.row_len, type.basic, op };
 }
 
-void sar_look_at_elements(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz)
+void sar_args_check_elements(struct sar_call_args *call, const void *indices, const void *values,
+                             MPI_Count nnz)
 {
-    call->coo.indices = indices;
-    call->coo.values = values;
-    call->coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
+    call->data.coo.indices = indices;
+    call->data.coo.values = values;
+    call->data.coo.nnz = (size_t)(nnz > 0 ? nnz : 0);
     if (nnz < 0)
-        sar_blame(&call->verdict, SAR_BAD_NNZ, (int64_t)nnz);
+        sar_error_set(&call->result.error, SAR_BAD_NNZ, (int64_t)nnz);
     if (nnz > 0) {
-        sar_look_at_array(&call->verdict, indices, SAR_BAD_INDICES);
-        sar_look_at_array(&call->verdict, values, SAR_BAD_VALUES);
+        sar_args_check_array(&call->result.error, indices, SAR_BAD_INDICES);
+        sar_args_check_array(&call->result.error, values, SAR_BAD_VALUES);
     }
-    sar_memory_look(call, indices != NULL ? indices : values, SAR_BAD_INDICES);
-    sar_memory_look_at(&call->verdict, &call->memory, values, SAR_BAD_VALUES);
+    sar_user_buffers_locate(call, indices != NULL ? indices : values, SAR_BAD_INDICES);
+    sar_user_buffers_check(&call->result.error, &call->device.memory, values, SAR_BAD_VALUES);
 }

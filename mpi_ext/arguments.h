@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arguments of users made a call. What is wrong with them goes into call->verdict, which the call takes
- * to the agreement. */
+/* Argument checks: turn the arguments of a public function into a struct sar_call_args. The first invalid
+ * argument sets call->result.error; the function does not return then, since the agree step must report the
+ * error on all ranks. All functions are local and take nanoseconds for predefined types. */
 
 #ifndef SAR_MPI_EXT_ARGUMENTS_H
 #define SAR_MPI_EXT_ARGUMENTS_H
 
 #include <mpi.h>
 
-#include "plan/call.h"
+#include "core/call.h"
 
-void sar_look_at_dense(struct sar_call *call, const void *sendbuf, void *recvbuf, MPI_Count count,
-                       MPI_Datatype datatype, MPI_Op op);
+/** Fill `call` from the arguments of a call on dense buffers.
+ * @param count  elements */
+void sar_args_check_dense(struct sar_call_args *call, const void *sendbuf, void *recvbuf, MPI_Count count,
+                          MPI_Datatype datatype, MPI_Op op);
 
-/** Blame `status` on an array that is none: null, or what stands for something else. */
-void sar_look_at_array(struct sar_verdict *verdict, const void *array, enum sar_status status);
+/** Set the error `status` if `array` is null, MPI_IN_PLACE or MPIX_SPARSE_STRIDED. */
+void sar_args_check_array(struct sar_error *error, const void *array, enum sar_status status);
 
-/** What indices of the call's vector are of. */
-void sar_look_at_index_type(struct sar_call *call, MPI_Datatype indextype, enum sar_index_type *type);
+/** Set *type to the index type, and the error SAR_BAD_INDEXTYPE if it cannot hold count - 1.
+ * call->sig.desc.count must be set. */
+void sar_args_check_index_type(struct sar_call_args *call, MPI_Datatype indextype, enum sar_index_type *type);
 
-/** Of coordinates, what the calls of a plan have in common. */
-void sar_look_at_coo(struct sar_call *call, MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
-                     MPI_Op op);
+/** Fill `call` from the arguments of a coordinate call, without its elements.
+ * @param count  length of the vector in elements */
+void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,
+                        MPI_Datatype datatype, MPI_Op op);
 
-/** And then those of one call. */
-void sar_look_at_elements(struct sar_call *call, const void *indices, const void *values, MPI_Count nnz);
+/** Add this rank's elements to a call filled by sar_args_check_coo. The arrays stay the caller's.
+ * @param nnz  elements */
+void sar_args_check_elements(struct sar_call_args *call, const void *indices, const void *values,
+                             MPI_Count nnz);
 
 #endif

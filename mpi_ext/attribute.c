@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A context hangs on its communicator as an attribute, whose delete function frees it with the communicator.
- * MPI_Finalize does not delete the attributes of communicators that live until then; it does delete those
- * of MPI_COMM_SELF, first of all, so a second attribute there frees the contexts that are left. Sessions have
- * no such communicator, nor may one outlive them: where there is no world the last context takes all else
- * with it. */
+/* A comm_state is an attribute of its communicator, whose delete function frees it with the communicator.
+ * MPI_Finalize does not delete attributes of communicators that still exist, but it deletes those of
+ * MPI_COMM_SELF first: a second attribute there frees the remaining comm_states. Sessions have no
+ * MPI_COMM_SELF, and no communicator outlives its session: without MPI_COMM_WORLD the last comm_state
+ * cleans up the library. */
 
 #include "mpi_ext/attribute.h"
 
@@ -18,34 +18,36 @@
 
 #include "base/log.h"
 #include "base/trace.h"
-#include "device/staging.h"
-#include "mpi_ext/alive.h"
+#include "device/pinned_ring.h"
+#include "mpi_ext/lifecycle.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
-#include "mpi_ext/thread.h"
-#include "mpi_ext/types.h"
-#include "net/halves.h"
-#include "plan/progress.h"
+#include "mpi_ext/progress_thread.h"
+#include "mpi_ext/datatypes.h"
+#include "comm/dense_allreduce.h"
+#include "core/lifecycle.h"
+#include "core/progress.h"
 
+/* A comm_state and its communicator. */
 struct owner {
     MPI_Comm comm;
-    struct sar_context *context;
+    struct sar_comm_state *comm_state;
     struct owner *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int keyval = MPI_KEYVAL_INVALID, farewell = MPI_KEYVAL_INVALID;
-static struct owner *owners; /* all that are alive */
+static int keyval = MPI_KEYVAL_INVALID, finalize_keyval = MPI_KEYVAL_INVALID;
+static struct owner *owners; /* of all existing comm_states; under the lock */
 
-/* What a thread has found last, since asking MPI takes as long as handing it a small vector. It holds until a
- * context goes: its communicator's handle may become another's then. */
-static _Thread_local struct sighting {
+/* The thread's last lookup, cached because MPI_Comm_get_attr takes as long as a small MPI_Allreduce.
+ * Freeing any comm_state invalidates it, since MPI may reuse the handle. */
+static _Thread_local struct owner_cache {
     MPI_Comm comm;
-    struct owner *owner; /* or NULL */
-    uint_fast64_t age;   /* sar_alive_age by then */
+    struct owner *owner;      /* or NULL */
+    uint_fast64_t generation; /* sar_lifecycle_generation at the lookup */
 } last;
 
-static void forget(struct owner *owner)
+static void unlink_owner(struct owner *owner)
 {
     pthread_mutex_lock(&lock);
     for (struct owner **at = &owners; *at != NULL; at = &(*at)->next) {
@@ -57,51 +59,51 @@ static void forget(struct owner *owner)
     pthread_mutex_unlock(&lock);
 }
 
-static void tear_down(void)
+static void cleanup_library(void)
 {
-    sar_thread_end();
-    sar_staging_cleanup();
-    sar_mirror_cleanup();
-    sar_berths_cleanup();
+    sar_progress_thread_stop();
+    sar_pinned_ring_cleanup();
+    sar_host_copy_cleanup();
+    sar_device_blocks_cleanup();
     sar_accelerator_cleanup();
     sar_trace_close();
     sar_log_close();
     sar_agree_cleanup();
-    sar_halves_cleanup();
-    sar_types_cleanup();
-    sar_error_forget();
+    sar_op16_cleanup();
+    sar_datatypes_cleanup();
+    sar_error_reset();
     if (keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_free_keyval(&keyval);
 }
 
-/* In MPI_Comm_free MPI may hold a lock of its own. Whoever holds ours calls MPI only where no context is. */
-static void let_go(void)
+/* MPI_Comm_free may hold a lock of MPI, so code under our lock calls MPI only if no comm_state exists. */
+static void release_library(void)
 {
     pthread_mutex_lock(&lock);
-    if (sar_alive_count(-1) == 0 && farewell == MPI_KEYVAL_INVALID)
-        tear_down();
+    if (sar_lifecycle_count(-1) == 0 && finalize_keyval == MPI_KEYVAL_INVALID)
+        cleanup_library();
     pthread_mutex_unlock(&lock);
 }
 
-static int delete_context(MPI_Comm comm, int key, void *value, void *extra)
+static int on_comm_free(MPI_Comm comm, int key, void *value, void *extra)
 {
     struct owner *owner = value;
     (void)comm, (void)key, (void)extra;
-    sar_alive_overturn();
-    forget(owner);
-    sar_progress_drain(owner->context);
-    sar_context_close(owner->context);
-    /* The session may be closed next, when MPI wants all that came of it to be gone; of that it tells nobody:
-     * sessions have neither attributes nor a communicator like MPI_COMM_SELF. */
-    if (!sar_net_world_is_up())
-        sar_context_sweep(true);
+    sar_lifecycle_invalidate();
+    unlink_owner(owner);
+    sar_progress_drain(owner->comm_state);
+    sar_comm_state_close(owner->comm_state);
+    /* The session may be finalized next, which requires that all its objects are freed, and no callback
+     * announces it. */
+    if (!sar_mpi_world_is_up())
+        sar_comm_state_reap(true);
     free(owner);
-    let_go();
+    release_library();
     return MPI_SUCCESS;
 }
 
-/* Contexts of MPI_COMM_SELF are left to MPI, which is deleting that communicator's attributes right now. */
-static struct owner *any_owner(void)
+/* Skips MPI_COMM_SELF, whose attributes MPI is deleting at this moment. */
+static struct owner *next_owner(void)
 {
     pthread_mutex_lock(&lock);
     struct owner *owner = owners;
@@ -111,64 +113,64 @@ static struct owner *any_owner(void)
     return owner;
 }
 
-/* Whoever closes a context waits for the other ranks, and threads may have opened them in another order
- * there: so all are left before one is closed. */
-static void leave_all(void)
+/* Closing a comm_state waits for the other ranks, whose list may be in another order. So announce the close
+ * of all comm_states before waiting for one. */
+static void begin_close_all(void)
 {
     for (struct owner *owner = owners; owner != NULL; owner = owner->next) {
-        sar_progress_drain(owner->context);
-        sar_context_leave(owner->context);
+        sar_progress_drain(owner->comm_state);
+        sar_comm_state_begin_close(owner->comm_state);
     }
 }
 
-static int say_farewell(MPI_Comm comm, int key, void *value, void *extra)
+static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
     struct owner *owner;
-    leave_all();
-    while ((owner = any_owner()) != NULL && PMPI_Comm_delete_attr(owner->comm, keyval) == MPI_SUCCESS)
+    begin_close_all();
+    while ((owner = next_owner()) != NULL && PMPI_Comm_delete_attr(owner->comm, keyval) == MPI_SUCCESS)
         continue;
-    sar_context_sweep(true);
-    PMPI_Comm_free_keyval(&farewell);
-    tear_down();
+    sar_comm_state_reap(true);
+    PMPI_Comm_free_keyval(&finalize_keyval);
+    cleanup_library();
     return MPI_SUCCESS;
 }
 
-static enum sar_status promise_farewell(void)
+static enum sar_status attach_finalize_hook(void)
 {
-    SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, say_farewell, &farewell, NULL)));
-    return sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, farewell, NULL));
+    SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &finalize_keyval, NULL)));
+    return sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, finalize_keyval, NULL));
 }
 
 static void open_logs(void)
 {
     int rank = -1;
-    if (sar_net_world_is_up())
+    if (sar_mpi_world_is_up())
         PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sar_log_open(rank);
     sar_trace_open(rank);
 }
 
-static enum sar_status set_up(void)
+static enum sar_status setup_library(void)
 {
     if (keyval == MPI_KEYVAL_INVALID) {
         open_logs();
-        sar_error_prepare();
+        sar_error_setup();
         SAR_TRY(sar_agree_setup());
-        SAR_TRY(sar_halves_setup());
-        SAR_TRY(sar_types_setup());
-        SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_context, &keyval, NULL)));
+        SAR_TRY(sar_op16_setup());
+        SAR_TRY(sar_datatypes_setup());
+        SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_comm_free, &keyval, NULL)));
     }
-    return farewell == MPI_KEYVAL_INVALID && sar_net_world_is_up() ? promise_farewell() : SAR_OK;
+    return finalize_keyval == MPI_KEYVAL_INVALID && sar_mpi_world_is_up() ? attach_finalize_hook() : SAR_OK;
 }
 
-/* What the first context needs is there until let_go. */
-static enum sar_status hold(void)
+/* Set up the library for the first comm_state. Each success is paired with release_library. */
+static enum sar_status acquire_library(void)
 {
     pthread_mutex_lock(&lock);
-    enum sar_status status = set_up();
+    enum sar_status status = setup_library();
     if (status == SAR_OK)
-        sar_alive_count(1);
+        sar_lifecycle_count(1);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -183,61 +185,61 @@ static enum sar_status attach(MPI_Comm comm, struct owner *owner)
     return SAR_OK;
 }
 
-/* With the hints that MPI has kept for the communicator. */
-static enum sar_status open_context(MPI_Comm comm, struct sar_context **context, char *sentence)
+/* Open a comm_state with the hints that MPI keeps for the communicator. */
+static enum sar_status open_comm_state(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence)
 {
 #ifdef HAVE_MPI_COMM_SET_INFO
     struct sar_info from;
-    struct sar_source hints = { SAR_FROM_COMM_INFO, sar_info_lookup, &from };
+    struct sar_config_layer hints = { SAR_SOURCE_COMM_INFO, sar_info_lookup, &from };
     if (PMPI_Comm_get_info(comm, &from.info) != MPI_SUCCESS)
         from.info = MPI_INFO_NULL;
-    enum sar_status status = sar_context_open(comm, &hints, context, sentence);
+    enum sar_status status = sar_comm_state_open(comm, &hints, comm_state, sentence);
     if (from.info != MPI_INFO_NULL)
         PMPI_Info_free(&from.info);
     return status;
 #else
-    return sar_context_open(comm, NULL, context, sentence);
+    return sar_comm_state_open(comm, NULL, comm_state, sentence);
 #endif
 }
 
-/* All ranks open the context or none: memory for the owner is part of the vote. */
+/* All ranks create the comm_state or none does, so the allocation of the owner is part of the vote. */
 static enum sar_status create(MPI_Comm comm, struct owner **created, char *sentence)
 {
     struct owner *owner = calloc(1, sizeof *owner);
-    struct sar_context *context = NULL;
-    enum sar_status status = open_context(comm, &context, sentence);
+    struct sar_comm_state *comm_state = NULL;
+    enum sar_status status = open_comm_state(comm, &comm_state, sentence);
     if (status == SAR_OK) {
-        status = sar_net_worst(&context->net, owner == NULL ? SAR_NO_MEMORY : SAR_OK);
+        status = sar_comm_max_status(&comm_state->comm, owner == NULL ? SAR_NO_MEMORY : SAR_OK);
         if (status != SAR_OK)
-            sar_context_close(context);
+            sar_comm_state_close(comm_state);
     }
     if (status != SAR_OK) {
         free(owner);
         return status;
     }
     owner->comm = comm;
-    owner->context = context;
+    owner->comm_state = comm_state;
     *created = owner;
     return attach(comm, owner);
 }
 
-static enum sar_status check(MPI_Comm comm, char *sentence)
+static enum sar_status check_comm(MPI_Comm comm, char *sentence)
 {
     int inter = 0;
-    const char *wrong = NULL;
-    if (sar_is_forked())
+    const char *problem = NULL;
+    if (sar_lifecycle_is_forked())
         return SAR_FORKED;
     if (comm == MPI_COMM_NULL)
-        wrong = "MPI_COMM_NULL";
+        problem = "MPI_COMM_NULL";
     else if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
-        wrong = "not a communicator, or one that was freed";
-    if (wrong == NULL)
+        problem = "not a communicator, or one that was freed";
+    if (problem == NULL)
         return inter ? SAR_INTERCOMMUNICATOR : SAR_OK;
-    snprintf(sentence, SAR_SENTENCE, "%s", wrong);
+    snprintf(sentence, SAR_ERROR_TEXT_SIZE, "%s", problem);
     return SAR_BAD_COMM;
 }
 
-static struct owner *ask(MPI_Comm comm)
+static struct owner *query_owner(MPI_Comm comm)
 {
     struct owner *owner;
     int found = 0;
@@ -251,53 +253,53 @@ static struct owner *ask(MPI_Comm comm)
 
 static struct owner *find(MPI_Comm comm)
 {
-    uint_fast64_t age = sar_alive_age();
-    if (last.owner == NULL || last.comm != comm || last.age != age)
-        last = (struct sighting){ comm, ask(comm), age };
+    uint_fast64_t generation = sar_lifecycle_generation();
+    if (last.owner == NULL || last.comm != comm || last.generation != generation)
+        last = (struct owner_cache){ comm, query_owner(comm), generation };
     return last.owner;
 }
 
-/* The usual case comes first: a communicator that has a context needs no more looks. */
-enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence)
+/* A cached owner proves that the communicator is valid, so it skips the checks. */
+enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence)
 {
-    struct owner *owner = comm == MPI_COMM_NULL || sar_is_forked() ? NULL : find(comm);
+    struct owner *owner = comm == MPI_COMM_NULL || sar_lifecycle_is_forked() ? NULL : find(comm);
     sentence[0] = '\0';
     if (owner == NULL) {
-        SAR_TRY(check(comm, sentence));
-        SAR_TRY(hold());
+        SAR_TRY(check_comm(comm, sentence));
+        SAR_TRY(acquire_library());
         enum sar_status status = create(comm, &owner, sentence);
         if (status != SAR_OK)
-            let_go();
+            release_library();
         SAR_TRY(status);
     }
-    *context = owner->context;
+    *comm_state = owner->comm_state;
     return SAR_OK;
 }
 
-enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, char *sentence)
+enum sar_status sar_comm_state_find(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence)
 {
     sentence[0] = '\0';
-    SAR_TRY(check(comm, sentence));
+    SAR_TRY(check_comm(comm, sentence));
     struct owner *owner = find(comm);
-    *context = owner == NULL ? NULL : owner->context;
+    *comm_state = owner == NULL ? NULL : owner->comm_state;
     return SAR_OK;
 }
 
-int sar_attribute_want(MPI_Comm comm, const char *function, struct sar_context **context)
+int sar_comm_state_get_opt(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
 {
-    char sentence[SAR_SENTENCE];
-    struct sar_verdict verdict = { .status = sar_attribute_context(comm, context, sentence) };
-    if (verdict.status == SAR_OK)
+    char sentence[SAR_ERROR_TEXT_SIZE];
+    struct sar_error error = { .status = sar_comm_state_get_status(comm, comm_state, sentence) };
+    if (error.status == SAR_OK)
         return MPI_SUCCESS;
-    *context = NULL;
-    if (verdict.status == SAR_INTERCOMMUNICATOR)
+    *comm_state = NULL;
+    if (error.status == SAR_INTERCOMMUNICATOR)
         return MPI_SUCCESS;
-    return sar_raise(verdict.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &verdict, sentence);
+    return sar_error_raise(error.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error, sentence);
 }
 
-int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context)
+int sar_comm_state_get(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
 {
-    struct sar_verdict verdict = { .status = SAR_INTERCOMMUNICATOR };
-    int code = sar_attribute_want(comm, function, context);
-    return code == MPI_SUCCESS && *context == NULL ? sar_raise(comm, function, &verdict, NULL) : code;
+    struct sar_error error = { .status = SAR_INTERCOMMUNICATOR };
+    int code = sar_comm_state_get_opt(comm, function, comm_state);
+    return code == MPI_SUCCESS && *comm_state == NULL ? sar_error_raise(comm, function, &error, NULL) : code;
 }

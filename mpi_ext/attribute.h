@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the comm_state of a user's communicator. A repeated lookup on one communicator costs one atomic
+ * load, as each thread caches the last one; other lookups call MPI_Comm_get_attr. */
+
 #ifndef SAR_MPI_EXT_ATTRIBUTE_H
 #define SAR_MPI_EXT_ATTRIBUTE_H
 
-#include "plan/context.h"
+#include "core/comm_state.h"
 
-/** The context of a communicator, made at its first use and freed with it or by MPI_Finalize. Collective
- * where it is not there yet.
- * @param sentence room for SAR_SENTENCE bytes, further words on SAR_BAD_KNOB and SAR_BAD_COMM */
-enum sar_status sar_attribute_context(MPI_Comm comm, struct sar_context **context, char *sentence);
+/** Set *comm_state to the comm_state of an intracommunicator, created on first use. It lives until the
+ * communicator is freed or MPI finalizes. Collective over comm on first use, local afterwards.
+ * @param sentence  SAR_ERROR_TEXT_SIZE bytes; details of SAR_BAD_SETTING and SAR_BAD_COMM, else empty */
+enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence);
 
-/** The context if there is one, else NULL. Local. */
-enum sar_status sar_attribute_peek(MPI_Comm comm, struct sar_context **context, char *sentence);
+/** Set *comm_state to the comm_state of an intracommunicator, or to NULL if it has none. Local.
+ * @param sentence  as in sar_comm_state_get_status */
+enum sar_status sar_comm_state_find(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence);
 
-/** sar_attribute_context for a function of the interface: raises what goes wrong, and returns the code. */
-int sar_attribute_need(MPI_Comm comm, const char *function, struct sar_context **context);
+/** sar_comm_state_get_status for public functions: raises the error and returns its code. */
+int sar_comm_state_get(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state);
 
-/** The same for a function that takes intercommunicators too: their context is NULL. */
-int sar_attribute_want(MPI_Comm comm, const char *function, struct sar_context **context);
+/** sar_comm_state_get that accepts intercommunicators too, and sets *comm_state to NULL for them. */
+int sar_comm_state_get_opt(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state);
 
 #endif

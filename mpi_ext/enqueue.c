@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in the order of a stream: what brings the vector to the host, the call, and what takes the outcome
- * back are queued there, one behind the other. The call itself runs in the thread in which CUDA calls
- * functions of the host; it may call MPI, and no function of CUDA.
+/* MPIX_Sparse_allreduce_enqueue queues three operations on the stream: read the vector to the host, run the
+ * call, write the result to the device. The call runs in the thread in which CUDA calls host functions;
+ * that thread may call MPI but no CUDA function.
  *
- * How many elements there are nobody knows while this is queued. So vectors of the library's own types come
- * and go in parcels: kernels write elements, as many as they find, into the mirror's memory, or all of the
- * vector where these would take more; the outcome is written there by the call, and kernels read it. Other
- * vectors are copied, and so are those that MPI has unseen. */
+ * The number of elements is unknown when the operations are queued. So native vectors are packed: a kernel
+ * writes the elements it finds into the host copy, or the dense vector if that is smaller; the call writes
+ * its result there, and another kernel unpacks it. Other vectors, and those passed to MPI_Allreduce, are
+ * copied. */
 
 #include <sched.h>
 #include <stdlib.h>
@@ -17,23 +17,27 @@
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
-#include "mpi_ext/memory.h"
-#include "plan/forward.h"
+#include "mpi_ext/user_buffers.h"
+#include "core/fallback.h"
+#include "core/prepare.h"
 
 static const char function[] = "MPIX_Sparse_allreduce_enqueue";
 
+/* A call on a stream. Freed by the last operation on the stream. */
 struct enqueued {
-    struct sar_call call;
-    struct sar_context *context;
+    struct sar_call_args args;
+    struct sar_comm_state *comm_state;
     MPI_Comm comm;
-    struct sar_parcel parcel[2]; /* in the mirrors; call.parcel points here */
-    struct sar_mirror numbers;   /* of the parcels' elements */
+    struct sar_packed_vec packed[2]; /* in the host copies; args.device.packed points here */
+    struct sar_host_copy counters;   /* element counts of the packed vectors, in pinned memory */
 };
 
-enum { APART = 8 /* numbers: a line of the host's, so that it and the device write to different ones */ };
+enum {
+    LINE_COUNTERS = 8 /* counters in a cache line: host and device write to different lines */
+};
 
-/* Whoever queued the call is told of success, and an error handler may tell nobody. A code without a text of
- * its own has been warned of. */
+/* The caller has already got MPI_SUCCESS and the error handler may be silent, so log a warning.
+ * sar_error_raise has logged MPI_ERR_OP, whose code has no text. */
 static void warn(int code)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -44,203 +48,210 @@ static void warn(int code)
     SAR_LOG(WARN, MPI, "a call failed in its turn in a stream: %s", text);
 }
 
-/* An outcome that there is not is not to be taken for one. */
-static void reduce(void *argument)
+/* If the call fails, poison the result so that it cannot be mistaken for valid data. */
+static void run_in_stream(void *argument)
 {
     struct enqueued *e = argument;
-    const struct sar_mirror *outcome = &e->call.mirror[1];
-    int code = sar_allreduce_dense(e->comm, function, e->context, &e->call);
-    atomic_fetch_sub(&e->context->enqueued, 1);
+    const struct sar_host_copy *result = &e->args.device.copy[1];
+    int code = sar_allreduce_dense(e->comm, function, e->comm_state, &e->args);
+    atomic_fetch_sub(&e->comm_state->device.enqueued, 1);
     if (code == MPI_SUCCESS)
         return;
     warn(code);
-    if (e->call.parcel[1] == NULL)
+    if (e->args.device.packed[1] == NULL)
         return;
-    *e->parcel[1].nnz = SAR_PARCEL_WHOLE;
-    memset(outcome->host, 0xff, outcome->bytes);
+    *e->packed[1].nnz = SAR_PACKED_VEC_DENSE;
+    memset(result->host, 0xff, result->bytes);
 }
 
-static void drop(struct enqueued *e)
+static void free_enqueued(struct enqueued *e)
 {
-    sar_mirror_release(&e->numbers);
+    sar_host_copy_release(&e->counters);
     free(e);
 }
 
-static void end(void *argument)
+static void end_in_stream(void *argument)
 {
     struct enqueued *e = argument;
-    sar_memory_release(&e->call);
-    drop(e);
+    sar_user_buffers_release(&e->args);
+    free_enqueued(e);
 }
 
-static struct sar_mirror *input_of(struct sar_call *call)
+static struct sar_host_copy *input_of(struct sar_call_args *call)
 {
-    return &call->mirror[call->in_place ? 1 : 0];
+    return &call->device.copy[call->sig.in_place ? 1 : 0];
 }
 
-/* Vectors that MPI does not have unseen whatever happens; these have no gaps. */
-static bool suits_parcels(const struct enqueued *e)
+/* Vectors without gaps that are not always passed to MPI_Allreduce. */
+static bool suits_packed(const struct enqueued *e)
 {
-    const struct sar_call *call = &e->call;
-    return call->native && call->verdict.status == SAR_OK && !sar_forward_always(e->context, call) &&
-           call->mirror[1].bytes == sar_times(call->shape.count, call->shape.element_size);
+    const struct sar_call_args *call = &e->args;
+    return call->sig.native && call->result.error.status == SAR_OK &&
+           !sar_fallback_always(e->comm_state, call) &&
+           call->device.copy[1].bytes == sar_mul_saturate(call->sig.desc.count, call->sig.desc.element_size);
 }
 
-/* Without memory for the numbers that is pinned, vectors are copied. */
-static void make_parcels(struct enqueued *e)
+/* Without pinned memory for the counters, vectors are copied instead. */
+static void make_packed(struct enqueued *e)
 {
-    struct sar_call *call = &e->call;
-    uint64_t *number;
-    if (!suits_parcels(e) ||
-        sar_mirror_take_pinned(&call->memory, 2 * APART * sizeof *number, &e->numbers) != SAR_OK)
+    struct sar_call_args *call = &e->args;
+    uint64_t *counter;
+    if (!suits_packed(e) ||
+        sar_host_copy_alloc_pinned(&call->device.memory, 2 * LINE_COUNTERS * sizeof *counter, &e->counters) !=
+            SAR_OK)
         return;
-    number = e->numbers.host;
-    e->parcel[0] = sar_parcel_make(&call->shape, input_of(call)->host, number);
-    e->parcel[1] = sar_parcel_make(&call->shape, call->mirror[1].host, number + APART);
-    call->parcel[0] = &e->parcel[0];
-    call->parcel[1] = &e->parcel[1];
+    counter = e->counters.host;
+    e->packed[0] = sar_packed_vec_layout(&call->sig.desc, input_of(call)->host, counter);
+    e->packed[1] = sar_packed_vec_layout(&call->sig.desc, call->device.copy[1].host, counter + LINE_COUNTERS);
+    call->device.packed[0] = &e->packed[0];
+    call->device.packed[1] = &e->packed[1];
 }
 
-/* What a kernel has begun to write is overwritten by the copy behind it. */
+/* If packing fails, the copy that is queued next overwrites the partial output. */
 static void queue_read(struct enqueued *e)
 {
-    struct sar_call *call = &e->call;
-    if (call->parcel[0] != NULL && sar_offload_queue_pack(&call->memory, &call->shape, input_of(call)->device,
-                                                          call->parcel[0]) == SAR_OK)
+    struct sar_call_args *call = &e->args;
+    if (call->device.packed[0] != NULL &&
+        sar_device_queue_pack(&call->device.memory, &call->sig.desc, input_of(call)->device,
+                              call->device.packed[0]) == SAR_OK)
         return;
-    call->parcel[0] = NULL;
-    sar_memory_queue_read(call);
+    call->device.packed[0] = NULL;
+    sar_user_buffers_queue_read(call);
 }
 
 static enum sar_status queue_write(struct enqueued *e)
 {
-    const struct sar_call *call = &e->call;
-    if (call->parcel[1] == NULL)
-        return sar_mirrors_queue_write(&call->memory, call->mirror, 2);
-    return sar_offload_queue_unpack(&call->memory, &call->shape, call->mirror[1].device, call->parcel[1]);
+    const struct sar_call_args *call = &e->args;
+    if (call->device.packed[1] == NULL)
+        return sar_host_copies_queue_write(&call->device.memory, call->device.copy, 2);
+    return sar_device_queue_unpack(&call->device.memory, &call->sig.desc, call->device.copy[1].device,
+                                   call->device.packed[1]);
 }
 
-/* What is behind the call, which takes place whatever happens here. What cannot be given back in its turn is
- * once the stream is done. */
+/* The call runs whether or not this succeeds. If the cleanup cannot be queued, wait for the stream and do
+ * it here. */
 static enum sar_status queue_end(struct enqueued *e)
 {
-    const struct sar_memory *memory = &e->call.memory;
+    const struct sar_device_ctx *memory = &e->args.device.memory;
     const struct sar_accelerator *accelerator = memory->accelerator;
     enum sar_status written = queue_write(e);
-    enum sar_status ended = accelerator->call(memory->place, end, e, memory->stream);
-    if (ended != SAR_OK && accelerator->wait(memory->place, memory->stream) == SAR_OK)
-        end(e);
+    enum sar_status ended = accelerator->host_callback(memory->device_id, end_in_stream, e, memory->stream);
+    if (ended != SAR_OK && accelerator->wait(memory->device_id, memory->stream) == SAR_OK)
+        end_in_stream(e);
     return written == SAR_OK ? ended : written;
 }
 
 static enum sar_status queue_call(struct enqueued *e)
 {
-    const struct sar_memory *memory = &e->call.memory;
-    atomic_fetch_add(&e->context->enqueued, 1);
-    enum sar_status status = memory->accelerator->call(memory->place, reduce, e, memory->stream);
+    const struct sar_device_ctx *memory = &e->args.device.memory;
+    atomic_fetch_add(&e->comm_state->device.enqueued, 1);
+    enum sar_status status =
+        memory->accelerator->host_callback(memory->device_id, run_in_stream, e, memory->stream);
     if (status != SAR_OK)
-        atomic_fetch_sub(&e->context->enqueued, 1);
+        atomic_fetch_sub(&e->comm_state->device.enqueued, 1);
     return status;
 }
 
-/* The verdict is what the caller is told. From memory that is not pinned CUDA may copy before the call has
- * written there. Returns whether the call will take place in its turn. */
-static bool queue(struct enqueued *e, struct sar_verdict *verdict)
+/* Returns true if the call is queued; *error is the error for the caller. Host copies must be pinned: CUDA
+ * may read other memory before the call has written there. */
+static bool queue_all(struct enqueued *e, struct sar_error *error)
 {
-    verdict->status = SAR_DEVICE_FAILED;
-    if (!sar_mirrors_are_pinned(e->call.mirror, 2))
+    error->status = SAR_DEVICE_FAILED;
+    if (!sar_host_copies_are_pinned(e->args.device.copy, 2))
         return false;
-    make_parcels(e);
+    make_packed(e);
     queue_read(e);
-    struct sar_verdict read = e->call.verdict;
+    struct sar_error read = e->args.result.error;
     if (queue_call(e) != SAR_OK)
         return false;
-    *verdict = read;
+    *error = read;
     enum sar_status ended = queue_end(e);
-    if (verdict->status == SAR_OK)
-        verdict->status = ended;
+    if (error->status == SAR_OK)
+        error->status = ended;
     return true;
 }
 
-/* The thread of CUDA is one more that calls MPI. */
-static void look_at_stream(struct sar_call *call)
+/* CUDA's thread calls MPI, which needs MPI_THREAD_MULTIPLE. */
+static void check_stream(struct sar_call_args *call)
 {
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
-    if (call->verdict.status != SAR_OK || call->shape.count == 0)
+    if (call->result.error.status != SAR_OK || call->sig.desc.count == 0)
         return;
-    if (call->memory.accelerator == NULL)
-        call->verdict = (struct sar_verdict){ .status = SAR_BAD_RECVBUF, .value = SAR_FAULT_ON_HOST };
+    if (call->device.memory.accelerator == NULL)
+        call->result.error = (struct sar_error){ .status = SAR_BAD_RECVBUF, .value = SAR_FAULT_ON_HOST };
     else if (level != MPI_THREAD_MULTIPLE)
-        call->verdict.status = SAR_NO_THREADS;
+        call->result.error.status = SAR_NO_THREADS;
     else
-        sar_memory_use_stream(call, call->memory.stream);
+        sar_user_buffers_set_stream(call, call->device.memory.stream);
 }
 
-static struct enqueued *make(const struct sar_call *call, struct sar_context *context, MPI_Comm comm)
+static struct enqueued *make_enqueued(const struct sar_call_args *call, struct sar_comm_state *comm_state,
+                                      MPI_Comm comm)
 {
     struct enqueued *made = malloc(sizeof *made);
     if (made != NULL)
-        *made = (struct enqueued){ .call = *call, .context = context, .comm = comm };
+        *made = (struct enqueued){ .args = *call, .comm_state = comm_state, .comm = comm };
     return made;
 }
 
-/* Calls that are queued come first. A stream that is captured cannot be waited for, and what was queued there
- * before is done all the same. Returns whether all of it is. */
-static bool let_others_pass(const struct sar_context *context, const struct sar_call *call)
+/* Wait for the calls queued before. A stream that is being captured cannot be waited for, but its earlier
+ * calls run all the same. Returns true if all are complete. */
+static bool wait_for_queued(const struct sar_comm_state *comm_state, const struct sar_call_args *call)
 {
-    const struct sar_memory *memory = &call->memory;
+    const struct sar_device_ctx *memory = &call->device.memory;
     if (memory->accelerator == NULL)
         return true;
-    if (call->verdict.status != SAR_CAPTURED)
-        return memory->accelerator->wait(memory->place, memory->stream) == SAR_OK;
-    while (atomic_load(&context->enqueued) > 0)
+    if (call->result.error.status != SAR_CAPTURED)
+        return memory->accelerator->wait(memory->device_id, memory->stream) == SAR_OK;
+    while (atomic_load(&comm_state->device.enqueued) > 0)
         sched_yield();
     return true;
 }
 
-/* A rank that cannot queue its call takes part at once, and tells why. */
-static int run_at_once(MPI_Comm comm, struct sar_context *context, struct sar_call *call, struct enqueued *e)
+/* A rank that cannot queue its call takes part in the collective at once, and returns the error. */
+static int run_at_once(MPI_Comm comm, struct sar_comm_state *comm_state, struct sar_call_args *call,
+                       struct enqueued *e)
 {
-    bool over = let_others_pass(context, call);
-    if (e != NULL && !over)
-        sar_mirror_abandon(&e->numbers);
-    if (call->mirror[1].host != NULL)
-        sar_memory_read(call);
-    int code = sar_allreduce_dense(comm, function, context, call);
-    sar_memory_release(call);
+    bool drained = wait_for_queued(comm_state, call);
+    if (e != NULL && !drained)
+        sar_host_copy_abandon(&e->counters);
+    if (call->device.copy[1].host != NULL)
+        sar_user_buffers_read(call);
+    int code = sar_allreduce_dense(comm, function, comm_state, call);
+    sar_user_buffers_release(call);
     return code;
 }
 
-static int enqueue(MPI_Comm comm, struct sar_context *context, struct sar_call *call)
+static int enqueue(MPI_Comm comm, struct sar_comm_state *comm_state, struct sar_call_args *call)
 {
     struct enqueued *e = NULL;
-    look_at_stream(call);
-    sar_memory_take(call);
-    sar_memory_hold(call);
-    bool suits = call->mirror[1].host != NULL && call->verdict.status != SAR_CAPTURED;
-    if (suits && (e = make(call, context, comm)) == NULL)
-        call->verdict.status = SAR_NO_MEMORY;
-    if (e != NULL && queue(e, &call->verdict))
-        return sar_raise(comm, function, &call->verdict, NULL);
-    int code = run_at_once(comm, context, call, e);
+    check_stream(call);
+    sar_user_buffers_describe(call);
+    sar_user_buffers_alloc(call);
+    bool suits = call->device.copy[1].host != NULL && call->result.error.status != SAR_CAPTURED;
+    if (suits && (e = make_enqueued(call, comm_state, comm)) == NULL)
+        call->result.error.status = SAR_NO_MEMORY;
+    if (e != NULL && queue_all(e, &call->result.error))
+        return sar_error_raise(comm, function, &call->result.error, NULL);
+    int code = run_at_once(comm, comm_state, call, e);
     if (e != NULL)
-        drop(e);
+        free_enqueued(e);
     return code;
 }
 
 int PMPIX_Sparse_allreduce_enqueue(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                                    MPI_Op op, MPI_Comm comm, void *stream)
 {
-    struct sar_context *context;
-    struct sar_call call;
-    sar_look_at_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    int code = sar_attribute_need(comm, function, &context);
+    struct sar_comm_state *comm_state;
+    struct sar_call_args call;
+    sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
+    int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    sar_call_interpret(&call, &context->policy);
-    call.memory.stream = stream;
-    return enqueue(comm, context, &call);
+    sar_call_args_resolve_types(&call, &comm_state->settings.policy);
+    call.device.memory.stream = stream;
+    return enqueue(comm, comm_state, &call);
 }
 
 #pragma weak MPIX_Sparse_allreduce_enqueue = PMPIX_Sparse_allreduce_enqueue

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One error class and one code for each status; MPI's own class where MPI_Allreduce would have refused the
- * call. The text of a code is that of its last use: codes cannot be given back, so one for each sentence
- * would pile up. */
+/* Makes MPI error codes: one error class of the library, and one code per status. SAR_UNDEFINED_OP has a
+ * code of MPI's class MPI_ERR_OP, as in MPI_Allreduce. The text of a code is that of its last use: MPI
+ * cannot free codes, so a code per sentence would leak. */
 
 #include "mpi_ext/error.h"
 
@@ -10,55 +10,57 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "mpi_ext/alive.h"
-#include "mpi_ext/types.h"
-#include "plan/group.h"
+#include "mpi_ext/lifecycle.h"
+#include "mpi_ext/datatypes.h"
+#include "core/persistent.h"
 
-/* 0: not made yet. There is no lock: MPI may hold one of its own when a call in flight fails. */
+/* 0: not made yet. Atomics instead of a lock, since MPI may hold its own lock when an active call fails. */
 static atomic_int class, codes[SAR_STATUSES];
 
-/* Of two threads that make a number, the second one's is lost. */
-static int keep(atomic_int *number, int made)
+/* If two threads make a number at the same time, the second one is not used. */
+static int publish(atomic_int *number, int made)
 {
-    int known = 0;
-    return atomic_compare_exchange_strong(number, &known, made) ? made : known;
+    int expected = 0;
+    return atomic_compare_exchange_strong(number, &expected, made) ? made : expected;
 }
 
-static int our_class(void)
+static int library_class(void)
 {
     int made = atomic_load(&class);
     if (made != 0)
         return made;
-    return PMPI_Add_error_class(&made) == MPI_SUCCESS ? keep(&class, made) : 0;
+    return PMPI_Add_error_class(&made) == MPI_SUCCESS ? publish(&class, made) : 0;
 }
 
-/* A code of a class of MPI's, with a text of ours where MPI takes one: MPICH does not, and there the class
- * itself is the code. */
-static int code_of_mpi(int of, const char *text)
+/* Returns a new code of an MPI class with our text, or the class itself where MPI takes no text for it, as
+ * MPICH. */
+static int code_in_mpi_class(int mpi_class, const char *text)
 {
     char found[MPI_MAX_ERROR_STRING] = "";
     int code, length;
-    if (PMPI_Add_error_code(of, &code) != MPI_SUCCESS)
-        return of;
+    if (PMPI_Add_error_code(mpi_class, &code) != MPI_SUCCESS)
+        return mpi_class;
     PMPI_Add_error_string(code, text);
     PMPI_Error_string(code, found, &length);
-    return strcmp(found, text) == 0 ? code : of;
+    return strcmp(found, text) == 0 ? code : mpi_class;
 }
 
-static int our_code(enum sar_status status, const char *text)
+static int library_code(enum sar_status status, const char *text)
 {
     int made = atomic_load(&codes[status]);
     if (made != 0)
         return made;
     if (status == SAR_UNDEFINED_OP)
-        return keep(&codes[status], code_of_mpi(MPI_ERR_OP, text));
-    int of = our_class();
-    return of != 0 && PMPI_Add_error_code(of, &made) == MPI_SUCCESS ? keep(&codes[status], made) : 0;
+        return publish(&codes[status], code_in_mpi_class(MPI_ERR_OP, text));
+    int own_class = library_class();
+    return own_class != 0 && PMPI_Add_error_code(own_class, &made) == MPI_SUCCESS
+               ? publish(&codes[status], made)
+               : 0;
 }
 
-static int code_for(enum sar_status status, const char *text, bool alive)
+static int code_with_text(enum sar_status status, const char *text, bool mpi_usable)
 {
-    int code = alive ? our_code(status, text) : 0;
+    int code = mpi_usable ? library_code(status, text) : 0;
     if (code == 0)
         return MPI_ERR_OTHER;
     if (code != MPI_ERR_OP)
@@ -66,175 +68,174 @@ static int code_for(enum sar_status status, const char *text, bool alive)
     return code;
 }
 
-static void describe_fork(char *text, size_t room)
+static void describe_fork(char *text, size_t capacity)
 {
-    snprintf(text, room, sar_status_text(SAR_FORKED), "", "");
+    snprintf(text, capacity, sar_status_text(SAR_FORKED), "", "");
 }
 
-void sar_error_prepare(void)
+void sar_error_setup(void)
 {
     char text[MPI_MAX_ERROR_STRING];
     describe_fork(text, sizeof text);
-    code_for(SAR_FORKED, text, true);
+    code_with_text(SAR_FORKED, text, true);
 }
 
-void sar_error_forget(void)
+void sar_error_reset(void)
 {
     atomic_store(&class, 0);
     for (int i = 0; i < SAR_STATUSES; i++)
         atomic_store(&codes[i], 0);
 }
 
-static int complain_in_child(const char *function)
+static int warn_in_child(const char *function)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     char text[MPI_MAX_ERROR_STRING];
     describe_fork(text, sizeof text);
-    if (!atomic_flag_test_and_set(&told))
+    if (!atomic_flag_test_and_set(&warned))
         SAR_LOG(WARN, MPI, "%s: %s", function, text);
     int code = atomic_load(&codes[SAR_FORKED]);
     return code == 0 ? MPI_ERR_OTHER : code;
 }
 
-static void describe_plans(int64_t number, char *text, size_t room)
+static void describe_plans(int64_t number, char *text, size_t capacity)
 {
     if (number == 0)
-        snprintf(text, room, "one alone");
+        snprintf(text, capacity, "one alone");
     else
-        snprintf(text, room, "%lld of them (%08llx)", (long long)(number >> SAR_GROUP_SHIFT),
+        snprintf(text, capacity, "%lld of them (%08llx)", (long long)(number >> SAR_FUSION_SHIFT),
                  (unsigned long long)number & UINT32_MAX);
 }
 
-/* What must be equal on all ranks, by the number that stands for it in an agreement. */
-static void describe_field(enum sar_field field, int64_t number, char *text, size_t room)
+/* Describe a value of an argument that must be equal on all ranks. */
+static void describe_field(enum sar_agree_field field, int64_t number, char *text, size_t capacity)
 {
-    static const char *const calls[SAR_CALLS] = { [SAR_CALL_DENSE] = "MPIX_Sparse_allreduce",
-                                                  [SAR_CALL_COO] = "MPIX_Sparse_allreduce_coo",
-                                                  [SAR_CALL_PROFILE] = "MPIX_Sparse_profile",
-                                                  [SAR_CALL_INIT] = "MPIX_Sparse_allreduce_init",
-                                                  [SAR_CALL_COO_INIT] = "MPIX_Sparse_allreduce_coo_init",
-                                                  [SAR_CALL_START] = "MPIX_Sparse_plan_start",
-                                                  [SAR_CALL_COO_START] = "MPIX_Sparse_plan_start_coo",
-                                                  [SAR_CALL_TOPK] = "MPIX_Sparse_topk_threshold",
-                                                  [SAR_CALL_DGC] = "MPIX_Sparse_dgc_step" };
-    if (field == SAR_FIELD_DATATYPE)
-        sar_datatype_describe(number, text, room);
-    else if (field == SAR_FIELD_OP)
-        sar_operation_describe(number, text, room);
-    else if (field == SAR_FIELD_PLANS)
-        describe_plans(number, text, room);
-    else if (field == SAR_FIELD_CALL && number >= 0 && number < SAR_CALLS)
-        snprintf(text, room, "%s", calls[number]);
-    else if (field == SAR_FIELD_IN_PLACE)
-        snprintf(text, room, "%s", number != 0 ? "MPI_IN_PLACE" : "a buffer");
+    static const char *const calls[SAR_FUNCTIONS] = { [SAR_FUNCTION_DENSE] = "MPIX_Sparse_allreduce",
+                                                      [SAR_FUNCTION_COO] = "MPIX_Sparse_allreduce_coo",
+                                                      [SAR_FUNCTION_PROFILE] = "MPIX_Sparse_profile",
+                                                      [SAR_FUNCTION_INIT] = "MPIX_Sparse_allreduce_init",
+                                                      [SAR_FUNCTION_COO_INIT] =
+                                                          "MPIX_Sparse_allreduce_coo_init",
+                                                      [SAR_FUNCTION_START] = "MPIX_Sparse_plan_start",
+                                                      [SAR_FUNCTION_COO_START] = "MPIX_Sparse_plan_start_coo",
+                                                      [SAR_FUNCTION_TOPK] = "MPIX_Sparse_topk_threshold",
+                                                      [SAR_FUNCTION_DGC] = "MPIX_Sparse_dgc_step" };
+    if (field == SAR_AGREE_DATATYPE)
+        sar_datatype_describe(number, text, capacity);
+    else if (field == SAR_AGREE_OP)
+        sar_operation_describe(number, text, capacity);
+    else if (field == SAR_AGREE_FUSION)
+        describe_plans(number, text, capacity);
+    else if (field == SAR_AGREE_FUNCTION && number >= 0 && number < SAR_FUNCTIONS)
+        snprintf(text, capacity, "%s", calls[number]);
+    else if (field == SAR_AGREE_IN_PLACE)
+        snprintf(text, capacity, "%s", number != 0 ? "MPI_IN_PLACE" : "a buffer");
     else
-        snprintf(text, room, "%lld", (long long)number);
+        snprintf(text, capacity, "%lld", (long long)number);
 }
 
-static void describe_mismatch(const struct sar_verdict *v, char *text, size_t room)
+static void describe_mismatch(const struct sar_error *error, char *text, size_t capacity)
 {
     char low[64], high[64], left[96], right[96];
-    enum sar_field field = (enum sar_field)(v->status - SAR_MISMATCHED_CALL);
-    describe_field(field, v->low, low, sizeof low);
-    describe_field(field, v->high, high, sizeof high);
-    snprintf(left, sizeof left, "%s on rank %lld", low, (long long)v->low_rank);
-    snprintf(right, sizeof right, "%s on rank %lld", high, (long long)v->high_rank);
-    snprintf(text, room, sar_status_text(v->status), left, right);
+    enum sar_agree_field field = (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
+    describe_field(field, error->low, low, sizeof low);
+    describe_field(field, error->high, high, sizeof high);
+    snprintf(left, sizeof left, "%s on rank %lld", low, (long long)error->low_rank);
+    snprintf(right, sizeof right, "%s on rank %lld", high, (long long)error->high_rank);
+    snprintf(text, capacity, sar_status_text(error->status), left, right);
 }
 
 static const char *const faults[] = {
     [SAR_FAULT_NULL] = "null",
-    [SAR_FAULT_SHARED] = "the other buffer",
-    [SAR_FAULT_MISPLACED] = "out of place",
-    [SAR_FAULT_ALIEN] = "of the other kind of buffers",
+    [SAR_FAULT_ALIASED] = "the other buffer",
+    [SAR_FAULT_IN_PLACE] = "out of place",
+    [SAR_FAULT_WRONG_KIND] = "of the other kind of buffers",
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
-    [SAR_FAULT_ORPHANED] = "of a communicator that was freed",
+    [SAR_FAULT_COMM_FREED] = "of a communicator that was freed",
     [SAR_FAULT_STRIDED] = "not contiguous",
     [SAR_FAULT_ON_HOST] = "memory of the host, where the call has device memory",
     [SAR_FAULT_ON_DEVICE] = "device memory, where the call has memory of the host",
     [SAR_FAULT_OVERLAPPING] = "overlapping another array of the call",
-    [SAR_FAULT_ELSEWHERE] = "memory of another device than the call's other arrays",
-    [SAR_FAULT_OUT_OF_REACH] =
-        "device memory, and libmpix_sparse_cuda.so, which would reach it, cannot be used",
+    [SAR_FAULT_OTHER_DEVICE] = "memory of another device than the call's other arrays",
+    [SAR_FAULT_NO_PLUGIN] = "device memory, and libmpix_sparse_cuda.so, which would reach it, cannot be used",
 };
 
 static const char *const outputs[] = {
-    [SAR_OUTPUT_INFO] = "info_used",      [SAR_OUTPUT_NNZ] = "nnz",
-    [SAR_OUTPUT_PLANS] = "plans",         [SAR_OUTPUT_PROFILE] = "profile",
-    [SAR_OUTPUT_REPORT] = "report",       [SAR_OUTPUT_REQUESTS] = "requests",
-    [SAR_OUTPUT_THRESHOLD] = "threshold", [SAR_OUTPUT_VERSION] = "version",
+    [SAR_NULL_INFO] = "info_used",      [SAR_NULL_NNZ] = "nnz",         [SAR_NULL_PLANS] = "plans",
+    [SAR_NULL_PROFILE] = "profile",     [SAR_NULL_REPORT] = "report",   [SAR_NULL_REQUESTS] = "requests",
+    [SAR_NULL_THRESHOLD] = "threshold", [SAR_NULL_VERSION] = "version",
 };
 
-/* The value at fault in words. */
-static void describe_value(const struct sar_verdict *v, char *text, size_t room)
+static void describe_value(const struct sar_error *error, char *text, size_t capacity)
 {
-    if (v->status == SAR_BAD_DATATYPE || v->status == SAR_BAD_INDEXTYPE)
-        sar_datatype_describe(v->value, text, room);
-    else if (v->status == SAR_BAD_OP || v->status == SAR_UNDEFINED_OP)
-        sar_operation_describe(v->value, text, room);
-    else if (v->status >= SAR_BAD_RATIO && v->status <= SAR_BAD_THRESHOLD)
-        snprintf(text, room, "%g", sar_real_of(v->value));
-    else if ((v->status >= SAR_BAD_COUNT && v->status <= SAR_BAD_CAPACITY) || v->status == SAR_BAD_INDEX)
-        snprintf(text, room, "%lld", (long long)v->value);
-    else if (v->status == SAR_BAD_UNSIGNED_INDEX)
-        snprintf(text, room, "%llu", (unsigned long long)v->value);
-    else if (v->status == SAR_CAPTURED && v->value == 0)
-        snprintf(text, room, "the default stream, or one that waits for it,");
-    else if (v->status == SAR_CAPTURED)
-        snprintf(text, room, "stream 0x%llx", (unsigned long long)v->value);
-    else if (v->status == SAR_BAD_OUTPUT)
-        snprintf(text, room, "%s", outputs[v->value]);
-    else if (v->status >= SAR_BAD_SENDBUF && v->status <= SAR_BAD_PLAN)
-        snprintf(text, room, "%s", faults[v->value]);
+    if (error->status == SAR_BAD_DATATYPE || error->status == SAR_BAD_INDEXTYPE)
+        sar_datatype_describe(error->value, text, capacity);
+    else if (error->status == SAR_BAD_OP || error->status == SAR_UNDEFINED_OP)
+        sar_operation_describe(error->value, text, capacity);
+    else if (error->status >= SAR_BAD_RATIO && error->status <= SAR_BAD_THRESHOLD)
+        snprintf(text, capacity, "%g", sar_error_real_of(error->value));
+    else if ((error->status >= SAR_BAD_COUNT && error->status <= SAR_BAD_CAPACITY) ||
+             error->status == SAR_BAD_INDEX)
+        snprintf(text, capacity, "%lld", (long long)error->value);
+    else if (error->status == SAR_BAD_UNSIGNED_INDEX)
+        snprintf(text, capacity, "%llu", (unsigned long long)error->value);
+    else if (error->status == SAR_CAPTURED && error->value == 0)
+        snprintf(text, capacity, "the default stream, or one that waits for it,");
+    else if (error->status == SAR_CAPTURED)
+        snprintf(text, capacity, "stream 0x%llx", (unsigned long long)error->value);
+    else if (error->status == SAR_BAD_OUTPUT)
+        snprintf(text, capacity, "%s", outputs[error->value]);
+    else if (error->status >= SAR_BAD_SENDBUF && error->status <= SAR_BAD_PLAN)
+        snprintf(text, capacity, "%s", faults[error->value]);
     else
         text[0] = '\0';
 }
 
-static void describe(const struct sar_verdict *v, const char *detail, char *text, size_t room)
+static void describe(const struct sar_error *error, const char *detail, char *text, size_t capacity)
 {
     char value[64], rank[32] = "";
-    if (v->status >= SAR_MISMATCHED_CALL) {
-        describe_mismatch(v, text, room);
+    if (error->status >= SAR_MISMATCHED_CALL) {
+        describe_mismatch(error, text, capacity);
         return;
     }
-    describe_value(v, value, sizeof value);
-    if (v->agreed && v->status >= SAR_NO_MEMORY && v->status < SAR_MISMATCHED_CALL)
-        snprintf(rank, sizeof rank, " (on rank %lld)", (long long)v->rank);
-    snprintf(text, room, sar_status_text(v->status), detail != NULL ? detail : value, rank);
+    describe_value(error, value, sizeof value);
+    if (error->agreed && error->status >= SAR_NO_MEMORY && error->status < SAR_MISMATCHED_CALL)
+        snprintf(rank, sizeof rank, " (on rank %lld)", (long long)error->rank);
+    snprintf(text, capacity, sar_status_text(error->status), detail != NULL ? detail : value, rank);
 }
 
-/* The code of a verdict that is not SAR_OK, with the text that goes with it. */
-static int code_of(const char *function, const struct sar_verdict *verdict, const char *detail, bool alive)
+static int code_of_error(const char *function, const struct sar_error *error, const char *detail,
+                         bool mpi_usable)
 {
     char sentence[MPI_MAX_ERROR_STRING - 64], text[MPI_MAX_ERROR_STRING];
-    describe(verdict, detail, sentence, sizeof sentence);
+    describe(error, detail, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s: %s", function, sentence);
-    int code = code_for(verdict->status, text, alive);
+    int code = code_with_text(error->status, text, mpi_usable);
     if (code == MPI_ERR_OP)
-        SAR_LOG(WARN, MPI, "%s", text); /* which the code does not carry */
+        SAR_LOG(WARN, MPI, "%s", text); /* MPI_ERR_OP does not carry the text */
     else
         SAR_LOG(INFO, MPI, "%s", text);
     return code;
 }
 
-int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail)
+int sar_error_raise(MPI_Comm comm, const char *function, const struct sar_error *error, const char *detail)
 {
-    if (verdict->status == SAR_OK)
+    if (error->status == SAR_OK)
         return MPI_SUCCESS;
-    if (sar_is_forked())
-        return complain_in_child(function);
-    int code = code_of(function, verdict, detail, comm != MPI_COMM_NULL || sar_is_alive());
+    if (sar_lifecycle_is_forked())
+        return warn_in_child(function);
+    int code = code_of_error(function, error, detail, comm != MPI_COMM_NULL || sar_lifecycle_mpi_usable());
     if (comm != MPI_COMM_NULL)
         PMPI_Comm_call_errhandler(comm, code);
-    else if (sar_net_world_is_up())
+    else if (sar_mpi_world_is_up())
         PMPI_Comm_call_errhandler(MPI_COMM_WORLD, code);
     return code;
 }
 
 int sar_error_code(const char *function, enum sar_status status, int64_t value)
 {
-    struct sar_verdict verdict = { .status = status, .value = value };
-    if (sar_is_forked())
-        return complain_in_child(function);
-    return code_of(function, &verdict, NULL, sar_is_alive());
+    struct sar_error error = { .status = status, .value = value };
+    if (sar_lifecycle_is_forked())
+        return warn_in_child(function);
+    return code_of_error(function, &error, NULL, sar_lifecycle_mpi_usable());
 }

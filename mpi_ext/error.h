@@ -1,66 +1,71 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Conversion of internal errors to MPI error codes, with a text, and calls of the user's error handlers. Runs
+ * when a call fails; success costs one comparison. */
+
 #ifndef SAR_MPI_EXT_ERROR_H
 #define SAR_MPI_EXT_ERROR_H
 
 #include <mpi.h>
 
-#include "plan/call.h"
+#include "core/call.h"
 
-/** Values of SAR_FIELD_CALL. */
+/** Values of SAR_AGREE_FUNCTION: the public function that a rank called. */
 enum sar_function {
-    SAR_CALL_DENSE,
-    SAR_CALL_COO,
-    SAR_CALL_PROFILE,
-    SAR_CALL_INIT,
-    SAR_CALL_COO_INIT,
-    SAR_CALL_START,
-    SAR_CALL_COO_START,
-    SAR_CALL_TOPK,
-    SAR_CALL_DGC,
-    SAR_CALLS
+    SAR_FUNCTION_DENSE,
+    SAR_FUNCTION_COO,
+    SAR_FUNCTION_PROFILE,
+    SAR_FUNCTION_INIT,
+    SAR_FUNCTION_COO_INIT,
+    SAR_FUNCTION_START,
+    SAR_FUNCTION_COO_START,
+    SAR_FUNCTION_TOPK,
+    SAR_FUNCTION_DGC,
+    SAR_FUNCTIONS
 };
 
-/** What is wrong with a pointer or handle: verdict.value of such arguments. */
+/** Fault of a pointer or handle: error.value of the statuses SAR_BAD_SENDBUF to SAR_BAD_PLAN. */
 enum sar_fault {
     SAR_FAULT_NULL,
-    SAR_FAULT_SHARED,      /**< the same as the other buffer */
-    SAR_FAULT_MISPLACED,   /**< MPI_IN_PLACE where it has no meaning */
-    SAR_FAULT_ALIEN,       /**< a plan of the other kind of buffers */
-    SAR_FAULT_IN_USE,      /**< by a call that is not done */
-    SAR_FAULT_ORPHANED,    /**< its communicator was freed */
-    SAR_FAULT_STRIDED,     /**< a Fortran section with gaps */
-    SAR_FAULT_ON_HOST,     /**< unlike the other arrays of the call */
-    SAR_FAULT_ON_DEVICE,   /**< likewise */
-    SAR_FAULT_ELSEWHERE,   /**< on another device than they */
-    SAR_FAULT_OVERLAPPING, /**< memory of another array of the call */
-    SAR_FAULT_OUT_OF_REACH /**< on a device, without a plug-in */
+    SAR_FAULT_ALIASED,      /**< sendbuf equals recvbuf */
+    SAR_FAULT_IN_PLACE,     /**< MPI_IN_PLACE where it has no meaning */
+    SAR_FAULT_WRONG_KIND,   /**< a plan for coordinates instead of dense buffers, or the reverse */
+    SAR_FAULT_IN_USE,       /**< in use by a call that is not complete */
+    SAR_FAULT_COMM_FREED,   /**< the plan's communicator was freed */
+    SAR_FAULT_STRIDED,      /**< a Fortran array section with gaps */
+    SAR_FAULT_ON_HOST,      /**< in host memory, but the call's first array is on a device */
+    SAR_FAULT_ON_DEVICE,    /**< on a device, but the call's first array is in host memory */
+    SAR_FAULT_OTHER_DEVICE, /**< on another device than the call's first array */
+    SAR_FAULT_OVERLAPPING,  /**< overlaps another array of the call */
+    SAR_FAULT_NO_PLUGIN     /**< on a device, but the CUDA plug-in is not available */
 };
 
-/** Which output is null: verdict.value of SAR_BAD_OUTPUT. */
-enum sar_output {
-    SAR_OUTPUT_INFO,
-    SAR_OUTPUT_NNZ,
-    SAR_OUTPUT_PLANS,
-    SAR_OUTPUT_PROFILE,
-    SAR_OUTPUT_REPORT,
-    SAR_OUTPUT_REQUESTS,
-    SAR_OUTPUT_THRESHOLD,
-    SAR_OUTPUT_VERSION
+/** Output argument that is null: error.value of SAR_BAD_OUTPUT. */
+enum sar_null_output {
+    SAR_NULL_INFO,
+    SAR_NULL_NNZ,
+    SAR_NULL_PLANS,
+    SAR_NULL_PROFILE,
+    SAR_NULL_REPORT,
+    SAR_NULL_REQUESTS,
+    SAR_NULL_THRESHOLD,
+    SAR_NULL_VERSION
 };
 
-/** Turn what went wrong into an MPI error code whose text says so, call the error handler of comm, and return
- * the code. MPI_SUCCESS when nothing did.
- * @param detail  further words, or NULL */
-int sar_raise(MPI_Comm comm, const char *function, const struct sar_verdict *verdict, const char *detail);
+/** Make an MPI error code whose text describes the error, call the error handler of comm, and return the
+ * code. Returns MPI_SUCCESS, and does nothing, if error->status is SAR_OK. Local.
+ * @param comm      MPI_COMM_NULL: the handler of MPI_COMM_WORLD is called
+ * @param function  public function to name in the text
+ * @param detail    text that replaces the description of error->value; NULL for none */
+int sar_error_raise(MPI_Comm comm, const char *function, const struct sar_error *error, const char *detail);
 
-/** Make the code that a child of fork() gets: it cannot ask MPI for one. */
-void sar_error_prepare(void);
+/** Make the error code for children of fork() in advance, since a child cannot ask MPI for one. Local. */
+void sar_error_setup(void);
 
-/** Make new codes from now on: MPI may end, and then the old ones are void. */
-void sar_error_forget(void);
+/** Forget all error codes: they are invalid once MPI has been finalized. Local. */
+void sar_error_reset(void);
 
-/** For functions without a communicator: the code alone.
- * @param value  as in a verdict */
+/** Returns the error code of a function without a communicator; calls no error handler. Local.
+ * @param value  error.value of the status */
 int sar_error_code(const char *function, enum sar_status status, int64_t value);
 
 #endif

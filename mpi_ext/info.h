@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings as keys of an MPI_Info. Used when a communicator is opened or configured and when a plan is made.
+ * All functions are local. */
+
 #ifndef SAR_MPI_EXT_INFO_H
 #define SAR_MPI_EXT_INFO_H
 
@@ -6,17 +9,21 @@
 
 #include "base/status.h"
 
-/** An info object in which knobs are looked up. */
+/** An info object in which settings are looked up, and the last value found. */
 struct sar_info {
-    MPI_Info info; /**< or MPI_INFO_NULL */
-    char value[MPI_MAX_INFO_VAL + 1];
+    MPI_Info info;                    /**< or MPI_INFO_NULL; the caller's */
+    char value[MPI_MAX_INFO_VAL + 1]; /**< written by sar_info_lookup */
 };
 
-/** The stream that an info object names by its address, the same as before where it names none.
- * SAR_BAD_KNOB with a sentence where that is no address. */
-enum sar_status sar_info_stream(MPI_Info info, void **stream, char *sentence);
+/** Set *stream to the address in the key mpix_sparse_stream; without the key *stream is unchanged. Returns
+ * SAR_BAD_SETTING, and a sentence, if the value is not an address.
+ * @param sentence  SAR_ERROR_TEXT_SIZE bytes */
+enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *sentence);
 
-/** The value of the key that stands for a knob, until the next look; a sar_lookup_fn of a struct sar_info. */
+/** Returns the value of the key of a setting, or NULL. The value is valid until the next lookup. This is a
+ * sar_config_lookup_fn.
+ * @param name  name of the setting, without its prefix
+ * @param info  a struct sar_info */
 const char *sar_info_lookup(const char *name, void *info);
 
 #endif

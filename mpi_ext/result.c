@@ -1,139 +1,152 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Results of coordinate calls, and the output that a scheme writes them through. A scheme writes 4-byte
+ * indices if they suffice; commit widens them in place to the caller's index type. A result in device
+ * memory is either written there by the call or copied from host memory after it. */
+
 #include "mpi_ext/result.h"
 
 #include <stdlib.h>
 
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/error.h"
-#include "mpi_ext/memory.h"
+#include "mpi_ext/user_buffers.h"
+#include "vector/dense_write.h"
 
-static void free_arrays(struct sar_arrays *arrays)
+static void free_arrays(struct sar_result_arrays *arrays)
 {
-    if (arrays->storage != NULL) {
-        sar_storage_let_go(arrays->storage);
+    if (arrays->shm != NULL) {
+        sar_shm_result_release(arrays->shm);
     } else {
         free(arrays->index);
         free(arrays->value);
     }
-    *arrays = (struct sar_arrays){ 0 };
+    *arrays = (struct sar_result_arrays){ 0 };
 }
 
-static bool allocate(struct sar_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
+static bool allocate(struct sar_result_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
 {
     if (index_bytes > SIZE_MAX - 1 || value_bytes > SIZE_MAX - 1)
         return false;
-    struct sar_arrays made = { malloc(index_bytes + 1), malloc(value_bytes + 1), index_bytes, value_bytes,
-                               NULL };
+    struct sar_result_arrays made = { malloc(index_bytes + 1), malloc(value_bytes + 1), index_bytes,
+                                      value_bytes, NULL };
     if (made.index == NULL || made.value == NULL)
         free_arrays(&made);
     *arrays = made;
     return made.index != NULL;
 }
 
-static bool holds(const struct sar_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
+static bool fits(const struct sar_result_arrays *arrays, uint64_t index_bytes, uint64_t value_bytes)
 {
-    return arrays->index != NULL && arrays->storage == NULL && arrays->index_bytes >= index_bytes &&
+    return arrays->index != NULL && arrays->shm == NULL && arrays->index_bytes >= index_bytes &&
            arrays->value_bytes >= value_bytes;
 }
 
-/* Larger arrays in place of `next`, with the elements that the run has so far. */
-static enum sar_status enlarge(struct MPIX_Sparse_result_s *result, const struct sar_shape *shape,
-                               uint64_t index_bytes, uint64_t value_bytes, const struct sar_run *run)
+/* Replace `next` by larger arrays, and keep the elements that the vector has so far. */
+static enum sar_status grow_next(struct MPIX_Sparse_result_s *result, const struct sar_vec_desc *desc,
+                                 uint64_t index_bytes, uint64_t value_bytes, const struct sar_spvec *vec)
 {
-    struct sar_arrays made;
+    struct sar_result_arrays made;
     if (!allocate(&made, index_bytes, value_bytes))
         return SAR_NO_MEMORY;
-    sar_run_copy(shape, run, &(struct sar_run){ made.index, made.value, 0 });
+    sar_spvec_copy(desc, vec, &(struct sar_spvec){ made.index, made.value, 0 });
     free_arrays(&result->next);
     result->next = made;
     return SAR_OK;
 }
 
-/* The scheme writes its own narrow indices at the front of the array; commit widens them. */
-static enum sar_status room(struct sar_sink *sink, struct sar_request *request, size_t nnz,
-                            struct sar_run *run)
+/* Implements sar_output_dest.reserve. */
+static enum sar_status reserve_output(struct sar_output_dest *output, const struct sar_output_need *need,
+                                      struct sar_spvec *vec)
 {
-    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
-    const struct sar_shape *shape = &request->agreed->shape;
-    uint64_t index_bytes = sar_times(nnz, result->sink.index_size);
-    uint64_t value_bytes = sar_times(nnz, shape->element_size);
-    bool held = result->next.index == NULL && holds(&result->held, index_bytes, value_bytes);
-    if (!held && !holds(&result->next, index_bytes, value_bytes))
-        SAR_TRY(enlarge(result, shape, index_bytes, value_bytes, run));
-    struct sar_arrays *into = held ? &result->held : &result->next;
-    result->spoilt |= held && request->streams;
-    *run = (struct sar_run){ into->index, into->value, run->nnz };
+    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)output;
+    const struct sar_vec_desc *desc = need->desc;
+    uint64_t index_bytes = sar_mul_saturate(need->nnz, result->output.index_size);
+    uint64_t value_bytes = sar_mul_saturate(need->nnz, desc->element_size);
+    bool in_current = result->next.index == NULL && fits(&result->current, index_bytes, value_bytes);
+    if (!in_current && !fits(&result->next, index_bytes, value_bytes))
+        SAR_TRY(grow_next(result, desc, index_bytes, value_bytes, vec));
+    struct sar_result_arrays *arrays = in_current ? &result->current : &result->next;
+    result->overwritten |= in_current && need->early_write;
+    *vec = (struct sar_spvec){ arrays->index, arrays->value, vec->nnz };
     return SAR_OK;
 }
 
-static void adopt(struct sar_sink *sink, struct sar_storage *storage, const struct sar_run *run)
+/* Implements sar_output_dest.use_shared. */
+static void use_shared(struct sar_output_dest *output, struct sar_shm_result *shm,
+                       const struct sar_spvec *vec)
 {
-    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
-    struct sar_arrays arrays = { run->index, run->value, 0, 0, storage };
-    if (result->held.storage == storage) {
-        result->held = arrays;
-        result->spoilt = true;
+    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)output;
+    struct sar_result_arrays arrays = { vec->index, vec->value, 0, 0, shm };
+    if (result->current.shm == shm) {
+        result->current = arrays;
+        result->overwritten = true;
         return;
     }
-    sar_storage_keep(storage);
+    sar_shm_result_retain(shm);
     result->next = arrays;
 }
 
-static void free_shown(struct MPIX_Sparse_result_s *result)
+static void free_device_copy(struct MPIX_Sparse_result_s *result)
 {
-    const struct sar_memory *memory = &result->memory;
-    if (memory->accelerator != NULL && result->shown.index != NULL)
-        memory->accelerator->release(memory->place, result->shown.index);
-    if (memory->accelerator != NULL && result->shown.value != NULL)
-        memory->accelerator->release(memory->place, result->shown.value);
-    result->shown = (struct sar_arrays){ 0 };
+    const struct sar_device_ctx *memory = &result->location;
+    if (memory->accelerator != NULL && result->device_copy.index != NULL)
+        memory->accelerator->release(memory->device_id, result->device_copy.index);
+    if (memory->accelerator != NULL && result->device_copy.value != NULL)
+        memory->accelerator->release(memory->device_id, result->device_copy.value);
+    result->device_copy = (struct sar_result_arrays){ 0 };
 }
 
-/* With some to spare, since the next result is about as large. */
-static enum sar_status make_shown(struct MPIX_Sparse_result_s *result, size_t index_bytes, size_t value_bytes)
+/* Allocate 1/8 more than needed, since the next result is about as large. */
+static enum sar_status alloc_device_copy(struct MPIX_Sparse_result_s *result, size_t index_bytes,
+                                         size_t value_bytes)
 {
-    const struct sar_memory *memory = &result->memory;
-    struct sar_arrays *shown = &result->shown;
-    if (shown->index != NULL && shown->index_bytes >= index_bytes && shown->value_bytes >= value_bytes)
+    const struct sar_device_ctx *memory = &result->location;
+    struct sar_result_arrays *copy = &result->device_copy;
+    if (copy->index != NULL && copy->index_bytes >= index_bytes && copy->value_bytes >= value_bytes)
         return SAR_OK;
-    free_shown(result);
+    free_device_copy(result);
     index_bytes += index_bytes / 8 + 1;
     value_bytes += value_bytes / 8 + 1;
-    SAR_TRY(memory->accelerator->allocate(memory->place, index_bytes, &shown->index));
-    SAR_TRY(memory->accelerator->allocate(memory->place, value_bytes, &shown->value));
-    shown->index_bytes = index_bytes;
-    shown->value_bytes = value_bytes;
+    SAR_TRY(memory->accelerator->allocate(memory->device_id, index_bytes, &copy->index));
+    SAR_TRY(memory->accelerator->allocate(memory->device_id, value_bytes, &copy->value));
+    copy->index_bytes = index_bytes;
+    copy->value_bytes = value_bytes;
     return SAR_OK;
 }
 
-/* Memory that what was shown before need not be in. */
-static void show_in(struct MPIX_Sparse_result_s *result, const struct sar_memory *memory)
+/* The device copy is freed if the new location is on another device. */
+static void set_location(struct MPIX_Sparse_result_s *result, const struct sar_device_ctx *memory)
 {
-    if (memory->accelerator != result->memory.accelerator || memory->place != result->memory.place)
-        free_shown(result);
-    result->memory = *memory;
+    if (memory->accelerator != result->location.accelerator ||
+        memory->device_id != result->location.device_id)
+        free_device_copy(result);
+    result->location = *memory;
 }
 
-static enum sar_status lend(struct sar_sink *sink, const struct sar_memory *memory,
-                            const struct sar_shape *shape, size_t nnz, struct sar_run *run)
+/* Implements sar_output_dest.alloc_device. */
+static enum sar_status alloc_device(struct sar_output_dest *output, const struct sar_device_ctx *memory,
+                                    const struct sar_vec_desc *desc, size_t nnz, struct sar_spvec *vec)
 {
-    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)sink;
-    result->spoilt = result->lent = true;
-    show_in(result, memory);
-    SAR_TRY(make_shown(result, nnz * sink->index_size, nnz * shape->element_size));
-    *run = (struct sar_run){ result->shown.index, result->shown.value, nnz };
+    struct MPIX_Sparse_result_s *result = (struct MPIX_Sparse_result_s *)output;
+    result->overwritten = result->on_device = true;
+    set_location(result, memory);
+    SAR_TRY(alloc_device_copy(result, nnz * output->index_size, nnz * desc->element_size));
+    *vec = (struct sar_spvec){ result->device_copy.index, result->device_copy.value, nnz };
     return SAR_OK;
 }
 
-static struct MPIX_Sparse_result_s *make(void)
+static struct MPIX_Sparse_result_s *make_result(void)
 {
     struct MPIX_Sparse_result_s *result = calloc(1, sizeof *result);
     if (result != NULL)
-        result->sink = (struct sar_sink){ .room = room, .adopt = adopt, .lend = lend };
+        result->output = (struct sar_output_dest){ .reserve = reserve_output,
+                                                   .use_shared = use_shared,
+                                                   .alloc_device = alloc_device };
     return result;
 }
 
-/* From the back, so that no index is overwritten before it is read. */
+/* Convert 4-byte indices to 8 bytes in place; backwards, so that no index is overwritten before it is
+ * read. */
 static void widen(void *index, size_t n)
 {
     const uint32_t *narrow = index;
@@ -142,101 +155,107 @@ static void widen(void *index, size_t n)
         wide[i] = narrow[i];
 }
 
-static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+static void commit(struct MPIX_Sparse_result_s *result, const struct sar_call_args *call)
 {
     if (result->next.index != NULL) {
-        free_arrays(&result->held);
-        result->held = result->next;
-        result->next = (struct sar_arrays){ 0 };
+        free_arrays(&result->current);
+        result->current = result->next;
+        result->next = (struct sar_result_arrays){ 0 };
     }
-    if (!result->lent && result->held.storage == NULL && result->sink.index_size > call->shape.index_size)
-        widen(result->held.index, call->nnz_out);
-    result->spoilt = false;
-    result->nnz = call->nnz_out;
-    result->shape = call->shape;
-    result->index_size = result->sink.index_size;
+    if (!result->on_device && result->current.shm == NULL &&
+        result->output.index_size > call->sig.desc.index_size)
+        widen(result->current.index, call->result.nnz);
+    result->overwritten = false;
+    result->nnz = call->result.nnz;
+    result->desc = call->sig.desc;
+    result->index_size = result->output.index_size;
 }
 
-/* Copy what is held to where the caller is shown it, through blocks of so many bytes. */
-static enum sar_status show(struct MPIX_Sparse_result_s *result, size_t room)
+/* Copy the current arrays to the device through pinned blocks of block_bytes. */
+static enum sar_status copy_to_device(struct MPIX_Sparse_result_s *result, size_t block_bytes)
 {
-    const struct sar_memory *memory = &result->memory;
+    const struct sar_device_ctx *memory = &result->location;
     size_t index_bytes = result->nnz * result->index_size;
-    size_t value_bytes = result->nnz * result->shape.element_size;
+    size_t value_bytes = result->nnz * result->desc.element_size;
     if (memory->accelerator == NULL)
         return SAR_OK;
-    SAR_TRY(sar_memory_ready(memory));
-    SAR_TRY(make_shown(result, index_bytes, value_bytes));
-    const struct sar_shipment arrays[] = { { result->shown.index, result->held.index, index_bytes },
-                                           { result->shown.value, result->held.value, value_bytes } };
-    return sar_offload_send(memory, room, arrays, 2);
+    SAR_TRY(sar_user_buffers_stream_ready(memory));
+    SAR_TRY(alloc_device_copy(result, index_bytes, value_bytes));
+    const struct sar_h2d_copy arrays[] = { { result->device_copy.index, result->current.index, index_bytes },
+                                           { result->device_copy.value, result->current.value,
+                                             value_bytes } };
+    return sar_device_upload(memory, block_bytes, arrays, 2);
 }
 
-/* A rank without elements, that has no arrays to tell by, is shown its result where the last one was. */
-static void place(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+/* The result is in the same memory as the call's arrays; a rank without arrays keeps the last location. */
+static void choose_location(struct MPIX_Sparse_result_s *result, const struct sar_call_args *call)
 {
-    bool known = call->coo.indices != NULL || call->coo.values != NULL || result->memory.accelerator == NULL;
-    if (known)
-        show_in(result, &call->memory);
+    bool has_location = call->data.coo.indices != NULL || call->data.coo.values != NULL ||
+                        result->location.accelerator == NULL;
+    if (has_location)
+        set_location(result, &call->device.memory);
 }
 
-static void abandon(struct MPIX_Sparse_result_s *result)
+static void discard(struct MPIX_Sparse_result_s *result)
 {
     free_arrays(&result->next);
-    if (result->spoilt)
+    if (result->overwritten)
         result->nnz = 0;
-    result->spoilt = result->lent = false;
+    result->overwritten = result->on_device = false;
 }
 
-void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call)
+void sar_result_guard_open(struct sar_result_guard *guard, MPIX_Sparse_result *result,
+                           struct sar_call_args *call)
 {
-    bool known = result != NULL && *result != MPIX_SPARSE_RESULT_NULL, taken = known && (*result)->taken;
-    *into = (struct sar_into){ result, known && !taken ? *result : make(), !known || taken };
-    enum sar_status status = into->made == NULL ? SAR_NO_MEMORY : SAR_OK;
+    bool exists = result != NULL && *result != MPIX_SPARSE_RESULT_NULL;
+    bool taken = exists && (*result)->in_use;
+    *guard =
+        (struct sar_result_guard){ result, exists && !taken ? *result : make_result(), !exists || taken };
+    enum sar_status status = guard->result == NULL ? SAR_NO_MEMORY : SAR_OK;
     if (result == NULL || taken)
         status = SAR_BAD_RESULT;
-    sar_blame(&call->verdict, status, taken ? SAR_FAULT_IN_USE : SAR_FAULT_NULL);
-    if (into->made == NULL)
+    sar_error_set(&call->result.error, status, taken ? SAR_FAULT_IN_USE : SAR_FAULT_NULL);
+    if (guard->result == NULL)
         return;
-    into->made->taken = true;
-    into->made->sink.index_size = sar_index_type_size(call->coo.type);
-    into->made->sink.back = into->made->held.storage;
-    call->sink = &into->made->sink;
+    guard->result->in_use = true;
+    guard->result->output.index_size = sar_index_type_size(call->data.coo.type);
+    guard->result->output.returned = guard->result->current.shm;
+    call->data.output = &guard->result->output;
 }
 
-/* What cannot be shown is lost. */
-static enum sar_status settle(struct MPIX_Sparse_result_s *result, const struct sar_call *call)
+/* The result becomes empty if it cannot be copied to the device. */
+static enum sar_status commit_and_copy(struct MPIX_Sparse_result_s *result, const struct sar_call_args *call)
 {
-    bool lent = result->lent;
+    bool on_device = result->on_device;
     commit(result, call);
-    result->lent = false;
-    if (lent)
+    result->on_device = false;
+    if (on_device)
         return SAR_OK;
-    place(result, call);
-    enum sar_status status = show(result, call->room);
+    choose_location(result, call);
+    enum sar_status status = copy_to_device(result, call->device.block_bytes);
     if (status != SAR_OK)
         result->nnz = 0;
     return status;
 }
 
-int sar_result_close(MPI_Comm comm, const char *function, struct sar_into *into, const struct sar_call *call,
-                     int code)
+int sar_result_guard_close(MPI_Comm comm, const char *function, struct sar_result_guard *guard,
+                           const struct sar_call_args *call, int code)
 {
-    if (into->made == NULL)
+    if (guard->result == NULL)
         return code;
-    into->made->taken = false;
+    guard->result->in_use = false;
     if (code == MPI_SUCCESS) {
-        struct sar_verdict verdict = { .status = settle(into->made, call) };
-        verdict.value = (int64_t)(uintptr_t)into->made->memory.stream;
-        code = sar_raise(comm, function, &verdict, NULL);
+        struct sar_error error = { .status = commit_and_copy(guard->result, call) };
+        error.value = (int64_t)(uintptr_t)guard->result->location.stream;
+        code = sar_error_raise(comm, function, &error, NULL);
     }
     if (code == MPI_SUCCESS) {
-        *into->result = into->made;
+        *guard->handle = guard->result;
         return MPI_SUCCESS;
     }
-    abandon(into->made);
-    if (into->fresh)
-        PMPIX_Sparse_result_free(&into->made);
+    discard(guard->result);
+    if (guard->is_new)
+        PMPIX_Sparse_result_free(&guard->result);
     return code;
 }
 
@@ -245,7 +264,8 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT, SAR_FAULT_NULL);
-    const struct sar_arrays *arrays = result->memory.accelerator == NULL ? &result->held : &result->shown;
+    const struct sar_result_arrays *arrays =
+        result->location.accelerator == NULL ? &result->current : &result->device_copy;
     if (nnz != NULL)
         *nnz = (MPI_Count)result->nnz;
     if (indices != NULL)
@@ -255,41 +275,41 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
     return MPI_SUCCESS;
 }
 
-static void write_here(MPIX_Sparse_result result, void *to)
+static void write_host(MPIX_Sparse_result result, void *to)
 {
-    struct sar_shape shape = result->shape;
-    struct sar_run run = { result->held.index, result->held.value, result->nnz };
-    shape.index_size = result->index_size;
-    sar_dense_expand(&shape, &run, 1, to);
+    struct sar_vec_desc desc = result->desc;
+    struct sar_spvec vec = { result->current.index, result->current.value, result->nnz };
+    desc.index_size = result->index_size;
+    sar_dense_expand(&desc, &vec, 1, to);
 }
 
-/* In the default stream: the one that the result was made in may be gone. */
-static enum sar_status write_there(MPIX_Sparse_result result, void *to)
+/* Uses the default stream: the stream that the result was made in may no longer exist. */
+static enum sar_status write_device(MPIX_Sparse_result result, void *to)
 {
-    struct sar_memory memory = { result->memory.accelerator, result->memory.place, NULL };
-    struct sar_shape shape = result->shape;
-    struct sar_run run = { result->shown.index, result->shown.value, result->nnz };
-    struct sar_destination vector = { &memory, &shape, to, 0 };
-    shape.index_size = result->index_size;
-    SAR_TRY(sar_memory_ready(&memory));
-    return sar_offload_write(&vector, &(struct sar_delivery){ &run, 1, true, true });
+    struct sar_device_ctx memory = { result->location.accelerator, result->location.device_id, NULL };
+    struct sar_vec_desc desc = result->desc;
+    struct sar_spvec vec = { result->device_copy.index, result->device_copy.value, result->nnz };
+    struct sar_scatter_dst target = { &memory, &desc, to, 0 };
+    desc.index_size = result->index_size;
+    SAR_TRY(sar_user_buffers_stream_ready(&memory));
+    return sar_device_scatter(&target, &(struct sar_scatter_src){ &vec, 1, true, true });
 }
 
 int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RESULT, SAR_FAULT_NULL);
-    struct sar_verdict verdict = { .status = SAR_OK };
-    if (result->shape.count != 0)
-        sar_look_at_array(&verdict, recvbuf, SAR_BAD_RECVBUF);
-    if (result->shape.count != 0)
-        sar_memory_look_at(&verdict, &result->memory, recvbuf, SAR_BAD_RECVBUF);
-    if (verdict.status == SAR_OK && result->shape.count != 0 && result->memory.accelerator != NULL)
-        verdict.status = write_there(result, recvbuf);
-    else if (verdict.status == SAR_OK && result->shape.count != 0)
-        write_here(result, recvbuf);
-    if (verdict.status != SAR_OK)
-        return sar_error_code("MPIX_Sparse_result_dense", verdict.status, verdict.value);
+    struct sar_error error = { .status = SAR_OK };
+    if (result->desc.count != 0)
+        sar_args_check_array(&error, recvbuf, SAR_BAD_RECVBUF);
+    if (result->desc.count != 0)
+        sar_user_buffers_check(&error, &result->location, recvbuf, SAR_BAD_RECVBUF);
+    if (error.status == SAR_OK && result->desc.count != 0 && result->location.accelerator != NULL)
+        error.status = write_device(result, recvbuf);
+    else if (error.status == SAR_OK && result->desc.count != 0)
+        write_host(result, recvbuf);
+    if (error.status != SAR_OK)
+        return sar_error_code("MPIX_Sparse_result_dense", error.status, error.value);
     return MPI_SUCCESS;
 }
 
@@ -297,12 +317,12 @@ int PMPIX_Sparse_result_free(MPIX_Sparse_result *result)
 {
     if (result == NULL)
         return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT, SAR_FAULT_NULL);
-    if (*result != MPIX_SPARSE_RESULT_NULL && (*result)->taken)
+    if (*result != MPIX_SPARSE_RESULT_NULL && (*result)->in_use)
         return sar_error_code("MPIX_Sparse_result_free", SAR_BAD_RESULT, SAR_FAULT_IN_USE);
     if (*result != MPIX_SPARSE_RESULT_NULL) {
-        free_arrays(&(*result)->held);
+        free_arrays(&(*result)->current);
         free_arrays(&(*result)->next);
-        free_shown(*result);
+        free_device_copy(*result);
         free(*result);
     }
     *result = MPIX_SPARSE_RESULT_NULL;

@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Results of coordinate calls. A guard connects a call to its result, so that a call that fails leaves the
+ * caller's result unchanged or empty. All functions are local. */
+
 #ifndef SAR_MPI_EXT_RESULT_H
 #define SAR_MPI_EXT_RESULT_H
 
-#include "plan/call.h"
+#include "core/call.h"
 
-/** Arrays for indices and values. */
-struct sar_arrays {
+/** Arrays of indices and values. */
+struct sar_result_arrays {
     void *index, *value;
-    size_t index_bytes, value_bytes; /**< what they can hold; 0 in storage */
-    struct sar_storage *storage;     /**< that they are in, which other ranks hold too, or NULL */
+    size_t index_bytes, value_bytes; /**< capacities; 0 in shared memory */
+    struct sar_shm_result *shm;      /**< shared memory that holds the arrays, with a reference; or NULL */
 };
 
-/** A result. A call writes into `held` when that is large enough, else into `next`; only a call that succeeds
- * makes what it wrote the result. A call that fails leaves it as it was or, when it had begun to write into
- * `held`, empty. */
+/** A result. A call writes into `current` if its arrays are large enough, else into `next`; a call that
+ * succeeds makes `next` the current arrays. A call that fails leaves the result unchanged or, if it had
+ * begun to write into `current`, empty. */
 struct MPIX_Sparse_result_s {
-    struct sar_sink sink; /**< first, so that a sink is its result */
-    struct sar_arrays held, next;
-    struct sar_memory memory; /**< that the caller is shown the result in */
-    struct sar_arrays shown;  /**< there, where that is not the host's: copies of `held`, or lent */
-    bool taken;               /**< by a call under way */
-    bool spoilt;              /**< a call writes into `held` or `shown` before all is well */
-    bool lent;                /**< a call under way has its outcome in `shown`, and nothing in `held` */
-    size_t nnz;
-    struct sar_shape shape;
-    unsigned index_size; /**< bytes of the caller's index type; sink.index_size is that of a call under way */
+    struct sar_output_dest output;          /**< first, so that an output can be cast to its result */
+    struct sar_result_arrays current, next; /**< in host memory */
+    struct sar_device_ctx location;         /**< memory in which the caller gets the arrays */
+    struct sar_result_arrays device_copy;   /**< copy of `current` in device memory, or written by the call */
+    bool in_use;                            /**< by a call that is not complete */
+    bool overwritten;         /**< the call in progress writes into `current` or `device_copy` */
+    bool on_device;           /**< the call in progress writes into `device_copy`, and not into `current` */
+    size_t nnz;               /**< elements */
+    struct sar_vec_desc desc; /**< of the call that made the result */
+    unsigned index_size;      /**< bytes of an index; output.index_size is that of the call in progress */
 };
 
-/** Where a call puts its outcome. */
-struct sar_into {
-    MPIX_Sparse_result *result; /**< the caller's */
-    struct MPIX_Sparse_result_s *made;
-    bool fresh; /**< *result is null until the call succeeds */
+/** Connects a call to its result from sar_result_guard_open to sar_result_guard_close. */
+struct sar_result_guard {
+    MPIX_Sparse_result *handle;          /**< the caller's argument */
+    struct MPIX_Sparse_result_s *result; /**< *handle or a new result; NULL without memory */
+    bool is_new;                         /**< *handle is set only if the call succeeds */
 };
 
-/** Give a call of coordinates its sink: the caller's result or a new one. What is wrong goes into
- * call->verdict. */
-void sar_result_open(struct sar_into *into, MPIX_Sparse_result *result, struct sar_call *call);
+/** Set the output of a coordinate call to the caller's result, or to a new one if *result is null. Sets
+ * call->result.error if the argument is invalid or memory is short. */
+void sar_result_guard_open(struct sar_result_guard *guard, MPIX_Sparse_result *result,
+                           struct sar_call_args *call);
 
-/** Make what a call wrote the result, or, when its code is an error, forget it. Returns the code, or that
- * of what went wrong here, which it raises. */
-int sar_result_close(MPI_Comm comm, const char *function, struct sar_into *into, const struct sar_call *call,
-                     int code);
+/** Commit the output of a call if `code` is MPI_SUCCESS, else discard it. Returns `code`, or the code of an
+ * error in the commit, which is raised on comm. */
+int sar_result_guard_close(MPI_Comm comm, const char *function, struct sar_result_guard *guard,
+                           const struct sar_call_args *call, int code);
 
 #endif

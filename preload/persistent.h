@@ -1,35 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Persistent requests of MPI_Allreduce_init. The program holds MPI's request. If the library runs a start,
+ * the request of a plan is in progress instead. Before MPI sees an array of requests, swap_in replaces the
+ * program's requests by those of the plans; afterwards swap_out restores them. */
+
 #ifndef SAR_PRELOAD_PERSISTENT_H
 #define SAR_PRELOAD_PERSISTENT_H
 
-#include "preload/visit.h"
+#include "preload/call_hook.h"
 
-/** @file
- * Persistent requests of MPI_Allreduce_init. The program holds MPI's own request. Where a start goes to the
- * library, it is a plan's request that is under way, and whoever waits for the program's waits for that one:
- * before a function of MPI sees an array of requests, the plans' are *lent* to it, and then taken back. */
+/** Tracks a request that MPI has just created. Collective, as MPI_Allreduce_init. */
+void sar_persistent_track(const struct sar_mpi_args *args, MPI_Info info, MPI_Request request);
 
-/** Follow a request that MPI has just made. Collective, as MPI_Allreduce_init is. */
-void sar_persistent_watch(const struct sar_asked *asked, MPI_Info info, MPI_Request request);
-
-/** Start a request, unless MPI has to.
- * @return false where MPI has to */
+/** Starts a request and sets *code if the library runs it. Returns false if MPI must start it. */
 bool sar_persistent_start(MPI_Request request, int *code);
 
-/** Whether starts of any request are followed. */
-bool sar_persistent_any(void);
+/** True if any request is tracked. */
+bool sar_persistent_is_used(void);
 
-/** Put the library's requests in place of those that they are under way for.
- * @return whether there is one */
-bool sar_persistent_lend(int n, MPI_Request *requests);
+/** Replaces requests of the program by the library's requests in progress. Returns true if there is any. */
+bool sar_persistent_swap_in(int n, MPI_Request *requests);
 
-/** Put the program's requests back. */
-void sar_persistent_return(int n, MPI_Request *requests);
+/** Restores the program's requests. */
+void sar_persistent_swap_out(int n, MPI_Request *requests);
 
-/** Follow a request no longer, as the program frees it. Local. */
-void sar_persistent_forget(MPI_Request request);
+/** Stops tracking a request that the program frees. Local. */
+void sar_persistent_untrack(MPI_Request request);
 
-/** Follow none any longer. Local. */
-void sar_persistent_end(void);
+/** Stops tracking all requests. Local. */
+void sar_persistent_cleanup(void);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the settings at MPI_Init, keeps the tables as attributes, and writes the report at MPI_Finalize. */
+
 #include "preload/state.h"
 
 #ifdef HAVE_CONFIG_H
@@ -11,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/calibration.h"
-#include "plan/context.h"
+#include "comm/calibration.h"
+#include "core/policy.h"
 
 enum { FIRST_CALLS = 3 };
 
@@ -23,31 +25,31 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int copy(MPI_Comm comm, int key, void *extra, void *from, void *to, int *flag)
 {
-    const struct sar_followed *old = from;
-    struct sar_followed *made = calloc(1, sizeof *made);
+    const struct sar_comm_policy *source = from;
+    struct sar_comm_policy *policy = calloc(1, sizeof *policy);
     (void)comm, (void)key, (void)extra;
-    if (made == NULL)
+    if (policy == NULL)
         return MPI_ERR_NO_MEM;
-    made->never = old->never;
-    made->ranks = old->ranks;
-    sar_shapes_inherit(&made->table, &old->table);
-    *(void **)to = made;
+    policy->excluded = source->excluded;
+    policy->ranks = source->ranks;
+    sar_preload_table_inherit(&policy->table, &source->table);
+    *(void **)to = policy;
     *flag = 1;
     return MPI_SUCCESS;
 }
 
 static int drop(MPI_Comm comm, int key, void *value, void *extra)
 {
-    struct sar_followed *followed = value;
+    struct sar_comm_policy *policy = value;
     (void)comm, (void)key, (void)extra;
-    for (int i = 0; i < followed->owned; i++)
-        PMPI_Comm_free(&followed->own[i]);
-    free(followed);
+    for (int i = 0; i < policy->dup_count; i++)
+        PMPI_Comm_free(&policy->dups[i]);
+    free(policy);
     return MPI_SUCCESS;
 }
 
-/* Whether the library's nonblocking calls can do without what the program has not asked for. */
-static bool can_fly(const struct sar_config *config)
+/* True if nonblocking calls can run at the thread level that the program has requested. */
+static bool can_run_nonblocking(const struct sar_config *config)
 {
     int level = MPI_THREAD_SINGLE;
 #ifdef HAVE_MPIX_GREQUEST_START
@@ -60,61 +62,60 @@ static bool can_fly(const struct sar_config *config)
     return level == MPI_THREAD_MULTIPLE;
 }
 
-static void leave_nonblocking(struct sar_config *config)
+static void check_nonblocking(struct sar_config *config)
 {
-    if (!config->preload_nonblocking || can_fly(config))
+    if (!config->preload_nonblocking || can_run_nonblocking(config))
         return;
     config->preload_nonblocking = false;
     fprintf(stderr, "mpix_sparse_preload: the program has not asked for MPI_THREAD_MULTIPLE; nonblocking and "
                     "persistent calls are left to MPI\n");
 }
 
-/* A file with constants for another machine is left alone, as the library does. */
-static enum sar_status check_calibration(const struct sar_config *config, char *sentence, size_t room)
+/* Ignores a file with constants of another machine, as the library does. */
+static enum sar_status check_calibration(const struct sar_config *config, char *sentence, size_t capacity)
 {
     struct sar_config tried = *config;
     struct sar_machine machine;
     bool fits;
     if (strcmp(config->calibration, "none") == 0)
         return SAR_OK;
-    return sar_calibration_apply(&tried, NULL, &machine, &fits, sentence, room);
+    return sar_calibration_apply(&tried, NULL, &machine, &fits, sentence, capacity);
 }
 
-/* What cannot be taken would fail the call that sets the first communicator up, in a program that knows
- * nothing of knobs. */
-static enum sar_status load(struct sar_config *config, char *sentence, size_t room)
+/* Checks all settings here: a bad one would otherwise fail a call of a program that knows no settings. */
+static enum sar_status load(struct sar_config *config, char *sentence, size_t capacity)
 {
-    SAR_TRY(sar_config_load(config, sar_environment, NULL, sentence, room));
-    SAR_TRY(sar_context_check(config, sentence, room));
-    return check_calibration(config, sentence, room);
+    SAR_TRY(sar_config_load(config, sar_env_setting, NULL, sentence, capacity));
+    SAR_TRY(sar_policy_check(config, sentence, capacity));
+    return check_calibration(config, sentence, capacity);
 }
 
-/* The knobs are rank 0's, since ranks with different ones would part ways. */
+/* All ranks use rank 0's settings, since their decisions must be equal. */
 void sar_preload_begin(void)
 {
     struct {
         enum sar_status status;
         struct sar_config config;
-    } told;
+    } settings;
     char sentence[256];
     int rank;
-    memset(&told, 0, sizeof told);
+    memset(&settings, 0, sizeof settings);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        told.status = load(&told.config, sentence, sizeof sentence);
-        if (told.status != SAR_OK)
+        settings.status = load(&settings.config, sentence, sizeof sentence);
+        if (settings.status != SAR_OK)
             fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", sentence);
         else
-            leave_nonblocking(&told.config);
+            check_nonblocking(&settings.config);
     }
-    PMPI_Bcast(&told, (int)sizeof told, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (told.status != SAR_OK || PMPI_Comm_create_keyval(copy, drop, &keyval, NULL) != MPI_SUCCESS)
+    PMPI_Bcast(&settings, (int)sizeof settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (settings.status != SAR_OK || PMPI_Comm_create_keyval(copy, drop, &keyval, NULL) != MPI_SUCCESS)
         return;
-    sar_preload.config = told.config;
-    sar_preload.chooses = strcmp(told.config.scheme, "auto") == 0;
-    sar_preload.habits =
-        (struct sar_habits){ told.config.preload_limit, sar_preload.chooses ? FIRST_CALLS : 0 };
-    sar_preload.reporting = rank == 0 && strcmp(told.config.preload_report, "none") != 0;
+    sar_preload.config = settings.config;
+    sar_preload.chooses = strcmp(settings.config.scheme, "auto") == 0;
+    sar_preload.params =
+        (struct sar_preload_params){ settings.config.preload_limit, sar_preload.chooses ? FIRST_CALLS : 0 };
+    sar_preload.reporting = rank == 0 && strcmp(settings.config.preload_report, "none") != 0;
     sar_preload.on = true;
 }
 
@@ -123,7 +124,7 @@ static void report(void)
     const char *path = sar_preload.config.preload_report;
     FILE *file = fopen(path, "w");
     if (file != NULL)
-        sar_tally_write(file, sar_preload.rows, sar_preload.others);
+        sar_stats_write(file, sar_preload.rows, sar_preload.others);
     if (file == NULL || fclose(file) != 0)
         fprintf(stderr, "mpix_sparse_preload: cannot write %s: %s\n", path, strerror(errno));
 }
@@ -135,61 +136,61 @@ void sar_preload_end(void)
     if (sar_preload.reporting)
         report();
     sar_preload.on = false;
-    sar_tally_free(&sar_preload.rows);
+    sar_stats_free(&sar_preload.rows);
     PMPI_Comm_free_keyval(&keyval);
 }
 
-static struct sar_followed *start(MPI_Comm comm)
+static struct sar_comm_policy *start(MPI_Comm comm)
 {
-    struct sar_followed *made = calloc(1, sizeof *made);
+    struct sar_comm_policy *policy = calloc(1, sizeof *policy);
     int inter;
-    if (made == NULL)
+    if (policy == NULL)
         return NULL;
     PMPI_Comm_test_inter(comm, &inter);
-    PMPI_Comm_size(comm, &made->ranks);
-    made->never = inter || made->ranks == 1;
-    if (PMPI_Comm_set_attr(comm, keyval, made) == MPI_SUCCESS)
-        return made;
-    free(made);
+    PMPI_Comm_size(comm, &policy->ranks);
+    policy->excluded = inter || policy->ranks == 1;
+    if (PMPI_Comm_set_attr(comm, keyval, policy) == MPI_SUCCESS)
+        return policy;
+    free(policy);
     return NULL;
 }
 
-struct sar_followed *sar_preload_follow(MPI_Comm comm)
+struct sar_comm_policy *sar_preload_comm_policy(MPI_Comm comm)
 {
-    struct sar_followed *followed;
+    struct sar_comm_policy *policy;
     int found = 0;
-    if (PMPI_Comm_get_attr(comm, keyval, &followed, &found) != MPI_SUCCESS)
+    if (PMPI_Comm_get_attr(comm, keyval, &policy, &found) != MPI_SUCCESS)
         return NULL;
-    return found ? followed : start(comm);
+    return found ? policy : start(comm);
 }
 
-bool sar_preload_can_pay(void)
+bool sar_preload_has_budget(void)
 {
     pthread_mutex_lock(&lock);
-    bool can_pay = sar_preload.debt == 0;
+    bool can_pay = sar_preload.budget_used == 0;
     pthread_mutex_unlock(&lock);
     return can_pay;
 }
 
-void sar_preload_owe(void)
+void sar_preload_charge_setup(void)
 {
     pthread_mutex_lock(&lock);
-    sar_preload.debt = sar_debt_add(sar_preload.debt, &sar_preload.habits);
+    sar_preload.budget_used = sar_budget_charge_setup(sar_preload.budget_used, &sar_preload.params);
     pthread_mutex_unlock(&lock);
 }
 
-void sar_preload_pay(const struct sar_shape_key *key, bool gained)
+void sar_preload_repay(const struct sar_preload_key *key, bool gained)
 {
     pthread_mutex_lock(&lock);
-    sar_preload.debt = sar_debt_pay(sar_preload.debt, key, &sar_preload.habits, gained);
+    sar_preload.budget_used = sar_budget_repay(sar_preload.budget_used, key, &sar_preload.params, gained);
     pthread_mutex_unlock(&lock);
 }
 
-void sar_preload_note(const struct sar_note *note)
+void sar_preload_count(const struct sar_stats_call *stats)
 {
     if (!sar_preload.reporting)
         return;
     pthread_mutex_lock(&lock);
-    sar_tally_add(&sar_preload.rows, note);
+    sar_stats_add(&sar_preload.rows, stats);
     pthread_mutex_unlock(&lock);
 }

@@ -1,58 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* State of the preload library: of the process, and of each communicator as an attribute. */
+
 #ifndef SAR_PRELOAD_STATE_H
 #define SAR_PRELOAD_STATE_H
 
 #include <mpi.h>
 
 #include "base/config.h"
-#include "preload/tally.h"
+#include "preload/stats.h"
 
-/** What all communicators share; equal on all ranks but for the debt and the report. */
+/** State of the process. Equal on all ranks except for budget_used and the report. */
 struct sar_preload {
-    bool on; /**< between MPI_Init and MPI_Finalize, unless a knob is bad */
-    bool reporting;
-    bool chooses; /**< no scheme is asked for */
+    bool on;        /**< between MPI_Init and MPI_Finalize, unless a setting is bad */
+    bool reporting; /**< this rank writes a report */
+    bool chooses;   /**< the scheme is auto */
     struct sar_config config;
-    struct sar_habits habits;
-    double debt; /**< this process's, see shapes.h */
-    struct sar_tally *rows;
-    uint64_t others; /**< calls that the library has no use for, where reporting */
+    struct sar_preload_params params;
+    double budget_used; /**< bytes charged for set-ups and not repaid (preload/policy.h) */
+    struct sar_stats_row *rows;
+    uint64_t others; /**< calls that cannot gain, if reporting */
 };
 
-/** Persistent requests of a communicator, at most, that the library may take. */
-enum { SAR_MOST_OWNED = 16 };
+/** Most persistent requests of a communicator that the library may run. */
+enum { SAR_DUPS_MAX = 16 };
 
-/** A communicator's shapes, cached on it. */
-struct sar_followed {
-    bool never;     /**< an intercommunicator, or one rank: nothing to gain */
-    bool is_set_up; /**< the library has a context of this communicator */
+/** State of a communicator, an attribute of it. */
+struct sar_comm_policy {
+    bool excluded;  /**< an intercommunicator, or one rank: no gain possible */
+    bool is_set_up; /**< the library is set up on the communicator */
     int ranks;
-    struct sar_shape_table table;
-    MPI_Comm own[SAR_MOST_OWNED]; /**< duplicates for persistent requests, freed with it */
-    int owned;
+    struct sar_preload_table table;
+    MPI_Comm dups[SAR_DUPS_MAX]; /**< duplicates for persistent requests, freed with the communicator */
+    int dup_count;
 };
 
 extern struct sar_preload sar_preload;
 
-/** Begin: rank 0 of MPI_COMM_WORLD reads the knobs for all. Collective. */
+/** Starts the library: rank 0 reads the settings for all ranks. Collective over MPI_COMM_WORLD. */
 void sar_preload_begin(void);
 
-/** Write the report, and leave all further calls to MPI. Local. */
+/** Writes the report. MPI runs all later calls. Local. */
 void sar_preload_end(void);
 
-/** The shapes of a valid communicator. NULL without memory. */
-struct sar_followed *sar_preload_follow(MPI_Comm comm);
+/** Returns the state of a valid communicator, made on first use; NULL if out of memory. Local. */
+struct sar_comm_policy *sar_preload_comm_policy(MPI_Comm comm);
 
-/** Whether this process is out of debt. */
-bool sar_preload_can_pay(void);
+/** True if this process has repaid all set-ups. Thread-safe. */
+bool sar_preload_has_budget(void);
 
-/** Owe for the set-up of a communicator. */
-void sar_preload_owe(void);
+/** Charges the process for the set-up of a communicator. Thread-safe. */
+void sar_preload_charge_setup(void);
 
-/** Pay off debt with a call of that shape, see sar_debt_pay. */
-void sar_preload_pay(const struct sar_shape_key *key, bool gained);
+/** Repays set-ups with a call, see sar_budget_repay. Thread-safe. */
+void sar_preload_repay(const struct sar_preload_key *key, bool gained);
 
-/** Tell the report of a call, where there is one. */
-void sar_preload_note(const struct sar_note *note);
+/** Adds a call to the report, if there is one. Thread-safe. */
+void sar_preload_count(const struct sar_stats_call *stats);
 
 #endif

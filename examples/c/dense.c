@@ -1,4 +1,4 @@
-/* The call that replaces MPI_Allreduce where most of the buffer is zero, and what the library says it did. */
+/* MPIX_Sparse_allreduce in place of MPI_Allreduce, for a mostly zero buffer, and a report of the call. */
 #include <mpix_sparse.h>
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to sum gradients over all ranks. Each has reduce(), which is called after each backward pass and
-leaves the sums in the gradients, and step(), which follows."""
+"""Ways to sum gradients over all ranks. Call reduce() after each backward pass; it replaces the gradients
+by their sums. Then call step()."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from model import LanguageModel
 
 
 class MpixSparse:
-    """This package's optimizer: gradients start during the backward pass, those of tables as rows."""
+    """The package's optimizer: starts the allreduce of gradients during the backward pass; gradients of
+    tables are sparse rows."""
 
     sparse = True
     compression = hvd.Compression.none
 
     def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
-        # Adagrad only reads gradients.
+        # Sparse views are allowed because Adagrad only reads gradients.
         self.optimizer = hvd.DistributedOptimizer(
             optimizer,
             named_parameters=model.named_parameters(),
@@ -34,20 +35,21 @@ class MpixSparse:
         self._seconds = 0.0
 
     def reduce(self) -> None:
-        """Wait for the sums; early_seconds tells what the backward pass spent on them."""
+        """Wait for the sums. Sets early_seconds to the time that communication took during the backward
+        pass."""
         self.early_seconds = self.optimizer.communication_seconds - self._seconds
         self.optimizer.synchronize()
         self._seconds = self.optimizer.communication_seconds
 
     def step(self) -> None:
-        """Make a step with these sums. All ranks have them, so none needs to be asked."""
+        """Make a step. reduce() has already synchronized the ranks."""
         with self.optimizer.skip_synchronize():
             self.optimizer.step()
 
 
 def compressed(ratio: float) -> type[MpixSparse]:
-    """The same by Deep Gradient Compression: of each gradient, those of tables included, such a share of the
-    numbers. Adagrad has no momentum, so neither has this."""
+    """MpixSparse with Deep Gradient Compression: sends the share `ratio` of each gradient, tables included.
+    The momentum is 0, since Adagrad has none."""
 
     class Compressed(MpixSparse):
         sparse = False
@@ -57,7 +59,8 @@ def compressed(ratio: float) -> type[MpixSparse]:
 
 
 class _AfterBackward:
-    """Sums after the backward pass: the tables one by one, and what is small and dense as one vector."""
+    """Sums gradients after the backward pass: each table separately, and all other parameters as one
+    vector."""
 
     early_seconds = 0.0
 
@@ -78,18 +81,18 @@ class _AfterBackward:
         self.optimizer.step()
 
     def sum_(self, tensors: list[torch.Tensor]) -> None:
-        """Overwrite tensors with their sums."""
+        """Replace the tensors by their sums over all ranks."""
         raise NotImplementedError
 
 
 class Dense(_AfterBackward):
-    """Whole gradients through MPI_Allreduce."""
+    """Dense gradients, through MPI_Allreduce."""
 
     sparse = False
 
     def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
         super().__init__(model, optimizer)
-        # On MPI_COMM_WORLD; the optimizer above has communicators of its own.
+        # Only on MPI_COMM_WORLD: the optimizer of MpixSparse has its own communicators.
         mpix_sparse.set_info(scheme="dense")
 
     def sum_(self, tensors: list[torch.Tensor]) -> None:
@@ -99,7 +102,7 @@ class Dense(_AfterBackward):
 
 
 class Gloo(_AfterBackward):
-    """PyTorch's own sparse allreduce, of its backend Gloo; all tensors are in flight together."""
+    """Sparse allreduce of PyTorch's Gloo backend; all tensors are reduced concurrently."""
 
     sparse = True
 
@@ -114,7 +117,7 @@ class Gloo(_AfterBackward):
 
 
 def _init_gloo() -> None:
-    """Let the ranks find each other, at a port that rank 0 is given."""
+    """Initialize Gloo; rank 0 opens a port and broadcasts its number."""
     rank, ranks = hvd.rank(), hvd.size()
     alone = hvd.local_size() == ranks
     if alone:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run measured, over all ranks, and how it is shown: a table, JSON lines, a plot, a progress bar."""
+"""Measurements of a run over all ranks, and their output: table, JSON lines, plot, progress bar."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BAR = 24  # columns
 
 @dataclass
 class Step:
-    """One step of one rank; seconds.
+    """One step of one rank. Times in seconds.
 
     Attributes:
-        loss: the mean over its batch.
-        whole: all of the step.
-        wait: until all ranks were done with the backward pass.
-        transfer: in the calls that sum gradients, those within the backward pass among them.
+        loss: mean over the rank's batch.
+        whole: time of the whole step.
+        wait: time until all ranks have finished the backward pass.
+        transfer: time in calls that sum gradients, including those during the backward pass.
     """
 
     loss: float
@@ -33,7 +33,7 @@ class Step:
 
     @property
     def share(self) -> float:
-        """Of the step, what went into communication."""
+        """Share of the step spent on communication."""
         return (self.wait + self.transfer) / self.whole
 
 
@@ -41,9 +41,9 @@ NAMES = [field.name for field in fields(Step)]
 
 
 class Measured:
-    """The steps of one way to communicate, over all ranks. Making one is collective.
+    """The steps of one way to communicate, over all ranks. The constructor is collective.
 
-    The loss and the wait are means over ranks; a step, and a transfer, last as long as on the slowest rank.
+    Loss and wait are means over ranks; step and transfer times are maxima over ranks.
     """
 
     def __init__(self, name: str, steps: Sequence[Step], words: int) -> None:
@@ -55,7 +55,7 @@ class Measured:
         self.whole, self.transfer = most[:, 1], most[:, 3]
 
     def summary(self, skip: int) -> dict[str, Any]:
-        """Medians of steps from `skip` on in milliseconds, and words per second of all of them."""
+        """Medians in milliseconds and words per second, over the steps from `skip` on."""
         whole, wait, transfer = (1e3 * part[skip:] for part in (self.whole, self.wait, self.transfer))
         return {
             "communication": self.name,
@@ -69,7 +69,7 @@ class Measured:
 
 
 def print_table(summaries: Sequence[dict[str, Any]]) -> None:
-    """One row for each way, with what the last one of them gains over it."""
+    """Print one row for each way, with the speedup of the last way over it."""
     last = summaries[-1]
     columns = "words/s", "loss", "step ms", "wait ms", "transfer ms", "share %", "transfer x", "words/s x"
     print(f"{'':12}" + "".join(f"{column:>12}" for column in columns))
@@ -83,7 +83,7 @@ def print_table(summaries: Sequence[dict[str, Any]]) -> None:
 
 
 def write_json(path: str, setup: dict[str, Any], measured: Sequence[Measured], skip: int) -> None:
-    """JSON lines: the setup, every step of every way, and a summary of each."""
+    """Write JSON lines: the setup, every step of every way, and a summary of each way."""
     with open(path, "w", encoding="utf-8") as file:
 
         def write(kind: str, fields: dict[str, Any]) -> None:
@@ -99,7 +99,8 @@ def write_json(path: str, setup: dict[str, Any], measured: Sequence[Measured], s
 
 
 def plot(path: str, measured: Sequence[Measured], skip: int) -> str:
-    """Draw the losses by step, and what a step spends its time on. Returns a sentence about what was done."""
+    """Plot the losses by step and the parts of a step's time. Returns a sentence that says what was
+    written."""
     try:
         import matplotlib
     except ImportError as reason:
@@ -129,7 +130,7 @@ def plot(path: str, measured: Sequence[Measured], skip: int) -> str:
 
 
 def show_progress(name: str, done: int, of: int, step: Step, words: int) -> None:
-    """Draw the progress bar: what the first rank sees."""
+    """Draw the progress bar, with measurements of rank 0."""
     filled = BAR * done // of
     bar = "#" * filled + "-" * (BAR - filled)
     numbers = (

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model: a table of words, an LSTM, and a second table against which its output is held.
+"""The model: an input embedding, an LSTM, and an output embedding.
 
-The tables are nearly all of it, and a batch touches few of their rows. A full softmax would touch every row
-of the second, so the loss is a sampled one (Jean et al., 2015): each word that follows is told from some
-that were drawn, the same ones for the whole batch, with logits corrected by how often each is drawn (Bengio
-and Senecal, 2008)."""
+The two tables hold nearly all parameters, and a batch uses few of their rows. A full softmax would use
+every row of the second table, so the loss is a sampled softmax (Jean et al., 2015): the model distinguishes
+each next word from sampled words, which are the same for the whole batch. Logits are corrected by the
+expected number of samples of each word (Bengio and Senecal, 2008)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class LanguageModel(torch.nn.Module):
     """Predicts the next word.
 
     Args:
-        vocabulary: words.
+        vocabulary: number of words.
         width: numbers in a row of each table.
         hidden: numbers in the LSTM's state.
-        sparse: whether the tables' gradients are sparse.
+        sparse: true for sparse gradients of the tables.
     """
 
     def __init__(self, vocabulary: int, width: int, hidden: int, sparse: bool) -> None:
         super().__init__()
         self.words = torch.nn.Embedding(vocabulary, width, sparse=sparse)
         self.lstm = torch.nn.LSTM(width, hidden)
-        # One number less: the last of a row of the second table is the word's bias.
+        # width - 1, since the last number of a row of the output table is the word's bias.
         self.projection = torch.nn.Linear(hidden, width - 1)
         self.outputs = torch.nn.Embedding(vocabulary, width, sparse=sparse)
         for table in (self.words, self.outputs):
@@ -51,9 +51,9 @@ class LanguageModel(torch.nn.Module):
         """The mean loss of a batch, and the LSTM's state after it.
 
         Args:
-            words, following: of shape (length, streams), as Batches has them.
-            drawn: words to tell the following ones from, as the sampler drew them.
-            state: after the batch before; None at the beginning.
+            words, following: words and next words, of shape (length, streams); see Batches.
+            drawn: sampled words; see Sampler.
+            state: LSTM state after the previous batch; None for the first.
         """
         hidden, state = self.lstm(self.words(words), state)
         projected = self.projection(hidden).flatten(0, 1)

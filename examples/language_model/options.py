@@ -12,7 +12,7 @@ PICTURES = ".svg", ".pdf", ".png"
 
 
 def natural(text: str) -> int:
-    """A whole number that is not negative."""
+    """A whole number, 0 or more."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number} is negative")
@@ -20,7 +20,7 @@ def natural(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """A whole number, 1 or more."""
     if natural(text) == 0:
         raise argparse.ArgumentTypeError("it must be 1 or more")
     return int(text)
@@ -34,7 +34,7 @@ def share(text: str) -> float:
 
 
 def readable(path: str) -> str:
-    """A file that holds something."""
+    """A file that is readable and not empty."""
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
         raise argparse.ArgumentTypeError(f"{path} is no file that can be read")
     if os.path.getsize(path) == 0:
@@ -43,21 +43,22 @@ def readable(path: str) -> str:
 
 
 def writable(path: str) -> str:
-    """A file in a folder that can be written to."""
+    """A file in a writable folder."""
     if os.path.isdir(path) or not os.access(os.path.dirname(path) or ".", os.W_OK):
         raise argparse.ArgumentTypeError(f"{path} cannot be written")
     return path
 
 
 def picture(path: str) -> str:
-    """The same, of a kind that can be drawn."""
+    """A writable file with the suffix of a picture."""
     if os.path.splitext(path)[1] not in PICTURES:
         raise argparse.ArgumentTypeError(f"{path} ends in none of {', '.join(PICTURES)}")
     return writable(path)
 
 
 def parse(description: str, arguments: list[str] | None) -> argparse.Namespace:
-    """Read a command line, or the program's. What is wrong with it ends the program with a sentence."""
+    """Parse `arguments`, or the command line if None. An invalid option ends the program with an error
+    message."""
     parser = make_parser(description)
     options = parser.parse_args(arguments)
     if options.compression == "dgc" and options.communication != "mpix_sparse":

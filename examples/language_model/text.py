@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Words of text files as numbers, and what each rank reads of them."""
+"""Text files as word numbers, and the batches of each rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN = "<unk>"
 
 
 def read_words(paths: Sequence[str]) -> list[str]:
-    """The words of files, which spaces and line ends divide."""
+    """Returns the words of files, separated by white space."""
     words: list[str] = []
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -22,11 +22,11 @@ def read_words(paths: Sequence[str]) -> list[str]:
 
 
 class Text:
-    """A text, and its own vocabulary: words are numbered from the most frequent on.
+    """A text and its vocabulary. Words are numbered by descending frequency.
 
     Args:
         paths: files, the same on all ranks.
-        most: words that the vocabulary has at most; the others count as one. None for no limit.
+        most: largest size of the vocabulary; rarer words are replaced by UNKNOWN. None for no limit.
     """
 
     def __init__(self, paths: Sequence[str], most: int | None = None) -> None:
@@ -46,13 +46,14 @@ class Text:
 
 
 class Batches:
-    """A rank's share: the text lies in as many streams of equal length as all ranks together read at once.
+    """The batches of one rank. The text is split into streams * ranks streams of equal length, read in
+    parallel.
 
     Args:
         words: the text.
-        streams: that each rank reads at once.
-        length: words that a step reads of each.
-        rank, ranks: whose share.
+        streams: streams of each rank.
+        length: words of each stream in a step.
+        rank, ranks: this rank, and the number of ranks.
 
     Raises:
         ValueError: the text is too short for one step.
@@ -69,16 +70,16 @@ class Batches:
         self._length = length
 
     def __getitem__(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The words that step reads, and those that follow each; both of shape (length, streams)."""
+        """Returns the words of a step and the next word of each; both of shape (length, streams)."""
         begin = step % self.count * self._length
         end = begin + self._length
         return self._streams[begin:end], self._streams[begin + 1 : end + 1]
 
 
 class Sampler:
-    """Draws words as Zipf's law would have them: that of number k in proportion to log((k + 2) / (k + 1)).
+    """Samples words by Zipf's law: the probability of word k is proportional to log((k + 2) / (k + 1)).
 
-    Every rank draws words of its own, and the same ones again for the same step.
+    Samples differ between ranks and steps, and are reproducible.
     """
 
     def __init__(self, vocabulary: int, samples: int, seed: int, rank: int) -> None:
@@ -86,14 +87,14 @@ class Sampler:
         self._seed, self._rank = seed, rank
 
     def draw(self, step: int) -> torch.Tensor:
-        """The words for a step; some may come twice."""
+        """Returns the sampled words of a step, with repetitions."""
         generator = torch.Generator().manual_seed((self._seed * 1_000_003 + step) * 1_009 + self._rank)
         uniform = torch.rand(self._samples, generator=generator, dtype=torch.float64)
         drawn = torch.exp(uniform * math.log(self._vocabulary + 1)).long() - 1
         return drawn.clamp_(0, self._vocabulary - 1)
 
     def log_expected(self, words: torch.Tensor) -> torch.Tensor:
-        """The logarithm of how often a draw holds each of some words on average."""
+        """Returns the logarithm of the expected number of samples of each word."""
         numbers = words.double()
         share = torch.log((numbers + 2) / (numbers + 1)) / math.log(self._vocabulary + 1)
         return torch.log(share * self._samples).float()

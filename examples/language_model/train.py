@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Train a language model on a text, on all ranks of an MPI job; each learns from its own part of every batch.
+"""Train a language model on a text with data parallelism over all ranks of an MPI job.
 
     mpirun -n 4 python3 train.py --text FILE --communication mpix_sparse
     mpirun -n 4 python3 train.py --text FILE --compare --plot FILE.svg --json FILE.jsonl
 
-The second trains three models that begin alike, in turns of a few steps, each with another way to sum
-gradients."""
+The second command trains three models with equal initial weights, alternating every few steps. Each model
+sums its gradients in another way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Trainer:
         torch.manual_seed(options.seed)
         self._model = LanguageModel(text.vocabulary, options.width, options.hidden, way.sparse)
         hvd.broadcast_parameters(self._model.state_dict(), root_rank=0)
-        # Squares begin above zero, lest rounding decide about the first steps of numbers with tiny gradients.
+        # A positive initial value keeps rounding errors from dominating the first steps of tiny gradients.
         optimizer = torch.optim.Adagrad(
             self._model.parameters(), lr=options.rate, initial_accumulator_value=1e-5
         )
@@ -51,12 +51,12 @@ class Trainer:
             self._state = None
         drawn = self._sampler.draw(number)
         loss, self._state = self._model.loss(*self._batches[number], drawn, self._sampler, self._state)
-        # Sums of these are means over all ranks.
+        # Divided by the number of ranks, so that sums of gradients are means.
         (loss / hvd.size()).backward()
         return loss.item()
 
     def step(self) -> Step:
-        """Make one. Collective. What ranks wait for each other is told from what the transfer takes."""
+        """Make one step. Collective. Barriers separate the time of waiting from the time of the transfer."""
         mpix_sparse.barrier()
         begin = time.perf_counter()
         self._communication.optimizer.zero_grad(set_to_none=True)
@@ -72,20 +72,20 @@ class Trainer:
         return self.steps[-1]
 
     def touched(self) -> float:
-        """The share of the tables' rows that this rank's first batch touches."""
+        """Returns the share of the tables' rows that this rank's first batch uses."""
         words, following = self._batches[0]
         outputs = torch.cat([following.flatten(), self._sampler.draw(0)])
         rows = len(words.unique()) + len(outputs.unique())
         return rows / sum(len(table) for table in self._model.tables)
 
     def sizes(self) -> tuple[int, int]:
-        """Numbers in the tables, and in the rest."""
+        """Returns the number of parameters in the tables, and of all others."""
         tables = sum(table.numel() for table in self._model.tables)
         return tables, sum(parameter.numel() for parameter in self._model.parameters()) - tables
 
 
 def describe(options: argparse.Namespace, text: Text, trainer: Trainer) -> dict[str, object]:
-    """What is trained on what."""
+    """Returns the setup, for the JSON output."""
     tables, rest = trainer.sizes()
     return {
         "ranks": hvd.size(),
@@ -100,7 +100,7 @@ def describe(options: argparse.Namespace, text: Text, trainer: Trainer) -> dict[
 
 
 def train(trainers: list[Trainer], options: argparse.Namespace) -> None:
-    """All steps, in turns of a few."""
+    """Make all steps, alternating between the trainers."""
     words = options.batch * options.length * hvd.size()
     done = 0
     for begin in range(0, options.steps, options.turn):
@@ -113,7 +113,7 @@ def train(trainers: list[Trainer], options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> list[Measured]:
-    """Train, and tell what was measured."""
+    """Train, print the measurements and return them."""
     options = parse(__doc__.splitlines()[0], arguments)
     torch.set_num_threads(options.threads)
     hvd.init()
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> list[Measured]:
 
 
 def report(options: argparse.Namespace, setup: dict[str, object], measured: list[Measured]) -> None:
-    """Print the table; write what was asked for."""
+    """Print the table, and write the files given by options."""
     skip = min(options.skip, options.steps - 1)
     print_table([way.summary(skip) for way in measured])
     for way in measured[1:]:

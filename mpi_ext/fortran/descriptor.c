@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the module calls where arrays come by descriptor: all but the arrays is as address.h says. */
+/* Functions of the module with array arguments, which are passed by descriptor. bindings.h describes the
+ * other arguments. */
 
 #include <ISO_Fortran_binding.h>
 #include <stdbool.h>
 
-#include "mpi_ext/fortran/address.h"
+#include "mpi_ext/fortran/bindings.h"
 
-/* The stride of a dimension with one element says nothing, and the last extent of an assumed-size array is
- * -1: CFI_is_contiguous refuses the first. */
-static bool contiguous(const CFI_cdesc_t *array)
+/* Replaces CFI_is_contiguous, which rejects a dimension of one element with another stride. The last extent
+ * of an assumed-size array is -1. */
+static bool is_contiguous(const CFI_cdesc_t *array)
 {
     CFI_index_t stride = (CFI_index_t)array->elem_len;
     for (int i = 0; i < array->rank; i++) {
@@ -19,40 +20,41 @@ static bool contiguous(const CFI_cdesc_t *array)
     return true;
 }
 
-/* A copy of a strided section would be gone before a nonblocking call ends: none is passed on, and all
- * ranks learn of it. */
-static void *address(const CFI_cdesc_t *array)
+/* A copy of a strided section would not outlive this function, but a nonblocking call needs it until its
+ * end. So a strided section is passed as MPIX_SPARSE_STRIDED, which is an error on all ranks. */
+static void *address_of(const CFI_cdesc_t *array)
 {
-    return contiguous(array) ? array->base_addr : MPIX_SPARSE_STRIDED;
+    return is_contiguous(array) ? array->base_addr : MPIX_SPARSE_STRIDED;
 }
 
 void pmpix_sparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
                                 MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
 {
-    pmpix_sparse_allreduce_(address(sendbuf), address(recvbuf), count, datatype, op, comm, ierror);
+    pmpix_sparse_allreduce_(address_of(sendbuf), address_of(recvbuf), count, datatype, op, comm, ierror);
 }
 
 void pmpix_isparse_allreduce_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
                                  MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request,
                                  MPI_Fint *ierror)
 {
-    pmpix_isparse_allreduce_(address(sendbuf), address(recvbuf), count, datatype, op, comm, request, ierror);
+    pmpix_isparse_allreduce_(address_of(sendbuf), address_of(recvbuf), count, datatype, op, comm, request,
+                             ierror);
 }
 
 void pmpix_sparse_allreduce_enqueue_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
                                         MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, void **stream,
                                         MPI_Fint *ierror)
 {
-    pmpix_sparse_allreduce_enqueue_(address(sendbuf), address(recvbuf), count, datatype, op, comm, stream,
-                                    ierror);
+    pmpix_sparse_allreduce_enqueue_(address_of(sendbuf), address_of(recvbuf), count, datatype, op, comm,
+                                    stream, ierror);
 }
 
 void pmpix_sparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
                                     MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op,
                                     MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror)
 {
-    pmpix_sparse_allreduce_coo_(address(indices), address(values), nnz, indextype, count, datatype, op, comm,
-                                result, ierror);
+    pmpix_sparse_allreduce_coo_(address_of(indices), address_of(values), nnz, indextype, count, datatype, op,
+                                comm, result, ierror);
 }
 
 void pmpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
@@ -60,49 +62,50 @@ void pmpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, 
                                      MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *request,
                                      MPI_Fint *ierror)
 {
-    pmpix_isparse_allreduce_coo_(address(indices), address(values), nnz, indextype, count, datatype, op, comm,
-                                 result, request, ierror);
+    pmpix_isparse_allreduce_coo_(address_of(indices), address_of(values), nnz, indextype, count, datatype, op,
+                                 comm, result, request, ierror);
 }
 
 void pmpix_sparse_allreduce_init_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *count,
                                      MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info,
                                      MPIX_Sparse_plan *plan, MPI_Fint *ierror)
 {
-    pmpix_sparse_allreduce_init_(address(sendbuf), address(recvbuf), count, datatype, op, comm, info, plan,
-                                 ierror);
+    pmpix_sparse_allreduce_init_(address_of(sendbuf), address_of(recvbuf), count, datatype, op, comm, info,
+                                 plan, ierror);
 }
 
 void pmpix_sparse_plan_start_coo_f08(MPIX_Sparse_plan *plan, CFI_cdesc_t *indices, CFI_cdesc_t *values,
                                      MPI_Count *nnz, MPIX_Sparse_result *result, MPI_Fint *request,
                                      MPI_Fint *ierror)
 {
-    pmpix_sparse_plan_start_coo_(plan, address(indices), address(values), nnz, result, request, ierror);
+    pmpix_sparse_plan_start_coo_(plan, address_of(indices), address_of(values), nnz, result, request, ierror);
 }
 
 void pmpix_sparse_result_dense_f08(MPIX_Sparse_result *result, CFI_cdesc_t *recvbuf, MPI_Fint *ierror)
 {
-    pmpix_sparse_result_dense_(result, address(recvbuf), ierror);
+    pmpix_sparse_result_dense_(result, address_of(recvbuf), ierror);
 }
 
 void pmpix_sparse_profile_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
                               MPIX_Sparse_profile_t *profile, MPI_Fint *ierror)
 {
-    pmpix_sparse_profile_(address(buf), count, datatype, comm, profile, ierror);
+    pmpix_sparse_profile_(address_of(buf), count, datatype, comm, profile, ierror);
 }
 
 void pmpix_sparse_topk_threshold_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, double *ratio,
                                      double *sample, MPI_Fint *seed, MPI_Fint *comm, double *threshold,
                                      MPI_Fint *ierror)
 {
-    pmpix_sparse_topk_threshold_(address(buf), count, datatype, ratio, sample, seed, comm, threshold, ierror);
+    pmpix_sparse_topk_threshold_(address_of(buf), count, datatype, ratio, sample, seed, comm, threshold,
+                                 ierror);
 }
 
 void pmpix_sparse_topk_select_f08(CFI_cdesc_t *buf, MPI_Count *count, MPI_Fint *datatype, double *threshold,
                                   MPI_Fint *comm, MPI_Fint *indextype, MPI_Count *capacity,
                                   CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz, MPI_Fint *ierror)
 {
-    pmpix_sparse_topk_select_(address(buf), count, datatype, threshold, comm, indextype, capacity,
-                              address(indices), address(values), nnz, ierror);
+    pmpix_sparse_topk_select_(address_of(buf), count, datatype, threshold, comm, indextype, capacity,
+                              address_of(indices), address_of(values), nnz, ierror);
 }
 
 void pmpix_sparse_dgc_step_f08(CFI_cdesc_t *gradient, CFI_cdesc_t *velocity, CFI_cdesc_t *residual,
@@ -110,8 +113,9 @@ void pmpix_sparse_dgc_step_f08(CFI_cdesc_t *gradient, CFI_cdesc_t *velocity, CFI
                                MPI_Fint *indextype, MPI_Count *capacity, CFI_cdesc_t *indices,
                                CFI_cdesc_t *values, MPI_Count *nnz, MPI_Fint *ierror)
 {
-    pmpix_sparse_dgc_step_(address(gradient), address(velocity), address(residual), count, datatype, how,
-                           comm, indextype, capacity, address(indices), address(values), nnz, ierror);
+    pmpix_sparse_dgc_step_(address_of(gradient), address_of(velocity), address_of(residual), count, datatype,
+                           how, comm, indextype, capacity, address_of(indices), address_of(values), nnz,
+                           ierror);
 }
 
 #pragma weak mpix_sparse_allreduce_f08 = pmpix_sparse_allreduce_f08

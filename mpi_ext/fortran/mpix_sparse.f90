@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! The module mpix_sparse, on top of mpi_f08. Arguments have the names and the meaning of mpix_sparse.h. Arrays
-! are contiguous; a strided section is an error on all ranks. Functions whose names in C end in _f08 take
-! descriptors of arrays (descriptor.c), the others are those of mpif.h's binding (address.h).
+! The module mpix_sparse, for programs that use mpi_f08. Names and meaning of the arguments are those of
+! mpix_sparse.h. Arrays must be contiguous; a strided section is an error on all ranks. C names that end in
+! _f08 take array descriptors (descriptor.c); the other functions are those of the mpif.h binding
+! (bindings.c).
 module mpix_sparse
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_null_ptr, c_ptr
   use mpi_f08, only: MPI_Comm, MPI_COUNT_KIND, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request
@@ -14,14 +15,14 @@ module mpix_sparse
   integer, parameter :: MPIX_SPARSE_NAME_MAX = 32
   integer, parameter :: MPIX_SPARSE_REASON_MAX = 160
 
-  ! Null until a call makes it a result.
+  ! A result; null until a call sets it.
   type, bind(C) :: MPIX_Sparse_result
     type(c_ptr) :: handle = c_null_ptr
   end type
 
   type(MPIX_Sparse_result), parameter :: MPIX_SPARSE_RESULT_NULL = MPIX_Sparse_result(c_null_ptr)
 
-  ! Likewise.
+  ! A plan; null until a call sets it.
   type, bind(C) :: MPIX_Sparse_plan
     type(c_ptr) :: handle = c_null_ptr
   end type
@@ -42,7 +43,7 @@ module mpix_sparse
     integer(MPI_COUNT_KIND) :: sampled
   end type
 
-  ! Texts end with blanks.
+  ! Strings are padded with blanks.
   type, bind(C) :: MPIX_Sparse_report_t
     character(kind=c_char) :: scheme(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: choice(MPIX_SPARSE_NAME_MAX)
@@ -209,7 +210,7 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    ! Read the arrays through c_f_pointer.
+    ! Use c_f_pointer to read the arrays.
     subroutine MPIX_Sparse_result_get(result, nnz, indices, values, ierror) &
         bind(C, name='mpix_sparse_result_get_')
       import
@@ -321,7 +322,7 @@ module mpix_sparse
     end subroutine
   end interface
 
-  ! The same under their PMPI names.
+  ! Profiling interface: the functions under their PMPI names.
   procedure(MPIX_Sparse_allreduce), bind(C, name='pmpix_sparse_allreduce_f08') :: PMPIX_Sparse_allreduce
   procedure(MPIX_Sparse_allreduce_enqueue), bind(C, name='pmpix_sparse_allreduce_enqueue_f08') :: &
       PMPIX_Sparse_allreduce_enqueue

@@ -13,16 +13,16 @@
 Run it with the launcher of the MPI that the C library was built with: mpiexec -n 4 python3 program.py.
 
 Every function takes `comm`: None for MPI_COMM_WORLD, or a communicator of an mpi4py that is built for the
-same MPI. Whoever uses MPI first initialises it. A function that is collective must be called by all ranks of
-the communicator, in the same order. The C library's errors come as `Error`, with its own sentence. While a
-call of the C library runs, other Python threads do too; calls on one communicator follow MPI's rule for
-collectives and come one after another.
+same MPI. The first function that needs MPI initialises it. A collective function must be called by all ranks
+of the communicator, in the same order. Errors of the C library are raised as `Error`, with the library's
+text. Other Python threads run during a call of the C library. Calls on one communicator follow MPI's rule
+for collectives: one thread at a time.
 """
 
 from ._coo import Result, allreduce_coo, iallreduce_coo
 from ._dense import allreduce, iallreduce
 from ._error import Error
-from ._flight import Handle, wait_all
+from ._pending import Handle, wait_all
 from ._hints import get_info, set_info
 from ._inquiry import Profile, Report, profile, report
 from ._library import version

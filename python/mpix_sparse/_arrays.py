@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of any library, as the C library wants them: an address and a number of elements of a type."""
+"""Arrays of any library as address, type and shape, which is what the C library takes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy
 
 from . import _dlpack, _types
 
-STRIDED = ctypes.c_void_p(-13)  # MPIX_SPARSE_STRIDED: an array that cannot be passed
+STRIDED = ctypes.c_void_p(-13)  # MPIX_SPARSE_STRIDED: stands for an array that is not contiguous
 
 
 @dataclass(frozen=True)
 class Array:
-    """Memory with a type and a shape, kept alive by its owner."""
+    """Memory with a type and a shape. Holds a reference to the owner, which keeps the memory alive."""
 
     owner: Any
     address: int
@@ -31,27 +31,27 @@ class Array:
 
     @property
     def size(self) -> int:
-        """Its numbers."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def pointer(self) -> ctypes.c_void_p:
-        """What C gets; an array whose elements are apart it refuses, on all ranks of a collective call."""
+        """The address for C, or STRIDED, which the C library refuses on all ranks of a collective call."""
         return ctypes.c_void_p(self.address) if self.contiguous else STRIDED
 
-    def covers(self, other: Array) -> bool:
-        """Whether it is the same memory."""
+    def is_same_memory(self, other: Array) -> bool:
+        """True if other has the same address, size and type."""
         return self.address == other.address and self.size == other.size and self.type == other.type
 
     def overlaps(self, other: Array) -> bool:
-        """Whether they have memory in common; both are contiguous, and of types that can be reduced."""
+        """True if the arrays share memory. Both are contiguous and of types that can be reduced."""
         first, last = sorted((self, other), key=lambda array: array.address)
         end = first.address + first.size * _types.item_size(first.type)
         return 0 < min(first.size, last.size) and last.address < end
 
 
 def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: int) -> bool:
-    """Whether elements follow each other in C's order; strides are in the unit of step."""
+    """True if the array is contiguous in C order. Strides have the unit of step."""
     if strides is None or 0 in shape:
         return True
     for extent, stride in zip(reversed(shape), reversed(strides)):
@@ -82,12 +82,13 @@ def _from_dlpack(tensor: Any) -> Array:
 
 
 def view(data: Any) -> Array:
-    """Look at an array of NumPy, CuPy, PyTorch or any library with __cuda_array_interface__ or DLPack, at an
-    object with the buffer protocol, or at a copy of a sequence of numbers. Device memory must be ready on
-    the stream that calls are ordered against: the one that __cuda_array_interface__ names is not waited for.
+    """Describe an array without a copy: of NumPy, CuPy, PyTorch or any library with __cuda_array_interface__
+    or DLPack, or an object with the buffer protocol. A sequence of numbers is copied. Device memory must be
+    ready on the stream that calls are ordered against; the stream in __cuda_array_interface__ is not waited
+    for.
 
     Raises:
-        TypeError: it is none of these, or has a mask.
+        TypeError: data is none of these, or is a masked array.
     """
     if isinstance(data, Array):
         return data
@@ -95,7 +96,7 @@ def view(data: Any) -> Array:
         raise TypeError("the array has a mask, which would be lost; filled() makes one without")
     if isinstance(data, numpy.ndarray):
         return _from_numpy(data, data)
-    # PyTorch exports the memory of a lazily negated view, and not its numbers.
+    # PyTorch exports the memory of a lazily negated view, which has the opposite signs.
     if getattr(data, "is_neg", bool)():
         raise TypeError("the tensor is negated when it is read; resolve_neg() makes one that can be passed")
     interface = getattr(data, "__cuda_array_interface__", None)
@@ -118,23 +119,23 @@ def view(data: Any) -> Array:
 
 
 def rows(array: Array, row: Any) -> int:
-    """How many rows of so many numbers an array holds.
+    """Number of elements of an array, when an element is a row of `row` numbers.
 
     Raises:
-        TypeError, ValueError: its numbers make none of them.
+        TypeError, ValueError: row is not a positive integer that divides the size.
     """
-    length = _types.whole(row, "row", ctypes.c_int).value
+    length = _types.to_integer(row, "row", ctypes.c_int).value
     if length < 1 or array.size % length != 0:
         raise ValueError(f"{array.size} numbers do not make rows of {row}")
     return array.size // length
 
 
-def target(data: Any) -> Array:
-    """Look at an array that is to be written.
+def writable_array(data: Any) -> Array:
+    """Describe an array for output.
 
     Raises:
-        TypeError: it is no array, or a sequence.
-        ValueError: it is read-only, or its elements are apart.
+        TypeError: data is not an array, or is a sequence.
+        ValueError: the array is read-only or not contiguous.
     """
     if isinstance(data, (list, tuple)):
         raise TypeError(f"out must be an array, not a {type(data).__name__}")
@@ -147,27 +148,27 @@ def target(data: Any) -> Array:
 
 
 def refuse_overlap(**named: Array) -> None:
-    """Raise ValueError where two arrays have memory in common."""
+    """Raise ValueError if two of the arrays share memory."""
     for (name, one), (other_name, other) in itertools.combinations(named.items(), 2):
         if one.overlaps(other):
             raise ValueError(f"{name} and {other_name} overlap in memory")
 
 
 def stored_type(name: str) -> str:
-    """The type of NumPy's that holds numbers of a type: it has no bfloat16."""
+    """The NumPy type that stores a type: uint16 for bfloat16, which NumPy lacks."""
     return "uint16" if name == "bfloat16" else name
 
 
 def empty(shape: tuple[int, ...], name: str) -> numpy.ndarray:
-    """A new array for numbers of a type."""
+    """A new NumPy array for elements of a type."""
     return numpy.empty(shape, stored_type(name))
 
 
-def beside(array: Array, shape: tuple[int, ...], name: str) -> Any:
-    """A new array where another is: of NumPy, or by the other's own library on its device.
+def new_on_device_of(array: Array, shape: tuple[int, ...], name: str) -> Any:
+    """A new array on the device of another: NumPy's on the host, else one of the other array's library.
 
     Raises:
-        TypeError: there is no asking that library.
+        TypeError: that library has no known way to create an array.
     """
     owner = array.owner
     if not array.device:
@@ -179,13 +180,13 @@ def beside(array: Array, shape: tuple[int, ...], name: str) -> Any:
     raise TypeError(f"out is needed: {type(owner).__name__} does not tell how to make an array on its device")
 
 
-def like(array: Array) -> Any:
-    """A new array where another is, of its shape and type."""
-    return beside(array, array.shape, array.type)
+def new_like(array: Array) -> Any:
+    """A new array of the same device, shape and type."""
+    return new_on_device_of(array, array.shape, array.type)
 
 
-class _Span:
-    """A piece of a result's memory, which lives as long as any array that looks at it."""
+class _MemoryView:
+    """Part of a result's memory. Arrays over it hold a reference, and so keep the result alive."""
 
     def __init__(self, result: Any, address: int, name: str, shape: tuple[int, ...], device: bool) -> None:
         kind = numpy.dtype(stored_type(name))
@@ -198,20 +199,22 @@ class _Span:
         return _dlpack.cuda_device(self._address)
 
     def __dlpack__(self, *, copy: bool | None = None, **unused: Any) -> Any:
-        """The memory itself, ready for any stream; nobody may write to it, which DLPack cannot tell."""
+        """The memory itself, ready on any stream. Read-only, which DLPack cannot express."""
         if copy:
             raise BufferError("a result is not copied for DLPack")
         return _dlpack.export(self, self._address, self._name, self._shape, self.__dlpack_device__())
 
 
-def lend(result: Any, address: int, name: str, shape: tuple[int, ...], device: bool) -> tuple[Any, Any]:
-    """A read-only array over a result's memory, and the object whose life tells whether somebody looks at it.
+def view_memory(
+    result: Any, address: int, name: str, shape: tuple[int, ...], device: bool
+) -> tuple[Any, Any]:
+    """A read-only array over a result's memory, and the object that lives as long as the array is in use.
 
-    On a device the array is any object with __cuda_array_interface__, where numbers in bfloat16 show as
-    uint16, and DLPack.
+    On a device the array is an object with __cuda_array_interface__, where bfloat16 shows as uint16, and
+    DLPack.
     """
-    span = _Span(result, address or ctypes.addressof(_nothing), name, shape, device)
-    return (span if device else numpy.asarray(span)), span
+    memory_view = _MemoryView(result, address or ctypes.addressof(_empty_memory), name, shape, device)
+    return (memory_view if device else numpy.asarray(memory_view)), memory_view
 
 
-_nothing = ctypes.c_double()
+_empty_memory = ctypes.c_double()

@@ -7,22 +7,22 @@ import ctypes
 from typing import Any
 
 from . import _arrays, _hints, _mpi, _scipy, _types
-from ._flight import Flight, Handle
+from ._pending import PendingCall, Handle
 from ._library import library
 
 
-class Dense:
-    """The arguments of a dense call, looked at, and what it returns."""
+class DenseArguments:
+    """The checked arguments of a dense call, and its output array."""
 
     def __init__(self, array: Any, op: str, comm: Any, out: Any, row: int) -> None:
         self.source = _arrays.view(array)
-        self.outcome = _arrays.like(self.source) if out is None else out
-        self.target = _arrays.target(self.outcome)
+        self.output = _arrays.new_like(self.source) if out is None else out
+        self.target = _arrays.writable_array(self.output)
         self.type, self.rows = self.source.type, _arrays.rows(self.source, row)
         self._check(out)
         self.comm = _mpi.communicator(comm)
         self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op, self.type)
-        self.in_place = self.source.size > 0 and self.target.covers(self.source)
+        self.in_place = self.source.size > 0 and self.target.is_same_memory(self.source)
         if not self.in_place and out is not None:
             _arrays.refuse_overlap(array=self.source, out=self.target)
 
@@ -37,7 +37,7 @@ class Dense:
 
     @property
     def buffers(self) -> tuple[Any, ...]:
-        """What the functions of C begin with: sendbuf, recvbuf, count, datatype, op, comm."""
+        """The first arguments of the C functions: sendbuf, recvbuf, count, datatype, op, comm."""
         sendbuf = _mpi.IN_PLACE if self.in_place else self.source.pointer
         count = ctypes.c_longlong(self.rows)
         return sendbuf, self.target.pointer, count, self.datatype, self.op, self.comm
@@ -46,48 +46,48 @@ class Dense:
 def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Any:
     """Reduce an array over all ranks. Collective over comm; blocks.
 
-    All ranks receive the same bits. Numbers whose bits are all zero are left out of the messages; they still
-    take part in max, min and prod as zeros. What cannot be sped up goes to MPI_Allreduce.
+    All ranks receive the same bits. Elements whose bits are all zero are not sent, but count as zeros in max,
+    min and prod. Calls that the library cannot speed up are passed to MPI_Allreduce.
 
     Args:
-        array: of any shape, the same size and type on all ranks, contiguous: NumPy, anything with the buffer
-            protocol, __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, whose shape
-            has to be the same too: an error tells of other numbers of elements only, and 4 x 6 and 6 x 4
-            would be added along their rows. On a device it must be ready on the default stream, or on the one
-            that set_info(stream=...) names: that of __cuda_array_interface__ is not waited for.
-        op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for scipy.sparse one of the first four,
-            for bool land, lor or lxor, for complex numbers sum or prod.
+        array: contiguous, of any shape, the same size and type on all ranks: NumPy, or anything with the
+            buffer protocol, __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, of the
+            same shape on all ranks. Only the number of elements is compared: 4 x 6 and 6 x 4 would be added
+            along their rows. On a device the array must be ready on the default stream, or on the stream of
+            set_info(stream=...); the stream in __cuda_array_interface__ is not waited for.
+        op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for scipy.sparse one of the first four;
+            for bool land, lor or lxor; for complex numbers sum or prod.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
-        out: an array of the same size and type that shares no memory with `array`, or `array` itself to work
-            in place. None: a new array of the same shape, of NumPy or, on a device, of the
-            array's own library. None for scipy.sparse.
-        row: how many consecutive numbers are one element, which is present if any of them is not zero: the
-            width of an embedding table, say. The same on all ranks.
+        out: an array of the same size and type that shares no memory with `array`, or `array` itself for a
+            reduction in place. None creates an array of the same shape: NumPy's or, on a device, the array
+            library's. Must be None for scipy.sparse.
+        row: number of consecutive numbers that form one element, such as the width of an embedding table. An
+            element is present if any of its numbers is not zero. The same on all ranks.
 
     Returns:
-        out, or what was made in its place; for scipy.sparse a new one of the same format and shape.
+        out, or the new array; for scipy.sparse a new matrix or array of the same format and shape.
 
     Raises:
-        TypeError, ValueError: an argument is wrong. Only this rank learns of it.
-        Error: the library's sentence about what went wrong, on any rank.
+        TypeError, ValueError: an argument is wrong. Only on this rank.
+        Error: the call failed, on any rank; the text is the C library's.
     """
     if _scipy.is_sparse(array):
         if out is not None or row != 1:
             raise ValueError("out and row are not for scipy.sparse")
         return _scipy.allreduce(array, op, comm)
-    call = Dense(array, op, comm, out, row)
+    call = DenseArguments(array, op, comm, out, row)
     _hints.require(call.type, call.comm)
     _mpi.check(library.MPIX_Sparse_allreduce(*call.buffers))
-    return call.outcome
+    return call.output
 
 
 def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Handle:
-    """Start allreduce() and return a handle; wait() gives what allreduce() returns. Collective over comm.
+    """Start allreduce() and return a handle; wait() returns what allreduce() returns. Collective over comm.
 
     Calls on one communicator must be started in the same order on all ranks. Not for scipy.sparse. Arguments
-    and errors are those of allreduce(); what the library finds wrong comes out of wait().
+    and errors are those of allreduce(); wait() raises the errors that the C library finds.
     """
-    call = Dense(array, op, comm, out, row)
+    call = DenseArguments(array, op, comm, out, row)
     _hints.require(call.type, call.comm)
-    flight = Flight(call, lambda: call.outcome)
-    return flight.begin(library.MPIX_Isparse_allreduce(*call.buffers, ctypes.byref(flight.request)))
+    pending = PendingCall(call, lambda: call.output)
+    return pending.begin(library.MPIX_Isparse_allreduce(*call.buffers, ctypes.byref(pending.request)))

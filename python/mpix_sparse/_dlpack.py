@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors of other libraries through DLPack, on any device. The structures are those of dlpack.h, version
-0.x."""
+"""Import and export of arrays through DLPack, on any device. Structures as in dlpack.h, version 0.x."""
 
 from __future__ import annotations
 
@@ -31,10 +30,10 @@ class _Managed(ctypes.Structure):
     _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
 
 
-CUDA = 2  # a kind of device
+CUDA = 2  # kDLCUDA
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _BOOL = 6
-_HOST_KINDS = (1, 3, 11)  # the CPU, and memory that CUDA or ROCm pinned there
+_HOST_KINDS = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = ctypes.c_void_p
@@ -49,10 +48,10 @@ def _name(tensor: _Tensor) -> str:
 
 
 def describe(tensor: Any) -> tuple[Any, int, str, tuple[int, ...], tuple[int, ...] | None, bool]:
-    """What an object with __dlpack__ holds: owner, address, type, shape, strides in numbers or None, on a
-    device.
+    """Describe an object with __dlpack__: owner, address, type, shape, strides in elements or None, and True
+    for device memory.
 
-    The owner is the capsule, which gives the tensor back when it is dropped.
+    The owner is the capsule, which releases the tensor when it is deleted.
     """
     capsule = tensor.__dlpack__()
     inside = _Tensor.from_address(_pointer(capsule, b"dltensor"))
@@ -62,7 +61,7 @@ def describe(tensor: Any) -> tuple[Any, int, str, tuple[int, ...], tuple[int, ..
     return capsule, address, _name(inside), shape, strides, inside.device_type not in _HOST_KINDS
 
 
-_exported: dict[int, Any] = {}  # by the addresses of tensors in other hands, what these need
+_exported: dict[int, Any] = {}  # address of an exported tensor → the objects that it needs alive
 
 
 @_Deleter
@@ -80,7 +79,7 @@ _inside = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _destroy(capsule: int) -> None:
-    """End a capsule. Whoever takes the tensor out of one gives it another name."""
+    """Destructor of a capsule. A consumer that took the tensor renamed the capsule and owns the tensor."""
     if _is_named(capsule, b"dltensor"):
         _delete(_inside(capsule, b"dltensor"))
 
@@ -88,12 +87,12 @@ def _destroy(capsule: int) -> None:
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype = ctypes.py_object
 _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-for _callback in _delete, _destroy:  # tensors may outlive this module
+for _callback in _delete, _destroy:  # exported tensors may outlive this module
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_callback))
 
 
 def _type(name: str) -> tuple[int, int, int]:
-    """The code, bits and lanes of a type."""
+    """Code, bits and lanes of a type."""
     if name == "bool":
         return _BOOL, 8, 1
     kind, bits = re.fullmatch("([a-z]+)([0-9]+)", name).groups()  # type: ignore[union-attr]
@@ -101,7 +100,7 @@ def _type(name: str) -> tuple[int, int, int]:
 
 
 def export(owner: Any, address: int, name: str, shape: tuple[int, ...], device: tuple[int, int]) -> Any:
-    """A capsule with contiguous memory on a device, a kind and a number; it keeps the owner alive."""
+    """A capsule for contiguous memory on device (kind, number). It keeps the owner alive."""
     extents = (ctypes.c_int64 * len(shape))(*shape)
     tensor = _Tensor(address, *device, len(shape), *_type(name), extents, None, 0)
     managed = _Managed(tensor, None, _delete)
@@ -113,10 +112,10 @@ _ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
 
 def cuda_device(address: int) -> tuple[int, int]:
-    """The device of CUDA whose memory an address is, by its driver, which is loaded where there is any."""
+    """The CUDA device (kind, number) of an address, from the driver, which any device memory implies."""
     number = ctypes.c_int()
-    asked = ctypes.byref(number), ctypes.c_int(_ORDINAL), ctypes.c_ulonglong(address)
-    error = ctypes.CDLL("libcuda.so.1").cuPointerGetAttribute(*asked)
+    query = ctypes.byref(number), ctypes.c_int(_ORDINAL), ctypes.c_ulonglong(address)
+    error = ctypes.CDLL("libcuda.so.1").cuPointerGetAttribute(*query)
     if error:
         raise BufferError(f"CUDA does not tell the device of {address:#x}: error {error}")
     return CUDA, number.value

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is raised when the C library refuses a call."""
+"""The exception for errors of the C library and of MPI."""
 
 
 class Error(RuntimeError):
-    """A call of the C library, or of MPI, failed; the text is the library's own sentence.
+    """A call of the C library, or of MPI, failed. The text is the one that MPI_Error_string returns.
 
     Attributes:
         code: the MPI error code.

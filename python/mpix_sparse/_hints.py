@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hints of communicators: the knobs of mpix_sparse(7)."""
+"""Hints of communicators: the settings of mpix_sparse(7)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ._library import library
 
 
 def set_info(comm: Any = None, **hints: Any) -> None:
-    """Set hints for calls and plans to come on a communicator. Collective; waits for calls in flight there.
+    """Set hints for later calls and plans on a communicator. Collective; waits for calls in flight there.
 
     Args:
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
-        hints: the same on all ranks: scheme="balanced", wire_values="bf16", explain=True, and so on; see
-            mpix_sparse(7). Names that are no knobs are ignored. Also stream, each rank's own: the address of
-            the stream of CUDA that calls on device memory are ordered against; 0 for the default stream.
+        hints: scheme="balanced", wire_values="bf16", explain=True, and so on, the same on all ranks; see
+            mpix_sparse(7). Unknown names are ignored. The hint stream may differ between ranks: the address
+            of the CUDA stream that calls on device memory are ordered against, 0 for the default stream.
 
     Raises:
-        Error: a value is wrong, or differs between ranks; then all hints are as they were.
+        Error: a value is wrong, or differs between ranks. No hint has changed then.
     """
     handle = _mpi.communicator(comm)
     with _mpi.Info(hints) as info:
@@ -28,10 +28,10 @@ def set_info(comm: Any = None, **hints: Any) -> None:
 
 
 def get_info(comm: Any = None) -> dict[str, str]:
-    """The values of all knobs that hold for a communicator. Not collective.
+    """Get the values of all settings of a communicator. Not collective.
 
     Returns:
-        The knobs' names, without mpix_sparse_, and values; empty if the library has not been used there.
+        Names of settings, without mpix_sparse_, and values; empty before the first call on the communicator.
     """
     handle, info = _mpi.communicator(comm), _mpi.Handle()
     _mpi.check(library.MPIX_Sparse_comm_get_info(handle, ctypes.byref(info)))
@@ -41,8 +41,7 @@ def get_info(comm: Any = None) -> dict[str, str]:
 
 
 def require(name: str, comm: Any) -> None:
-    """Raise TypeError for floats of 16 bits on a communicator where integers of 16 bits stand for something
-    else."""
+    """Raise TypeError for a 16-bit float type unless the communicator's hint `element` names the type."""
     for hint, value in _types.hints(name).items():
         if get_info(comm).get(hint) != value:
             raise TypeError(f"{name} needs a hint on the communicator: set_info(comm, {hint}={value!r})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How sparse a tensor is, and what the library did with it. The structures are those of mpix_sparse.h."""
+"""Profiles of tensors, and reports on calls. The structures are those of mpix_sparse.h."""
 
 from __future__ import annotations
 
@@ -70,12 +70,14 @@ class Profile:
     Attributes:
         count: elements of the vector.
         ranks: ranks of the communicator.
-        density, density_max, density_out: share of the elements present: mean over ranks, largest of any
-            rank, on at least one rank.
-        overlap: C1, mean over pairs of ranks of what both have / that of what the one with less has.
+        density: share of the elements that are present, mean over ranks.
+        density_max: largest density of any rank.
+        density_out: share of the elements that are present on at least one rank.
+        overlap: C1, elements present on both ranks / elements present on the rank with fewer, mean over
+            pairs of ranks.
         skewness: C3, density of the densest of `ranks` equal parts / density, mean over ranks.
-        gamma: C2, for 2, 4, 8 … and all ranks the density of their union / density.
-        sampled: elements looked at; equal to count when the figures are exact.
+        gamma: C2, for 2, 4, 8 … and all ranks: density of their union / density.
+        sampled: elements examined; equal to count if the figures are exact.
     """
 
     count: int
@@ -91,8 +93,8 @@ class Profile:
 
 @dataclass(frozen=True)
 class Report:
-    """What the last call on a communicator did, on this rank: the fields of MPIX_Sparse_report_t, which
-    MPIX_Sparse_get_report(3) explains. Seconds and counts are -1 where nobody took them."""
+    """A report on the last call on a communicator, from this rank: the fields of MPIX_Sparse_report_t, see
+    MPIX_Sparse_get_report(3). Seconds and counts that were not measured are -1."""
 
     scheme: str
     choice: str
@@ -123,15 +125,15 @@ def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     """Measure how sparse a dense array is. Collective over comm.
 
     Args:
-        array: as of allreduce(), contiguous; the same size and type on all ranks.
+        array: as for allreduce(), contiguous; the same size and type on all ranks.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
-        row: numbers in an element.
+        row: numbers per element.
 
     Returns:
-        The same on all ranks.
+        The profile, the same on all ranks.
 
     Raises:
-        TypeError, ValueError, Error: as allreduce().
+        TypeError, ValueError, Error: as for allreduce().
     """
     data, handle, found = _arrays.view(array), _mpi.communicator(comm), CProfile()
     _hints.require(data.type, handle)

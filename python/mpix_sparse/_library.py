@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C library and, behind it, the one MPI that it was built with.
+"""Loads the C library, and with it the MPI that it was built with.
 
-A library opened by itself finds symbols of whatever it depends on, so MPI's functions and constants are taken
-from the C library's own handle: there is no way to meet another MPI by its name.
+MPI's functions and constants come from the C library's handle, where the loader finds the symbols of the
+library's dependencies. So no other MPI can be found by name.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SONAME = "libmpix_sparse.so.0"
 
 
 def _candidates() -> list[str]:
-    """Where the C library may be, the likeliest first: what the user says, what `make install` wrote, the
-    loader's."""
+    """Paths of the C library to try in order: LIBMPIX_SPARSE alone if set, else the path that `make install`
+    wrote and the loader's search path."""
     named = os.environ.get("LIBMPIX_SPARSE")
     if named:
         return [named]
@@ -43,7 +43,7 @@ def _open() -> ctypes.CDLL:
 
 
 def address(library: ctypes.CDLL, name: str) -> int | None:
-    """The address of a symbol as a library sees it, or None."""
+    """The address of a symbol in a library or its dependencies, or None."""
     try:
         return ctypes.addressof(ctypes.c_char.in_dll(library, name))
     except ValueError:
@@ -55,7 +55,7 @@ def _first_line(text: str) -> str:
 
 
 def mpi_version(library: ctypes.CDLL) -> str:
-    """What an MPI says it is, in a line."""
+    """The version string of an MPI, its first line."""
     text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
     library.MPI_Get_library_version(text, ctypes.byref(length))
     return _first_line(text.value.decode(errors="replace"))
@@ -69,32 +69,32 @@ def _refuse(other: str) -> None:
 
 
 def refuse_foreign_global() -> None:
-    """Raise ImportError where symbols of another MPI are in front of those of the C library's."""
+    """Raise ImportError if the process has loaded another MPI whose symbols come first."""
     everywhere = ctypes.CDLL(None)
     found = address(everywhere, "PMPI_Init")
     if found is not None and found != address(library, "PMPI_Init"):
         _refuse(f"the process has {mpi_version(everywhere)} already")
 
 
-_trusted = None
+_accepted_mpi4py = None
 
 
 def refuse_foreign_mpi4py() -> None:
-    """Raise ImportError where mpi4py has been imported and is built for another MPI."""
-    global _trusted
+    """Raise ImportError if mpi4py has been imported and is built for another MPI."""
+    global _accepted_mpi4py
     mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is _trusted:
+    if mpi is _accepted_mpi4py:
         return
     theirs = address(ctypes.CDLL(mpi.__file__), "PMPI_Init")
     if theirs is None:
-        # It was not linked with an MPI but has opened one at run time.
+        # This mpi4py is not linked with an MPI but opens one at run time.
         same = _first_line(mpi.Get_library_version()) == mpi_version(library)
     else:
         same = theirs == address(library, "PMPI_Init")
     if not same:
         name, number = mpi.get_vendor()
         _refuse(f"mpi4py is built for {name} {'.'.join(map(str, number))}")
-    _trusted = mpi
+    _accepted_mpi4py = mpi
 
 
 def version() -> tuple[int, int, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Handles and constants of MPI, its start and end, and communicators as users give them."""
+"""Handles and constants of MPI, initialisation and end, and the communicators that users pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Iterator, Mapping, NoReturn
 from ._error import Error
 from ._library import address, library, mpi_version, refuse_foreign_mpi4py
 
-# The name of a constant, its value in MPICH and its kin, whose ABI is fixed, and its symbol in Open MPI.
+# Name of a constant → its value in MPICH and derivatives (fixed by their ABI), its symbol in Open MPI.
 _CONSTANTS: dict[str, tuple[int, str]] = {
     "COMM_WORLD": (0x44000000, "ompi_mpi_comm_world"),
     "COMM_SELF": (0x44000001, "ompi_mpi_comm_self"),
@@ -53,8 +53,8 @@ _CONSTANTS: dict[str, tuple[int, str]] = {
 }
 
 _OPEN_MPI = address(library, "ompi_mpi_comm_world") is not None
-_KIN = ("MPICH", "MVAPICH", "Intel(R) MPI", "ParaStation")
-if not _OPEN_MPI and not any(name in mpi_version(library) for name in _KIN):
+_MPICH_LIKE = ("MPICH", "MVAPICH", "Intel(R) MPI", "ParaStation")
+if not _OPEN_MPI and not any(name in mpi_version(library) for name in _MPICH_LIKE):
     raise ImportError(
         f"mpix_sparse knows the handles of MPICH, its kin and Open MPI, not of {mpi_version(library)}"
     )
@@ -70,13 +70,13 @@ MAX_INFO_VALUE = 1024
 
 
 def constant(name: str) -> Any:
-    """The handle of a constant of MPI, named without its MPI_."""
+    """The handle of an MPI constant; its name without MPI_."""
     value, symbol = _CONSTANTS[name]
     return Handle(address(library, symbol) if _OPEN_MPI else value)
 
 
-def sentence(code: int) -> str:
-    """What MPI says about an error code."""
+def error_string(code: int) -> str:
+    """MPI's text for an error code."""
     text, length = ctypes.create_string_buffer(MAX_ERROR_STRING), ctypes.c_int()
     library.MPI_Error_string(ctypes.c_int(code), text, ctypes.byref(length))
     return text.value.decode(errors="replace")
@@ -85,7 +85,7 @@ def sentence(code: int) -> str:
 def check(code: int) -> None:
     """Raise Error unless a function of MPI, or of the C library, returned MPI_SUCCESS."""
     if code != 0:
-        raise Error(sentence(code), code)
+        raise Error(error_string(code), code)
 
 
 def _flag(function: Any) -> bool:
@@ -95,40 +95,40 @@ def _flag(function: Any) -> bool:
 
 
 def is_initialized() -> bool:
-    """Whether MPI has been initialised, by whomever, and not been finalized."""
+    """True if MPI has been initialised, by any library, and not finalized."""
     return _flag(library.MPI_Initialized) and not _flag(library.MPI_Finalized)
 
 
 def allows_threads() -> bool:
-    """Whether any thread may call MPI at any time."""
+    """True if MPI was initialised with MPI_THREAD_MULTIPLE."""
     level = ctypes.c_int()
     check(library.MPI_Query_thread(ctypes.byref(level)))
     return level.value >= THREAD_MULTIPLE
 
 
-_ours = 0  # the process that initialised MPI here; its children must not finalize
-_status = 0  # of the program's end, once sys.exit() has ended it
-_before_end: list[Any] = []
+_initializer_pid = 0  # pid of the process in which init() initialised MPI; forked children must not finalize
+_exit_status = 0  # set when sys.exit() ends the program
+_finalize_hooks: list[Any] = []
 
 
-def before_end(function: Any) -> None:
-    """Have a function called before MPI ends."""
-    _before_end.append(function)
+def add_finalize_hook(function: Any) -> None:
+    """Call a function in finalize(), before functions that were added earlier."""
+    _finalize_hooks.append(function)
 
 
 def init() -> None:
-    """Initialise MPI, with MPI_THREAD_MULTIPLE, unless somebody has. Collective over all processes.
+    """Initialise MPI with MPI_THREAD_MULTIPLE, unless it is initialised. Collective over all processes.
 
-    Every function of this package does so when it needs MPI. Errors on MPI_COMM_WORLD become exceptions from
-    here on. Where this function has initialised MPI the package finalizes it when Python ends, or aborts all
-    ranks when Python ends by an exception, or by sys.exit(), exit() or quit() with another status than 0,
-    since the others would wait for this one for ever. It cannot see a `raise SystemExit(status)`.
+    Every function of this package that needs MPI calls this one. Errors on MPI_COMM_WORLD become exceptions.
+    If this function has initialised MPI, the package finalizes MPI when Python ends. It aborts all ranks if
+    Python ends by an exception, or by sys.exit(), exit() or quit() with a status other than 0, since the
+    other ranks would wait forever. It does not detect `raise SystemExit(status)`.
 
     Raises:
         Error: MPI has been finalized, or cannot be initialised.
         ImportError: mpi4py has been imported and is built for another MPI.
     """
-    global _ours
+    global _initializer_pid
     refuse_foreign_mpi4py()
     if is_initialized():
         _return_errors()
@@ -136,49 +136,48 @@ def init() -> None:
     if _flag(library.MPI_Finalized):
         raise Error("MPI has been finalized, and can be initialised only once")
     check(library.MPI_Init_thread(None, None, THREAD_MULTIPLE, ctypes.byref(ctypes.c_int())))
-    _ours = os.getpid()
+    _initializer_pid = os.getpid()
     sys.exit, _sitebuiltins.Quitter.__call__ = _exit, _quit
     _return_errors()
 
 
-_returning = False
+_errors_return = False
 
 
 def _return_errors() -> None:
-    """Have errors on MPI_COMM_WORLD come back as codes, as mpi4py does, unless the program has a handler
-    there."""
-    global _returning
-    if _returning:
+    """Make MPI return errors on MPI_COMM_WORLD, as mpi4py does, unless the program has set a handler."""
+    global _errors_return
+    if _errors_return:
         return
     handler = Handle()
     check(library.MPI_Comm_get_errhandler(constant("COMM_WORLD"), ctypes.byref(handler)))
     if handler.value == constant("ERRORS_ARE_FATAL").value:
         check(library.MPI_Comm_set_errhandler(constant("COMM_WORLD"), constant("ERRORS_RETURN")))
-    _returning = True
+    _errors_return = True
 
 
 def finalize() -> None:
-    """Wait for all handles, and finalize MPI if init() has initialised it. Collective over all processes."""
-    global _ours
+    """Wait for all calls in flight; finalize MPI if init() initialised it. Collective over all processes."""
+    global _initializer_pid
     if not is_initialized():
         return
-    for function in reversed(_before_end):
+    for function in reversed(_finalize_hooks):
         function()
-    if _ours == os.getpid():
-        _ours = 0
+    if _initializer_pid == os.getpid():
+        _initializer_pid = 0
         check(library.MPI_Finalize())
 
 
 class _Exit(SystemExit):
-    """What sys.exit() raises. Python tells nobody that it ends by one, but asks for the code when no frame is
-    left that could catch it."""
+    """The exception of sys.exit(). Python has no hook for it, but reads `code` without any frame left when
+    the exception ends the program."""
 
     @property
     def code(self) -> Any:  # type: ignore[override]
-        global _status
+        global _exit_status
         found = SystemExit.code.__get__(self)  # type: ignore[attr-defined]
         if sys._getframe().f_back is None:
-            _status = _status_of(found)
+            _exit_status = _status_of(found)
         return found
 
     @code.setter
@@ -187,7 +186,7 @@ class _Exit(SystemExit):
 
 
 def _status_of(code: Any) -> int:
-    """What launchers see of a SystemExit's code, in 8 bits, save that nothing but None and 0 looks like 0."""
+    """The exit status of a SystemExit's code, in 8 bits. Only None and 0 give 0."""
     return (code & 255 or int(code != 0)) if isinstance(code, int) else int(code is not None)
 
 
@@ -196,41 +195,41 @@ _plain_quit = _sitebuiltins.Quitter.__call__
 
 
 def _exit(status: Any = None, /) -> NoReturn:
-    """sys.exit(): end the program with a status, and all ranks with it where it is not 0."""
-    # In other threads it ends the thread only, by an exception of no other type.
+    """sys.exit(): end the program with a status, and all ranks if it is not 0."""
+    # In other threads sys.exit() ends only the thread.
     if threading.current_thread() is threading.main_thread():
         raise _Exit(status)
     _plain_exit(status)
 
 
 def _quit(quitter: Any, code: Any = None) -> NoReturn:
-    """exit() and quit(): they close the input, too."""
+    """exit() and quit(), which also close the input."""
     with contextlib.suppress(SystemExit):
         _plain_quit(quitter, code)
     _exit(code)
 
 
-_loader = os.getpid()
+_loader_pid = os.getpid()
 
 
 @atexit.register
 def _end() -> None:
-    if os.getpid() != _loader:
+    if os.getpid() != _loader_pid:
         return
-    status = _status or int(getattr(sys, "last_value", None) is not None)
+    status = _exit_status or int(getattr(sys, "last_value", None) is not None)
     if not status:
         finalize()
-    elif _ours:
+    elif _initializer_pid:
         sys.stdout.flush()
         sys.stderr.flush()
-        time.sleep(0.5)  # launchers lose what is written right before an abort
+        time.sleep(0.5)  # launchers lose output that is written right before an abort
         library.MPI_Abort(constant("COMM_WORLD"), status)
         os._exit(status)
 
 
 def communicator(comm: Any, name: str = "comm") -> Any:
-    """The handle of a communicator as users give it, by an argument's name: None for MPI_COMM_WORLD, one of
-    mpi4py, or a handle."""
+    """The handle of a communicator that users pass: None for MPI_COMM_WORLD, one of mpi4py, or a handle. The
+    name is the argument's, for the error."""
     if isinstance(comm, Handle):
         return comm
     if comm is None:
@@ -244,7 +243,7 @@ def communicator(comm: Any, name: str = "comm") -> Any:
 
 
 def rank(comm: Any = None) -> int:
-    """This process's rank in a communicator. Not collective."""
+    """The rank of this process in a communicator. Not collective."""
     number = ctypes.c_int()
     check(library.MPI_Comm_rank(communicator(comm), ctypes.byref(number)))
     return number.value
@@ -263,8 +262,8 @@ def barrier(comm: Any = None) -> None:
 
 
 class Info:
-    """An info object with hints for this library, freed with the block. A hint's name may lack its
-    mpix_sparse_."""
+    """An info object with hints for this library, freed at the end of the block. The prefix
+    mpix_sparse_ of names is optional."""
 
     def __init__(self, hints: Mapping[str, Any] | None) -> None:
         self._hints = dict(hints or {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types of elements, by the names that NumPy gives them, and reductions."""
+"""Types of elements, by NumPy's names, and reductions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy
 from . import _mpi
 from ._library import library
 
-# A type's name, that of its MPI type, and its bytes. Floats of 16 bits travel as integers, under a hint.
+# Name of a type → name of its MPI type, its bytes. 16-bit floats are sent as integers, with the hint element.
 _TYPES = {
     "bool": ("C_BOOL", 1),
     "int8": ("INT8_T", 1),
@@ -44,19 +44,19 @@ _OPS = {
     "lxor": "LXOR",
     "bxor": "BXOR",
 }
-_FEW_OPS = {
+_RESTRICTED_OPS = {
     "bool": ("land", "lor", "lxor"),
     "complex64": ("sum", "prod"),
     "complex128": ("sum", "prod"),
 }
 
 
-def whole(number: Any, name: str, kind: Any = ctypes.c_longlong) -> Any:
-    """The whole number that an argument is, as C takes it.
+def to_integer(number: Any, name: str, kind: Any = ctypes.c_longlong) -> Any:
+    """Convert an argument to a C integer.
 
     Raises:
-        TypeError: it is none.
-        ValueError: C's has too few bits for it.
+        TypeError: the argument is not an integer.
+        ValueError: it does not fit the C type.
     """
     try:
         wanted = operator.index(number)
@@ -69,10 +69,10 @@ def whole(number: Any, name: str, kind: Any = ctypes.c_longlong) -> Any:
 
 
 def real(number: Any, name: str) -> ctypes.c_double:
-    """The number that an argument is, as C takes it.
+    """Convert an argument to a C double.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the argument is not a number.
     """
     try:
         return ctypes.c_double(number)
@@ -81,22 +81,22 @@ def real(number: Any, name: str) -> ctypes.c_double:
 
 
 def item_size(name: str) -> int:
-    """Bytes of a number of a type."""
+    """Bytes of one number."""
     return _TYPES[name][1]
 
 
-def known(name: str) -> bool:
-    """Whether a type can be reduced."""
+def is_known(name: str) -> bool:
+    """True if a type can be reduced."""
     return name in _TYPES
 
 
 @functools.lru_cache(maxsize=None)
 def datatype(name: str, row: int = 1) -> Any:
-    """The MPI datatype of an element: a number, or a row of them.
+    """The MPI datatype of an element: a number, or a row of numbers. Derived datatypes live until finalize().
 
     Raises:
-        TypeError: there is no such type, or row is no whole number.
-        ValueError: MPI cannot take so long a row.
+        TypeError: the type is unknown, or row is not an integer.
+        ValueError: the row is too long for MPI.
     """
     if name not in _TYPES:
         raise TypeError(f"elements of type {name} cannot be reduced; those that can are {', '.join(_TYPES)}")
@@ -104,44 +104,44 @@ def datatype(name: str, row: int = 1) -> Any:
     if row == 1:
         return basic
     made = _mpi.Handle()
-    _mpi.check(library.MPI_Type_contiguous(whole(row, "row", ctypes.c_int), basic, ctypes.byref(made)))
+    _mpi.check(library.MPI_Type_contiguous(to_integer(row, "row", ctypes.c_int), basic, ctypes.byref(made)))
     _mpi.check(library.MPI_Type_commit(ctypes.byref(made)))
-    _rows.append(made)
+    _row_types.append(made)
     return made
 
 
-_rows: list[Any] = []
+_row_types: list[Any] = []
 
 
-def _free_rows() -> None:
+def _free_row_types() -> None:
     datatype.cache_clear()
-    while _rows:
-        _mpi.check(library.MPI_Type_free(ctypes.byref(_rows.pop())))
+    while _row_types:
+        _mpi.check(library.MPI_Type_free(ctypes.byref(_row_types.pop())))
 
 
-_mpi.before_end(_free_rows)
+_mpi.add_finalize_hook(_free_row_types)
 
 
 def operation(name: str, dtype: str = "") -> Any:
     """The MPI op of a name: sum, max, min, prod, land, band, lor, bor, lxor or bxor.
 
     Raises:
-        ValueError: there is no such op.
-        TypeError: it is not for numbers of a type.
+        ValueError: the name is unknown.
+        TypeError: the op is not defined for the type.
     """
     if name not in _OPS:
         raise ValueError(f"op is {name!r}; it must be one of {', '.join(_OPS)}")
-    allowed = _FEW_OPS.get(dtype, _OPS)
+    allowed = _RESTRICTED_OPS.get(dtype, _OPS)
     if name not in allowed:
         raise TypeError(f"op {name!r} is not for {dtype}; {', '.join(allowed)} are")
     return _mpi.constant(_OPS[name])
 
 
 def hints(name: str) -> dict[str, str]:
-    """The hints that a type needs: what integers of 2 bytes stand for."""
+    """The hints that a type needs: element for 16-bit floats, which are sent as integers."""
     return {"element": _HALVES[name]} if name in _HALVES else {}
 
 
 def name_of(dtype: Any) -> str:
-    """The name of a type that is given as a name or as NumPy takes them."""
+    """The name of a type, given as a name or as a NumPy type."""
     return dtype if isinstance(dtype, str) and dtype in _TYPES else numpy.dtype(dtype).name

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The version of this package, which is that of the C library it goes with."""
+"""The version of this package, the same as the C library's."""
 
 __version__ = "0.1.0"

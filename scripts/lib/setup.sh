@@ -8,9 +8,10 @@ tree_packages="autoconf automake libtool"
 mpich_packages="mpich libmpich-dev"
 openmpi_packages="openmpi-bin libopenmpi-dev"
 cluster_packages="hostname iproute2 util-linux"
-test_packages="gfortran libcmocka-dev mandoc universal-ctags python3-numpy"
+python_packages="python3-numpy python3-scipy python3-torch python3-mpi4py python3-pip python3-setuptools python3-wheel"
+lint_packages="mandoc universal-ctags shellcheck black flake8"
+test_packages="gfortran libcmocka-dev $python_packages $lint_packages"
 optional_packages="clang-format-14"
-python_packages="python3-numpy python3-scipy python3-torch python3-pip python3-setuptools python3-wheel black flake8"
 
 heading() {
     printf '\n== %s\n' "$*"
@@ -131,9 +132,22 @@ make_variable() {
     sed -n "s/^$2 = *//p" "$1/Makefile"
 }
 
+# Print the first Python that has every package the tests import: $PYTHON, or python3 on the path, or the system's.
+choose_python() {
+    for python in ${PYTHON:-python3 /usr/bin/python3}; do
+        if "$python" -c 'import numpy, scipy, torch, mpi4py' 2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    echo "$PYTHON"
+}
+
 # Configure build/ for the MPI in $MPICC, or MPICH, or Open MPI where MPICH cannot start two ranks
 # (as some releases have shipped it).
 configure_build() {
+    python=$(choose_python)
+    [ -z "$python" ] || set -- PYTHON="$python" "$@"
     if [ -n "$MPICC" ]; then
         configure_in "$top/build" MPICC="$MPICC" "$@"
     elif command -v mpicc.mpich >/dev/null; then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A chain of blocks, each at least twice the one before it until they are large, so that little is left
- * over. A request settles on one block: reset replaces a chain by a single block of the size that was needed,
- * and a block that has been four times too large for many uses by a smaller one. */
+/* An arena is a chain of blocks. Each block is at least twice as large as the one before, up to LARGE_BLOCK,
+ * so that the chain stays short. Reset replaces the chain by one block of the size needed. After many small
+ * uses (base/trim.h) reset replaces the block by a smaller one. */
 
 #include "base/arena.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 
-/* Under the address sanitizer only the bytes of pieces that are taken may be touched. */
+/* The address sanitizer reports accesses to bytes of a block that belong to no piece. */
 #if defined(__has_feature)
 #define SAR_ASAN __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -26,43 +26,44 @@
 #define ASAN_UNPOISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
-struct sar_block {
-    struct sar_block *older;
-    size_t capacity, used;
-    unsigned char *bytes; /* the first aligned byte behind this head */
+struct sar_arena_block {
+    struct sar_arena_block *previous;
+    size_t capacity, used; /* bytes */
+    unsigned char *bytes;  /* first aligned byte after this header */
 };
 
 enum { SMALLEST_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 18 };
 
-static struct sar_block *make_block(struct sar_supply *supply, size_t capacity, struct sar_block *older)
+static struct sar_arena_block *make_block(struct sar_allocator *allocator, size_t capacity,
+                                          struct sar_arena_block *previous)
 {
-    size_t head = sizeof(struct sar_block) + SAR_ALIGNMENT;
-    if (capacity > SIZE_MAX - head)
+    size_t header = sizeof(struct sar_arena_block) + SAR_ALIGNMENT;
+    if (capacity > SIZE_MAX - header)
         return NULL;
-    size_t bytes = head + capacity;
-    struct sar_block *block = supply == NULL ? malloc(bytes) : supply->take(supply, &bytes);
+    size_t bytes = header + capacity;
+    struct sar_arena_block *block = allocator == NULL ? malloc(bytes) : allocator->alloc(allocator, &bytes);
     if (block == NULL)
         return NULL;
     uintptr_t start = (uintptr_t)(block + 1);
     size_t gap = (size_t)(-start & (SAR_ALIGNMENT - 1));
-    *block = (struct sar_block){ older, bytes - head, 0, (unsigned char *)(block + 1) + gap };
+    *block = (struct sar_arena_block){ previous, bytes - header, 0, (unsigned char *)(block + 1) + gap };
     ASAN_POISON_MEMORY_REGION(block->bytes, block->capacity);
     return block;
 }
 
-static void drop_block(struct sar_supply *supply, struct sar_block *block)
+static void free_block(struct sar_allocator *allocator, struct sar_arena_block *block)
 {
-    if (supply == NULL) {
+    if (allocator == NULL) {
         free(block);
         return;
     }
     ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
-    supply->give_back(supply, block);
+    allocator->release(allocator, block);
 }
 
 static size_t first_capacity(const struct sar_arena *arena)
 {
-    return arena->expected > SMALLEST_BLOCK ? arena->expected : SMALLEST_BLOCK;
+    return arena->first_bytes > SMALLEST_BLOCK ? arena->first_bytes : SMALLEST_BLOCK;
 }
 
 static enum sar_status grow(struct sar_arena *arena, size_t bytes)
@@ -70,9 +71,10 @@ static enum sar_status grow(struct sar_arena *arena, size_t bytes)
     size_t capacity = arena->newest == NULL ? first_capacity(arena) : arena->newest->capacity;
     if (arena->newest != NULL)
         capacity = capacity < LARGE_BLOCK / 2 ? 2 * capacity : LARGE_BLOCK;
-    struct sar_block *block = make_block(arena->supply, capacity > bytes ? capacity : bytes, arena->newest);
+    struct sar_arena_block *block =
+        make_block(arena->allocator, capacity > bytes ? capacity : bytes, arena->newest);
     if (block == NULL && capacity > bytes)
-        block = make_block(arena->supply, bytes, arena->newest);
+        block = make_block(arena->allocator, bytes, arena->newest);
     if (block == NULL) {
         SAR_LOG(INFO, BASE, "no memory for %zu bytes", bytes);
         return SAR_NO_MEMORY;
@@ -81,7 +83,7 @@ static enum sar_status grow(struct sar_arena *arena, size_t bytes)
     return SAR_OK;
 }
 
-enum sar_status sar_arena_take(struct sar_arena *arena, size_t count, size_t size, void **memory)
+enum sar_status sar_arena_alloc(struct sar_arena *arena, size_t count, size_t size, void **memory)
 {
     if (size != 0 && count > (SIZE_MAX - SAR_ALIGNMENT) / size)
         return SAR_NO_MEMORY;
@@ -91,58 +93,58 @@ enum sar_status sar_arena_take(struct sar_arena *arena, size_t count, size_t siz
     *memory = arena->newest->bytes + arena->newest->used;
     ASAN_UNPOISON_MEMORY_REGION(*memory, count * size);
     arena->newest->used += bytes;
-    arena->taken += bytes;
+    arena->used += bytes;
     return SAR_OK;
 }
 
-enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory)
+enum sar_status sar_arena_alloc_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory)
 {
-    SAR_TRY(sar_arena_take(arena, count, size, memory));
+    SAR_TRY(sar_arena_alloc(arena, count, size, memory));
     memset(*memory, 0, count * size);
     return SAR_OK;
 }
 
-static void drop_newest(struct sar_arena *arena)
+static void free_newest(struct sar_arena *arena)
 {
-    struct sar_block *block = arena->newest;
-    arena->newest = block->older;
-    drop_block(arena->supply, block);
+    struct sar_arena_block *block = arena->newest;
+    arena->newest = block->previous;
+    free_block(arena->allocator, block);
 }
 
 struct sar_arena_mark sar_arena_mark(const struct sar_arena *arena)
 {
-    const struct sar_block *newest = arena->newest;
-    return (struct sar_arena_mark){ arena->newest, newest == NULL ? 0 : newest->used, arena->taken };
+    const struct sar_arena_block *newest = arena->newest;
+    return (struct sar_arena_mark){ arena->newest, newest == NULL ? 0 : newest->used, arena->used };
 }
 
-void sar_arena_return(struct sar_arena *arena, struct sar_arena_mark mark)
+void sar_arena_rewind(struct sar_arena *arena, struct sar_arena_mark mark)
 {
-    arena->most = arena->taken > arena->most ? arena->taken : arena->most;
-    arena->taken = mark.taken;
+    arena->peak = arena->used > arena->peak ? arena->used : arena->peak;
+    arena->used = mark.arena_used;
     while (arena->newest != mark.newest)
-        drop_newest(arena);
+        free_newest(arena);
     if (mark.newest == NULL)
         return;
     ASAN_POISON_MEMORY_REGION(mark.newest->bytes + mark.used, mark.newest->used - mark.used);
     mark.newest->used = mark.used;
 }
 
-/* One block in place of all there are. */
-static void replace(struct sar_arena *arena, size_t capacity)
+/* Replaces all blocks by one. */
+static void replace_blocks(struct sar_arena *arena, size_t capacity)
 {
     while (arena->newest != NULL)
-        drop_newest(arena);
-    arena->newest = make_block(arena->supply, capacity > SMALLEST_BLOCK ? capacity : SMALLEST_BLOCK, NULL);
+        free_newest(arena);
+    arena->newest = make_block(arena->allocator, capacity > SMALLEST_BLOCK ? capacity : SMALLEST_BLOCK, NULL);
 }
 
 void sar_arena_recycle(struct sar_arena *arena)
 {
-    arena->most = arena->taken > arena->most ? arena->taken : arena->most;
-    arena->taken = 0;
+    arena->peak = arena->used > arena->peak ? arena->used : arena->peak;
+    arena->used = 0;
     if (arena->newest == NULL)
         return;
-    if (arena->newest->older != NULL || arena->newest->capacity < arena->most) {
-        replace(arena, arena->most);
+    if (arena->newest->previous != NULL || arena->newest->capacity < arena->peak) {
+        replace_blocks(arena, arena->peak);
         return;
     }
     ASAN_POISON_MEMORY_REGION(arena->newest->bytes, arena->newest->used);
@@ -153,25 +155,25 @@ void sar_arena_reset(struct sar_arena *arena)
 {
     sar_arena_recycle(arena);
     if (arena->newest != NULL &&
-        sar_idle_note(&arena->idle, arena->newest->capacity, arena->most, SMALLEST_BLOCK)) {
-        replace(arena, arena->idle.most);
-        arena->idle = (struct sar_idle){ 0 };
+        sar_trim_note(&arena->trim, arena->newest->capacity, arena->peak, SMALLEST_BLOCK)) {
+        replace_blocks(arena, arena->trim.peak);
+        arena->trim = (struct sar_trim){ 0 };
     }
-    arena->most = 0;
+    arena->peak = 0;
 }
 
 void sar_arena_free(struct sar_arena *arena)
 {
     while (arena->newest != NULL)
-        drop_newest(arena);
-    arena->taken = 0;
-    arena->most = 0;
-    arena->idle = (struct sar_idle){ 0 };
+        free_newest(arena);
+    arena->used = 0;
+    arena->peak = 0;
+    arena->trim = (struct sar_trim){ 0 };
 }
 
-void sar_arena_leave(struct sar_arena *arena)
+void sar_arena_release(struct sar_arena *arena)
 {
-    size_t most = arena->taken > arena->most ? arena->taken : arena->most;
+    size_t peak = arena->used > arena->peak ? arena->used : arena->peak;
     sar_arena_free(arena);
-    arena->expected = most;
+    arena->first_bytes = peak;
 }

@@ -1,72 +1,76 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Arenas: memory that is allocated in small pieces and released all at once. An arena is not thread-safe. */
+
 #ifndef SAR_BASE_ARENA_H
 #define SAR_BASE_ARENA_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/idle.h"
+#include "base/trim.h"
 #include "base/status.h"
 
-struct sar_block;
+struct sar_arena_block;
 
-/** Where an arena has blocks from that are not malloc's. */
-struct sar_supply {
-    /** Memory for a block of at least *bytes, which is set to what there is; NULL if there is none. */
-    void *(*take)(struct sar_supply *supply, size_t *bytes);
-    void (*give_back)(struct sar_supply *supply, void *memory);
+/** Allocator of an arena's blocks, in place of malloc and free. */
+struct sar_allocator {
+    /** Returns memory of at least *bytes and sets *bytes to its size; NULL if there is none. */
+    void *(*alloc)(struct sar_allocator *allocator, size_t *bytes);
+    void (*release)(struct sar_allocator *allocator, void *memory);
 };
 
-/** Memory that is taken piece by piece and given back all at once. Zero bytes are an empty arena. */
+/** The arena. Zero bytes are an empty arena. */
 struct sar_arena {
-    struct sar_block *newest;  /**< block that pieces are cut from; owns the older ones */
-    size_t taken;              /**< bytes cut since the last reset or recycling */
-    size_t most;               /**< the largest such number since the last reset */
-    size_t expected;           /**< bytes of the first block, if that is more than others have */
-    struct sar_idle idle;      /**< uses, from one reset to the next, that needed little */
-    struct sar_supply *supply; /**< or NULL */
+    struct sar_arena_block *newest;  /**< block that pieces are taken from; links to the earlier blocks */
+    size_t used;                     /**< bytes taken since the last reset or recycle */
+    size_t peak;                     /**< largest `used` since the last reset */
+    size_t first_bytes;              /**< smallest size of the first block, in bytes */
+    struct sar_trim trim;            /**< small uses, a use being the time between two resets */
+    struct sar_allocator *allocator; /**< not owned; NULL: malloc and free */
 };
 
-/** Every piece starts at a multiple of this many bytes. */
+/** Alignment of every piece, in bytes. */
 enum { SAR_ALIGNMENT = 64 };
 
-/** A number of bytes rounded up to such a multiple; as it is where that would be too large. */
-static inline size_t sar_align(size_t bytes)
+/** Returns bytes rounded up to a multiple of SAR_ALIGNMENT, or bytes itself if that would overflow. */
+static inline size_t sar_align_up(size_t bytes)
 {
     size_t most = SIZE_MAX / SAR_ALIGNMENT * SAR_ALIGNMENT;
     return bytes > most ? bytes : (bytes + SAR_ALIGNMENT - 1) / SAR_ALIGNMENT * SAR_ALIGNMENT;
 }
 
-/** Take count * size bytes, uninitialised, aligned to SAR_ALIGNMENT, valid until reset or free.
- * *memory is never NULL after success, even for zero bytes. */
-enum sar_status sar_arena_take(struct sar_arena *arena, size_t count, size_t size, void **memory);
+/** Takes count * size bytes, uninitialised, valid until the arena is reset, recycled, rewound or freed.
+ * After success *memory is not NULL, even for zero bytes. */
+enum sar_status sar_arena_alloc(struct sar_arena *arena, size_t count, size_t size, void **memory);
 
-/** As sar_arena_take, filled with zero bytes. */
-enum sar_status sar_arena_take_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory);
+/** As sar_arena_alloc, filled with zero bytes. */
+enum sar_status sar_arena_alloc_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory);
 
-/** A place in the order in which pieces were taken. Zero bytes are before all of them. */
+/** State of an arena that it can be rewound to. Zero bytes are the state before the first piece. */
 struct sar_arena_mark {
-    struct sar_block *newest;
-    size_t used, taken;
+    struct sar_arena_block *newest; /**< newest block */
+    size_t used;                    /**< bytes taken of that block */
+    size_t arena_used;              /**< bytes taken of the arena */
 };
 
+/** Returns the present state. */
 struct sar_arena_mark sar_arena_mark(const struct sar_arena *arena);
 
-/** Make the pieces available again that were taken since a mark was made, or one before it was returned to,
- * and there was no reset. Blocks that were added are given back. */
-void sar_arena_return(struct sar_arena *arena, struct sar_arena_mark mark);
+/** Releases all pieces taken since the mark, and the blocks added since. The arena must not have been reset,
+ * recycled, or rewound to an earlier mark meanwhile. */
+void sar_arena_rewind(struct sar_arena *arena, struct sar_arena_mark mark);
 
-/** Make all pieces available again. Keeps memory, so that equal use later allocates nothing, until many uses
- * in a row have needed little of it (base/idle.h). */
+/** Releases all pieces and ends a use. Keeps memory, so that an equal use later allocates nothing, unless
+ * many uses in a row were small (base/trim.h). */
 void sar_arena_reset(struct sar_arena *arena);
 
-/** Make all pieces available again in the middle of a use of many steps: no memory is given back. */
+/** Releases all pieces in the middle of a use. Never shrinks the memory. */
 void sar_arena_recycle(struct sar_arena *arena);
 
-/** Give all memory back, and remember how much that was: equal use later takes one block. */
-void sar_arena_leave(struct sar_arena *arena);
+/** Frees all memory, and remembers its size as first_bytes: an equal use later allocates one block. */
+void sar_arena_release(struct sar_arena *arena);
 
-/** Give all memory back. */
+/** Frees all memory. */
 void sar_arena_free(struct sar_arena *arena);
 
 #endif

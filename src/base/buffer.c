@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an arena cannot do: let its last user have more without keeping what was too small. Large arrays are
- * moved by the system, page by page, and not copied. */
+/* A buffer grows by realloc, so that the system moves large arrays by remapping pages, without copying. An
+ * arena would keep the old, smaller array. */
 
 #include "base/buffer.h"
 
@@ -9,14 +9,15 @@
 
 #include "base/log.h"
 
-enum { LEAST = 64 /* bytes */, WORTH = 1 << 14 /* bytes that are worth giving back */ };
+/* SLACK: bytes beyond those reserved. SMALLEST_TRIM: bytes below which memory is kept. */
+enum { SLACK = 64, SMALLEST_TRIM = 1 << 14 };
 
-enum sar_status sar_buffer_grow(struct sar_buffer *buffer, size_t count, size_t size)
+enum sar_status sar_buffer_reserve(struct sar_buffer *buffer, size_t count, size_t size)
 {
-    if (size != 0 && count > (SIZE_MAX - LEAST) / size)
+    if (size != 0 && count > (SIZE_MAX - SLACK) / size)
         return SAR_NO_MEMORY;
-    size_t bytes = count * size + LEAST;
-    buffer->most = bytes > buffer->most ? bytes : buffer->most;
+    size_t bytes = count * size + SLACK;
+    buffer->peak = bytes > buffer->peak ? bytes : buffer->peak;
     if (bytes <= buffer->bytes)
         return SAR_OK;
     void *memory = realloc(buffer->memory, bytes);
@@ -31,9 +32,9 @@ enum sar_status sar_buffer_grow(struct sar_buffer *buffer, size_t count, size_t 
 
 void sar_buffer_reset(struct sar_buffer *buffer)
 {
-    if (sar_idle_note(&buffer->idle, buffer->bytes, buffer->most, WORTH))
+    if (sar_trim_note(&buffer->trim, buffer->bytes, buffer->peak, SMALLEST_TRIM))
         sar_buffer_free(buffer);
-    buffer->most = 0;
+    buffer->peak = 0;
 }
 
 void sar_buffer_free(struct sar_buffer *buffer)

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One array that grows and keeps its content. */
+
 #ifndef SAR_BASE_BUFFER_H
 #define SAR_BASE_BUFFER_H
 
 #include <stddef.h>
 
-#include "base/idle.h"
+#include "base/trim.h"
 #include "base/status.h"
 
-/** One array that grows and keeps what is in it. Zero bytes are an empty one. */
+/** The array. Zero bytes are an empty buffer. */
 struct sar_buffer {
-    void *memory;
-    size_t bytes;
-    size_t most; /**< bytes asked for since the last reset */
-    struct sar_idle idle;
+    void *memory;         /**< owned */
+    size_t bytes;         /**< bytes allocated */
+    size_t peak;          /**< most bytes reserved since the last reset */
+    struct sar_trim trim; /**< small uses, a use being the time between two resets */
 };
 
-/** Make room for count * size bytes. The memory may move; it is never NULL after success. On failure it is
- * as it was. */
-enum sar_status sar_buffer_grow(struct sar_buffer *buffer, size_t count, size_t size);
+/** Reserves count * size bytes. May move the memory, which is never NULL after success. On SAR_NO_MEMORY the
+ * buffer is unchanged. */
+enum sar_status sar_buffer_reserve(struct sar_buffer *buffer, size_t count, size_t size);
 
-/** Forget what is in it. Keeps memory, so that equal use later allocates nothing, until many uses in a row
- * have asked for little of it (base/idle.h). */
+/** Ends a use. Keeps the memory, so that an equal use later allocates nothing, unless many uses in a row were
+ * small (base/trim.h). */
 void sar_buffer_reset(struct sar_buffer *buffer);
 
-/** Give the memory back. */
+/** Frees the memory. */
 void sar_buffer_free(struct sar_buffer *buffer);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration of a communicator: one value for each setting of the library. */
+
 #ifndef SAR_BASE_CONFIG_H
 #define SAR_BASE_CONFIG_H
 
@@ -6,129 +8,121 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/env.h"
+#include "base/setting_type.h"
 #include "base/status.h"
 
-enum { SAR_KNOB_TEXT = 64, SAR_KNOB_PATH = 1024, SAR_MOST_KNOBS = 40 };
+/** Most settings that struct sar_config can hold the source of. */
+enum { SAR_SETTINGS_MAX = 40 };
 
-/** Which model prices the schemes. */
+/** Cost model that prices the schemes. */
 enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
 
-/** How values of a type that has a narrow form travel. */
-enum sar_values { SAR_VALUES_FULL, SAR_VALUES_BF16, SAR_VALUES_FP16 };
+/** Precision of float values in messages. */
+enum sar_wire_precision { SAR_PRECISION_FULL, SAR_PRECISION_BF16, SAR_PRECISION_FP16 };
 
-/** What integers of 2 bytes stand for. */
-enum sar_element { SAR_ELEMENT_INTEGER, SAR_ELEMENT_BF16, SAR_ELEMENT_FP16 };
+/** Meaning of integers of 2 bytes in user buffers. */
+enum sar_int16_type { SAR_ELEMENT_INTEGER, SAR_ELEMENT_BF16, SAR_ELEMENT_FP16 };
 
-/** Whether MPI is handed device memory. */
-enum sar_aware { SAR_AWARE_AUTO, SAR_AWARE_YES, SAR_AWARE_NO };
+/** Use of device memory in MPI calls. */
+enum sar_cuda_aware_mode { SAR_CUDA_AWARE_AUTO, SAR_CUDA_AWARE_YES, SAR_CUDA_AWARE_NO };
 
-/** What moves calls in flight. */
-enum sar_progress { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
+/** Progress of nonblocking calls: by callers that wait or test, or by a thread. */
+enum sar_progress_mode { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
 
-/** Grain that the planner chooses. */
-enum { SAR_AUTO = 0 };
-
-/** A whole number, of bytes or messages, that the model chooses. */
-#define SAR_WHOLE_AUTO UINT64_MAX
-
-/** Where the value of a knob came from; a later one goes before an earlier one. */
-enum sar_origin {
-    SAR_FROM_DEFAULT,
-    SAR_FROM_CALIBRATION,
-    SAR_FROM_ENVIRONMENT,
-    SAR_FROM_COMM_INFO,
-    SAR_FROM_PLAN_INFO,
-    SAR_ORIGINS
+/** Source of a setting's value. A later source overrides an earlier one. */
+enum sar_config_source {
+    SAR_SOURCE_DEFAULT,
+    SAR_SOURCE_CALIBRATION,
+    SAR_SOURCE_ENVIRONMENT,
+    SAR_SOURCE_COMM_INFO,
+    SAR_SOURCE_PLAN_INFO,
+    SAR_SOURCES
 };
 
-/** All knobs of one communicator. Plain bytes, so that rank 0's can be sent to the others. Names of schemes,
- * formats and partitions are kept as text: their rooms know which exist. */
+/** All settings of one communicator. Holds no pointers, since rank 0 sends its bytes to all ranks. Schemes,
+ * formats and partitions are texts, since other components know the valid names. */
 struct sar_config {
-    char scheme[SAR_KNOB_TEXT];    /**< or "auto" */
-    char push_wire[SAR_KNOB_TEXT]; /**< or "auto", "smallest" */
-    char pull_wire[SAR_KNOB_TEXT];
-    int wire_values;               /**< enum sar_values */
-    int element;                   /**< enum sar_element */
-    char partition[SAR_KNOB_TEXT]; /**< or "auto" */
-    int grain;                     /**< or SAR_AUTO */
-    int model;                     /**< enum sar_model */
-    int cuda_aware;                /**< enum sar_aware */
-    int progress;                  /**< enum sar_progress */
+    char scheme[SAR_SETTING_TEXT];    /**< name, or "auto" */
+    char push_wire[SAR_SETTING_TEXT]; /**< format's name, "auto" or "smallest" */
+    char pull_wire[SAR_SETTING_TEXT]; /**< as push_wire */
+    int wire_values;                  /**< enum sar_wire_precision */
+    int element;                      /**< enum sar_int16_type */
+    char partition[SAR_SETTING_TEXT]; /**< name, or "auto" */
+    int grain;                        /**< elements, or SAR_AUTO */
+    int model;                        /**< enum sar_model */
+    int cuda_aware;                   /**< enum sar_cuda_aware_mode */
+    int progress;                     /**< enum sar_progress_mode */
     bool explain, learn;
-    uint64_t cuda_least;                  /**< elements of a message from which devices reduce and code */
-    uint64_t seed;                        /**< 0: drawn */
-    uint64_t profile_every;               /**< calls from one profile of a tensor to the next */
-    uint64_t forward;                     /**< calls, at most, that follow on a dense one unseen */
-    uint64_t segment;                     /**< bytes of a message in segments, or SAR_WHOLE_AUTO */
-    uint64_t staging;                     /**< bytes of a block of pinned memory */
-    uint64_t chunk;                       /**< most bytes handed to MPI at a time */
-    uint64_t throttle;                    /**< long messages at a time, 0: all, or SAR_WHOLE_AUTO */
-    uint64_t long_message;                /**< bytes from which a message is long */
-    bool preload_nonblocking;             /**< libmpix_sparse_preload takes MPI_Iallreduce too */
-    uint64_t preload_min_bytes;           /**< smallest vector that it looks at */
-    double preload_limit;                 /**< share of the calls that its looks may cost */
-    uint64_t recompute;                   /**< calls from one choice of boundaries to the next, for oktopk */
-    uint64_t fuse;                        /**< most bytes of a plan that is fused, or SAR_WHOLE_AUTO */
-    uint64_t nodes;                       /**< 0: as found */
-    double imbalance;                     /**< limit that the planner's grain keeps to */
-    double stall;                         /**< seconds of waiting that are warned of; 0: none */
-    double alpha, beta, gamma, overhead;  /**< 0: measured */
-    char calibration[SAR_KNOB_PATH];      /**< file with the machine's constants, or "none" */
-    char log[SAR_KNOB_TEXT];              /**< rank 0's; every process follows its own, see log.h */
-    char log_file[SAR_KNOB_PATH];         /**< likewise */
-    char trace[SAR_KNOB_PATH];            /**< likewise; or "none" */
-    char preload_report[SAR_KNOB_PATH];   /**< file that it writes, or "none" */
-    unsigned char origin[SAR_MOST_KNOBS]; /**< enum sar_origin of each knob, by its place */
+    uint64_t cuda_least;                 /**< elements of a message from which devices reduce and encode */
+    uint64_t seed;                       /**< seed of the hash; 0: drawn */
+    uint64_t profile_every;              /**< calls from one profile of a tensor to the next */
+    uint64_t forward;                    /**< most calls without agreement after a dense call */
+    uint64_t segment;                    /**< bytes of a message in segments, or SAR_U64_AUTO */
+    uint64_t staging;                    /**< bytes of a block of pinned memory */
+    uint64_t chunk;                      /**< most bytes handed to MPI at a time */
+    uint64_t throttle;                   /**< long messages at a time, 0: all, or SAR_U64_AUTO */
+    uint64_t long_message;               /**< bytes from which a message is long */
+    bool preload_nonblocking;            /**< libmpix_sparse_preload takes MPI_Iallreduce too */
+    uint64_t preload_min_bytes;          /**< smallest vector that libmpix_sparse_preload probes */
+    double preload_limit;                /**< share of the calls' bytes that probes may cost */
+    uint64_t recompute;                  /**< calls for which oktopk keeps its boundaries */
+    uint64_t fuse;                       /**< most bytes of a plan that is fused, or SAR_U64_AUTO */
+    uint64_t nodes;                      /**< number of nodes; 0: as detected */
+    double imbalance;                    /**< upper limit of the imbalance that the planner's grain causes */
+    double stall;                        /**< seconds of waiting before a warning; 0: no warning */
+    double alpha, beta, gamma, overhead; /**< seconds; 0: measured */
+    char calibration[SAR_SETTING_PATH];  /**< file with the machine's constants, or "none" */
+    char log[SAR_SETTING_TEXT];          /**< rank 0's; each process uses its own, see log.h */
+    char log_file[SAR_SETTING_PATH];     /**< rank 0's, as log */
+    char trace[SAR_SETTING_PATH];        /**< rank 0's, as log; or "none" */
+    char preload_report[SAR_SETTING_PATH];  /**< file that libmpix_sparse_preload writes, or "none" */
+    unsigned char source[SAR_SETTINGS_MAX]; /**< enum sar_config_source of setting i */
 };
 
-/** The text of a knob, or NULL. `name` comes without prefix, in capitals. */
-typedef const char *(*sar_lookup_fn)(const char *name, void *from);
+/** Returns the text of a setting, or NULL. The name is in capitals, without prefix. */
+typedef const char *(*sar_config_lookup_fn)(const char *name, void *arg);
 
-/** One place where knobs may have a text. */
-struct sar_source {
-    enum sar_origin origin;
-    sar_lookup_fn lookup;
-    void *from; /**< for lookup */
+/** One source of texts for settings. */
+struct sar_config_layer {
+    enum sar_config_source source;
+    sar_config_lookup_fn lookup;
+    void *arg; /**< second argument of lookup */
 };
 
-/** Set every knob from lookup, which stands for the environment, or to its default.
- * @param sentence  room for one, which tells what is wrong on SAR_BAD_KNOB */
-enum sar_status sar_config_load(struct sar_config *config, sar_lookup_fn lookup, void *from, char *sentence,
-                                size_t room);
+/** Sets all settings: from lookup, with source SAR_SOURCE_ENVIRONMENT, or to their defaults. Local.
+ * On SAR_BAD_SETTING, leaves config unchanged and writes the reason to error_text. */
+enum sar_status sar_config_load(struct sar_config *config, sar_config_lookup_fn lookup, void *arg,
+                                char *error_text, size_t capacity);
 
-/** Set the knobs for which a source has a text, but for those that came from an origin that goes before
- * it. On SAR_BAD_KNOB, as above, none is set. */
-enum sar_status sar_config_apply(struct sar_config *config, const struct sar_source *source, char *sentence,
-                                 size_t room);
+/** Sets the settings that the layer has a text for, except those that a later source has set. Local.
+ * On SAR_BAD_SETTING, as sar_config_load. */
+enum sar_status sar_config_apply(struct sar_config *config, const struct sar_config_layer *layer,
+                                 char *error_text, size_t capacity);
 
-/** What the environment says of something that is no knob of this library, or NULL. */
-const char *sar_variable(const char *name);
-
-/** Lookup in the environment, as MPIX_SPARSE_<name>. What is empty is not set. */
-const char *sar_environment(const char *name, void *unused);
-
-/** First name at or behind environ[*at] that begins with MPIX_SPARSE_ and is no knob; NULL when there is
- * none. Advances *at behind it; its length goes to *length. */
+/** Returns the first entry from environ[*at] on that begins with MPIX_SPARSE_ and names no setting, or NULL.
+ * Advances *at past the entry and sets *length to the length of its name. */
 const char *sar_config_unknown(char *const environ[], size_t *at, size_t *length);
 
-/** Name, default and help of knob i; false behind the last. */
-bool sar_config_describe(size_t i, const char **name, const char **fallback, const char **help);
+/** Sets name, default and help of setting i. Returns false if i is past the last setting. */
+bool sar_config_setting(size_t i, const char **name, const char **fallback, const char **help);
 
-/** The value of knob i as a text that it could be set to, and where it came from; false behind the last. */
-bool sar_config_show(const struct sar_config *config, size_t i, char *text, size_t room,
-                     enum sar_origin *origin);
+/** Writes the value of setting i as a text that parses back to it, and sets its source. Returns false if i is
+ * past the last setting. */
+bool sar_config_format(const struct sar_config *config, size_t i, char *text, size_t capacity,
+                       enum sar_config_source *source);
 
-/** Whether two configurations hold the same values. If not, *at is the place of the first that differs. */
-bool sar_config_same(const struct sar_config *a, const struct sar_config *b, size_t *at);
+/** True if two configurations hold equal values. Otherwise *at is the first setting that differs. */
+bool sar_config_equal(const struct sar_config *a, const struct sar_config *b, size_t *at);
 
-/** Where the value of a knob came from. */
-enum sar_origin sar_config_origin(const struct sar_config *config, const char *name);
+/** Returns the source of the setting with this name. */
+enum sar_config_source sar_config_source_of(const struct sar_config *config, const char *name);
 
-/** A knob's name as it is written in a place that values come from: MPIX_SPARSE_SCHEME in the environment,
+/** Writes a setting's full name as its source spells it: MPIX_SPARSE_SCHEME in the environment,
  * mpix_sparse_scheme in an info object. */
-void sar_knob_spell(const char *name, enum sar_origin origin, char *text, size_t room);
+void sar_config_spell(const char *name, enum sar_config_source source, char *text, size_t capacity);
 
-/** An origin in words. */
-const char *sar_origin_name(enum sar_origin origin);
+/** Returns a source in words. */
+const char *sar_config_source_name(enum sar_config_source source);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line is one write to a file opened for appending, so that threads, and ranks that share a file, do not
- * mix theirs, and so that the news of a lack of memory needs none. */
+/* One write to a file opened for appending is one line, so that lines of threads, and of ranks that share the
+ * file, do not mix. Writing allocates nothing, so that it can report a failed allocation. */
 
 #include "base/log.h"
 
@@ -11,19 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
+#include "base/env.h"
 
 enum { LINE = 2048, HOST = 256 };
 
 static const char *const level_names[] = { "warn", "info", "debug", "trace" };
-static const char *const level_marks[] = { "WARN", "INFO", "DEBUG", "TRACE" };
-static const char *const room_names[SAR_ROOMS] = { "base", "hash",   "tensor", "device", "wire",
-                                                   "net",  "scheme", "plan",   "mpi" };
+static const char *const level_labels[] = { "WARN", "INFO", "DEBUG", "TRACE" };
+static const char *const component_names[SAR_LOG_COMPONENTS] = { "base", "hash",   "vector", "device", "wire",
+                                                                 "comm", "scheme", "core",   "mpi" };
+/* Names of components in earlier versions, which MPIX_SPARSE_LOG still accepts. */
+static const char *const old_names[] = { "tensor", "net", "plan" };
+static const enum sar_log_component old_components[] = { SAR_COMPONENT_VECTOR, SAR_COMPONENT_COMM,
+                                                         SAR_COMPONENT_CORE };
 
-atomic_int sar_log_levels[SAR_ROOMS];
+atomic_int sar_log_levels[SAR_LOG_COMPONENTS];
 static atomic_int output = STDERR_FILENO, own_rank = -1;
 
-/* Where a word of some length stands among n names, or -1. */
+/* Returns the position among n names of the word with `length` characters, or -1. */
 static int find_word(const char *word, size_t length, const char *const names[], int n)
 {
     for (int i = 0; i < n; i++)
@@ -32,49 +36,56 @@ static int find_word(const char *word, size_t length, const char *const names[],
     return -1;
 }
 
-bool sar_log_parse(const char *text, enum sar_log_level levels[SAR_ROOMS])
+static int find_component(const char *word, size_t length)
 {
-    enum sar_log_level found[SAR_ROOMS] = { SAR_LOG_WARN };
+    int component = find_word(word, length, component_names, SAR_LOG_COMPONENTS);
+    int old = find_word(word, length, old_names, sizeof old_names / sizeof *old_names);
+    return old < 0 ? component : (int)old_components[old];
+}
+
+bool sar_log_parse(const char *text, enum sar_log_level levels[SAR_LOG_COMPONENTS])
+{
+    enum sar_log_level found[SAR_LOG_COMPONENTS] = { SAR_LOG_WARN };
     size_t length = strcspn(text, ":");
     int level = find_word(text, length, level_names, SAR_LOG_TRACE + 1);
     if (level < 0)
         return false;
-    for (int i = 0; text[length] == '\0' && i < SAR_ROOMS; i++)
+    for (int i = 0; text[length] == '\0' && i < SAR_LOG_COMPONENTS; i++)
         found[i] = (enum sar_log_level)level;
     for (text += length; *text != '\0'; text += length) {
         length = strcspn(++text, ",");
-        int room = find_word(text, length, room_names, SAR_ROOMS);
-        if (room < 0)
+        int component = find_component(text, length);
+        if (component < 0)
             return false;
-        found[room] = (enum sar_log_level)level;
+        found[component] = (enum sar_log_level)level;
     }
     memcpy(levels, found, sizeof found);
     return true;
 }
 
-void sar_log_host(char *host, size_t room)
+void sar_log_host(char *host, size_t capacity)
 {
     char whole[HOST] = "";
     if (gethostname(whole, HOST - 1) != 0)
         snprintf(whole, HOST, "unknown");
-    snprintf(host, room, "%s", whole);
+    snprintf(host, capacity, "%s", whole);
 }
 
-static int print_rank(char *text, size_t room)
+static int print_rank(char *text, size_t capacity)
 {
     int rank = atomic_load(&own_rank);
-    return rank < 0 ? snprintf(text, room, "-") : snprintf(text, room, "%d", rank);
+    return rank < 0 ? snprintf(text, capacity, "-") : snprintf(text, capacity, "%d", rank);
 }
 
-/* The head of a line is cut if it must be, its text too. */
-void sar_log_write(enum sar_log_level level, enum sar_room room, const char *format, ...)
+/* A line longer than LINE bytes is cut. */
+void sar_log_write(enum sar_log_level level, enum sar_log_component component, const char *format, ...)
 {
     char line[LINE], host[HOST], rank[16];
     va_list arguments;
     sar_log_host(host, HOST);
     print_rank(rank, sizeof rank);
     size_t used = (size_t)snprintf(line, LINE, "%s:%ld:%s MPIX_SPARSE %s %s: ", host, (long)getpid(), rank,
-                                   level_marks[level], room_names[room]);
+                                   level_labels[level], component_names[component]);
     va_start(arguments, format);
     int more = vsnprintf(line + used, LINE - used - 1, format, arguments);
     va_end(arguments);
@@ -82,46 +93,46 @@ void sar_log_write(enum sar_log_level level, enum sar_room room, const char *for
     used = used < LINE - 2 ? used : LINE - 2;
     line[used++] = '\n';
     ssize_t written = write(atomic_load(&output), line, used);
-    (void)written; /* nobody is left to be told */
+    (void)written; /* a failure of the log cannot be logged */
 }
 
-static int print_field(char letter, char *text, size_t room)
+static int print_field(char letter, char *text, size_t capacity)
 {
     char host[HOST];
     switch (letter) {
-    case '%': return snprintf(text, room, "%%");
-    case 'h': sar_log_host(host, HOST); return snprintf(text, room, "%s", host);
-    case 'p': return snprintf(text, room, "%ld", (long)getpid());
-    case 'r': return print_rank(text, room);
+    case '%': return snprintf(text, capacity, "%%");
+    case 'h': sar_log_host(host, HOST); return snprintf(text, capacity, "%s", host);
+    case 'p': return snprintf(text, capacity, "%ld", (long)getpid());
+    case 'r': return print_rank(text, capacity);
     default: return -1;
     }
 }
 
-bool sar_log_path(const char *pattern, char *text, size_t room)
+bool sar_log_path(const char *pattern, char *text, size_t capacity)
 {
     size_t used = 0;
-    while (*pattern != '\0' && used < room) {
-        int n = *pattern == '%' ? print_field(pattern[1], text + used, room - used) : -1;
+    while (*pattern != '\0' && used < capacity) {
+        int n = *pattern == '%' ? print_field(pattern[1], text + used, capacity - used) : -1;
         if (n < 0)
             text[used++] = *pattern++;
         else
             used += (size_t)n, pattern += 2;
     }
-    if (used >= room)
+    if (used >= capacity)
         return false;
     text[used] = '\0';
     return true;
 }
 
-static void change_levels(const enum sar_log_level levels[SAR_ROOMS])
+static void change_levels(const enum sar_log_level levels[SAR_LOG_COMPONENTS])
 {
-    for (int i = 0; i < SAR_ROOMS; i++)
+    for (int i = 0; i < SAR_LOG_COMPONENTS; i++)
         atomic_store(&sar_log_levels[i], (int)levels[i]);
 }
 
 static void change_file(const char *pattern)
 {
-    char path[SAR_KNOB_PATH];
+    char path[SAR_SETTING_PATH];
     int file = -1;
     errno = ENAMETOOLONG;
     if (sar_log_path(pattern, path, sizeof path))
@@ -132,11 +143,11 @@ static void change_file(const char *pattern)
         atomic_store(&output, file);
 }
 
-/* Rank 0's settings have been refused with an error where they are bad; this may be another rank. */
+/* Bad settings of rank 0 have failed with an error already. This may be another rank, so only warn. */
 void sar_log_open(int rank)
 {
-    enum sar_log_level levels[SAR_ROOMS];
-    const char *wanted = sar_environment("LOG", NULL), *file = sar_environment("LOG_FILE", NULL);
+    enum sar_log_level levels[SAR_LOG_COMPONENTS];
+    const char *wanted = sar_env_setting("LOG", NULL), *file = sar_env_setting("LOG_FILE", NULL);
     sar_log_close();
     atomic_store(&own_rank, rank);
     if (file != NULL && strcmp(file, "stderr") != 0)
@@ -144,13 +155,15 @@ void sar_log_open(int rank)
     if (wanted != NULL && sar_log_parse(wanted, levels))
         change_levels(levels);
     else if (wanted != NULL)
-        SAR_LOG(WARN, BASE, "MPIX_SPARSE_LOG is '%.60s', not a level, nor level:room,room of " SAR_LOG_ROOMS,
+        SAR_LOG(WARN, BASE,
+                "MPIX_SPARSE_LOG is '%.60s', not a level, "
+                "nor level:component,component of " SAR_LOG_COMPONENT_NAMES,
                 wanted);
 }
 
 void sar_log_close(void)
 {
-    static const enum sar_log_level warnings[SAR_ROOMS] = { SAR_LOG_WARN };
+    static const enum sar_log_level warnings[SAR_LOG_COMPONENTS] = { SAR_LOG_WARN };
     change_levels(warnings);
     int file = atomic_exchange(&output, STDERR_FILENO);
     if (file != STDERR_FILENO)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Status codes of internal functions, and the messages that users read. */
+
 #ifndef SAR_BASE_STATUS_H
 #define SAR_BASE_STATUS_H
 
-/** What can go wrong, each with the sentence that tells the user. The two %s are the value at fault and
- * what it should have been. Later entries win when ranks fail differently. */
+/** All codes with their messages. The first %s is the bad value; the second one is another rank's value, a
+ * note on the rank, or empty. If ranks fail with different codes, the last code in this list is reported. */
 #define SAR_STATUS_MAP(X)                                                                           \
     X(OK, "no error%s%s")                                                                           \
     X(UNSUPPORTED, "the scheme asked for cannot carry out this call%s%s")                           \
-    X(UNSHARED, "a rank cannot share memory, and all are to do without%s%s")                        \
+    X(SHM_RETRY, "a rank cannot share memory, so that all send messages%s%s")                       \
     X(NO_MEMORY, "out of memory%s%s")                                                               \
-    X(NO_SEGMENT, "memory that ranks share cannot be had%s%s")                                      \
-    X(NO_FILES, "no file descriptor is left for memory that ranks share: see ulimit -n%s%s")        \
+    X(NO_SHM, "cannot allocate shared memory%s%s")                                                  \
+    X(NO_FDS, "no file descriptor is left for shared memory: see ulimit -n%s%s")          \
     X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                   \
     X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \
@@ -18,7 +20,7 @@
     X(CAPTURED, "%s is being captured into a CUDA graph, which calls cannot be part of%s")          \
     X(NO_THREADS, "the call would run in another thread, which needs MPI_THREAD_MULTIPLE%s%s")      \
     X(FORKED, "this process is a child of fork(), and MPI does not work in it%s%s")                 \
-    X(BAD_KNOB, "configuration: %s%s")                                                              \
+    X(BAD_SETTING, "configuration: %s%s")                                                           \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
     X(BAD_N, "argument n is %s, which is negative%s")                                               \
@@ -65,10 +67,10 @@ enum sar_status {
         SAR_STATUSES
 };
 
-/** Sentence of a status; a printf format with two %s. */
+/** Returns the message of a status: a printf format with two %s. */
 const char *sar_status_text(enum sar_status status);
 
-/* Leave the current function when a call fails. */
+/** Returns from the current function with the status of the call if it failed. */
 #define SAR_TRY(call)                         \
     do {                                      \
         enum sar_status try_status_ = (call); \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans in the format of Chrome's trace viewer and of Perfetto: an array of complete events in JSON, one a
- * line. A process is a rank, a thread a communicator, whose calls follow each other and so nest. The array is
- * closed behind each batch of events and opened again for the next, so that the file is whole in between. */
+/* The trace file has the format of Chrome's trace viewer and Perfetto: a JSON array of complete events, one
+ * event a line. A process of the trace is a rank. A thread of the trace is a communicator, whose spans nest.
+ * Each flush closes the array, and the next one overwrites the closing bracket, so that the file is always
+ * valid JSON. */
 
 #include "base/trace.h"
 
@@ -11,33 +12,33 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/config.h"
+#include "base/env.h"
 
-enum { KEPT = 1024 /* events in memory */, NANO = 1000000000 };
+enum { EVENTS_MAX = 1024 /* events in memory before a flush */, NANO = 1000000000 };
 
 struct event {
     struct sar_span span;
-    struct sar_scene scene;
-    int64_t until;
+    struct sar_span_context context;
+    int64_t end_ns;
 };
 
 atomic_bool sar_trace_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *file;
-static const struct sar_follower *follower;
+static const struct sar_trace_hook *hook;
 static int own_rank;
-static int64_t epoch; /* of the clock that never jumps, since 1970 */
-static struct event kept[KEPT];
+static int64_t epoch; /* nanoseconds from 1970 to the zero of the monotonic clock */
+static struct event event_buffer[EVENTS_MAX];
 static int events;
 
-static int64_t read_clock(clockid_t clock)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * NANO + now.tv_nsec;
 }
 
-static void print_work(const struct sar_work *work)
+static void print_work(const struct sar_span_work *work)
 {
     if (work->kind == NULL)
         return;
@@ -51,12 +52,13 @@ static void print_work(const struct sar_work *work)
 
 static void print_event(const struct event *e)
 {
-    const struct sar_scene *s = &e->scene;
-    long long from = (long long)(epoch + e->span.from), lasted = (long long)(e->until - e->span.from);
+    const struct sar_span_context *s = &e->context;
+    long long start = (long long)(epoch + e->span.start_ns),
+              duration = (long long)(e->end_ns - e->span.start_ns);
     fprintf(file,
             ",\n{\"name\": \"%s\", \"ph\": \"X\", \"ts\": %lld.%03lld, \"dur\": %lld.%03lld, \"pid\": %d, "
             "\"tid\": %d, \"args\": {\"call\": %lu",
-            e->span.name, from / 1000, from % 1000, lasted / 1000, lasted % 1000, own_rank, s->lane,
+            e->span.name, start / 1000, start % 1000, duration / 1000, duration % 1000, own_rank, s->track,
             (unsigned long)s->call);
     if (s->stage >= 0)
         fprintf(file, ", \"stage\": %d", s->stage);
@@ -66,13 +68,13 @@ static void print_event(const struct event *e)
             (unsigned long long)(s->received - e->span.received));
 }
 
-static void write_kept(void)
+static void flush_events(void)
 {
     static const char end[] = "\n]\n";
     if (file == NULL)
         return;
     for (int i = 0; i < events; i++)
-        print_event(&kept[i]);
+        print_event(&event_buffer[i]);
     events = 0;
     fputs(end, file);
     fflush(file);
@@ -81,97 +83,97 @@ static void write_kept(void)
 
 int64_t sar_span_clock(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
-static void keep(const struct event *event)
+static void buffer_event(const struct event *event)
 {
     pthread_mutex_lock(&lock);
-    if (events == KEPT)
-        write_kept();
+    if (events == EVENTS_MAX)
+        flush_events();
     if (file != NULL)
-        kept[events++] = *event;
+        event_buffer[events++] = *event;
     pthread_mutex_unlock(&lock);
 }
 
-static void tell(const struct event *e)
+static void log_event(const struct event *e)
 {
-    const struct sar_scene *s = &e->scene;
+    const struct sar_span_context *s = &e->context;
     char stage[32] = "";
     if (s->stage >= 0)
         snprintf(stage, sizeof stage, ", stage %d", s->stage);
-    SAR_LOG(TRACE, PLAN, "call %lu%s: %s took %.1f us, sent %llu B, received %llu B", (unsigned long)s->call,
-            stage, e->span.name, (double)(e->until - e->span.from) * 1e-3,
+    SAR_LOG(TRACE, CORE, "call %lu%s: %s took %.1f us, sent %llu B, received %llu B", (unsigned long)s->call,
+            stage, e->span.name, (double)(e->end_ns - e->span.start_ns) * 1e-3,
             (unsigned long long)(s->sent - e->span.sent),
             (unsigned long long)(s->received - e->span.received));
 }
 
-void sar_span_keep(const struct sar_span *span, const struct sar_scene *scene)
+void sar_span_record(const struct sar_span *span, const struct sar_span_context *context)
 {
-    if (span->work.kind != NULL && follower != NULL && follower->work != NULL)
-        follower->work(follower->data, span, sar_span_clock());
-    struct event event = { *span, *scene, sar_span_clock() };
-    keep(&event);
-    tell(&event);
-    if (follower != NULL && follower->span != NULL)
-        follower->span(follower->data, span, scene, event.until);
+    if (span->work.kind != NULL && hook != NULL && hook->work != NULL)
+        hook->work(hook->data, span, sar_span_clock());
+    struct event event = { *span, *context, sar_span_clock() };
+    buffer_event(&event);
+    log_event(&event);
+    if (hook != NULL && hook->span != NULL)
+        hook->span(hook->data, span, context, event.end_ns);
 }
 
-void sar_passage_keep(const struct sar_passage *passage)
+void sar_trace_record_message(const struct sar_message_event *msg)
 {
-    if (follower != NULL && follower->message != NULL)
-        follower->message(follower->data, passage);
+    if (hook != NULL && hook->message != NULL)
+        hook->message(hook->data, msg);
 }
 
-/* Under the lock. */
-static void look_who_follows(void)
+/* The caller holds the lock. */
+static void update_trace_on(void)
 {
-    atomic_store(&sar_trace_on, file != NULL || follower != NULL);
+    atomic_store(&sar_trace_on, file != NULL || hook != NULL);
 }
 
-void sar_trace_follow(const struct sar_follower *one)
+void sar_trace_set_hook(const struct sar_trace_hook *new_hook)
 {
     pthread_mutex_lock(&lock);
-    follower = one;
-    look_who_follows();
+    hook = new_hook;
+    update_trace_on();
     pthread_mutex_unlock(&lock);
 }
 
-/* Ranks do not write to one file. */
-static bool name_file(const char *pattern, char path[SAR_KNOB_PATH])
+/* Adds the rank to a pattern that would name one file for all ranks. */
+static bool name_file(const char *pattern, char path[SAR_SETTING_PATH])
 {
-    char own[SAR_KNOB_PATH];
-    bool alone = strstr(pattern, "%r") != NULL || strstr(pattern, "%p") != NULL;
-    int n = snprintf(own, sizeof own, "%s%s", pattern, alone ? "" : ".%r");
-    return n < SAR_KNOB_PATH && sar_log_path(own, path, SAR_KNOB_PATH);
+    char full[SAR_SETTING_PATH];
+    bool is_unique = strstr(pattern, "%r") != NULL || strstr(pattern, "%p") != NULL;
+    int n = snprintf(full, sizeof full, "%s%s", pattern, is_unique ? "" : ".%r");
+    return n < SAR_SETTING_PATH && sar_log_path(full, path, SAR_SETTING_PATH);
 }
 
 static void begin_file(int rank)
 {
     own_rank = rank;
-    epoch = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+    epoch = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
     fprintf(file,
             "[\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, \"args\": {\"name\": \"rank %d\"}}",
             rank, rank);
     events = 0;
-    write_kept();
-    look_who_follows();
+    flush_events();
+    update_trace_on();
 }
 
 void sar_trace_open(int rank)
 {
-    char path[SAR_KNOB_PATH];
-    const char *pattern = sar_environment("TRACE", NULL);
+    char path[SAR_SETTING_PATH];
+    const char *pattern = sar_env_setting("TRACE", NULL);
     if (pattern == NULL || strcmp(pattern, "none") == 0)
         return;
     pthread_mutex_lock(&lock);
     errno = ENAMETOOLONG;
-    bool open = file != NULL;
-    if (!open && name_file(pattern, path))
+    bool was_open = file != NULL;
+    if (!was_open && name_file(pattern, path))
         file = fopen(path, "w");
     if (file == NULL)
         SAR_LOG(WARN, BASE, "cannot write the trace to %s: %s", pattern, strerror(errno));
-    else if (!open)
+    else if (!was_open)
         begin_file(rank);
     pthread_mutex_unlock(&lock);
 }
@@ -179,7 +181,7 @@ void sar_trace_open(int rank)
 void sar_trace_flush(void)
 {
     pthread_mutex_lock(&lock);
-    write_kept();
+    flush_events();
     pthread_mutex_unlock(&lock);
 }
 
@@ -189,7 +191,7 @@ void sar_trace_close(void)
     pthread_mutex_lock(&lock);
     bool failed = file != NULL && (ferror(file) != 0) + (fclose(file) != 0) > 0;
     file = NULL;
-    look_who_follows();
+    update_trace_on();
     pthread_mutex_unlock(&lock);
     if (failed)
         SAR_LOG(WARN, BASE, "cannot write all of the trace");

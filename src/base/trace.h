@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tracing: spans of calls, and messages, go to the trace file, to a hook, and to the log at level trace.
+ * Costs two relaxed loads a span while nothing traces. */
+
 #ifndef SAR_BASE_TRACE_H
 #define SAR_BASE_TRACE_H
 
@@ -9,102 +12,104 @@
 
 #include "base/log.h"
 
-/** Whether a file is written, or a follower listens. For sar_trace_wanted only. */
+/** True while a trace file is open or a hook is set. For sar_trace_wanted only. */
 extern atomic_bool sar_trace_on;
 
-/** Whether somebody follows what calls do: the trace file, a follower, or the log at level trace. */
+/** True if spans and messages are to be recorded: by the trace file, a hook, or the log at level trace. */
 static inline bool sar_trace_wanted(void)
 {
     return atomic_load_explicit(&sar_trace_on, memory_order_relaxed) ||
-           sar_log_wanted(SAR_LOG_TRACE, SAR_ROOM_PLAN);
+           sar_log_wanted(SAR_LOG_TRACE, SAR_COMPONENT_CORE);
 }
 
-/** Where a span ends. */
-struct sar_scene {
-    int lane; /**< spans of one lane nest */
-    uint32_t call;
-    int stage;               /**< or -1 */
-    int place;               /**< of the stage in its scheme: equal where one runs again; or -1 */
+/** State of the call when a span ends. */
+struct sar_span_context {
+    int track;               /**< communicator's number; spans of one track nest */
+    uint32_t call;           /**< call's number on the communicator */
+    int stage;               /**< number of the stage in the call, or -1 */
+    int stage_index;         /**< position of the stage in its scheme, or -1; repeated stages share it */
     uint64_t sent, received; /**< bytes of the call so far */
 };
 
-/** Work of one kind, and what its time follows from. */
-struct sar_work {
-    const char *kind;   /**< of static storage; NULL where nothing is told */
-    const char *format; /**< likewise: what makes a difference within the kind, or NULL */
-    uint64_t elements;  /**< that go in */
-    uint64_t bytes;     /**< of their values */
-    uint64_t slots;     /**< that are gone through: of the index space, blocks, or values of a dense vector */
+/** Work that a span consists of, in the quantities that determine its time. */
+struct sar_span_work {
+    const char *kind;   /**< static string; NULL: no work */
+    const char *format; /**< static string that subdivides the kind, such as a wire format; or NULL */
+    uint64_t elements;  /**< input elements */
+    uint64_t bytes;     /**< bytes of their values */
+    uint64_t slots;     /**< indices, blocks or dense values that the work scans */
 };
 
-/** A stretch of time in the life of a call. */
+/** An interval of a call. */
 struct sar_span {
-    const char *name; /**< of static storage */
-    int64_t from;     /**< nanoseconds; 0 while nobody follows */
-    uint64_t sent, received;
-    struct sar_work work; /**< set before the end of a span that is all work, with no other span in it */
+    const char *name;          /**< static string */
+    int64_t start_ns;          /**< nanoseconds on sar_span_clock; 0: not recorded */
+    uint64_t sent, received;   /**< bytes of the call at the start */
+    struct sar_span_work work; /**< set by the caller before the end, for spans without inner spans */
 };
 
-/** A message of a call, as its sender or its receiver sees it. */
-struct sar_passage {
-    int phase, lane, peer;
-    bool sent;
+/** A message of a call, at its sender or its receiver. */
+struct sar_message_event {
+    int phase, channel, peer;
+    bool sent; /**< false: received */
     uint64_t bytes;
 };
 
-/** Whoever follows calls from within the process, as the benchmark does. It is called by who moves a call on.
- * Any function may be NULL. `work` is told of a span's work when that is done, and before the span ends: the
- * time that it takes itself is in the span. */
-struct sar_follower {
+/** Callbacks within the process, as the benchmark uses. The thread that makes progress on a call runs them.
+ * Any function may be NULL. `work` runs when the work is done and before the span ends, so its own time
+ * counts. */
+struct sar_trace_hook {
     void *data;
-    void (*span)(void *data, const struct sar_span *span, const struct sar_scene *scene, int64_t until);
-    void (*message)(void *data, const struct sar_passage *passage);
-    void (*work)(void *data, const struct sar_span *span, int64_t until);
+    void (*span)(void *data, const struct sar_span *span, const struct sar_span_context *context,
+                 int64_t end_ns);
+    void (*message)(void *data, const struct sar_message_event *event);
+    void (*work)(void *data, const struct sar_span *span, int64_t end_ns);
 };
 
-/** Let there be one follower, or none when it is NULL; while no call is in flight. */
-void sar_trace_follow(const struct sar_follower *follower);
+/** Sets the hook, which must outlive its use; NULL removes it. No call may be in flight. */
+void sar_trace_set_hook(const struct sar_trace_hook *hook);
 
-/** For the functions below only. */
+/** For the inline functions below only. The clock is in nanoseconds, monotonic. */
 int64_t sar_span_clock(void);
-void sar_span_keep(const struct sar_span *span, const struct sar_scene *scene);
-void sar_passage_keep(const struct sar_passage *passage);
+void sar_span_record(const struct sar_span *span, const struct sar_span_context *context);
+void sar_trace_record_message(const struct sar_message_event *event);
 
-/** A span that begins now. The bytes are those of the call so far. */
+/** Returns a span that begins now. sent and received are the bytes of the call so far. */
 static inline struct sar_span sar_span_begin(const char *name, uint64_t sent, uint64_t received)
 {
     return (struct sar_span){ name, sar_trace_wanted() ? sar_span_clock() : 0, sent, received, { 0 } };
 }
 
-/** What to set a span's work to. */
-static inline struct sar_work sar_work_on(const char *kind, uint64_t elements, size_t element_size,
-                                          uint64_t slots)
+/** Returns the work of a span, for span->work. */
+static inline struct sar_span_work sar_span_work_make(const char *kind, uint64_t elements,
+                                                      size_t element_size, uint64_t slots)
 {
-    return (struct sar_work){ kind, NULL, elements, elements * element_size, slots };
+    return (struct sar_span_work){ kind, NULL, elements, elements * element_size, slots };
 }
 
-/** End a span; nothing if it has been ended, or nobody followed when it began. */
-static inline void sar_span_end(struct sar_span *span, const struct sar_scene *scene)
+/** Ends and records a span. Does nothing if the span has ended, or tracing was off when it began. */
+static inline void sar_span_end(struct sar_span *span, const struct sar_span_context *context)
 {
-    if (span->from != 0)
-        sar_span_keep(span, scene);
-    span->from = 0;
+    if (span->start_ns != 0)
+        sar_span_record(span, context);
+    span->start_ns = 0;
 }
 
-/** Tell a follower of a message that has been handed to MPI, or has come whole. */
-static inline void sar_trace_message(const struct sar_passage *passage)
+/** Records a message that was handed to MPI, or has arrived completely. */
+static inline void sar_trace_message(const struct sar_message_event *event)
 {
     if (sar_trace_wanted())
-        sar_passage_keep(passage);
+        sar_trace_record_message(event);
 }
 
-/** Follow MPIX_SPARSE_TRACE of this process, as this rank. Call behind sar_log_open. */
+/** Opens the file that MPIX_SPARSE_TRACE of this process names, for this rank. Call after sar_log_open.
+ * Local. */
 void sar_trace_open(int rank);
 
-/** Write what is kept in memory. The file is whole after it. */
+/** Writes all buffered events to the file. Local. */
 void sar_trace_flush(void);
 
-/** Write, and follow no more. */
+/** Writes all buffered events and closes the file. Local. */
 void sar_trace_close(void);
 
 #endif

@@ -1,184 +1,189 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that the host cannot touch. Who copies to and from it is a plug-in, libmpix_sparse_cuda.so, which is
- * opened when an address is asked for while a driver of CUDA is in the process: whoever has device memory has
- * loaded that. Other programs load nothing. */
+/* Accelerators: the interface of the plug-in libmpix_sparse_cuda.so, which works on memory that the host
+ * cannot access. The library opens the plug-in the first time it looks up an address while a CUDA driver is
+ * loaded in the process. A program without a CUDA driver loads nothing. */
 
 #ifndef SAR_DEVICE_ACCELERATOR_H
 #define SAR_DEVICE_ACCELERATOR_H
 
 #include "base/status.h"
-#include "device/payload.h"
-#include "hash/map.h"
-#include "tensor/dgc.h"
-#include "tensor/ingest.h"
-#include "tensor/parcel.h"
+#include "device/encoded.h"
+#include "hash/partition_map.h"
+#include "vector/dgc.h"
+#include "vector/canonicalize.h"
+#include "vector/packed_vec.h"
 
-/** Of struct sar_accelerator: a plug-in of another version is not used. */
+/** Version of struct sar_accelerator. A plug-in of another version is not used. */
 enum { SAR_ACCELERATOR_VERSION = 8 };
 
-/** The name under which a plug-in shows its struct sar_accelerator. */
+/** Symbol of the plug-in's struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
 
-/** A dense vector in device memory, or what coordinates there are of. */
-struct sar_vector {
-    const struct sar_shape *shape;
-    void *buf; /**< NULL for coordinates */
-    int place;
-    void *stream;
+/** A dense vector in device memory, or the description of coordinates. */
+struct sar_device_vec {
+    const struct sar_vec_desc *desc;
+    void *buf; /**< dense values; NULL for coordinates */
+    int device_id;
+    void *stream; /**< stream that work is queued in */
 };
 
-/** Which elements of a vector have a bit set: in the device's memory, a bit each; and how many. */
-struct sar_marks {
-    void *bits;
-    size_t nnz;
+/** Elements of a dense vector, one bit each, in device memory. */
+struct sar_nonzero_mask {
+    void *bits; /**< owned; freed by free_mask */
+    size_t nnz; /**< bits set */
 };
 
-/** How a vector is split: by a map of lines into parts, and these into segments, `width` slots of each part,
- * a multiple of 64. */
-struct sar_division {
-    struct sar_map map;
-    uint64_t width;
+/** Split of a vector into parts by a map, and of each part into segments. */
+struct sar_partition_layout {
+    struct sar_partition_map map;
+    uint64_t part_slots; /**< slots of a part in one segment, a multiple of 64 */
     uint32_t segments;
 };
 
-/** Which elements are selected: as sar_topk_run does for so many. */
-struct sar_cutoff {
-    uint64_t least; /**< magnitude */
-    size_t capacity;
+/** Selection of elements, as by sar_topk_select. */
+struct sar_topk_limit {
+    uint64_t min_magnitude; /**< smallest magnitude selected */
+    size_t capacity;        /**< most elements selected */
 };
 
-/** Streams of the plug-in's own, so that copies run beside what callers have queued; events, which tell how
- * far a stream has come; and memory that comes and goes in the order of a stream. */
-struct sar_lanes {
-    enum sar_status (*open)(int place, void **lane);
-    void (*close)(int place, void *lane);
-    enum sar_status (*make_event)(int place, void **event);
-    void (*drop_event)(int place, void *event);
-    /** Let the event stand for what is queued in a stream by now. */
-    enum sar_status (*record)(int place, void *event, void *stream);
-    /** Let what is queued in a stream from now on wait for the event. */
-    enum sar_status (*follow)(int place, void *event, void *stream);
-    /** Wait for the event. */
-    enum sar_status (*await)(int place, void *event);
-    /** Memory of the device's pool, which costs nothing once the pool has grown. */
-    enum sar_status (*take)(int place, size_t bytes, void *stream, void **memory);
-    void (*give_back)(int place, void *memory, void *stream);
+/** Streams of the plug-in, so that copies overlap with the work that callers queue; events; and memory that
+ * is allocated and released in the order of a stream. */
+struct sar_stream_ops {
+    enum sar_status (*create)(int device_id, void **stream);
+    void (*destroy)(int device_id, void *stream);
+    enum sar_status (*create_event)(int device_id, void **event);
+    void (*destroy_event)(int device_id, void *event);
+    /** Records in the event all work queued in the stream so far. */
+    enum sar_status (*record)(int device_id, void *event, void *stream);
+    /** Makes later work of the stream wait for the event. */
+    enum sar_status (*wait_event)(int device_id, void *event, void *stream);
+    /** Blocks until the event is complete. */
+    enum sar_status (*sync_event)(int device_id, void *event);
+    /** Allocates from the device's memory pool, which takes no time once the pool has grown. */
+    enum sar_status (*alloc)(int device_id, size_t bytes, void *stream, void **memory);
+    void (*release)(int device_id, void *memory, void *stream);
 };
 
 /** One part of a map. */
-struct sar_part {
-    struct sar_map map;
-    uint32_t number;
+struct sar_map_part {
+    struct sar_partition_map map;
+    uint32_t part;
 };
 
-/** What a device has found, each 0 or 1. */
-struct sar_findings {
-    uint32_t corrupt;    /**< a payload that was decoded is none */
-    uint32_t minus_zero; /**< a value that is -0.0 */
+/** Results that kernels report, each 0 or 1. */
+struct sar_device_flags {
+    uint32_t corrupt;    /**< a decoded payload was invalid */
+    uint32_t minus_zero; /**< a value is -0.0 */
 };
 
-/** What a plug-in does. A place is the number of a device. A stream is the plug-in's own, NULL the default
- * one of the place; what is queued there follows on what the caller has queued. */
+/** Functions of a plug-in. device_id is the number of a device. stream is a stream of the plug-in, or NULL
+ * for the device's default stream. Functions that queue work return before the work is done. */
 struct sar_accelerator {
-    unsigned version; /**< first in all versions */
+    unsigned version; /**< first member in all versions */
     const char *name;
-    /** The place of an address, or -1 for the host's memory. Fails where a device is beyond telling. */
-    enum sar_status (*place)(const void *address, int *place);
-    enum sar_status (*allocate)(int place, size_t bytes, void **memory);
-    void (*release)(int place, void *memory);
-    /** Memory of the host that copies are fast from. */
-    enum sar_status (*allocate_pinned)(int place, size_t bytes, void **memory);
-    void (*release_pinned)(int place, void *memory);
-    /** Queue a copy between two arrays of any memory. */
-    enum sar_status (*copy)(int place, void *to, const void *from, size_t bytes, void *stream);
-    /** Queue a call of a function, which may not call CUDA. */
-    enum sar_status (*call)(int place, void (*function)(void *), void *argument, void *stream);
-    /** Wait for all that is queued. */
-    enum sar_status (*wait)(int place, void *stream);
-    /** Whether work can be queued in a stream: SAR_CAPTURED where it would go into a graph, to be done when
-     * that is launched, or where the default stream would have to wait for one that is captured. Leaves what
-     * is captured as it is. */
-    enum sar_status (*ready)(int place, void *stream);
-    /** Copy coordinates into a run in any memory, whose indices have the caller's size. Where their indices
-     * do not ascend and all are below the shape's count, they are sorted, and equal ones reduced, on the way;
-     * values that a logical op takes become 0 or 1. run->nnz is what is left. *ascends tells whether the
-     * run's do, all of them below the count. On return it is done. */
-    enum sar_status (*ingest)(const struct sar_vector *vector, const struct sar_coo *coo, struct sar_run *run,
-                              bool *ascends);
-    /** Mark the elements with a bit set. On return it is done, and the marks are to be given back. */
-    enum sar_status (*mark)(const struct sar_vector *vector, struct sar_marks *marks);
-    /** Give marks back, behind what is queued. */
-    void (*unmark)(const struct sar_vector *vector, struct sar_marks *marks);
-    /** Queue a copy of the marked elements into a run of so many, in any memory. */
-    enum sar_status (*compact)(const struct sar_vector *vector, const struct sar_marks *marks,
-                               const struct sar_run *run);
-    /** The same in the order of segments, then parts, then slots. The run's indices are slots of 4 bytes that
-     * count from the segment on; part p of segment s begins at first[s * parts + p]. */
-    enum sar_status (*split)(const struct sar_vector *vector, const struct sar_marks *marks,
-                             const struct sar_division *split, const struct sar_run *run,
-                             unsigned long long first[]);
-    /** Queue writing n runs, in any memory, to their places; with clear, all else is zero then. */
-    enum sar_status (*scatter)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
+    /** Sets *device_id to the device whose memory the address is in, or to -1 for host memory. Fails if the
+     * device cannot answer. */
+    enum sar_status (*find_device)(const void *address, int *device_id);
+    enum sar_status (*allocate)(int device_id, size_t bytes, void **memory);
+    void (*release)(int device_id, void *memory);
+    /** Allocates pinned host memory. */
+    enum sar_status (*allocate_pinned)(int device_id, size_t bytes, void **memory);
+    void (*release_pinned)(int device_id, void *memory);
+    /** Queues a copy between two arrays in any memory. */
+    enum sar_status (*copy)(int device_id, void *to, const void *from, size_t bytes, void *stream);
+    /** Queues a call of a host function, which must not call CUDA. */
+    enum sar_status (*host_callback)(int device_id, void (*function)(void *), void *argument, void *stream);
+    /** Blocks until all queued work is done. */
+    enum sar_status (*wait)(int device_id, void *stream);
+    /** Returns SAR_OK if the stream accepts work. Returns SAR_CAPTURED if work would be captured into a
+     * graph, or if the default stream would wait for a captured stream. Leaves the capture valid. */
+    enum sar_status (*check_capture)(int device_id, void *stream);
+    /** Copies coordinates to a sparse vector in any memory, with indices of the caller's size, and sets
+     * vec->nnz. Sorts and reduces the elements unless the indices ascend and are below the count. Turns
+     * values for a logical op into 0 or 1. Sets *ascends if the indices of vec ascend and are below the
+     * count. Blocks. */
+    enum sar_status (*canonicalize)(const struct sar_device_vec *vector, const struct sar_coo_args *coo,
+                                    struct sar_spvec *vec, bool *ascends);
+    /** Marks the elements that have a bit set. The caller frees the mask. Blocks. */
+    enum sar_status (*find_nonzeros)(const struct sar_device_vec *vector, struct sar_nonzero_mask *mask);
+    /** Frees a mask, in the order of the stream. */
+    void (*free_mask)(const struct sar_device_vec *vector, struct sar_nonzero_mask *mask);
+    /** Queues a copy of the marked elements to a sparse vector of mask->nnz elements in any memory. */
+    enum sar_status (*compact)(const struct sar_device_vec *vector, const struct sar_nonzero_mask *mask,
+                               const struct sar_spvec *vec);
+    /** As compact, in the order of segments, then parts, then slots. Indices are slots of 4 bytes that count
+     * from the start of the segment. Part p of segment s begins at element first[s * parts + p]. */
+    enum sar_status (*compact_parts)(const struct sar_device_vec *vector, const struct sar_nonzero_mask *mask,
+                                     const struct sar_partition_layout *layout, const struct sar_spvec *vec,
+                                     unsigned long long first[]);
+    /** Queues writing n sparse vectors, in any memory, to the dense vector. With clear, zeroes all other
+     * values. */
+    enum sar_status (*scatter)(const struct sar_device_vec *vector, const struct sar_spvec vecs[], size_t n,
                                bool clear);
-    /** Queue writing a vector into a parcel in pinned memory, where elements are those with a bit set. Once
-     * it is done *parcel->nnz, in pinned memory too, tells what is there; before, nothing sets it. */
-    enum sar_status (*pack)(const struct sar_vector *vector, const struct sar_parcel *parcel);
-    /** Queue writing what such a parcel holds by then to the vector. */
-    enum sar_status (*unpack)(const struct sar_vector *vector, const struct sar_parcel *parcel);
-    /** What sar_dgc_sample does of values there; magnitudes are the host's. On return it is done. */
-    enum sar_status (*sample)(const struct sar_vector *vector, const struct sar_dgc *of, size_t n,
+    /** Queues packing the elements that have a bit set into pinned memory. The work sets *packed->nnz, also
+     * in pinned memory, last. */
+    enum sar_status (*pack)(const struct sar_device_vec *vector, const struct sar_packed_vec *packed);
+    /** Queues unpacking to the dense vector the elements that `packed` holds when the work runs. */
+    enum sar_status (*unpack)(const struct sar_device_vec *vector, const struct sar_packed_vec *packed);
+    /** Does the work of sar_dgc_sample. dgc->values are in device memory, magnitudes in host memory.
+     * Blocks. */
+    enum sar_status (*sample)(const struct sar_device_vec *vector, const struct sar_dgc *dgc, size_t n,
                               uint32_t seed, uint64_t *magnitudes);
-    /** Advance all values, see tensor/dgc.h, and mark those that are selected. On return it is done, and the
-     * marks are to be given back. */
-    enum sar_status (*select)(const struct sar_vector *vector, const struct sar_dgc *of,
-                              const struct sar_cutoff *cutoff, struct sar_marks *marks);
-    /** Queue zeroing the marked values, and the velocities of those whose magnitudes reach `masked`. */
-    enum sar_status (*clear)(const struct sar_vector *vector, const struct sar_dgc *of, uint64_t masked,
-                             const struct sar_marks *marks);
+    /** Advances all values (vector/dgc.h) and marks those that the limit selects. The caller frees the mask.
+     * Blocks. */
+    enum sar_status (*select)(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                              const struct sar_topk_limit *limit, struct sar_nonzero_mask *mask);
+    /** Queues zeroing the marked values, and the velocities whose magnitudes are at least `masked`. */
+    enum sar_status (*clear_selected)(const struct sar_device_vec *vector, const struct sar_dgc *dgc,
+                                      uint64_t masked, const struct sar_nonzero_mask *mask);
 
-    /* What follows works on runs, payloads and findings in the device's memory, of shapes whose count is the
-     * number of slots; vectors have no buf. See device/worker.h. */
+    /* The functions below work on sparse vectors, payloads and flags in device memory (device/exec.h). The
+     * count of the description is the number of slots; vector->buf is NULL. */
 
-    /** Queue looking for a -0.0 among a run's values. */
-    enum sar_status (*look)(const struct sar_vector *vector, const struct sar_run *run,
-                            struct sar_findings *findings);
-    /** Queue writing a run as a payload of its format, to the host's bytes. */
-    enum sar_status (*encode)(const struct sar_vector *vector, const struct sar_run *run,
-                              const struct sar_payload *payload);
-    /** Queue reading a payload: its indices into run->index, and run->value is made to point into it.
-     * Whatever its bytes are, indices are below the shape's count; findings tell if they are not what encode
-     * writes. */
-    enum sar_status (*decode)(const struct sar_vector *vector, const struct sar_payload *payload,
-                              struct sar_run *run, struct sar_findings *findings);
-    /** Reduce runs to the host's bits, in their order, into one with room for all of theirs. Waits for what
-     * is queued, since out->nnz is set. */
-    enum sar_status (*reduce)(const struct sar_vector *vector, const struct sar_run runs[], size_t n,
-                              struct sar_run *out);
-    /** Queue splitting a run of fewer than 2^32 elements, whose indices are the vector's, into another one,
-     * as split does marked elements. `first` is the host's. */
-    enum sar_status (*partition)(const struct sar_vector *vector, const struct sar_division *how,
-                                 const struct sar_run *from, const struct sar_run *to,
-                                 unsigned long long first[]);
-    /** Queue turning slots of 4 bytes of one part into indices of the shape's size. */
-    enum sar_status (*unsplit)(const struct sar_vector *vector, const struct sar_part *part,
-                               const struct sar_run *run, void *index);
+    /** Queues setting flags->minus_zero if a value of vec is -0.0. */
+    enum sar_status (*find_minus_zero)(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                                       struct sar_device_flags *flags);
+    /** Queues encoding vec as a payload, byte for byte as the host encodes it. */
+    enum sar_status (*encode)(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                              const struct sar_encoded *payload);
+    /** Queues decoding a payload: writes indices to vec->index, and points vec->value into the payload.
+     * Indices are below the count for any payload. Sets flags->corrupt if encode cannot have written the
+     * payload. */
+    enum sar_status (*decode)(const struct sar_device_vec *vector, const struct sar_encoded *payload,
+                              struct sar_spvec *vec, struct sar_device_flags *flags);
+    /** Reduces n sparse vectors in their order, bit for bit as the host, to out, which has room for the
+     * elements of all, and sets out->nnz. Blocks. */
+    enum sar_status (*reduce)(const struct sar_device_vec *vector, const struct sar_spvec vecs[], size_t n,
+                              struct sar_spvec *out);
+    /** Queues splitting a sparse vector of fewer than 2^32 elements, with indices of the whole vector, as
+     * compact_parts splits marked elements. `first` is in host memory. */
+    enum sar_status (*partition)(const struct sar_device_vec *vector,
+                                 const struct sar_partition_layout *layout, const struct sar_spvec *from,
+                                 const struct sar_spvec *to, unsigned long long first[]);
+    /** Queues converting slots of 4 bytes of one part to indices of the description's size. */
+    enum sar_status (*slots_to_indices)(const struct sar_device_vec *vector, const struct sar_map_part *part,
+                                        const struct sar_spvec *vec, void *index);
 
-    /** Give back what is kept for later calls, of which more may come. */
-    void (*close)(void);
+    /** Frees all memory that the plug-in caches. The plug-in stays usable. */
+    void (*cleanup)(void);
 
-    const struct sar_lanes *lanes;
+    const struct sar_stream_ops *stream_ops;
 };
 
-/** Find the plug-in whose memory an address is in, and the place; NULL for the host's. Device memory without
- * a plug-in is SAR_UNSUPPORTED. Where a device has failed, so that nobody knows, *accelerator is set all the
- * same, for the host may not be able to touch the memory. */
+/** Finds the plug-in and the device whose memory the address is in; *accelerator is NULL for host memory.
+ * Returns SAR_UNSUPPORTED for device memory without a plug-in. If the device has failed, returns its error
+ * and still sets *accelerator, since the host may be unable to access the memory. Thread-safe. */
 enum sar_status sar_accelerator_find(const void *address, const struct sar_accelerator **accelerator,
-                                     int *place);
+                                     int *device_id);
 
-/** Whether two addresses are both in the host's memory; takes one search for a driver at most. */
-bool sar_accelerator_is_idle(const void *first, const void *second);
+/** True if both addresses are in host memory. Searches for a driver at most once. Thread-safe. */
+bool sar_accelerator_both_on_host(const void *first, const void *second);
 
-/** Have the plug-in, if there is one, give back what it keeps. */
+/** True if the address is in the program's image, its heap or the caller's stack, which are host memory
+ * whatever is loaded. False proves nothing. Takes nanoseconds. Thread-safe. */
+bool sar_host_address_is_certain(const void *address);
+
+/** Frees the memory that the plug-in caches, if there is a plug-in. */
 void sar_accelerator_cleanup(void);
 
 #endif

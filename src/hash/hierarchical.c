@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host's driver of Algorithm 1: run, look for overflow, run again with more memory, extract. */
+/* The host's driver of Algorithm 1: hash into cells, rerun with more memory on overflow, extract the
+ * lists. */
 
 #include "hash/hierarchical.h"
 
@@ -7,20 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST_SERIAL: a part of few occurrences may be far from its mean. */
+/* SERIAL_SHARE: r1 / r2. LEAST_SERIAL: smallest r2, since a part of few occurrences may be far from its
+ * mean. */
 enum { SERIAL_SHARE = 10, LEAST_SERIAL = 16 };
 
-/* sar_hash_range takes 32 bits. A part with more occurrences fills up its serial memory instead. */
+/* sar_hash_range takes 32 bits. A part with more occurrences has them in serial memory. */
 static const size_t most_parallel = UINT32_MAX;
 
-struct job {
+struct hash_job {
     const struct sar_hash_memory *memory;
-    const struct sar_map *map;
+    const struct sar_partition_map *map;
     const struct sar_hash_input *input;
     unsigned long long *totals;
 };
 
-/* For sorting with qsort, which gives its comparison no context. */
+/* Sort key with its index inside, since qsort passes no context to the comparison. */
 struct entry {
     uint64_t index;
     size_t position;
@@ -36,25 +38,27 @@ static size_t serial_for(size_t parallel)
     return parallel / SERIAL_SHARE > LEAST_SERIAL ? parallel / SERIAL_SHARE : LEAST_SERIAL;
 }
 
-struct sar_hierarchical sar_hierarchical_defaults(size_t nnz, uint32_t parts, uint32_t seed)
+struct sar_hierarchical_params sar_hierarchical_params_make(size_t nnz, uint32_t parts, uint32_t seed)
 {
-    struct sar_hierarchical how = { .hashes = 3, .cell_size = nnz < UINT32_MAX ? 4 : 8, .seed = seed };
+    struct sar_hierarchical_params params = { .hashes = 3,
+                                              .cell_size = nnz < UINT32_MAX ? 4 : 8,
+                                              .seed = seed };
     size_t twice = 2 * (nnz / parts + (nnz % parts != 0));
-    how.parallel = least(twice, most_parallel);
-    how.serial = serial_for(twice);
-    return how;
+    params.parallel_cells = least(twice, most_parallel);
+    params.serial_cells = serial_for(twice);
+    return params;
 }
 
-/* Serial memory has a tenth of a part's total, doubled with each run: the fourth rerun holds the total in
- * serial memory alone. */
-enum sar_status sar_hash_layout(const struct sar_hierarchical *how, uint32_t parts, unsigned run,
+/* In run n a part has total << n parallel cells and a tenth of that in serial memory, so the fourth rerun has
+ * room for the total in serial memory alone. */
+enum sar_status sar_hash_layout(const struct sar_hierarchical_params *params, uint32_t parts, unsigned run,
                                 const unsigned long long *totals, size_t *first, size_t *serial)
 {
     size_t cell = 0;
     for (uint32_t p = 0; p < parts; p++) {
-        size_t scaled = run == 0 ? how->parallel : (size_t)totals[p] << run;
+        size_t scaled = run == 0 ? params->parallel_cells : (size_t)totals[p] << run;
         size_t parallel = least(scaled, most_parallel);
-        size_t appended = run == 0 ? how->serial : serial_for(scaled);
+        size_t appended = run == 0 ? params->serial_cells : serial_for(scaled);
         if (appended > SIZE_MAX - parallel || cell > SIZE_MAX - parallel - appended)
             return SAR_NO_MEMORY;
         first[p] = cell;
@@ -68,7 +72,7 @@ enum sar_status sar_hash_layout(const struct sar_hierarchical *how, uint32_t par
 bool sar_hash_overflowed(const struct sar_hash_memory *memory, uint32_t parts)
 {
     for (uint32_t p = 0; p < parts; p++) {
-        if (memory->appends[p] > memory->first[p + 1] - memory->serial[p])
+        if (memory->serial_count[p] > memory->first[p + 1] - memory->first_serial[p])
             return true;
     }
     return false;
@@ -76,76 +80,76 @@ bool sar_hash_overflowed(const struct sar_hash_memory *memory, uint32_t parts)
 
 static void hash_range(void *context, size_t begin, size_t end)
 {
-    const struct job *job = context;
+    const struct hash_job *job = context;
     for (size_t i = begin; i < end; i++)
-        sar_hash_one(job->memory, job->map, job->input, i);
+        sar_hash_insert(job->memory, job->map, job->input, i);
 }
 
 static void count_range(void *context, size_t begin, size_t end)
 {
-    const struct job *job = context;
+    const struct hash_job *job = context;
     for (size_t i = begin; i < end; i++)
         sar_hash_count(job->map, job->input, i, job->totals);
 }
 
-static void each(const struct sar_hierarchical *how, sar_range_fn *body, struct job *job)
+static void each(const struct sar_hierarchical_params *params, sar_range_fn *body, struct hash_job *job)
 {
-    if (how->each != NULL)
-        how->each(job->input->nnz, body, job);
+    if (params->parallel_for != NULL)
+        params->parallel_for(job->input->nnz, body, job);
     else
         body(job, 0, job->input->nnz);
 }
 
-static enum sar_status take_memory(const struct job *job, unsigned run, struct sar_arena *arena,
+static enum sar_status take_memory(const struct hash_job *job, unsigned run, struct sar_arena *arena,
                                    struct sar_hash_memory *memory)
 {
     uint32_t parts = job->map->parts;
     void *first, *serial, *appends;
-    SAR_TRY(sar_arena_take(arena, (size_t)parts + 1, sizeof(size_t), &first));
-    SAR_TRY(sar_arena_take(arena, parts, sizeof(size_t), &serial));
-    SAR_TRY(sar_arena_take_zeroed(arena, parts, sizeof *memory->appends, &appends));
-    SAR_TRY(sar_hash_layout(&memory->how, parts, run, job->totals, first, serial));
+    SAR_TRY(sar_arena_alloc(arena, (size_t)parts + 1, sizeof(size_t), &first));
+    SAR_TRY(sar_arena_alloc(arena, parts, sizeof(size_t), &serial));
+    SAR_TRY(sar_arena_alloc_zeroed(arena, parts, sizeof *memory->serial_count, &appends));
+    SAR_TRY(sar_hash_layout(&memory->params, parts, run, job->totals, first, serial));
     memory->first = first;
-    memory->serial = serial;
-    memory->appends = appends;
-    return sar_arena_take_zeroed(arena, memory->first[parts], memory->how.cell_size, &memory->cells);
+    memory->first_serial = serial;
+    memory->serial_count = appends;
+    return sar_arena_alloc_zeroed(arena, memory->first[parts], memory->params.cell_size, &memory->cells);
 }
 
-/* Leave every occurrence in a cell. */
-static enum sar_status fill_cells(struct job *job, struct sar_arena *arena, struct sar_hash_memory *memory,
-                                  unsigned *reruns)
+/* Runs until every occurrence has a cell. */
+static enum sar_status fill_cells(struct hash_job *job, struct sar_arena *arena,
+                                  struct sar_hash_memory *memory, unsigned *reruns)
 {
     uint32_t parts = job->map->parts;
     for (unsigned run = 0;; run++) {
-        assert(run <= SAR_MOST_RERUNS);
+        assert(run <= SAR_RERUNS_MAX);
         SAR_TRY(take_memory(job, run, arena, memory));
-        each(&memory->how, hash_range, job);
+        each(&memory->params, hash_range, job);
         if (!sar_hash_overflowed(memory, parts)) {
             *reruns = run;
             return SAR_OK;
         }
         if (job->totals == NULL) {
             void *totals;
-            SAR_TRY(sar_arena_take_zeroed(arena, parts, sizeof *job->totals, &totals));
+            SAR_TRY(sar_arena_alloc_zeroed(arena, parts, sizeof *job->totals, &totals));
             job->totals = totals;
-            each(&memory->how, count_range, job);
+            each(&memory->params, count_range, job);
         }
     }
 }
 
-/* The paper's nonzero(x[p]). */
-static void collect(const struct sar_hash_memory *memory, uint32_t parts, struct sar_hash_output *out)
+/* Lists the cells in use: nonzero(x[p]) in the paper. */
+static void read_cells(const struct sar_hash_memory *memory, uint32_t parts, struct sar_hash_output *out)
 {
     size_t n = 0;
     for (uint32_t p = 0; p < parts; p++) {
         out->first[p] = n;
         for (size_t i = memory->first[p]; i < memory->first[p + 1]; i++) {
-            bool narrow = memory->how.cell_size == 4;
+            bool narrow = memory->params.cell_size == 4;
             uint64_t mark = narrow ? ((uint32_t *)memory->cells)[i] : ((uint64_t *)memory->cells)[i];
             if (mark != 0)
                 out->position[n++] = (size_t)(mark - 1);
         }
-        out->serial += (size_t)memory->appends[p];
+        out->serial_count += (size_t)memory->serial_count[p];
     }
     out->first[parts] = n;
 }
@@ -158,11 +162,11 @@ static int compare(const void *left, const void *right)
     return a->position < b->position ? -1 : a->position > b->position;
 }
 
-static enum sar_status sort(const struct job *job, struct sar_arena *arena, struct sar_hash_output *out)
+static enum sar_status sort(const struct hash_job *job, struct sar_arena *arena, struct sar_hash_output *out)
 {
     void *memory;
     size_t nnz = job->input->nnz;
-    SAR_TRY(sar_arena_take(arena, nnz, sizeof(struct entry), &memory));
+    SAR_TRY(sar_arena_alloc(arena, nnz, sizeof(struct entry), &memory));
     struct entry *entries = memory;
     for (size_t i = 0; i < nnz; i++)
         entries[i] = (struct entry){ sar_hash_index(job->input, out->position[i]), out->position[i] };
@@ -179,20 +183,21 @@ static void gather(const void *from, size_t size, const size_t *position, size_t
         memcpy((char *)to + i * size, (const char *)from + position[i] * size, size);
 }
 
-static enum sar_status extract(const struct job *job, struct sar_arena *arena, struct sar_hash_output *out)
+static enum sar_status extract(const struct hash_job *job, struct sar_arena *arena,
+                               struct sar_hash_output *out)
 {
     const struct sar_hash_input *input = job->input;
     void *first, *position;
-    SAR_TRY(sar_arena_take(arena, (size_t)job->map->parts + 1, sizeof *out->first, &first));
-    SAR_TRY(sar_arena_take(arena, input->nnz, sizeof *out->position, &position));
-    SAR_TRY(sar_arena_take(arena, input->nnz, input->index_size, &out->index));
+    SAR_TRY(sar_arena_alloc(arena, (size_t)job->map->parts + 1, sizeof *out->first, &first));
+    SAR_TRY(sar_arena_alloc(arena, input->nnz, sizeof *out->position, &position));
+    SAR_TRY(sar_arena_alloc(arena, input->nnz, input->index_size, &out->index));
     if (input->value != NULL)
-        SAR_TRY(sar_arena_take(arena, input->nnz, input->value_size, &out->value));
+        SAR_TRY(sar_arena_alloc(arena, input->nnz, input->value_size, &out->value));
     out->first = first;
     out->position = position;
-    collect(job->memory, job->map->parts, out);
+    read_cells(job->memory, job->map->parts, out);
     assert(out->first[job->map->parts] == input->nnz);
-    if (job->memory->how.sorted)
+    if (job->memory->params.sorted)
         SAR_TRY(sort(job, arena, out));
     gather(input->index, input->index_size, out->position, input->nnz, out->index);
     if (input->value != NULL)
@@ -200,15 +205,15 @@ static enum sar_status extract(const struct job *job, struct sar_arena *arena, s
     return SAR_OK;
 }
 
-enum sar_status sar_hierarchical_hash(const struct sar_hierarchical *how, const struct sar_map *map,
-                                      const struct sar_hash_input *input, struct sar_arena *arena,
-                                      struct sar_hash_output *out)
+enum sar_status sar_hierarchical_hash(const struct sar_hierarchical_params *params,
+                                      const struct sar_partition_map *map, const struct sar_hash_input *input,
+                                      struct sar_arena *arena, struct sar_hash_output *out)
 {
-    assert(how->hashes >= 1 && how->hashes <= SAR_MOST_HASHES);
-    assert(how->cell_size == 8 || input->nnz < UINT32_MAX);
-    struct sar_hash_memory memory = { .how = *how };
-    memory.wide_key = how->paper ? map->count > UINT32_MAX : how->cell_size == 8;
-    struct job job = { .memory = &memory, .map = map, .input = input };
+    assert(params->hashes >= 1 && params->hashes <= SAR_HASHES_MAX);
+    assert(params->cell_size == 8 || input->nnz < UINT32_MAX);
+    struct sar_hash_memory memory = { .params = *params };
+    memory.key_is_64bit = params->paper ? map->count > UINT32_MAX : params->cell_size == 8;
+    struct hash_job job = { .memory = &memory, .map = map, .input = input };
     struct sar_hash_output made = { 0 };
     SAR_TRY(fill_cells(&job, arena, &memory, &made.reruns));
     SAR_TRY(extract(&job, arena, &made));

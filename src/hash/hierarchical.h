@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hierarchical hashing, Algorithm 1 of the Zen paper: many threads sort non-zeros into parts, and none is
- * lost. One text for CPU threads and for CUDA.
+/* Hierarchical hashing, Algorithm 1 of the Zen paper: any number of threads sort nonzeros into parts, without
+ * loss. CPU threads and CUDA compile this text. Costs one to k + 1 atomic operations an element.
  *
  * Each part has r1 cells of parallel memory, followed by r2 cells of serial memory:
  *
  *     | part 0: parallel | serial | part 1: parallel | serial | …
  *
- * A thread asks the partition map for the part of its index (h0, the same on all ranks), then tries the
- * cells that h_1 … h_k name in the part's parallel memory. Where all are taken it appends to the serial
- * memory, whose next cell comes from an atomic counter. The lists are then read off the cells in order.
+ * A thread gets the part of its index from the partition map (h0, equal on all ranks). It tries the cells h_1
+ * … h_k of the part's parallel memory. If all are taken, it appends to the serial memory, at the position
+ * that an atomic counter gives. Reading the cells in order then yields the lists.
  *
- * What is decided here and not in the paper:
+ * Differences from the paper:
  *
- * Cells hold positions in the input, plus 1 since 0 is an empty cell: not indices. A position finds both
- * the index and the value of coordinate input, tells equal indices apart, and fits 4 bytes whenever there
- * are fewer than 2^32 - 1 non-zeros, however large the vector.
+ * Cells hold positions in the input plus 1, not indices; 0 is an empty cell. A position leads to index and
+ * value, distinguishes equal indices, and fits 4 bytes if there are fewer than 2^32 - 1 nonzeros.
  *
- * Cells are claimed by compare-and-swap. The paper writes, reads back, and takes an unchanged cell as its
- * own; but a thread that found the cell empty may be delayed, and overwrite it after the owner has read and
- * gone on. Only a barrier of all threads between the writes and the reads of each round mends that, and
- * 2 k rounds cost more than one atomic operation where it is needed.
+ * Threads claim cells by compare-and-swap. The paper writes a cell, reads it back, and owns the cell if it is
+ * unchanged. But a delayed thread that found the cell empty may overwrite it after the owner has read it.
+ * Only a barrier of all threads between writes and reads prevents that, and 2 k barriers cost more.
  *
- * h_i names a cell of its own level. Level 1 is half of the parallel memory, level 2 half of the rest, and
- * so on; the last has all that remains. The few that reach a late level find it nearly empty, where the
- * paper's h_i all share r1 cells that are filled by a half. With r1 = 2 nnz / parts the share of serial
- * writes is, for k = 1 2 3 4: 21.3, 6.0, 1.1, 0.08 %, and with shared cells 21.3, 7.6, 3.0, 1.2 %.
+ * Each h_i has its own level of cells. Level 1 is half of the parallel memory, level 2 half of the rest, and
+ * so on; the last level is all that remains. Late levels are nearly empty, whereas the paper's h_i share r1
+ * cells that fill up by half. With r1 = 2 nnz / parts the share of serial writes is, for k = 1 2 3 4: 21.3,
+ * 6.0, 1.1, 0.08 %; with shared cells it is 21.3, 7.6, 3.0, 1.2 %.
  *
- * h_i hashes the position. A cell means nothing to other ranks, so ranks may differ in it, and equal indices
- * do not chase the same k cells. `paper` gives both as printed.
+ * h_i hashes the position, not the index, so that equal indices do not compete for the same k cells. Ranks
+ * may differ in cells. The parameter `paper` selects levels and keys as printed.
  *
- * Serial memory that overflows loses nothing: the counter shows it, and the driver counts the parts and runs
- * again with memory that fits each, so that skew costs no more than memory in proportion to nnz. */
+ * An overflow of serial memory loses nothing: the counter shows it. The driver then counts the elements of
+ * each part and reruns with memory to match, so that skewed input needs memory in proportion to nnz only. */
 
 #ifndef SAR_HASH_HIERARCHICAL_H
 #define SAR_HASH_HIERARCHICAL_H
@@ -40,92 +38,95 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "hash/map.h"
+#include "hash/partition_map.h"
 
-enum { SAR_MOST_HASHES = 8 };
+/** Most hash functions, k. */
+enum { SAR_HASHES_MAX = 8 };
 
-/** Work on the occurrences [begin, end). */
+/** Body of a parallel loop over the occurrences [begin, end). */
 typedef void sar_range_fn(void *context, size_t begin, size_t end);
 
-/** How to hash. sar_hierarchical_defaults fills in all of it. */
-struct sar_hierarchical {
-    unsigned hashes;         /**< k, from 1 to SAR_MOST_HASHES */
-    unsigned cell_size;      /**< 4, or 8 from 2^32 - 1 occurrences on */
-    uint32_t seed;           /**< of h_1 … h_k; ranks may differ in it */
-    bool paper;              /**< h_i as printed: of the index, onto all of the parallel memory */
-    bool sorted;             /**< lists ascend by index, equal indices by position */
-    size_t parallel, serial; /**< r1 and r2, cells a part in the first run */
-    /** Call body for ranges that cover [0, n) on any threads, return when all are done. NULL: one thread. */
-    void (*each)(size_t n, sar_range_fn *body, void *context);
+/** Parameters. sar_hierarchical_params_make sets all of them. */
+struct sar_hierarchical_params {
+    unsigned hashes;    /**< k, from 1 to SAR_HASHES_MAX */
+    unsigned cell_size; /**< 4, or 8 from 2^32 - 1 occurrences on */
+    uint32_t seed;      /**< seed of h_1 … h_k; may differ between ranks */
+    bool paper;         /**< h_i of the index, onto all parallel memory, as printed in the paper */
+    bool sorted;        /**< sort lists by index, equal indices by position */
+    size_t parallel_cells, serial_cells; /**< r1 and r2: cells of a part in the first run */
+    /** Runs body on ranges that cover [0, n), on any threads, and returns when all are done. NULL: one
+     * thread. */
+    void (*parallel_for)(size_t n, sar_range_fn *body, void *context);
 };
 
-/** Occurrences in any order, equal indices allowed. Points into memory that others own. */
+/** Occurrences in any order, equal indices allowed. Owns nothing. */
 struct sar_hash_input {
     const void *index; /**< nnz indices below map->count, of index_size bytes (4 or 8) */
-    const void *value; /**< nnz values of value_size bytes; NULL if positions are all that is wanted */
+    const void *value; /**< nnz values of value_size bytes; NULL: return positions only */
     unsigned index_size;
     size_t value_size;
     size_t nnz;
 };
 
-/** The occurrences of part p are those from first[p] to first[p + 1]. */
+/** Output, in memory of the arena. Part p has the occurrences from first[p] to first[p + 1]. */
 struct sar_hash_output {
-    size_t *first;    /**< parts + 1 */
-    size_t *position; /**< nnz positions in the input */
-    void *index;      /**< nnz indices, of the input's size */
-    void *value;      /**< nnz values; NULL without values in the input */
-    size_t serial;    /**< occurrences that went to serial memory in the last run */
-    unsigned reruns;  /**< runs that overflowed */
+    size_t *first;       /**< parts + 1 positions */
+    size_t *position;    /**< nnz positions in the input */
+    void *index;         /**< nnz indices of the input's index_size */
+    void *value;         /**< nnz values; NULL without values in the input */
+    size_t serial_count; /**< occurrences in serial memory in the last run */
+    unsigned reruns;     /**< runs that overflowed */
 };
 
-/** The memory of one run. On a device all pointers are the device's. */
+/** The memory of one run. On a device all pointers are device memory. */
 struct sar_hash_memory {
-    struct sar_hierarchical how;
-    bool wide_key;               /**< what h_i hashes may exceed 32 bits */
-    const size_t *first;         /**< first cell of each part, and the number of all cells */
-    const size_t *serial;        /**< first serial cell of each part */
-    unsigned long long *appends; /**< a part's occurrences that found no parallel cell, written or not */
-    void *cells;                 /**< zeroed before the run */
+    struct sar_hierarchical_params params;
+    bool key_is_64bit;                /**< keys of h_i may exceed 32 bits */
+    const size_t *first;              /**< first cell of each part; last entry: number of cells */
+    const size_t *first_serial;       /**< first serial cell of each part */
+    unsigned long long *serial_count; /**< occurrences of each part without a parallel cell, stored or not */
+    void *cells;                      /**< zeroed before the run */
 };
 
-/** The paper's parameters: k = 3, r1 = 2 nnz / parts, r2 = r1 / 10, and a little more for small nnz. */
-struct sar_hierarchical sar_hierarchical_defaults(size_t nnz, uint32_t parts, uint32_t seed);
+/** Returns the paper's parameters: k = 3, r1 = 2 nnz / parts, r2 = r1 / 10; r2 is larger for small nnz. */
+struct sar_hierarchical_params sar_hierarchical_params_make(size_t nnz, uint32_t parts, uint32_t seed);
 
-/** Reruns that can be needed at most, whatever the input. */
-enum { SAR_MOST_RERUNS = 4 };
+/** Most reruns that any input needs. */
+enum { SAR_RERUNS_MAX = 4 };
 
-/** Lay out the memory of run 0, 1, 2 …: fill first and serial of struct sar_hash_memory. Run 0 gives all
- * parts r1 + r2 cells; later runs need the parts' totals, and give each part memory in proportion. */
-enum sar_status sar_hash_layout(const struct sar_hierarchical *how, uint32_t parts, unsigned run,
+/** Sets `first` and `serial` of struct sar_hash_memory for run 0, 1, 2 …. Run 0 gives each part r1 + r2
+ * cells. Later runs give each part cells in proportion to its total. Returns SAR_NO_MEMORY on overflow. */
+enum sar_status sar_hash_layout(const struct sar_hierarchical_params *params, uint32_t parts, unsigned run,
                                 const unsigned long long *totals, size_t *first, size_t *serial);
 
-/** Whether an occurrence found no cell in the run: lay out the next. */
+/** True if an occurrence found no cell, so that another run is needed. */
 bool sar_hash_overflowed(const struct sar_hash_memory *memory, uint32_t parts);
 
-/** Sort the occurrences into the map's parts. The output lives in the arena. */
-enum sar_status sar_hierarchical_hash(const struct sar_hierarchical *how, const struct sar_map *map,
-                                      const struct sar_hash_input *input, struct sar_arena *arena,
-                                      struct sar_hash_output *out);
+/** Sorts the occurrences into the parts of the map. Allocates from the arena. Local. */
+enum sar_status sar_hierarchical_hash(const struct sar_hierarchical_params *params,
+                                      const struct sar_partition_map *map, const struct sar_hash_input *input,
+                                      struct sar_arena *arena, struct sar_hash_output *out);
 
+/** Returns the index of the occurrence at a position of the input. */
 SAR_HOST_DEVICE static inline uint64_t sar_hash_index(const struct sar_hash_input *input, size_t at)
 {
     return input->index_size == 4 ? ((const uint32_t *)input->index)[at]
                                   : ((const uint64_t *)input->index)[at];
 }
 
-/** Put mark into an empty cell; false if it was taken. Nothing is read through a cell before all threads have
- * met, so no order is asked for. */
-SAR_HOST_DEVICE static inline bool sar_cell_claim(const struct sar_hash_memory *memory, size_t cell,
-                                                  uint64_t mark)
+/** Writes mark to a cell if it is empty; returns false if it is taken. Relaxed order suffices, since cells
+ * are read only after all threads have finished. */
+SAR_HOST_DEVICE static inline bool sar_hash_claim_cell(const struct sar_hash_memory *memory, size_t cell,
+                                                       uint64_t mark)
 {
 #ifdef __CUDA_ARCH__
-    if (memory->how.cell_size == 4)
+    if (memory->params.cell_size == 4)
         return atomicCAS((unsigned *)memory->cells + cell, 0u, (unsigned)mark) == 0;
     return atomicCAS((unsigned long long *)memory->cells + cell, 0ull, (unsigned long long)mark) == 0;
 #else
     uint32_t empty = 0;
     uint64_t wide_empty = 0;
-    if (memory->how.cell_size == 4)
+    if (memory->params.cell_size == 4)
         return __atomic_compare_exchange_n((uint32_t *)memory->cells + cell, &empty, (uint32_t)mark, false,
                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return __atomic_compare_exchange_n((uint64_t *)memory->cells + cell, &wide_empty, mark, false,
@@ -133,8 +134,8 @@ SAR_HOST_DEVICE static inline bool sar_cell_claim(const struct sar_hash_memory *
 #endif
 }
 
-/** Add 1 to a counter that many threads use; its value before. */
-SAR_HOST_DEVICE static inline unsigned long long sar_counter_next(unsigned long long *counter)
+/** Atomically adds 1 to a counter; returns its value before. */
+SAR_HOST_DEVICE static inline unsigned long long sar_hash_fetch_increment(unsigned long long *counter)
 {
 #ifdef __CUDA_ARCH__
     return atomicAdd(counter, 1ull);
@@ -143,42 +144,42 @@ SAR_HOST_DEVICE static inline unsigned long long sar_counter_next(unsigned long 
 #endif
 }
 
-/** h_i, for i = 0 … k-1, onto [0, cells). */
-SAR_HOST_DEVICE static inline size_t sar_second_hash(const struct sar_hash_memory *memory, unsigned i,
-                                                     uint64_t key, size_t cells)
+/** Returns h_i of key, i = 0 … k-1, in [0, cells). */
+SAR_HOST_DEVICE static inline size_t sar_hash_cell(const struct sar_hash_memory *memory, unsigned i,
+                                                   uint64_t key, size_t cells)
 {
-    uint32_t seed = sar_mix32(memory->how.seed + (i + 1) * 0x9e3779b9u);
-    uint32_t hash = memory->wide_key ? sar_murmur3_wide(key, seed) : sar_murmur3((uint32_t)key, seed);
+    uint32_t seed = sar_mix32(memory->params.seed + (i + 1) * 0x9e3779b9u);
+    uint32_t hash = memory->key_is_64bit ? sar_murmur3_u64(key, seed) : sar_murmur3((uint32_t)key, seed);
     return sar_hash_range(hash, (uint32_t)cells);
 }
 
-/** The cell's owner is the counter's only caller to have got it, so no other thread writes there. */
+/** Appends the occurrence to the part's serial memory. The counter gives each cell to one thread only. */
 SAR_HOST_DEVICE static inline void sar_hash_append(const struct sar_hash_memory *memory, uint32_t part,
                                                    size_t at)
 {
-    unsigned long long turn = sar_counter_next(&memory->appends[part]);
-    if (turn >= memory->first[part + 1] - memory->serial[part])
+    unsigned long long serial_index = sar_hash_fetch_increment(&memory->serial_count[part]);
+    if (serial_index >= memory->first[part + 1] - memory->first_serial[part])
         return;
-    size_t cell = memory->serial[part] + (size_t)turn;
-    if (memory->how.cell_size == 4)
+    size_t cell = memory->first_serial[part] + (size_t)serial_index;
+    if (memory->params.cell_size == 4)
         ((uint32_t *)memory->cells)[cell] = (uint32_t)(at + 1);
     else
         ((uint64_t *)memory->cells)[cell] = at + 1;
 }
 
-/** The loop body of Algorithm 1, for the occurrence at a position of the input. Any number of threads. */
-SAR_HOST_DEVICE static inline void sar_hash_one(const struct sar_hash_memory *memory,
-                                                const struct sar_map *map, const struct sar_hash_input *input,
-                                                size_t at)
+/** Loop body of Algorithm 1, for the occurrence at a position of the input. Thread-safe. */
+SAR_HOST_DEVICE static inline void sar_hash_insert(const struct sar_hash_memory *memory,
+                                                   const struct sar_partition_map *map,
+                                                   const struct sar_hash_input *input, size_t at)
 {
     uint64_t index = sar_hash_index(input, at);
-    uint32_t part = sar_map_place(map, index).part;
-    size_t start = memory->first[part], rest = memory->serial[part] - start;
-    for (unsigned i = 0; i < memory->how.hashes && rest > 0; i++) {
-        bool all = memory->how.paper || i + 1 == memory->how.hashes;
+    uint32_t part = sar_partition_map_locate(map, index).part;
+    size_t start = memory->first[part], rest = memory->first_serial[part] - start;
+    for (unsigned i = 0; i < memory->params.hashes && rest > 0; i++) {
+        bool all = memory->params.paper || i + 1 == memory->params.hashes;
         size_t level = all ? rest : rest - rest / 2;
-        uint64_t key = memory->how.paper ? index : at;
-        if (sar_cell_claim(memory, start + sar_second_hash(memory, i, key, level), at + 1))
+        uint64_t key = memory->params.paper ? index : at;
+        if (sar_hash_claim_cell(memory, start + sar_hash_cell(memory, i, key, level), at + 1))
             return;
         start += all ? 0 : level;
         rest -= all ? 0 : level;
@@ -186,12 +187,12 @@ SAR_HOST_DEVICE static inline void sar_hash_one(const struct sar_hash_memory *me
     sar_hash_append(memory, part, at);
 }
 
-/** Count the occurrence at a position towards its part. Any number of threads. */
-SAR_HOST_DEVICE static inline void sar_hash_count(const struct sar_map *map,
+/** Adds the occurrence at a position to the total of its part. Thread-safe. */
+SAR_HOST_DEVICE static inline void sar_hash_count(const struct sar_partition_map *map,
                                                   const struct sar_hash_input *input, size_t at,
                                                   unsigned long long *totals)
 {
-    sar_counter_next(&totals[sar_map_place(map, sar_hash_index(input, at)).part]);
+    sar_hash_fetch_increment(&totals[sar_partition_map_locate(map, sar_hash_index(input, at)).part]);
 }
 
 #endif

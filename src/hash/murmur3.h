@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MurmurHash3 (Austin Appleby, public domain algorithm): the finalisers, and the 32-bit hash of one word.
- * One text for the host and for CUDA. */
+/* MurmurHash3 (Austin Appleby, public domain algorithm): the finalisers, and the 32-bit hash of one key.
+ * The host and CUDA compile this text. */
 
 #ifndef SAR_HASH_MURMUR3_H
 #define SAR_HASH_MURMUR3_H
@@ -20,7 +20,7 @@ SAR_HOST_DEVICE static inline uint32_t sar_mix32(uint32_t h)
     return h;
 }
 
-/** fmix64. */
+/** fmix64: the bijection of 64 bits. */
 SAR_HOST_DEVICE static inline uint64_t sar_mix64(uint64_t h)
 {
     h ^= h >> 33;
@@ -31,30 +31,31 @@ SAR_HOST_DEVICE static inline uint64_t sar_mix64(uint64_t h)
     return h;
 }
 
-SAR_HOST_DEVICE static inline uint32_t sar_rotate32(uint32_t x, unsigned bits)
+/** Rotates x left by 1 to 31 bits. */
+SAR_HOST_DEVICE static inline uint32_t sar_rotl32(uint32_t x, unsigned bits)
 {
     return (x << bits) | (x >> (32 - bits));
 }
 
-/** MurmurHash3_x86_32 of the four little-endian bytes of key. */
+/** Returns MurmurHash3_x86_32 of the four little-endian bytes of key. */
 SAR_HOST_DEVICE static inline uint32_t sar_murmur3(uint32_t key, uint32_t seed)
 {
-    uint32_t k = sar_rotate32(key * 0xcc9e2d51u, 15) * 0x1b873593u;
-    uint32_t h = sar_rotate32(seed ^ k, 13) * 5 + 0xe6546b64u;
+    uint32_t k = sar_rotl32(key * 0xcc9e2d51u, 15) * 0x1b873593u;
+    uint32_t h = sar_rotl32(seed ^ k, 13) * 5 + 0xe6546b64u;
     return sar_mix32(h ^ 4);
 }
 
-/** The same of a 64-bit key as MurmurHash3_x86_32 sees its eight little-endian bytes. */
-SAR_HOST_DEVICE static inline uint32_t sar_murmur3_wide(uint64_t key, uint32_t seed)
+/** Returns MurmurHash3_x86_32 of the eight little-endian bytes of key. */
+SAR_HOST_DEVICE static inline uint32_t sar_murmur3_u64(uint64_t key, uint32_t seed)
 {
-    uint32_t k = sar_rotate32((uint32_t)key * 0xcc9e2d51u, 15) * 0x1b873593u;
-    uint32_t h = sar_rotate32(seed ^ k, 13) * 5 + 0xe6546b64u;
-    k = sar_rotate32((uint32_t)(key >> 32) * 0xcc9e2d51u, 15) * 0x1b873593u;
-    h = sar_rotate32(h ^ k, 13) * 5 + 0xe6546b64u;
+    uint32_t k = sar_rotl32((uint32_t)key * 0xcc9e2d51u, 15) * 0x1b873593u;
+    uint32_t h = sar_rotl32(seed ^ k, 13) * 5 + 0xe6546b64u;
+    k = sar_rotl32((uint32_t)(key >> 32) * 0xcc9e2d51u, 15) * 0x1b873593u;
+    h = sar_rotl32(h ^ k, 13) * 5 + 0xe6546b64u;
     return sar_mix32(h ^ 8);
 }
 
-/** Map a hash onto [0, range) without a division (Lemire). */
+/** Maps a hash onto [0, range) without a division (Lemire). */
 SAR_HOST_DEVICE static inline uint32_t sar_hash_range(uint32_t hash, uint32_t range)
 {
     return (uint32_t)(((uint64_t)hash * range) >> 32);

@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ok-Topk's split: contiguous parts whose boundaries are computed from the data, so that every part has about
- * equally many elements, and kept for R calls. Each rank cuts its own elements into p equal shares, and
- * the boundaries are the means of all ranks'. R = MPIX_SPARSE_RECOMPUTE; a thousand is what the Zen
- * paper measures as the data-dependent strawman.
+/* Ok-Topk's split: contiguous parts with bounds that are computed from the data, so that all parts have
+ * about equally many elements, and kept for R calls. Each rank cuts its own elements into p equal shares;
+ * the bounds are the means over all ranks. R = MPIX_SPARSE_RECOMPUTE; with R = 1000 this is the
+ * data-dependent scheme that the Zen paper compares with.
  *
- * As good as a hash on the call that computes them, and as bad as contiguous ranges once the data have
- * moved on: the report's imbalance tells.
+ * The parts are as balanced as those of a hash in the call that computes the bounds, and as unbalanced as
+ * contiguous ranges when the data have changed: the report has the imbalance.
  *
  *     time = alpha log2 p / R + that of owner.h with shares f / p of the push and s of the pull
  *
- * p ranks, z elements of the fullest rank, Z of the outcome, m bytes of message for so many, f what chance
- * makes of equal parts (sar_agreed_fullest) in the calls after the one that computed boundaries. These
- * follow the elements and not the outcome: in the emptiest part a share r of z elements remains, so that s is
- * r z / Z, but no more than without boundaries, skewness / p. With y for the share of indices there that a
- * quarter of the ranks leave out,
+ * p ranks, z elements of the rank with most, Z of the result, f the largest part over the mean one by
+ * chance (sar_agreed_max_load) in the calls after the one that computed the bounds. Bounds follow the
+ * inputs and not the result: of the elements pushed to the sparsest part a share r remains after the
+ * reduction, so that s is r z / Z, but at most skewness / p, as without bounds. Let y be the share of
+ * indices there that a quarter of the ranks leave out. Then
  *
  *     y (1 + y) = (gamma^p - gamma^(p/2)) / (gamma^(p/2) - gamma^(p/4))     r^2 = (1 - y^4) / (-4 ln y)
  *
- * since what half of the ranks add to a union comes from where it is emptiest; the square root is chosen to
- * come near the times that are simulated at 4 to 128 ranks. */
+ * because the elements that half of the ranks add to a union are in its sparsest part. The square root was
+ * chosen to fit the simulated times of 4 to 128 ranks. */
 
 #include <math.h>
 
-#include "scheme/owner.h"
+#include "scheme/engine/owner.h"
+#include "scheme/scheme.h"
 
-/* The sum of all ranks' boundaries must fit 64 bits. */
-static const char *obstacle(const struct sar_agreed *a)
+/* The sum of all ranks' bounds must fit 64 bits. */
+static const char *unsupported_reason(const struct sar_agreed *a)
 {
-    const char *first = sar_sparse_obstacle(a);
-    if (first != NULL)
-        return first;
-    return sar_times(a->shape.count, (uint64_t)a->machine.ranks) == UINT64_MAX ? "too many elements" : NULL;
+    const char *reason = sar_agreed_sparse_unsupported(a);
+    if (reason != NULL)
+        return reason;
+    return sar_mul_saturate(a->desc.count, (uint64_t)a->machine.ranks) == UINT64_MAX ? "too many elements"
+                                                                                     : NULL;
 }
 
-/* Of what is pushed to the emptiest part, what remains when ranks have met there; all where there are too few
- * ranks to tell. Half way to all of it, since what few ranks add comes from fuller parts, too. */
+/* Returns r: the share of the elements pushed to the sparsest part that remains after the reduction; 1 for
+ * less than 4 ranks. The square root is halfway to 1, because the elements that few ranks add come from
+ * denser parts, too. */
 static double remainder_of(const struct sar_agreed *a)
 {
-    double ranks = a->machine.ranks, half = sar_gamma_at(&a->gamma, ranks / 2);
-    double late = sar_gamma_at(&a->gamma, ranks) - half, early = half - sar_gamma_at(&a->gamma, ranks / 4);
+    double ranks = a->machine.ranks, half = sar_densification_at(&a->data.densification, ranks / 2);
+    double late = sar_densification_at(&a->data.densification, ranks) - half,
+           early = half - sar_densification_at(&a->data.densification, ranks / 4);
     double ratio = early > 0 ? fmax(late, 0) / early : 0, left = (sqrt(1 + 4 * ratio) - 1) / 2;
     if (ranks < 4 || left >= 1)
         return 1;
@@ -47,63 +51,64 @@ static double remainder_of(const struct sar_agreed *a)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_map map = sar_contiguous_map(a);
-    double ranks = a->machine.ranks, left = remainder_of(a) / fmax(sar_gamma_at(&a->gamma, ranks), 1);
-    double share = fmin(left, a->skewness / ranks);
-    struct sar_owner_terms terms = sar_owner_terms(a, &map);
-    terms.push_share = sar_agreed_fullest_push(a) / ranks;
-    terms.pull_share = fmax(share, sar_agreed_fullest(a, ranks, 1) / ranks);
-    terms.span = fmax(terms.span, ceil((double)a->shape.count * share));
+    struct sar_partition_map map = sar_range_parts_map(a);
+    double ranks = a->machine.ranks,
+           left = remainder_of(a) / fmax(sar_densification_at(&a->data.densification, ranks), 1);
+    double share = fmin(left, a->data.skewness / ranks);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    terms.push_share = sar_agreed_max_push_load(a) / ranks;
+    terms.pull_share = fmax(share, sar_agreed_max_load(a, ranks, 1) / ranks);
+    terms.max_slots = fmax(terms.max_slots, ceil((double)a->desc.count * share));
     return sar_owner_seconds(a, &terms);
 }
 
-/* Where equal shares of this rank's elements begin; an empty rank says equal ranges. */
-static void set_own_bounds(const struct sar_request *request, uint64_t *bounds)
+/* Sets the bounds of equal shares of this rank's elements; equal ranges for a rank without elements. */
+static void set_own_bounds(const struct sar_task *task, uint64_t *bounds)
 {
-    const struct sar_run *run = &request->input;
-    const struct sar_shape *shape = &request->agreed->shape;
-    uint64_t ranks = (uint64_t)request->net->ranks;
+    const struct sar_spvec *vec = &task->input.vec;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    uint64_t ranks = (uint64_t)task->comm->ranks;
     for (uint64_t r = 0; r <= ranks; r++) {
-        size_t at = (size_t)((double)run->nnz * (double)r / (double)ranks);
-        bool inside = r > 0 && at < run->nnz;
-        bounds[r] = inside ? sar_index_get(run->index, shape->index_size, at) : shape->count / ranks * r;
+        size_t at = (size_t)((double)vec->nnz * (double)r / (double)ranks);
+        bool inside = r > 0 && at < vec->nnz;
+        bounds[r] = inside ? sar_index_get(vec->index, desc->index_size, at) : desc->count / ranks * r;
     }
-    bounds[ranks] = shape->count;
+    bounds[ranks] = desc->count;
 }
 
-/* Takes no memory and is never skipped, so that all ranks keep the same boundaries whatever goes wrong. */
-static void sum_bounds(struct sar_request *request)
+/* Allocates nothing and is never skipped, so that all ranks keep equal bounds, whatever fails. */
+static void sum_bounds(struct sar_task *task)
 {
-    struct sar_map map = sar_contiguous_map(request->agreed);
-    uint64_t *bounds = request->keep->bounds;
-    sar_owner_open(request, &map);
-    request->notes.partition = "recomputed";
-    if (request->keep->age % request->recompute != 0)
+    struct sar_partition_map map = sar_range_parts_map(task->agreed);
+    uint64_t *bounds = task->args.oktopk->begin;
+    sar_owner_open(task, &map);
+    task->report.partition = "recomputed";
+    if (task->args.oktopk->calls % task->args.oktopk_interval != 0)
         return;
-    set_own_bounds(request, bounds);
-    struct sar_dense_call call = { MPI_IN_PLACE, bounds, map.parts + 1, MPI_UINT64_T, MPI_SUM };
-    sar_exchange_fail(&request->exchange,
-                      sar_dense_start(request->net, &call, request->blocking, &request->dense));
+    set_own_bounds(task, bounds);
+    struct sar_dense_args call = { MPI_IN_PLACE, bounds, map.parts + 1, MPI_UINT64_T, MPI_SUM };
+    sar_exchange_fail(&task->exchange,
+                      sar_dense_allreduce_start(task->comm, &call, task->args.may_block, &task->allreduce));
 }
 
-static void settle_bounds(struct sar_request *request)
+static void average_bounds(struct sar_task *task)
 {
-    struct sar_keep *keep = request->keep;
-    uint64_t ranks = (uint64_t)request->net->ranks;
-    for (uint64_t r = 0; r <= ranks && keep->age % request->recompute == 0; r++)
-        keep->bounds[r] /= ranks;
-    keep->age++;
-    ((struct sar_owner *)request->state)->bounds = keep->bounds;
+    struct sar_oktopk_bounds *oktopk = task->args.oktopk;
+    uint64_t ranks = (uint64_t)task->comm->ranks;
+    for (uint64_t r = 0; r <= ranks && oktopk->calls % task->args.oktopk_interval == 0; r++)
+        oktopk->begin[r] /= ranks;
+    oktopk->calls++;
+    ((struct sar_owner *)task->state)->parts.bounds = oktopk->begin;
 }
 
 static const struct sar_stage stages[] = { { .post = sum_bounds },
-                                           { .post = settle_bounds },
+                                           { .post = average_bounds },
                                            SAR_OWNER_STAGES };
 
 const struct sar_scheme sar_scheme_oktopk = {
     .name = "oktopk",
     .summary = "contiguous parts with boundaries recomputed from the data every so many calls (Ok-Topk)",
-    .obstacle = obstacle,
+    .unsupported_reason = unsupported_reason,
     .seconds = seconds,
     .state_size = sizeof(struct sar_owner),
     .stages = stages,

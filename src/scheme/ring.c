@@ -1,155 +1,156 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SparCML's sparse ring: p contiguous ranges travel around a ring of ranks. In the first p-1 steps a rank
- * adds its elements to the range that comes from the rank before and sends it on; then it has the sums of
- * one range, and in p-1 steps more all ranges' sums go around as they are, without being decoded in
- * between.
+/* SparCML's sparse ring: p contiguous ranges travel around a ring of ranks. In each of the first p-1 steps
+ * a rank adds its elements to the range that it receives from the rank before, and sends the sums to the
+ * next rank. Then it has the sums of one range. In p-1 more steps the sums of all ranges go around the
+ * ring, undecoded.
  *
- * Each rank talks to two neighbours only. Range by range the elements fill up on their way, so that most
- * steps carry the union of many ranks; and in every step all wait for the fullest range.
+ * Each rank exchanges messages with two neighbours only. The ranges fill up on their way, so that most
+ * steps carry the union of many ranks; and in every step all ranks wait for the largest range.
  *
  *     time = sum over i < p-1 of (alpha + m(F_i) beta) + (p-1) (alpha + m(F_p) beta)
  *            + (z + 2 (F_1 + … + F_(p-1)) + Z) gamma
  *
- * p ranks, z elements of the fullest, Z of the outcome, F_i of the union of i ranks in the fullest range, m
- * bytes of message for so many. */
+ * p ranks, z elements of the rank with most, Z of the result, F_i of the union of i ranks in the largest
+ * range, m the bytes of a message of this many elements. */
 
 #include <math.h>
 
-#include "scheme/contiguous.h"
-#include "tensor/reduce.h"
+#include "scheme/engine/range_parts.h"
+#include "scheme/scheme.h"
+#include "vector/reduce.h"
 
-enum { MOST_LOOKS = 32 }; /* at how full messages are, for a price */
+enum { MAX_SAMPLES = 32 }; /* steps that the price looks at */
 
 struct ring {
     const uint64_t *bounds;
-    struct sar_run *parts;        /* this rank's elements of each range; in the end the sums */
-    struct sar_message *gathered; /* sums of each range, as they arrived */
-    struct sar_message outgoing;
-    int step; /* of the 2 (p-1) */
+    struct sar_spvec *parts;  /* this rank's elements of each range; at the end the sums */
+    struct sar_msg *gathered; /* sums of each range, as received */
+    struct sar_msg outgoing;
+    int step; /* of the 2 (p-1) steps */
 };
 
-/* Elements that k ranks have in the fullest range. */
-static double fullest(const struct sar_agreed *a, double k, uint64_t span)
+/* Elements of the union of k ranks in the largest range. */
+static double max_part_nnz(const struct sar_agreed *a, double k, uint64_t slots)
 {
-    return fmin(sar_agreed_union(a, k) * sar_contiguous_union_share(a, k), (double)span);
+    return fmin(sar_agreed_union_nnz(a, k) * sar_range_parts_max_union_share(a, k), (double)slots);
 }
 
 static double seconds(const struct sar_agreed *a)
 {
     const struct sar_machine *m = &a->machine;
-    double sums = sar_agreed_union(a, m->ranks), time = 0, work = a->nnz_max + sums;
-    uint64_t span = sar_contiguous_map(a).span;
-    struct sar_layout layout = sar_agreed_layout(a, span, sar_index_size(span));
-    struct sar_cost pull = sar_agreed_cost(a, true, &layout, fullest(a, m->ranks, span));
-    int stride = m->ranks / MOST_LOOKS + 1;
+    double sums = sar_agreed_union_nnz(a, m->ranks), time = 0, work = a->data.nnz_max + sums;
+    uint64_t slots = sar_range_parts_map(a).slots_max;
+    struct sar_wire_layout layout = sar_agreed_layout(a, slots, sar_index_size(slots));
+    struct sar_cost pull = sar_agreed_cost(a, true, &layout, max_part_nnz(a, m->ranks, slots));
+    int stride = m->ranks / MAX_SAMPLES + 1;
     for (int step = 1; step < m->ranks; step += stride) {
         double steps = fmin(stride, m->ranks - step), middle = step + (steps - 1) / 2;
-        double elements = fullest(a, middle, span);
-        struct sar_cost push = sar_agreed_cost(a, false, &layout, elements);
+        double nnz = max_part_nnz(a, middle, slots);
+        struct sar_cost push = sar_agreed_cost(a, false, &layout, nnz);
         time += steps * (2 * m->alpha + (push.bytes + pull.bytes) * m->beta);
-        work += steps * (push.work + 2 * elements);
+        work += steps * (push.work + 2 * nnz);
     }
-    return time + (work + m->ranks / 2.0 * pull.work) * m->gamma; /* sums are written once */
+    return time + (work + m->ranks / 2.0 * pull.work) * m->gamma; /* sums are encoded once */
 }
 
-/* The range that this rank sends in a step; what arrives in a step is sent in the next. */
-static int range_of(const struct sar_request *request, int step)
+/* Returns the range that this rank sends in a step: the one that it received in the step before. */
+static int range_of(const struct sar_task *task, int step)
 {
-    int ranks = request->net->ranks;
-    return (request->net->rank + 2 * ranks - step) % ranks;
+    int ranks = task->comm->ranks;
+    return (task->comm->rank + 2 * ranks - step) % ranks;
 }
 
-static bool gathering(const struct sar_request *request, int step)
+static bool gathering(const struct sar_task *task, int step)
 {
-    return step >= request->net->ranks - 1;
+    return step >= task->comm->ranks - 1;
 }
 
-static struct sar_layout layout_of(const struct sar_request *request, int range)
+static struct sar_wire_layout layout_of(const struct sar_task *task, int range)
 {
-    const struct ring *r = request->state;
-    return sar_contiguous_layout(request, r->bounds, range);
+    const struct ring *r = task->state;
+    return sar_range_parts_layout(task, r->bounds, range);
 }
 
-static enum sar_status split(struct sar_request *request)
+static enum sar_status split(struct sar_task *task)
 {
-    struct ring *r = request->state;
-    struct sar_map map = sar_contiguous_map(request->agreed);
-    size_t ranks = (size_t)request->net->ranks;
-    SAR_TRY(sar_request_take(request, ranks, sizeof *r->parts, &r->parts));
-    SAR_TRY(sar_request_take(request, ranks, sizeof *r->gathered, &r->gathered));
-    SAR_TRY(sar_contiguous_bounds(request, &map, &r->bounds));
-    return sar_contiguous_split(request, r->bounds, r->parts);
+    struct ring *r = task->state;
+    struct sar_partition_map map = sar_range_parts_map(task->agreed);
+    size_t ranks = (size_t)task->comm->ranks;
+    SAR_TRY(sar_task_alloc(task, ranks, sizeof *r->parts, &r->parts));
+    SAR_TRY(sar_task_alloc(task, ranks, sizeof *r->gathered, &r->gathered));
+    SAR_TRY(sar_range_parts_bounds(task, &map, &r->bounds));
+    return sar_range_parts_split(task, r->bounds, r->parts);
 }
 
-/* Reduce what came with this rank's elements of the range; those of the ranks before come first. */
-static enum sar_status add(struct sar_request *request, int range)
+/* Adds this rank's elements to the received range; those of the ranks before come first. */
+static enum sar_status add_own(struct sar_task *task, int range)
 {
-    struct ring *r = request->state;
-    int before = (request->net->rank + request->net->ranks - 1) % request->net->ranks;
-    struct sar_layout layout = layout_of(request, range);
-    struct sar_run both[2] = { [1] = r->parts[range] };
-    SAR_TRY(sar_request_decode(request, layout, before, &both[0]));
-    struct sar_shape shape = sar_request_shape(request);
-    shape.count = layout.span;
-    shape.index_size = layout.index_size;
-    return sar_request_reduce(request, &shape, both, 2, &r->parts[range]);
+    struct ring *r = task->state;
+    int before = (task->comm->rank + task->comm->ranks - 1) % task->comm->ranks;
+    struct sar_wire_layout layout = layout_of(task, range);
+    struct sar_spvec both[2] = { [1] = r->parts[range] };
+    SAR_TRY(sar_task_decode(task, layout, before, &both[0]));
+    struct sar_vec_desc desc = sar_task_desc(task);
+    desc.count = layout.slots;
+    desc.index_size = layout.index_size;
+    return sar_task_reduce(task, &desc, both, 2, &r->parts[range]);
 }
 
-/* Messages of the steps that gather are kept until the end. */
-static void choose_memory(struct sar_request *request, int step)
+/* Messages of the gathering steps are kept until the end. */
+static void choose_arena(struct sar_task *task, int step)
 {
-    if (!gathering(request, step)) {
-        sar_request_next_scratch(request);
+    if (!gathering(task, step)) {
+        sar_task_next_step_arena(task);
         return;
     }
-    request->passing = request->arena;
-    request->exchange.arena = request->arena;
+    task->memory.step_arena = task->memory.call_arena;
+    task->exchange.arena = task->memory.call_arena;
 }
 
-static enum sar_status prepare(struct sar_request *request)
+static enum sar_status prepare(struct sar_task *task)
 {
-    struct ring *r = request->state;
-    int range = range_of(request, r->step), ranks = request->net->ranks;
+    struct ring *r = task->state;
+    int range = range_of(task, r->step), ranks = task->comm->ranks;
     if (r->step == 0)
-        SAR_TRY(split(request));
+        SAR_TRY(split(task));
     if (ranks == 1)
         return SAR_OK;
-    choose_memory(request, r->step);
+    choose_arena(task, r->step);
     if (r->step >= ranks) {
-        r->outgoing = request->exchange.arrived[(request->net->rank + ranks - 1) % ranks];
+        r->outgoing = task->exchange.arrived[(task->comm->rank + ranks - 1) % ranks];
         r->gathered[range] = r->outgoing;
         return SAR_OK;
     }
     if (r->step > 0)
-        SAR_TRY(add(request, range));
-    return sar_request_encode(request, gathering(request, r->step), layout_of(request, range),
-                              &r->parts[range], &r->outgoing);
+        SAR_TRY(add_own(task, range));
+    return sar_task_encode(task, gathering(task, r->step), layout_of(task, range), &r->parts[range],
+                           &r->outgoing);
 }
 
-static void post(struct sar_request *request)
+static void post(struct sar_task *task)
 {
-    struct ring *r = request->state;
-    int ranks = request->net->ranks, rank = request->net->rank;
+    struct ring *r = task->state;
+    int ranks = task->comm->ranks, rank = task->comm->rank;
     if (ranks == 1)
         return;
-    sar_exchange_expect(&request->exchange, (rank + ranks - 1) % ranks);
-    sar_exchange_send(&request->exchange, (rank + 1) % ranks, &r->outgoing);
+    sar_exchange_expect(&task->exchange, (rank + ranks - 1) % ranks);
+    sar_exchange_send(&task->exchange, (rank + 1) % ranks, &r->outgoing);
     r->step++;
-    request->again = r->step < 2 * (ranks - 1);
+    task->repeat_stage = r->step < 2 * (ranks - 1);
 }
 
-static enum sar_status finish(struct sar_request *request)
+static enum sar_status finish(struct sar_task *task)
 {
-    struct ring *r = request->state;
-    int ranks = request->net->ranks, rank = request->net->rank, last = range_of(request, r->step);
+    struct ring *r = task->state;
+    int ranks = task->comm->ranks, rank = task->comm->rank, last = range_of(task, r->step);
     if (ranks == 1)
-        return sar_request_deliver(request, &request->agreed->shape, &request->input, 1);
-    r->gathered[last] = request->exchange.arrived[(rank + ranks - 1) % ranks];
+        return sar_task_reduce_to_output(task, &task->agreed->desc, &task->input.vec, 1);
+    r->gathered[last] = task->exchange.arrived[(rank + ranks - 1) % ranks];
     for (int range = 0; range < ranks; range++)
         if (range != (rank + 1) % ranks)
             SAR_TRY(
-                sar_request_read(request, layout_of(request, range), &r->gathered[range], &r->parts[range]));
-    return sar_contiguous_deliver(request, r->bounds, r->parts);
+                sar_task_decode_message(task, layout_of(task, range), &r->gathered[range], &r->parts[range]));
+    return sar_range_parts_write_output(task, r->bounds, r->parts);
 }
 
 static const struct sar_stage stages[] = { { .compute = prepare, .post = post },
@@ -160,7 +161,7 @@ const struct sar_scheme sar_scheme_ring = {
     .name = "ring",
     .summary =
         "contiguous ranges travel around a ring of ranks, to be summed and then to be shared (SparCML)",
-    .obstacle = sar_sparse_obstacle,
+    .unsupported_reason = sar_agreed_sparse_unsupported,
     .seconds = seconds,
     .state_size = sizeof(struct ring),
     .stages = stages,

@@ -1,384 +1,400 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared: ranks of one node read each other's memory. Each puts its elements on a shelf, dense buffers being
- * compacted onto it, and finds in everybody's where its part of the index space begins and ends so that all
- * parts hold equally many elements. These it reduces, in rank order.
+/* Shared: ranks of one node read each other's memory. Each rank puts its elements in its input buffer;
+ * dense buffers are compacted into it. Each rank finds its slice of all inputs, so that all slices together
+ * have about equally many elements, and reduces it, in rank order.
  *
- * Outcomes of coordinates lie in storage that all ranks have in common, one copy a node. A part's place there
- * is known once all parts have been counted, which is the first half of a reduction (tensor/reduce.h): so
- * ranks count, meet, and write each sum once, where it stays. Dense buffers take parts from further shelves.
+ * A result of coordinates is in memory that all ranks share, one copy a node. The position of a part is
+ * known once all parts are counted, which is the first half of a reduction (vector/reduce.h): ranks count,
+ * pass a barrier, and write each sum once, to its final place. For dense buffers ranks write parts to
+ * output buffers.
  *
- * No messages: ranks meet three times, and twice for dense buffers. Where there is so little that reducing
- * all of it costs less than to meet again, each rank does that, and they meet once; so do few ranks with
- * dense buffers, of which each folds all elements into its own (shared_alone.c). One rank copies.
+ * There are no messages, but three barriers, or two for dense buffers. If reducing all elements costs less
+ * than a barrier, each rank does so, and there is one barrier; also if few ranks with dense buffers each
+ * accumulate all elements into their own buffer (shared_cost.c decides). A single rank copies.
  *
  *     time = 3 t + z gamma + (s+i) (2 z + z f/p) mu        coordinates
  *     time = 2 t + z gamma + (s+i) (z + z f/p + z f) mu    dense buffers, once these are read and written
- *     time = t + p z gamma                                 so little that each rank reduces all of it
- *     time = t + 0.55 p z gamma                            folded into dense buffers
+ *     time = t + p z gamma                                 each rank reduces all elements
+ *     time = t + 0.55 p z gamma                            accumulated into dense buffers
  *
- * t a meeting, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
- * index, mu seconds for a byte in memory. The cuts are those of parallel merge sorts. */
+ * t a barrier, p ranks, z elements of a rank and z f of the union, s and i bytes of an element and an
+ * index, mu seconds for a byte in memory. The slices are those of parallel merge sorts. */
 
-#include "scheme/shared_parts.h"
-#include "tensor/cut.h"
-#include "tensor/stretch.h"
+#include "scheme/shared.h"
+
+#include "scheme/scheme.h"
+#include "scheme/shared_internal.h"
+#include "vector/spvec.h"
+#include "vector/dense.h"
+#include "vector/dense_write.h"
+#include "vector/reduce.h"
 
 enum {
-    SHELF_PIECE = 2,     /* the other two are for inputs */
-    BALANCE = 64,        /* parts may differ by one in so many */
-    MOST_APART = 1 << 20 /* bytes of a part that is put elsewhere first */
+    BUFFER_OUTPUT = 2,         /* the first two buffers are for inputs */
+    MAX_STAGED_BYTES = 1 << 20 /* of a part that is written to private memory first */
 };
 
 struct state {
-    struct sar_card card;
-    struct sar_shelf *shelf; /* for inputs */
-    struct sar_run *inputs;  /* of all ranks, where they lie */
-    struct sar_shape shape;  /* of the reduction */
-    bool would_reduce_all;   /* each rank, by what is agreed */
-    bool reduces_all;        /* each rank does, as found at the first meeting */
-    bool alone;              /* reads_alone, likewise */
-    bool in_common;          /* the outcome goes into storage */
-    struct sar_storage *storage;
-    struct sar_reduction part; /* this rank's, if in common */
-    struct sar_run piece;      /* or where it lies */
+    struct sar_shm_coll_msg msg;
+    struct sar_shm_buffer *input_buffer;
+    struct sar_spvec *inputs;      /* of all ranks, in their buffers */
+    struct sar_vec_desc desc;      /* of the reduction */
+    bool prefer_replicated;        /* by agreed numbers, before the first barrier */
+    bool replicated;               /* each rank reduces all elements; decided after the first barrier */
+    bool skips_barrier;            /* value of skips_barrier_now at the second barrier */
+    bool shares_result;            /* the result goes to shared memory */
+    struct sar_shm_result *result; /* that memory */
+    struct sar_reduction part;     /* this rank's part of a shared result, counted but not written */
+    struct sar_spvec output_part;  /* this rank's part in its output buffer, if not shares_result */
 };
 
-_Static_assert(sizeof(struct state) <= SAR_SHARED_STATE, "two_level has room for it");
+_Static_assert(sizeof(struct state) <= SAR_SHARED_STATE_BYTES, "two_level reserves this size");
 
-static const char *obstacle(const struct sar_agreed *agreed)
+static const char *unsupported_reason(const struct sar_agreed *agreed)
 {
-    const char *why = sar_sparse_obstacle(agreed);
-    bool common = agreed->nodes == 1 && agreed->share_memory;
-    return why == NULL && !common ? "ranks do not share memory" : why;
+    const char *reason = sar_agreed_sparse_unsupported(agreed);
+    bool one_node = agreed->topo.nodes == 1 && agreed->topo.shared_memory;
+    return reason == NULL && !one_node ? "ranks do not share memory" : reason;
 }
 
-static struct sar_window *window_of(const struct sar_request *request)
+static struct sar_shm_group *group_of(const struct sar_task *task)
 {
-    return request->net->window;
+    return task->comm->shm_group;
 }
 
-static struct sar_shelf *piece_shelf(const struct sar_request *request)
+static struct sar_shm_buffer *output_buffer(const struct sar_task *task)
 {
-    return &window_of(request)->shelves[SHELF_PIECE];
+    return &group_of(task)->buffers[BUFFER_OUTPUT];
 }
 
-static void meet(struct sar_request *request)
+static void post_msg(struct sar_task *task)
 {
-    struct state *state = request->state;
-    sar_card_show(request, &state->card);
+    struct state *state = task->state;
+    bool whole_call = task->scheme == &sar_scheme_shared;
+    sar_shm_coll_post(task, whole_call ? "scheme shared" : "last steps of scheme two_level", &state->msg);
 }
 
-void sar_shared_take(struct sar_request *request, const struct sar_shared_sink *from)
+void sar_shared_set_input(struct sar_task *task, const struct sar_shared_output *from)
 {
-    ((struct state *)request->state)->card = from->card;
+    ((struct state *)task->state)->msg = from->msg;
 }
 
-static enum sar_status excuse(struct sar_request *request, enum sar_status status)
+static enum sar_status defer_error(struct sar_task *task, enum sar_status status)
 {
-    struct state *state = request->state;
-    return sar_card_excuse(request, &state->card, status);
+    struct state *state = task->state;
+    return sar_shm_coll_defer_error(task, &state->msg, status);
 }
 
-/* Where others see it, so that what is compacted early, for a profile, need not be copied. For that it does
- * elsewhere, too. */
-static enum sar_status compact(struct sar_request *request)
+/* Compacts into the input buffer, so that a buffer compacted early, for a profile, need not be copied
+ * later. If there is no memory to share, the elements go to private memory, for the scheme that replaces
+ * this one. */
+static enum sar_status load_dense(struct sar_task *task)
 {
-    struct state *state = request->state;
-    const struct sar_agreed *agreed = request->agreed;
-    const void *buf = agreed->in_place ? request->buffers.recvbuf : request->buffers.sendbuf;
-    SAR_TRY(excuse(request, sar_shared_compact(request, &state->card)));
-    if (state->card.status == SAR_OK)
+    struct state *state = task->state;
+    const struct sar_agreed *agreed = task->agreed;
+    const void *buf = agreed->call.in_place ? task->args.buffers.recvbuf : task->args.buffers.sendbuf;
+    SAR_TRY(defer_error(task, sar_shared_load_dense(task, &state->msg)));
+    if (state->msg.status == SAR_OK)
         return SAR_OK;
-    return request->device->compact(&agreed->shape, buf, (size_t)agreed->nnz_max, request->arena,
-                                    &request->input);
+    return sar_dense_compact(&agreed->desc, buf, (size_t)agreed->data.nnz_max, task->memory.call_arena,
+                             &task->input.vec);
 }
 
-static enum sar_status bring(struct sar_request *request)
+static enum sar_status copy_in(struct sar_task *task)
 {
-    struct state *state = request->state;
-    const struct sar_run *input = &request->input;
-    state->shelf = sar_shared_shelf(request);
-    enum sar_status status = sar_shared_shelve(request, &state->card);
+    struct state *state = task->state;
+    state->input_buffer = sar_shm_group_input_buffer(group_of(task));
+    enum sar_status status = sar_shared_copy_in(task, &state->msg);
     if (status != SAR_OK)
-        return excuse(request, status);
-    request->output_covers = true;
-    state->card.nnz = input->nnz;
-    state->card.minus_zero = request->minus_zero;
-    state->card.index_size = request->sink->adopt != NULL ? request->sink->index_size : 0;
-    if (request->sink->back != NULL)
-        state->card.storage = sar_storage_name(request->sink->back);
+        return defer_error(task, status);
+    task->result.covers_input = true;
+    state->msg.nnz = task->input.vec.nnz;
+    state->msg.minus_zero = task->minus_zero;
+    state->msg.index_size = task->output->use_shared != NULL ? task->output->index_size : 0;
+    if (task->output->returned != NULL)
+        state->msg.result = sar_shm_result_handle(task->output->returned);
     return SAR_OK;
 }
 
-/* By what has been brought: what is agreed may be estimated, or of earlier calls. */
-static bool can_reduce_all(const struct sar_request *request)
+/* Decides by the actual elements: agreed numbers may be estimates, or those of earlier calls. */
+static bool can_replicate(const struct sar_task *task)
 {
     double nnz = 0;
-    struct sar_shape shape = sar_request_shape(request);
-    for (int r = 0; r < request->net->ranks; r++)
-        nnz += (double)sar_card_of(request, r)->nnz;
-    return sar_shared_reduces_all(request->agreed, &shape, nnz / request->net->ranks);
+    struct sar_vec_desc desc = sar_task_desc(task);
+    for (int r = 0; r < task->comm->ranks; r++)
+        nnz += (double)sar_shm_coll_msg_of(task, r)->nnz;
+    return sar_shared_prefers_replicated(task->agreed, &desc, nnz / task->comm->ranks);
 }
 
-/* Whatever fails after that, all ranks know how often they meet. */
-static enum sar_status hear_all(struct sar_request *request)
+/* Runs before anything that can fail on one rank, so that all ranks agree on the barriers to come. */
+static enum sar_status check_all(struct sar_task *task)
 {
-    struct state *state = request->state;
-    int ranks = request->net->ranks;
+    struct state *state = task->state;
+    int ranks = task->comm->ranks;
     if (ranks == 1) {
-        state->reduces_all = true;
-        return state->card.status == SAR_OK ? SAR_OK : SAR_UNSHARED;
+        state->replicated = true;
+        return state->msg.status == SAR_OK ? SAR_OK : SAR_SHM_RETRY;
     }
-    SAR_TRY(sar_cards_hear(request));
+    SAR_TRY(sar_shm_coll_check_peers(task));
     for (int r = 0; r < ranks; r++)
-        request->minus_zero |= sar_card_of(request, r)->minus_zero != 0;
-    state->reduces_all = state->would_reduce_all && can_reduce_all(request);
+        task->minus_zero |= sar_shm_coll_msg_of(task, r)->minus_zero != 0;
+    state->replicated = state->prefer_replicated && can_replicate(task);
     return SAR_OK;
 }
 
-/* What all ranks have brought. */
-static enum sar_status look_around(struct sar_request *request)
+static enum sar_status map_inputs(struct sar_task *task)
 {
-    struct state *state = request->state;
-    int ranks = request->net->ranks;
-    SAR_TRY(hear_all(request));
-    SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *state->inputs, &state->inputs));
+    struct state *state = task->state;
+    int ranks = task->comm->ranks;
+    SAR_TRY(check_all(task));
+    SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *state->inputs, &state->inputs));
     for (int r = 0; r < ranks && ranks > 1; r++)
-        SAR_TRY(sar_card_look(request, state->shelf, r, &state->inputs[r]));
+        SAR_TRY(sar_shm_coll_peer_vec(task, state->input_buffer, r, &state->inputs[r]));
     return SAR_OK;
 }
 
-/* This rank's stretch of each input. */
-static enum sar_status cut_out(struct sar_request *request, struct sar_run *slices)
+/* Ends a span over this rank's slices, with its share of the slots. */
+static void end_part(const struct sar_task *task, struct sar_span *span, const char *kind,
+                     const struct sar_spvec *slices)
 {
-    struct state *state = request->state;
-    const struct sar_shape *shape = &request->agreed->shape;
-    size_t n = (size_t)request->net->ranks, rank = (size_t)request->net->rank, total = 0, *from;
-    for (size_t r = 0; r < n; r++)
-        total += state->inputs[r].nnz;
-    SAR_TRY(sar_request_take(request, 4 * n, sizeof *from, &from));
-    size_t *to = from + n, *spare = to + n, share = total / n, slack = share / BALANCE;
-    if (rank > 0)
-        sar_runs_cut(shape, state->inputs, n, (struct sar_cut_aim){ rank * share, slack }, from, spare);
-    if (rank + 1 < n)
-        sar_runs_cut(shape, state->inputs, n, (struct sar_cut_aim){ (rank + 1) * share, slack }, to, spare);
-    for (size_t r = 0; r < n; r++)
-        slices[r] =
-            sar_run_slice(shape, &state->inputs[r], from[r], rank + 1 < n ? to[r] : state->inputs[r].nnz);
-    return SAR_OK;
-}
-
-/* A part has its share of the slots. */
-static void end_part(const struct sar_request *request, struct sar_span *span, const char *kind,
-                     const struct sar_run *slices)
-{
-    size_t n = (size_t)request->net->ranks;
-    if (span->from != 0)
-        span->work = sar_work_on_runs(kind, &request->agreed->shape, slices, n);
+    size_t n = (size_t)task->comm->ranks;
+    if (span->start_ns != 0)
+        span->work = sar_task_work(kind, &task->agreed->desc, slices, n);
     span->work.slots /= n;
-    sar_request_span_end(request, span);
+    sar_task_span_end(task, span);
 }
 
-/* Where it begins in storage is known once all have counted theirs. */
-static enum sar_status count_part(struct sar_request *request, const struct sar_run *slices)
+static enum sar_status count_part(struct sar_task *task, const struct sar_spvec *slices)
 {
-    struct state *state = request->state;
-    size_t n = (size_t)request->net->ranks, bound = sar_reduce_bound(&state->shape, state->inputs, n);
-    if (request->net->rank == 0)
-        SAR_TRY(sar_card_choose_storage(request, &state->card, bound, &state->storage));
-    struct sar_span span = sar_request_span(request, "reduce");
-    SAR_TRY(
-        sar_reduce_count(&state->shape, slices, n, request->sink->index_size, request->arena, &state->part));
-    end_part(request, &span, "count", slices);
-    state->card.nnz = state->part.nnz;
+    struct state *state = task->state;
+    size_t n = (size_t)task->comm->ranks, bound = sar_reduce_max_nnz(&state->desc, state->inputs, n);
+    if (task->comm->rank == 0)
+        SAR_TRY(sar_shm_coll_choose_result(task, &state->msg, bound, &state->result));
+    struct sar_span span = sar_task_span(task, "reduce");
+    SAR_TRY(sar_reduce_count(&state->desc, slices, n, task->output->index_size, task->memory.call_arena,
+                             &state->part));
+    end_part(task, &span, "count", slices);
+    state->msg.nnz = state->part.nnz;
     return SAR_OK;
 }
 
-static enum sar_status reduce_onto_shelf(struct sar_request *request, const struct sar_run *slices)
+static enum sar_status reduce_to_buffer(struct sar_task *task, const struct sar_spvec *slices)
 {
-    struct state *state = request->state;
-    size_t n = (size_t)request->net->ranks, bound = sar_reduce_bound(&state->shape, slices, n);
-    SAR_TRY(sar_card_room(request, &state->card, piece_shelf(request), bound, &state->piece));
-    struct sar_span span = sar_request_span(request, "reduce");
-    SAR_TRY(request->device->reduce(&state->shape, slices, n, request->arena, &state->piece));
-    end_part(request, &span, "reduce", slices);
-    state->card.nnz = state->piece.nnz;
+    struct state *state = task->state;
+    size_t n = (size_t)task->comm->ranks, bound = sar_reduce_max_nnz(&state->desc, slices, n);
+    SAR_TRY(sar_shm_coll_reserve(group_of(task), &task->agreed->desc, &state->msg, output_buffer(task), bound,
+                                 &state->output_part));
+    struct sar_span span = sar_task_span(task, "reduce");
+    SAR_TRY(sar_reduce(&state->desc, slices, n, task->memory.call_arena, &state->output_part));
+    end_part(task, &span, "reduce", slices);
+    state->msg.nnz = state->output_part.nnz;
     return SAR_OK;
 }
 
-static enum sar_status reduce_part(struct sar_request *request)
+static enum sar_status reduce_part(struct sar_task *task)
 {
-    struct state *state = request->state;
-    struct sar_run *slices;
-    SAR_TRY(sar_request_take(request, (size_t)request->net->ranks, sizeof *slices, &slices));
-    SAR_TRY(cut_out(request, slices));
-    state->shape = sar_request_shape(request);
-    state->in_common = sar_cards_adopt(request);
-    state->card.fresh = 0;
-    return state->in_common ? count_part(request, slices) : reduce_onto_shelf(request, slices);
+    struct state *state = task->state;
+    struct sar_spvec *slices;
+    SAR_TRY(sar_task_alloc(task, (size_t)task->comm->ranks, sizeof *slices, &slices));
+    SAR_TRY(sar_shared_slice_inputs(task, state->inputs, slices));
+    state->desc = sar_task_desc(task);
+    state->shares_result = sar_shm_coll_can_share_output(task);
+    state->msg.needs_mapping = 0;
+    return state->shares_result ? count_part(task, slices) : reduce_to_buffer(task, slices);
 }
 
-/* Whether nobody waits until others have read, since all is mapped that they read. */
-static bool reads_alone(const struct sar_request *request)
+/* The caller's buffer may be misaligned, or in device memory, on this rank alone. */
+static bool can_accumulate(const struct sar_task *task, const struct sar_vec_desc *desc)
 {
-    const struct state *state = request->state;
-    return request->net->ranks == 1 || (state->reduces_all && !sar_cards_fresh(request));
+    return task->args.may_accumulate && !task->agreed->data.disjoint &&
+           sar_dense_can_accumulate(desc, task->args.buffers.recvbuf, (size_t)task->comm->ranks);
 }
 
-/* Who reads alone maps nothing. */
-static enum sar_status reduce(struct sar_request *request)
+static enum sar_status copy_input(struct sar_task *task, const struct sar_vec_desc *desc)
 {
-    const struct state *state = request->state;
-    enum sar_status status = look_around(request);
+    struct sar_spvec out = { NULL, NULL, 0 };
+    task->result.vec = task->input.vec;
+    if (task->agreed->call.dense_face)
+        return SAR_OK;
+    SAR_TRY(sar_task_reserve(task, task->input.vec.nnz, &out));
+    sar_task_copy(task, desc, &task->input.vec, &out, false);
+    task->result.vec.index = out.index;
+    task->result.vec.value = out.value;
+    return SAR_OK;
+}
+
+static enum sar_status reduce_replicated(struct sar_task *task, const struct sar_spvec inputs[])
+{
+    struct sar_vec_desc desc = sar_task_desc(task);
+    size_t ranks = (size_t)task->comm->ranks;
+    if (ranks == 1)
+        return copy_input(task, &desc);
+    if (!can_accumulate(task, &desc))
+        return sar_task_reduce_to_output(task, &desc, inputs, ranks);
+    task->result.parts = inputs;
+    task->result.n_parts = ranks;
+    task->result.parts_overlap = true;
+    for (size_t r = 0; r < ranks; r++)
+        task->result.vec.nnz += inputs[r].nnz;
+    return SAR_OK;
+}
+
+/* If each rank has reduced all elements, the second barrier only serves ranks that still map inputs. */
+static bool skips_barrier_now(const struct sar_task *task)
+{
+    const struct state *state = task->state;
+    return task->comm->ranks == 1 || (state->replicated && !sar_shm_coll_needs_mapping(task));
+}
+
+/* A rank that skips the barrier has mapped nothing, and cannot defer an error to it. */
+static enum sar_status reduce(struct sar_task *task)
+{
+    const struct state *state = task->state;
+    enum sar_status status = map_inputs(task);
     if (status == SAR_OK)
-        status = state->reduces_all ? sar_shared_reduce_all(request, state->inputs) : reduce_part(request);
-    return status == SAR_OK || reads_alone(request) ? status : excuse(request, status);
+        status = state->replicated ? reduce_replicated(task, state->inputs) : reduce_part(task);
+    return status == SAR_OK || skips_barrier_now(task) ? status : defer_error(task, status);
 }
 
-/* Where others are far, in a place of its own first, if a cache has room for that. */
-static enum sar_status write_part(struct sar_request *request, const struct sar_shape *shape,
-                                  struct sar_run *out)
+/* If some ranks are on another socket, writes the part to private memory first, unless it exceeds a cache. */
+static enum sar_status write_part(struct sar_task *task, const struct sar_vec_desc *desc,
+                                  struct sar_spvec *out)
 {
-    struct state *state = request->state;
-    bool apart = window_of(request)->far && sar_run_bytes(shape, shape->index_size, out->nnz) <= MOST_APART;
-    struct sar_run made = *out;
-    if (apart)
-        SAR_TRY(sar_run_take(shape, out->nnz, request->arena, &made));
-    struct sar_span span = sar_request_span(request, "deliver");
-    sar_reduce_write(&state->part, &made);
-    span.work = sar_work_on(state->part.summed ? "copy" : "fill", out->nnz, shape->element_size,
-                            shape->count / (uint64_t)request->net->ranks);
-    sar_request_span_end(request, &span);
-    if (apart)
-        sar_shared_put(request, shape, &made, out);
+    struct state *state = task->state;
+    bool staged = group_of(task)->numa_remote &&
+                  sar_shm_coll_vec_bytes(desc, desc->index_size, out->nnz) <= MAX_STAGED_BYTES;
+    struct sar_spvec sums = *out;
+    if (staged)
+        SAR_TRY(sar_spvec_alloc(desc, out->nnz, task->memory.call_arena, &sums));
+    struct sar_span span = sar_task_span(task, "deliver");
+    sar_reduce_write(&state->part, &sums);
+    span.work = sar_span_work_make(state->part.computed ? "copy" : "fill", out->nnz, desc->element_size,
+                                   desc->count / (uint64_t)task->comm->ranks);
+    sar_task_span_end(task, &span);
+    if (staged)
+        sar_shared_write(task, desc, &sums, out);
     return SAR_OK;
 }
 
-/* Every rank its own part. */
-static enum sar_status fill_storage(struct sar_request *request)
+/* Writes this rank's part to its place in the shared result. */
+static enum sar_status write_result(struct sar_task *task)
 {
-    struct state *state = request->state;
-    struct sar_shape shape = request->agreed->shape;
+    struct state *state = task->state;
+    struct sar_vec_desc desc = task->agreed->desc;
     size_t before = 0, total = 0;
-    for (int r = 0; r < request->net->ranks; r++) {
-        before += r < request->net->rank ? sar_card_of(request, r)->nnz : 0;
-        total += sar_card_of(request, r)->nnz;
+    for (int r = 0; r < task->comm->ranks; r++) {
+        before += r < task->comm->rank ? sar_shm_coll_msg_of(task, r)->nnz : 0;
+        total += sar_shm_coll_msg_of(task, r)->nnz;
     }
-    SAR_TRY(sar_card_adopt_storage(request, total, &state->storage));
-    shape.index_size = request->sink->index_size;
-    struct sar_run mine = sar_run_slice(&shape, &request->output, before, before + state->part.nnz);
-    return write_part(request, &shape, &mine);
+    SAR_TRY(sar_shm_coll_attach_result(task, total, &state->result));
+    desc.index_size = task->output->index_size;
+    struct sar_spvec own = sar_spvec_slice(&desc, &task->result.vec, before, before + state->part.nnz);
+    return write_part(task, &desc, &own);
 }
 
-/* Each rank all parts, where their callers want indices of different sizes. */
-static enum sar_status copy_out(struct sar_request *request, const struct sar_run *pieces, size_t total)
+/* Copies all parts to this rank's output: callers on different ranks use different index sizes. */
+static enum sar_status copy_out(struct sar_task *task, const struct sar_spvec *parts, size_t total)
 {
-    const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_run out = { NULL, NULL, 0 };
-    SAR_TRY(request->sink->room(request->sink, request, total, &out));
-    for (int r = 0; r < request->net->ranks; r++) {
-        struct sar_run at = sar_run_slice(shape, &out, out.nnz, out.nnz);
-        sar_request_copy(request, shape, &pieces[r], &at, false);
-        out.nnz += pieces[r].nnz;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_spvec out = { NULL, NULL, 0 };
+    SAR_TRY(sar_task_reserve(task, total, &out));
+    for (int r = 0; r < task->comm->ranks; r++) {
+        struct sar_spvec end = sar_spvec_slice(desc, &out, out.nnz, out.nnz);
+        sar_task_copy(task, desc, &parts[r], &end, false);
+        out.nnz += parts[r].nnz;
     }
-    request->output = out;
+    task->result.vec = out;
     return SAR_OK;
 }
 
-static enum sar_status gather(struct sar_request *request)
+static enum sar_status gather_parts(struct sar_task *task)
 {
-    struct sar_run *pieces;
-    size_t total = 0, n = (size_t)request->net->ranks;
-    SAR_TRY(sar_request_take(request, n, sizeof *pieces, &pieces));
-    for (int r = 0; r < request->net->ranks; r++) {
-        SAR_TRY(sar_card_look(request, piece_shelf(request), r, &pieces[r]));
-        total += pieces[r].nnz;
+    struct sar_spvec *parts;
+    size_t total = 0, n = (size_t)task->comm->ranks;
+    SAR_TRY(sar_task_alloc(task, n, sizeof *parts, &parts));
+    for (int r = 0; r < task->comm->ranks; r++) {
+        SAR_TRY(sar_shm_coll_peer_vec(task, output_buffer(task), r, &parts[r]));
+        total += parts[r].nnz;
     }
-    if (!request->agreed->dense_face)
-        return copy_out(request, pieces, total);
-    request->pieces = pieces;
-    request->pieces_n = n;
-    request->output.nnz = total;
+    if (!task->agreed->call.dense_face)
+        return copy_out(task, parts, total);
+    task->result.parts = parts;
+    task->result.n_parts = n;
+    task->result.vec.nnz = total;
     return SAR_OK;
 }
 
-static bool has_storage(const struct sar_request *request)
+/* Returns true if ranks map memory to place their parts, and pass a third barrier. */
+static bool maps_output(const struct sar_task *task)
 {
-    const struct state *state = request->state;
-    return !request->agreed->dense_face && !state->reduces_all;
+    const struct state *state = task->state;
+    return !state->replicated && (!task->agreed->call.dense_face || sar_shm_coll_needs_mapping(task));
 }
 
-/* Whether ranks map something in order to place what they have reduced, and meet again. */
-static bool maps_last(const struct sar_request *request)
+static enum sar_status place_parts(struct sar_task *task)
 {
-    const struct state *state = request->state;
-    return !state->reduces_all && (has_storage(request) || sar_cards_fresh(request));
+    const struct state *state = task->state;
+    if (state->replicated)
+        return state->skips_barrier ? SAR_OK : sar_shm_coll_check_peers(task);
+    SAR_TRY(sar_shm_coll_check_peers(task));
+    enum sar_status status = state->shares_result ? write_result(task) : gather_parts(task);
+    return status == SAR_OK || !maps_output(task) ? status : defer_error(task, status);
 }
 
-static enum sar_status place(struct sar_request *request)
+static enum sar_status finish(struct sar_task *task)
 {
-    const struct state *state = request->state;
-    if (state->reduces_all)
-        return state->alone ? SAR_OK : sar_cards_hear(request);
-    SAR_TRY(sar_cards_hear(request));
-    enum sar_status status = state->in_common ? fill_storage(request) : gather(request);
-    return status == SAR_OK || !maps_last(request) ? status : excuse(request, status);
+    return maps_output(task) ? sar_shm_coll_check_peers(task) : SAR_OK;
 }
 
-static enum sar_status finish(struct sar_request *request)
+/* Runs after a failure, too: no rank will map the result any more. */
+static void close_result(struct sar_task *task)
 {
-    return maps_last(request) ? sar_cards_hear(request) : SAR_OK;
+    const struct state *state = task->state;
+    if (state->result != NULL)
+        sar_shm_result_close_fd(state->result);
 }
 
-/* Also after a failure: nobody will map it any more. */
-static void close_storage(struct sar_request *request)
+/* After a call with one barrier ranks may still read this input, so the next call uses the other buffer. */
+static void barrier_input(struct sar_task *task)
 {
-    const struct state *state = request->state;
-    if (state->storage != NULL)
-        sar_storage_seal(state->storage);
-}
-
-/* After a call with one meeting ranks may still read what the next one must not overwrite. */
-static void meet_brought(struct sar_request *request)
-{
-    struct state *state = request->state;
-    const struct sar_agreed *agreed = request->agreed;
-    if (request->net->ranks == 1)
+    struct state *state = task->state;
+    const struct sar_agreed *agreed = task->agreed;
+    if (task->comm->ranks == 1)
         return;
-    state->would_reduce_all = sar_shared_reduces_all(agreed, &agreed->shape, agreed->nnz_mean);
-    if (state->would_reduce_all)
-        window_of(request)->turn = 1 - window_of(request)->turn;
-    meet(request);
+    state->prefer_replicated = sar_shared_prefers_replicated(agreed, &agreed->desc, agreed->data.nnz_mean);
+    if (state->prefer_replicated)
+        sar_shm_group_flip_buffer(group_of(task));
+    post_msg(task);
 }
 
-static void meet_reduced(struct sar_request *request)
+static void barrier_reduced(struct sar_task *task)
 {
-    struct state *state = request->state;
-    state->alone = reads_alone(request);
-    if (!state->alone)
-        meet(request);
+    struct state *state = task->state;
+    state->skips_barrier = skips_barrier_now(task);
+    if (!state->skips_barrier)
+        post_msg(task);
 }
 
-static void meet_placed(struct sar_request *request)
+static void barrier_placed(struct sar_task *task)
 {
-    if (maps_last(request))
-        meet(request);
+    if (maps_output(task))
+        post_msg(task);
 }
 
 static const struct sar_stage stages[] = {
-    { .compute = bring, .post = meet_brought },
-    { .compute = reduce, .post = meet_reduced },
-    { .compute = place, .post = meet_placed },
-    { .compute = finish, .post = close_storage },
+    { .compute = copy_in, .post = barrier_input },
+    { .compute = reduce, .post = barrier_reduced },
+    { .compute = place_parts, .post = barrier_placed },
+    { .compute = finish, .post = close_result },
     { .compute = NULL },
 };
 
 const struct sar_scheme sar_scheme_shared = {
     .name = "shared",
     .summary = "ranks of one node reduce parts of each other's elements in shared memory",
-    .obstacle = obstacle,
+    .unsupported_reason = unsupported_reason,
     .seconds = sar_shared_seconds,
-    .compact = compact,
+    .load_dense = load_dense,
     .state_size = sizeof(struct state),
     .stages = stages,
 };

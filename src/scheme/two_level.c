@@ -1,378 +1,387 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two levels: what the ranks of a node have in common crosses the network once. A partition map gives each of
- * the p ranks a part of the vector, as in Balanced Parallelism (Zen).
+/* Two levels: the sums of a node cross the network once. A partition map gives each of the p ranks a part
+ * of the vector, as in Balanced Parallelism (Zen).
  *
- *  1. Node. Each rank puts its elements, by part, on a shelf. Of every part that a rank of another node owns,
- *     one rank of this node reduces what the node has of it: each rank for as many parts as its neighbours.
- *  2. Push, between nodes. It sends that to the owner, who adds the nodes' sums.
- *  3. Pull, between nodes. The owner sends the outcome to the rank of each other node that it heard from.
- *  4. Node. Each rank has its share of the outcome now; `shared` makes one of them all, in memory that the
- *     ranks of a node have in common.
+ *  1. Node. Each rank puts its elements, by part, in a shared buffer. For every part that a rank of another
+ *     node owns, one rank of this node reduces the elements of the node. Each rank serves an equal number
+ *     of parts.
+ *  2. Push, between nodes. The rank sends these sums to the owner, which adds the sums of all nodes.
+ *  3. Pull, between nodes. The owner sends the result to the ranks that it has received from.
+ *  4. Node. Each rank now has its share of the result; `shared` combines the shares, in memory that the
+ *     ranks of the node share.
  *
- * Push and pull go in segments that follow each other (scheme/owner.h): while one is on its way, the node's
- * sums of the next are made, and earlier ones are put in their places.
+ * Push and pull work in segments (scheme/engine/owner.h): while one segment is in flight, ranks reduce the
+ * node's elements of the next one, and write earlier ones to the output.
  *
- * A rank that cannot share what it brings, or could not share something in the call before, says so when it
- * meets its neighbours, whose pushes tell the other nodes: then all give way. Later it fails the call.
+ * A rank that cannot share memory, now or in the call before, says so at the first barrier of its node, and
+ * the node's pushes tell the other nodes: then all ranks retry without shared memory. A later failure fails
+ * the call.
  *
- * Where nodes have equally many ranks, each speaks only with those in its place on other nodes. An element is
- * added up in the order of ranks on each node, and the nodes' sums in the order of nodes, which is that of
- * their lowest ranks: the same on all ranks, and in every run.
+ * If nodes have equally many ranks, each rank exchanges messages only with the ranks of its position on
+ * other nodes. Elements are added in the order of ranks on each node, and the nodes' sums in the order of
+ * nodes, which is that of their lowest ranks: equal on all ranks, and in every run.
  *
  *     time = t + (s+4) z mu + P(k-1 peers, m(U/p), m(Z/p), 2 z + U/q + Z/q) + shared's for q ranks with Z/q
  *            elements each
  *
- * k nodes of q ranks; z elements of a rank, U of a node and Z of the outcome; t a meeting, s bytes of an
- * element, mu seconds for a byte in memory, m bytes of message for so many elements, and P as for
- * sar_owner_seconds. So a rank sends a share of one in q of its node's elements, where `balanced` sends all
- * its own. */
+ * k nodes of q ranks; z elements of a rank, U of a node and Z of the result; t a barrier, s bytes of an
+ * element, mu seconds for a byte in memory, m the bytes of a message of this many elements, P the time of
+ * sar_owner_seconds. A rank sends one part in q of its node's elements, where `balanced` sends all its
+ * own. */
 
 #include <stddef.h>
 
-#include "net/window.h"
-#include "scheme/owner.h"
+#include "comm/shm/group.h"
+#include "scheme/engine/owner.h"
+#include "scheme/scheme.h"
 #include "scheme/shared.h"
 
-enum { SHELF_PARTS = SAR_SHELVES - 1, SLOT_BYTES = 4 };
-
-static const double MEETING = 0.5; /* of a message within the node */
-
-/* What a rank tells its neighbours. */
-struct card {
-    int64_t status;
-    struct sar_segment_name shelf;
-    uint64_t minus_zero;
+enum {
+    BUFFER_PARTS = SAR_SHM_BUFFERS - 1, /* the shared buffer for staged parts */
+    SLOT_BYTES = 4                      /* of a slot in a staged part */
 };
 
-/* A rank's elements on its shelf, in cells: one for each part of each segment. */
-struct pile {
-    uint64_t *begin; /* of each cell, and the end */
-    unsigned char *slots, *values;
+static const double BARRIER_SECONDS = 0.5; /* of the latency within the node */
+
+/* Message of a rank at the first barrier of its node. */
+struct node_msg {
+    int64_t status;               /* enum sar_status */
+    struct sar_shm_handle buffer; /* that holds the staged parts */
+    uint64_t minus_zero;          /* 1 if the input has a -0.0 */
+};
+
+/* A rank's elements in its shared buffer, in cells: one for each part of each segment. */
+struct staged_parts {
+    uint64_t *begin;               /* first element of each cell, then the number of elements */
+    unsigned char *slots, *values; /* of all elements */
 };
 
 struct state {
     struct sar_owner owner; /* first; between nodes */
-    struct card card;
-    struct pile *piles;           /* of the ranks of this node */
-    struct sar_run *runs;         /* one for each of them */
-    struct sar_shared_sink share; /* what this rank has of the outcome in the end */
-    struct sar_sink *sink;        /* the caller's */
-    struct sar_net node;          /* this rank among those of its node */
-    struct sar_agreed agreed;     /* what they share of the outcome */
-    struct sar_request inner;     /* `shared` at work on it */
-    _Alignas(max_align_t) unsigned char inner_state[SAR_SHARED_STATE];
+    struct node_msg node_msg;
+    struct staged_parts *all_staged_parts; /* of each rank of this node */
+    struct sar_spvec *node_vecs;           /* scratch for a reduction: one for each rank of this node */
+    struct sar_shared_output share_output; /* receives this rank's share of the result */
+    struct sar_output_dest *caller_output;
+    struct sar_comm node;     /* the ranks of this node */
+    struct sar_agreed agreed; /* of the inner task */
+    struct sar_task inner;    /* runs `shared` on the shares of this node */
+    _Alignas(max_align_t) unsigned char inner_state[SAR_SHARED_STATE_BYTES];
 };
 
-static const char *obstacle(const struct sar_agreed *a)
+static const char *unsupported_reason(const struct sar_agreed *a)
 {
-    const char *first = sar_sparse_obstacle(a);
-    if (first != NULL)
-        return first;
-    if (!a->share_memory)
-        return a->nodes == a->machine.ranks ? "every rank is a node" : "ranks do not share memory";
-    return sar_agreed_map(a).span > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
+    const char *reason = sar_agreed_sparse_unsupported(a);
+    if (reason != NULL)
+        return reason;
+    if (!a->topo.shared_memory)
+        return a->topo.nodes == a->machine.ranks ? "every rank is a node" : "ranks do not share memory";
+    return sar_agreed_partition_map(a).slots_max > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
 }
 
-static const char *redundant(const struct sar_agreed *a)
+static const char *redundant_reason(const struct sar_agreed *a)
 {
-    return a->nodes == 1 ? "one node: shared does it in one step" : NULL;
+    return a->topo.nodes == 1 ? "one node: shared does it in one step" : NULL;
 }
 
-/* A node's ranks, each with an equal share of the outcome: what `shared` is told. */
+/* Returns the agreed numbers for `shared` on one node, whose ranks each have an equal share of the result. */
 static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
 {
     struct sar_agreed inner = *a;
-    double outcome = sar_agreed_union(a, a->machine.ranks);
+    double result = sar_agreed_union_nnz(a, a->machine.ranks);
     inner.machine.ranks = ranks;
-    inner.machine.alpha = a->machine.near_alpha;
-    inner.machine.overhead = a->machine.near_overhead;
-    inner.machine.beta = a->machine.near_beta;
-    inner.nodes = 1;
-    inner.node_ranks = ranks;
-    inner.shape.absent_is_zero = false;
-    inner.disjoint = true;
-    inner.nnz_mean = inner.nnz_max = outcome / ranks;
-    inner.gamma = (struct sar_gamma){ ranks > 1 ? 2 : 1, { 1, ranks }, { 1, ranks } };
+    inner.machine.alpha = a->machine.intra_alpha;
+    inner.machine.overhead = a->machine.intra_overhead;
+    inner.machine.beta = a->machine.intra_beta;
+    inner.topo.nodes = 1;
+    inner.topo.node_ranks = ranks;
+    inner.desc.absent_is_zero = false;
+    inner.data.disjoint = true;
+    inner.data.nnz_mean = inner.data.nnz_max = result / ranks;
+    inner.data.densification = (struct sar_densification){ ranks > 1 ? 2 : 1, { 1, ranks }, { 1, ranks } };
     return inner;
 }
 
-static struct sar_owner_terms terms_of(const struct sar_agreed *a, const struct sar_map *map)
+static struct sar_owner_cost_terms terms_of(const struct sar_agreed *a, const struct sar_partition_map *map)
 {
-    struct sar_owner_terms terms = sar_owner_terms(a, map);
-    terms.together = a->node_ranks;
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map);
+    terms.group_ranks = a->topo.node_ranks;
     return terms;
 }
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_map map = sar_agreed_map(a);
-    struct sar_owner_terms terms = terms_of(a, &map);
-    double shown = a->nnz_mean * (double)(a->shape.element_size + SLOT_BYTES);
-    struct sar_agreed inner = inner_agreed(a, a->node_ranks);
-    return MEETING * a->machine.near_alpha + shown * a->machine.memory + sar_owner_seconds(a, &terms) +
-           sar_scheme_shared.seconds(&inner);
+    struct sar_partition_map map = sar_agreed_partition_map(a);
+    struct sar_owner_cost_terms terms = terms_of(a, &map);
+    double staged_bytes = a->data.nnz_mean * (double)(a->desc.element_size + SLOT_BYTES);
+    struct sar_agreed inner = inner_agreed(a, a->topo.node_ranks);
+    return BARRIER_SECONDS * a->machine.intra_alpha + staged_bytes * a->machine.memory +
+           sar_owner_seconds(a, &terms) + sar_scheme_shared.seconds(&inner);
 }
 
-static const struct sar_nodes *nodes_of(const struct sar_request *request)
+static const struct sar_nodes *nodes_of(const struct sar_task *task)
 {
-    return &request->net->nodes;
+    return &task->comm->nodes;
 }
 
-static int node_of(const struct sar_request *request)
+static int node_of(const struct sar_task *task)
 {
-    return nodes_of(request)->node[request->net->rank];
+    return nodes_of(task)->node[task->comm->rank];
 }
 
-static int neighbours(const struct sar_request *request)
+static int node_size(const struct sar_task *task)
 {
-    return sar_nodes_size(nodes_of(request), node_of(request));
+    return sar_nodes_size(nodes_of(task), node_of(task));
 }
 
-/* This rank speaks with itself, and with owners on other nodes. */
-static bool reaches(const struct sar_request *request, int owner)
+/* This rank sends to itself, and to owners on other nodes that it serves. */
+static bool sends_to(const struct sar_task *task, int owner)
 {
-    const struct sar_nodes *nodes = nodes_of(request);
-    int node = node_of(request);
+    const struct sar_nodes *nodes = nodes_of(task);
+    int node = node_of(task);
     if (nodes->node[owner] == node)
-        return owner == request->net->rank;
-    return sar_nodes_partner(nodes, node, owner) == request->net->rank;
+        return owner == task->comm->rank;
+    return sar_nodes_partner(nodes, node, owner) == task->comm->rank;
 }
 
-/* One of each node, in the order of nodes. */
-static int contributor(const struct sar_request *request, int i)
+/* One rank of each node, in the order of nodes. */
+static int source(const struct sar_task *task, int i)
 {
-    const struct sar_nodes *nodes = nodes_of(request);
+    const struct sar_nodes *nodes = nodes_of(task);
     if (i >= nodes->n)
         return -1;
-    return i == node_of(request) ? request->net->rank : sar_nodes_partner(nodes, i, request->net->rank);
+    return i == node_of(task) ? task->comm->rank : sar_nodes_partner(nodes, i, task->comm->rank);
 }
 
-static int cell_of(const struct sar_request *request, uint32_t segment, int part)
+static int cell_of(const struct sar_task *task, uint32_t segment, int part)
 {
-    return (int)segment * request->net->ranks + part;
+    return (int)segment * task->comm->ranks + part;
 }
 
-static size_t cells_of(const struct sar_request *request)
+static size_t cells_of(const struct sar_task *task)
 {
-    const struct state *state = request->state;
-    return (size_t)state->owner.segments * (size_t)request->net->ranks;
+    const struct state *state = task->state;
+    return (size_t)state->owner.parts.segments * (size_t)task->comm->ranks;
 }
 
-/* The bounds of cells, slots, and values; the last bound says how many. */
-static struct pile pile_in(void *memory, size_t cells, size_t nnz)
+/* The memory holds the bounds of the cells, the slots and the values of nnz elements. */
+static struct staged_parts staged_parts_at(void *memory, size_t cells, size_t nnz)
 {
-    unsigned char *slots = (unsigned char *)memory + sar_align((cells + 1) * sizeof(uint64_t));
-    return (struct pile){ memory, slots, slots + sar_align(nnz * SLOT_BYTES) };
+    unsigned char *slots = (unsigned char *)memory + sar_align_up((cells + 1) * sizeof(uint64_t));
+    return (struct staged_parts){ memory, slots, slots + sar_align_up(nnz * SLOT_BYTES) };
 }
 
-static struct sar_run cell_in(const struct pile *pile, const struct sar_shape *shape, int cell)
+static struct sar_spvec cell_in(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
+                                int cell)
 {
-    uint64_t begin = pile->begin[cell];
-    return (struct sar_run){ pile->slots + begin * SLOT_BYTES, pile->values + begin * shape->element_size,
-                             (size_t)(pile->begin[cell + 1] - begin) };
+    uint64_t begin = staged_parts->begin[cell];
+    return (struct sar_spvec){ staged_parts->slots + begin * SLOT_BYTES,
+                               staged_parts->values + begin * desc->element_size,
+                               (size_t)(staged_parts->begin[cell + 1] - begin) };
 }
 
-static enum sar_status open_pile(struct sar_request *request, struct pile *pile)
+static enum sar_status reserve_staged_parts(struct sar_task *task, struct staged_parts *staged_parts)
 {
-    struct state *state = request->state;
-    struct sar_shelf *shelf = &request->net->window->shelves[SHELF_PARTS];
-    size_t cells = cells_of(request), nnz = request->input.nnz;
-    uint64_t bytes = sar_plus(sar_times(nnz, request->agreed->shape.element_size + SLOT_BYTES),
-                              sar_times(cells + 1, sizeof(uint64_t)) + 3 * SAR_ALIGNMENT);
-    SAR_TRY(sar_shelf_room(shelf, bytes));
-    sar_shelf_tell(request->net->window, shelf);
-    state->card.shelf = shelf->name;
-    *pile = pile_in(shelf->own.memory, cells, nnz);
-    pile->begin[0] = 0;
+    struct state *state = task->state;
+    struct sar_shm_buffer *buffer = &task->comm->shm_group->buffers[BUFFER_PARTS];
+    size_t cells = cells_of(task), nnz = task->input.vec.nnz;
+    uint64_t bytes = sar_add_saturate(sar_mul_saturate(nnz, task->agreed->desc.element_size + SLOT_BYTES),
+                                      sar_mul_saturate(cells + 1, sizeof(uint64_t)) + 3 * SAR_ALIGNMENT);
+    SAR_TRY(sar_shm_buffer_reserve(buffer, bytes));
+    sar_shm_buffer_announce(task->comm->shm_group, buffer);
+    state->node_msg.buffer = buffer->handle;
+    *staged_parts = staged_parts_at(buffer->own.memory, cells, nnz);
+    staged_parts->begin[0] = 0;
     return SAR_OK;
 }
 
-/* What is left of the pile, for a segment's cells and those behind them. */
-static struct sar_run rest_of(const struct pile *pile, const struct sar_shape *shape, int cell)
+/* Returns the free memory of the staged parts, from a segment's first cell on. */
+static struct sar_spvec rest_of(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
+                                int cell)
 {
-    uint64_t begin = pile->begin[cell];
-    return (struct sar_run){ pile->slots + begin * SLOT_BYTES, pile->values + begin * shape->element_size,
-                             0 };
+    uint64_t begin = staged_parts->begin[cell];
+    return (struct sar_spvec){ staged_parts->slots + begin * SLOT_BYTES,
+                               staged_parts->values + begin * desc->element_size, 0 };
 }
 
-static enum sar_status put_on_shelf(struct sar_request *request)
+static enum sar_status stage_parts(struct sar_task *task)
 {
-    const struct state *state = request->state;
-    const struct sar_shape *shape = &request->agreed->shape;
-    struct sar_run *parts;
-    struct pile pile;
-    int ranks = request->net->ranks;
-    SAR_TRY(sar_request_take(request, (size_t)ranks, sizeof *parts, &parts));
-    SAR_TRY(open_pile(request, &pile));
-    for (uint32_t segment = 0; segment < state->owner.segments; segment++) {
-        int cell = cell_of(request, segment, 0);
-        struct sar_run rest = rest_of(&pile, shape, cell);
-        sar_request_next_scratch(request);
-        SAR_TRY(sar_owner_split(request, segment, &rest, parts));
+    const struct state *state = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_spvec *parts;
+    struct staged_parts staged_parts;
+    int ranks = task->comm->ranks;
+    SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *parts, &parts));
+    SAR_TRY(reserve_staged_parts(task, &staged_parts));
+    for (uint32_t segment = 0; segment < state->owner.parts.segments; segment++) {
+        int cell = cell_of(task, segment, 0);
+        struct sar_spvec rest = rest_of(&staged_parts, desc, cell);
+        sar_task_next_step_arena(task);
+        SAR_TRY(sar_owner_split(task, segment, &rest, parts));
         for (int p = 0; p < ranks; p++, cell++)
-            pile.begin[cell + 1] = pile.begin[cell] + parts[p].nnz;
+            staged_parts.begin[cell + 1] = staged_parts.begin[cell] + parts[p].nnz;
     }
     return SAR_OK;
 }
 
-static enum sar_status bring(struct sar_request *request)
+static enum sar_status copy_in(struct sar_task *task)
 {
-    struct state *state = request->state;
-    size_t n = (size_t)neighbours(request);
-    state->card.minus_zero = request->minus_zero;
-    if (request->net->window->lacking)
-        return SAR_UNSHARED;
-    SAR_TRY(sar_request_take(request, n, sizeof *state->piles, &state->piles));
-    SAR_TRY(sar_request_take(request, n, sizeof *state->runs, &state->runs));
-    enum sar_status status = n > 1 ? put_on_shelf(request) : SAR_OK;
-    if (sar_segment_lacks(status))
-        request->net->window->lack = status;
-    return sar_segment_lacks(status) ? SAR_UNSHARED : status;
+    struct state *state = task->state;
+    size_t n = (size_t)node_size(task);
+    state->node_msg.minus_zero = task->minus_zero;
+    if (sar_shm_group_failed(task->comm->shm_group))
+        return SAR_SHM_RETRY;
+    SAR_TRY(sar_task_alloc(task, n, sizeof *state->all_staged_parts, &state->all_staged_parts));
+    SAR_TRY(sar_task_alloc(task, n, sizeof *state->node_vecs, &state->node_vecs));
+    enum sar_status status = n > 1 ? stage_parts(task) : SAR_OK;
+    if (sar_shm_region_is_unavailable(status))
+        sar_shm_group_set_error(task->comm->shm_group, status);
+    return sar_shm_region_is_unavailable(status) ? SAR_SHM_RETRY : status;
 }
 
-static void meet_brought(struct sar_request *request)
+static void barrier_input(struct sar_task *task)
 {
-    struct state *state = request->state;
-    state->card.status = (int64_t)request->exchange.status;
-    if (neighbours(request) > 1)
-        sar_window_arrive(request->net->window, "first step of scheme two_level", &state->card,
-                          sizeof state->card);
+    struct state *state = task->state;
+    state->node_msg.status = (int64_t)task->exchange.status;
+    if (node_size(task) > 1)
+        sar_shm_barrier_arrive(task->comm->shm_group, "first step of scheme two_level", &state->node_msg,
+                               sizeof state->node_msg);
 }
 
-/* What the others on this node have brought. */
-static enum sar_status look_around(struct sar_request *request)
+static enum sar_status map_staged_parts(struct sar_task *task)
 {
-    struct state *state = request->state;
-    struct sar_window *window = request->net->window;
-    size_t cells = cells_of(request);
+    struct state *state = task->state;
+    struct sar_shm_group *group = task->comm->shm_group;
+    size_t cells = cells_of(task);
     void *memory;
-    for (int i = 0; i < neighbours(request) && neighbours(request) > 1; i++) {
-        const struct card *card = sar_window_card(window, i);
-        if (card->status != SAR_OK)
+    for (int i = 0; i < node_size(task) && node_size(task) > 1; i++) {
+        const struct node_msg *node_msg = sar_shm_barrier_msg(group, i);
+        if (node_msg->status != SAR_OK)
             return SAR_PEER_FAILED;
-        SAR_TRY(sar_shelf_view(&window->shelves[SHELF_PARTS], i, &card->shelf, &memory));
-        state->piles[i] = pile_in(memory, cells, (size_t)((const uint64_t *)memory)[cells]);
-        request->minus_zero |= card->minus_zero != 0;
+        SAR_TRY(sar_shm_buffer_attach(&group->buffers[BUFFER_PARTS], i, &node_msg->buffer, &memory));
+        state->all_staged_parts[i] =
+            staged_parts_at(memory, cells, (size_t)((const uint64_t *)memory)[cells]);
+        task->minus_zero |= node_msg->minus_zero != 0;
     }
     return SAR_OK;
 }
 
-/* Neighbours have put on shelves what they have of all segments. */
-static enum sar_status split(struct sar_request *request, uint32_t segment, struct sar_run *parts)
+/* With several ranks on the node, stage_parts has partitioned all segments already. */
+static enum sar_status split(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
 {
-    return neighbours(request) > 1 ? SAR_OK : sar_owner_split(request, segment, NULL, parts);
+    return node_size(task) > 1 ? SAR_OK : sar_owner_split(task, segment, NULL, parts);
 }
 
-/* What this node has of a part, added up. */
-static enum sar_status gather(struct sar_request *request, uint32_t segment, int owner, struct sar_run *part)
+/* Reduces the node's elements of a part. */
+static enum sar_status combine(struct sar_task *task, uint32_t segment, int owner, struct sar_spvec *part)
 {
-    struct state *state = request->state;
-    struct sar_shape shape = sar_owner_shape(request, owner, segment);
-    int n = neighbours(request);
+    struct state *state = task->state;
+    struct sar_vec_desc desc = sar_owner_part_desc(task, owner, segment);
+    int n = node_size(task);
     if (n == 1)
         return SAR_OK;
     for (int i = 0; i < n; i++)
-        state->runs[i] = cell_in(&state->piles[i], &shape, cell_of(request, segment, owner));
-    return sar_request_reduce(request, &shape, state->runs, (size_t)n, part);
+        state->node_vecs[i] = cell_in(&state->all_staged_parts[i], &desc, cell_of(task, segment, owner));
+    return sar_task_reduce(task, &desc, state->node_vecs, (size_t)n, part);
 }
 
-/* By the cards alone, which neighbours read alike. */
-static void judge(struct sar_request *request)
+/* Uses the messages of the barrier alone, which are equal on all ranks of the node. */
+static void resolve_failure(struct sar_task *task)
 {
-    const struct state *state = request->state;
-    int64_t worst = state->card.status;
-    for (int i = 0; i < neighbours(request) && neighbours(request) > 1; i++) {
-        const struct card *card = sar_window_card(request->net->window, i);
-        worst = card->status > worst ? card->status : worst;
+    const struct state *state = task->state;
+    int64_t worst = state->node_msg.status;
+    for (int i = 0; i < node_size(task) && node_size(task) > 1; i++) {
+        const struct node_msg *node_msg = sar_shm_barrier_msg(task->comm->shm_group, i);
+        worst = node_msg->status > worst ? node_msg->status : worst;
     }
     if (worst != SAR_OK)
-        sar_owner_obey(request, worst == SAR_UNSHARED ? SAR_OWNER_UNSHARED : SAR_OWNER_FAILED);
+        sar_owner_propagate_failure(task, worst == SAR_SHM_RETRY ? SAR_OWNER_SHM_RETRY : SAR_OWNER_FAILURE);
 }
 
-static enum sar_status begin(struct sar_request *request)
+static enum sar_status begin(struct sar_task *task)
 {
-    SAR_TRY(look_around(request));
-    return sar_owner_begin(request);
+    SAR_TRY(map_staged_parts(task));
+    return sar_owner_begin(task);
 }
 
-/* What is delivered is this rank's share, which goes on to `shared`. */
-static void open(struct sar_request *request)
+/* The output of the pull is this rank's share of the result: the input of `shared`. */
+static void open(struct sar_task *task)
 {
-    static const struct sar_owner_peers peers = { reaches, contributor, split, gather };
-    struct state *state = request->state;
-    struct sar_map map = sar_agreed_map(request->agreed);
-    struct sar_owner_terms terms = terms_of(request->agreed, &map);
-    sar_owner_open_among(request, &terms, &peers);
-    state->share = sar_shared_sink();
-    state->sink = request->sink;
-    request->sink = &state->share.sink;
+    static const struct sar_owner_peers peers = { sends_to, source, split, combine };
+    struct state *state = task->state;
+    struct sar_partition_map map = sar_agreed_partition_map(task->agreed);
+    struct sar_owner_cost_terms terms = terms_of(task->agreed, &map);
+    sar_owner_open_with_peers(task, &terms, &peers);
+    state->share_output = sar_shared_output(task->comm->shm_group);
+    state->caller_output = task->output;
+    task->output = &state->share_output.output;
 }
 
-/* Takes no memory, so that all ranks of a node go to the meetings of `shared` whatever has happened. */
-static void open_shared(struct sar_request *request)
+/* Allocates nothing, so that all ranks of a node pass the barriers of `shared`, whatever has failed. */
+static void open_shared(struct sar_task *task)
 {
-    struct state *state = request->state;
-    state->node = *request->net;
-    state->node.rank = nodes_of(request)->place[request->net->rank];
-    state->node.ranks = neighbours(request);
-    state->agreed = inner_agreed(request->agreed, state->node.ranks);
-    request->sink = state->sink;
-    state->inner = *request;
-    state->inner.stage = sar_scheme_shared.stages;
-    state->inner.net = &state->node;
+    struct state *state = task->state;
+    state->node = *task->comm;
+    state->node.rank = nodes_of(task)->local_rank[task->comm->rank];
+    state->node.ranks = node_size(task);
+    state->agreed = inner_agreed(task->agreed, state->node.ranks);
+    task->output = state->caller_output;
+    state->inner = *task;
+    state->inner.engine.stage = sar_scheme_shared.stages;
+    state->inner.comm = &state->node;
     state->inner.agreed = &state->agreed;
-    state->inner.input = request->output;
-    state->inner.before_input = (struct sar_arena_mark){ 0 };
-    state->inner.output = (struct sar_run){ NULL, NULL, 0 };
+    state->inner.input.vec = task->result.vec;
+    state->inner.input.arena_mark = (struct sar_arena_mark){ 0 };
+    state->inner.result.vec = (struct sar_spvec){ NULL, NULL, 0 };
     state->inner.minus_zero = false;
-    state->inner.gives_way = false; /* other nodes do not hear of it */
+    state->inner.args.can_retry = false; /* other nodes would not know */
     state->inner.state = state->inner_state;
-    sar_shared_take(&state->inner, &state->share);
+    sar_shared_set_input(&state->inner, &state->share_output);
 }
 
-static enum sar_status compute_shared(struct sar_request *request)
+static enum sar_status compute_shared(struct sar_task *task)
 {
-    struct sar_request *inner = &((struct state *)request->state)->inner;
-    return inner->stage->compute == NULL ? SAR_OK : inner->stage->compute(inner);
+    struct sar_task *inner = &((struct state *)task->state)->inner;
+    return inner->engine.stage->compute == NULL ? SAR_OK : inner->engine.stage->compute(inner);
 }
 
-static void post_shared(struct sar_request *request)
+static void post_shared(struct sar_task *task)
 {
-    struct sar_request *inner = &((struct state *)request->state)->inner;
-    inner->exchange.status = request->exchange.status;
-    if (inner->stage->post != NULL)
-        inner->stage->post(inner);
-    inner->stage++;
-    request->again = inner->stage->compute != NULL || inner->stage->post != NULL;
+    struct sar_task *inner = &((struct state *)task->state)->inner;
+    inner->exchange.status = task->exchange.status;
+    if (inner->engine.stage->post != NULL)
+        inner->engine.stage->post(inner);
+    inner->engine.stage++;
+    task->repeat_stage = inner->engine.stage->compute != NULL || inner->engine.stage->post != NULL;
 }
 
-static enum sar_status take_over(struct sar_request *request)
+static enum sar_status copy_result(struct sar_task *task)
 {
-    const struct sar_request *inner = &((struct state *)request->state)->inner;
-    request->output = inner->output;
-    request->pieces = inner->pieces;
-    request->pieces_n = inner->pieces_n;
+    const struct sar_task *inner = &((struct state *)task->state)->inner;
+    task->result.vec = inner->result.vec;
+    task->result.parts = inner->result.parts;
+    task->result.n_parts = inner->result.n_parts;
     return SAR_OK;
 }
 
 static const struct sar_stage stages[] = {
     { .post = open },
-    { .compute = bring, .post = meet_brought },
-    { .compute = begin, .post = judge },
+    { .compute = copy_in, .post = barrier_input },
+    { .compute = begin, .post = resolve_failure },
     SAR_OWNER_STEPS,
     { .compute = sar_owner_finish, .post = open_shared },
     { .compute = compute_shared, .post = post_shared },
-    { .compute = take_over },
+    { .compute = copy_result },
     { .compute = NULL },
 };
 
 const struct sar_scheme sar_scheme_two_level = {
     .name = "two_level",
-    .summary = "ranks of a node reduce in shared memory, each speaks for a share of it between nodes",
-    .obstacle = obstacle,
-    .redundant = redundant,
+    .summary = "ranks of a node reduce in shared memory, each exchanges a share between nodes",
+    .unsupported_reason = unsupported_reason,
+    .redundant_reason = redundant_reason,
     .seconds = seconds,
-    .partitions = (1u << SAR_PARTITIONS) - 1,
+    .partition_mask = (1u << SAR_PARTITIONS) - 1,
     .state_size = sizeof(struct state),
     .stages = stages,
 };

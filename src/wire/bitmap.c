@@ -1,74 +1,73 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bitmap of two levels: the values, then a bit for each stretch of 64 slots, and 64 bits for each stretch
- * that holds anything. Where elements stand close together, as rows and clusters do, empty stretches cost
- * one bit in place of the 64 of a hash bitmap.
+/* Bitmap of two levels: the values, then one bit for each group of 64 slots, then 64 bits for each group that
+ * holds elements. For clustered elements, an empty group costs one bit, where a hash bitmap spends 64.
  *
- *     bytes = nnz s + ceil(w / 8) + 8 u,   w = ceil(span / 64) stretches, u of them in use */
+ *     bytes = nnz s + ceil(w / 8) + 8 u,   w = ceil(slots / 64) groups, u of them in use */
 
 #include <math.h>
 
-#include "tensor/bits.h"
-#include "wire/indices.h"
+#include "vector/bit_list.h"
+#include "wire/index_util.h"
 
-enum { STRETCH_SHIFT = 6, STRETCH = 1 << STRETCH_SHIFT };
+enum { GROUP_SHIFT = 6, GROUP = 1 << GROUP_SHIFT };
 
-static uint64_t stretches(const struct sar_layout *layout)
+static uint64_t groups(const struct sar_wire_layout *layout)
 {
-    return layout->span / STRETCH + (layout->span % STRETCH != 0);
+    return layout->slots / GROUP + (layout->slots % GROUP != 0);
 }
 
-static uint64_t bytes_with(const struct sar_layout *layout, uint64_t nnz, uint64_t used)
+static uint64_t bytes_with(const struct sar_wire_layout *layout, uint64_t nnz, uint64_t used)
 {
-    uint64_t values = sar_times(nnz, layout->element_size), first = sar_bitmap_bytes(stretches(layout));
-    return sar_plus(values, sar_plus(first, sar_times(used, 8)));
+    uint64_t values = sar_mul_saturate(nnz, layout->element_size), first = sar_bitmap_bytes(groups(layout));
+    return sar_add_saturate(values, sar_add_saturate(first, sar_mul_saturate(used, 8)));
 }
 
-static uint64_t least(const struct sar_layout *layout, uint64_t nnz)
+static uint64_t least(const struct sar_wire_layout *layout, uint64_t nnz)
 {
-    return bytes_with(layout, nnz, nnz / STRETCH + (nnz % STRETCH != 0));
+    return bytes_with(layout, nnz, nnz / GROUP + (nnz % GROUP != 0));
 }
 
-static uint64_t bytes_of(const struct sar_layout *layout, const struct sar_run *run)
+static uint64_t bytes_of(const struct sar_wire_layout *layout, const struct sar_spvec *vec)
 {
-    return bytes_with(layout, run->nnz, sar_indices_stretches(layout, run, STRETCH_SHIFT));
+    return bytes_with(layout, vec->nnz, sar_indices_count_blocks(layout, vec, GROUP_SHIFT));
 }
 
-static double expected(const struct sar_layout *layout, double nnz)
+static double expected(const struct sar_wire_layout *layout, double nnz)
 {
-    double all = (double)stretches(layout), density = layout->span == 0 ? 0 : nnz / (double)layout->span;
-    double used = all * -expm1(STRETCH * log1p(-fmin(density, 1)));
+    double all = (double)groups(layout), density = layout->slots == 0 ? 0 : nnz / (double)layout->slots;
+    double used = all * -expm1(GROUP * log1p(-fmin(density, 1)));
     return nnz * (double)layout->element_size + ceil(all / 8) + 8 * used;
 }
 
 SAR_INLINE void write_bits(const void *index, unsigned size, size_t n, unsigned char *first,
                            unsigned char *second)
 {
-    uint64_t at = sar_index_get(index, size, 0) / STRETCH, bits = 0;
+    uint64_t at = sar_index_get(index, size, 0) / GROUP, bits = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t slot = sar_index_get(index, size, i);
-        if (slot / STRETCH != at) {
+        if (slot / GROUP != at) {
             sar_store_word(second, bits);
             second += 8;
             first[at / 8] |= (unsigned char)(1u << (at % 8));
-            at = slot / STRETCH;
+            at = slot / GROUP;
             bits = 0;
         }
-        bits |= (uint64_t)1 << (slot % STRETCH);
+        bits |= (uint64_t)1 << (slot % GROUP);
     }
     sar_store_word(second, bits);
     first[at / 8] |= (unsigned char)(1u << (at % 8));
 }
 
-static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
+static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    size_t values = run->nnz * layout->element_size, level = (size_t)((stretches(layout) + 7) / 8);
+    size_t values = vec->nnz * layout->element_size, level = (size_t)((groups(layout) + 7) / 8);
     unsigned char *first = (unsigned char *)payload + values;
     memset(first, 0, level);
-    if (run->nnz == 0)
+    if (vec->nnz == 0)
         return;
-    memcpy(payload, run->value, values);
+    memcpy(payload, vec->value, values);
     SAR_FOR_INDEX_SIZE(layout->index_size,
-                       write_bits(run->index, INDEX_SIZE, run->nnz, first, first + level));
+                       write_bits(vec->index, INDEX_SIZE, vec->nnz, first, first + level));
 }
 
 struct reader {
@@ -77,9 +76,9 @@ struct reader {
     size_t nnz;
 };
 
-/* List the slots of one stretch from place k on. 0 when there are too many or none. */
-SAR_INLINE size_t list_stretch(struct reader *r, uint64_t stretch, size_t k, void *index, unsigned size,
-                               bool wide)
+/* Lists the slots of one group from index[k] on. Returns their number, 0 if there are too many or none. */
+SAR_INLINE size_t list_group(struct reader *r, uint64_t group, size_t k, void *index, unsigned size,
+                             bool wide)
 {
     uint64_t bits = r->second == r->end ? 0 : sar_load_word(r->second);
     size_t n = (size_t)__builtin_popcountll(bits);
@@ -87,18 +86,18 @@ SAR_INLINE size_t list_stretch(struct reader *r, uint64_t stretch, size_t k, voi
         return 0;
     r->second += r->second == r->end ? 0 : 8;
     if (wide)
-        return sar_bits_list_wide(bits, (uint32_t)stretch * STRETCH, (uint32_t *)index + k);
-    return sar_bits_list(bits, stretch * STRETCH, index, size, k);
+        return sar_bit_list_avx512(bits, (uint32_t)group * GROUP, (uint32_t *)index + k);
+    return sar_bit_list(bits, group * GROUP, index, size, k);
 }
 
-/* Whether the bits tell of just nnz elements. */
+/* Returns true if the bitmap has exactly nnz bits and ends with the payload. */
 SAR_INLINE bool list(struct reader *r, void *index, unsigned size, bool wide)
 {
     size_t k = 0;
     for (uint64_t word = 0; word * 8 < r->level; word++) {
         uint64_t used = sar_bitmap_word(r->first, r->level, word);
         for (; used != 0; used &= used - 1) {
-            size_t n = list_stretch(r, word * 64 + (unsigned)__builtin_ctzll(used), k, index, size, wide);
+            size_t n = list_group(r, word * 64 + (unsigned)__builtin_ctzll(used), k, index, size, wide);
             if (n == 0)
                 return false;
             k += n;
@@ -107,56 +106,56 @@ SAR_INLINE bool list(struct reader *r, void *index, unsigned size, bool wide)
     return k == r->nnz && r->second == r->end;
 }
 
-SAR_CLONES static bool list_narrow(struct reader *r, uint32_t *index)
+SAR_CLONES static bool list_scalar(struct reader *r, uint32_t *index)
 {
     return list(r, index, 4, false);
 }
 
-#if defined(SAR_WIDE)
-SAR_WIDE static bool list_wide(struct reader *r, uint32_t *index)
+#if defined(SAR_AVX512)
+SAR_AVX512 static bool list_simd(struct reader *r, uint32_t *index)
 {
     return list(r, index, 4, true);
 }
 #else
-#define list_wide list_narrow
+#define list_simd list_scalar
 #endif
 
 static bool list_any(struct reader *r, void *index, unsigned size)
 {
     if (size != 4)
         return list(r, index, 8, false);
-    return sar_is_wide() ? list_wide(r, index) : list_narrow(r, index);
+    return sar_has_avx512() ? list_simd(r, index) : list_scalar(r, index);
 }
 
-static enum sar_status decode(const struct sar_layout *layout, void *payload, uint64_t bytes,
-                              struct sar_arena *arena, struct sar_run *run)
+static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_spvec *vec)
 {
-    uint64_t none = bytes_with(layout, run->nnz, 0);
-    if (run->nnz > layout->span || bytes < none || (bytes - none) % 8 != 0 || (bytes - none) / 8 > run->nnz)
+    uint64_t none = bytes_with(layout, vec->nnz, 0);
+    if (vec->nnz > layout->slots || bytes < none || (bytes - none) % 8 != 0 || (bytes - none) / 8 > vec->nnz)
         return SAR_CORRUPT;
     const unsigned char *in = payload;
-    uint64_t values = run->nnz * layout->element_size;
-    struct reader r = { in + values, in + none, in + bytes, none - values, run->nnz };
-    run->value = payload;
-    SAR_TRY(sar_arena_take(arena, run->nnz + SAR_BITS_SLACK, layout->index_size, &run->index));
-    bool good = list_any(&r, run->index, layout->index_size);
-    bool inside =
-        good && (run->nnz == 0 || sar_index_get(run->index, layout->index_size, run->nnz - 1) < layout->span);
+    uint64_t values = vec->nnz * layout->element_size;
+    struct reader r = { in + values, in + none, in + bytes, none - values, vec->nnz };
+    vec->value = payload;
+    SAR_TRY(sar_arena_alloc(arena, vec->nnz + SAR_BIT_LIST_SLACK, layout->index_size, &vec->index));
+    bool good = list_any(&r, vec->index, layout->index_size);
+    bool inside = good && (vec->nnz == 0 ||
+                           sar_index_get(vec->index, layout->index_size, vec->nnz - 1) < layout->slots);
     return inside ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_layout *layout, double nnz)
+static double work(const struct sar_wire_layout *layout, double nnz)
 {
-    return 0.7 * nnz + 0.0005 * (double)layout->span;
+    return 0.7 * nnz + 0.0005 * (double)layout->slots;
 }
 
 const struct sar_wire sar_wire_bitmap = {
     .name = "bitmap",
     .summary = "the values, and a bitmap without its empty words",
-    .least = least,
-    .bytes = bytes_of,
-    .expected = expected,
-    .work = work,
+    .min_bytes = least,
+    .exact_bytes = bytes_of,
+    .expected_bytes = expected,
+    .cost = work,
     .encode = encode,
     .decode = decode,
 };

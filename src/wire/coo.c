@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coordinates: all indices, then all values. The format of the paper's push, and the cheapest below one
- * element in 32 (4-byte indices). Nothing is copied on arrival: the run points into the message.
+/* Coordinates: all indices and all values. The format of the paper's push step, and the smallest below a
+ * density of 1/32 (4-byte indices). Decoding copies nothing: vec points into the message.
  *
- *     bytes = nnz (s + 4), with 8-byte indices padded so that values stay aligned */
+ *     bytes = nnz (s + i),   i bytes of an index, 4 or 8 */
 
-#include "wire/indices.h"
+#include "wire/index_util.h"
 
-/* 4-byte indices would leave 8-byte values unaligned when nnz is odd: values come first. */
-static uint64_t bytes_of(const struct sar_layout *layout, uint64_t nnz)
+static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
 {
-    return sar_times(nnz, layout->element_size + layout->index_size);
+    return sar_mul_saturate(nnz, layout->element_size + layout->index_size);
 }
 
-static bool values_first(const struct sar_layout *layout)
+/* Values come first if indices before them could leave them unaligned: 4-byte indices, 8-byte values, odd
+ * nnz. */
+static bool values_first(const struct sar_wire_layout *layout)
 {
     return layout->element_size % layout->index_size == 0;
 }
 
-static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
+static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    size_t values = run->nnz * layout->element_size, indices = run->nnz * layout->index_size;
+    size_t values = vec->nnz * layout->element_size, indices = vec->nnz * layout->index_size;
     unsigned char *out = payload;
-    if (run->nnz == 0)
+    if (vec->nnz == 0)
         return;
-    memcpy(values_first(layout) ? out : out + indices, run->value, values);
-    memcpy(values_first(layout) ? out + values : out, run->index, indices);
+    memcpy(values_first(layout) ? out : out + indices, vec->value, values);
+    memcpy(values_first(layout) ? out + values : out, vec->index, indices);
 }
 
-static enum sar_status decode(const struct sar_layout *layout, void *payload, uint64_t bytes,
-                              struct sar_arena *arena, struct sar_run *run)
+static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_spvec *vec)
 {
     (void)arena;
     unsigned char *in = payload;
-    if (run->nnz > layout->span || bytes != bytes_of(layout, run->nnz))
+    if (vec->nnz > layout->slots || bytes != bytes_of(layout, vec->nnz))
         return SAR_CORRUPT;
     bool first = values_first(layout);
-    run->value = first ? in : in + run->nnz * layout->index_size;
-    run->index = first ? in + run->nnz * layout->element_size : in;
-    return sar_indices_ascend(layout, run->index, run->nnz) ? SAR_OK : SAR_CORRUPT;
+    vec->value = first ? in : in + vec->nnz * layout->index_size;
+    vec->index = first ? in + vec->nnz * layout->element_size : in;
+    return sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_layout *layout, double nnz)
+static double work(const struct sar_wire_layout *layout, double nnz)
 {
     (void)layout;
     return 0.1 * nnz;
@@ -49,9 +50,9 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_coo = {
     .name = "coo",
     .summary = "an index and a value for each element",
-    .packing = SAR_PACKING_COO,
-    .least = bytes_of,
-    .work = work,
+    .codec_id = SAR_CODEC_COO,
+    .min_bytes = bytes_of,
+    .cost = work,
     .encode = encode,
     .decode = decode,
 };

@@ -1,59 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense: a value for each slot, zero bits where there is none. Where an element of zero bits must not be
- * lost (the COO interface keeps explicit zeros), a bitmap of the elements present follows.
+/* Dense: one value for each slot, zero bits for absent elements. Unless zeros may be dropped, a bitmap of the
+ * elements present follows, since the COO interface keeps explicit zeros.
  *
- *     bytes = span s, plus ceil(span / 8) unless zeros may be lost */
+ *     bytes = slots s, plus ceil(slots / 8) unless zeros may be dropped */
 
-#include "wire/indices.h"
+#include "wire/index_util.h"
 
-static uint64_t bytes_of(const struct sar_layout *layout, uint64_t nnz)
+static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
 {
     (void)nnz;
-    uint64_t presence = layout->zero_is_absent ? 0 : sar_bitmap_bytes(layout->span);
-    return sar_plus(sar_times(layout->span, layout->element_size), presence);
+    uint64_t presence = layout->zero_is_absent ? 0 : sar_bitmap_bytes(layout->slots);
+    return sar_add_saturate(sar_mul_saturate(layout->slots, layout->element_size), presence);
 }
 
-SAR_INLINE void place(const struct sar_layout *layout, const struct sar_run *run, size_t size,
-                      unsigned char *out)
+SAR_INLINE void scatter(const struct sar_wire_layout *layout, const struct sar_spvec *vec, size_t size,
+                        unsigned char *out)
 {
-    for (size_t i = 0; i < run->nnz; i++)
-        memcpy(out + sar_index_get(run->index, layout->index_size, i) * size,
-               (const unsigned char *)run->value + i * size, size);
+    for (size_t i = 0; i < vec->nnz; i++)
+        memcpy(out + sar_index_get(vec->index, layout->index_size, i) * size,
+               (const unsigned char *)vec->value + i * size, size);
 }
 
-static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
+static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
     unsigned char *out = payload;
     size_t size = layout->element_size;
-    memset(out, 0, layout->span * size);
+    memset(out, 0, layout->slots * size);
     if (size == 4)
-        place(layout, run, 4, out);
+        scatter(layout, vec, 4, out);
     else
-        place(layout, run, size, out);
+        scatter(layout, vec, size, out);
     if (!layout->zero_is_absent)
-        sar_bitmap_encode(layout, run, out + layout->span * size);
+        sar_bitmap_encode(layout, vec, out + layout->slots * size);
 }
 
-static enum sar_status decode(const struct sar_layout *layout, void *payload, uint64_t bytes,
-                              struct sar_arena *arena, struct sar_run *run)
+static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_spvec *vec)
 {
     const unsigned char *in = payload;
-    if (run->nnz > layout->span || bytes != bytes_of(layout, run->nnz))
+    if (vec->nnz > layout->slots || bytes != bytes_of(layout, vec->nnz))
         return SAR_CORRUPT;
-    const unsigned char *presence = layout->zero_is_absent ? NULL : in + layout->span * layout->element_size;
-    return sar_pick(layout, in, presence, layout->span, arena, run);
+    const unsigned char *presence = layout->zero_is_absent ? NULL : in + layout->slots * layout->element_size;
+    return sar_indices_extract(layout, in, presence, layout->slots, arena, vec);
 }
 
-static double work(const struct sar_layout *layout, double nnz)
+static double work(const struct sar_wire_layout *layout, double nnz)
 {
-    return 0.8 * nnz + 0.05 * (double)layout->span;
+    return 0.8 * nnz + 0.05 * (double)layout->slots;
 }
 
 const struct sar_wire sar_wire_dense = {
     .name = "dense",
     .summary = "a value for each slot, present or not",
-    .least = bytes_of,
-    .work = work,
+    .min_bytes = bytes_of,
+    .cost = work,
     .encode = encode,
     .decode = decode,
 };

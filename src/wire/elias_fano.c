@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elias-Fano (Elias 1974, Fano 1971): the values, then of each slot its l low bits, packed, and the rest
- * in unary: bit (slot >> l) + i is set for element i. Ascending slots take 2 + log2(span / nnz) bits
- * each, half a bit more than any format needs at the densities of gradients.
+/* Elias-Fano (Elias 1974, Fano 1971): the values, then the l low bits of each slot, packed, then the high
+ * bits of all slots in unary: bit (slot >> l) + i is set for element i. Ascending slots take 2 + log2(slots /
+ * nnz) bits each, half a bit more than the information-theoretic minimum at the densities of gradients.
  *
- *     bytes = nnz s + ceil(nnz l / 8) + ceil((nnz + ((span - 1) >> l)) / 8)
+ *     bytes = nnz s + ceil(nnz l / 8) + ceil((nnz + ((slots - 1) >> l)) / 8)
  *
- * with the l that makes this the least. */
+ * with the l that makes this least. */
 
 #include "wire/elias_fano.h"
-#include "wire/indices.h"
+#include "wire/index_util.h"
 
-enum { BATCH = 4 /* bits of a word taken out without a test */ };
+enum { BATCH = 4 /* bits of a word extracted without a test */ };
 
-static uint64_t bytes_of(const struct sar_layout *layout, uint64_t nnz)
+static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
 {
-    struct sar_sections s = sar_elias_fano_sections(layout, nnz);
-    return sar_plus(s.values, sar_plus(s.low, s.high));
+    struct sar_elias_fano_sizes s = sar_elias_fano_sizes_make(layout, nnz);
+    return sar_add_saturate(s.values, sar_add_saturate(s.low, s.high));
 }
 
-/* Words are gathered in a register and written when they are full. */
-SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struct sar_sections *s,
+/* Collects low bits in a register and stores each full word. */
+SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struct sar_elias_fano_sizes *s,
                          unsigned char *out)
 {
     uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, word = 0, words = 0;
@@ -35,11 +35,11 @@ SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struc
         }
     }
     if (s->low > 8 * words)
-        sar_store_rest(out + 8 * words, s->low - 8 * words, word);
+        sar_store_partial_word(out + 8 * words, s->low - 8 * words, word);
 }
 
-SAR_INLINE void mark_high(const void *index, unsigned size, size_t n, const struct sar_sections *s,
-                          unsigned char *out)
+SAR_INLINE void set_high(const void *index, unsigned size, size_t n, const struct sar_elias_fano_sizes *s,
+                         unsigned char *out)
 {
     uint64_t bits = 0, at = 0;
     memset(out, 0, s->high);
@@ -55,19 +55,18 @@ SAR_INLINE void mark_high(const void *index, unsigned size, size_t n, const stru
     sar_bitmap_set_word(out, s->high, at, bits);
 }
 
-static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
+static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    struct sar_sections s = sar_elias_fano_sections(layout, run->nnz);
+    struct sar_elias_fano_sizes s = sar_elias_fano_sizes_make(layout, vec->nnz);
     unsigned char *low = (unsigned char *)payload + s.values, *high = low + s.low;
-    if (run->nnz == 0)
+    if (vec->nnz == 0)
         return;
-    memcpy(payload, run->value, s.values);
+    memcpy(payload, vec->value, s.values);
     if (s.low_bits != 0)
-        SAR_FOR_INDEX_SIZE(layout->index_size, pack_low(run->index, INDEX_SIZE, run->nnz, &s, low));
-    SAR_FOR_INDEX_SIZE(layout->index_size, mark_high(run->index, INDEX_SIZE, run->nnz, &s, high));
+        SAR_FOR_INDEX_SIZE(layout->index_size, pack_low(vec->index, INDEX_SIZE, vec->nnz, &s, low));
+    SAR_FOR_INDEX_SIZE(layout->index_size, set_high(vec->index, INDEX_SIZE, vec->nnz, &s, high));
 }
 
-/* Number of bits set. */
 SAR_CLONES static uint64_t count_bits(const unsigned char *bitmap, uint64_t bytes)
 {
     uint64_t n = 0;
@@ -76,10 +75,11 @@ SAR_CLONES static uint64_t count_bits(const unsigned char *bitmap, uint64_t byte
     return n;
 }
 
-/* index[k] = high part of element k, for all bits set. Most words hold a few: a fixed number of writes of
- * which only some count is faster than a loop whose end cannot be foreseen. index has room for BATCH
+/* Sets index[k] to the high bits of element k. Most words hold few bits: writing a fixed number of entries,
+ * some of them unused, is faster than a loop whose end the processor mispredicts. index has room for BATCH
  * more. */
-SAR_INLINE void list_high(const unsigned char *in, const struct sar_sections *s, void *index, unsigned size)
+SAR_INLINE void list_high(const unsigned char *in, const struct sar_elias_fano_sizes *s, void *index,
+                          unsigned size)
 {
     size_t k = 0;
     for (uint64_t word = 0; word * 8 < s->high; word++) {
@@ -96,8 +96,8 @@ SAR_INLINE void list_high(const unsigned char *in, const struct sar_sections *s,
     }
 }
 
-/* Add the low parts. The last elements must not read behind the payload. */
-SAR_INLINE void add_low(const unsigned char *in, const struct sar_sections *s, size_t n, void *index,
+/* Adds the low bits. The last elements are read byte by byte, so as not to read past the payload. */
+SAR_INLINE void add_low(const unsigned char *in, const struct sar_elias_fano_sizes *s, size_t n, void *index,
                         unsigned size)
 {
     uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, left = s->low + s->high;
@@ -110,46 +110,46 @@ SAR_INLINE void add_low(const unsigned char *in, const struct sar_sections *s, s
     }
     for (size_t i = safe; i < n; i++) {
         uint64_t bit = i * s->low_bits;
-        uint64_t low = sar_load_rest(in + bit / 8, left - bit / 8) >> (bit % 8) & mask;
+        uint64_t low = sar_load_partial_word(in + bit / 8, left - bit / 8) >> (bit % 8) & mask;
         sar_index_set(index, size, i, sar_index_get(index, size, i) | low);
     }
 }
 
-SAR_CLONES static void list_narrow(const unsigned char *low, const unsigned char *high,
-                                   const struct sar_sections *s, size_t n, uint32_t *index)
+SAR_CLONES static void list_u32(const unsigned char *low, const unsigned char *high,
+                                const struct sar_elias_fano_sizes *s, size_t n, uint32_t *index)
 {
     list_high(high, s, index, 4);
     if (s->low_bits != 0)
         add_low(low, s, n, index, 4);
 }
 
-static void list_wide(const unsigned char *low, const unsigned char *high, const struct sar_sections *s,
-                      size_t n, uint64_t *index)
+static void list_u64(const unsigned char *low, const unsigned char *high,
+                     const struct sar_elias_fano_sizes *s, size_t n, uint64_t *index)
 {
     list_high(high, s, index, 8);
     if (s->low_bits != 0)
         add_low(low, s, n, index, 8);
 }
 
-static enum sar_status decode(const struct sar_layout *layout, void *payload, uint64_t bytes,
-                              struct sar_arena *arena, struct sar_run *run)
+static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_spvec *vec)
 {
-    if (run->nnz > layout->span || bytes != bytes_of(layout, run->nnz))
+    if (vec->nnz > layout->slots || bytes != bytes_of(layout, vec->nnz))
         return SAR_CORRUPT;
-    struct sar_sections s = sar_elias_fano_sections(layout, run->nnz);
+    struct sar_elias_fano_sizes s = sar_elias_fano_sizes_make(layout, vec->nnz);
     unsigned char *low = (unsigned char *)payload + s.values, *high = low + s.low;
-    if (count_bits(high, s.high) != run->nnz)
+    if (count_bits(high, s.high) != vec->nnz)
         return SAR_CORRUPT;
-    run->value = payload;
-    SAR_TRY(sar_arena_take(arena, run->nnz + BATCH, layout->index_size, &run->index));
+    vec->value = payload;
+    SAR_TRY(sar_arena_alloc(arena, vec->nnz + BATCH, layout->index_size, &vec->index));
     if (layout->index_size == 4)
-        list_narrow(low, high, &s, run->nnz, run->index);
+        list_u32(low, high, &s, vec->nnz, vec->index);
     else
-        list_wide(low, high, &s, run->nnz, run->index);
-    return sar_indices_ascend(layout, run->index, run->nnz) ? SAR_OK : SAR_CORRUPT;
+        list_u64(low, high, &s, vec->nnz, vec->index);
+    return sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_layout *layout, double nnz)
+static double work(const struct sar_wire_layout *layout, double nnz)
 {
     (void)layout;
     return 0.75 * nnz;
@@ -158,9 +158,9 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_elias_fano = {
     .name = "elias_fano",
     .summary = "the values, and slots at 2 + log2(slots / nnz) bits each",
-    .packing = SAR_PACKING_ELIAS_FANO,
-    .least = bytes_of,
-    .work = work,
+    .codec_id = SAR_CODEC_ELIAS_FANO,
+    .min_bytes = bytes_of,
+    .cost = work,
     .encode = encode,
     .decode = decode,
 };

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes and checks message headers. Costs one hash of 60 bytes a message, besides the payload. */
+
 #include "wire/message.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "hash/murmur3.h"
-#include "wire/narrow.h"
+#include "wire/round16.h"
 
-static uint32_t check_of(const struct sar_header *header)
+static uint32_t checksum_of(const struct sar_msg_header *header)
 {
-    uint32_t words[offsetof(struct sar_header, check) / 4], hash = 0;
+    uint32_t words[offsetof(struct sar_msg_header, checksum) / 4], hash = 0;
     memcpy(words, header, sizeof words);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         hash = sar_murmur3(words[i], hash);
     return hash;
 }
 
-static struct sar_header make_header(const struct sar_envelope *envelope)
+static struct sar_msg_header make_header(const struct sar_msg_key *key)
 {
-    return (struct sar_header){
-        .magic = SAR_MAGIC,
-        .version = SAR_HEADER_VERSION,
-        .wire = SAR_NO_WIRE,
-        .fingerprint = envelope->fingerprint,
-        .epoch = envelope->epoch,
-        .span = envelope->layout.span,
-        .note = envelope->note,
-        .values = envelope->layout.values,
+    return (struct sar_msg_header){
+        .magic = SAR_MSG_MAGIC,
+        .version = SAR_MSG_HEADER_VERSION,
+        .wire = SAR_MSG_NO_WIRE,
+        .fingerprint = key->fingerprint,
+        .epoch = key->epoch,
+        .slots = key->layout.slots,
+        .user_word = key->user_word,
+        .precision = key->layout.precision,
     };
 }
 
@@ -38,7 +40,7 @@ static uint16_t number_of(const struct sar_wire *wire)
     return i;
 }
 
-/* The format with a number that cannot be trusted, or NULL. */
+/* Returns the format with this number, or NULL if the number is out of range. */
 static const struct sar_wire *wire_of(uint16_t number)
 {
     for (size_t i = 0; sar_wires[i] != NULL; i++)
@@ -47,101 +49,99 @@ static const struct sar_wire *wire_of(uint16_t number)
     return NULL;
 }
 
-static struct sar_header header_of(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                   const struct sar_run *run)
+static struct sar_msg_header header_of(const struct sar_msg_key *key, const struct sar_wire *wire,
+                                       const struct sar_spvec *vec)
 {
-    struct sar_header header = make_header(envelope);
+    struct sar_msg_header header = make_header(key);
     header.wire = number_of(wire);
-    header.nnz = run->nnz;
-    header.bytes = sar_wire_bytes(wire, &envelope->layout, run);
+    header.nnz = vec->nnz;
+    header.bytes = sar_wire_bytes(wire, &key->layout, vec);
     return header;
 }
 
-/* Take memory for a message, and put its header there. */
-static enum sar_status begin(struct sar_header header, struct sar_arena *arena, struct sar_message *message)
+/* Allocates the buffer of a message and writes the header. */
+static enum sar_status begin(struct sar_msg_header header, struct sar_arena *arena, struct sar_msg *message)
 {
     void *buffer;
-    header.check = check_of(&header);
-    if (header.bytes > SIZE_MAX - SAR_HEADER_BYTES)
+    header.checksum = checksum_of(&header);
+    if (header.bytes > SIZE_MAX - SAR_MSG_HEADER_BYTES)
         return SAR_NO_MEMORY;
-    size_t bytes = SAR_HEADER_BYTES + header.bytes;
-    if (header.apart != 0)
-        SAR_TRY(sar_arena_take_zeroed(arena, SAR_APART_BYTES, 1, &buffer));
+    size_t bytes = SAR_MSG_HEADER_BYTES + header.bytes;
+    if (header.detached != 0)
+        SAR_TRY(sar_arena_alloc_zeroed(arena, SAR_MSG_DETACHED_BYTES, 1, &buffer));
     else
-        SAR_TRY(sar_arena_take(arena, bytes, 1, &buffer));
+        SAR_TRY(sar_arena_alloc(arena, bytes, 1, &buffer));
     memcpy(buffer, &header, sizeof header);
-    *message = (struct sar_message){ .buffer = buffer, .bytes = bytes };
+    *message = (struct sar_msg){ .buffer = buffer, .bytes = bytes };
     return SAR_OK;
 }
 
-enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                  const struct sar_run *run, struct sar_arena *arena,
-                                  struct sar_message *message)
+enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
+                              const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message)
 {
-    return begin(header_of(envelope, wire, run), arena, message);
+    return begin(header_of(key, wire, vec), arena, message);
 }
 
-enum sar_status sar_message_begin_apart(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                        const struct sar_run *run, struct sar_arena *arena,
-                                        struct sar_message *message)
+enum sar_status sar_msg_begin_detached(const struct sar_msg_key *key, const struct sar_wire *wire,
+                                       const struct sar_spvec *vec, struct sar_arena *arena,
+                                       struct sar_msg *message)
 {
-    struct sar_header header = header_of(envelope, wire, run);
-    header.apart = header.bytes != 0;
+    struct sar_msg_header header = header_of(key, wire, vec);
+    header.detached = header.bytes != 0;
     return begin(header, arena, message);
 }
 
-enum sar_status sar_message_encode(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                   const struct sar_run *run, struct sar_arena *arena,
-                                   struct sar_message *message)
+enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
+                               const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message)
 {
-    struct sar_run sent = *run;
-    SAR_TRY(sar_narrow_run(&envelope->layout, arena, &sent));
-    SAR_TRY(sar_message_begin(envelope, wire, run, arena, message));
-    wire->encode(&envelope->layout, &sent, sar_message_payload(message));
+    struct sar_spvec sent = *vec;
+    SAR_TRY(sar_round16_encode(&key->layout, arena, &sent));
+    SAR_TRY(sar_msg_begin(key, wire, vec, arena, message));
+    wire->encode(&key->layout, &sent, sar_msg_payload(message));
     return SAR_OK;
 }
 
-void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *header)
+void sar_msg_failure(const struct sar_msg_key *key, struct sar_msg_header *header)
 {
-    *header = make_header(envelope);
-    header->check = check_of(header);
+    *header = make_header(key);
+    header->checksum = checksum_of(header);
 }
 
-bool sar_message_header(const void *buffer, struct sar_header *header)
+bool sar_msg_read_header(const void *buffer, struct sar_msg_header *header)
 {
     memcpy(header, buffer, sizeof *header);
-    return header->magic == SAR_MAGIC && header->version == SAR_HEADER_VERSION &&
-           header->check == check_of(header);
+    return header->magic == SAR_MSG_MAGIC && header->version == SAR_MSG_HEADER_VERSION &&
+           header->checksum == checksum_of(header);
 }
 
-enum sar_status sar_message_open(const struct sar_envelope *envelope, const struct sar_message *message,
-                                 struct sar_content *content)
+enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg *message,
+                             struct sar_msg_content *content)
 {
-    struct sar_header header;
-    if (message->bytes < SAR_HEADER_BYTES || !sar_message_header(message->buffer, &header))
+    struct sar_msg_header header;
+    if (message->bytes < SAR_MSG_HEADER_BYTES || !sar_msg_read_header(message->buffer, &header))
         return SAR_CORRUPT;
-    if (header.fingerprint != envelope->fingerprint || header.epoch != envelope->epoch)
+    if (header.fingerprint != key->fingerprint || header.epoch != key->epoch)
         return SAR_CORRUPT;
-    if (header.wire == SAR_NO_WIRE)
+    if (header.wire == SAR_MSG_NO_WIRE)
         return SAR_PEER_FAILED;
     const struct sar_wire *wire = wire_of(header.wire);
-    if (wire == NULL || header.span != envelope->layout.span || header.values != envelope->layout.values ||
-        header.bytes != message->bytes - SAR_HEADER_BYTES)
+    if (wire == NULL || header.slots != key->layout.slots || header.precision != key->layout.precision ||
+        header.bytes != message->bytes - SAR_MSG_HEADER_BYTES)
         return SAR_CORRUPT;
-    *content =
-        (struct sar_content){ wire, sar_message_payload(message), header.bytes, header.nnz, header.note };
+    *content = (struct sar_msg_content){ wire, sar_msg_payload(message), header.bytes, header.nnz,
+                                         header.user_word };
     return SAR_OK;
 }
 
-enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct sar_message *message,
-                                   struct sar_arena *arena, struct sar_run *run)
+enum sar_status sar_msg_decode(struct sar_msg_key *key, const struct sar_msg *message,
+                               struct sar_arena *arena, struct sar_spvec *vec)
 {
-    struct sar_content content;
-    SAR_TRY(sar_message_open(envelope, message, &content));
-    struct sar_run decoded = { NULL, NULL, (size_t)content.nnz };
-    SAR_TRY(content.wire->decode(&envelope->layout, content.payload, content.bytes, arena, &decoded));
-    SAR_TRY(sar_widen_run(&envelope->layout, arena, &decoded));
-    envelope->note = content.note;
-    *run = decoded;
+    struct sar_msg_content content;
+    SAR_TRY(sar_msg_open(key, message, &content));
+    struct sar_spvec decoded = { NULL, NULL, (size_t)content.nnz };
+    SAR_TRY(content.wire->decode(&key->layout, content.payload, content.bytes, arena, &decoded));
+    SAR_TRY(sar_round16_decode(&key->layout, arena, &decoded));
+    key->user_word = content.user_word;
+    *vec = decoded;
     return SAR_OK;
 }

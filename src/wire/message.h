@@ -1,94 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages: a header of 64 bytes and a payload in a wire format. */
+
 #ifndef SAR_WIRE_MESSAGE_H
 #define SAR_WIRE_MESSAGE_H
 
 #include "wire/wire.h"
 
-/** What every message begins with, in the sender's byte order; 64 bytes. */
-struct sar_header {
-    uint32_t magic;       /**< SAR_MAGIC; another value also tells a peer of the other byte order */
-    uint16_t version;     /**< SAR_HEADER_VERSION */
-    uint16_t wire;        /**< place of the format in sar_wires, or SAR_NO_WIRE from a rank that failed */
-    uint32_t fingerprint; /**< of the call: interface, count, type, op, scheme */
-    uint32_t epoch;       /**< calls on this communicator before this one */
-    uint64_t span;        /**< slots of the part */
+/** Header of every message, in the byte order of the sender. */
+struct sar_msg_header {
+    uint32_t magic;       /**< SAR_MSG_MAGIC; differs if the peer has another byte order */
+    uint16_t version;     /**< SAR_MSG_HEADER_VERSION */
+    uint16_t wire;        /**< position of the format in sar_wires; SAR_MSG_NO_WIRE: the sender failed */
+    uint32_t fingerprint; /**< hash of the call's interface, count, type, op and scheme */
+    uint32_t epoch;       /**< earlier calls on this communicator */
+    uint64_t slots;       /**< slots of the part */
     uint64_t nnz;         /**< elements in the payload */
-    uint64_t bytes;       /**< of payload behind the header */
-    uint64_t note;        /**< a number for the scheme's own use */
-    uint32_t values;      /**< enum sar_values */
-    uint32_t apart;       /**< 1 where the payload is not behind the header when the message leaves */
-    uint32_t spare;
-    uint32_t check; /**< hash of the bytes before it */
+    uint64_t bytes;       /**< bytes of the payload */
+    uint64_t user_word;   /**< number for the scheme's use */
+    uint32_t precision;   /**< enum sar_wire_precision */
+    uint32_t detached;    /**< 1: the payload does not follow the header in memory */
+    uint32_t reserved;
+    uint32_t checksum; /**< hash of the bytes before this field */
 };
 
-enum { SAR_HEADER_BYTES = 64, SAR_HEADER_VERSION = 1, SAR_NO_WIRE = 0xffff };
+enum { SAR_MSG_HEADER_BYTES = 64, SAR_MSG_HEADER_VERSION = 1, SAR_MSG_NO_WIRE = 0xffff };
 
-/** What stands in the place of a payload that is elsewhere, header included: bytes of no meaning. */
-enum { SAR_APART_BYTES = 4096 };
-#define SAR_MAGIC 0x53415231u
+/** Bytes of the buffer of a detached message: the header, and filler in place of the payload. */
+enum { SAR_MSG_DETACHED_BYTES = 4096 };
+#define SAR_MSG_MAGIC 0x53415231u
 
-_Static_assert(sizeof(struct sar_header) == SAR_HEADER_BYTES, "the header is part of the wire format");
+_Static_assert(sizeof(struct sar_msg_header) == SAR_MSG_HEADER_BYTES,
+               "the header is part of the wire format");
 
-/** A header and its payload, in one piece of memory aligned to SAR_ALIGNMENT, unless that is elsewhere. */
-struct sar_message {
+/** A message: header and payload in one buffer aligned to SAR_ALIGNMENT, unless the payload is detached. */
+struct sar_msg {
     void *buffer;
-    uint64_t bytes; /**< header included */
-    void *payload;  /**< in memory that the host may not be able to touch; NULL behind the header */
+    uint64_t bytes; /**< bytes of header and payload */
+    void *payload;  /**< detached payload, perhaps in device memory; NULL: follows the header */
 };
 
-/** Where its payload is. */
-static inline void *sar_message_payload(const struct sar_message *message)
+/** Returns the address of the payload. */
+static inline void *sar_msg_payload(const struct sar_msg *message)
 {
-    return message->payload != NULL ? message->payload : (unsigned char *)message->buffer + SAR_HEADER_BYTES;
+    return message->payload != NULL ? message->payload
+                                    : (unsigned char *)message->buffer + SAR_MSG_HEADER_BYTES;
 }
 
-/** What both ends know of a message before it is sent. */
-struct sar_envelope {
-    struct sar_layout layout;
+/** Values that sender and receiver know before the message is sent. */
+struct sar_msg_key {
+    struct sar_wire_layout layout;
     uint32_t fingerprint, epoch;
-    uint64_t note;
+    uint64_t user_word;
 };
 
-/** Write a run as a message in a format. */
-enum sar_status sar_message_encode(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                   const struct sar_run *run, struct sar_arena *arena,
-                                   struct sar_message *message);
+/** Encodes vec as a message, in memory of the arena. */
+enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
+                               const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message);
 
-/** The same up to the payload, which is left to be written. */
-enum sar_status sar_message_begin(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                  const struct sar_run *run, struct sar_arena *arena,
-                                  struct sar_message *message);
+/** As sar_msg_encode, with an uninitialised payload. */
+enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
+                              const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message);
 
-/** The header of a message whose payload will be elsewhere, for which message->payload is to be set; there is
- * none in a message of SAR_HEADER_BYTES. */
-enum sar_status sar_message_begin_apart(const struct sar_envelope *envelope, const struct sar_wire *wire,
-                                        const struct sar_run *run, struct sar_arena *arena,
-                                        struct sar_message *message);
+/** Writes the header of a message with a detached payload. The caller sets message->payload, unless
+ * message->bytes is SAR_MSG_HEADER_BYTES. */
+enum sar_status sar_msg_begin_detached(const struct sar_msg_key *key, const struct sar_wire *wire,
+                                       const struct sar_spvec *vec, struct sar_arena *arena,
+                                       struct sar_msg *message);
 
-/** The message of a rank that failed: a header without payload. */
-void sar_message_failed(const struct sar_envelope *envelope, struct sar_header *header);
+/** Writes the message of a rank that failed: a header without payload. */
+void sar_msg_failure(const struct sar_msg_key *key, struct sar_msg_header *header);
 
-/** Read the header that a message begins with. False when that is none. */
-bool sar_message_header(const void *buffer, struct sar_header *header);
+/** Copies the header from a buffer. Returns false if magic, version or checksum are wrong. */
+bool sar_msg_read_header(const void *buffer, struct sar_msg_header *header);
 
-/** What is behind a header that fits the envelope. */
-struct sar_content {
+/** Content of a message whose header fits its key. */
+struct sar_msg_content {
     const struct sar_wire *wire;
-    void *payload;  /**< where the message says */
-    uint64_t bytes; /**< of it */
-    uint64_t nnz, note;
+    void *payload;  /**< address of the payload */
+    uint64_t bytes; /**< bytes of the payload */
+    uint64_t nnz, user_word;
 };
 
-/** Read the header of a message that cannot be trusted.
- * @return as sar_message_decode */
-enum sar_status sar_message_open(const struct sar_envelope *envelope, const struct sar_message *message,
-                                 struct sar_content *content);
+/** Checks the header of a message that may be damaged, and describes its content. Returns as
+ * sar_msg_decode. */
+enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg *message,
+                             struct sar_msg_content *content);
 
-/** Read a message that cannot be trusted.
- * @param envelope  what is expected; its note is set to the sender's
- * @param run       may point into the message
- * @return SAR_PEER_FAILED when the sender says so, SAR_CORRUPT when anything does not fit */
-enum sar_status sar_message_decode(struct sar_envelope *envelope, const struct sar_message *message,
-                                   struct sar_arena *arena, struct sar_run *run);
+/** Decodes a message that may be damaged. vec may point into the message. Sets key->user_word to the
+ * sender's. Returns SAR_PEER_FAILED if the sender failed, SAR_CORRUPT if the message does not fit the key. */
+enum sar_status sar_msg_decode(struct sar_msg_key *key, const struct sar_msg *message,
+                               struct sar_arena *arena, struct sar_spvec *vec);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packed: the values, then the differences of slots by StreamVByte (Lemire, Kurz and Rupp 2018), 1 to 4
- * bytes and 2 bits each: the fastest format with small indices. In blocks of 2048 elements: the bits of
- * all, the bytes of all. Where indices have 8 bytes a block has two such streams, of the lower and the
- * upper halves of the differences, the upper ones at 0, 1, 2 or 4 bytes.
+/* Packed: the values, then the differences of slots by StreamVByte (Lemire, Kurz and Rupp 2018), at 1 to 4
+ * bytes and 2 control bits each. The fastest format with small indices. A block has 2048 elements: all
+ * control bits, then all bytes. With 8-byte indices a block has two streams, for the lower and the upper
+ * halves of the differences; upper halves take 0, 1, 2 or 4 bytes.
  *
  *     bytes = nnz s + ceil(nnz / 4) + sum of the bytes of each difference */
 
@@ -10,7 +10,7 @@
 #include "config.h"
 #endif
 
-#include "wire/indices.h"
+#include "wire/index_util.h"
 
 #ifdef HAVE_STREAMVBYTE
 
@@ -21,17 +21,17 @@
 enum {
     BLOCK = 2048,
     CONTROLS = BLOCK / 4,
-    SLACK = 32, /* the library writes and reads whole vectors */
+    SLACK = 32, /* bytes that the library may write and read past the end, as it uses SIMD vectors */
     STREAM = CONTROLS + 4 * BLOCK + SLACK
 };
 
-static uint64_t least(const struct sar_layout *layout, uint64_t nnz)
+static uint64_t least(const struct sar_wire_layout *layout, uint64_t nnz)
 {
     uint64_t controls = nnz / 4 + (nnz % 4 != 0), each = layout->element_size + 1;
-    return sar_plus(sar_times(nnz, each), sar_times(controls, layout->index_size / 4));
+    return sar_add_saturate(sar_mul_saturate(nnz, each), sar_mul_saturate(controls, layout->index_size / 4));
 }
 
-SAR_CLONES static uint64_t data_narrow(const uint32_t *index, size_t n)
+SAR_CLONES static uint64_t data_u32(const uint32_t *index, size_t n)
 {
     uint64_t bytes = 0;
     for (size_t i = 1; i < n; i++) {
@@ -41,7 +41,7 @@ SAR_CLONES static uint64_t data_narrow(const uint32_t *index, size_t n)
     return bytes + 1 + (index[0] > 0xff) + (index[0] > 0xffff) + (index[0] > 0xffffff);
 }
 
-static uint64_t data_wide(const uint64_t *index, size_t n)
+static uint64_t data_u64(const uint64_t *index, size_t n)
 {
     uint64_t bytes = 0, before = 0;
     for (size_t i = 0; i < n; before = index[i++]) {
@@ -53,20 +53,20 @@ static uint64_t data_wide(const uint64_t *index, size_t n)
     return bytes;
 }
 
-static uint64_t bytes_of(const struct sar_layout *layout, const struct sar_run *run)
+static uint64_t bytes_of(const struct sar_wire_layout *layout, const struct sar_spvec *vec)
 {
-    uint64_t nnz = run->nnz, controls = nnz / 4 + (nnz % 4 != 0);
+    uint64_t nnz = vec->nnz, controls = nnz / 4 + (nnz % 4 != 0);
     if (nnz == 0)
         return 0;
-    uint64_t data =
-        layout->index_size == 4 ? data_narrow(run->index, run->nnz) : data_wide(run->index, run->nnz);
-    return sar_plus(sar_times(nnz, layout->element_size), data + controls * (layout->index_size / 4));
+    uint64_t data = layout->index_size == 4 ? data_u32(vec->index, vec->nnz) : data_u64(vec->index, vec->nnz);
+    return sar_add_saturate(sar_mul_saturate(nnz, layout->element_size),
+                            data + controls * (layout->index_size / 4));
 }
 
-/* Gaps between slots of a share p of all are geometric: above g with probability (1-p)^g. */
-static double expected(const struct sar_layout *layout, double nnz)
+/* At density p the gaps between slots are geometric: a gap exceeds g with probability (1 - p)^g. */
+static double expected(const struct sar_wire_layout *layout, double nnz)
 {
-    double density = layout->span == 0 ? 1 : fmin(nnz / (double)layout->span, 1), data = 1;
+    double density = layout->slots == 0 ? 1 : fmin(nnz / (double)layout->slots, 1), data = 1;
     for (int bytes = 1; bytes < 4; bytes++)
         data += exp(log1p(-density) * (double)(1u << (8 * bytes)));
     return nnz * ((double)layout->element_size + data + 0.25 * layout->index_size / 4);
@@ -78,7 +78,7 @@ static unsigned char *append(unsigned char *out, const unsigned char *stream, si
     return out + bytes;
 }
 
-static void encode_narrow(const uint32_t *index, size_t n, unsigned char *out)
+static void encode_u32(const uint32_t *index, size_t n, unsigned char *out)
 {
     unsigned char stream[STREAM];
     uint32_t before = 0;
@@ -89,7 +89,7 @@ static void encode_narrow(const uint32_t *index, size_t n, unsigned char *out)
     }
 }
 
-static void encode_wide(const uint64_t *index, size_t n, unsigned char *out)
+static void encode_u64(const uint64_t *index, size_t n, unsigned char *out)
 {
     unsigned char stream[STREAM];
     uint32_t low[BLOCK], high[BLOCK];
@@ -105,20 +105,20 @@ static void encode_wide(const uint64_t *index, size_t n, unsigned char *out)
     }
 }
 
-static void encode(const struct sar_layout *layout, const struct sar_run *run, void *payload)
+static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    size_t values = run->nnz * layout->element_size;
+    size_t values = vec->nnz * layout->element_size;
     unsigned char *out = (unsigned char *)payload + values;
-    if (run->nnz == 0)
+    if (vec->nnz == 0)
         return;
-    memcpy(payload, run->value, values);
+    memcpy(payload, vec->value, values);
     if (layout->index_size == 4)
-        encode_narrow(run->index, run->nnz, out);
+        encode_u32(vec->index, vec->nnz, out);
     else
-        encode_wide(run->index, run->nnz, out);
+        encode_u64(vec->index, vec->nnz, out);
 }
 
-/* Sum over the two-bit fields of controls: of codes, or of the bytes that 0124 gives them. */
+/* Returns the data bytes of n differences from their control bits. zero_based: the 0-1-2-4 variant. */
 static size_t data_bytes(const unsigned char *controls, uint32_t n, bool zero_based)
 {
     size_t bytes = zero_based ? 0 : n;
@@ -129,7 +129,7 @@ static size_t data_bytes(const unsigned char *controls, uint32_t n, bool zero_ba
     return bytes;
 }
 
-/* The same of a whole block by bits. */
+/* As data_bytes, for a full block, by counting bits. */
 static size_t full_data_bytes(const unsigned char *controls, bool zero_based)
 {
     const uint64_t ones = 0x5555555555555555;
@@ -142,7 +142,8 @@ static size_t full_data_bytes(const unsigned char *controls, bool zero_based)
     return bytes;
 }
 
-/* Copy the next stream of n differences to where its decoder may read on. 0 when there is not so much. */
+/* Copies the next stream of n differences to a buffer with slack. Returns its bytes, 0 if `left` has
+ * fewer. */
 static size_t fetch(const unsigned char *in, uint64_t left, uint32_t n, bool zero_based,
                     unsigned char *stream)
 {
@@ -156,7 +157,7 @@ static size_t fetch(const unsigned char *in, uint64_t left, uint32_t n, bool zer
     return controls + data;
 }
 
-static bool decode_narrow(const unsigned char *in, uint64_t left, size_t n, uint32_t *index)
+static bool decode_u32(const unsigned char *in, uint64_t left, size_t n, uint32_t *index)
 {
     unsigned char stream[STREAM] = { 0 };
     uint32_t before = 0;
@@ -173,7 +174,7 @@ static bool decode_narrow(const unsigned char *in, uint64_t left, size_t n, uint
     return left == 0;
 }
 
-static bool decode_wide(const unsigned char *in, uint64_t left, size_t n, uint64_t *index)
+static bool decode_u64(const unsigned char *in, uint64_t left, size_t n, uint64_t *index)
 {
     unsigned char stream[STREAM] = { 0 };
     uint32_t low[BLOCK + SLACK], high[BLOCK + SLACK];
@@ -197,21 +198,21 @@ static bool decode_wide(const unsigned char *in, uint64_t left, size_t n, uint64
     return left == 0;
 }
 
-static enum sar_status decode(const struct sar_layout *layout, void *payload, uint64_t bytes,
-                              struct sar_arena *arena, struct sar_run *run)
+static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_spvec *vec)
 {
-    if (run->nnz > layout->span || bytes < least(layout, run->nnz))
+    if (vec->nnz > layout->slots || bytes < least(layout, vec->nnz))
         return SAR_CORRUPT;
-    uint64_t values = run->nnz * layout->element_size;
+    uint64_t values = vec->nnz * layout->element_size;
     const unsigned char *in = (const unsigned char *)payload + values;
-    run->value = payload;
-    SAR_TRY(sar_arena_take(arena, run->nnz + SLACK, layout->index_size, &run->index));
-    bool good = layout->index_size == 4 ? decode_narrow(in, bytes - values, run->nnz, run->index)
-                                        : decode_wide(in, bytes - values, run->nnz, run->index);
-    return good && sar_indices_ascend(layout, run->index, run->nnz) ? SAR_OK : SAR_CORRUPT;
+    vec->value = payload;
+    SAR_TRY(sar_arena_alloc(arena, vec->nnz + SLACK, layout->index_size, &vec->index));
+    bool good = layout->index_size == 4 ? decode_u32(in, bytes - values, vec->nnz, vec->index)
+                                        : decode_u64(in, bytes - values, vec->nnz, vec->index);
+    return good && sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_layout *layout, double nnz)
+static double work(const struct sar_wire_layout *layout, double nnz)
 {
     (void)layout;
     return 2.1 * nnz;
@@ -220,10 +221,10 @@ static double work(const struct sar_layout *layout, double nnz)
 const struct sar_wire sar_wire_packed = {
     .name = "packed",
     .summary = "the values, and the differences of slots by StreamVByte",
-    .least = least,
-    .bytes = bytes_of,
-    .expected = expected,
-    .work = work,
+    .min_bytes = least,
+    .exact_bytes = bytes_of,
+    .expected_bytes = expected,
+    .cost = work,
     .encode = encode,
     .decode = decode,
 };

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of formats, and the choice of the cheapest one. */
+
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -9,7 +11,7 @@
 
 #include "wire/wire.h"
 
-/* Headers give places in this list: what some builds lack comes last. */
+/* Message headers hold positions in this list, so a format that is optional comes last. */
 const struct sar_wire *const sar_wires[] = {
     &sar_wire_coo,
     &sar_wire_elias_fano,
@@ -31,36 +33,37 @@ const struct sar_wire *sar_wire_find(const char *name)
     return NULL;
 }
 
-uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_layout *layout,
-                        const struct sar_run *run)
+uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layout *layout,
+                        const struct sar_spvec *vec)
 {
-    uint64_t least = wire->least(layout, run->nnz);
-    return wire->bytes == NULL || least > (uint64_t)PTRDIFF_MAX ? least : wire->bytes(layout, run);
+    uint64_t least = wire->min_bytes(layout, vec->nnz);
+    return wire->exact_bytes == NULL || least > (uint64_t)PTRDIFF_MAX ? least
+                                                                      : wire->exact_bytes(layout, vec);
 }
 
-/* A mean is no whole number: it lies between the two next to it. */
-double sar_wire_expected(const struct sar_wire *wire, const struct sar_layout *layout, double nnz)
+/* nnz may be a mean, which is no integer: interpolate between the integers around it. */
+double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz)
 {
-    if (wire->expected != NULL)
-        return wire->expected(layout, nnz);
-    double below = floor(nnz), bytes = (double)wire->least(layout, (uint64_t)below);
+    if (wire->expected_bytes != NULL)
+        return wire->expected_bytes(layout, nnz);
+    double below = floor(nnz), bytes = (double)wire->min_bytes(layout, (uint64_t)below);
     if (nnz > below)
-        bytes += (nnz - below) * ((double)wire->least(layout, (uint64_t)below + 1) - bytes);
+        bytes += (nnz - below) * ((double)wire->min_bytes(layout, (uint64_t)below + 1) - bytes);
     return bytes;
 }
 
-/* Indices are only looked at where the fewest bytes they might take would win. */
-const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const struct sar_run *run,
+/* Counts the exact bytes, which reads all indices, only if the format's fewest bytes would win. */
+const struct sar_wire *sar_wire_cheapest(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
                                          struct sar_wire_price price)
 {
     const struct sar_wire *best = NULL;
     double least = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         const struct sar_wire *wire = sar_wires[i];
-        double work = wire->work(layout, (double)run->nnz) * price.gamma;
-        if (best != NULL && (double)wire->least(layout, run->nnz) * price.beta + work >= least)
+        double work = wire->cost(layout, (double)vec->nnz) * price.gamma;
+        if (best != NULL && (double)wire->min_bytes(layout, vec->nnz) * price.beta + work >= least)
             continue;
-        double cost = (double)sar_wire_bytes(wire, layout, run) * price.beta + work;
+        double cost = (double)sar_wire_bytes(wire, layout, vec) * price.beta + work;
         if (best == NULL || cost < least) {
             best = wire;
             least = cost;
@@ -69,24 +72,24 @@ const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const 
     return best;
 }
 
-const struct sar_wire *sar_wire_of_devices(const struct sar_layout *layout, size_t nnz)
+const struct sar_wire *sar_wire_for_devices(const struct sar_wire_layout *layout, size_t nnz)
 {
     const struct sar_wire *best = &sar_wire_coo;
     for (size_t i = 0; sar_wires[i] != NULL; i++)
-        if (sar_wires[i]->packing != SAR_PACKING_NONE &&
-            sar_wires[i]->least(layout, nnz) < best->least(layout, nnz))
+        if (sar_wires[i]->codec_id != SAR_CODEC_NONE &&
+            sar_wires[i]->min_bytes(layout, nnz) < best->min_bytes(layout, nnz))
             best = sar_wires[i];
     return best;
 }
 
-const struct sar_wire *sar_wire_likely(const struct sar_layout *layout, double nnz,
-                                       struct sar_wire_price price)
+const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *layout, double nnz,
+                                                  struct sar_wire_price price)
 {
     const struct sar_wire *best = NULL;
     double least = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         double cost = sar_wire_expected(sar_wires[i], layout, nnz) * price.beta +
-                      sar_wires[i]->work(layout, nnz) * price.gamma;
+                      sar_wires[i]->cost(layout, nnz) * price.gamma;
         if (best == NULL || cost < least) {
             best = sar_wires[i];
             least = cost;

@@ -1,91 +1,98 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Wire formats: how a sparse vector is written as the payload of a message. doc/formats.md has the
+ * layouts. */
+
 #ifndef SAR_WIRE_WIRE_H
 #define SAR_WIRE_WIRE_H
 
 #include "base/arena.h"
 #include "base/config.h"
-#include "device/payload.h"
-#include "tensor/shape.h"
+#include "device/encoded.h"
+#include "vector/spvec.h"
 
-/** The index space of one message: a part of the vector, or all of it. Equal at both ends. */
-struct sar_layout {
-    uint64_t span;          /**< indices are in [0, span) */
-    size_t element_size;    /**< bytes of an element in a message */
-    unsigned index_size;    /**< bytes of an index in a run, 4 or 8 */
-    bool zero_is_absent;    /**< an element of zero bits may be lost on the way (dense interface) */
-    enum sar_values values; /**< what is done to values on the way: see wire/narrow.h; no format looks here */
+/** The index space of one message: a part of the vector, or all of it. Equal on sender and receiver. */
+struct sar_wire_layout {
+    uint64_t slots;                    /**< indices are below slots */
+    size_t element_size;               /**< bytes of an element in a message */
+    unsigned index_size;               /**< bytes of an index in memory, 4 or 8 */
+    bool zero_is_absent;               /**< elements whose bits are zero may be dropped (dense interface) */
+    enum sar_wire_precision precision; /**< rounding of values (wire/round16.h); formats ignore it */
 };
 
-/** A way to write a run as bytes. One constant per file. doc/formats.md has the layouts. */
+/** A wire format. One constant a file. */
 struct sar_wire {
     const char *name;
     const char *summary;
-    enum sar_packing packing; /**< what devices call it */
-    /** Fewest bytes that nnz elements can take: exactly what any nnz elements take where `bytes` is NULL. */
-    uint64_t (*least)(const struct sar_layout *layout, uint64_t nnz);
-    /** Bytes of a run, exactly, where they depend on its indices. UINT64_MAX when it cannot be written. */
-    uint64_t (*bytes)(const struct sar_layout *layout, const struct sar_run *run);
-    /** Bytes to expect of nnz elements that lie anywhere; NULL where `bytes` is. */
-    double (*expected)(const struct sar_layout *layout, double nnz);
-    /** What writing and reading them costs, in elements reduced: the unit of gamma, about 4.5 ns where these
-     * figures were measured. */
-    double (*work)(const struct sar_layout *layout, double nnz);
-    /** Write a run. payload has room for sar_wire_bytes(wire, layout, run). */
-    void (*encode)(const struct sar_layout *layout, const struct sar_run *run, void *payload);
-    /** Read nnz elements from `bytes` bytes that cannot be trusted. The run may point into payload.
-     * SAR_CORRUPT unless the bytes are what encode writes: indices ascending below span, nnz of them. */
-    enum sar_status (*decode)(const struct sar_layout *layout, void *payload, uint64_t bytes,
-                              struct sar_arena *arena, struct sar_run *run);
+    enum sar_codec_id codec_id; /**< number of the format on devices, or SAR_CODEC_NONE */
+    /** Returns the fewest bytes that nnz elements can take; the exact number if exact_bytes is NULL. */
+    uint64_t (*min_bytes)(const struct sar_wire_layout *layout, uint64_t nnz);
+    /** Returns the exact bytes of vec, UINT64_MAX if the format cannot hold it. NULL if min_bytes is
+     * exact. */
+    uint64_t (*exact_bytes)(const struct sar_wire_layout *layout, const struct sar_spvec *vec);
+    /** Returns the mean bytes of nnz elements at random slots. NULL if exact_bytes is NULL. */
+    double (*expected_bytes)(const struct sar_wire_layout *layout, double nnz);
+    /** Returns the time to encode and decode, in units of gamma, the time to reduce one element. One unit was
+     * about 4.5 ns on the machine on which the formats were measured. */
+    double (*cost)(const struct sar_wire_layout *layout, double nnz);
+    /** Writes vec to the payload of sar_wire_bytes(wire, layout, vec) bytes. */
+    void (*encode)(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload);
+    /** Reads vec->nnz elements from a payload that may be damaged. vec may point into the payload or the
+     * arena. Returns SAR_CORRUPT unless encode can have written the payload: nnz ascending indices below
+     * slots. */
+    enum sar_status (*decode)(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
+                              struct sar_arena *arena, struct sar_spvec *vec);
 };
 
-/** All formats, ended by NULL; where prices tie the earlier one is taken. */
+/** All formats, ended by NULL. If prices tie, the first format is chosen. */
 extern const struct sar_wire *const sar_wires[];
 
 extern const struct sar_wire sar_wire_coo;
 extern const struct sar_wire sar_wire_hash_bitmap;
-extern const struct sar_wire sar_wire_packed; /**< in sar_wires where StreamVByte was found */
+extern const struct sar_wire sar_wire_packed; /**< in sar_wires if the build found StreamVByte */
 extern const struct sar_wire sar_wire_elias_fano;
 extern const struct sar_wire sar_wire_bitmap;
 extern const struct sar_wire sar_wire_block;
 extern const struct sar_wire sar_wire_dense;
 
-/** The format with this name, or NULL. */
+/** Returns the format with this name, or NULL. */
 const struct sar_wire *sar_wire_find(const char *name);
 
-/** Bytes of a run in a format, exactly. */
-uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_layout *layout,
-                        const struct sar_run *run);
+/** Returns the exact bytes of vec in a format. */
+uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layout *layout,
+                        const struct sar_spvec *vec);
 
-/** Bytes to expect of nnz elements that lie anywhere. */
-double sar_wire_expected(const struct sar_wire *wire, const struct sar_layout *layout, double nnz);
+/** Returns the mean bytes of nnz elements at random slots. */
+double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
-/** What a message costs: seconds for a byte, and for the work of one element reduced. */
+/** Price of a message: seconds for a byte, and for one unit of work (sar_wire.cost). */
 struct sar_wire_price {
     double beta, gamma;
 };
 
-/** The cheapest format for a run, from exact bytes; gamma 0 asks for the fewest bytes. */
-const struct sar_wire *sar_wire_cheapest(const struct sar_layout *layout, const struct sar_run *run,
+/** Returns the cheapest format for vec, by exact bytes; with gamma 0, the smallest one. */
+const struct sar_wire *sar_wire_cheapest(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
                                          struct sar_wire_price price);
 
-/** The one of the fewest bytes among those that devices write. */
-const struct sar_wire *sar_wire_of_devices(const struct sar_layout *layout, size_t nnz);
+/** Returns the smallest format for nnz elements among those that devices encode. */
+const struct sar_wire *sar_wire_for_devices(const struct sar_wire_layout *layout, size_t nnz);
 
-/** The format expected to be the cheapest for nnz elements. */
-const struct sar_wire *sar_wire_likely(const struct sar_layout *layout, double nnz,
-                                       struct sar_wire_price price);
+/** Returns the format with the least expected price for nnz elements. */
+const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *layout, double nnz,
+                                                  struct sar_wire_price price);
 
-/** Decode a bitmap over a layout's span into nnz ascending indices; SAR_CORRUPT when it holds another
- * number of bits, or bits behind the span. `bitmap` has sar_bitmap_bytes(span) bytes at any address. */
-enum sar_status sar_bitmap_decode(const struct sar_layout *layout, const unsigned char *bitmap, size_t nnz,
-                                  void *index);
+/** Lists the bits of a bitmap of sar_bitmap_bytes(layout->slots) bytes, unaligned, as nnz ascending indices.
+ * Returns SAR_CORRUPT if the number of bits is not nnz, or a bit is at layout->slots or above. */
+enum sar_status sar_bitmap_decode(const struct sar_wire_layout *layout, const unsigned char *bitmap,
+                                  size_t nnz, void *index);
 
-/** Write the bitmap of a run. */
-void sar_bitmap_encode(const struct sar_layout *layout, const struct sar_run *run, unsigned char *bitmap);
+/** Writes the bitmap of vec. */
+void sar_bitmap_encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
+                       unsigned char *bitmap);
 
-static inline uint64_t sar_bitmap_bytes(uint64_t span)
+/** Returns the bytes of a bitmap with one bit a slot. */
+static inline uint64_t sar_bitmap_bytes(uint64_t slots)
 {
-    return span / 8 + (span % 8 != 0);
+    return slots / 8 + (slots % 8 != 0);
 }
 
 #endif

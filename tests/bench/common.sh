@@ -8,8 +8,8 @@
 perf=${SAR_PERF:-bench/mpix_sparse_perf}
 page=${srcdir:-$(dirname "$0")/../..}/doc/man/mpix_sparse_perf.1
 
-# shellcheck source=tests/common.sh
-. "${srcdir:-$(dirname "$0")/../..}/tests/common.sh"
+# shellcheck source=tests/support/common.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/support/common.sh"
 [ -n "$MPIEXEC" ] || skip "${MPIEXEC_WHY:-MPIEXEC is not set}"
 [ -x "$perf" ] || skip "no $perf"
 

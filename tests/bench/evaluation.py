@@ -13,11 +13,10 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-import charged  # noqa: E402
-from charged import STEPS, gain, name_of  # noqa: E402
-from emulation import NAMES, runs_of  # noqa: E402
-from figures import rows_of, times_of  # noqa: E402
-from measured import dense_of, floor_of  # noqa: E402
+from evaluation import compute  # noqa: E402
+from evaluation.compute import STEPS, gain, name_of  # noqa: E402
+from evaluation.emulation import NAMES, runs_of  # noqa: E402
+from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
 OURS = ["balanced", "auto", "dense", "two_level"]
@@ -29,14 +28,14 @@ def load_evaluate():
     loader = importlib.machinery.SourceFileLoader("evaluate", str(TOP / "bench" / "evaluate"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("evaluate", loader))
     loader.exec_module(module)
-    for home in (module, charged):
+    for home in (module, compute):
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
         home.new_axes = home.lines_of = home.bars_of = unittest.mock.MagicMock()
     return module
 
 
 def page_of(evaluate):
-    page = (TOP / "bench" / "evaluation.in").read_text()
+    page = (TOP / "bench" / "evaluation" / "evaluation.in").read_text()
     for part in evaluate.PARTS:
         page = page.replace("@" + part.__name__ + "@\n", part())
     return page
@@ -199,7 +198,7 @@ def emulated():
 
     best = {m: next_best(m, "16") for m in NAMES}
     yield f"first in all, {best['lstm']:.2f} (lstm) to {best['top5']:.2f} times (top5) ahead of the next, and"
-    yield f"within {max(skeletons('16')):.2f} times its skeleton"
+    yield f"within {max(skeletons('16')):.2f} times its message replay"
     best = {m: next_best(m, "8") for m in NAMES}
     yield f"on 8 hosts {best['deepfm']:.2f} (deepfm) to {best['top5']:.2f} times (top5) ahead"
     yield f"ahead, within {max(skeletons('8')):.2f}."
@@ -212,10 +211,10 @@ def emulated():
     yield f"`two_level` takes {span(two)} of the time of `balanced`"
     yield f"and is {ahead['lstm']:.1f} (lstm) to {ahead['top5']:.1f} times (top5) ahead of the best scheme"
     yield f"a rank sends {span(less, 1)} MB of {span(sent, 1)}"
-    yield f"It is within {span(skeletons('4x4', 'two_level'))} times its skeleton"
+    yield f"It is within {span(skeletons('4x4', 'two_level'))} times its message replay"
     calls, alone = beside_simulated(["16", "8", "4"])
     yield f"Calls of `balanced` take {span(calls)} times what is simulated"
-    yield f"their skeletons {span(alone)} times"
+    yield f"their replays {span(alone)} times"
     calls, _ = beside_simulated(["16", "8"], "recursive_doubling")
     yield f"Recursive doubling takes {span(calls)} times that on 8 and 16 hosts"
 
@@ -223,7 +222,7 @@ def emulated():
 def main():
     page, failed = (TOP / "doc" / "evaluation.md").read_text(), 0
     if page != page_of(load_evaluate()):
-        print("doc/evaluation.md is not what bench/evaluate makes of bench/evaluation.in and bench/results")
+        print("doc/evaluation.md is not what bench/evaluate makes of its evaluation.in and bench/results")
         failed = 1
     words, n = " ".join(page.split()), 0
     for part in (with_peers, on_ranks, by_steps, of_studies, computing, emulated):

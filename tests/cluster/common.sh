@@ -2,17 +2,17 @@
 # shellcheck shell=bash
 
 source=${srcdir:-$(dirname "$0")/../..}
-# shellcheck source=tests/common.sh
-. "$source/tests/common.sh"
+# shellcheck source=tests/support/common.sh
+. "$source/tests/support/common.sh"
 folder=$(mktemp -d) || exit 99
 # A cluster of one's own: other tests may have theirs.
 prefix=t$$
 
 cluster() {
-    "$source/bench/cluster" --prefix "$prefix" "$@"
+    "$source/bench/cluster/cluster" --prefix "$prefix" "$@"
 }
 
-# expect STATUS ARGUMENT...: of bench/cluster; its output goes to $folder/out, its errors to $folder/err.
+# expect STATUS ARGUMENT...: of bench/cluster/cluster; its output goes to $folder/out, its errors to $folder/err.
 expect() {
     local status=$1 got
     shift

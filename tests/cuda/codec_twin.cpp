@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda/codec.h"
+#include "cuda/launch.h"
 #include "hash/murmur3.h"
 #include "managed.hpp"
 
@@ -22,46 +22,46 @@ using bytes = managed<unsigned char>;
 
 struct message {
     const sar_wire *wire;
-    sar_layout layout;
+    sar_wire_layout layout;
     bytes index, value, payload;
-    sar_run run;
+    sar_spvec vec;
 };
 
-message make_message(const sar_wire *wire, sar_layout layout, unsigned every)
+message make_message(const sar_wire *wire, sar_wire_layout layout, unsigned every)
 {
     message m = { wire, layout, {}, {}, {}, {} };
-    for (uint64_t i = 0; i < layout.span && every != 0; i++) {
+    for (uint64_t i = 0; i < layout.slots && every != 0; i++) {
         if (sar_mix64(i + every) % every != 0)
             continue;
-        m.index.resize((m.run.nnz + 1) * layout.index_size);
-        sar_index_set(m.index.data(), layout.index_size, m.run.nnz++, i);
+        m.index.resize((m.vec.nnz + 1) * layout.index_size);
+        sar_index_set(m.index.data(), layout.index_size, m.vec.nnz++, i);
     }
-    m.value.resize(m.run.nnz * layout.element_size);
+    m.value.resize(m.vec.nnz * layout.element_size);
     for (size_t i = 0; i < m.value.size(); i++)
         m.value[i] = (unsigned char)(i * 37 + 1);
-    m.run.index = m.index.data();
-    m.run.value = m.value.data();
-    m.payload.resize(sar_wire_bytes(wire, &layout, &m.run));
-    wire->encode(&layout, &m.run, m.payload.data());
+    m.vec.index = m.index.data();
+    m.vec.value = m.value.data();
+    m.payload.resize(sar_wire_bytes(wire, &layout, &m.vec));
+    wire->encode(&layout, &m.vec, m.payload.data());
     return m;
 }
 
-sar_shape shape_of(const sar_layout &layout)
+sar_vec_desc desc_of(const sar_wire_layout &layout)
 {
-    sar_shape shape = {};
-    shape.count = layout.span;
-    shape.element_size = layout.element_size;
-    shape.index_size = layout.index_size;
-    return shape;
+    sar_vec_desc desc = {};
+    desc.count = layout.slots;
+    desc.element_size = layout.element_size;
+    desc.index_size = layout.index_size;
+    return desc;
 }
 
 bool encodes(const message &m)
 {
     bytes made(m.payload.size() + 8);
-    sar_shape shape = shape_of(m.layout);
-    sar_vector vector = { &shape, nullptr, 0, nullptr };
-    sar_payload payload = { m.wire->packing, made.data(), m.payload.size(), m.run.nnz };
-    return sar_cuda_encode(&vector, &m.run, &payload) == SAR_OK &&
+    sar_vec_desc desc = desc_of(m.layout);
+    sar_device_vec vector = { &desc, nullptr, 0, nullptr };
+    sar_encoded payload = { m.wire->codec_id, made.data(), m.payload.size(), m.vec.nnz };
+    return sar_cuda_encode(&vector, &m.vec, &payload) == SAR_OK &&
            cudaStreamSynchronize(nullptr) == cudaSuccess &&
            std::memcmp(m.payload.data(), made.data(), m.payload.size()) == 0;
 }
@@ -71,26 +71,26 @@ bool same(const void *a, const void *b, size_t bytes)
     return bytes == 0 || std::memcmp(a, b, bytes) == 0;
 }
 
-bool all_below(const message &m, const sar_run &run)
+bool all_below(const message &m, const sar_spvec &vec)
 {
-    for (size_t i = 0; i < run.nnz; i++)
-        if (sar_index_get(run.index, m.layout.index_size, i) >= m.layout.span)
+    for (size_t i = 0; i < vec.nnz; i++)
+        if (sar_index_get(vec.index, m.layout.index_size, i) >= m.layout.slots)
             return false;
     return true;
 }
 
-/* Both take it, for the same elements, or both refuse it. */
+/* True if host and device decode the same elements, or both reject the payload. */
 bool decodes(const message &m, bytes payload)
 {
-    size_t nnz = m.run.nnz, length = payload.size();
+    size_t nnz = m.vec.nnz, length = payload.size();
     payload.resize(length + 8);
-    bytes index(nnz * m.layout.index_size + 8), findings(sizeof(sar_findings));
-    sar_shape shape = shape_of(m.layout);
-    sar_vector vector = { &shape, nullptr, 0, nullptr };
-    sar_payload there = { m.wire->packing, payload.data(), length, nnz };
-    sar_run device = { index.data(), nullptr, nnz }, host = { nullptr, nullptr, nnz };
+    bytes index(nnz * m.layout.index_size + 8), flags(sizeof(sar_device_flags));
+    sar_vec_desc desc = desc_of(m.layout);
+    sar_device_vec vector = { &desc, nullptr, 0, nullptr };
+    sar_encoded there = { m.wire->codec_id, payload.data(), length, nnz };
+    sar_spvec device = { index.data(), nullptr, nnz }, host = { nullptr, nullptr, nnz };
     sar_arena arena = {};
-    auto *found = reinterpret_cast<sar_findings *>(findings.data());
+    auto *found = reinterpret_cast<sar_device_flags *>(flags.data());
     bool good = sar_cuda_decode(&vector, &there, &device, found) == SAR_OK &&
                 cudaStreamSynchronize(nullptr) == cudaSuccess && all_below(m, device);
     sar_status expected = m.wire->decode(&m.layout, payload.data(), length, &arena, &host);
@@ -102,7 +102,7 @@ bool decodes(const message &m, bytes payload)
     return good;
 }
 
-/* Bits of the indices, wherever these are, and the last one, which may be behind all slots. */
+/* Also with flipped bits: some among the indices, and the last bit, which may be behind all slots. */
 bool agree(const message &m)
 {
     if (!encodes(m) || !decodes(m, m.payload))
@@ -126,19 +126,19 @@ int main()
 {
     int runs = 0, failures = 0;
     for (const sar_wire *wire : { &sar_wire_coo, &sar_wire_elias_fano, &sar_wire_hash_bitmap })
-        for (uint64_t span : { 0u, 1u, 31u, 64u, 100u, 4097u, 70003u })
+        for (uint64_t slots : { 0u, 1u, 31u, 64u, 100u, 4097u, 70003u })
             for (size_t size : { 1u, 2u, 12u })
                 for (unsigned index_size : { 4u, 8u })
                     for (unsigned every : { 0u, 1u, 3u, 50u, 3000u }) {
                         runs++;
-                        sar_layout layout = {};
-                        layout.span = span;
+                        sar_wire_layout layout = {};
+                        layout.slots = slots;
                         layout.element_size = size;
                         layout.index_size = index_size;
                         if (agree(make_message(wire, layout, every)))
                             continue;
                         std::printf("%s differs: %llu slots, elements of %zu B, indices of %u B, one in %u\n",
-                                    wire->name, (unsigned long long)span, size, index_size, every);
+                                    wire->name, (unsigned long long)slots, size, index_size, every);
                         failures++;
                     }
     std::printf("%d runs, %d failures\n", runs, failures);

@@ -27,14 +27,14 @@ static inline void to_host(void *host, const void *device, size_t bytes)
     require(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
 }
 
-/* What the runtime of runtime.c counts, and no other. */
+/* What the runtime of fake_runtime.c counts, and no other. */
 static inline long count_of(const char *name)
 {
     long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
     return count == NULL ? 0 : count();
 }
 
-/* What runtime.c does beyond CUDA's, if it stands in. */
+/* What fake_runtime.c does beyond CUDA's, if it stands in. */
 static inline void tell_runtime(const char *name, long number)
 {
     void (*tell)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, name);

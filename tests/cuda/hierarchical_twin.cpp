@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cuda/hierarchical.h"
+#include "cuda/launch.h"
 #include "managed.hpp"
 
 namespace
@@ -27,17 +27,17 @@ std::vector<occurrence> sorted(uint32_t parts, const size_t *first, const uint64
     return all;
 }
 
-bool agree(const sar_hierarchical &how, const sar_map &map, const sar_hash_input &input)
+bool agree(const sar_hierarchical_params &params, const sar_partition_map &map, const sar_hash_input &input)
 {
     sar_arena arena = {};
     sar_hash_output host;
-    if (sar_hierarchical_hash(&how, &map, &input, &arena, &host) != SAR_OK)
+    if (sar_hierarchical_hash(&params, &map, &input, &arena, &host) != SAR_OK)
         return false;
     managed<size_t> first(map.parts + 1), position(input.nnz);
     managed<uint64_t> index(input.nnz);
     managed<double> value(input.nnz);
     sar_hash_output device = { first.data(), position.data(), index.data(), value.data(), 0, 0 };
-    if (sar_cuda_hierarchical_hash(&how, &map, &input, &device, nullptr) != SAR_OK ||
+    if (sar_cuda_hierarchical_hash(&params, &map, &input, &device, nullptr) != SAR_OK ||
         cudaStreamSynchronize(nullptr) != cudaSuccess)
         return false;
     auto expected =
@@ -74,17 +74,17 @@ const input_case cases[] = {
     { "all equal", 5000, 1 << 20, 1 },
 };
 
-/* How the memory may be: the defaults, then too little, as printed in the paper, and with wide cells. */
-sar_hierarchical variant(unsigned number, size_t nnz, uint32_t parts)
+/* Parameters: the defaults, too little memory, the paper's variant, wide cells. */
+sar_hierarchical_params variant(unsigned number, size_t nnz, uint32_t parts)
 {
-    sar_hierarchical how = sar_hierarchical_defaults(nnz, parts, number);
+    sar_hierarchical_params params = sar_hierarchical_params_make(nnz, parts, number);
     if (number == 1)
-        how.parallel = 1, how.serial = 0;
+        params.parallel_cells = 1, params.serial_cells = 0;
     if (number == 2)
-        how.paper = true;
+        params.paper = true;
     if (number == 3)
-        how.cell_size = 8, how.hashes = SAR_MOST_HASHES;
-    return how;
+        params.cell_size = 8, params.hashes = SAR_HASHES_MAX;
+    return params;
 }
 
 } // namespace
@@ -101,7 +101,8 @@ int main()
         for (uint32_t parts : { 1u, 3u, 16u, 1000u })
             for (unsigned number = 0; number < 4; number++)
                 for (int repeat = 0; repeat < 5; repeat++, runs++) {
-                    sar_map map = sar_map_make(SAR_PARTITION_HASH, given.count, parts, 1, 7);
+                    sar_partition_map map =
+                        sar_partition_map_make(SAR_PARTITION_HASH, given.count, parts, 1, 7);
                     if (agree(variant(number, given.nnz, parts), map, input))
                         continue;
                     std::printf("%s: differs for %u parts, variant %u\n", given.name, parts, number);

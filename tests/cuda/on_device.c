@@ -263,7 +263,7 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result)
     return PMPIX_Sparse_result_free(result);
 }
 
-/* What the runtime of runtime.c counts, and no other. */
+/* What the runtime of fake_runtime.c counts, and no other. */
 int MPI_Finalize(void)
 {
     int code = PMPI_Finalize();

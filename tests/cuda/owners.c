@@ -32,7 +32,7 @@ enum {
 
 static MPI_Comm comms[SETTINGS];
 
-/* What the runtime of runtime.c counts, and no other. */
+/* What the runtime of fake_runtime.c counts, and no other. */
 static long kernels(void)
 {
     long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_kernels");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_message_decode
+/* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_msg_decode
  * refuses them or makes a valid run of them, one that its format can write and read again.
  *
  * By chance no input would get past the header's checks, so they are made to fit, but for the share of
@@ -23,41 +23,41 @@ static void require(bool good)
         abort();
 }
 
-static void seal(struct sar_header *header)
+static void seal(struct sar_msg_header *header)
 {
     uint32_t hash = 0, word;
-    for (size_t i = 0; i < offsetof(struct sar_header, check); i += sizeof word) {
+    for (size_t i = 0; i < offsetof(struct sar_msg_header, checksum); i += sizeof word) {
         memcpy(&word, (const char *)header + i, sizeof word);
         hash = sar_murmur3(word, hash);
     }
-    header->check = hash;
+    header->checksum = hash;
 }
 
-static struct sar_header fitting_header(const uint8_t *control, uint64_t bytes)
+static struct sar_msg_header fitting_header(const uint8_t *control, uint64_t bytes)
 {
-    struct sar_layout layout = input_layout(control);
-    struct sar_header header = { .magic = SAR_MAGIC,
-                                 .version = SAR_HEADER_VERSION,
-                                 .wire = input_wire(control),
-                                 .fingerprint = FINGERPRINT,
-                                 .epoch = EPOCH,
-                                 .span = layout.span,
-                                 .nnz = input_nnz(control),
-                                 .bytes = bytes,
-                                 .values = layout.values };
+    struct sar_wire_layout layout = input_layout(control);
+    struct sar_msg_header header = { .magic = SAR_MSG_MAGIC,
+                                     .version = SAR_MSG_HEADER_VERSION,
+                                     .wire = input_wire(control),
+                                     .fingerprint = FINGERPRINT,
+                                     .epoch = EPOCH,
+                                     .slots = layout.slots,
+                                     .nnz = input_nnz(control),
+                                     .bytes = bytes,
+                                     .precision = layout.precision };
     seal(&header);
     return header;
 }
 
 /* The message in memory of exactly its size; the payload is cut or padded with zeros to `bytes`. */
-static struct sar_message make_message(const struct sar_header *header, const uint8_t *payload, size_t size,
-                                       uint64_t bytes)
+static struct sar_msg make_message(const struct sar_msg_header *header, const uint8_t *payload, size_t size,
+                                   uint64_t bytes)
 {
-    struct sar_message message = { .buffer = malloc(SAR_HEADER_BYTES + bytes),
-                                   .bytes = SAR_HEADER_BYTES + bytes };
+    struct sar_msg message = { .buffer = malloc(SAR_MSG_HEADER_BYTES + bytes),
+                               .bytes = SAR_MSG_HEADER_BYTES + bytes };
     require(message.buffer != NULL);
-    memcpy(message.buffer, header, SAR_HEADER_BYTES);
-    unsigned char *to = (unsigned char *)message.buffer + SAR_HEADER_BYTES;
+    memcpy(message.buffer, header, SAR_MSG_HEADER_BYTES);
+    unsigned char *to = (unsigned char *)message.buffer + SAR_MSG_HEADER_BYTES;
     memset(to, 0, bytes);
     if (size != 0)
         memcpy(to, payload, size < bytes ? size : bytes);
@@ -65,36 +65,36 @@ static struct sar_message make_message(const struct sar_header *header, const ui
 }
 
 /* NULL where the input is too short for its own header. */
-static struct sar_message input_message(const uint8_t *data, size_t size)
+static struct sar_msg input_message(const uint8_t *data, size_t size)
 {
     const uint8_t *payload = data + CONTROL;
-    struct sar_header header;
+    struct sar_msg_header header;
     size -= CONTROL;
     if (!(data[1] & FIT_HEADER)) {
-        if (size < SAR_HEADER_BYTES)
-            return (struct sar_message){ .buffer = NULL };
+        if (size < SAR_MSG_HEADER_BYTES)
+            return (struct sar_msg){ .buffer = NULL };
         memcpy(&header, payload, sizeof header);
         return make_message(&header, payload + sizeof header, size - sizeof header, size - sizeof header);
     }
-    struct sar_layout layout = input_layout(data);
+    struct sar_wire_layout layout = input_layout(data);
     uint64_t bytes =
-        data[1] & FIT_LENGTH ? sar_wires[input_wire(data)]->least(&layout, input_nnz(data)) : size;
+        data[1] & FIT_LENGTH ? sar_wires[input_wire(data)]->min_bytes(&layout, input_nnz(data)) : size;
     header = fitting_header(data, bytes);
     return make_message(&header, payload, size, bytes);
 }
 
-static size_t value_bytes(const struct sar_layout *layout)
+static size_t value_bytes(const struct sar_wire_layout *layout)
 {
-    return layout->values == SAR_VALUES_FULL ? layout->element_size : 2 * layout->element_size;
+    return layout->precision == SAR_PRECISION_FULL ? layout->element_size : 2 * layout->element_size;
 }
 
-static void check_run(const struct sar_layout *layout, const struct sar_run *run)
+static void check_run(const struct sar_wire_layout *layout, const struct sar_spvec *run)
 {
     unsigned char any = 0;
-    require(run->nnz <= layout->span);
+    require(run->nnz <= layout->slots);
     for (size_t i = 0; i < run->nnz; i++) {
         uint64_t index = sar_index_get(run->index, layout->index_size, i);
-        require(index < layout->span);
+        require(index < layout->slots);
         require(i == 0 || index > sar_index_get(run->index, layout->index_size, i - 1));
     }
     for (size_t i = 0; i < run->nnz * value_bytes(layout); i++)
@@ -104,34 +104,34 @@ static void check_run(const struct sar_layout *layout, const struct sar_run *run
 }
 
 /* What was read comes through another message as it is, but for the bits of NaNs that are narrowed. */
-static void check_again(struct sar_envelope *envelope, const struct sar_wire *wire, const struct sar_run *run,
-                        struct sar_arena *arena)
+static void check_again(struct sar_msg_key *envelope, const struct sar_wire *wire,
+                        const struct sar_spvec *run, struct sar_arena *arena)
 {
-    const struct sar_layout *layout = &envelope->layout;
-    struct sar_message message;
-    struct sar_run again;
-    require(sar_message_encode(envelope, wire, run, arena, &message) == SAR_OK);
-    require(sar_message_decode(envelope, &message, arena, &again) == SAR_OK);
+    const struct sar_wire_layout *layout = &envelope->layout;
+    struct sar_msg message;
+    struct sar_spvec again;
+    require(sar_msg_encode(envelope, wire, run, arena, &message) == SAR_OK);
+    require(sar_msg_decode(envelope, &message, arena, &again) == SAR_OK);
     require(again.nnz == run->nnz);
     if (run->nnz == 0)
         return;
     require(memcmp(again.index, run->index, run->nnz * layout->index_size) == 0);
-    if (layout->values == SAR_VALUES_FULL)
+    if (layout->precision == SAR_PRECISION_FULL)
         require(memcmp(again.value, run->value, run->nnz * layout->element_size) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct sar_arena arena; /* whose memory is the sanitizer's business, see src/base/arena.c */
-    struct sar_run run = { NULL, NULL, 0 };
+    struct sar_spvec run = { NULL, NULL, 0 };
     if (size < CONTROL)
         return 0;
-    struct sar_envelope envelope = { input_layout(data), FINGERPRINT, EPOCH, 0 };
-    struct sar_message message = input_message(data, size);
+    struct sar_msg_key envelope = { input_layout(data), FINGERPRINT, EPOCH, 0 };
+    struct sar_msg message = input_message(data, size);
     if (message.buffer == NULL)
         return 0;
-    if (sar_message_decode(&envelope, &message, &arena, &run) == SAR_OK) {
-        struct sar_header header;
+    if (sar_msg_decode(&envelope, &message, &arena, &run) == SAR_OK) {
+        struct sar_msg_header header;
         memcpy(&header, message.buffer, sizeof header);
         check_run(&envelope.layout, &run);
         check_again(&envelope, sar_wires[header.wire], &run, &arena);

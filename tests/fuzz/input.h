@@ -18,16 +18,16 @@ enum { CONTROL = 6, FIT_HEADER = 0x80, FIT_LENGTH = 0x40, SPANS = 5000, NUMBERS 
 
 enum { FINGERPRINT = 1, EPOCH = 2 };
 
-static inline struct sar_layout input_layout(const uint8_t *control)
+static inline struct sar_wire_layout input_layout(const uint8_t *control)
 {
     static const size_t rows[] = { 1, 2, 3, 64 };
-    static const enum sar_values values[] = { SAR_VALUES_FULL, SAR_VALUES_FULL, SAR_VALUES_BF16,
-                                              SAR_VALUES_FP16 };
-    struct sar_layout layout = { .span = (control[2] + 256u * control[3]) % SPANS,
-                                 .index_size = control[0] & 4 ? 8 : 4,
-                                 .zero_is_absent = (control[0] & 8) != 0,
-                                 .values = values[control[0] >> 4 & 3] };
-    layout.element_size = rows[control[0] & 3] * (layout.values == SAR_VALUES_FULL ? 4 : 2);
+    static const enum sar_wire_precision values[] = { SAR_PRECISION_FULL, SAR_PRECISION_FULL,
+                                                      SAR_PRECISION_BF16, SAR_PRECISION_FP16 };
+    struct sar_wire_layout layout = { .slots = (control[2] + 256u * control[3]) % SPANS,
+                                      .index_size = control[0] & 4 ? 8 : 4,
+                                      .zero_is_absent = (control[0] & 8) != 0,
+                                      .precision = values[control[0] >> 4 & 3] };
+    layout.element_size = rows[control[0] & 3] * (layout.precision == SAR_PRECISION_FULL ? 4 : 2);
     return layout;
 }
 

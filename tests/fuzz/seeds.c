@@ -20,12 +20,12 @@ static const struct pattern {
     { 4800, 0, 2, 2100 } /* more than one block of any format */
 };
 
-static struct sar_run make_run(const struct sar_layout *layout, const struct pattern *pattern)
+static struct sar_spvec make_run(const struct sar_wire_layout *layout, const struct pattern *pattern)
 {
     static uint64_t index[MOST];
     static float value[MOST * 64];
-    size_t numbers = layout->element_size / (layout->values == SAR_VALUES_FULL ? 4 : 2);
-    struct sar_run run = { index, value, 0 };
+    size_t numbers = layout->element_size / (layout->precision == SAR_PRECISION_FULL ? 4 : 2);
+    struct sar_spvec run = { index, value, 0 };
     for (uint64_t i = pattern->first; i < pattern->span && run.nnz < pattern->room; i += pattern->step)
         sar_index_set(index, layout->index_size, run.nnz++, i);
     for (size_t i = 0; i < run.nnz * numbers; i++)
@@ -51,16 +51,16 @@ static void seed(const char *folder, unsigned layout_bits, unsigned wire, const 
 {
     uint8_t control[CONTROL] = { (uint8_t)layout_bits, (uint8_t)(wire | FIT_HEADER), (uint8_t)pattern->span,
                                  (uint8_t)(pattern->span >> 8) };
-    struct sar_envelope envelope = { input_layout(control), FINGERPRINT, EPOCH, 0 };
+    struct sar_msg_key envelope = { input_layout(control), FINGERPRINT, EPOCH, 0 };
     struct sar_arena arena = { 0 };
-    struct sar_message message;
-    struct sar_run run = make_run(&envelope.layout, pattern);
+    struct sar_msg message;
+    struct sar_spvec run = make_run(&envelope.layout, pattern);
     control[4] = (uint8_t)run.nnz;
     control[5] = (uint8_t)(run.nnz >> 8);
-    if (sar_message_encode(&envelope, sar_wires[wire], &run, &arena, &message) != SAR_OK)
+    if (sar_msg_encode(&envelope, sar_wires[wire], &run, &arena, &message) != SAR_OK)
         exit(1);
     const unsigned char *bytes = message.buffer;
-    write_seed(folder, control, bytes + SAR_HEADER_BYTES, (size_t)message.bytes - SAR_HEADER_BYTES);
+    write_seed(folder, control, bytes + SAR_MSG_HEADER_BYTES, (size_t)message.bytes - SAR_MSG_HEADER_BYTES);
     control[1] = 0;
     if (layout_bits % 5 == 0 && message.bytes < 1000)
         write_seed(folder, control, bytes, (size_t)message.bytes);

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 
 cd "${srcdir:-$(dirname "$0")/../..}" || exit 1
-# shellcheck source=tests/common.sh
-. tests/common.sh
+# shellcheck source=tests/support/common.sh
+. tests/support/common.sh
 
 # The files below the folders and with the endings given, one a line: files "src bench" "c h".
 files() {

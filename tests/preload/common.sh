@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034  # for those who include it
 
-# shellcheck source=tests/common.sh
-. "${srcdir:-$(dirname "$0")/../..}/tests/common.sh"
+# shellcheck source=tests/support/common.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/support/common.sh"
 preload=${SAR_PRELOAD:-$PWD/preload/.libs/libmpix_sparse_preload.so}
 take_all="LD_PRELOAD=$preload MPIX_SPARSE_PRELOAD_MIN_BYTES=0 MPIX_SPARSE_PRELOAD_LIMIT=1e9"
 

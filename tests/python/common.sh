@@ -1,8 +1,8 @@
 # Shared by the tests of the Python package: the environment in which it is found, and the reasons to skip.
 # shellcheck shell=sh
 
-# shellcheck source=tests/common.sh
-. "$top/tests/common.sh"
+# shellcheck source=tests/support/common.sh
+. "$top/tests/support/common.sh"
 [ -z "$PYTHON_WHY" ] || skip "$PYTHON_WHY"
 [ -n "$MPIEXEC" ] || skip "${MPIEXEC_WHY:-MPIEXEC is not set}"
 [ -z "$SAR_SANITIZE" ] || skip "a sanitizer's library must be loaded before Python"

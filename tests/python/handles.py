@@ -13,7 +13,7 @@ import numpy
 from common import main, whole
 
 import mpix_sparse
-from mpix_sparse import _flight
+from mpix_sparse import _pending
 
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 COUNT = 40000
@@ -30,7 +30,7 @@ def total(number):
 class Handles(unittest.TestCase):
     def tearDown(self):
         mpix_sparse.barrier()
-        self.assertEqual(_flight._flights, set())
+        self.assertEqual(_pending._pending_calls, set())
 
     def test_orders(self):
         handles = [mpix_sparse.iallreduce(mine(i)) for i in range(6)]

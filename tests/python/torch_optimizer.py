@@ -87,7 +87,7 @@ def train_together(model, steps, kind=torch.optim.SGD, passes=1, **how):
     return model
 
 
-fill = _reducer.Slot.fill
+fill = _reducer.ParameterSlot.fill
 
 
 def filled_slowly(slot, prescale):
@@ -239,7 +239,7 @@ class Optimizer(Trained):
         self.same(ours, train_alone(make_model(False), 6))
 
     @unittest.mock.patch("mpix_sparse.torch._reducer.GROUP_BYTES", 0)
-    @unittest.mock.patch("mpix_sparse.torch._reducer.Slot.fill", filled_slowly)
+    @unittest.mock.patch("mpix_sparse.torch._reducer.ParameterSlot.fill", filled_slowly)
     def test_backward_passes_in_threads(self):
         """As PyTorch makes them for a model on several devices: gradients come at the same time."""
         layers = [torch.nn.Linear(300, 300, bias=False) for _ in range(4)]

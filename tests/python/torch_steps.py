@@ -153,7 +153,7 @@ class Steps(Trained):
         hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
         for each in (number, number + 2):
             word = unittest.mock.Mock(wait=lambda each=each: 2 * each + 1)
-            with unittest.mock.patch("mpix_sparse.torch._join._largest", return_value=word):
+            with unittest.mock.patch("mpix_sparse.torch._join._max_over_ranks", return_value=word):
                 with self.assertRaisesRegex(RuntimeError, f"DistributedOptimizer {each}, which this rank"):
                     hvd.join()
 

@@ -7,9 +7,9 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 
-Sparse gradients (embeddings with sparse=True) travel as rows, and what is zero in dense ones is not sent.
-Calls are matched by their order, not by their names: all ranks make the same calls in the same order. Tensors
-on a device are copied to the host and back.
+Sparse gradients (embeddings with sparse=True) are sent as rows, and zeros of dense gradients are not sent.
+Calls are matched by order, not by name: all ranks make the same calls in the same order. Tensors on a device
+are copied to the host and back.
 
 For torch.distributed there are the backend "mpix_sparse", which importing this package registers, and
 ddp_comm_hook() for DistributedDataParallel with any backend.

@@ -31,53 +31,54 @@ from ._world import World, refuse_process_set, world
 
 
 class Work:
-    """A call in flight, to be given to synchronize() or poll()."""
+    """A call in flight, for synchronize() or poll()."""
 
     def __init__(self, handle: Any, finish: Callable[[Any], Any]) -> None:
         self._handle, self._finish = handle, finish
-        self._outcome: Any = None
+        self._result: Any = None
         self._lock = threading.Lock()
 
     def done(self) -> bool:
-        """Whether the call is complete."""
+        """True if the call is complete."""
         return self._finish is None or self._handle.done()
 
     def wait(self) -> Any:
-        """Wait for the call; returns its tensor, and the same again when called again."""
+        """Wait for the call; returns its tensor, also when called again."""
         with self._lock:
             if self._finish is not None:
-                self._outcome = self._finish(self._handle.wait())
+                self._result = self._finish(self._handle.wait())
                 self._finish = None
-        return self._outcome
+        return self._result
 
 
-class All:
-    """Calls as one."""
+class WorkGroup:
+    """Several calls as one."""
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = works
 
     def done(self) -> bool:
-        """Whether all are complete."""
+        """True if all calls are complete."""
         return all([work.done() for work in self._works])
 
     def wait(self) -> list[Any]:
-        """Wait for all; returns their tensors."""
+        """Wait for all calls; returns their tensors."""
         return [work.wait() for work in self._works]
 
 
 def synchronize(work: Work) -> Any:
-    """Wait for a call and return its tensor. Every rank must, for each of its calls.
+    """Wait for a call and return its tensor. Every rank must do this for each of its calls.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the argument is not a Work.
         Error: the call failed, on every rank.
     """
     return _started(work).wait()
 
 
 def poll(work: Work) -> bool:
-    """Whether a call is complete, so that synchronize() would not wait. Moves all calls in flight."""
+    """True if a call is complete, so that synchronize() would not wait. Makes progress on all calls in
+    flight."""
     return _started(work).done()
 
 
@@ -88,26 +89,27 @@ def _started(work: Any) -> Work:
 
 
 def start_allreduce(
-    tensor: torch.Tensor, into: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
+    tensor: torch.Tensor, output: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
 ) -> Work:
-    """Reduce `tensor` into `into`, or itself: on a device, with gaps, or sparse COO."""
+    """Start to reduce `tensor` into `output`, which may be `tensor`. Tensors may be on a device, not
+    contiguous, or sparse COO."""
     refuse_other(tensor)
     if tensor.is_sparse:
-        return start_sparse(tensor, op, ranks, into, scales)
+        return start_sparse(tensor, op, ranks, output, scales)
     refuse_average(tensor, op)
     source = on_host(tensor)
-    target = into.detach() if is_plain(into) else torch.empty_like(source)
+    buffer = output.detach() if is_plain(output) else torch.empty_like(source)
     if scales[0] != 1:
-        source = scale_(target.copy_(source), scales[0])
+        source = scale_(buffer.copy_(source), scales[0])
     array = as_array(source)
-    out = array if source.data_ptr() == target.data_ptr() else as_array(target)
+    out = array if source.data_ptr() == buffer.data_ptr() else as_array(buffer)
     handle = _dense.iallreduce(array, op.reduction, comm=ranks.comm(array.type), out=out)
 
     def finish(_: Any) -> torch.Tensor:
-        scale_(target, scales[1], op.divisor(ranks.size))
-        if target.data_ptr() != into.data_ptr():
-            into.detach().copy_(target)
-        return into
+        scale_(buffer, scales[1], op.divisor(ranks.size))
+        if buffer.data_ptr() != output.data_ptr():
+            output.detach().copy_(buffer)
+        return output
 
     return Work(handle, finish)
 
@@ -116,10 +118,10 @@ def start_sparse(
     tensor: torch.Tensor,
     op: Op,
     ranks: World,
-    into: torch.Tensor | None = None,
+    output: torch.Tensor | None = None,
     scales: tuple[float, float] = (1, 1),
 ) -> Work:
-    """Reduce a sparse COO tensor into a new one, which `into` becomes if it is given."""
+    """Start to reduce a sparse COO tensor into a new one; `output`, if given, gets its data."""
     refuse_average(tensor, op)
     tensor = tensor.detach()
     indices, values = coordinates(tensor)
@@ -131,10 +133,10 @@ def start_sparse(
 
     def finish(result: Any) -> torch.Tensor:
         made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
-        if into is None:
+        if output is None:
             return made
-        into.data = made
-        return into
+        output.data = made
+        return output
 
     return Work(handle, finish)
 
@@ -193,37 +195,37 @@ def allreduce(
 ) -> torch.Tensor:
     """Reduce a tensor over all ranks. Collective: all ranks make the same calls in the same order; blocks.
 
-    A tensor that holds mostly zeros, or is sparse, costs what its elements cost. All ranks get the same bits.
-    Gradients flow through the call, for Average and Sum. Of small dense tensors, see FORWARD in
-    mpix_sparse(7), no rank is told where sizes or types differ between ranks: numbers are wrong then, or MPI
-    fails. MPIX_SPARSE_FORWARD=0 has ranks agree on these too.
+    The cost depends on the number of non-zero elements. All ranks get the same bits. The call is
+    differentiable for Average and Sum. Small dense tensors are passed to MPI (FORWARD in mpix_sparse(7)),
+    without a check that sizes and types are equal on all ranks: if they differ, results are wrong or MPI
+    fails. MPIX_SPARSE_FORWARD=0 makes ranks check these too.
 
     Args:
         tensor: of the same shape and type on all ranks; dense or sparse COO.
-        average: the old way to say op: Average if True, Sum if False.
-        name: for the reader; calls are matched by their order.
-        compression: what floats are rounded to before they are added.
+        average: the old form of op: Average if True, Sum if False.
+        name: ignored; calls are matched by order.
+        compression: the type that floats are rounded to before the reduction.
         op: Average (the default), Sum, Min, Max or Product.
-        prescale_factor, postscale_factor: what numbers are multiplied by before and after.
+        prescale_factor, postscale_factor: factors before and after the reduction.
         process_set: None or global_process_set, which is all ranks.
 
     Returns:
         A new tensor.
 
     Raises:
-        TypeError: there is no such compression, or the tensor's layout or type has no such reduction. Only
-            this rank learns of it.
-        ValueError: there is no such op, or it is Average and the numbers are whole. Only this rank learns.
-        Error: the library's sentence, on all ranks.
+        TypeError: the compression is unknown, or the tensor's layout or type cannot be reduced with op. Only
+            on this rank.
+        ValueError: op is unknown, or is Average for a tensor of integers. Only on this rank.
+        Error: the call failed, on all ranks.
     """
     refuse_process_set(process_set)
     refuse_compression(compression)
     refuse_other(tensor)
-    chosen, narrow = choose_op(average, op), compression.compress(tensor)
+    chosen, compressed = choose_op(average, op), compression.compress(tensor)
     scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
-        return start_sparse(narrow, chosen, world(), scales=scales).wait().to(tensor.dtype)
-    return _allreduce(narrow, chosen.name, *scales).to(tensor.dtype)
+        return start_sparse(compressed, chosen, world(), scales=scales).wait().to(tensor.dtype)
+    return _allreduce(compressed, chosen.name, *scales).to(tensor.dtype)
 
 
 def allreduce_(
@@ -243,19 +245,19 @@ def allreduce_(
 def sparse_allreduce_async(
     tensor: torch.Tensor, name: str | None = None, op: Op = Average, process_set: Any = None
 ) -> Work:
-    """Start to reduce a sparse COO tensor over all ranks. Collective; blocks not.
+    """Start to reduce a sparse COO tensor over all ranks. Collective; does not block.
 
     Args:
         tensor: of the same shape, type and number of sparse dimensions on all ranks; need not be coalesced,
-            and may be empty on some. Its rows, if it has dense dimensions, are present or absent as a whole.
-        name: for the reader; calls are matched by their order.
-        op, process_set: as of allreduce().
+            and may be empty on some. With dense dimensions, an element is a row.
+        name: ignored; calls are matched by order.
+        op, process_set: as for allreduce().
 
     Returns:
-        Work, whose tensor is a new, coalesced sparse one.
+        Work, whose tensor is a new, coalesced sparse tensor.
 
     Raises:
-        TypeError: the tensor is no sparse COO one. Only this rank learns of it.
+        TypeError: the tensor is not sparse COO. Only on this rank.
     """
     refuse_process_set(process_set)
     refuse_other(tensor)

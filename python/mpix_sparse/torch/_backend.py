@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A backend of torch.distributed over MPI: `torch.distributed.init_process_group("mpix_sparse")`, after this
-package has been imported. Tensors may be sparse in allreduce, reduce, broadcast and allgather."""
+"""A backend of torch.distributed over MPI: `torch.distributed.init_process_group("mpix_sparse")` after the
+import of this package. Tensors may be sparse in allreduce, reduce, broadcast and allgather."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, Iterator, Sequence
 import torch
 import torch.distributed as dist
 
-from .. import _flight, _mpi
+from .. import _pending, _mpi
 from . import _collectives
-from ._allreduce import All, Work, start_allreduce
+from ._allreduce import Work, WorkGroup, start_allreduce
 from ._broadcast import broadcast_object
 from ._progress import future_of
 from ._tensors import Average, Max, Min, Op, Product, Sum
@@ -24,7 +24,7 @@ from ._world import World, group_of, init, size, world
 
 NAME = "mpix_sparse"
 SCHEME = "mpix"
-AGREED = {"forward": 0}  # so that a tensor that is sparse on some ranks only is an error, not a hang
+CHECKED = {"forward": 0}  # a tensor that is sparse on some ranks only must be an error, not a hang
 
 _OPS = (
     (dist.ReduceOp.SUM, Sum),
@@ -45,28 +45,28 @@ def _op(theirs: Any) -> Op:
     raise ValueError(f"backend {NAME} has no reduction {theirs}")
 
 
-_unclaimed: dict[Any, None] = {}  # the oldest first
-MOST_UNCLAIMED = 100  # of calls that are complete, in case nobody will claim them
+_unclaimed: dict[Any, None] = {}  # calls that nobody has waited for, the oldest first
+MAX_UNCLAIMED = 100  # beyond this many, complete calls are dropped
 
 
 class _Work(torch._C._distributed_c10d.Work):
-    """Calls in flight, as torch.distributed takes them."""
+    """Calls in flight as a Work of torch.distributed."""
 
     def __init__(self, works: Sequence[Work], tensors: Any) -> None:
         super().__init__()
-        self._works, self._tensors = All(works), tensors
-        # C++ code holds no reference to this object in some versions, and asks it all the same.
+        self._works, self._tensors = WorkGroup(works), tensors
+        # In some versions C++ code uses this object without a reference to it.
         _unclaimed[self] = None
         oldest = next(iter(_unclaimed))
-        if len(_unclaimed) > MOST_UNCLAIMED and oldest.is_completed():
+        if len(_unclaimed) > MAX_UNCLAIMED and oldest.is_completed():
             del _unclaimed[oldest]
 
     def is_completed(self) -> bool:
-        """Whether the calls are complete. Moves all calls in flight."""
+        """True if the calls are complete. Makes progress on all calls in flight."""
         return self._works.done()
 
     def wait(self, timeout: Any = None) -> bool:
-        """Wait for the calls. The timeout is not looked at: MPI cannot take back a call."""
+        """Wait for the calls. The timeout is ignored, since MPI cannot cancel a collective call."""
         _unclaimed.pop(self, None)
         self._works.wait()
         return True
@@ -76,21 +76,21 @@ class _Work(torch._C._distributed_c10d.Work):
         self.wait()
 
     def result(self) -> Any:
-        """Wait for the calls; returns the tensors that they wrote."""
+        """Wait for the calls; returns their output tensors."""
         self.wait()
         return self._tensors
 
     def get_future(self) -> Any:
-        """A future of the tensors."""
+        """A future of the output tensors."""
         _unclaimed.pop(self, None)
         return future_of(self._works, self.result)
 
 
 class ProcessGroup(dist.ProcessGroup):
-    """Ranks of torch.distributed that talk through MPI and, where they add, through this library.
+    """A process group of torch.distributed over MPI; reductions go through this library.
 
-    Every method is collective over the group and starts calls; what is wrong with one comes out of wait().
-    Calls on a group come in the same order on all ranks. Tensors on a device are copied to the host and back.
+    Every method is collective over the group and starts calls, whose errors wait() raises. Calls on a group
+    are made in the same order on all ranks. Tensors on a device are copied to the host and back.
     """
 
     def __init__(self, ranks: World) -> None:
@@ -111,7 +111,7 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce(self, tensors: Any, opts: Any) -> _Work:
         """Reduce tensors; the root's are overwritten."""
         op, mine = _op(opts.reduceOp), self._ranks.rank == opts.rootRank
-        # In place on all ranks, since they agree on that too.
+        # In place on all ranks, since ranks also compare that.
         sums = tensors if mine else [tensor.clone() for tensor in tensors]
         return _Work([start_allreduce(tensor, tensor, op, self._ranks) for tensor in sums], tensors)
 
@@ -128,15 +128,15 @@ class ProcessGroup(dist.ProcessGroup):
     def _allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> _Work:
         return _Work([_collectives.allgather_into(output, tensor, self._ranks.plain)], [output])
 
-    all_gather_single = _allgather_base  # as newer versions call it
+    all_gather_single = _allgather_base  # its name in newer versions
 
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Put each rank's tensor into the root's outputs."""
-        into = outputs[0] if outputs else []
-        return _Work([_collectives.gather(into, inputs[0], opts.rootRank, self._ranks.plain)], outputs)
+        lists = outputs[0] if outputs else []
+        return _Work([_collectives.gather(lists, inputs[0], opts.rootRank, self._ranks.plain)], outputs)
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
-        """Overwrite each rank's tensor with the root's input for it."""
+        """Overwrite each rank's tensor with the root's input for that rank."""
         pieces = inputs[0] if inputs else []
         return _Work([_collectives.scatter(outputs[0], pieces, opts.rootRank, self._ranks.plain)], outputs)
 
@@ -145,16 +145,16 @@ class ProcessGroup(dist.ProcessGroup):
         return _Work([_collectives.send(tensors[0], rank, tag, self._ranks.plain)], tensors)
 
     def recv(self, tensors: Any, rank: int, tag: int) -> _Work:
-        """Overwrite a tensor with what a rank sends."""
+        """Overwrite a tensor with the tensor that a rank sends."""
         return _Work([_collectives.receive(tensors[0], rank, tag, self._ranks.plain)], tensors)
 
     def barrier(self, opts: Any = None) -> _Work:
-        """Ends when all ranks have started it."""
+        """Start a barrier."""
         return _Work([_collectives.barrier(self._ranks.plain)], [])
 
 
 def _mismatch(rank: int, size: int, ranks: Sequence[int]) -> str:
-    """What is wrong with the numbers that torch.distributed gives to this process."""
+    """The difference between this process's ranks in torch.distributed and in MPI; empty if there is none."""
     mine = world()
     if not ranks and size != mine.size:
         return f"torch.distributed has {size} ranks, and MPI {mine.size}"
@@ -164,21 +164,21 @@ def _mismatch(rank: int, size: int, ranks: Sequence[int]) -> str:
     return ""
 
 
-def _meet(options: Any, ranks: tuple[int, ...], number: int, offer: int) -> bool:
-    """Meet the other ranks of a group to be, for the time of that number; returns whether all offer the same,
-    and not 0.
+def _compare_offers(options: Any, ranks: tuple[int, ...], number: int, offer: int) -> bool:
+    """Compare offers with the other ranks of a new group, the number-th creation with these ranks; True if
+    all offers are equal and not 0. Collective, through the store.
 
     Raises:
-        ValueError: MPI numbers a rank otherwise than torch.distributed. All ranks learn of it.
+        ValueError: a rank has different numbers in MPI and torch.distributed, on all ranks.
     """
     rank, size, store = options.group_rank, options.group_size, options.store
-    wrong = _mismatch(rank, size, ranks)
-    # With the number in all keys, as a store may remember earlier groups.
-    store.add(f"wrong {number}", int(bool(wrong)))
+    problem = _mismatch(rank, size, ranks)
+    # All keys contain the number, since a store may still have the keys of earlier groups.
+    store.add(f"wrong {number}", int(bool(problem)))
     store.add(f"offer {number} {offer}", 1)
     store.set(f"seen {number} {rank}", "")
-    if wrong:
-        raise ValueError(f"backend {NAME}: {wrong}")
+    if problem:
+        raise ValueError(f"backend {NAME}: {problem}")
     store.wait([f"seen {number} {other}" for other in range(size)])
     if store.add(f"wrong {number}", 0) > 0:
         raise ValueError(f"backend {NAME}: ranks of torch.distributed and of MPI differ on another rank")
@@ -186,12 +186,12 @@ def _meet(options: Any, ranks: tuple[int, ...], number: int, offer: int) -> bool
 
 
 @dataclass
-class _Grant:
-    """Communicators made for a group.
+class _CachedGroup:
+    """Communicators of a group, reused after the group is destroyed.
 
     Attributes:
-        number: which meeting of these ranks it was: all of them know it.
-        name: that torch.distributed has for whose they are now; empty if that was destroyed.
+        number: number of the creation with these ranks, the same on all of them.
+        name: name in torch.distributed of the group that uses them; empty if it was destroyed.
     """
 
     ranks: tuple[int, ...]
@@ -200,54 +200,54 @@ class _Grant:
     name: str = ""
 
 
-_grants: list[_Grant] = []
-_meetings: Counter[tuple[int, ...]] = Counter()  # of ranks
+_cached_groups: list[_CachedGroup] = []
+_creations: Counter[tuple[int, ...]] = Counter()  # by ranks
 
 
-def _take_back() -> None:
-    """Take back what groups had that were destroyed. torch.distributed tells a backend nothing of that, and
-    MPI frees communicators collectively, which such a moment is not: they are for groups to come."""
+def _reclaim() -> None:
+    """Mark the communicators of destroyed groups as unused. torch.distributed does not notify a backend, and
+    MPI_Comm_free is collective, so they are kept for later groups."""
     module = dist.distributed_c10d
     names = module._world.pg_names if hasattr(module, "_world") else module._pg_names
-    living = set(map(str, names.values()))
-    for grant in _grants:
-        if grant.name not in living:
-            grant.name = ""
+    existing = set(map(str, names.values()))
+    for cached in _cached_groups:
+        if cached.name not in existing:
+            cached.name = ""
 
 
 def _create(options: Any, unused: Any) -> ProcessGroup:
-    """Make the group that torch.distributed asks for. Collective over its ranks.
+    """Create a group for torch.distributed. Collective over its ranks.
 
     Raises:
-        ValueError: MPI gives its ranks other numbers; or it is of some ranks, without init() called.
+        ValueError: MPI numbers the ranks differently; or the group has some ranks only, before init().
     """
     ranks = tuple(options.global_ranks_in_group)
     if not ranks:
         init()
-    _take_back()
-    grant = next((grant for grant in _grants if grant.ranks == ranks and not grant.name), None)
-    _meetings[ranks] += 1
-    agreed = _meet(options, ranks, _meetings[ranks], grant.number if grant else 0)
-    if grant is None or not agreed:
-        grant = _Grant(ranks, _meetings[ranks], group_of(ranks or range(size()), **AGREED))
-        _grants.append(grant)
-    grant.name = str(options.group_id)
-    return ProcessGroup(grant.group)
+    _reclaim()
+    cached = next((cached for cached in _cached_groups if cached.ranks == ranks and not cached.name), None)
+    _creations[ranks] += 1
+    agreed = _compare_offers(options, ranks, _creations[ranks], cached.number if cached else 0)
+    if cached is None or not agreed:
+        cached = _CachedGroup(ranks, _creations[ranks], group_of(ranks or range(size()), **CHECKED))
+        _cached_groups.append(cached)
+    cached.name = str(options.group_id)
+    return ProcessGroup(cached.group)
 
 
-def _forget() -> None:
-    _flight.drain()
+def _cleanup() -> None:
+    _pending.wait_for_all()
     _unclaimed.clear()
-    _grants.clear()
+    _cached_groups.clear()
 
 
-_stores: list[Any] = []  # others may still ask when this rank is done
+_stores: list[Any] = []  # kept for the queries of ranks that end later
 
 
 def _rendezvous(
     url: str, *unused: Any, timeout: timedelta = timedelta(minutes=5), **more: Any
 ) -> Iterator[Any]:
-    """Meet over MPI: init_method="mpix://" needs no addresses, ports or ranks."""
+    """The rendezvous of init_method="mpix://", through MPI; needs no addresses, ports or ranks."""
     init()
     mine = world()
     store, address = None, None
@@ -261,7 +261,8 @@ def _rendezvous(
 
 
 def register_backend() -> None:
-    """Make the backend known to torch.distributed, as importing mpix_sparse.torch does. Not collective."""
+    """Register the backend with torch.distributed, which the import of mpix_sparse.torch does. Not
+    collective."""
     if hasattr(dist.Backend, NAME.upper()):
         return
     how: dict[str, Any] = {"extended_api": True}
@@ -269,4 +270,4 @@ def register_backend() -> None:
         how["devices"] = ["cpu", "cuda"]
     dist.Backend.register_backend(NAME, _create, **how)
     dist.register_rendezvous_handler(SCHEME, _rendezvous)
-    _mpi.before_end(_forget)
+    _mpi.add_finalize_hook(_cleanup)

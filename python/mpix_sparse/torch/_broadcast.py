@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same numbers on all ranks, before training begins."""
+"""Broadcasts of tensors, objects, parameters and optimizer state from one rank."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def broadcast_(
 
     Args:
         tensor: of the same shape and type on all ranks.
-        root_rank: whose numbers all get.
-        name: for the reader.
-        process_set: as of allreduce().
+        root_rank: the rank to copy from.
+        name: ignored.
+        process_set: as for allreduce().
 
     Raises:
-        TypeError: it is no tensor, or sparse. Only this rank learns of it.
-        Error: there is no such rank.
+        TypeError: the argument is not a tensor, or is sparse. Only on this rank.
+        Error: root_rank is not a rank.
     """
     refuse_process_set(process_set)
     refuse_other(tensor)
@@ -51,7 +51,7 @@ def broadcast_(
 
 
 class _Broadcast(torch.autograd.Function):
-    """As in Horovod, the gradient of the root's tensor is the mean of what ranks have, and elsewhere zero."""
+    """As in Horovod, the gradient of the root's tensor is the mean over ranks; on other ranks it is zero."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int) -> torch.Tensor:
@@ -67,8 +67,8 @@ class _Broadcast(torch.autograd.Function):
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> torch.Tensor:
-    """A new tensor with the numbers of one rank's. Collective; see broadcast_(). Gradients flow through the
-    call: the root's is the mean over ranks, and so backward() is collective too."""
+    """Copy one rank's tensor into a new one. Collective; see broadcast_(). Differentiable: the root's
+    gradient is the mean over ranks, so backward() is collective too."""
     refuse_process_set(process_set)
     refuse_other(tensor)
     return _Broadcast.apply(tensor, root_rank)
@@ -77,17 +77,17 @@ def broadcast(
 def broadcast_object(
     obj: Any = None, root_rank: int = 0, name: str | None = None, process_set: Any = None
 ) -> Any:
-    """One rank's object on all. Collective; blocks. The root gets its own back.
+    """Copy one rank's object to all ranks. Collective; blocks. On the root it returns the object itself.
 
     Raises:
-        ValueError: the object cannot be pickled. All ranks learn of it.
+        ValueError: the object cannot be pickled, on all ranks.
     """
     refuse_process_set(process_set)
     mine = world().rank == root_rank
-    data, wrong = pickled(obj) if mine else (b"", "")
-    length = int(broadcast_(torch.tensor(-1 if wrong else len(data)), root_rank))
+    data, problem = pickled(obj) if mine else (b"", "")
+    length = int(broadcast_(torch.tensor(-1 if problem else len(data)), root_rank))
     if length < 0:
-        raise ValueError(wrong or f"rank {root_rank} has an object that cannot be pickled")
+        raise ValueError(problem or f"rank {root_rank} has an object that cannot be pickled")
     buffer = ctypes.create_string_buffer(data, length)
     _broadcast_bytes(ctypes.addressof(buffer), length, root_rank)
     return obj if mine else pickle.loads(buffer.raw)
@@ -97,9 +97,9 @@ def broadcast_parameters(params: Mapping[str, Any] | Iterable[tuple[str, Any]], 
     """Overwrite a model's parameters with those of one rank. Collective; blocks.
 
     Args:
-        params: model.state_dict() or model.named_parameters(); the same names on all ranks. What is no tensor
-            is passed over.
-        root_rank: whose parameters all get.
+        params: model.state_dict() or model.named_parameters(); the same names on all ranks. Values other than
+            tensors are skipped.
+        root_rank: the rank to copy from.
     """
     items = params.items() if isinstance(params, Mapping) else params
     for name, tensor in sorted(items, key=lambda item: item[0]):
@@ -108,18 +108,18 @@ def broadcast_parameters(params: Mapping[str, Any] | Iterable[tuple[str, Any]], 
 
 
 class _Shape:
-    """Stands for a tensor while the rest of a state travels as an object."""
+    """Placeholder of a tensor in a state that is broadcast as an object."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.shape, self.dtype = tuple(tensor.shape), tensor.dtype
 
     def empty(self) -> torch.Tensor:
-        """A tensor to receive into."""
+        """A new tensor of this shape and type."""
         return torch.empty(self.shape, dtype=self.dtype)
 
 
 def _replace(value: Any, kind: type, change: Any) -> Any:
-    """A copy of nested dictionaries, lists and tuples in which whatever is of a kind is changed."""
+    """Copy nested dictionaries, lists and tuples, with change() applied to values of a kind."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, dict):
@@ -132,19 +132,19 @@ def _replace(value: Any, kind: type, change: Any) -> Any:
 
 
 def _common(state: dict[str, Any]) -> dict[str, Any]:
-    """Without what each rank keeps of its own gradients, but with the number of steps."""
+    """The state without this rank's velocities and residuals, but with their number of steps."""
     kept = state.get(STATE, {})
     steps = {number: {"step": own["step"]} for number, own in kept.items()}
     return {**state, STATE: steps} if kept else state
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0) -> None:
-    """Give an optimizer the state of one rank's: its buffers, learning rates and all, but what
-    Compression.dgc keeps of each rank's gradients. Collective; blocks.
+    """Copy the state of one rank's optimizer to all: buffers, learning rates and so on, except the velocities
+    and residuals of Compression.dgc. Collective; blocks.
 
     Args:
-        optimizer: of the same kind and over the same parameters on all ranks; may have made no step yet.
-        root_rank: whose state all get.
+        optimizer: of the same class and with the same parameters on all ranks; may have made no step yet.
+        root_rank: the rank to copy from.
     """
     mine = world().rank == root_rank
     state = _common(optimizer.state_dict()) if mine else None

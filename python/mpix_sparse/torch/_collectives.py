@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI's own collectives on tensors, started: what moves numbers without adding them."""
+"""MPI's nonblocking collectives and point-to-point calls on tensors: all communication without a
+reduction."""
 
 from __future__ import annotations
 
@@ -11,29 +12,30 @@ from typing import Any, Callable, Sequence
 import torch
 
 from .. import _mpi, _types
-from .._flight import Flight
+from .._pending import PendingCall
 from .._library import library
-from ._allreduce import All, Work
+from ._allreduce import Work, WorkGroup
 from ._tensors import on_host, sparse_of, type_of
 
-MOST = 2**31 - 1  # of elements in one call: MPI counts in int
+MAX_ELEMENTS = 2**31 - 1  # in one call: MPI counts in int
 
 
 def _elements(tensor: torch.Tensor, count: int | None = None) -> tuple[Any, Any, Any]:
-    """Address, count and datatype of a contiguous tensor of the host, or of its first elements.
+    """Address, count and datatype of a contiguous tensor in host memory, or of its first count elements.
 
     Raises:
-        TypeError: they are of a type that MPI lacks.
-        ValueError: there are too many.
+        TypeError: MPI has no such type.
+        ValueError: there are too many elements.
     """
     count = tensor.numel() if count is None else count
-    if count > MOST:
-        raise ValueError(f"a tensor of {count} elements; one of at most {MOST} can be sent")
+    if count > MAX_ELEMENTS:
+        raise ValueError(f"a tensor of {count} elements; one of at most {MAX_ELEMENTS} can be sent")
     return ctypes.c_void_p(tensor.data_ptr()), ctypes.c_int(count), _types.datatype(type_of(tensor))
 
 
 def _mismatch(what: str, pieces: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> str:
-    """What keeps a list from having a piece of a tensor's size and type for each rank; empty if nothing."""
+    """The error in a list that must have a tensor of this size and type for each rank; empty if there is
+    none."""
     ranks = _mpi.size(comm)
     if len(pieces) != ranks:
         return f"the {what} list has {len(pieces)} tensors; it needs one for each of {ranks} ranks"
@@ -46,24 +48,24 @@ def _mismatch(what: str, pieces: Sequence[torch.Tensor], tensor: torch.Tensor, c
     return ""
 
 
-def _refuse(wrong: str) -> None:
-    if wrong:
-        raise ValueError(wrong)
+def _refuse(problem: str) -> None:
+    if problem:
+        raise ValueError(problem)
 
 
-def _agree(tensor: torch.Tensor, wrong: str, comm: Any) -> torch.Tensor:
-    """A tensor on the host, once all ranks have one of its size. Blocks: MPI would write past the end of
-    memory.
+def _check_sizes(tensor: torch.Tensor, problem: str, comm: Any) -> torch.Tensor:
+    """Check that tensors have the same size on all ranks, since MPI would write past a shorter one; returns
+    the tensor in host memory. Collective; blocks.
 
     Raises:
-        TypeError: it is sparse.
-        ValueError: another rank's is, or has another size, or the list of any rank is wrong.
+        TypeError: the tensor is sparse.
+        ValueError: another rank's tensor is sparse or has another size, or a list on any rank is wrong.
     """
-    fits = not wrong and tensor.layout == torch.strided
+    fits = not problem and tensor.layout == torch.strided
     mine = tensor.numel() * tensor.element_size() if fits else -1
     sizes = gather_numbers([mine], comm)
     buffer = on_host(tensor)
-    _refuse(wrong)
+    _refuse(problem)
     for rank, (size,) in enumerate(sizes):
         if size < 0:
             raise ValueError(f"the tensor or the list of tensors on rank {rank} does not fit")
@@ -72,12 +74,12 @@ def _agree(tensor: torch.Tensor, wrong: str, comm: Any) -> torch.Tensor:
     return buffer
 
 
-_NOTHING = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # of ranks that are not the root
+_NO_BUFFER = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # on ranks other than the root
 
 
 def _start(function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any]) -> Work:
-    flight = Flight(keep, lambda: None)
-    return Work(flight.begin(function(*arguments, ctypes.byref(flight.request))), lambda _: finish())
+    pending = PendingCall(keep, lambda: None)
+    return Work(pending.begin(function(*arguments, ctypes.byref(pending.request))), lambda _: finish())
 
 
 def _put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -87,16 +89,16 @@ def _put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def barrier(comm: Any) -> Work:
-    """Ends when all ranks have started it."""
+    """Start a barrier."""
     return _start(library.MPI_Ibarrier, comm, keep=None, finish=lambda: None)
 
 
 def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
-    """Overwrite a tensor with the root's. A sparse one need have no elements yet on other ranks; waits until
-    all have said what it is.
+    """Start to overwrite a tensor with the root's. Sparse tensors may have different elements before; the
+    call then blocks to compare shapes and types.
 
     Raises:
-        ValueError: sparse tensors are of several shapes or types. All ranks learn of it.
+        ValueError: shapes or types of sparse tensors differ, on all ranks.
     """
     if tensor.is_sparse:
         return _broadcast_sparse(tensor, root, comm)
@@ -107,24 +109,24 @@ def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
 
 
 def allgather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
-    """Put every rank's tensor, all of one shape, into the output of that rank's number.
+    """Start to copy every rank's tensor, all of one shape, into outputs[rank].
 
     Raises:
-        ValueError: there is not an output of its size for each rank. Only this rank learns of it.
+        ValueError: outputs do not have one tensor of this size for each rank. Only on this rank.
     """
     if tensor.is_sparse:
         return _allgather_sparse(outputs, tensor, comm)
     _refuse(_mismatch("output", outputs, tensor, comm))
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
-    finish = lambda: _deal(flat, outputs)  # noqa: E731
+    finish = lambda: _split_into(flat, outputs)  # noqa: E731
     return _allgather_into(flat, tensor, comm, finish)
 
 
 def allgather_into(output: torch.Tensor, tensor: torch.Tensor, comm: Any) -> Work:
-    """The tensors of all ranks, of one shape, one after another in one output.
+    """Start to concatenate the tensors of all ranks, all of one shape, in one output.
 
     Raises:
-        ValueError: it is of another size or type. Only this rank learns of it.
+        ValueError: the output has another size or type. Only on this rank.
     """
     count = _mpi.size(comm) * tensor.numel()
     if (output.numel(), output.dtype) != (count, tensor.dtype):
@@ -140,49 +142,49 @@ def _allgather_into(flat: torch.Tensor, tensor: torch.Tensor, comm: Any, finish:
     return _start(library.MPI_Iallgather, *arguments, keep=(buffer, flat), finish=finish)
 
 
-def _deal(flat: torch.Tensor, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+def _split_into(flat: torch.Tensor, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     for piece, output in zip(flat, outputs):
         output.detach().copy_(piece.view(output.shape))
     return outputs
 
 
 def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, comm: Any) -> Work:
-    """Put every rank's tensor into an output on the root; elsewhere there are no outputs. Waits until all
-    ranks have said how large their tensors are.
+    """Start to copy every rank's tensor into an output on the root; other ranks pass no outputs. Blocks to
+    compare sizes.
 
     Raises:
-        ValueError: outputs and tensors do not go together, on any rank. All ranks learn of it.
+        ValueError: outputs and tensors do not match on some rank; on all ranks.
     """
-    wrong = _mismatch("output", outputs, tensor, comm) if _mpi.rank(comm) == root else ""
-    buffer = _agree(tensor, wrong, comm)
+    problem = _mismatch("output", outputs, tensor, comm) if _mpi.rank(comm) == root else ""
+    buffer = _check_sizes(tensor, problem, comm)
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
-    into = _elements(flat, buffer.numel()) if outputs else _NOTHING
-    arguments = *_elements(buffer), *into, ctypes.c_int(root), comm
-    finish = lambda: _deal(flat, outputs)  # noqa: E731
+    receive_buffer = _elements(flat, buffer.numel()) if outputs else _NO_BUFFER
+    arguments = *_elements(buffer), *receive_buffer, ctypes.c_int(root), comm
+    finish = lambda: _split_into(flat, outputs)  # noqa: E731
     return _start(library.MPI_Igather, *arguments, keep=(buffer, flat), finish=finish)
 
 
 def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, comm: Any) -> Work:
-    """Overwrite each rank's tensor with the root's input of its number; elsewhere there are no inputs. Waits
-    and raises as gather()."""
-    wrong = _mismatch("input", inputs, tensor, comm) if _mpi.rank(comm) == root else ""
-    buffer = _agree(tensor, wrong, comm)
+    """Start to overwrite each rank's tensor with the root's inputs[rank]; other ranks pass no inputs.
+    Blocks and raises as gather() does."""
+    problem = _mismatch("input", inputs, tensor, comm) if _mpi.rank(comm) == root else ""
+    buffer = _check_sizes(tensor, problem, comm)
     flat = torch.stack([on_host(piece).view(-1) for piece in inputs]) if inputs else None
-    source = _NOTHING if flat is None else _elements(flat, buffer.numel())
+    source = _NO_BUFFER if flat is None else _elements(flat, buffer.numel())
     arguments = *source, *_elements(buffer), ctypes.c_int(root), comm
     finish = lambda: _put_back(buffer, tensor)  # noqa: E731
     return _start(library.MPI_Iscatter, *arguments, keep=(buffer, flat), finish=finish)
 
 
 def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
-    """Send a tensor to a rank, which receives one of its shape and type."""
+    """Start to send a tensor to a rank, which receives one of its shape and type."""
     buffer = on_host(tensor)
     arguments = *_elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
     return _start(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor)
 
 
 def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
-    """Overwrite a tensor with what a rank sends."""
+    """Start to overwrite a tensor with one that a rank sends."""
     buffer = on_host(tensor)
     arguments = *_elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
     finish = lambda: _put_back(buffer, tensor)  # noqa: E731
@@ -190,38 +192,39 @@ def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
 
 
 def gather_numbers(mine: Sequence[int], comm: Any) -> list[list[int]]:
-    """Some numbers of each rank. Blocks."""
+    """A row of numbers from each rank. Collective; blocks."""
     numbers = torch.empty(_mpi.size(comm), len(mine), dtype=torch.int64)
     return allgather_into(numbers, torch.tensor(mine), comm).wait().tolist()
 
 
 def pickled(obj: Any) -> tuple[bytes, str]:
-    """An object as bytes, or what keeps it from being some, for other ranks to be told."""
+    """Pickle an object: its bytes, or the text of the error."""
     try:
         return pickle.dumps(obj), ""
-    except Exception as reason:  # of any type: objects have a say in it
+    except Exception as reason:  # objects define how they are pickled, so any exception is possible
         return b"", f"the object cannot be pickled: {reason}"
 
 
-def agree_on_rows(length: int, rows: str, wrong: str, comm: Any) -> list[int]:
-    """How many rows each rank has, where all have what `rows` says. Blocks.
+def agree_on_rows(length: int, rows: str, problem: str, comm: Any) -> list[int]:
+    """The number of rows of each rank. `rows` describes a row and must be equal on all ranks. Collective;
+    blocks.
 
     Raises:
-        ValueError: on all ranks, where one has rows of another kind, or says what is wrong with its own.
+        ValueError: a rank has other rows, or reports a problem; on all ranks.
     """
-    mark = zlib.crc32(rows.encode())
-    found = gather_numbers([-1 if wrong else length, mark], comm)
-    _refuse(wrong)
-    for rank, (theirs, their_mark) in enumerate(found):
+    checksum = zlib.crc32(rows.encode())
+    found = gather_numbers([-1 if problem else length, checksum], comm)
+    _refuse(problem)
+    for rank, (theirs, their_checksum) in enumerate(found):
         if theirs < 0:
             raise ValueError(f"rank {rank} has nothing that can be gathered")
-        if their_mark != mark:
+        if their_checksum != checksum:
             raise ValueError(f"rows here are {rows}, and of another type or shape on rank {rank}")
     return [theirs for theirs, _ in found]
 
 
 def allgather_rows(tensor: torch.Tensor, lengths: Sequence[int], comm: Any) -> Work:
-    """The rows of all ranks, as many of each as `lengths` says, one after another in a new tensor."""
+    """Start to concatenate the rows of all ranks, lengths[rank] of each, in a new tensor."""
     buffer = on_host(tensor)
     made = tensor.new_empty((sum(lengths), *tensor.shape[1:]), device="cpu")
     row = tensor.shape[1:].numel()
@@ -234,23 +237,23 @@ def allgather_rows(tensor: torch.Tensor, lengths: Sequence[int], comm: Any) -> W
 
 
 def _rows_of(tensor: torch.Tensor) -> str:
-    """What sparse tensors of all ranks must have in common."""
+    """A description of sparse tensors that must be equal on all ranks."""
     return f"{type_of(tensor)} of {tuple(tensor.shape)}, {tensor.sparse_dim()} of whose dimensions are sparse"
 
 
 def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
     nnz = agree_on_rows(tensor._nnz(), _rows_of(tensor), "", comm)[root]
     indices, values = tensor._indices(), tensor._values()
-    if _mpi.rank(comm) != root:  # into new ones, since the tensor's may be somebody else's too
+    if _mpi.rank(comm) != root:  # new ones, since other tensors may share the old ones
         indices, values = indices.new_empty(len(indices), nnz), values.new_empty(nnz, *values.shape[1:])
     works = [broadcast(part, root, comm) for part in (indices.contiguous(), values.contiguous())]
-    return Work(All(works), lambda parts: _replace(tensor, *parts))
+    return Work(WorkGroup(works), lambda parts: _replace(tensor, *parts))
 
 
 def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
     fits = len(outputs) == _mpi.size(comm) and all(output.shape == tensor.shape for output in outputs)
-    wrong = "" if fits else "the output list needs a tensor of this shape for each rank"
-    lengths = agree_on_rows(tensor._nnz(), _rows_of(tensor), wrong, comm)
+    problem = "" if fits else "the output list needs a tensor of this shape for each rank"
+    lengths = agree_on_rows(tensor._nnz(), _rows_of(tensor), problem, comm)
     parts = tensor._indices().t().contiguous(), tensor._values().contiguous()
     works = [allgather_rows(part, lengths, comm) for part in parts]
 
@@ -258,7 +261,7 @@ def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, com
         pieces = zip(outputs, *(whole.split(lengths) for whole in gathered))
         return [_replace(output, indices.t(), values) for output, indices, values in pieces]
 
-    return Work(All(works), finish)
+    return Work(WorkGroup(works), finish)
 
 
 def _replace(tensor: torch.Tensor, indices: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

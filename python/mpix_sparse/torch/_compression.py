@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How gradients travel."""
+"""The choices of gradient compression."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Compression", "Compressor"]
 
 
 class Compression:
-    """The ways: all elements as they are (none) or as 16 bits (bf16, fp16), or the largest ones (dgc). A
-    DistributedOptimizer adds in 32 bits all the same."""
+    """All elements unchanged (none) or rounded to 16 bits (bf16, fp16), or only the largest elements (dgc). A
+    DistributedOptimizer accumulates in 32 bits in each case."""
 
     none = Compressor("full", None)
     bf16 = Compressor("bf16", torch.bfloat16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all ways to compress gradients have."""
+"""The interface of all gradient compressions."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 
 import torch
 
-STATE = "mpix_sparse"  # in an optimizer's state_dict(): by parameter, what a rank keeps of its gradients
+STATE = "mpix_sparse"  # key in an optimizer's state_dict(): by parameter, states of sparsifiers
 
 
 @dataclass(frozen=True)
 class Compressor:
-    """What floats of 32 or 64 bits are rounded to on their way; dtype is None where they are not."""
+    """Rounds floats of 32 or 64 bits to dtype for communication; None leaves them unchanged."""
 
     wire_values: str
     dtype: torch.dtype | None
 
     def compress(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor as it travels by itself."""
-        narrow = self.dtype is not None and tensor.dtype in (torch.float32, torch.float64)
-        return tensor.to(self.dtype) if narrow else tensor
+        """The tensor to send when it is sent by itself."""
+        rounds = self.dtype is not None and tensor.dtype in (torch.float32, torch.float64)
+        return tensor.to(self.dtype) if rounds else tensor
 
     def refuse(self, group: dict[str, Any]) -> None:
-        """Raise ValueError for a group of an optimizer whose options do not go with this."""
+        """Raise ValueError if the options of an optimizer's group do not allow this compression."""
 
     def sparsifier(self, parameter: torch.nn.Parameter, number: int) -> Any:
-        """What selects the elements of a parameter's dense gradients that travel; None for all of them."""
+        """An object that selects the elements of a parameter's dense gradients to send; None for all."""
         return None
 
 
 def refuse_compression(compression: Any) -> None:
-    """Raise TypeError for what is no way to compress, such as one that lacks its arguments."""
+    """Raise TypeError unless compression is a Compressor; a class without its arguments is not."""
     if not isinstance(compression, Compressor):
         raise TypeError(
             f"compression is {compression!r}; it must be Compression.none, bf16, fp16 or dgc(...)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradients of DistributedDataParallel through this library, whatever backend does the rest."""
+"""A communication hook that reduces the gradients of DistributedDataParallel, with any backend."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from ._world import World, group_of, world
 
 
 class _Dense:
-    """A bucket of dense gradients: its plan, and the memory that is reduced, the bucket's own where it is the
-    host's."""
+    """A bucket of dense gradients: its plan, and the buffer that is reduced, which is the bucket's own
+    memory if that is on the host."""
 
     def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, hints: dict[str, str]) -> None:
         self.buffer = gradient.detach().to("cpu")
@@ -35,21 +35,22 @@ class _Dense:
         self.plan = Plan(array, op.reduction, comm=comm, out=array, hints=hints)
 
     def start(self, gradient: torch.Tensor, divisor: int) -> Work:
-        """Reduce the bucket of a step."""
-        into = gradient.detach()
-        apart = into.data_ptr() != self.buffer.data_ptr()
-        if apart:
-            self.buffer.copy_(into)
+        """Start to reduce the bucket of a step."""
+        bucket = gradient.detach()
+        is_copy = bucket.data_ptr() != self.buffer.data_ptr()
+        if is_copy:
+            self.buffer.copy_(bucket)
 
         def finish(_: Any) -> torch.Tensor:
             scale_(self.buffer, 1, divisor)
-            return into.copy_(self.buffer) if apart else into
+            return bucket.copy_(self.buffer) if is_copy else bucket
 
         return Work(self.plan.start(), finish)
 
 
 class _Sparse:
-    """A bucket of one sparse gradient, an embedding's rows: its plan, and the last outcome's memory."""
+    """A bucket of one sparse gradient, rows of an embedding: its plan, and the last result, whose memory
+    the next call reuses."""
 
     def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, hints: dict[str, str]) -> None:
         self.row, name = gradient.shape[1:], type_of(gradient)
@@ -58,7 +59,7 @@ class _Sparse:
         self.result: Any = None
 
     def start(self, gradient: torch.Tensor, divisor: int) -> Work:
-        """Reduce the gradient of a step."""
+        """Start to reduce the gradient of a step."""
 
         def finish(result: Any) -> torch.Tensor:
             self.result = result
@@ -68,7 +69,7 @@ class _Sparse:
         return Work(self.plan.start(indices, values, reuse=self.result), finish)
 
     def _rows(self, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Indices and values. Ranks that stand by in join() bring nothing, as coordinates and not as rows."""
+        """Indices and values. Ranks in join() have empty gradients without the shape of rows."""
         if gradient._nnz() == 0:
             return torch.empty(0, dtype=torch.int64), torch.empty(0, *self.row, dtype=gradient.dtype)
         return coordinates(gradient)
@@ -82,8 +83,8 @@ def _all_ranks() -> World:
 
 
 def _ranks_of(group: Any) -> World:
-    """Those of a process group, whatever numbers torch.distributed gives them. Collective over it. Models of
-    the same ranks share their communicators."""
+    """The ranks of a process group, which torch.distributed may number differently. Collective over the
+    group. Models with the same ranks share communicators."""
     ranks = [0] * torch.distributed.get_world_size(group)
     torch.distributed.all_gather_object(ranks, world().rank, group=group)
     parts, numbers = world().parts, tuple(ranks)
@@ -93,17 +94,17 @@ def _ranks_of(group: Any) -> World:
 
 
 class DdpState:
-    """What ddp_comm_hook() knows of one model: how its gradients travel, and a plan for each bucket.
+    """The state of ddp_comm_hook() for one model: options, and a plan for each bucket.
 
     Args:
         compression: Compression.none, or bf16 or fp16 to send floats as 16 bits; sums stay 32 bits.
         op: Average (the default) or Sum.
-        process_group: that of DistributedDataParallel where it is of some ranks only, of any backend. It is
-            collective over the group then.
+        process_group: the process group of DistributedDataParallel if it has some ranks only, with any
+            backend. The constructor is then collective over the group.
 
     Raises:
-        ValueError: there is no such op, or no such compression here; or torch.distributed has other ranks
-            than init() began with.
+        ValueError: op is unknown, the compression is not allowed here, or the ranks of torch.distributed are
+            not those of init().
     """
 
     def __init__(
@@ -117,39 +118,39 @@ class DdpState:
         self._buckets: dict[int, tuple[Any, int, Any]] = {}
 
     def start(self, index: int, gradient: torch.Tensor) -> Work:
-        """Reduce the gradients of a bucket. Collective; blocks only where its plan is made."""
+        """Start to reduce the gradients of a bucket. Collective; blocks only to create the bucket's plan."""
         refuse_average(gradient, self._op)
         kind = _Sparse if gradient.is_sparse else _Dense
         key = kind, gradient.shape, gradient.dtype
-        known, uses, bucket = self._buckets.get(index, (None, 0, None))
-        # DistributedDataParallel lays its buckets out anew after the first step, on all ranks.
-        if known != key or uses == 1:
+        known_key, uses, bucket = self._buckets.get(index, (None, 0, None))
+        # DistributedDataParallel rebuilds its buckets after the first step, on all ranks.
+        if known_key != key or uses == 1:
             bucket = kind(gradient, self._ranks, self._op, self._hints)
         self._buckets[index] = key, uses + 1, bucket
         return bucket.start(gradient, self._op.divisor(self._ranks.size))
 
 
-# DistributedDataParallel refuses a hook whose annotations are text, as they are in this file.
+# DistributedDataParallel rejects a hook whose annotations are strings, as they are in this file.
 def ddp_comm_hook(state, bucket):  # type: ignore[no-untyped-def]
-    """Reduce the gradients of DistributedDataParallel over all ranks, beside the backward pass.
+    """Reduce the gradients of DistributedDataParallel over all ranks, during the backward pass.
 
         model = DistributedDataParallel(model)
         model.register_comm_hook(hvd.DdpState(), hvd.ddp_comm_hook)
 
-    Dense buckets are scanned, and what is zero is not sent; gradients of embeddings with sparse=True travel
-    as rows. Collective: all ranks have the same model. The process group of DistributedDataParallel, of any
-    backend, has the ranks that init() began with, or is the DdpState's.
+    Zeros of dense buckets are not sent; gradients of embeddings with sparse=True are sent as rows.
+    Collective: all ranks have the same model. The process group of DistributedDataParallel, with any
+    backend, has the ranks of init(), or is the DdpState's.
 
     Args:
         state: a DdpState.
-        bucket: of DistributedDataParallel.
+        bucket: a bucket of DistributedDataParallel.
 
     Returns:
         A future of the reduced bucket.
 
     Raises:
-        TypeError: state is no DdpState.
-        RuntimeError: out of backward(), with the library's sentence, on all ranks.
+        TypeError: state is not a DdpState.
+        RuntimeError: the reduction failed; raised by backward(), on all ranks.
     """
     if not isinstance(state, DdpState):
         raise TypeError(f"the state of ddp_comm_hook is {state!r}; it must be a DdpState, one for each model")

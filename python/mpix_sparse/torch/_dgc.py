@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Deep Gradient Compression (Lin et al., ICLR 2018): of each gradient the largest elements travel, and the
-rest waits.
+"""Deep Gradient Compression (Lin et al., ICLR 2018): sends the largest elements of each gradient and keeps
+the others for later steps.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import torch
 from .. import CooPlan, _mpi, _topk
 from .. import allreduce as allreduce_array
 from ._compressor import Compressor
-from ._tensors import Op, as_array, from_numpy, on_host, scale_, settle, type_of
+from ._tensors import Op, as_array, from_numpy, on_host, scale_, wait_for_stream, type_of
 from ._world import world
 
-WARMUP_RATIO = 0.25  # of the first epoch of a warm-up
+WARMUP_RATIO = 0.25  # in the first epoch of a warm-up
 SEEDS = 1 << 31
 
 
@@ -38,29 +38,28 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 class Dgc(Compressor):
     """Compression.dgc(ratio, ...), for a DistributedOptimizer with op Average or Sum.
 
-    Momentum is applied here, before elements are selected (momentum correction), so the optimizer must have
-    none. What is not selected stays for later steps (error feedback). Gradients of embeddings with
-    sparse=True travel as rows and whole, without momentum; sparse_as_dense makes dense ones of them. What is
-    kept is in the optimizer's state_dict(), and each rank's is its own.
+    The compression applies momentum before it selects elements (momentum correction), so the optimizer must
+    have none. Elements that are not selected stay for later steps (error feedback). Gradients of embeddings
+    with sparse=True are sent as rows, all of them and without momentum; sparse_as_dense makes them dense. The
+    state is in the optimizer's state_dict(); each rank has its own.
 
     Attributes:
-        ratio: share of a gradient's elements that travels, in (0, 1].
+        ratio: share of a gradient's elements that is sent, in (0, 1].
         momentum: in [0, 1).
-        warmup_epochs: epochs in which the share falls from a quarter to `ratio`, by the same factor after
-            each.
-        steps_per_epoch: steps of one; 1 counts the warm-up in steps.
-        clip: the norm that a parameter's gradient may have; each of N ranks clips its own to clip /
-            sqrt(N). None for any norm.
+        warmup_epochs: epochs in which the share falls from a quarter to `ratio`, by the same factor each.
+        steps_per_epoch: steps in an epoch; with 1, warmup_epochs counts steps.
+        clip: maximal norm of a parameter's gradient; each of N ranks clips its gradient to clip / sqrt(N).
+            None for no clipping.
         sample_ratio: share of the elements that the threshold is estimated from, in (0, 1].
-        masking: whether what has travelled loses its velocity, as in the paper. At a few percent that costs
-            more than it brings: doc/dgc.md.
-        dense_below: parameters with fewer elements travel whole, with the same momentum.
+        masking: True to zero the velocity of elements that were sent, as in the paper. At a share of a few
+            percent this costs more than it gains: doc/dgc.md.
+        dense_below: gradients of parameters with fewer elements are sent dense, with the same momentum.
         group: None, or a communicator of mpi4py over whose ranks parameters are split (tensor parallelism):
-            their parts then have one threshold. init() is given the ranks that have the same part.
+            all parts of a parameter have one threshold. init() gets the ranks that have the same part.
 
     Raises:
-        ValueError: a number is out of bounds, or none.
-        TypeError: group is no communicator.
+        ValueError: a value is out of bounds or not a number.
+        TypeError: group is not a communicator.
     """
 
     wire_values: str = field(default="full", init=False, repr=False)
@@ -100,14 +99,14 @@ class Dgc(Compressor):
         return Sparsifier(self, parameter, number)
 
     def ratio_at(self, step: int) -> float:
-        """The share that travels in a step; the first is 0."""
+        """The share that is sent in a step; steps count from 0."""
         epoch = step // self.steps_per_epoch
         if epoch >= self.warmup_epochs or self.ratio >= WARMUP_RATIO:
             return self.ratio
         return WARMUP_RATIO * (self.ratio / WARMUP_RATIO) ** (epoch / self.warmup_epochs)
 
 
-_KEPT = {"velocity", "residual"}
+_SAVED = {"velocity", "residual"}
 
 
 def _is_dense(tensor: Any) -> bool:
@@ -115,34 +114,34 @@ def _is_dense(tensor: Any) -> bool:
 
 
 class Sparsifier:
-    """The state of one parameter's gradient, where the parameter is, in 32 bits where that has 16."""
+    """The state of one parameter's gradient, on the parameter's device; in 32 bits for 16-bit parameters."""
 
-    def __init__(self, how: Dgc, parameter: torch.nn.Parameter, number: int) -> None:
-        self._how, self._parameter, self.number = how, parameter, number
-        self.whole = parameter.numel() < how.dense_below
+    def __init__(self, options: Dgc, parameter: torch.nn.Parameter, number: int) -> None:
+        self._options, self._parameter, self.number = options, parameter, number
+        self.travels_dense = parameter.numel() < options.dense_below
         self._dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
         self._velocity: torch.Tensor | None = None
         self._residual: torch.Tensor | None = None
-        self._outcome: torch.Tensor | None = None
+        self._reduced: torch.Tensor | None = None
         self._step = 0
         self._result: Any = None
 
-    def _here(self, tensor: torch.Tensor | None) -> torch.Tensor:
-        """A tensor of the parameter's shape, where the parameter is by now; zeros for none."""
+    def _on_device(self, tensor: torch.Tensor | None) -> torch.Tensor:
+        """The tensor on the parameter's present device; zeros of the parameter's shape for None."""
         if tensor is None:
             return torch.zeros(self._parameter.shape, dtype=self._dtype, device=self._parameter.device)
         return tensor.to(self._parameter.device)
 
     def state(self) -> dict[str, Any]:
-        """What goes on from step to step, for a checkpoint: the step, and tensors once there are any."""
+        """The state for a checkpoint: the step, and the tensors that exist."""
         kept = {"step": self._step, "velocity": self._velocity, "residual": self._residual}
         return {name: value for name, value in kept.items() if value is not None}
 
     def check(self, state: Any) -> None:
-        """Whether load() can go on from a state.
+        """Check a state for load().
 
         Raises:
-            ValueError: it is that of another parameter, or none.
+            ValueError: the state is malformed or belongs to another parameter.
         """
         whose = f"to be loaded for parameter {self.number}"
         if not isinstance(state, dict):
@@ -150,7 +149,7 @@ class Sparsifier:
         step = state.get("step")
         if not isinstance(step, int) or step < 0:
             raise ValueError(f"the step {whose} is {step!r}; it must be a whole number that is 0 or more")
-        for name in _KEPT & state.keys():
+        for name in _SAVED & state.keys():
             tensor = state[name]
             if not _is_dense(tensor):
                 raise ValueError(f"the {name} {whose} is no dense tensor of real floating-point numbers")
@@ -159,36 +158,36 @@ class Sparsifier:
                 raise ValueError(f"the {name} {whose} is of shape {shapes}")
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from a state that check() has let pass; what it lacks stays as it is."""
-        for name in _KEPT & state.keys():
-            setattr(self, f"_{name}", self._here(state[name].detach().to(self._dtype, copy=True)))
+        """Restore a state that check() has accepted; missing entries stay unchanged."""
+        for name in _SAVED & state.keys():
+            setattr(self, f"_{name}", self._on_device(state[name].detach().to(self._dtype, copy=True)))
         self._step = state["step"]
 
     def open(self, op: Op) -> None:
-        """Make the plan for the elements that travel. Collective."""
+        """Create the plan for the elements to send. Collective."""
         if op.reduction != "sum":
             raise ValueError(f"Compression.dgc needs op Average or Sum, not {op.name}")
-        name = type_of(self._here(None))
+        name = type_of(self._on_device(None))
         self._plan = CooPlan(self._parameter.numel(), name, comm=world().comm(name))
 
     def start(self, gradient: torch.Tensor | None, prescale: float) -> Any:
-        """Select, and start to reduce what is selected. Returns a handle. Collective over the group."""
-        mine = self._here(None) if gradient is None else self._dense(gradient)
-        self._velocity, self._residual = self._here(self._velocity), self._here(self._residual)
+        """Select elements, and start to reduce them. Returns a handle. Collective over the group."""
+        mine = self._on_device(None) if gradient is None else self._dense(gradient)
+        self._velocity, self._residual = self._on_device(self._velocity), self._on_device(self._residual)
         seed = (self.number * 7919 + self._step) * world().size + world().rank
         scale = prescale * self._clipping(mine)
-        settle(mine)
+        wait_for_stream(mine)
         chosen = _topk.dgc_step(
             as_array(mine),
             as_array(self._velocity),
             as_array(self._residual),
-            self._how.ratio_at(self._step),
-            momentum=self._how.momentum,
+            self._options.ratio_at(self._step),
+            momentum=self._options.momentum,
             scale=scale,
-            sample=self._how.sample_ratio,
+            sample=self._options.sample_ratio,
             seed=seed % SEEDS,
-            masking=self._how.masking,
-            group=self._how.group,
+            masking=self._options.masking,
+            group=self._options.group,
         )
         self._step += 1
         indices, values = (on_host(torch.as_tensor(array)) for array in chosen)
@@ -196,31 +195,31 @@ class Sparsifier:
 
     def _dense(self, gradient: torch.Tensor) -> torch.Tensor:
         gradient = gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()
-        return self._here(gradient).to(self._dtype).contiguous()
+        return self._on_device(gradient).to(self._dtype).contiguous()
 
     def _clipping(self, gradient: torch.Tensor) -> float:
-        """What brings the gradient's norm to where it may be."""
-        if self._how.clip is None:
+        """The factor that limits the gradient's norm."""
+        if self._options.clip is None:
             return 1.0
         square = numpy.array([float(gradient.double().square().sum())])
-        if self._how.group is not None:
-            square = allreduce_array(square, comm=self._how.group)
-        allowed, norm = self._how.clip / math.sqrt(world().size), math.sqrt(square[0])
+        if self._options.group is not None:
+            square = allreduce_array(square, comm=self._options.group)
+        allowed, norm = self._options.clip / math.sqrt(world().size), math.sqrt(square[0])
         return min(1.0, allowed / norm) if norm > 0 else 1.0
 
     def finish(self, result: Any, postscale: float, divisor: int) -> torch.Tensor:
-        """The gradient that the elements of all ranks make."""
+        """The reduced gradient, from the elements of all ranks."""
         self._result = result
-        places = from_numpy(result.indices, torch.int64).to(self._parameter.device)
+        positions = from_numpy(result.indices, torch.int64).to(self._parameter.device)
         values = scale_(from_numpy(result.values, self._dtype), postscale, divisor)
-        self._outcome = self._here(self._outcome).zero_()
-        self._outcome.view(-1)[places] = values.to(self._parameter.device)
-        return self._outcome.to(self._parameter.dtype)
+        self._reduced = self._on_device(self._reduced).zero_()
+        self._reduced.view(-1)[positions] = values.to(self._parameter.device)
+        return self._reduced.to(self._parameter.dtype)
 
     def correct_(self, gradient: torch.Tensor) -> None:
-        """Give a gradient that travelled whole its momentum."""
-        self._velocity = self._here(self._velocity)
-        self._velocity.mul_(self._how.momentum).add_(gradient)
+        """Apply momentum to a gradient that was sent dense."""
+        self._velocity = self._on_device(self._velocity)
+        self._velocity.mul_(self._options.momentum).add_(gradient)
         gradient.copy_(self._velocity)
-        # What is not finite is handed out once, as where elements are selected.
+        # Values that are not finite are passed on once, as for selected elements.
         self._velocity.masked_fill_(~torch.isfinite(self._velocity), 0)

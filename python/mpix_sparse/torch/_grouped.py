@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Allreduce of several dense tensors as one of each type, under the names that Horovod's users know."""
+"""Allreduce of several dense tensors, one call for each type, with Horovod's interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Iterable, Sequence
 
 import torch
 
-from ._allreduce import All, Work, start_allreduce
+from ._allreduce import Work, WorkGroup, start_allreduce
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import refuse_gradient
@@ -15,8 +15,8 @@ from ._tensors import Op, choose_op, on_host, refuse_average, refuse_other
 from ._world import refuse_process_set, world
 
 
-def _listed(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
-    """The tensors, which may come from a generator, once all of them are known to go with the operation."""
+def _checked(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
+    """The tensors, from any iterable, checked for the op."""
     listed = list(tensors)
     for tensor in listed:
         refuse_other(tensor)
@@ -24,30 +24,30 @@ def _listed(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
     return listed
 
 
-def _beside(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """New tensors with room for the outcome."""
+def _new_like(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """New tensors of the same shapes and types, for the result."""
     return [torch.empty_like(tensor.detach()) for tensor in tensors]
 
 
 def _start(
-    tensors: Sequence[torch.Tensor], into: list[torch.Tensor], op: Op, scales: tuple[float, float]
+    tensors: Sequence[torch.Tensor], outputs: list[torch.Tensor], op: Op, scales: tuple[float, float]
 ) -> Work:
-    """Reduce tensors into others, or themselves; those of one type travel as one. Nothing has been started
-    where it raises."""
+    """Start to reduce tensors into outputs, which may be the tensors, one call for each type. If it raises,
+    no call has started."""
     parts = []
     for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
         alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
         flat = torch.cat([on_host(tensors[i]).reshape(-1) for i in alike])
-        parts.append((flat, [into[i] for i in alike]))
+        parts.append((flat, [outputs[i] for i in alike]))
     works = [start_allreduce(flat, flat, op, world(), scales) for flat, _ in parts]
 
     def finish(_: Any) -> list[torch.Tensor]:
         for flat, targets in parts:
             for piece, target in zip(flat.split([target.numel() for target in targets]), targets):
                 target.detach().copy_(piece.view(target.shape))
-        return into
+        return outputs
 
-    return Work(All(works), finish)
+    return Work(WorkGroup(works), finish)
 
 
 def grouped_allreduce_async_(
@@ -59,11 +59,11 @@ def grouped_allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: Any = None,
 ) -> Work:
-    """Start to reduce several dense tensors in place; those of one type travel as one. Collective; see
+    """Start to reduce several dense tensors in place, one call for each type. Collective; see
     grouped_allreduce()."""
     refuse_process_set(process_set)
     chosen = choose_op(average, op)
-    listed = _listed(tensors, chosen)
+    listed = _checked(tensors, chosen)
     return _start(listed, listed, chosen, (prescale_factor, postscale_factor))
 
 
@@ -93,17 +93,17 @@ def grouped_allreduce_async(
     """Start to reduce several dense tensors into new ones. Collective; see grouped_allreduce()."""
     refuse_process_set(process_set)
     chosen = choose_op(average, op)
-    listed = _listed(tensors, chosen)
-    return _start(listed, _beside(listed), chosen, (prescale_factor, postscale_factor))
+    listed = _checked(tensors, chosen)
+    return _start(listed, _new_like(listed), chosen, (prescale_factor, postscale_factor))
 
 
 class _Grouped(torch.autograd.Function):
-    """The gradients of sums over ranks are the sums of gradients, which travel together too."""
+    """The gradient of a sum over ranks is the sum of the gradients, which are reduced in a group too."""
 
     @staticmethod
     def forward(ctx: Any, op: Op, prescale: float, postscale: float, *tensors: torch.Tensor) -> Any:
         ctx.how = op, prescale, postscale
-        return tuple(_start(tensors, _beside(tensors), op, (prescale, postscale)).wait())
+        return tuple(_start(tensors, _new_like(tensors), op, (prescale, postscale)).wait())
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
@@ -125,17 +125,17 @@ def grouped_allreduce(
     Average and Sum.
 
     Args:
-        tensors: as many, of the same shapes and types, on all ranks; they may be of several types.
-        average, name, compression, op, prescale_factor, postscale_factor, process_set: as of allreduce().
+        tensors: of the same number, shapes and types on all ranks; types may differ within the list.
+        average, name, compression, op, prescale_factor, postscale_factor, process_set: as for allreduce().
 
     Raises:
-        TypeError: one is no tensor, or sparse. Only this rank learns of it.
-        ValueError, Error: as allreduce().
+        TypeError: an argument is not a tensor, or is sparse. Only on this rank.
+        ValueError, Error: as for allreduce().
     """
     refuse_process_set(process_set)
     refuse_compression(compression)
     chosen = choose_op(average, op)
-    listed = _listed(tensors, chosen)
-    narrow = [compression.compress(tensor) for tensor in listed]
-    reduced = _Grouped.apply(chosen, prescale_factor, postscale_factor, *narrow)
+    listed = _checked(tensors, chosen)
+    compressed = [compression.compress(tensor) for tensor in listed]
+    reduced = _Grouped.apply(chosen, prescale_factor, postscale_factor, *compressed)
     return [made.to(tensor.dtype) for made, tensor in zip(reduced, listed)]

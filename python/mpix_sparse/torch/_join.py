@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that have no more batches while others do.
+"""join(), for ranks that run out of batches before others.
 
-Each step has a word from each rank: twice the number of its optimizer, and one more if there are gradients to
-reduce; or zero from ranks in join(), which thus learn that there is a step, and of which optimizer, and take
-part in it without gradients. The words travel while the step's gradients do, but where a rank cannot tell
-whether others have any.
+In each step the ranks compute the maximum of one integer, the step code: twice the number of the step's
+optimizer, plus one if the rank has gradients to reduce, or zero from ranks in join(). So ranks in join()
+learn which optimizer makes a step, and take part in it without gradients. The reduction of the code
+overlaps with those of the gradients, except when a rank must first know if any rank has gradients.
 """
 
 from __future__ import annotations
@@ -14,55 +14,57 @@ import weakref
 from typing import Any
 
 from .. import _mpi
-from .._flight import Flight, Handle
+from .._pending import PendingCall, Handle
 from .._library import library
 from ._world import world
 
-_members: list[weakref.ref[Any]] = []  # whoever makes steps, in the order of their making, on all ranks
-_left: list[Any] = []  # those that make none here any more, but may on other ranks
+_participants: list[weakref.ref[Any]] = []  # objects that make steps; the same order on all ranks
+_retired: list[Any] = []  # objects that make no more steps here, but may on other ranks
 _steps = 0  # since the last join()
 
 
-def enter(member: Any) -> int:
-    """Take note of an object with stand_in(), which takes part in a step of it. Returns its number."""
-    _left.clear()
-    _members.append(weakref.ref(member))
-    return len(_members)
+def register(member: Any) -> int:
+    """Register an object that makes steps; its reduce_without_gradients() takes part in a step. Returns its
+    number. All ranks register in the same order."""
+    _retired.clear()
+    _participants.append(weakref.ref(member))
+    return len(_participants)
 
 
-def leave(member: Any) -> None:
-    """Have a member, which makes no more steps here, live until join(), or until another one enters."""
-    _left.append(member)
+def retire(member: Any) -> None:
+    """Keep a member that makes no more steps here alive until join() or the next register()."""
+    _retired.append(member)
 
 
-_mpi.before_end(_left.clear)
+_mpi.add_finalize_hook(_retired.clear)
 
 
-def announce(number: int) -> Handle:
-    """Start a step of a member; the handle is to be waited for at its end. Collective."""
+def start_step(number: int) -> Handle:
+    """Start a step of a member; the caller waits for the handle at the end of the step. Collective."""
     global _steps
     _steps += 1
-    return _largest(2 * number + 1)
+    return _max_over_ranks(2 * number + 1)
 
 
-def ask(number: int, new: bool) -> bool:
-    """Whether any rank has something new in a member's step; if so, all make the step. Collective."""
+def any_rank_has_new(number: int, new: bool) -> bool:
+    """True if any rank has new gradients in a member's step; all ranks make the step then. Collective;
+    blocks."""
     global _steps
-    any_new = bool(_largest(2 * number + new).wait() & 1)
+    any_new = bool(_max_over_ranks(2 * number + new).wait() & 1)
     _steps += any_new
     return any_new
 
 
-def _largest(number: int) -> Handle:
-    word = ctypes.c_longlong(number)
-    flight = Flight(word, lambda: word.value)
+def _max_over_ranks(number: int) -> Handle:
+    value = ctypes.c_longlong(number)
+    pending = PendingCall(value, lambda: value.value)
     how = ctypes.c_int(1), _mpi.constant("INT64_T"), _mpi.constant("MAX"), world().plain
-    request = ctypes.byref(flight.request)
-    return flight.begin(library.MPI_Iallreduce(_mpi.IN_PLACE, ctypes.byref(word), *how, request))
+    request = ctypes.byref(pending.request)
+    return pending.begin(library.MPI_Iallreduce(_mpi.IN_PLACE, ctypes.byref(value), *how, request))
 
 
-def _member(number: int) -> Any:
-    member = _members[number - 1]() if number <= len(_members) else None
+def _participant(number: int) -> Any:
+    member = _participants[number - 1]() if number <= len(_participants) else None
     if member is None:
         raise RuntimeError(
             f"another rank makes a step of its DistributedOptimizer {number}, which this rank has no more or "
@@ -74,28 +76,29 @@ def _member(number: int) -> Any:
 def join(device: Any = -1) -> int:
     """Take part, without gradients, in the steps that other ranks still make, until all ranks are here.
 
-    Collective, in that every rank calls it when its batches are used up; blocks. Meanwhile the other ranks
-    make no other calls than steps of their DistributedOptimizers. Average still divides by the number of all
-    ranks. A rank's parameters stay as they are in here; afterwards give all ranks those of the last one:
+    Collective: every rank calls it when it has no more batches; blocks. Meanwhile the other ranks make no
+    calls other than steps of their DistributedOptimizers. Average still divides by the number of all ranks.
+    join() does not change the parameters of its rank. Afterwards copy those of the last rank to all ranks:
     `broadcast_parameters(model.state_dict(), join())`.
 
-    An optimizer that is gone, such as one of a function that has returned, has its plans and buffers kept for
-    this until here, or until the next DistributedOptimizer is made.
+    The plans and buffers of a deleted optimizer are kept until join() or until the next DistributedOptimizer
+    is created.
 
     Args:
-        device: Horovod's; not looked at.
+        device: Horovod's argument; ignored.
 
     Returns:
         A rank that made the most steps.
 
     Raises:
-        RuntimeError: a step is of an optimizer that this rank has not. Only this rank learns of it.
+        RuntimeError: another rank makes a step of an optimizer that this rank does not have. Only on this
+            rank.
     """
     global _steps
     mine = _steps * world().size + world().rank
-    while (word := _largest(0).wait()) != 0:
-        if word & 1:
-            _member(word // 2).stand_in()
+    while (code := _max_over_ranks(0).wait()) != 0:
+        if code & 1:
+            _participant(code // 2).reduce_without_gradients()
     _steps = 0
-    _left.clear()
-    return int(_largest(mine).wait() % world().size)
+    _retired.clear()
+    return int(_max_over_ranks(mine).wait() % world().size)

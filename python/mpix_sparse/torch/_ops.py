@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The allreduce as an operator of PyTorch's, torch.ops.mpix_sparse.allreduce, with its gradient: what a graph
-that PyTorch compiles or exports can hold."""
+"""The allreduce as a PyTorch operator with a gradient, torch.ops.mpix_sparse.allreduce, for graphs that
+PyTorch compiles or exports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _library: Any = None
 
 
 def refuse_gradient(name: str) -> None:
-    """Raise RuntimeError for the name of an op through which gradients do not flow."""
+    """Raise RuntimeError for an op without a gradient."""
     if name not in DIFFERENTIABLE:
         raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
 
@@ -26,13 +26,13 @@ def operator(
     """Register a function as the operator.
 
     Args:
-        reduce: of a dense tensor, the name of an op, and factors before and after; returns a new tensor.
+        reduce: takes a dense tensor, the name of an op, and factors before and after; returns a new tensor.
 
     Returns:
-        The function, through which gradients flow. The gradient of a sum over ranks is the sum of gradients.
+        The differentiable function. The gradient of a sum over ranks is the sum of the gradients.
     """
 
-    def remember(ctx: Any, inputs: Any, output: Any) -> None:
+    def save_arguments(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.arguments = inputs[1:]
 
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
@@ -41,25 +41,26 @@ def operator(
         return made(gradient, name, *scales), None, None, None
 
     make = _custom_op if hasattr(torch.library, "custom_op") else _function
-    made = make(reduce, remember, backward)
+    made = make(reduce, save_arguments, backward)
     return made
 
 
-def _custom_op(reduce: Any, remember: Any, backward: Any) -> Any:
+def _custom_op(reduce: Any, save_arguments: Any, backward: Any) -> Any:
     """PyTorch 2.4 and newer."""
     made = torch.library.custom_op("mpix_sparse::allreduce", reduce, mutates_args=(), schema=SCHEMA)
     made.register_fake(lambda tensor, op, prescale, postscale: torch.empty_like(tensor))
-    made.register_autograd(backward, setup_context=remember)
+    made.register_autograd(backward, setup_context=save_arguments)
     return made
 
 
-def _function(reduce: Any, remember: Any, backward: Any) -> Any:
-    """Older ones, whose operators made in Python take their gradient from what they call."""
+def _function(reduce: Any, save_arguments: Any, backward: Any) -> Any:
+    """Older PyTorch, where operators defined in Python get their gradient from the functions that they
+    call."""
 
     class Allreduce(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-            remember(ctx, inputs, None)
+            save_arguments(ctx, inputs, None)
             return reduce(*inputs)
 
     Allreduce.backward = staticmethod(backward)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Futures of PyTorch for calls in flight. Whoever waits for a future sleeps inside PyTorch, where nothing
-moves a call, so a thread does. It exists once a future has been asked for."""
+"""PyTorch futures for calls in flight. A wait for a future blocks inside PyTorch, which makes no progress
+on calls, so a thread does. The first future starts the thread."""
 
 from __future__ import annotations
 
@@ -13,49 +13,50 @@ import torch
 
 from .. import _mpi
 
-SPINS = 50  # of a call, after which the thread leaves the core to others for a while
-NAP = 20e-6  # seconds
+SPINS = 50  # tests of a call before the thread sleeps between tests
+SLEEP_SECONDS = 20e-6
 
 _waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
 _thread: threading.Thread | None = None
 
 
-def future_of(work: Any, outcome: Callable[[], Any]) -> Any:
-    """A future of a call: completed when the call is, with what a function returns, or raises, then.
+def future_of(work: Any, result: Callable[[], Any]) -> Any:
+    """A future that completes with the call. Without MPI_THREAD_MULTIPLE it waits for the call first.
 
     Args:
-        work: has done(), which moves calls.
-        outcome: called once, by any thread.
+        work: the call; its done() makes progress.
+        result: returns the future's value, or raises its exception. Called once, in any thread.
     """
-    ended: Any = torch.futures.Future()
-    # What a callback raises is an error to C++ too; a result that is an exception is not.
-    future = ended.then(lambda _: outcome())
+    finished: Any = torch.futures.Future()
+    # An exception that a callback raises is an error in C++ too; an exception set as the result is not.
+    future = finished.then(lambda _: result())
     if _mpi.allows_threads():
-        _hand_over(work, ended)
+        _submit(work, finished)
     else:
-        _land(work)
-        ended.set_result(None)
+        _wait(work)
+        finished.set_result(None)
     return future
 
 
-def _hand_over(work: Any, ended: Any) -> None:
+def _submit(work: Any, finished: Any) -> None:
     global _thread
-    _waiting.put((work, ended))
+    _waiting.put((work, finished))
     if _thread is None:
-        _thread = threading.Thread(target=_move, name="mpix_sparse", daemon=True)
+        _thread = threading.Thread(target=_progress_loop, name="mpix_sparse", daemon=True)
         _thread.start()
 
 
-def _move() -> None:
-    """Complete calls in the order of their starts, which is that in which they end on a communicator."""
+def _progress_loop() -> None:
+    """Complete calls in the order of their starts, which is the order in which a communicator completes
+    them."""
     while True:
-        work, ended = _waiting.get()
-        _land(work)
-        ended.set_result(None)
+        work, finished = _waiting.get()
+        _wait(work)
+        finished.set_result(None)
 
 
-def _land(work: Any) -> None:
+def _wait(work: Any) -> None:
     tries = 0
     while not work.done():
         tries += 1
-        time.sleep(0 if tries < SPINS else NAP)
+        time.sleep(0 if tries < SPINS else SLEEP_SECONDS)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reduces a model's gradients while the rest of the backward pass goes on.
+"""Reduces a model's gradients during the backward pass.
 
-Ranks must make their calls in one order, and gradients may come in another on each: so parameters stand in a
-fixed order, last ones first as backward passes produce them, and each is started once it and all before it
-are ready. Which gradients are sparse is agreed on when they are first seen, for a rank may have none of a
-parameter. Every sparse one has a plan. Dense neighbours share one, and a buffer whose pieces are their
-gradients afterwards: one call costs less than several."""
+All ranks must make calls in one order, but gradients may become ready in another order on each rank. So
+parameters have a fixed order, the last one first as backward passes produce them, and a reduction starts when
+its parameter and all before it are ready. A rank may have no gradient for a parameter, so ranks agree on the
+kind of each gradient (sparse or dense) when it first appears. Every sparse gradient has a plan. Neighbouring
+dense gradients share a plan and a buffer, since one call costs less than several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .. import CooPlan, Plan
 from .. import allreduce as allreduce_array
 from ._compression import Compressor
 from ._gather import allgather_object
-from ._join import announce, ask, enter
+from ._join import start_step, any_rank_has_new, register
 from ._tensors import (
     Op,
     as_array,
@@ -39,17 +39,17 @@ from ._tensors import (
 )
 from ._world import world
 
-UNSEEN, SPARSE, DENSE, TOPK = range(4)
-GROUP_BYTES = 4 << 20  # of dense parameters that travel together
+UNKNOWN, SPARSE, DENSE, TOPK = range(4)
+GROUP_BYTES = 4 << 20  # limit for dense parameters that share a plan
 
 
-class Slot:
-    """A parameter. Of a group the first one holds the plan."""
+class ParameterSlot:
+    """A parameter and the state of its gradient. The first slot of a group has the plan."""
 
-    def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any, lent: bool) -> None:
+    def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any, is_view: bool) -> None:
         self.name, self.parameter, self.sparsifier = name, parameter, sparsifier
-        self._lent = lent
-        self.kind = UNSEEN
+        self._sparse_view = is_view
+        self.kind = UNKNOWN
         self.passes = 0
         self.ready = False
         self.handle: Any = None
@@ -58,27 +58,27 @@ class Slot:
         self._result: Any = None
 
     @property
-    def lent(self) -> bool:
-        """Whether its sparse gradient stays in the result's memory."""
-        return self._lent and not self.parameter.is_cuda
+    def is_view(self) -> bool:
+        """True if the sparse gradient stays in the result's memory."""
+        return self._sparse_view and not self.parameter.is_cuda
 
     def __str__(self) -> str:
         parameter = self.parameter
         layout = "" if parameter.is_contiguous() else f" with strides {strides_of(parameter)}"
         return f"{self.name}, {type_of(parameter)} of {tuple(parameter.shape)}{layout}"
 
-    def seen(self) -> int:
-        """The kind of the gradient that is there now."""
+    def gradient_kind(self) -> int:
+        """The kind of the present gradient."""
         gradient = self.parameter.grad
-        return UNSEEN if gradient is None else SPARSE if gradient.is_sparse else DENSE
+        return UNKNOWN if gradient is None else SPARSE if gradient.is_sparse else DENSE
 
-    def settle(self, kind: int) -> None:
-        """Take note of what kind of gradient it has on all ranks."""
-        topk = kind == DENSE and self.sparsifier is not None and not self.sparsifier.whole
+    def set_kind(self, kind: int) -> None:
+        """Set the kind that the ranks agreed on."""
+        topk = kind == DENSE and self.sparsifier is not None and not self.sparsifier.travels_dense
         self.kind = TOPK if topk else kind
 
     def open(self, op: Op, hints: dict[str, str]) -> None:
-        """Make the plan of a gradient that travels by itself as coordinates. Collective."""
+        """Create the plan of a gradient that is sent as coordinates. Collective."""
         if self.kind == TOPK:
             self.sparsifier.open(op)
             return
@@ -87,7 +87,7 @@ class Slot:
         self.plan = CooPlan(rows, name, op.reduction, comm=world().comm(name), row=row, hints=hints)
 
     def fill(self, prescale: float) -> None:
-        """Put the gradient into the buffer, if it is not there already."""
+        """Copy the gradient to the buffer, unless it is there."""
         gradient = self.parameter.grad
         if gradient is None:
             self.buffer.zero_()
@@ -96,13 +96,13 @@ class Slot:
         scale_(self.buffer, prescale)
 
     def start_sparse(self, prescale: float) -> None:
-        """Start the plan of a sparse gradient: its rows, whatever they are on this rank."""
+        """Start the plan of a sparse gradient with this rank's rows."""
         gradient = self._rows()
         indices, values = coordinates(gradient)
         if prescale != 1:
             values = scale_(values.clone(), prescale)
-        spent = self._result if self._result is not None and not self._result.is_lent else None
-        self.handle = self.plan.start(as_array(indices), as_array(values), reuse=spent)
+        reusable = self._result if self._result is not None and not self._result.is_viewed else None
+        self.handle = self.plan.start(as_array(indices), as_array(values), reuse=reusable)
 
     def _rows(self) -> torch.Tensor:
         gradient = self.parameter.grad
@@ -114,41 +114,40 @@ class Slot:
         return gradient.detach().to_dense().to_sparse(1)
 
     def finish(self, postscale: float, divisor: int) -> None:
-        """Wait, and make the outcome the parameter's gradient."""
-        outcome, self.handle = self.handle.wait(), None
+        """Wait for the reduction, and set the parameter's gradient to the result."""
+        result, self.handle = self.handle.wait(), None
         if self.kind == TOPK:
-            gradient = self.sparsifier.finish(outcome, postscale, divisor)
-            self._hand_out(laid_out_as(gradient, self.parameter))
+            gradient = self.sparsifier.finish(result, postscale, divisor)
+            self._set_gradient(laid_out_as(gradient, self.parameter))
         elif self.kind == DENSE:
             scale_(self.buffer, postscale, divisor)
             gradient = self.buffer.to(self.parameter.device, self.parameter.dtype)
             if self.sparsifier is not None:
                 self.sparsifier.correct_(gradient)
-            self._hand_out(gradient)
-        elif self.lent:
-            self._result = outcome
-            self.parameter.grad = sparse_view(self.parameter.detach(), outcome)
+            self._set_gradient(gradient)
+        elif self.is_view:
+            self._result = result
+            self.parameter.grad = sparse_view(self.parameter.detach(), result)
         else:
-            self._result = outcome
-            self.parameter.grad = sparse_like(self.parameter.detach(), 1, outcome, divisor, postscale)
+            self._result = result
+            self.parameter.grad = sparse_like(self.parameter.detach(), 1, result, divisor, postscale)
         self.ready, self.passes = False, 0
 
-    def _hand_out(self, gradient: torch.Tensor) -> None:
-        """Make the parameter's gradient of it: another tensor on its memory, since Module.to() changes that
-        tensor."""
+    def _set_gradient(self, gradient: torch.Tensor) -> None:
+        # A new tensor on the same memory, since Module.to() changes the tensor object.
         self.parameter.grad = gradient.detach()
 
 
 class Reducer:
-    """Reduces the gradients of parameters: ready() as each comes, synchronize() at the end of a step.
+    """Reduces the gradients of parameters: ready() for each gradient, synchronize() at the end of a step.
 
     Args:
-        compression: how floats travel.
-        op: Average or another.
-        passes: backward passes in a step.
-        scales: factors before and after.
-        sparse_as_dense: whether sparse gradients become dense ones.
-        sparse_views: whether sparse gradients stay in the library's memory.
+        compression: the compression of gradients.
+        op: the reduction.
+        passes: backward passes per step.
+        scales: factors before and after the reduction.
+        sparse_as_dense: True to make sparse gradients dense.
+        sparse_views: True to leave sparse gradients in the library's memory.
     """
 
     def __init__(
@@ -160,39 +159,39 @@ class Reducer:
         sparse_as_dense: bool,
         sparse_views: bool,
     ) -> None:
-        self._slots: list[Slot] = []
-        self._of: dict[int, Slot] = {}
+        self._slots: list[ParameterSlot] = []
+        self._slot_of: dict[int, ParameterSlot] = {}
         self._compression, self._sparse_views = compression, sparse_views
         self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
         self._op, self._passes, self._scales = op, passes, scales
         self._sparse_as_dense = sparse_as_dense
-        self._groups: list[list[Slot]] = []
-        self._compared = 0  # slots that are known to be the other ranks' too
-        self._started = 0  # groups of this step
-        self._lock = threading.Lock()  # PyTorch has a thread of backward passes for each device
-        self._synchronized = False  # since the last step, on all ranks
-        self._new = False  # whether there may be gradients here that synchronize() has not seen
+        self._groups: list[list[ParameterSlot]] = []
+        self._compared = 0  # slots that have been compared with other ranks
+        self._started = 0  # groups started in this step
+        self._lock = threading.Lock()  # PyTorch runs backward passes in a thread per device
+        self._synchronized = False  # synchronize() was called since the last step; the same on all ranks
+        self._new = False  # this rank may have gradients that synchronize() has not reduced
         self.seconds = 0.0  # spent in ready() and synchronize()
-        self._number = enter(self)
+        self._number = register(self)
 
     def add(self, named_parameters: Sequence[tuple[str, torch.nn.Parameter]]) -> None:
-        """Take on parameters, with names, in the same order on all ranks."""
+        """Add parameters with names, in the same order on all ranks."""
         numbered = list(enumerate(named_parameters, len(self._slots)))
         for number, (name, parameter) in reversed(numbered):
             sparsifier = self._compression.sparsifier(parameter, number)
-            slot = Slot(name, parameter, sparsifier, self._sparse_views)
+            slot = ParameterSlot(name, parameter, sparsifier, self._sparse_views)
             self._slots.append(slot)
-            self._of[id(parameter)] = slot
+            self._slot_of[id(parameter)] = slot
 
     def state(self) -> dict[int, Any]:
-        """What this rank keeps of gradients from step to step, by numbers of parameters."""
+        """The states of this rank's sparsifiers, by numbers of parameters."""
         return {sparsifier.number: sparsifier.state() for sparsifier in self._sparsifiers()}
 
     def _sparsifiers(self) -> list[Any]:
         return [slot.sparsifier for slot in self._slots if slot.sparsifier is not None]
 
     def check(self, states: Any) -> None:
-        """Raise ValueError where states are of other parameters, or none."""
+        """Raise ValueError for states that are malformed or belong to other parameters."""
         if not isinstance(states, dict) or not all(isinstance(number, int) for number in states):
             raise ValueError("what is to be loaded of gradients must be a dict with numbers of parameters")
         for sparsifier in self._sparsifiers():
@@ -200,7 +199,7 @@ class Reducer:
                 sparsifier.check(states[sparsifier.number])
 
     def load(self, states: dict[int, Any]) -> None:
-        """Go on from states that check() has let pass."""
+        """Restore states that check() has accepted."""
         for sparsifier in self._sparsifiers():
             if sparsifier.number in states:
                 sparsifier.load(states[sparsifier.number])
@@ -215,18 +214,18 @@ class Reducer:
 
     @property
     def busy(self) -> bool:
-        """Whether gradients are on their way."""
+        """True while gradients are in flight."""
         return self._started > 0
 
     def ready(self, parameter: torch.nn.Parameter) -> None:
-        """A parameter's gradient has come, in one of the step's backward passes. Any thread may say so.
+        """A backward pass has produced a parameter's gradient. Called in any thread.
 
         Raises:
-            RuntimeError: there were more of these than the step has.
+            RuntimeError: more passes than a step has.
         """
-        slot = self._of[id(parameter)]
+        slot = self._slot_of[id(parameter)]
         slot.passes += 1
-        self.renew()
+        self.mark_new()
         if slot.passes > self._passes:
             raise RuntimeError(
                 f"the gradient of {slot.name} came {slot.passes} times in a step of {self._passes}; "
@@ -235,10 +234,10 @@ class Reducer:
         slot.ready = slot.passes == self._passes
         with self._lock, self._timed():
             self._start_ready()
-            self._move()
+            self._progress()
 
-    def _move(self) -> None:
-        """Let the library work: between calls of it nothing moves."""
+    def _progress(self) -> None:
+        """Make progress on calls in flight, which make none outside the library's functions."""
         if self.busy:
             self._groups[self._started - 1][0].handle.done()
 
@@ -247,12 +246,12 @@ class Reducer:
             self._start(self._groups[self._started])
             self._started += 1
 
-    def _sparse_factor(self, slot: Slot) -> float:
-        """What rows are multiplied by on their way in: everything, where nobody may write to the outcome."""
+    def _sparse_factor(self, slot: ParameterSlot) -> float:
+        """The factor of rows before the reduction: all factors for a view, which cannot be scaled later."""
         before, after = self._scales
-        return before * after / self._op.divisor(world().size) if slot.lent else before
+        return before * after / self._op.divisor(world().size) if slot.is_view else before
 
-    def _start(self, group: list[Slot]) -> None:
+    def _start(self, group: list[ParameterSlot]) -> None:
         if group[0].kind == SPARSE:
             group[0].start_sparse(self._sparse_factor(group[0]))
             return
@@ -268,36 +267,36 @@ class Reducer:
     def synchronize(self) -> None:
         """Wait until every parameter has its reduced gradient. Collective.
 
-        A parameter without a gradient on this rank counts as zeros; without one on any rank it stays without.
+        A parameter without a gradient on this rank counts as zeros. If no rank has a gradient, it gets none.
         """
         with self._timed():
-            step = announce(self._number)
+            step = start_step(self._number)
             self._reduce(step)
             step.wait()
         self._synchronized, self._new = True, False
 
     def synchronize_new(self) -> None:
-        """Do so unless it was done in this step, and no rank has had other gradients since. Collective."""
+        """synchronize(), unless that was called in this step and no rank has new gradients. Collective."""
         if not self._synchronized:
             self.synchronize()
             return
         with self._timed():
-            if ask(self._number, self._new):
+            if any_rank_has_new(self._number, self._new):
                 self._reduce()
 
-    def renew(self) -> None:
-        """Take note that gradients are no longer what synchronize() has left."""
+    def mark_new(self) -> None:
+        """Record that gradients have changed since synchronize()."""
         self._new = True
 
-    def stepped(self) -> None:
-        """Take note of the end of a step. Collective, in that all ranks make it."""
+    def end_step(self) -> None:
+        """Record the end of a step. All ranks call it."""
         self._synchronized = False
 
-    def stand_in(self) -> None:
-        """Take part in the other ranks' step; this one has no gradients, nor keeps what comes of theirs.
+    def reduce_without_gradients(self) -> None:
+        """Take part in a step of other ranks, without gradients before or after. Collective.
 
         Raises:
-            RuntimeError: it has, and they are on their way.
+            RuntimeError: gradients of this rank are in flight.
         """
         if self.busy:
             raise RuntimeError("join() between backward() and step() or synchronize()")
@@ -311,7 +310,7 @@ class Reducer:
         for slot in self._slots:
             slot.ready = True
         self._start_ready()
-        self._agree(step)
+        self._agree_on_kinds(step)
         self._start_ready()
         for group in self._groups:
             for slot in group:
@@ -320,22 +319,23 @@ class Reducer:
             slot.ready, slot.passes = False, 0
         self._started = 0
 
-    def _agree(self, step: Any) -> None:
-        """What kind of gradient those parameters have that had none so far. Dense on any rank is dense on
-        all. Ends the word of a step: ranks in an agreement do not move calls that are MPI's own."""
-        unseen = [slot for slot in self._slots if slot.kind == UNSEEN]
-        if not unseen:
+    def _agree_on_kinds(self, step: Any) -> None:
+        """Agree on the kinds of gradients of parameters that had none so far. Dense on any rank is dense on
+        all. Waits for the step's code first: a blocking call of the library makes no progress on MPI's own
+        calls."""
+        unknown = [slot for slot in self._slots if slot.kind == UNKNOWN]
+        if not unknown:
             return
         if step is not None:
             step.wait()
-        self._compare()
-        kinds = numpy.array([slot.seen() for slot in unseen], numpy.int32)
+        self._check_same_parameters()
+        kinds = numpy.array([slot.gradient_kind() for slot in unknown], numpy.int32)
         allreduce_array(kinds, "max", comm=world().plain, out=kinds)
         if self._sparse_as_dense:
             kinds[kinds == SPARSE] = DENSE
-        for slot, kind in zip(unseen, kinds):
-            slot.settle(int(kind))
-        for group in _group([slot for slot in unseen if slot.kind != UNSEEN]):
+        for slot, kind in zip(unknown, kinds):
+            slot.set_kind(int(kind))
+        for group in _group([slot for slot in unknown if slot.kind != UNKNOWN]):
             refuse_average(group[0].parameter, self._op)
             if group[0].kind == DENSE:
                 _open_dense(group, self._op, self._hints)
@@ -343,33 +343,33 @@ class Reducer:
                 group[0].open(self._op, self._hints)
             self._groups.append(group)
 
-    def _compare(self) -> None:
-        """See to it that parameters that are new here are so, in the same order, on all ranks.
+    def _check_same_parameters(self) -> None:
+        """Check that new parameters are the same, in the same order, on all ranks. Collective; blocks.
 
         Raises:
-            ValueError: they are not. All ranks learn of it.
+            ValueError: parameters differ; on all ranks.
         """
         new = [str(slot) for slot in reversed(self._slots[self._compared :])]
         if not new:
             return
-        mark = zlib.crc32("\n".join(new).encode())
-        extremes = numpy.array([mark, -mark])
+        checksum = zlib.crc32("\n".join(new).encode())
+        extremes = numpy.array([checksum, -checksum])
         allreduce_array(extremes, "max", comm=world().plain, out=extremes)
         if extremes[0] != -extremes[1]:
-            _tell_apart(new)
+            _raise_difference(new)
         self._compared = len(self._slots)
 
 
-def _tell_apart(mine: list[str]) -> None:
-    """Raise ValueError for parameters that are not those of all ranks. Collective."""
+def _raise_difference(mine: list[str]) -> None:
+    """Raise ValueError that names the first difference between ranks' parameters. Collective."""
     for rank, theirs in enumerate(allgather_object(mine)):
         for here, there in itertools.zip_longest(mine, theirs, fillvalue="none"):
             if here != there:
                 raise ValueError(f"a parameter of the optimizer is {here} here, and {there} on rank {rank}")
 
 
-def _open_dense(group: list[Slot], op: Op, hints: dict[str, str]) -> None:
-    """Make the plan of dense gradients, and their buffer. Collective."""
+def _open_dense(group: list[ParameterSlot], op: Op, hints: dict[str, str]) -> None:
+    """Create the plan and the buffer of a group of dense gradients. Collective."""
     dtype = group[0].parameter.dtype
     sizes = [slot.parameter.numel() for slot in group]
     buffer = torch.zeros(sum(sizes), dtype=dtype)
@@ -379,10 +379,10 @@ def _open_dense(group: list[Slot], op: Op, hints: dict[str, str]) -> None:
     group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=hints)
 
 
-def _group(slots: list[Slot]) -> list[list[Slot]]:
-    """Neighbours that are dense and of one type, up to a size, in one group; each sparse one by itself."""
-    groups: list[list[Slot]] = []
-    room = 0
+def _group(slots: list[ParameterSlot]) -> list[list[ParameterSlot]]:
+    """Group neighbouring dense slots of one type, up to GROUP_BYTES; each sparse slot is its own group."""
+    groups: list[list[ParameterSlot]] = []
+    bytes_left = 0
     for slot in slots:
         bytes_here = slot.parameter.numel() * slot.parameter.element_size()
         last = groups[-1][-1] if groups else None
@@ -391,10 +391,10 @@ def _group(slots: list[Slot]) -> list[list[Slot]]:
             and last.kind == slot.kind == DENSE
             and last.parameter.dtype == slot.parameter.dtype
         )
-        if joins and bytes_here <= room:
+        if joins and bytes_here <= bytes_left:
             groups[-1].append(slot)
-            room -= bytes_here
+            bytes_left -= bytes_here
         else:
             groups.append([slot])
-            room = GROUP_BYTES - bytes_here
+            bytes_left = GROUP_BYTES - bytes_here
     return groups

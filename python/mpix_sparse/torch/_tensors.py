@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors on their way into the library and back. Sums are made in host memory: tensors of a device are
-copied."""
+"""Conversions between PyTorch tensors and the library's arrays. Reductions run in host memory, so tensors
+on a device are copied."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .._arrays import Array
 
 @dataclass(frozen=True)
 class Op:
-    """A reduction: that of the library, and whether its outcome is divided by the number of ranks."""
+    """A reduction: its name, and the library's op. Average also divides by the number of ranks."""
 
     name: str
     reduction: str
 
     def divisor(self, ranks: int) -> int:
-        """What the outcome is to be divided by."""
+        """The divisor of the reduced values."""
         return ranks if self.name == "Average" else 1
 
 
@@ -39,7 +39,7 @@ OPS = {op.name: op for op in (Average, Sum, Min, Max, Product)}
 
 
 def type_of(tensor: torch.Tensor) -> str:
-    """The name of a tensor's type."""
+    """The name of a tensor's type, without its prefix."""
     return _name(tensor.dtype)
 
 
@@ -49,10 +49,10 @@ def _name(dtype: torch.dtype) -> str:
 
 
 def choose_op(average: bool | None, op: Op | None) -> Op:
-    """The op of a call that may name it in the old way.
+    """The op of a call, from op or from Horovod's older argument average.
 
     Raises:
-        ValueError: both are given, or op is none of this module's.
+        ValueError: both are given, or op is not an Op.
     """
     if average is not None and op is not None:
         raise ValueError("average and op are both given; op alone says it")
@@ -63,7 +63,7 @@ def choose_op(average: bool | None, op: Op | None) -> Op:
 
 
 def refuse_other(tensor: Any) -> None:
-    """Raise TypeError for what is neither a dense tensor nor a sparse COO one."""
+    """Raise TypeError unless this is a dense or sparse COO tensor."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"a tensor is needed, not {type(tensor).__name__}")
     if tensor.layout not in (torch.strided, torch.sparse_coo):
@@ -73,13 +73,13 @@ def refuse_other(tensor: Any) -> None:
 
 
 def refuse_average(tensor: torch.Tensor, op: Op) -> None:
-    """Raise ValueError for an average of whole numbers."""
+    """Raise ValueError for an average of integers."""
     if op is Average and not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"there is no Average of {type_of(tensor)}; use Sum")
 
 
 def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tensor:
-    """Multiply by a factor and divide, in place. Halves are computed in 32 bits, for not every CPU can."""
+    """Multiply by a factor and divide, in place. float16 is computed in 32 bits, since some CPUs cannot."""
     if factor == 1 and divisor == 1:
         return tensor
     if tensor.dtype == torch.float16 and not tensor.is_cuda:
@@ -90,29 +90,28 @@ def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """A tensor as the package takes arrays, without a detour."""
+    """Describe a tensor as an Array, without _arrays.view()."""
     shape, on_device = tuple(tensor.shape), tensor.is_cuda
     return Array(tensor, tensor.data_ptr(), type_of(tensor), shape, tensor.is_contiguous(), True, on_device)
 
 
-def settle(tensor: torch.Tensor) -> None:
-    """Wait until a tensor's device has done what PyTorch has asked of it: the library has streams of its
-    own."""
+def wait_for_stream(tensor: torch.Tensor) -> None:
+    """Wait for PyTorch's current stream on a tensor's device, since the library uses its own streams."""
     if tensor.is_cuda:
         torch.cuda.current_stream(tensor.device).synchronize()
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a dense tensor is contiguous memory of the host that holds its numbers: others are views that
-    conjugate or negate."""
+    """True if a dense tensor is contiguous host memory with its numbers, not a lazily conjugated or negated
+    view."""
     return tensor.is_cpu and tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers in contiguous memory of the host: the tensor itself where it is there.
+    """The tensor in contiguous host memory: itself if it is plain, else a copy.
 
     Raises:
-        TypeError: it is sparse.
+        TypeError: the tensor is sparse.
     """
     if tensor.layout != torch.strided:
         raise TypeError(f"a tensor of layout {tensor.layout} cannot be sent here; a dense one can")
@@ -121,19 +120,19 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def strides_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The layout that a tensor has, or would if it had no gaps."""
+    """The strides of a dense tensor of the same shape and dimension order, without gaps."""
     return torch.empty_like(tensor.detach(), device="meta").stride()
 
 
 def laid_out_as(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """The same numbers in the layout of another tensor of the shape: the tensor itself where it has that."""
+    """The tensor with the strides of another one of its shape: itself if they are equal, else a copy."""
     if tensor.stride() == strides_of(other):
         return tensor
     return torch.empty_like(other.detach(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
 def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Indices and values of a sparse COO tensor, on the host; elements are numbered along its sparse
+    """Flat indices and values of a sparse COO tensor, on the host. Elements are numbered along the sparse
     dimensions."""
     indices = tensor._indices()
     flat = indices[0]
@@ -142,7 +141,7 @@ def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return on_host(flat), on_host(tensor._values())
 
 
-_unchecked: Any = getattr(  # PyTorch 1.13, and newer ones
+_unchecked: Any = getattr(  # in PyTorch 1.13; newer ones have the argument
     torch,
     "_sparse_coo_tensor_unsafe",
     functools.partial(torch.sparse_coo_tensor, check_invariants=False),
@@ -150,34 +149,34 @@ _unchecked: Any = getattr(  # PyTorch 1.13, and newer ones
 
 
 def sparse_of(indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A sparse COO tensor of the shape and on the device of another, from indices that need no look."""
+    """A sparse COO tensor with the shape and device of another, without a check of the indices."""
     return _unchecked(indices.to(like.device), values.to(like.device), like.shape)
 
 
 def sparse_like(
     tensor: torch.Tensor, sparse_dim: int, result: Result, divisor: int = 1, factor: float = 1
 ) -> torch.Tensor:
-    """A copy of a result, multiplied and divided, as a sparse tensor of the shape and device of a tensor."""
-    nnz, indices, values = result.look()
-    flat = _look(indices, (nnz,), torch.int64).clone()
-    numbers = _look(values, (nnz, *tensor.shape[sparse_dim:]), tensor.dtype)
-    made = sparse_of(_places(flat, tensor.shape[:sparse_dim]), _scaled(numbers, factor, divisor), tensor)
+    """Copy a result, scaled, to a sparse tensor with the shape and device of a tensor."""
+    nnz, indices, values = result.contents()
+    flat = _view_memory(indices, (nnz,), torch.int64).clone()
+    numbers = _view_memory(values, (nnz, *tensor.shape[sparse_dim:]), tensor.dtype)
+    made = sparse_of(_unravel(flat, tensor.shape[:sparse_dim]), _scaled(numbers, factor, divisor), tensor)
     return made._coalesced_(True)
 
 
-def _places(flat: torch.Tensor, extents: torch.Size) -> torch.Tensor:
-    """Numbers of elements as their indices in each dimension."""
+def _unravel(flat: torch.Tensor, extents: torch.Size) -> torch.Tensor:
+    """Convert flat indices to indices in each dimension."""
     if len(extents) == 1:
         return flat.unsqueeze(0)
-    places = []
+    coordinates_reversed = []
     for extent in reversed(extents[1:]):
-        places.append(flat % extent)
+        coordinates_reversed.append(flat % extent)
         flat = torch.div(flat, extent, rounding_mode="floor")
-    return torch.stack([flat, *reversed(places)])
+    return torch.stack([flat, *reversed(coordinates_reversed)])
 
 
 def _scaled(tensor: torch.Tensor, factor: float, divisor: int) -> torch.Tensor:
-    """A new tensor with what scale_() makes of one, in one pass where there is one thing to do."""
+    """A new tensor as scale_() would compute it, in one pass if only the divisor differs from 1."""
     if factor == 1 and divisor != 1 and tensor.dtype != torch.float16:
         return tensor / divisor
     return scale_(tensor.clone(), factor, divisor)
@@ -186,11 +185,11 @@ def _scaled(tensor: torch.Tensor, factor: float, divisor: int) -> torch.Tensor:
 _memory = ctypes.pythonapi.PyMemoryView_FromMemory
 _memory.restype = ctypes.py_object
 _memory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
-_PYBUF_WRITE = 0x200  # PyTorch warns of memory that it may not write
+_PYBUF_WRITE = 0x200  # PyTorch warns about read-only memory
 
 
-def _look(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """The library's memory as a tensor, to be read at once: it stays no longer than the result."""
+def _view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor over the library's memory, valid only as long as the result."""
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)
     size = math.prod(shape) * _types.item_size(_name(dtype))
@@ -199,7 +198,7 @@ def _look(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Ten
 
 
 def from_numpy(array: Any, dtype: torch.dtype) -> torch.Tensor:
-    """A copy of a result's array, which it does not keep in use."""
+    """A tensor with a copy of a result's array, which does not keep the result in use."""
     copy = numpy.array(array)
     return (
         torch.from_numpy(copy.view(numpy.int16)).view(dtype)
@@ -209,8 +208,8 @@ def from_numpy(array: Any, dtype: torch.dtype) -> torch.Tensor:
 
 
 def sparse_view(tensor: torch.Tensor, result: Result) -> torch.Tensor:
-    """A result of rows as a sparse COO tensor of the shape of a tensor, in the result's own memory, which
-    stays as long as the tensor does. Nobody may write to it."""
+    """A sparse COO tensor with the shape of a tensor, over the memory of a result of rows. It keeps the
+    result alive and is read-only."""
     values = result.values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ranks that train together, and communicators of their own, so that no call gets between the
-program's."""
+"""The ranks that train together, on duplicated communicators, so that calls do not match calls of the
+program."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Sequence
 
 import torch
 
-from .. import Report, _flight, _hints, _inquiry, _mpi, _types
+from .. import Report, _pending, _hints, _inquiry, _mpi, _types
 from .._library import library
 
 
 class World:
-    """Communicators of all ranks: one for each meaning of an element of 16 bits, made while nothing is in
-    flight, with more hints for calls on them."""
+    """Communicators of some ranks: one for each meaning of 16-bit elements, with hints for the calls on them.
+    Creation is collective, while no call is in flight."""
 
     def __init__(self, comm: Any, **hints: Any) -> None:
         handle = _mpi.communicator(comm)
@@ -24,7 +24,7 @@ class World:
         self.of_type = {name: _duplicate(handle, {**_types.hints(name), **hints}) for name in halves}
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
         self.local_rank, self.local_size = _local(handle)
-        self.parts: dict[tuple[int, ...], World] = {}  # some of these ranks, by their numbers
+        self.parts: dict[tuple[int, ...], World] = {}  # by subset of these ranks
 
     def comm(self, name: str) -> Any:
         """The communicator for elements of a type."""
@@ -44,7 +44,7 @@ def _duplicate(comm: Any, hints: dict[str, str]) -> Any:
 
 
 def _local(comm: Any) -> tuple[int, int]:
-    """Rank and ranks on this node."""
+    """Rank and number of ranks on this node."""
     node, none = _mpi.Handle(), _mpi.constant("INFO_NULL")
     kind = ctypes.c_int(_mpi.COMM_TYPE_SHARED)
     _mpi.check(library.MPI_Comm_split_type(comm, kind, ctypes.c_int(0), none, ctypes.byref(node)))
@@ -60,7 +60,7 @@ def _subset(ranks: Sequence[int]) -> Any:
     _mpi.check(library.MPI_Comm_group(world().plain, ctypes.byref(everyone)))
     _mpi.check(library.MPI_Group_incl(everyone, ctypes.c_int(len(ranks)), numbers, ctypes.byref(some)))
     _mpi.check(library.MPI_Comm_create_group(world().plain, some, ctypes.c_int(0), ctypes.byref(comm)))
-    # MPICH gives it a handler that aborts, not that of its parent.
+    # MPICH sets a handler that aborts, not the parent's.
     _mpi.check(library.MPI_Comm_set_errhandler(comm, _mpi.constant("ERRORS_RETURN")))
     for group in (everyone, some):
         _mpi.check(library.MPI_Group_free(ctypes.byref(group)))
@@ -71,7 +71,7 @@ _groups: list[World] = []
 
 
 def group_of(ranks: Sequence[int], **hints: Any) -> World:
-    """Some of the ranks that train together, by their numbers among these, until MPI ends. Collective over
+    """A World of some of the ranks, by their numbers in world(). It lives until MPI ends. Collective over
     them."""
     comm = _subset(ranks)
     made = World(comm, **hints)
@@ -81,7 +81,7 @@ def group_of(ranks: Sequence[int], **hints: Any) -> World:
 
 
 def _free_groups() -> None:
-    _flight.drain()
+    _pending.wait_for_all()
     while _groups:
         _groups.pop().free()
 
@@ -101,23 +101,23 @@ def world() -> World:
 
 
 class _AllRanks:
-    """What Horovod calls the global process set, and the only one here."""
+    """Horovod's global process set, the only one here."""
 
     @property
     def ranks(self) -> list[int]:
-        """Their numbers."""
+        """The ranks' numbers."""
         return list(range(size()))
 
     def size(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return size()
 
     def rank(self) -> int:
-        """This process's number."""
+        """The rank of this process."""
         return rank()
 
     def included(self) -> bool:
-        """Whether this process is one of them."""
+        """True: this process is always included."""
         return True
 
 
@@ -133,7 +133,7 @@ def refuse_process_set(process_set: Any) -> None:
 
 
 def init(comm: Any = None) -> None:
-    """Begin, on the ranks of a communicator. Collective over comm; a second call does nothing.
+    """Initialise on the ranks of a communicator. Collective over comm; a second call does nothing.
 
     Args:
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
@@ -147,48 +147,48 @@ def init(comm: Any = None) -> None:
 
 
 def shutdown() -> None:
-    """Wait for what is in flight and give the communicators back. Collective. MPI itself ends with the
-    program."""
+    """Wait for calls in flight and free the communicators. Collective. MPI is finalized when the program
+    ends."""
     global _world
     if _world is not None and _mpi.is_initialized():
-        _flight.drain()
+        _pending.wait_for_all()
         _world.free()
     _world = None
 
 
-_mpi.before_end(shutdown)
-_mpi.before_end(_free_groups)  # first
+_mpi.add_finalize_hook(shutdown)
+_mpi.add_finalize_hook(_free_groups)  # called first
 
 
 def is_initialized() -> bool:
-    """Whether init() has been called, and shutdown() not since."""
+    """True after init() and before shutdown()."""
     return _world is not None
 
 
 def rank() -> int:
-    """This process's number among all."""
+    """The rank of this process."""
     return world().rank
 
 
 def size() -> int:
-    """The number of processes."""
+    """The number of ranks."""
     return world().size
 
 
 def local_rank() -> int:
-    """This process's number among those of its node: the number of its GPU, commonly."""
+    """The rank of this process on its node; commonly the number of its GPU."""
     return world().local_rank
 
 
 def local_size() -> int:
-    """The number of processes on this node."""
+    """The number of ranks on this node."""
     return world().local_size
 
 
 def report(dtype: torch.dtype = torch.float32) -> Report:
-    """Report on the last call that has completed for gradients of a type: what ran, and bytes. Local.
+    """Report on the last call that has completed for gradients of a type. Local.
 
     Raises:
-        Error: there was none.
+        Error: no call has completed.
     """
     return _inquiry.report(world().comm(str(dtype).replace("torch.", "")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of cuda/parallel.cuh: the same on CPU threads, by CCCL's OpenMP back end, over the runtime of
- * tests/cuda/runtime.c. */
+/* Replaces cuda/parallel.cuh in the twin tests: the same functions on CPU threads, with CCCL's OpenMP back
+ * end and the runtime of tests/cuda/fake_runtime.c. */
 
 #ifndef SAR_TWIN_PARALLEL_CUH
 #define SAR_TWIN_PARALLEL_CUH
@@ -16,97 +16,99 @@
 #include <vector>
 
 #include "cuda/bits.cuh"
-#include "cuda/memory.cuh"
+#include "cuda/scoped_alloc.cuh"
 
 extern "C" void fake_cuda_launch(void *stream, void (*work)(void *), void *argument);
 
-enum { SAR_QUADS = SAR_WORD / 4 };
+enum { SAR_WORD_QUADS = SAR_WORD_BITS / 4 };
 
-template <class Work> static void do_and_forget(void *work)
+template <class Work> static void run_and_delete(void *work)
 {
     (*(Work *)work)();
     delete (Work *)work;
 }
 
-/* Queue what a kernel would do. */
+/* Queue the work of a kernel. */
 template <class Work> static enum sar_status launch(const Work &work, cudaStream_t stream)
 {
-    fake_cuda_launch(stream, do_and_forget<Work>, new Work(work));
+    fake_cuda_launch(stream, run_and_delete<Work>, new Work(work));
     return SAR_OK;
 }
 
-template <class Body> static void for_all(size_t n, const Body &body)
+template <class Functor> static void for_all(size_t n, const Functor &functor)
 {
     thrust::counting_iterator<size_t> begin(0);
-    thrust::for_each(thrust::omp::par, begin, begin + n, body);
+    thrust::for_each(thrust::omp::par, begin, begin + n, functor);
 }
 
-template <class Body> static enum sar_status each(size_t n, const Body &body, cudaStream_t stream)
+template <class Functor>
+static enum sar_status for_each(size_t n, const Functor &functor, cudaStream_t stream)
 {
-    return launch([=] { for_all(n, body); }, stream);
+    return launch([=] { for_all(n, functor); }, stream);
 }
 
-template <class Quad> struct sar_ballot_body {
+template <class Quad> struct sar_pack_bits_functor {
     Quad quad;
     uint32_t *bits;
 
     void operator()(size_t w) const
     {
         uint32_t word = 0;
-        for (unsigned lane = 0; lane < SAR_QUADS; lane++)
-            word |= (uint32_t)quad(w * SAR_QUADS + lane) << 4 * lane;
+        for (unsigned quad_lane = 0; quad_lane < SAR_WORD_QUADS; quad_lane++)
+            word |= (uint32_t)quad(w * SAR_WORD_QUADS + quad_lane) << 4 * quad_lane;
         bits[w] = word;
     }
 };
 
 template <class Quad>
-static enum sar_status ballot(size_t words, const Quad &quad, uint32_t *bits, cudaStream_t stream)
+static enum sar_status pack_bits(size_t words, const Quad &quad, uint32_t *bits, cudaStream_t stream)
 {
-    return each(words, sar_ballot_body<Quad>{ quad, bits }, stream);
+    return for_each(words, sar_pack_bits_functor<Quad>{ quad, bits }, stream);
 }
 
-template <class Body> struct sar_number_body {
-    Body body;
-    const unsigned long long *before;
+template <class Functor> struct sar_rank_words_functor {
+    Functor functor;
+    const unsigned long long *rank_prefix;
 
     void operator()(size_t w) const
     {
-        body(w, before[w]);
+        functor(w, rank_prefix[w]);
     }
 };
 
-template <class Body>
-static enum sar_status number(const uint32_t *bits, size_t words, const Body &body, cudaStream_t stream)
+template <class Functor>
+static enum sar_status rank_words(const uint32_t *bits, size_t words, const Functor &functor,
+                                  cudaStream_t stream)
 {
     return launch(
         [=] {
-            std::vector<unsigned long long> before(words + 1);
+            std::vector<unsigned long long> rank_prefix(words + 1);
             for (size_t w = 0; w < words; w++)
-                before[w + 1] = before[w] + sar_ones(bits[w]);
-            for_all(words, sar_number_body<Body>{ body, before.data() });
+                rank_prefix[w + 1] = rank_prefix[w] + sar_bits_popcount(bits[w]);
+            for_all(words, sar_rank_words_functor<Functor>{ functor, rank_prefix.data() });
         },
         stream);
 }
 
 template <class In, class Out, class Keep>
-static enum sar_status pick(In in, Out out, unsigned long long *picked, size_t n, const Keep &keep,
-                            cudaStream_t stream)
+static enum sar_status select_if(In in, Out out, unsigned long long *out_n, size_t n, const Keep &keep,
+                                 cudaStream_t stream)
 {
     return launch(
         [=] {
-            *picked = (unsigned long long)(thrust::copy_if(thrust::omp::par, in, in + n, out, keep) - out);
+            *out_n = (unsigned long long)(thrust::copy_if(thrust::omp::par, in, in + n, out, keep) - out);
         },
         stream);
 }
 
-template <class Key> struct sar_sortable {
+template <class Key> struct sar_sort_pairs {
     Key *key[2];
     uint32_t *position[2];
     size_t n;
 };
 
-/* By all bits of the keys, of which those not asked for are 0. */
-template <class Key> static enum sar_status sort(const sar_sortable<Key> &s, unsigned, cudaStream_t stream)
+/* Sorts by all bits of the keys; the bits beyond those asked for are 0. */
+template <class Key> static enum sar_status sort(const sar_sort_pairs<Key> &s, unsigned, cudaStream_t stream)
 {
     return launch(
         [=] {

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of the evaluation with modelled computing, and their measurements."""
+
+import json
+import math
+
+from evaluation.figures import (
+    RESULTS,
+    bars_of,
+    dense_of,
+    new_axes,
+    number,
+    rate_in,
+    rows_of,
+    save,
+    table,
+    times_of,
+)
+
+# Elements and density of the models, as in bench/lib/workload.c, and the scale of the tensors.
+SIZES = {
+    "lstm": (406e6, 0.0113, 64),
+    "deepfm": (214e6, 0.0280, 64),
+    "nmt": (112e6, 0.0247, 32),
+    "llama": (2**25, 0.05, 16),
+}
+SEGMENT = 1 << 18  # bytes; the library's choice for the unscaled tensors
+WHOLE = 1 << 30  # one segment
+# Partition, format, bytes of a message, messages under way.
+STEPS = [
+    ("range", "coo", WHOLE, "auto", "contiguous ranges, coordinates"),
+    ("hash", "coo", WHOLE, "auto", "hashed, coordinates"),
+    ("hash", "packed", WHOLE, "auto", "hashed, packed"),
+    ("hash", "coo/hash_bitmap", WHOLE, "auto", "hashed, the paper's hash bitmap in the pull"),
+    ("hash", "auto", WHOLE, "auto", "the formats that are chosen"),
+    ("hash", "auto", SEGMENT, 4, "pipelined, 4 messages under way"),
+    ("hash", "auto", SEGMENT, "auto", "pipelined"),
+]
+LEVELS = ["balanced", "two_level"]
+NODES, PER_NODE = 16, 4
+
+
+def grain_of(model, ranks):
+    """The library's grain for the unscaled tensor; a scaled tensor would get more blocks an element."""
+    count, density, _ = SIZES[model]
+    most = 0.01 * count * density / (2 * ranks * math.log(ranks))
+    return 2 ** min(8, max(0, math.floor(math.log2(most))))
+
+
+def call(name, model, *schemes, ranks=NODES, computing=True, rate=25, step=("hash", "auto", SEGMENT, "auto")):
+    """The name and command of one measurement."""
+    partition, wire, segment, throttle = step[:4]
+    scale = SIZES[model][2] * ranks // NODES
+    words = (
+        f"env MPIX_SPARSE_SEGMENT={max(1, segment // scale)} MPIX_SPARSE_THROTTLE={throttle} bench/simulate"
+    )
+    words += f" -n {NODES} -k {ranks // NODES} -r {rate} -s {scale}" + (" --compute" if computing else "")
+    words += f" -- --workload {model} -n 1 -w 1 --check 0 --alone -S {','.join(schemes)}"
+    words += f" -W {wire} -P {partition}"
+    if partition == "hash":
+        words += f" -g {grain_of(model, ranks)}"
+    return name, words.split()
+
+
+def messages_alone(model, step):
+    """Without computing, in one segment: grain and formats are chosen for the scaled tensor."""
+    partition, wire = step[:2]
+    words = f"bench/simulate -n {NODES} -r 25 -s {128 if model == 'lstm' else 16} -- --workload {model}"
+    words += f" -n 1 -w 1 --check 0 --alone -S balanced -W {wire} -P {partition}"
+    return name_of(model, step, False), words.split()
+
+
+def levels(model, computing):
+    """Several ranks a node. One segment, because many messages are slow to simulate."""
+    name = f"levels-{model}" + "-computing" * computing
+    return call(name, model, *LEVELS, ranks=NODES * PER_NODE, computing=computing, step=STEPS[4])
+
+
+def name_of(model, step, computing):
+    partition, wire, segment, throttle = step[:4]
+    words = ["steps", model, partition, wire.replace("/", "+")]
+    words += ["pipelined"] if segment == SEGMENT else []
+    words += [str(throttle)] if throttle != "auto" else []
+    return "-".join(words + ["computing"] * computing)
+
+
+def charged_measurements():
+    for model in ["lstm", "llama"]:
+        for step in STEPS:
+            yield call(name_of(model, step, True), model, "balanced", step=step)
+    for model in ["lstm", "llama"]:
+        yield levels(model, True)
+    for rate in [25, 100]:
+        for model in SIZES:
+            schemes = "balanced,recursive_doubling,split_allgather,dense".split(",")
+            yield call(f"computing-16-{model}-{rate}", model, *schemes, rate=rate)
+    for model in ["lstm", "llama"]:
+        for step in STEPS[:-2]:
+            yield messages_alone(model, step)
+        yield call(name_of(model, STEPS[-1], False), model, "balanced", computing=False, step=STEPS[-1])
+        yield levels(model, False)
+
+
+def sums_of(row):
+    """Seconds of the sums in MPI_Allreduce: (n - 1) / n of the vector."""
+    costs = json.loads((RESULTS / "costs.json").read_text())["costs"]
+    cost = next(c["byte_s"] for c in costs if c["work"] == "sum")
+    return (NODES - 1) / NODES * 4 * row["count"] * row["row"] * row["scale"] * cost
+
+
+def best_dense(row, computing):
+    """The best dense algorithm on one rank a node. Sums of several ranks within a node would come on top."""
+    return dense_of(row | {"ranks": NODES}) + computing * sums_of(row)
+
+
+def gain(name, scheme, computing):
+    row = next((r for r in rows_of(name) if r["scheme"] == scheme), None)
+    return best_dense(row, computing) / row["median_s"] if row else math.nan
+
+
+def breakdown():
+    """Part d."""
+    columns = [(model, computing) for model in ["lstm", "llama"] for computing in [False, True]]
+    series = {step[4]: [gain(name_of(m, step, c), "balanced", c) for m, c in columns] for step in STEPS}
+    for scheme in LEVELS:
+        words = f"{PER_NODE} ranks a node, " + ("one level" if scheme == "balanced" else "two levels")
+        series[words] = [gain(f"levels-{m}" + "-computing" * c, scheme, c) for m, c in columns]
+    axes = new_axes("", "times as fast as dense", title="16 nodes, 25 Gb/s, 10 us, simulated")
+    groups = [m + (",\nwith computing" if c else "") for m, c in columns]
+    bars_of(axes, groups, series)
+    head = ["step"] + [m + (", with computing" if c else "") for m, c in columns]
+    lines = [[words] + [number(x) for x in values] for words, values in series.items()]
+    return save(axes, "breakdown", "What each step gains") + "\n" + table(head, lines)
+
+
+def charged():
+    """Times with computing."""
+    head = ["workload", "Gb/s", "scheme", "ms", "work alone", "without computing", "times as fast as dense"]
+    lines = []
+    for file in sorted(RESULTS.glob("computing-16-*.json")):
+        rows = rows_of(file.stem)
+        model, rate = rows[0]["workload"], rate_in(rows[0])
+        without = times_of(f"speedup-{model}" if rate == "25" else f"rates-16-{model}-{rate}")
+        for r in rows:
+            t, alone = r["median_s"], without.get(r["scheme"], math.nan)
+            times = [number(x * 1e3) for x in (t, r["charged_s"], alone)]
+            lines.append([model, rate, r["scheme"]] + times + [number(best_dense(r, True) / t)])
+    return table(head, lines)

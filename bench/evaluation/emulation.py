@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measurements of bench/emulate beside simulations of the same tensors, for bench/evaluate."""
+
+import math
+
+from evaluation.figures import LIMITS, number, rows_of, table, times_of
+
+NAMES = ["lstm", "deepfm", "nmt", "top5"]
+CLUSTERS = ["16", "8", "4", "4x4"]  # hosts, and ranks of each unless one
+
+
+def emulations():
+    """For each emulated tensor: the name of a file of results and the command that simulates the tensor."""
+    for name in NAMES:
+        for cluster in CLUSTERS:
+            largest = max(rows_of(f"emulated-{name}-{cluster}"), key=lambda row: row["count"], default=None)
+            if largest is not None:
+                near = largest["ranks"] // largest["nodes"]
+                tensor = "-c {count} -d {density:.4f} --overlap {overlap} --skew {skew}".format(**largest)
+                nodes = f"-n {largest['nodes']}" + (f" -k {near} -s 16" if near > 1 else " -s 64")
+                command = f"bench/simulate {nodes} -r 0.2 -l 50 -- {tensor}"
+                yield f"like-{name}-{cluster}", command.split(), near > 1
+
+
+def runs_of(name, cluster):
+    """For each scheme: the row with most elements, and its time over that of `balanced` in the same run."""
+    rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
+    ours = {r["count"]: r["median_s"] for r in rows if r["scheme"] == "balanced"}
+    rows.sort(key=lambda row: row["count"])
+    return {r["scheme"]: (r, r["median_s"] / ours[r["count"]]) for r in rows}
+
+
+def cell_of(found, simulated, scheme):
+    """The cell of a scheme: its time on the emulated network, and on a simulated one."""
+    if scheme not in found:
+        return "-"
+    row, ratio = found[scheme]
+    replay = f" ({number(row['over_skeleton'])})" if row["over_skeleton"] else ""
+    there = simulated.get(scheme, math.nan)
+    if scheme == "balanced":
+        return f"{row['median_s'] * 1e3:.0f} ms{replay}, {number(there * 1e3, 0)} ms"
+    return f"{number(ratio)}{replay}, {number(there / simulated.get('balanced', math.nan))}"
+
+
+def emulated():
+    """Emulated runs beside simulated ones."""
+    parts = []
+    for cluster in CLUSTERS:
+        found = {name: runs_of(name, cluster) for name in NAMES}
+        found = {name: runs for name, runs in found.items() if runs}
+        simulated = {name: times_of(f"like-{name}-{cluster}") for name in found}
+        lines = []
+        first = next(iter(found.values()), {})
+        for scheme in sorted(first, key=lambda s: first[s][1]):
+            lines.append([scheme] + [cell_of(found[m], simulated[m], scheme) for m in found])
+        parts.append(table([f"{cluster} hosts"] + list(found), lines))
+    return "\n".join(parts)

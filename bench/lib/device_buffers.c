@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device memory through the interface of the CUDA plug-in, which is opened at run time. */
+
+#include "bench/lib/device_buffers.h"
+
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+
+#include "device/accelerator.h"
+
+enum { DEVICE = 0 };
+
+static const struct sar_accelerator *accelerator;
+
+static bool print_error(const char *why)
+{
+    fprintf(stderr, "mpix_sparse_perf: option --buffers: %s\n", why);
+    return false;
+}
+
+bool perf_device_open(void)
+{
+    void *plugin = dlopen("libmpix_sparse_cuda.so", RTLD_NOW | RTLD_LOCAL), *memory = NULL;
+    const struct sar_accelerator *found = plugin == NULL ? NULL : dlsym(plugin, SAR_ACCELERATOR_SYMBOL);
+
+    if (plugin == NULL)
+        return print_error(dlerror());
+    if (found == NULL || found->version != SAR_ACCELERATOR_VERSION)
+        return print_error("the plug-in for CUDA is of another version");
+    if (found->allocate(DEVICE, 1, &memory) != SAR_OK)
+        return print_error("there is no device of CUDA here");
+    found->release(DEVICE, memory);
+    accelerator = found;
+    return true;
+}
+
+static void require(enum sar_status status, const char *what)
+{
+    if (status == SAR_OK)
+        return;
+    fprintf(stderr, "mpix_sparse_perf: %s failed on the device\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+void *perf_device_make(const void *from, size_t bytes)
+{
+    void *memory;
+
+    require(accelerator->allocate(DEVICE, bytes + 1, &memory), "taking memory");
+    perf_device_copy(memory, from, bytes);
+    return memory;
+}
+
+void perf_device_free(void *memory)
+{
+    if (memory != NULL)
+        accelerator->release(DEVICE, memory);
+}
+
+void perf_device_copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    require(accelerator->copy(DEVICE, to, from, bytes, NULL), "a copy");
+    require(accelerator->wait(DEVICE, NULL), "a copy");
+}

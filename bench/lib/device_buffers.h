@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buffers in device memory. The library's CUDA plug-in allocates them, so the benchmark does not link CUDA.
+ * Local. */
+#ifndef PERF_DEVICE_BUFFERS_H
+#define PERF_DEVICE_BUFFERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Opens the plug-in, for device 0. Returns false, after a sentence on standard error, if there is no device.
+ */
+bool perf_device_open(void);
+
+/** Copies a host array to new device memory, for perf_device_free. Ends all ranks if memory is short. */
+void *perf_device_make(const void *from, size_t bytes);
+/** Frees device memory; NULL is allowed. */
+void perf_device_free(void *memory);
+
+/** Copies between arrays in host or device memory and waits for completion. */
+void perf_device_copy(void *to, const void *from, size_t bytes);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of options of mpix_sparse_perf, and checks of their combinations. */
+
+#include "bench/lib/options.h"
+
+#include <mpi.h>
+#include <mpix_sparse.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/lib/command.h"
+#include "bench/lib/workload.h"
+#include "bench/lib/number.h"
+#include "bench/lib/settings.h"
+
+#define TO(field) offsetof(struct perf_options, field)
+
+enum {
+    OPTION_COUNT,
+    OPTION_DENSITY,
+    OPTION_ROW,
+    OPTION_SCHEME,
+    OPTION_WIRE,
+    OPTION_WIRE_VALUES,
+    OPTION_PARTITION,
+    OPTION_GRAIN,
+    OPTION_TYPE,
+    OPTION_OP,
+    OPTION_INTERFACE,
+    OPTION_BUFFERS,
+    OPTION_INDEX,
+    OPTION_IN_PLACE,
+    OPTION_OVERLAP,
+    OPTION_SKEW,
+    OPTION_ORDER,
+    OPTION_WORKLOAD,
+    OPTION_SCALE,
+    OPTION_BATCH,
+    OPTION_ITERATIONS,
+    OPTION_WARMUP,
+    OPTION_BETWEEN,
+    OPTION_CHECK,
+    OPTION_SEED,
+    OPTION_ALONE,
+    OPTION_MESSAGE_REPLAY,
+    OPTION_OLD_MESSAGE_REPLAY,
+    OPTION_PROFILE,
+    OPTION_OVERLAP_COMPUTE,
+    OPTION_STUDY,
+    OPTION_PARTS,
+    OPTION_EVERY,
+    OPTION_BUDGET,
+    OPTION_FORMAT,
+    OPTION_JSON,
+    OPTION_LABEL,
+    OPTION_MEMORY,
+    OPTION_CALIBRATE,
+    OPTION_COSTS,
+    OPTION_CHARGE,
+    OPTION_TIMEOUT,
+    OPTION_HELP,
+    OPTION_VERSION,
+    OPTIONS
+};
+
+/* clang-format off */
+static const struct perf_option table[OPTIONS] = {
+    [OPTION_COUNT] = { 'c', "count", "LIST", "1M",
+        perf_parse_counts, TO(count), { NULL, 0, 1e15 },
+        "elements of the vector; suffixes k, M, G are powers of\n1000, Ki, Mi, Gi of 1024" },
+    [OPTION_DENSITY] = { 'd', "density", "LIST", "0.01",
+        perf_parse_reals, TO(density), { NULL, 0, 1 },
+        "share of the elements that are present on each rank" },
+    [OPTION_ROW] = { 'R', "row", "D", "1",
+        perf_parse_count, TO(row_len), { NULL, 1, 1 << 24 },
+        "basic values in an element; 64 for a text unless given" },
+    [OPTION_SCHEME] = { 'S', "scheme", "LIST", "all",
+        perf_parse_names, TO(scheme), { perf_scheme_name, 0, 0 },
+        "communication schemes, the bounds memory and memory_node,\nor all" },
+    [OPTION_WIRE] = { 'W', "wire", "LIST", "auto",
+        perf_parse_wires, TO(wire), { perf_wire_name, 0, 0 },
+        "message formats, pairs PUSH/PULL of formats, or all" },
+    [OPTION_WIRE_VALUES] = { 0, "wire-values", "NAME", "full",
+        perf_parse_choice, TO(values), { perf_values_name, 0, 0 },
+        "precision of floats in messages, except for products" },
+    [OPTION_PARTITION] = { 'P', "partition", "LIST", "auto",
+        perf_parse_names, TO(partition), { perf_partition_name, 0, 0 },
+        "partition maps, or all" },
+    [OPTION_GRAIN] = { 'g', "grain", "N", "auto",
+        perf_parse_grain, TO(grain), { NULL, 1, 256 },
+        "consecutive elements that stay in one part, a power of\ntwo up to 256, or auto" },
+    [OPTION_TYPE] = { 't', "datatype", "LIST", "float",
+        perf_parse_choices, TO(type), { perf_type_name, 0, 0 },
+        "basic types, or all" },
+    [OPTION_OP] = { 'o', "op", "LIST", "sum",
+        perf_parse_choices, TO(op), { perf_op_name, 0, 0 },
+        "reductions, or all" },
+    [OPTION_INTERFACE] = { 'i', "interface", "NAME", "coo",
+        perf_parse_choice, TO(interface), { perf_interface_name, 0, 0 },
+        "call MPIX_Sparse_allreduce_coo or MPIX_Sparse_allreduce" },
+    [OPTION_BUFFERS] = { 'm', "buffers", "NAME", "host",
+        perf_parse_choice, TO(buffers), { perf_buffers_name, 0, 0 },
+        "memory that the buffers of calls are in; cuda is that of\na device" },
+    [OPTION_INDEX] = { 0, "index", "NAME", "auto",
+        perf_parse_choice, TO(index), { perf_index_name, 0, 0 },
+        "type of indices; auto is int32 if that is wide enough" },
+    [OPTION_IN_PLACE] = { 0, "in-place", NULL, NULL,
+        perf_parse_flag, TO(in_place), { NULL, 0, 0 },
+        "dense interface with MPI_IN_PLACE" },
+    [OPTION_OVERLAP] = { 0, "overlap", "F", "0.3",
+        perf_parse_real, TO(overlap), { NULL, 0, 1 },
+        "share of a rank's elements that all ranks have:\n0 is disjoint, 1 identical" },
+    [OPTION_SKEW] = { 0, "skew", "F", "0",
+        perf_parse_real, TO(skew), { NULL, 0, 1 },
+        "share of the elements in the first eighth of the range,\nfrom 0.125; 0 is uniform" },
+    [OPTION_ORDER] = { 0, "order", "NAME", "sorted",
+        perf_parse_choice, TO(order), { perf_order_name, 0, 0 },
+        "order of the indices handed to the COO interface" },
+    [OPTION_WORKLOAD] = { 0, "workload", "NAME", "random",
+        perf_parse_workload, TO(workload), { perf_model_name, 0, 0 },
+        "random; lstm, deepfm, nmt, llama, opt or gemma;\ntext:FILE or trace:FILE" },
+    [OPTION_SCALE] = { 0, "scale", "S", "1",
+        perf_parse_count, TO(scale), { NULL, 1, 1e9 },
+        "divide the elements of random vectors and of models by S" },
+    [OPTION_BATCH] = { 0, "batch", "TOKENS", "1024",
+        perf_parse_count, TO(batch), { NULL, 1, 1e9 },
+        "words of the text that a rank takes in a step" },
+    [OPTION_ITERATIONS] = { 'n', "iterations", "N", "20",
+        perf_parse_count, TO(iterations), { NULL, 1, 1e5 },
+        "measured calls of a row; slow rows make fewer, at least\n5, to stay below 5 seconds" },
+    [OPTION_WARMUP] = { 'w', "warmup", "N", "5",
+        perf_parse_count, TO(warmup), { NULL, 1, 1e5 },
+        "calls before these; the scheme auto makes at least as\nmany as its trials of other schemes need" },
+    [OPTION_BETWEEN] = { 0, "between", "BYTES", "0",
+        perf_parse_count, TO(between), { NULL, 0, 1e12 },
+        "imitate a program: before each call read the last result,\nwrite that many bytes, read the input" },
+    [OPTION_CHECK] = { 0, "check", "0|1", "1",
+        perf_parse_count, TO(check), { NULL, 0, 1 },
+        "compare the first and the last result with MPI_Allreduce" },
+    [OPTION_SEED] = { 0, "seed", "N", "42",
+        perf_parse_count, TO(seed), { NULL, 0, 4294967295.0 },
+        "seed of the tensors and, when given, of the library" },
+    [OPTION_ALONE] = { 0, "alone", NULL, NULL,
+        perf_parse_flag, TO(alone), { NULL, 0, 0 },
+        "measure only the rows asked for, without baselines" },
+    [OPTION_MESSAGE_REPLAY] = { 0, "message-replay", NULL, NULL,
+        perf_parse_flag, TO(message_replay), { NULL, 0, 0 },
+        "measure, after each row, its messages without computing" },
+    [OPTION_OLD_MESSAGE_REPLAY] = { 0, "skeleton", NULL, NULL,
+        perf_parse_flag, TO(message_replay), { NULL, 0, 0 }, NULL },
+    [OPTION_PROFILE] = { 0, "profile", NULL, NULL,
+        perf_parse_flag, TO(profile), { NULL, 0, 0 },
+        "print how long the phases of each row's calls take" },
+    [OPTION_OVERLAP_COMPUTE] = { 0, "overlap-compute", NULL, NULL,
+        perf_parse_flag, TO(overlap_compute), { NULL, 0, 0 },
+        "also time nonblocking calls beside computing;\nwith progress by the waiting caller or a thread" },
+    [OPTION_STUDY] = { 0, "study", "NAME", "none",
+        perf_parse_choice, TO(study), { perf_study_name, 0, 0 },
+        "print a study of one subject instead of timing cases" },
+    [OPTION_PARTS] = { 0, "parts", "N", "16",
+        perf_parse_count, TO(parts), { NULL, 1, 4096 },
+        "ranks that formats, hash and balance assume" },
+    [OPTION_EVERY] = { 0, "every", "K", "1",
+        perf_parse_count, TO(every), { NULL, 1, 1e6 },
+        "measure every K-th point of selector's grid" },
+    [OPTION_BUDGET] = { 0, "budget", "SECONDS", "0",
+        perf_parse_count, TO(budget), { NULL, 0, 1e6 },
+        "selector starts no point after that time; 0: no limit" },
+    [OPTION_FORMAT] = { 0, "format", "NAME", "table",
+        perf_parse_choice, TO(format), { perf_format_name, 0, 0 },
+        "form of the standard output" },
+    [OPTION_JSON] = { 0, "json", "FILE", NULL,
+        perf_parse_path, TO(json), { NULL, 0, 0 },
+        "also write JSON lines to a file" },
+    [OPTION_LABEL] = { 0, "label", "TEXT", NULL,
+        perf_parse_path, TO(label), { NULL, 0, 0 },
+        "remark on all rows, such as the name of the network" },
+    [OPTION_MEMORY] = { 0, "memory", "BYTES", "0",
+        perf_parse_count, TO(memory), { NULL, 0, 1e15 },
+        "limit of a rank; 0: 3/4 of the node's memory, divided by\nits ranks" },
+    [OPTION_CALIBRATE] = { 0, "calibrate", "FILE", NULL,
+        perf_parse_path, TO(calibrate), { NULL, 0, 0 },
+        "measure the machine's constants, write them to a file for\nMPIX_SPARSE_CALIBRATION, and exit" },
+    [OPTION_COSTS] = { 0, "costs", "FILE", NULL,
+        perf_parse_path, TO(costs), { NULL, 0, 0 },
+        "measure the costs of the library's work, write them to a\nfile for --charge, and exit" },
+    [OPTION_CHARGE] = { 0, "charge", "FILE", NULL,
+        perf_parse_path, TO(charge), { NULL, 0, 0 },
+        "sum the time of work by a file of --costs; in a\nsimulation, let work take that time" },
+    [OPTION_TIMEOUT] = { 'T', "timeout", "SECONDS", "0",
+        perf_parse_count, TO(timeout), { NULL, 0, 1e6 },
+        "exit with status 3 after that time; 0: never" },
+    [OPTION_HELP] = { 'h', "help", NULL, NULL,
+        perf_parse_flag, TO(help), { NULL, 0, 0 },
+        "print this and exit" },
+    [OPTION_VERSION] = { 0, "version", NULL, NULL,
+        perf_parse_flag, TO(version), { NULL, 0, 0 },
+        "print the version and exit" },
+};
+/* clang-format on */
+
+static const struct perf_command command = {
+    .program = "mpix_sparse_perf",
+    .usage = "usage: mpirun -n N mpix_sparse_perf [options]\n\n"
+             "Time the sparse allreduce against MPI_Allreduce and the allgather scheme on the same data.\n"
+             "LIST is a comma-separated list; every combination is measured.\n",
+    .ending = "Exit status: 0 success, 1 a wrong value or nothing measured, 2 bad usage, 3 out of time.\n",
+    .options = table,
+    .n = OPTIONS,
+};
+
+/* True if --scale leaves no element of a vector. */
+static bool is_scaled_away(const struct perf_options *options)
+{
+    if (options->workload.kind == PERF_MODEL)
+        return perf_model_get(options->workload.model)->count / (uint64_t)options->scale <
+               (uint64_t)options->row_len;
+    for (int i = 0; i < options->count.n && options->workload.kind == PERF_RANDOM; i++)
+        if (options->count.at[i] > 0 && options->count.at[i] < options->scale)
+            return true;
+    return false;
+}
+
+/* Returns the sentence on a combination of options that makes no sense, or NULL. */
+static const char *conflict(const struct perf_options *options, const bool *given)
+{
+    static const double index_end[] = { 2147483648.0, 4294967296.0, 9e18, 9e18, 9e18 };
+    int kind = options->workload.kind;
+
+    for (int i = 0; i < options->count.n && kind == PERF_RANDOM; i++) {
+        if ((double)options->count.at[i] > index_end[options->index])
+            return "option --index: the type is too narrow for --count";
+        if ((double)options->count.at[i] * (double)options->row_len > 1e17)
+            return "option --count: that many elements of --row values are too many";
+    }
+    if (kind != PERF_RANDOM && (given[OPTION_COUNT] || given[OPTION_DENSITY]))
+        return "options --count and --density: the workload has its own";
+    if (kind != PERF_RANDOM && (given[OPTION_OVERLAP] || given[OPTION_SKEW]))
+        return "options --overlap and --skew: the workload has its own";
+    if (kind != PERF_TEXT_FILE && given[OPTION_BATCH])
+        return "option --batch is for --workload text:FILE";
+    if (kind == PERF_TRACE_FILE && given[OPTION_ROW])
+        return "option --row: a trace has its own";
+    if ((kind == PERF_TEXT_FILE || kind == PERF_TRACE_FILE) && given[OPTION_SCALE])
+        return "option --scale is for random vectors and models";
+    if (is_scaled_away(options))
+        return "option --scale: nothing is left of the vector";
+    if (given[OPTION_COSTS] && given[OPTION_CHARGE])
+        return "options --costs and --charge: what is measured is not charged";
+    if (options->in_place && options->interface != PERF_DENSE)
+        return "option --in-place is for --interface dense";
+    if (options->between > 0 && options->buffers == PERF_CUDA)
+        return "option --between is for buffers of the host";
+    if (options->skew > 0 && options->skew < 0.125)
+        return "option --skew: neither 0 nor from 0.125 to 1";
+    return NULL;
+}
+
+/* Returns the sentence on an option that a study does not take, or NULL. */
+static const char *study_conflict(const struct perf_options *options, const bool *given)
+{
+    int study = options->study;
+
+    if (study == PERF_NO_STUDY && given[OPTION_PARTS])
+        return "option --parts is for --study";
+    if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
+        return "options --every and --budget are for --study selector";
+    if (options->buffers == PERF_CUDA && (study != PERF_NO_STUDY || options->message_replay))
+        return "option --buffers: --study and --message-replay are for those of the host";
+    if (study == PERF_NO_STUDY)
+        return NULL;
+    if (options->alone)
+        return "option --alone is not for --study";
+    if (given[OPTION_SCHEME])
+        return "option --scheme is not for --study";
+    if (given[OPTION_CALIBRATE])
+        return "option --calibrate is not for --study";
+    if (given[OPTION_COSTS])
+        return "option --costs is not for --study";
+    if (options->format == PERF_OSU || options->format == PERF_DEMO)
+        return "option --format: a study is printed as table, csv or json";
+    if (options->overlap_compute || options->between > 0)
+        return "options --overlap-compute and --between are not for --study";
+    if (options->message_replay || options->profile)
+        return "options --message-replay and --profile are not for --study";
+    if (study != PERF_BALANCE && study != PERF_PROFILE && options->workload.kind != PERF_RANDOM)
+        return "option --workload: of the studies, only balance and profile take one";
+    if (study == PERF_BALANCE && options->workload.kind != PERF_RANDOM &&
+        options->workload.kind != PERF_TEXT_FILE)
+        return "option --workload: the study balance takes a text";
+    return NULL;
+}
+
+/* Takes values from the environment for options that were not given. The library itself checks them later,
+ * except for wire-values, which is a number here. */
+static bool take_environment(struct perf_options *options, const bool *given)
+{
+    char values[PERF_NAME_MAX], why[PERF_WHY_MAX];
+
+    if (!given[OPTION_SCHEME] && perf_setting_get(PERF_SETTING_SCHEME, options->scheme.at[0]))
+        options->scheme.n = 1;
+    if (!given[OPTION_WIRE] && perf_setting_get(PERF_SETTING_WIRE, options->wire.at[0]))
+        snprintf(options->default_wire, PERF_NAME_MAX, "%s", options->wire.at[0]);
+    if (!given[OPTION_PARTITION] && perf_setting_get(PERF_SETTING_PARTITION, options->partition.at[0]))
+        snprintf(options->default_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
+    if (!given[OPTION_GRAIN])
+        perf_setting_get(PERF_SETTING_GRAIN, options->grain);
+    if (given[OPTION_WIRE_VALUES] || !perf_setting_get(PERF_SETTING_WIRE_VALUES, values) ||
+        perf_parse_choice(&table[OPTION_WIRE_VALUES].domain, values, &options->values, why))
+        return true;
+    fprintf(stderr, "mpix_sparse_perf: MPIX_SPARSE_WIRE_VALUES is '%s', which %s\n", values, why);
+    return false;
+}
+
+static bool read_all(int argc, char **argv, struct perf_options *options)
+{
+    enum { TEXT_ROW = 64 };
+    bool given[OPTIONS] = { false };
+    const char *problem;
+
+    memset(options, 0, sizeof *options);
+    snprintf(options->default_wire, PERF_NAME_MAX, "auto");
+    snprintf(options->default_partition, PERF_NAME_MAX, "auto");
+    if (!perf_command_read(&command, argc, argv, options, given))
+        return false;
+    problem = conflict(options, given);
+    if (problem == NULL)
+        problem = study_conflict(options, given);
+    if (problem != NULL) {
+        fprintf(stderr, "mpix_sparse_perf: %s\n", problem);
+        return false;
+    }
+    if (options->workload.kind == PERF_TEXT_FILE && !given[OPTION_ROW])
+        options->row_len = TEXT_ROW;
+    if (options->study != PERF_NO_STUDY && !given[OPTION_COUNT])
+        options->count.n = 0;
+    if (options->study != PERF_NO_STUDY && !given[OPTION_DENSITY])
+        options->density.n = 0;
+    options->seed_given = given[OPTION_SEED];
+    return take_environment(options, given);
+}
+
+static void print_version(void)
+{
+    int library = 0;
+
+    MPIX_Sparse_get_version(&library);
+    perf_command_version(&command, MPIX_SPARSE_VERSION, library);
+}
+
+enum perf_options_status perf_options_read(int argc, char **argv, const struct perf_world *world,
+                                           struct perf_options *options)
+{
+    int action = PERF_RUN;
+
+    if (world->rank == 0) {
+        if (!read_all(argc, argv, options))
+            action = PERF_BAD_USAGE;
+        else if (options->help || options->version)
+            action = PERF_DONE;
+        if (action == PERF_DONE && options->help)
+            perf_command_help(&command);
+        else if (action == PERF_DONE)
+            print_version();
+    }
+    MPI_Bcast(&action, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(options, (int)sizeof *options, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return (enum perf_options_status)action;
+}

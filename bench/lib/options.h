@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of mpix_sparse_perf. Rank 0 reads it and broadcasts the result. */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "bench/lib/base.h"
+#include "bench/lib/parse.h"
+
+/** All options. Plain data without pointers, because the struct is broadcast as bytes. */
+struct perf_options {
+    struct perf_counts count;  /**< empty: the study's own list */
+    struct perf_reals density; /**< empty: the study's own list */
+    long long row_len;         /**< basic values in an element */
+    struct perf_names scheme, wire, partition;
+    char default_wire[PERF_NAME_MAX],
+        default_partition[PERF_NAME_MAX]; /**< requested formats of baselines and of `auto` */
+    char grain[PERF_NAME_MAX];
+    struct perf_choices type, op;
+    int interface, buffers, index, values, order, format, study;
+    bool in_place, alone, message_replay, profile, overlap_compute, help, version, seed_given;
+    double overlap, skew;
+    struct perf_workload_spec workload; /**< source of the index sets */
+    char label[PERF_PATH_MAX];          /**< empty: none */
+    long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale;
+    char json[PERF_PATH_MAX];      /**< empty: none */
+    char calibrate[PERF_PATH_MAX]; /**< empty: none */
+    char costs[PERF_PATH_MAX];     /**< empty: none */
+    char charge[PERF_PATH_MAX];    /**< empty: none */
+};
+
+enum perf_options_status { PERF_RUN, PERF_DONE, PERF_BAD_USAGE };
+
+/** Reads the command line. Rank 0 prints the help, the version, or a sentence on an error. Collective. */
+enum perf_options_status perf_options_read(int argc, char **argv, const struct perf_world *world,
+                                           struct perf_options *options);
+
+#endif

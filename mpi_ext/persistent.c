@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans: the arguments are checked on all ranks once, and each start is a nonblocking call.
+ *
+ * MPIX_Sparse_plan_start_all makes the MPI requests of all plans before any call begins, so that all plans
+ * start or none does. Small plans with the same type, op and settings are fused: the request of the first of
+ * them, the leader, runs one call for all. That call completes the requests of all, the leader's last, since
+ * until then no member may be freed. */
+
+#include "mpi_ext/persistent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpi_ext/lifecycle.h"
+#include "mpi_ext/arguments.h"
+#include "mpi_ext/attribute.h"
+#include "mpi_ext/error.h"
+#include "mpi_ext/info.h"
+#include "mpi_ext/user_buffers.h"
+#include "core/persistent.h"
+#include "core/prepare.h"
+#include "core/progress.h"
+
+/* Set the fields that only plans have, and the memory of this rank's arrays. */
+static void prepare(const struct sar_comm_state *comm_state, struct sar_call_args *call, MPI_Info info,
+                    char *sentence)
+{
+    call->sig.field[SAR_AGREE_FUNCTION] = call->sig.dense_face ? SAR_FUNCTION_INIT : SAR_FUNCTION_COO_INIT;
+    call->device.memory.stream = comm_state->device.stream;
+    if (call->result.error.status == SAR_OK)
+        call->result.error.status = sar_info_get_stream(info, &call->device.memory.stream, sentence);
+    if (call->sig.dense_face)
+        sar_user_buffers_describe(call);
+    if (!call->sig.native)
+        sar_user_buffers_alloc(call);
+}
+
+/* Make the arguments that all starts share. The element type may depend on the plan's hints. */
+static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *call, MPI_Info info,
+                      struct MPIX_Sparse_plan_s *made, char *sentence)
+{
+    struct sar_info from = { .info = info };
+    struct sar_config_layer hints = { SAR_SOURCE_PLAN_INFO, sar_info_lookup, &from };
+    call->result.error.status = sar_plan_open(comm_state, &hints, &made->args, &made->plan, sentence);
+    if (call->result.error.status != SAR_OK)
+        return;
+    made->args = *call;
+    made->args.result.error = (struct sar_error){ .status = SAR_OK };
+    made->args.sig.field[SAR_AGREE_FUNCTION] =
+        call->sig.dense_face ? SAR_FUNCTION_START : SAR_FUNCTION_COO_START;
+    sar_call_args_resolve_types(&made->args, &made->plan.policy);
+    call->result.error = made->args.result.error;
+    if (call->result.error.status != SAR_OK)
+        sar_plan_close(&made->plan);
+}
+
+/* The sentence belongs to SAR_BAD_SETTING only. It is empty on ranks other than the one with a bad stream
+ * key. */
+static int raise_with_detail(MPI_Comm comm, const char *function, const struct sar_error *error,
+                             const char *sentence)
+{
+    if (error->status != SAR_BAD_SETTING)
+        return sar_error_raise(comm, function, error, NULL);
+    return sar_error_raise(comm, function, error,
+                           sentence[0] != '\0' ? sentence : "mpix_sparse_stream is no address");
+}
+
+/* Collective over comm. */
+static int make_plan(const struct sar_call_args *template, MPI_Comm comm, MPI_Info info, const char *function,
+                     MPIX_Sparse_plan *plan)
+{
+    struct sar_comm_state *comm_state;
+    char sentence[SAR_ERROR_TEXT_SIZE] = "";
+    struct sar_call_args call = *template;
+    int code = sar_comm_state_get(comm, function, &comm_state);
+    if (code != MPI_SUCCESS)
+        return code;
+    struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
+    sar_error_set(&call.result.error, plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK, 0);
+    prepare(comm_state, &call, info, sentence);
+    sar_progress_drain(comm_state);
+    sar_progress_check(comm_state, &call);
+    if (call.result.error.status == SAR_OK)
+        open_plan(comm_state, &call, info, made, sentence);
+    if (call.result.error.status != SAR_OK) {
+        sar_user_buffers_release(&call);
+        free(made);
+        return raise_with_detail(comm, function, &call.result.error, sentence);
+    }
+    made->req.persistent = true;
+    made->req.comm = comm;
+    made->req.plan = &made->plan;
+    *plan = made;
+    return MPI_SUCCESS;
+}
+
+int PMPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                                MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
+{
+    struct sar_call_args call;
+    sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
+    return make_plan(&call, comm, info, "MPIX_Sparse_allreduce_init", plan);
+}
+
+int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                    MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
+{
+    struct sar_call_args call;
+    sar_args_check_coo(&call, indextype, count, datatype, op);
+    return make_plan(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
+}
+
+static bool has_kind(MPIX_Sparse_plan plan, bool dense_face)
+{
+    return plan != MPIX_SPARSE_PLAN_NULL && plan->args.sig.dense_face == dense_face;
+}
+
+static int wrong_kind_code(MPIX_Sparse_plan plan, const char *function)
+{
+    return sar_error_code(function, SAR_BAD_PLAN,
+                          plan == MPIX_SPARSE_PLAN_NULL ? SAR_FAULT_NULL : SAR_FAULT_WRONG_KIND);
+}
+
+int PMPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
+{
+    static const char function[] = "MPIX_Sparse_plan_start";
+    if (!has_kind(plan, true))
+        return wrong_kind_code(plan, function);
+    if (!sar_mpi_request_in_use(&plan->req))
+        plan->req.args = plan->args;
+    plan->req.function = function;
+    return sar_mpi_request_restart(&plan->req, NULL, request);
+}
+
+int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
+                                MPIX_Sparse_result *result, MPI_Request *request)
+{
+    static const char function[] = "MPIX_Sparse_plan_start_coo";
+    if (!has_kind(plan, false))
+        return wrong_kind_code(plan, function);
+    if (!sar_mpi_request_in_use(&plan->req)) {
+        plan->req.args = plan->args;
+        sar_args_check_elements(&plan->req.args, indices, values, nnz);
+    }
+    plan->req.function = function;
+    return sar_mpi_request_restart(&plan->req, &result, request);
+}
+
+static const char start_all_name[] = "MPIX_Sparse_plan_start_all";
+
+static int raise_plan(MPIX_Sparse_plan plan, int i, const struct sar_error *error)
+{
+    char title[64];
+    snprintf(title, sizeof title, "%s: plans[%d]", start_all_name, i);
+    if (!has_kind(plan, true))
+        return wrong_kind_code(plan, title);
+    return sar_error_raise(plan->plan.comm_state == NULL ? MPI_COMM_NULL : plan->req.comm, title, error,
+                           NULL);
+}
+
+static int acquire(MPIX_Sparse_plan plan, int i)
+{
+    struct sar_error error = { .status = SAR_BAD_PLAN };
+    if (has_kind(plan, true))
+        error = sar_mpi_request_acquire(&plan->req);
+    if (error.status != SAR_OK)
+        return raise_plan(plan, i, &error);
+    sar_user_buffers_set_stream(&plan->args, plan->args.device.memory.stream);
+    sar_user_buffers_read(&plan->args);
+    plan->req.args = plan->args;
+    plan->args.result.error.status = SAR_OK;
+    plan->req.function = start_all_name;
+    plan->req.plan_number = i + 1;
+    plan->req.fused_count = 0;
+    plan->plan.next_fused = NULL;
+    plan->fused = false;
+    return MPI_SUCCESS;
+}
+
+/* A plan that is named twice is in use the second time, which is an error. */
+static int acquire_all(int n, MPIX_Sparse_plan plans[])
+{
+    int acquired = 0, code = MPI_SUCCESS;
+    while (acquired < n && (code = acquire(plans[acquired], acquired)) == MPI_SUCCESS)
+        acquired++;
+    while (code != MPI_SUCCESS && acquired-- > 0)
+        sar_mpi_request_drop(&plans[acquired]->req);
+    return code;
+}
+
+/* Link the plans that can be fused with the first one to it; returns their number. */
+static size_t fuse_small(int n, MPIX_Sparse_plan plans[])
+{
+    struct sar_plan *leader = &plans[0]->plan, *last = leader;
+    size_t others = 0;
+    if (!sar_fusion_accepts(leader))
+        return 0;
+    for (int i = 1; i < n; i++) {
+        struct sar_plan *plan = &plans[i]->plan;
+        if (plans[i]->fused || !sar_fusion_compatible(leader, plan) || !sar_fusion_accepts(plan))
+            continue;
+        plans[i]->fused = true;
+        last = last->next_fused = plan;
+        others++;
+    }
+    return others;
+}
+
+static void complete_fused(struct sar_active_call *active)
+{
+    struct sar_mpi_request *req = (struct sar_mpi_request *)active;
+    struct sar_plan *leader = req->plan, *next;
+    int code = sar_mpi_request_raise(req);
+    if (code == MPI_SUCCESS)
+        sar_fusion_unpack(leader);
+    for (struct sar_plan *plan = leader; plan != NULL; plan = plan->next_fused)
+        code = sar_user_buffers_write(req->comm, start_all_name, &((MPIX_Sparse_plan)plan)->args, code);
+    for (struct sar_plan *plan = leader->next_fused; plan != NULL; plan = next) {
+        next = plan->next_fused;
+        sar_mpi_request_finish(&((MPIX_Sparse_plan)plan)->req, code);
+    }
+    sar_mpi_request_finish(req, code);
+}
+
+/* Returns the first error among the fused plans' inputs, or SAR_OK. */
+static struct sar_error first_failed(MPIX_Sparse_plan leader)
+{
+    const struct sar_plan *plan = &leader->plan;
+    while (plan->next_fused != NULL && ((MPIX_Sparse_plan)plan)->req.args.result.error.status == SAR_OK)
+        plan = plan->next_fused;
+    return ((MPIX_Sparse_plan)plan)->req.args.result.error;
+}
+
+/* A rank without memory for the fusion buffer takes part in the call; its agree step reports the error to
+ * all. */
+static void start_fused(MPIX_Sparse_plan leader, size_t others)
+{
+    struct sar_plan *plan = &leader->plan;
+    struct sar_error error = first_failed(leader);
+    leader->req.fused_count = others;
+    sar_progress_lock(plan->comm_state);
+    sar_fusion_prepare(plan, &leader->req.args);
+    sar_progress_unlock();
+    if (leader->req.args.result.error.status == SAR_OK)
+        leader->req.args.result.error = error;
+    for (struct sar_plan *other = plan->next_fused; other != NULL; other = other->next_fused)
+        sar_mpi_request_attach(&((MPIX_Sparse_plan)other)->req, plan->comm_state);
+    if (leader->req.args.result.error.status == SAR_OK)
+        sar_fusion_pack(plan);
+    sar_mpi_request_start(&leader->req, plan->fusion == NULL ? NULL : &plan->fusion->plan, complete_fused);
+}
+
+static void start_all(int n, MPIX_Sparse_plan plans[])
+{
+    for (int i = 0; i < n; i++) {
+        if (plans[i]->fused)
+            continue;
+        size_t others = fuse_small(n - i, plans + i);
+        if (others != 0)
+            start_fused(plans[i], others);
+        else
+            sar_mpi_request_start(&plans[i]->req, &plans[i]->plan, sar_mpi_request_complete);
+    }
+}
+
+int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[])
+{
+    if (n < 0)
+        return sar_error_code(start_all_name, SAR_BAD_N, n);
+    if (n > 0 && (plans == NULL || requests == NULL))
+        return sar_error_code(start_all_name, SAR_BAD_OUTPUT,
+                              plans == NULL ? SAR_NULL_PLANS : SAR_NULL_REQUESTS);
+    int code = acquire_all(n, plans);
+    if (code != MPI_SUCCESS)
+        return code;
+    for (int i = 0; i < n; i++)
+        requests[i] = plans[i]->req.request;
+    start_all(n, plans);
+    return MPI_SUCCESS;
+}
+
+/* Active calls of other plans on the communicator may still read this plan's timing feedback, hence the
+ * lock. A child of fork() has no active calls, and must not wait for a lock that a thread of its parent
+ * held. */
+static void close_plan(struct sar_plan *plan)
+{
+    const struct sar_comm_state *comm_state = sar_lifecycle_is_forked() ? NULL : plan->comm_state;
+    if (comm_state != NULL)
+        sar_progress_lock(comm_state);
+    sar_plan_close(plan);
+    if (comm_state != NULL)
+        sar_progress_unlock();
+}
+
+bool sar_plan_has_comm(MPIX_Sparse_plan plan)
+{
+    return plan->plan.comm_state != NULL;
+}
+
+struct sar_plan_report sar_plan_get_report(MPIX_Sparse_plan plan)
+{
+    const struct sar_active_call *last = &plan->req.active;
+    const struct sar_selection *s = &last->common.selection;
+    return (struct sar_plan_report){ sar_schemes[s->scheme]->name, sar_schemes[s->choice]->name,
+                                     s->prices[s->scheme].price,
+                                     last->common.agreed.data.nnz_mean / (double)last->args->sig.desc.count };
+}
+
+int PMPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
+{
+    static const char function[] = "MPIX_Sparse_plan_free";
+    if (plan == NULL)
+        return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_NULL);
+    if (*plan != MPIX_SPARSE_PLAN_NULL && sar_mpi_request_in_use(&(*plan)->req))
+        return sar_error_code(function, SAR_BAD_PLAN, SAR_FAULT_IN_USE);
+    if (*plan != MPIX_SPARSE_PLAN_NULL) {
+        close_plan(&(*plan)->plan);
+        sar_user_buffers_release(&(*plan)->args);
+        free(*plan);
+    }
+    *plan = MPIX_SPARSE_PLAN_NULL;
+    return MPI_SUCCESS;
+}
+
+#pragma weak MPIX_Sparse_allreduce_init = PMPIX_Sparse_allreduce_init
+#pragma weak MPIX_Sparse_allreduce_coo_init = PMPIX_Sparse_allreduce_coo_init
+#pragma weak MPIX_Sparse_plan_start = PMPIX_Sparse_plan_start
+#pragma weak MPIX_Sparse_plan_start_coo = PMPIX_Sparse_plan_start_coo
+#pragma weak MPIX_Sparse_plan_start_all = PMPIX_Sparse_plan_start_all
+#pragma weak MPIX_Sparse_plan_free = PMPIX_Sparse_plan_free

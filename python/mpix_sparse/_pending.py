@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls in flight. The library writes into their buffers until they are complete. So a call whose handle was
+deleted keeps its buffers alive, until a later call or finalize() finds it complete."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+import warnings
+from typing import Any, Callable, Sequence
+
+from . import _mpi
+from ._error import Error
+from ._library import library
+
+SPINS = 1000  # tests of a call before wait() sleeps between tests
+
+
+class PendingCall:
+    """One call in flight.
+
+    Args:
+        keep: objects that the call needs alive.
+        finish: creates the result when the call is complete.
+        problem: this rank's error in the arguments; empty if there is none.
+    """
+
+    def __init__(self, keep: Any, finish: Callable[[], Any], problem: str = "") -> None:
+        self.request = _mpi.constant("REQUEST_NULL")
+        self.complete = False
+        self._keep_alive = keep
+        self._finish: Callable[[], Any] | None = finish
+        self._result: Any = None
+        self._problem = problem
+        self._error: Exception | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, code: int) -> Handle:
+        """Register the started call and return its handle; code is the error code of the start.
+
+        Raises:
+            Error: the call has not started.
+        """
+        _mpi.check(code)
+        _reap()
+        _pending_calls.add(self)
+        return Handle(self)
+
+    def test(self) -> bool:
+        """True if the call is complete. Makes progress on all calls in flight. Returns False while another
+        thread tests the call."""
+        if self.complete:
+            return True
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            flag = ctypes.c_int()
+            code = library.MPI_Test(ctypes.byref(self.request), ctypes.byref(flag), _mpi.STATUS_IGNORE)
+            if flag.value or code != 0:
+                self._end(code)
+        finally:
+            self._lock.release()
+        return self.complete
+
+    def _end(self, code: int) -> None:
+        if self.complete:
+            return
+        if code != 0:
+            self._error = ValueError(self._problem) if self._problem else Error(_mpi.error_string(code), code)
+        elif self._finish is not None:
+            self._result = self._finish()
+        self._keep_alive = self._finish = None
+        self.complete = True
+        _pending_calls.discard(self)
+
+    def wait(self) -> None:
+        """Wait until the call is complete."""
+        tests = 0
+        while not self.test():
+            tests += 1
+            # The shortest sleep takes tens of microseconds, so sleep only in long waits.
+            if tests < SPINS:
+                os.sched_yield()
+            else:
+                time.sleep(0)
+
+    def result(self) -> Any:
+        """The result of the call, or its exception; the call must be complete."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+_pending_calls: set[PendingCall] = set()
+_abandoned: set[PendingCall] = set()
+
+
+def _reap() -> None:
+    """Forget calls that are complete and whose handles were deleted."""
+    for pending in list(_abandoned):
+        if pending.test():
+            _abandoned.discard(pending)
+
+
+def wait_for_all() -> None:
+    """Wait for all calls in flight."""
+    while _pending_calls:
+        for pending in list(_pending_calls):
+            pending.test()
+
+
+_mpi.add_finalize_hook(wait_for_all)
+
+
+class Handle:
+    """A call in flight.
+
+    Its buffers belong to the library until it is complete: do not write to any of them, nor read `out`. They
+    stay alive even if the handle is deleted. wait() and done() make progress on all calls in flight. Without
+    the hint progress=thread, calls make progress only there.
+    """
+
+    def __init__(self, pending: PendingCall) -> None:
+        self._pending = pending
+
+    def done(self) -> bool:
+        """True if the call is complete. Not collective; never waits."""
+        return self._pending.test()
+
+    def wait(self) -> Any:
+        """Wait for the call and return the result of the blocking call. May be called again.
+
+        Every rank must call wait(), or done() until it is True. Handles may be waited for in any order. An
+        interrupt (KeyboardInterrupt) leaves the call in flight and the handle usable.
+
+        Raises:
+            Error: the call failed, on every rank.
+        """
+        self._pending.wait()
+        return self._pending.result()
+
+    def __del__(self) -> None:
+        pending = getattr(self, "_pending", None)
+        if pending is not None and not pending.complete:
+            _abandoned.add(pending)
+            warnings.warn("a handle was dropped before its call was complete", ResourceWarning, stacklevel=2)
+
+
+def wait_all(handles: Sequence[Handle]) -> list[Any]:
+    """Wait for several handles and return their results, in the same order.
+
+    Raises:
+        Error: the first error, raised after all calls are complete.
+    """
+    for handle in handles:
+        handle._pending.wait()
+    return [handle.wait() for handle in handles]

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes of functions, and sums and products of sizes that saturate. */
+
+#ifndef SAR_BASE_COMPILER_H
+#define SAR_BASE_COMPILER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/host_device.h"
+
+#define SAR_INLINE SAR_HOST_DEVICE static inline __attribute__((always_inline))
+
+/** Compile a loop once for each generation of x86-64. The loader chooses a variant, where the toolchain
+ * can. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(SAR_NO_CLONES) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SAR_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SAR_CLONES
+#endif
+
+/** Compile a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.
+ * SAR_AVX512 is undefined if the compiler has no support. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
+#define SAR_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))
+#define sar_has_avx512()                                                            \
+    (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw") && \
+     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
+#else
+#define sar_has_avx512() false
+#endif
+
+/** Returns a * b, or UINT64_MAX if the product overflows. Callers compare sizes before they allocate. */
+static inline uint64_t sar_mul_saturate(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/** Returns a + b, or UINT64_MAX if the sum overflows. */
+static inline uint64_t sar_add_saturate(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agreement on a call: one small allreduce before each call. It compares the arguments of all ranks and
+ * combines their status and profile. Schemes are chosen by agreed numbers only. */
+
+#ifndef SAR_COMM_AGREE_H
+#define SAR_COMM_AGREE_H
+
+#include <stdbool.h>
+
+#include "comm/collective.h"
+
+/** Arguments that must be equal on all ranks of a call, in the order in which errors are reported. */
+enum sar_agree_field {
+    SAR_AGREE_FUNCTION, /**< the function called */
+    SAR_AGREE_FUSION,   /**< plans that are fused into one call (core/persistent.h); 0: a call of its own */
+    SAR_AGREE_COUNT,
+    SAR_AGREE_DATATYPE,
+    SAR_AGREE_OP,
+    SAR_AGREE_IN_PLACE,
+    SAR_AGREE_FIELDS
+};
+
+/** The contribution of one rank; after the allreduce the combination of all ranks. */
+struct sar_agree_msg {
+    int64_t nnz_sum;       /**< nonzeros: sum over the ranks */
+    int64_t nnz_max;       /**< nonzeros: maximum over the ranks */
+    int64_t may_block;     /**< enum sar_may_block: maximum */
+    int64_t dense_path;    /**< enum sar_dense_path: maximum */
+    int64_t last_call_ns;  /**< nanoseconds of the previous call, from its agreement on: maximum */
+    int64_t pre_scheme_ns; /**< nanoseconds of the previous call up to there: minimum */
+    int64_t status;        /**< enum sar_status: maximum */
+    int64_t status_rank;   /**< lowest rank with that status */
+    int64_t status_value;  /**< argument of the error message, of that rank */
+    struct {
+        int64_t min, max;
+        int32_t min_rank, max_rank; /**< lowest ranks with these values */
+    } field[SAR_AGREE_FIELDS];
+};
+
+/** An agreement in flight. */
+struct sar_agreement {
+    struct sar_agree_msg local;  /**< set by the caller */
+    struct sar_agree_msg global; /**< set by sar_agree_test */
+    struct sar_collective collective;
+};
+
+/** Tells if a rank may wait inside MPI. The maximum over the ranks counts, so one rank can forbid it.
+ * SAR_MAY_BLOCK is 0, so that each other value forbids. */
+enum sar_may_block {
+    SAR_MAY_BLOCK,
+    SAR_MAY_NOT_BLOCK,           /**< other calls are in flight on this rank */
+    SAR_MAY_NOT_BLOCK_SHM_FAILED /**< the rank had no shared memory in the previous call, and may not block */
+};
+
+/** The way of a rank's dense vector to MPI, if MPI_Allreduce reduces it. */
+enum sar_dense_path {
+    SAR_DENSE_PATH_HOST,     /**< the vector is in host memory */
+    SAR_DENSE_PATH_STAGED,   /**< it is copied from or to a device, which may fail after the agreement */
+    SAR_DENSE_PATH_PIPELINED /**< it is copied through pinned memory in pieces; that may fail, too */
+};
+
+/** Returns a message with this rank's fields. The caller sets status, nnz_*, may_block, dense_path and the
+ * times. */
+struct sar_agree_msg sar_agree_msg_make(const struct sar_comm *comm, const int64_t field[SAR_AGREE_FIELDS]);
+
+/** Combines two messages into the second. Associative and commutative. */
+void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *inout);
+
+/** Starts an agreement with the message agreement->local. Collective over comm. */
+enum sar_status sar_agree_start(const struct sar_comm *comm, struct sar_agreement *agreement);
+
+/** Tests an agreement, or waits for it if `block`. Sets *done; then agreement->global is valid. Local. */
+enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement *agreement, bool block,
+                               bool *done);
+
+/** Creates the MPI op and datatype of agreements; once in a process. Local. */
+enum sar_status sar_agree_setup(void);
+
+/** Frees them, if they exist. Local. */
+void sar_agree_cleanup(void);
+
+#endif

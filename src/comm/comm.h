@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The library's communicator: a duplicate of the user's, with the nodes of its ranks and the settings for
+ * waiting and for messages. It is opened at the first call on the user's communicator and closed with
+ * that. */
+
+#ifndef SAR_COMM_COMM_H
+#define SAR_COMM_COMM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "comm/mpi_util.h"
+#include "comm/nodes.h"
+
+/** Messages of calls use the tags below SAR_TAG_COUNT. MPI guarantees all tags up to 32767. */
+enum { SAR_TAG_COUNT = 32766, SAR_TAG_WATCHDOG = 32767 };
+
+struct sar_watchdog;
+struct sar_shm_group;
+
+/** sar_comm_open fills in the members up to tag_count, and `oversubscribed`. The comm_state sets the
+ * others. */
+struct sar_comm {
+    MPI_Comm mpi_comm; /**< the library's own duplicate; its error handler is MPI_ERRORS_RETURN */
+    int rank, ranks;
+    int id;                          /**< number of the communicator in this process, from 0, for traces */
+    struct sar_nodes nodes;          /**< groups of ranks that share memory */
+    int tag_count;                   /**< messages of calls use the tags in [0, tag_count) */
+    uint64_t chunk;                  /**< most bytes of one MPI message */
+    int throttle;                    /**< most long messages to other nodes in flight, or 0 for no limit */
+    uint64_t long_message;           /**< least bytes of a long message */
+    double stall_limit;              /**< seconds of waiting before a warning, or 0 for no warnings */
+    struct sar_watchdog *watchdog;   /**< names the late ranks in warnings; or NULL */
+    struct sar_shm_group *shm_group; /**< memory shared by the ranks of this node; NULL if they share none */
+    bool oversubscribed; /**< a node has more ranks than processors for them: waiting ranks yield */
+};
+
+/** Returns the shared memory group if all ranks are on one node, else NULL. Local. */
+static inline struct sar_shm_group *sar_comm_single_node_group(const struct sar_comm *comm)
+{
+    return comm->nodes.n == 1 ? comm->shm_group : NULL;
+}
+
+/** Yields the processor after many fruitless probes, and at once if the node is oversubscribed. MPI's own
+ * blocking waits spin, which then costs whole time slices. Called after each fruitless probe. Local.
+ * @param spins fruitless probes in this wait so far; 0 at first */
+void sar_comm_backoff(const struct sar_comm *comm, int *spins);
+
+/** Lets MPI make progress on its pending operations, on which another rank may be waiting. Local. */
+void sar_comm_mpi_progress(const struct sar_comm *comm);
+
+/** Duplicates the user's communicator and finds the nodes of its ranks. Collective over `user`. */
+enum sar_status sar_comm_open(MPI_Comm user, struct sar_comm *comm);
+
+/** Frees the duplicate and the nodes; neither the watchdog nor the shared memory group. Collective over
+ * comm. */
+void sar_comm_close(struct sar_comm *comm);
+
+#endif

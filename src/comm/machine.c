@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Machine constants are measured when a communicator is opened, in some milliseconds, unless they are in the
+ * cache or in a calibration file. Each constant is the minimum of a few trials on each rank, which is the
+ * machine's ability, and then the maximum over all ranks, which is the time that a collective takes. All
+ * ranks send at once, as in a call, so that beta includes contention. */
+
+#include "comm/machine.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/trace.h"
+#include "comm/collective.h"
+#include "hash/murmur3.h"
+#include "vector/reduce.h"
+
+/* Bytes that each rank writes to measure memory; more than the caches have. A simulation (bench/sim/smpi.h)
+ * runs thousands of ranks in one process, and sets fewer. */
+#ifndef SAR_MACHINE_MEMORY_BYTES
+#define SAR_MACHINE_MEMORY_BYTES (16 << 20)
+#endif
+
+static const double MIN_OVERHEAD = 1e-9; /* seconds; constants must be above 0 in simulations, too */
+static const double MIN_BANDWIDTH_SHARE = 1. / 16; /* least share of beta in the time of a LARGE message */
+
+enum {
+    TRIALS = 5,
+    SMALL = 8,         /* bytes of a message whose time is alpha */
+    LARGE = 256 << 10, /* bytes of a message to measure beta by */
+    BURST = 16,        /* messages sent at once to measure overhead */
+    MEMORY_BYTES = SAR_MACHINE_MEMORY_BYTES,
+    REDUCE_COUNT = 16 << 10, /* elements of the reduction that is timed */
+    REDUCE_STRIDE = 50,      /* slots from one element to the next */
+    CACHED_GROUPS = 16       /* groups of processes in the cache */
+};
+
+struct bench {
+    const struct sar_comm *comm;
+    const int *send_order;    /* ranks in a circle, in which messages are sent */
+    int order_len, order_pos; /* ranks in the circle, and the position of this rank */
+    int step, steps;          /* positions from one receiver to the next, and number of receivers */
+    struct sar_arena arena, large;
+    unsigned char *out, *in; /* LARGE bytes each */
+    unsigned char *memory;   /* MEMORY_BYTES in `large` */
+    struct sar_vec_desc desc;
+    struct sar_spvec runs[2], sum;
+    struct sar_arena scratch;
+};
+
+/* Each rank sends to the next ranks of its node. */
+static void use_intra_node_order(struct bench *b)
+{
+    const struct sar_nodes *nodes = &b->comm->nodes;
+    int node = nodes->node[b->comm->rank], pos = nodes->local_rank[b->comm->rank];
+    b->send_order = nodes->ranks + nodes->first[node];
+    b->order_len = sar_nodes_size(nodes, node);
+    b->order_pos = pos;
+    b->step = 1;
+    b->steps = b->order_len - 1;
+}
+
+/* Each rank sends to ranks of the next nodes; with one node, to the next ranks. */
+static void use_inter_node_order(struct bench *b)
+{
+    const struct sar_nodes *nodes = &b->comm->nodes;
+    b->send_order = nodes->ranks;
+    b->order_len = b->comm->ranks;
+    b->order_pos = nodes->first[nodes->node[b->comm->rank]] + nodes->local_rank[b->comm->rank];
+    b->step = nodes->n == 1 ? 1 : nodes->max_ranks;
+    b->steps = nodes->n == 1 ? b->order_len - 1 : nodes->n - 1;
+}
+
+/* Positions from this rank to the receiver of message i; receivers take turns. */
+static int distance(const struct bench *b, int i)
+{
+    return b->step * (1 + i % (b->steps > 0 ? b->steps : 1)) % b->order_len;
+}
+
+static int next(const struct bench *b, int i)
+{
+    return b->send_order[(b->order_pos + distance(b, i)) % b->order_len];
+}
+
+static int previous(const struct bench *b, int i)
+{
+    return b->send_order[(b->order_pos + b->order_len - distance(b, i)) % b->order_len];
+}
+
+static void shift(struct bench *b, int bytes)
+{
+    PMPI_Sendrecv(b->out, bytes, MPI_BYTE, next(b, 0), 0, b->in, bytes, MPI_BYTE, previous(b, 0), 0,
+                  b->comm->mpi_comm, MPI_STATUS_IGNORE);
+}
+
+static void shift_small(struct bench *b)
+{
+    shift(b, SMALL);
+}
+
+static void shift_large(struct bench *b)
+{
+    shift(b, LARGE);
+}
+
+/* Small messages at once, to as many different ranks as there are. */
+static void burst(struct bench *b, int messages)
+{
+    MPI_Request requests[2 * BURST];
+    MPI_Status statuses[2 * BURST];
+    for (int i = 0; i < messages; i++) {
+        PMPI_Irecv(b->in + (size_t)i * SMALL, SMALL, MPI_BYTE, previous(b, i), 0, b->comm->mpi_comm,
+                   &requests[2 * i]);
+        PMPI_Isend(b->out, SMALL, MPI_BYTE, next(b, i), 0, b->comm->mpi_comm, &requests[2 * i + 1]);
+    }
+    PMPI_Waitall(2 * messages, requests, statuses);
+}
+
+static void send_one(struct bench *b)
+{
+    burst(b, 1);
+}
+
+static void send_many(struct bench *b)
+{
+    burst(b, BURST);
+}
+
+/* A simulation charges measured work in the same way as the work of calls. */
+static void end_span(const struct bench *b, struct sar_span *span)
+{
+    sar_span_end(span, &(struct sar_span_context){ b->comm->id, 0, -1, -1, 0, 0 });
+}
+
+static void reduce_runs(struct bench *b)
+{
+    struct sar_span span = sar_span_begin("measure", 0, 0);
+    sar_arena_reset(&b->scratch);
+    sar_reduce(&b->desc, b->runs, 2, &b->scratch, &b->sum);
+    span.work = sar_span_work_make("reduce", 2 * REDUCE_COUNT, b->desc.element_size, b->desc.count);
+    end_span(b, &span);
+}
+
+static void dense_small(struct bench *b)
+{
+    PMPI_Allreduce(b->out, b->in, 1, MPI_FLOAT, MPI_SUM, b->comm->mpi_comm);
+}
+
+static void dense_large(struct bench *b)
+{
+    PMPI_Allreduce(b->out, b->in, LARGE / 4, MPI_FLOAT, MPI_SUM, b->comm->mpi_comm);
+}
+
+static void write_memory(struct bench *b)
+{
+    struct sar_span span = sar_span_begin("measure", 0, 0);
+    memset(b->memory, b->comm->rank, MEMORY_BYTES);
+    span.work = sar_span_work_make("wipe", MEMORY_BYTES, 1, 0);
+    end_span(b, &span);
+}
+
+static double min_seconds(struct bench *b, void (*action)(struct bench *))
+{
+    double min = 1e9;
+    action(b);
+    for (int i = 0; i < TRIALS; i++) {
+        double start = PMPI_Wtime();
+        action(b);
+        double seconds = PMPI_Wtime() - start;
+        min = seconds < min ? seconds : min;
+    }
+    return min;
+}
+
+static enum sar_status set_up(struct bench *b)
+{
+    void *out, *in, *memory;
+    SAR_TRY(sar_arena_alloc_zeroed(&b->arena, LARGE, 1, &out));
+    SAR_TRY(sar_arena_alloc_zeroed(&b->arena, LARGE, 1, &in));
+    SAR_TRY(sar_arena_alloc(&b->large, MEMORY_BYTES, 1, &memory));
+    b->memory = memory;
+    b->out = out;
+    b->in = in;
+    b->desc = (struct sar_vec_desc){ .count = REDUCE_COUNT * REDUCE_STRIDE,
+                                     .row_len = 1,
+                                     .element_size = 4,
+                                     .index_size = 4,
+                                     .kernels = sar_op_kernels_of(SAR_FLOAT, SAR_SUM) };
+    for (uint32_t r = 0; r < 2; r++) {
+        SAR_TRY(sar_spvec_alloc(&b->desc, REDUCE_COUNT, &b->arena, &b->runs[r]));
+        for (uint32_t i = 0; i < REDUCE_COUNT; i++) {
+            ((uint32_t *)b->runs[r].index)[i] = i * REDUCE_STRIDE + (r * i) % REDUCE_STRIDE;
+            ((float *)b->runs[r].value)[i] = 1;
+        }
+    }
+    return sar_spvec_alloc(&b->desc, (size_t)2 * REDUCE_COUNT, &b->arena, &b->sum);
+}
+
+/* Time of a byte in a LARGE message, less the time of a SMALL one. At least a share of the former, since
+ * noise may slow down the small message. */
+static double seconds_of_byte(double small, double large)
+{
+    return fmax(large - small, large * MIN_BANDWIDTH_SHARE) / LARGE;
+}
+
+static double overhead_of(struct bench *b)
+{
+    double one = min_seconds(b, send_one), many = min_seconds(b, send_many);
+    return fmax((many - one) / (BURST - 1), MIN_OVERHEAD);
+}
+
+static void measure(struct bench *b, struct sar_machine *m)
+{
+    use_inter_node_order(b);
+    m->alpha = m->intra_alpha = min_seconds(b, shift_small);
+    m->beta = m->intra_beta = seconds_of_byte(m->alpha, min_seconds(b, shift_large));
+    m->overhead = m->intra_overhead = overhead_of(b);
+    if (b->comm->nodes.n > 1 && b->comm->nodes.max_ranks > 1) {
+        use_intra_node_order(b);
+        m->intra_alpha = min_seconds(b, shift_small);
+        m->intra_beta = seconds_of_byte(m->intra_alpha, min_seconds(b, shift_large));
+        m->intra_overhead = overhead_of(b);
+    }
+    m->gamma = min_seconds(b, reduce_runs) / (2.0 * REDUCE_COUNT);
+    m->memory = min_seconds(b, write_memory) / MEMORY_BYTES;
+    sar_arena_free(&b->large);
+    m->dense_alpha = min_seconds(b, dense_small);
+    m->dense_beta = seconds_of_byte(m->dense_alpha, min_seconds(b, dense_large));
+}
+
+static enum sar_status reduce_max(const struct sar_comm *comm, struct sar_machine *m)
+{
+#define ADDRESS(constant, key) &m->constant,
+    double *constants[] = { SAR_MACHINE_CONSTANTS(ADDRESS) };
+    enum { CONSTANTS = sizeof constants / sizeof constants[0] };
+    double max[CONSTANTS];
+    for (int i = 0; i < CONSTANTS; i++)
+        max[i] = *constants[i];
+    SAR_TRY(sar_comm_max(comm, max, CONSTANTS));
+    for (int i = 0; i < CONSTANTS; i++)
+        *constants[i] = max[i];
+    return SAR_OK;
+}
+
+static enum sar_status measure_all(const struct sar_comm *comm, struct sar_machine *machine)
+{
+    struct bench b = { .comm = comm };
+    struct sar_machine measured = { .ranks = comm->ranks };
+    enum sar_status status = sar_comm_max_status(comm, set_up(&b));
+    if (status == SAR_OK) {
+        measure(&b, &measured);
+        status = reduce_max(comm, &measured);
+        *machine = measured;
+    }
+    sar_arena_free(&b.arena);
+    sar_arena_free(&b.large);
+    sar_arena_free(&b.scratch);
+    return status;
+}
+
+/* Constants of the groups of processes measured last. If threads measure for two communicators of one group
+ * at once, ranks may cache different ones; sar_machine_measure therefore takes the maximum of cached
+ * constants, too. */
+static struct cached {
+    uint64_t group; /* hash of the group, or 0 for an empty entry */
+    struct sar_machine machine;
+} cached[CACHED_GROUPS];
+static unsigned cache_next;
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A hash of the group's processes in their order, and of their nodes. 0, which is not cached, if a process
+ * has no rank in MPI_COMM_WORLD. */
+static uint64_t group_of(const struct sar_comm *comm)
+{
+    MPI_Group group, world;
+    uint64_t hash = (uint64_t)comm->ranks;
+    bool unidentified = false;
+    if (!sar_mpi_world_is_up())
+        return 0;
+    PMPI_Comm_group(comm->mpi_comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int r = 0; r < comm->ranks; r++) {
+        int world_rank = MPI_UNDEFINED;
+        PMPI_Group_translate_ranks(group, 1, &r, world, &world_rank);
+        hash =
+            sar_mix64(hash ^ (uint64_t)(uint32_t)world_rank << 32 ^ (uint64_t)(uint32_t)comm->nodes.node[r]);
+        unidentified |= world_rank == MPI_UNDEFINED;
+    }
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    return unidentified ? 0 : hash;
+}
+
+static bool cache_find(uint64_t group, struct sar_machine *machine)
+{
+    bool found = false;
+    pthread_mutex_lock(&cache_lock);
+    for (int i = 0; i < CACHED_GROUPS && group != 0 && !found; i++) {
+        found = cached[i].group == group;
+        if (found)
+            *machine = cached[i].machine;
+    }
+    pthread_mutex_unlock(&cache_lock);
+    return found;
+}
+
+static void cache_store(uint64_t group, const struct sar_machine *machine)
+{
+    unsigned at = 0;
+    pthread_mutex_lock(&cache_lock);
+    while (at < CACHED_GROUPS && cached[at].group != group)
+        at++;
+    if (at == CACHED_GROUPS)
+        at = cache_next++ % CACHED_GROUPS;
+    cached[at] = (struct cached){ group, *machine };
+    pthread_mutex_unlock(&cache_lock);
+}
+
+enum sar_status sar_machine_measure(const struct sar_comm *comm, struct sar_machine *machine)
+{
+    uint64_t group = group_of(comm);
+    double missing = !cache_find(group, machine);
+    SAR_TRY(sar_comm_max(comm, &missing, 1));
+    if (missing == 0)
+        return reduce_max(comm, machine);
+    SAR_TRY(measure_all(comm, machine));
+    cache_store(group, machine);
+    return SAR_OK;
+}
+
+void sar_machine_forget(void)
+{
+    pthread_mutex_lock(&cache_lock);
+    memset(cached, 0, sizeof cached);
+    pthread_mutex_unlock(&cache_lock);
+}

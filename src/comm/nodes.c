@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finding the nodes costs an MPI_Comm_split_type, an allreduce within each node and an allgather of one
+ * int. */
+
+#include "comm/nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/mpi_util.h"
+#include "comm/topology.h"
+
+enum sar_status sar_nodes_alloc(int ranks, struct sar_nodes *nodes)
+{
+    size_t n = (size_t)ranks;
+    int *memory = calloc(4 * n + 1, sizeof *memory);
+    if (memory == NULL)
+        return SAR_NO_MEMORY;
+    *nodes = (struct sar_nodes){
+        .node = memory, .local_rank = memory + n, .ranks = memory + 2 * n, .first = memory + 3 * n
+    };
+    return SAR_OK;
+}
+
+void sar_nodes_free(struct sar_nodes *nodes)
+{
+    free(nodes->node);
+    *nodes = (struct sar_nodes){ 0 };
+}
+
+/* On entry nodes->node[r] is the lowest rank on the node of rank r; on return it is the number of that
+ * node. */
+static void number_nodes(struct sar_nodes *nodes, int ranks)
+{
+    nodes->n = 0;
+    for (int r = 0; r < ranks; r++)
+        nodes->node[r] = nodes->node[r] == r ? nodes->n++ : nodes->node[nodes->node[r]];
+}
+
+static void index_nodes(struct sar_nodes *nodes, int ranks)
+{
+    number_nodes(nodes, ranks);
+    memset(nodes->first, 0, ((size_t)ranks + 1) * sizeof *nodes->first);
+    for (int r = 0; r < ranks; r++)
+        nodes->local_rank[r] = nodes->first[nodes->node[r] + 1]++;
+    nodes->max_ranks = 0;
+    for (int j = 0; j < nodes->n; j++) {
+        nodes->max_ranks = nodes->first[j + 1] > nodes->max_ranks ? nodes->first[j + 1] : nodes->max_ranks;
+        nodes->first[j + 1] += nodes->first[j];
+    }
+    for (int r = 0; r < ranks; r++)
+        nodes->ranks[nodes->first[nodes->node[r]] + nodes->local_rank[r]] = r;
+}
+
+/* Combined over the ranks of a node by bitwise or. */
+struct node_info {
+    uint64_t min_rank; /* set by the lowest rank of the node, 0 on its other ranks */
+    struct sar_cpuset cpus;
+};
+
+static enum sar_status reduce_node_info(MPI_Comm node, int rank, struct node_info *all)
+{
+    enum { WORDS = sizeof *all / sizeof(uint64_t) };
+    int local_rank;
+    PMPI_Comm_rank(node, &local_rank);
+    all->min_rank = local_rank == 0 ? (uint64_t)rank : 0;
+    sar_topology_thread_cpuset(&all->cpus);
+    return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, all, WORDS, MPI_UINT64_T, MPI_BOR, node));
+}
+
+static int cap_by_cgroup(int cpus)
+{
+    int cgroup_cpus = sar_topology_cgroup_cpus();
+    return cgroup_cpus > 0 && cgroup_cpus < cpus ? cgroup_cpus : cpus;
+}
+
+/* Assumes that ranks which share memory are in one control group. */
+static void count_processors(const struct sar_cpuset *comm_cpus, struct sar_nodes *nodes)
+{
+    struct sar_cpuset job_cpus;
+    sar_topology_launcher_cpuset(&job_cpus);
+    for (int i = 0; i < SAR_CPUSET_WORDS; i++)
+        job_cpus.bits[i] |= comm_cpus->bits[i];
+    nodes->comm_cpus = cap_by_cgroup(sar_cpuset_count(comm_cpus));
+    nodes->job_cpus = cap_by_cgroup(sar_cpuset_count(&job_cpus));
+}
+
+enum sar_status sar_nodes_find(MPI_Comm comm, struct sar_nodes *nodes)
+{
+    MPI_Comm node;
+    struct node_info all;
+    int rank, ranks, min_rank;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &ranks);
+    SAR_TRY(sar_mpi(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node)));
+    enum sar_status status = reduce_node_info(node, rank, &all);
+    PMPI_Comm_free(&node);
+    SAR_TRY(status);
+    min_rank = (int)all.min_rank;
+    SAR_TRY(sar_mpi(PMPI_Allgather(&min_rank, 1, MPI_INT, nodes->node, 1, MPI_INT, comm)));
+    index_nodes(nodes, ranks);
+    count_processors(&all.cpus, nodes);
+    return SAR_OK;
+}
+
+void sar_nodes_override(struct sar_nodes *nodes, int ranks, int n)
+{
+    int min_rank = 0, n_nodes = n < ranks ? n : ranks;
+    for (int r = 0; r < ranks; r++) {
+        if ((int64_t)r * n_nodes / ranks != (int64_t)min_rank * n_nodes / ranks)
+            min_rank = r;
+        nodes->node[r] = min_rank;
+    }
+    index_nodes(nodes, ranks);
+}
+
+int sar_nodes_size(const struct sar_nodes *nodes, int node)
+{
+    return nodes->first[node + 1] - nodes->first[node];
+}
+
+int sar_nodes_partner(const struct sar_nodes *nodes, int node, int other)
+{
+    int size = sar_nodes_size(nodes, node), other_node = nodes->node[other];
+    int number = nodes->first[other_node] + nodes->local_rank[other] - (other_node > node ? size : 0);
+    return nodes->ranks[nodes->first[node] + number % size];
+}

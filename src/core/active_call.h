@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The active call: data of an allreduce from its enqueuing to its end. */
+
+#ifndef SAR_CORE_ACTIVE_CALL_H
+#define SAR_CORE_ACTIVE_CALL_H
+
+#include "device/exec.h"
+#include "scheme/engine/task.h"
+#include "core/call_args.h"
+#include "core/comm_state.h"
+
+/** Phases of a call; see call.c. */
+enum sar_phase {
+    SAR_PHASE_QUEUED,    /**< earlier calls on this communicator are not done */
+    SAR_PHASE_AGREEING,  /**< the ranks exchange agree messages */
+    SAR_PHASE_PROFILING, /**< the ranks profile the tensor */
+    SAR_PHASE_RUNNING,   /**< the scheme runs */
+    SAR_PHASE_SHM_RETRY, /**< the scheme could not allocate shared memory; another scheme follows */
+    SAR_PHASE_DONE
+};
+
+/** Results of the agreement: equal on all ranks, except agreement.local. Written by call.c and by
+ * sar_active_call_select; the tensor state is the plan's or the communicator's. */
+struct sar_call_common {
+    struct sar_agreement agreement;
+    struct sar_tensor_state *tensor; /**< state of this tensor from earlier calls */
+    struct sar_agreed agreed;        /**< inputs of the cost model */
+    struct sar_selection selection;
+};
+
+/** Progress of the call. Written by call.c only. */
+struct sar_call_run {
+    enum sar_phase phase;
+    enum sar_status status; /**< of the agreement or profile under way */
+    struct sar_profile_state profile;
+    struct sar_span call_span, phase_span;
+    bool profile_due; /**< this call has to make a new profile */
+    bool task_ready;  /**< the task is initialised: a later failure travels in its messages */
+};
+
+/** Host memory of one call's input and output. Written by prepare.c and task_init.c. */
+struct sar_call_host {
+    struct sar_output_in_buffers output; /**< buffers of the result, before dense buffers are written */
+    void *spare_indices; /**< memory for the indices of a packed input while it is expanded to a vector */
+};
+
+/** Device side of one call. Written by device_input.c; all zero if the arrays are in host memory. */
+struct sar_call_on_device {
+    struct sar_nonzero_mask mask;          /**< non-zero elements of a dense vector */
+    struct sar_d2h_copy d2h;               /**< copy of the elements to the host */
+    struct sar_device_partition partition; /**< source of the parts that a scheme asks for */
+    struct sar_device_exec exec;           /**< reduces and encodes on the device, if that pays */
+    struct sar_host_pipeline pipeline;     /**< stages the whole vector through the host, if MPI reduces it */
+};
+
+/** Times, in seconds. Written by call.c; `excluded` also by progress.c. */
+struct sar_call_time {
+    double start;
+    double excluded;      /**< time since start in which nobody made progress, or the tensor was profiled */
+    double pre_scheme;    /**< from start to the end of the agreement, without `excluded` */
+    double profile_start; /**< elapsed time at the start of the profile */
+};
+
+/** A call that is queued or in progress. */
+struct sar_active_call {
+    struct sar_comm_state *comm_state;
+    struct sar_call_args *args;
+    struct sar_plan *plan;           /**< or NULL; set by the caller before sar_active_call_enqueue */
+    const struct sar_policy *policy; /**< of the plan or the communicator */
+    /** Called when the call is complete; the library does not touch the call afterwards. May be NULL. */
+    void (*on_done)(struct sar_active_call *op);
+    struct sar_active_call *next; /**< in the queue of the communicator */
+    struct sar_call_common common;
+    struct sar_call_run run;
+    struct sar_task task; /**< the scheme's; initialised by task_init.c, advanced by sar_task_advance */
+    struct sar_call_host host;
+    struct sar_call_on_device device;
+    struct sar_call_time time;
+};
+
+/** Returns the seconds since the start of the call, without those excluded: time in which the caller
+ * computes, and the time of profiles. */
+static inline double sar_active_call_seconds(const struct sar_active_call *op)
+{
+    return PMPI_Wtime() - op->time.start - op->time.excluded;
+}
+
+/** Begin a trace span of the call, such as a phase. */
+static inline struct sar_span sar_active_call_span(const struct sar_active_call *op, const char *name)
+{
+    const struct sar_traffic *traffic = &op->task.exchange.traffic;
+    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
+}
+
+/** End a trace span of the call. */
+static inline void sar_active_call_span_end(const struct sar_active_call *op, struct sar_span *span)
+{
+    const struct sar_traffic *traffic = &op->task.exchange.traffic;
+    sar_span_end(span, &(struct sar_span_context){ op->comm_state->comm.id, op->comm_state->epoch, -1, -1,
+                                                   traffic->bytes_sent, traffic->bytes_received });
+}
+
+#endif

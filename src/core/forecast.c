@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Forecasts: agreed numbers of a described call, and the derivative of prices by beta. */
+
+#include "core/forecast.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct sar_vec_desc desc_of(const struct sar_forecast *f)
+{
+    return (struct sar_vec_desc){ .count = f->count,
+                                  .row_len = f->row,
+                                  .element_size = f->row * sizeof(float),
+                                  .index_size = sar_index_size(f->count),
+                                  .dtype = SAR_FLOAT,
+                                  .op = SAR_SUM,
+                                  .kernels = sar_op_kernels_of(SAR_FLOAT, SAR_SUM) };
+}
+
+/* MPI_Allreduce is assumed optimal: a tree for small vectors, a ring for large ones; a copy on one rank. */
+static struct sar_machine machine_of(const struct sar_forecast *f, const struct sar_vec_desc *desc,
+                                     double nodes)
+{
+    struct sar_machine m = f->machine;
+    double node_ranks = m.ranks / nodes;
+    m.gamma = sar_agreed_element_seconds(&f->machine, desc);
+    m.dense_alpha = 2 * log2(nodes) * m.alpha + 2 * log2(node_ranks) * m.intra_alpha;
+    m.dense_beta =
+        2 * (nodes - 1) / nodes * m.beta / node_ranks + 2 * (node_ranks - 1) / node_ranks * m.intra_beta;
+    if (m.ranks == 1)
+        m.dense_beta = m.memory;
+    return m;
+}
+
+struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct sar_config *config)
+{
+    struct sar_vec_desc desc = desc_of(f);
+    double nnz = f->density * (double)f->count;
+    int node_ranks = f->node_ranks, nodes = (f->machine.ranks + node_ranks - 1) / node_ranks;
+    bool travels = f->machine.ranks > 1;
+    return (struct sar_agreed){
+        .desc = desc,
+        .machine = machine_of(f, &desc, nodes),
+        .topo.nodes = nodes,
+        .topo.node_ranks = node_ranks < f->machine.ranks ? node_ranks : f->machine.ranks,
+        .topo.shared_memory = node_ranks > 1 || !travels,
+        .data.nnz_mean = nnz,
+        .data.nnz_max = nnz,
+        .data.densification = f->gamma,
+        .call.dense_face = f->dense_face,
+        .call.native = true,
+        .wire.precision = travels ? (enum sar_wire_precision)config->wire_values : SAR_PRECISION_FULL,
+        .partition.max_imbalance = config->imbalance,
+        .data.skewness = 1,
+        .wire.segment_bytes = config->segment,
+        .wire.throttle = config->throttle,
+        .partition.kind = sar_partition_find(config->partition),
+        .partition.grain = config->grain,
+        .wire.push = sar_wire_find(config->push_wire),
+        .wire.pull = sar_wire_find(config->pull_wire),
+        .wire.push_smallest = strcmp(config->push_wire, "smallest") == 0,
+        .wire.pull_smallest = strcmp(config->pull_wire, "smallest") == 0,
+    };
+}
+
+/* Messages cost nothing, because their number may depend on the bytes; one node, so that no cost overlaps. */
+static double seconds_at(const struct sar_scheme *scheme, const struct sar_agreed *agreed, double beta)
+{
+    struct sar_agreed a = *agreed;
+    a.topo.nodes = 1;
+    a.machine.alpha = a.machine.overhead = a.machine.intra_overhead = 0;
+    a.machine.dense_alpha = 0;
+    a.machine.dense_beta *= beta / a.machine.beta;
+    a.machine.beta = beta;
+    return scheme->seconds(&a);
+}
+
+double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
+{
+    const double step = 1e-4;
+    double beta = agreed->machine.beta;
+    if (agreed->machine.ranks == 1)
+        return 0; /* a copy costs time per byte, but sends none */
+    double rise = seconds_at(scheme, agreed, beta * (1 + step)) - seconds_at(scheme, agreed, beta);
+    return rise / (beta * step);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Preparation of a call, its agree message, and the selection of its scheme. Runs in every call: once over
+ * coordinates, or over a sample of a dense buffer. */
+
+#include "core/prepare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/dense_allreduce.h"
+#include "vector/dense.h"
+
+enum {
+    SAMPLE_MAX = 16384,   /* elements of a dense buffer that are read before the agreement, at most */
+    SAMPLE_SHARE = 16,    /* elements of the buffer per element read */
+    SAMPLE_BYTES = 65536, /* bytes up to which a buffer is read whole */
+    REUSE_CALLS = 16      /* calls that reuse a selection */
+};
+
+static const double RATIO_DRIFT = 0.03; /* relative change of the scheme's measured cost that ends reuse */
+
+static size_t estimate_nnz(const struct sar_active_call *op)
+{
+    const struct sar_call_args *args = op->args;
+    const struct sar_vec_desc *desc = &args->sig.desc;
+    const void *buf = args->sig.in_place ? args->data.buffers.recvbuf : args->data.buffers.sendbuf;
+    size_t count = (size_t)desc->count, share = count / SAMPLE_SHARE;
+    if (args->device.resident)
+        return op->device.mask.nnz;
+    if (sar_call_args_has_packed(args))
+        return (size_t)*args->device.packed[0]->nnz;
+    bool small = count * desc->element_size <= SAMPLE_BYTES;
+    return sar_dense_estimate_nonzero(desc, buf, small ? count : share < SAMPLE_MAX ? share : SAMPLE_MAX);
+}
+
+void sar_call_args_resolve_types(struct sar_call_args *args, const struct sar_policy *policy)
+{
+    static const enum sar_dtype bases[] = { [SAR_ELEMENT_BF16] = SAR_BF16, [SAR_ELEMENT_FP16] = SAR_FP16 };
+    struct sar_vec_desc *desc = &args->sig.desc;
+    int element = policy->config.element;
+    args->device.block_bytes = sar_pinned_ring_block_bytes(policy->config.staging);
+    if (args->sig.int16_as_float && element != SAR_ELEMENT_INTEGER) {
+        desc->dtype = bases[element];
+        desc->kernels = sar_op_kernels_of(desc->dtype, desc->op);
+        args->sig.native = desc->kernels != NULL;
+        if (!args->sig.native)
+            sar_error_set(&args->result.error, SAR_UNDEFINED_OP, args->sig.field[SAR_AGREE_OP]);
+    }
+    if (args->sig.native && (desc->dtype == SAR_BF16 || desc->dtype == SAR_FP16)) {
+        args->data.buffers.datatype = MPI_UINT16_T; /* MPI fails to copy some of its own 16-bit float types */
+        args->data.buffers.op = sar_op16_get(desc->dtype, desc->op);
+    }
+}
+
+/* While a packed input is expanded in place, its indices move to spare memory. */
+static enum sar_status alloc_spare(struct sar_comm_state *comm_state, const struct sar_call_args *args,
+                                   void **spare_indices)
+{
+    if (!sar_call_args_has_packed(args))
+        return SAR_OK;
+    return sar_arena_alloc(&comm_state->memory.arena, (size_t)*args->device.packed[0]->nnz,
+                           args->sig.desc.index_size, spare_indices);
+}
+
+enum sar_status sar_call_args_expand(struct sar_comm_state *comm_state, struct sar_call_args *args)
+{
+    void *spare_indices = NULL;
+    if (!sar_call_args_has_packed(args))
+        return SAR_OK;
+    sar_comm_state_reset_memory(comm_state);
+    SAR_TRY(alloc_spare(comm_state, args, &spare_indices));
+    sar_packed_vec_expand(&args->sig.desc, args->device.packed[0], spare_indices);
+    return SAR_OK;
+}
+
+size_t sar_task_state_size(void)
+{
+    size_t largest = 0;
+    for (size_t i = 0; sar_schemes[i] != NULL; i++)
+        largest = sar_schemes[i]->state_size > largest ? sar_schemes[i]->state_size : largest;
+    return largest;
+}
+
+void sar_active_call_prepare(struct sar_active_call *op)
+{
+    struct sar_call_args *args = op->args;
+    struct sar_task *task = &op->task;
+    long long bad = 0;
+    enum sar_status status =
+        sar_exchange_open(&op->comm_state->comm, &op->comm_state->memory.arena, &task->exchange);
+    if (status == SAR_OK)
+        status =
+            sar_arena_alloc_zeroed(&op->comm_state->memory.arena, 1, sar_task_state_size(), &task->state);
+    sar_error_set(&args->result.error, status, 0);
+    if (args->result.error.status != SAR_OK)
+        return;
+    if (!args->device.resident && !args->sig.dense_face)
+        task->input.arena_mark = sar_arena_mark(&op->comm_state->memory.arena);
+    if (args->device.resident)
+        status = sar_device_input_scan(op, &bad);
+    else if (args->sig.dense_face)
+        status = alloc_spare(op->comm_state, args, &op->host.spare_indices);
+    else
+        status = sar_canonicalize(&args->sig.desc, &args->data.coo, &op->comm_state->memory.arena,
+                                  &task->input.vec, &bad);
+    sar_error_set(&args->result.error, status, bad);
+}
+
+/* Starts of a plan may skip the agreement, so that only this rank knows of its own failure to copy. */
+static enum sar_dense_path dense_path_of(const struct sar_active_call *op)
+{
+    const struct sar_call_args *args = op->args;
+    bool planned = op->plan != NULL && (args->device.fused || args->device.memory.accelerator != NULL);
+    if (!args->sig.dense_face)
+        return SAR_DENSE_PATH_HOST;
+    if (args->device.resident && !args->device.direct)
+        return SAR_DENSE_PATH_PIPELINED;
+    return args->device.direct || planned ? SAR_DENSE_PATH_STAGED : SAR_DENSE_PATH_HOST;
+}
+
+struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
+{
+    const struct sar_call_args *args = op->args;
+    struct sar_agree_msg msg = sar_agree_msg_make(&op->comm_state->comm, args->sig.field);
+    msg.status = (int64_t)args->result.error.status;
+    msg.status_value = args->result.error.value;
+    msg.dense_path = dense_path_of(op);
+    msg.last_call_ns = op->comm_state->feedback.scheme_ns;
+    msg.pre_scheme_ns = op->comm_state->feedback.pre_scheme_ns;
+    if (args->result.error.status != SAR_OK || !args->sig.native)
+        return msg;
+    if (args->sig.dense_face)
+        msg.nnz_max = (int64_t)estimate_nnz(op);
+    else
+        msg.nnz_max = (int64_t)op->task.input.vec.nnz;
+    msg.nnz_sum = msg.nnz_max;
+    return msg;
+}
+
+/* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
+ * an earlier difference may cause a later one. */
+struct sar_error sar_error_resolve(const struct sar_agree_msg *all)
+{
+    static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {
+        SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
+        SAR_MISMATCHED_DATATYPE, SAR_MISMATCHED_OP,    SAR_MISMATCHED_IN_PLACE,
+    };
+    struct sar_error error = { .agreed = true,
+                               .status = (enum sar_status)all->status,
+                               .rank = all->status_rank,
+                               .value = all->status_value };
+    for (int i = 0; error.status == SAR_OK && i < SAR_AGREE_FIELDS; i++) {
+        if (all->field[i].min == all->field[i].max)
+            continue;
+        error = (struct sar_error){ .agreed = true,
+                                    .status = mismatch[i],
+                                    .low = all->field[i].min,
+                                    .high = all->field[i].max,
+                                    .low_rank = all->field[i].min_rank,
+                                    .high_rank = all->field[i].max_rank };
+    }
+    return error;
+}
+
+/* Only floats are rounded to 16 bits. A product may overflow those long before the float. */
+static enum sar_wire_precision precision_of(const struct sar_active_call *op)
+{
+    const struct sar_vec_desc *desc = &op->args->sig.desc;
+    bool sends = op->comm_state->comm.ranks > 1;
+    bool rounds = op->args->sig.native && desc->dtype == SAR_FLOAT && desc->op != SAR_PROD;
+    return sends && rounds ? (enum sar_wire_precision)op->policy->config.wire_values : SAR_PRECISION_FULL;
+}
+
+static void describe_call(struct sar_active_call *op)
+{
+    const struct sar_comm_state *comm_state = op->comm_state;
+    const struct sar_policy *policy = op->policy;
+    const struct sar_call_args *args = op->args;
+    struct sar_agreed *agreed = &op->common.agreed;
+    *agreed = (struct sar_agreed){
+        .desc = args->sig.desc,
+        .machine = comm_state->settings.machine,
+        .topo.nodes = comm_state->comm.nodes.n,
+        .topo.node_ranks = comm_state->comm.nodes.max_ranks,
+        .topo.shared_memory = comm_state->comm.shm_group != NULL && comm_state->no_shm_calls == 0,
+        .call.dense_face = args->sig.dense_face,
+        .call.in_place = args->sig.in_place,
+        .call.dense_skips_agree = args->sig.dense_face && op->plan == NULL && policy->fallback_max > 0,
+        .call.native = args->sig.native,
+        .partition.max_imbalance = policy->config.imbalance,
+        .partition.kind = policy->partition,
+        .partition.grain = policy->config.grain,
+        .data.skewness = op->common.tensor->has_profile ? fmax(op->common.tensor->profile.skewness, 1) : 1,
+        .wire.precision = precision_of(op),
+        .wire.segment_bytes = policy->config.segment,
+        .wire.throttle = comm_state->settings.policy.config.throttle,
+        .partition.seed = policy->seed,
+        .wire.push = policy->push_wire,
+        .wire.pull = policy->pull_wire,
+        .wire.push_smallest = strcmp(policy->config.push_wire, "smallest") == 0,
+        .wire.pull_smallest = strcmp(policy->config.pull_wire, "smallest") == 0,
+        .data.nnz_mean = (double)op->common.agreement.global.nnz_sum / comm_state->comm.ranks,
+        .data.nnz_max = (double)op->common.agreement.global.nnz_max,
+    };
+    agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc);
+    double density = args->sig.desc.count == 0 ? 0 : agreed->data.nnz_mean / (double)args->sig.desc.count;
+    agreed->data.densification = op->common.tensor->has_profile
+                                     ? op->common.tensor->profile.gamma
+                                     : sar_densification_independent(density, comm_state->comm.ranks);
+}
+
+/* True if the inputs of the last selection have hardly changed. Equal on all ranks. */
+static bool can_reuse(const struct sar_active_call *op)
+{
+    const struct sar_tensor_state *tensor = op->common.tensor;
+    int runs = tensor->reuse.selection.scheme;
+    double change = tensor->costs.ratio[runs] - tensor->reuse.ratio;
+    return tensor->reuse.reuse_left > 0 && !op->policy->config.explain &&
+           tensor->reuse.shm == op->common.agreed.topo.shared_memory &&
+           sar_price_cache_valid(&tensor->prices, &op->common.agreed) &&
+           (op->policy->forced != NULL || fabs(change) <= RATIO_DRIFT * tensor->reuse.ratio) &&
+           sar_schemes[runs]->unsupported_reason(&op->common.agreed) == NULL;
+}
+
+/* Pricing all schemes takes as long as a small call, and longer if the prices are not in the caches. */
+static enum sar_status select_or_reuse(struct sar_active_call *op)
+{
+    const struct sar_policy *policy = op->policy;
+    struct sar_tensor_state *tensor = op->common.tensor;
+    if (can_reuse(op)) {
+        tensor->reuse.reuse_left--;
+        op->common.selection = tensor->reuse.selection;
+        return SAR_OK;
+    }
+    SAR_TRY(sar_select(&op->common.agreed, &policy->config, &tensor->costs, policy->forced, &tensor->prices,
+                       &op->common.selection));
+    tensor->reuse.selection = op->common.selection;
+    tensor->reuse.ratio = tensor->costs.ratio[op->common.selection.scheme];
+    tensor->reuse.shm = op->common.agreed.topo.shared_memory;
+    tensor->reuse.reuse_left = op->common.selection.settled ? REUSE_CALLS : 0;
+    return SAR_OK;
+}
+
+enum sar_status sar_active_call_select(struct sar_active_call *op)
+{
+    const struct sar_policy *policy = op->policy;
+    struct sar_comm_state *comm_state = op->comm_state;
+    describe_call(op);
+    if (comm_state->no_shm_calls > 0)
+        comm_state->no_shm_calls--;
+    SAR_TRY(select_or_reuse(op));
+    if (policy->config.explain && op->comm_state->comm.rank == 0)
+        sar_selection_explain(&op->common.selection, &op->common.agreed, &op->common.tensor->costs,
+                              op->common.tensor->has_profile ? &op->common.tensor->profile : NULL, stderr);
+    return SAR_OK;
+}

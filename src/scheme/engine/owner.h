@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owner-based schemes: every element has an owner. Push: each rank sends to each owner the elements that it
+ * owns. The owner reduces them, in rank order. Pull: the owner sends the sums to all ranks.
+ *
+ * If the partition map has stripes, the vector is processed in segments: groups of stripes, with the same
+ * elements on all ranks. Segments form a pipeline of four steps. While the push of one segment is in
+ * flight, the rank partitions and encodes the next one, and writes the sums of earlier ones to the output:
+ *
+ *     step   push      reduce    pull      overlap
+ *     0      0                             encode 1
+ *     1      1         0         0         encode 2
+ *     2      2         1         1         encode 3, write 0
+ *     …
+ *
+ * Parts are encoded one by one, in the order in which they are sent. Each part of the first segment is sent
+ * when it is encoded; so are the remaining parts of a later segment once all messages of the step before
+ * are complete. While messages of a step arrive, push messages are decoded in rank order; between nodes
+ * they are also reduced as far as there is no gap.
+ *
+ * Memory: three steps, for any number of segments, and the result. Contiguous parts use one segment,
+ * because the sums of a segment would not be in the order of the result.
+ *
+ * In two_level some ranks send for others: sar_owner_peers tells who exchanges messages with whom. */
+
+#ifndef SAR_SCHEME_ENGINE_OWNER_H
+#define SAR_SCHEME_ENGINE_OWNER_H
+
+#include "scheme/engine/range_parts.h"
+
+/** Peers of a rank, if ranks send for others. Both sides of a message must agree. */
+struct sar_owner_peers {
+    /** Returns true if this rank sends to the owner of a part; every rank sends to itself. */
+    bool (*sends_to)(const struct sar_task *task, int owner);
+    /** Returns the i-th of the ranks whose elements this rank reduces, itself included; -1 after the last. */
+    int (*source)(const struct sar_task *task, int i);
+    /** Partitions this rank's own elements of a segment. */
+    enum sar_status (*split)(struct sar_task *task, uint32_t segment, struct sar_spvec *parts);
+    /** Turns them into the part that this rank sends to an owner. */
+    enum sar_status (*combine)(struct sar_task *task, uint32_t segment, int owner, struct sar_spvec *part);
+};
+
+/** Failure that ranks of a node agree on before the first push, worst last. They send it in place of the
+ * push. */
+enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FAILURE };
+
+/** Who owns what. Written by sar_owner_open*; `bounds` by sar_owner_begin, or before it by oktopk. */
+struct sar_owner_parts {
+    struct sar_partition_map map;
+    const struct sar_owner_peers *peers; /**< NULL: each rank exchanges messages with each other */
+    int n_targets;                       /**< owners that this rank sends to, itself included */
+    bool is_range;                       /**< rank r owns [bounds[r], bounds[r + 1]) */
+    const uint64_t *bounds;
+    uint64_t segment_slots; /**< slots of a part in a segment */
+    uint32_t segments;
+};
+
+/** Sending side of the push. Arrays of two are indexed by segment % 2. Written by owner_push.c. */
+struct sar_owner_push {
+    size_t next;                 /**< first element of the input not yet partitioned */
+    struct sar_spvec *parts[2];  /**< this rank's elements of a segment, by owner */
+    struct sar_msg *messages[2]; /**< these parts, encoded */
+    int n_encoded;               /**< parts of the current segment encoded so far, in the order of sending */
+    size_t *nnz;                 /**< elements sent to each owner, for the report */
+};
+
+/** Receiving side of the push: the reduction of this rank's part. Written by owner_push.c; sums by
+ * sar_owner_reduce. */
+struct sar_owner_reduce {
+    uint32_t segment;
+    struct sar_spvec *decoded; /**< by source, in rank order */
+    int n_decoded, n_reduced;  /**< sources; the first n_reduced are in `partial` */
+    struct sar_spvec partial;
+    struct sar_spvec sums[2]; /**< by segment % 2 */
+};
+
+/** Pull. Written by owner_pull.c; `outgoing` by sar_owner_reduce. */
+struct sar_owner_pull {
+    struct sar_msg outgoing[2]; /**< by segment % 2 */
+    struct sar_msg *received;   /**< of the step before, by rank */
+    size_t *nnz;                /**< elements received from each owner, for the report */
+};
+
+/** Head of the state of every owner-based scheme. */
+struct sar_owner {
+    struct sar_owner_parts parts;
+    uint32_t step;                  /**< written by sar_owner_post */
+    enum sar_owner_failure failure; /**< worst so far; written by sar_owner_propagate_failure */
+    struct sar_owner_push push;
+    struct sar_owner_reduce reduce;
+    struct sar_owner_pull pull;
+    struct sar_spvec *inputs; /**< scratch: one entry a rank, for the current reduction or merge */
+};
+
+/** The stages; they follow a stage whose `post` calls sar_owner_open. */
+#define SAR_OWNER_STAGES                                                              \
+    { .compute = sar_owner_begin }, SAR_OWNER_STEPS, { .compute = sar_owner_finish }, \
+    {                                                                                 \
+        .compute = NULL                                                               \
+    }
+#define SAR_OWNER_STEPS                                                                    \
+    {                                                                                      \
+        .compute = sar_owner_reduce, .post = sar_owner_post, .overlap = sar_owner_overlap, \
+        .on_arrival = sar_owner_on_arrival                                                 \
+    }
+
+enum sar_status sar_owner_begin(struct sar_task *task);
+enum sar_status sar_owner_reduce(struct sar_task *task);
+void sar_owner_post(struct sar_task *task);
+enum sar_status sar_owner_overlap(struct sar_task *task);
+enum sar_status sar_owner_on_arrival(struct sar_task *task);
+enum sar_status sar_owner_finish(struct sar_task *task);
+
+/** Before the first push: makes every rank that receives a push adopt the worst failure. If a rank cannot
+ * share memory, all ranks end with SAR_SHM_RETRY, unless one has failed for another reason. */
+void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure);
+
+/** Two stages for schemes of contiguous parts with a pull of their own: post the push that sar_owner_begin
+ * has prepared; then reduce the arrived parts to the sums of this rank's part. */
+void sar_owner_post_push(struct sar_task *task);
+enum sar_status sar_owner_sum_push(struct sar_task *task, struct sar_spvec *sums);
+
+/** Terms of the price. */
+struct sar_owner_cost_terms {
+    double push_share, pull_share; /**< share of the largest part; 1 / ranks for a map with stripes, since
+                                    * sar_agreed_max_load tells its largest part */
+    const struct sar_wire *push_wire, *pull_wire; /**< preferred formats, or NULL */
+    const struct sar_partition_map *map;
+    double max_slots;   /**< slots of the longest part */
+    double group_ranks; /**< ranks whose elements are reduced before one of them sends the push, or 1 */
+};
+
+/** Returns the terms of a map without preferred formats. */
+struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed,
+                                                 const struct sar_partition_map *map);
+
+/** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of
+ * steps. */
+void sar_owner_open(struct sar_task *task, const struct sar_partition_map *map);
+
+/** Assigns owners by terms->map, if ranks send for others. */
+void sar_owner_open_with_peers(struct sar_task *task, const struct sar_owner_cost_terms *terms,
+                               const struct sar_owner_peers *peers);
+
+/** Partitions this rank's elements of the next segment; slots count from the segment on.
+ * @param memory  receives the parts, one after the other; NULL: the step arena */
+enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const struct sar_spvec *memory,
+                                struct sar_spvec *parts);
+
+/** Returns the vec_desc of a reduction over the slots that a rank owns of a segment. */
+struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, uint32_t segment);
+
+/** Returns why elements cannot be owned by a map, or NULL. */
+const char *sar_owner_unsupported_reason(const struct sar_partition_map *map);
+
+/** Predicted messages and segments of a call. */
+struct sar_owner_estimate {
+    struct sar_cost push, pull; /**< of one message of a whole part, the largest */
+    double peers;               /**< ranks that a rank exchanges messages with */
+    double work;                /**< of a rank, coding included, in elements */
+    uint64_t segment_slots;     /**< slots of a part in a segment */
+    double segments;
+    int throttle; /**< long messages that a rank sends to other nodes at a time; 0: all */
+};
+
+struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
+                                             const struct sar_owner_cost_terms *terms);
+
+/** Returns the predicted seconds of working on all segments and moving them:
+ *
+ *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + (z + z s p + Z) gamma
+ *
+ * t segments, k peers, x and y bytes of a segment's push to all peers and pull from them, e the time of an
+ * exchange; p ranks, z elements of a rank and Z of the result, s the largest part's share of a rank's
+ * elements; coding adds to the work. k is p - 1, and e is sar_agreed_exchange. For groups of q ranks k is p
+ * / q - 1, rounded up, e is sar_agreed_inter_exchange, and the work is z + z s p + (U + Z) s p / q, with U
+ * elements of a node. Between nodes the smaller of the two times, of moving and of working, is hidden but
+ * for one segment's share. */
+double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms);
+
+#endif

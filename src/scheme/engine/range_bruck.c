@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Push to the owners of contiguous parts, pull by Bruck's allgather. */
+
+#include "scheme/engine/range_bruck.h"
+
+#include <math.h>
+
+#include "vector/reduce.h"
+#include "vector/spvec.h"
+
+/* Parts that a step adds to a rank that has `parts` of them. */
+static int next_count(int parts, int ranks)
+{
+    return parts < ranks - parts ? parts : ranks - parts;
+}
+
+/* Elements of the largest sequence of `parts` parts; the largest part has `share` of all sums. */
+static double max_parts_nnz(double sums, double share, double parts, double ranks)
+{
+    return sums * (share + (parts - 1) * (1 - share) / fmax(ranks - 1, 1));
+}
+
+double sar_range_bruck_seconds(const struct sar_agreed *a, const struct sar_wire *pull_wire)
+{
+    const struct sar_machine *m = &a->machine;
+    double ranks = m->ranks, share = sar_range_parts_max_share(a), sums = sar_agreed_union_nnz(a, ranks);
+    double sums_share = sar_range_parts_max_union_share(a, ranks);
+    uint64_t part = sar_range_parts_map(a).slots_max;
+    struct sar_wire_layout layout = sar_agreed_layout(a, part, sar_index_size(part));
+    struct sar_cost push = sar_agreed_cost(a, false, &layout, a->data.nnz_max * share);
+    double work = a->data.nnz_max + a->data.nnz_mean * ranks * share + 2 * sums + (ranks - 1) * push.work;
+    double time = sar_agreed_exchange(a, ranks - 1, (ranks - 1) * push.bytes);
+    layout.index_size = a->desc.index_size;
+    for (int parts = 1; parts < m->ranks; parts += next_count(parts, m->ranks)) {
+        double moved = next_count(parts, m->ranks);
+        layout.slots = part * (uint64_t)moved;
+        double nnz = fmin(max_parts_nnz(sums, sums_share, moved, ranks), (double)layout.slots);
+        struct sar_cost pull = sar_agreed_cost_with(a, true, pull_wire, &layout, nnz);
+        time += m->alpha + pull.bytes * m->beta;
+        work += pull.work;
+    }
+    return time + work * m->gamma;
+}
+
+void sar_range_bruck_open(struct sar_task *task, const struct sar_wire *pull_wire)
+{
+    struct sar_range_bruck *s = task->state;
+    struct sar_partition_map map = sar_range_parts_map(task->agreed);
+    task->preferred_wire[1] = pull_wire;
+    sar_owner_open(task, &map);
+    s->n_parts = 1;
+}
+
+/* Slots of n parts, from a rank's own on. */
+static uint64_t slots_of(const struct sar_task *task, int rank, int n)
+{
+    const uint64_t *bounds = ((struct sar_owner *)task->state)->parts.bounds;
+    int end = rank + n, ranks = task->comm->ranks;
+    return end < ranks ? bounds[end] - bounds[rank] : bounds[ranks] - bounds[rank] + bounds[end - ranks];
+}
+
+/* Layout of messages about n parts. Indices keep their size: they count from the beginning of `rank`. */
+static struct sar_wire_layout layout_of(const struct sar_task *task, int rank, int n)
+{
+    return sar_agreed_layout(task->agreed, slots_of(task, rank, n), task->agreed->desc.index_size);
+}
+
+enum sar_status sar_range_bruck_sum(struct sar_task *task)
+{
+    struct sar_range_bruck *s = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_wire_layout layout = sar_range_parts_layout(task, s->owner.parts.bounds, task->comm->rank);
+    struct sar_spvec sums;
+    sar_task_next_step_arena(task);
+    SAR_TRY(sar_owner_sum_push(task, &sums));
+    SAR_TRY(sar_spvec_alloc(desc, sums.nnz, task->memory.call_arena, &s->vec));
+    s->vec.nnz = 0;
+    sar_task_append(task, &sums, layout.index_size, 0, &s->vec);
+    return SAR_OK;
+}
+
+/* Appends the parts that the last exchange received. */
+static enum sar_status append_received(struct sar_task *task)
+{
+    struct sar_range_bruck *s = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    int rank = task->comm->rank, peer = (rank + s->n_parts) % task->comm->ranks;
+    struct sar_spvec theirs, both;
+    if (s->n_expected == 0)
+        return SAR_OK;
+    SAR_TRY(sar_task_decode(task, layout_of(task, peer, s->n_expected), peer, &theirs));
+    SAR_TRY(sar_spvec_alloc(desc, s->vec.nnz + theirs.nnz, task->memory.call_arena, &both));
+    both.nnz = 0;
+    sar_task_append(task, &s->vec, desc->index_size, 0, &both);
+    sar_task_append(task, &theirs, desc->index_size, slots_of(task, rank, s->n_parts), &both);
+    s->vec = both;
+    return SAR_OK;
+}
+
+enum sar_status sar_range_bruck_prepare(struct sar_task *task)
+{
+    struct sar_range_bruck *s = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    int n = next_count(s->n_parts + s->n_expected, task->comm->ranks);
+    sar_task_next_step_arena(task);
+    SAR_TRY(append_received(task));
+    if (n == 0)
+        return SAR_OK;
+    struct sar_wire_layout layout = layout_of(task, task->comm->rank, n);
+    struct sar_spvec first =
+        sar_spvec_slice(desc, &s->vec, 0, sar_spvec_lower_bound(desc, &s->vec, 0, layout.slots));
+    SAR_TRY(sar_task_encode(task, true, layout, &first, &s->outgoing));
+    if (s->n_expected == 0)
+        s->vec = first; /* this rank's whole part, as the receivers decode it */
+    return SAR_OK;
+}
+
+void sar_range_bruck_exchange(struct sar_task *task)
+{
+    struct sar_range_bruck *s = task->state;
+    int ranks = task->comm->ranks, rank = task->comm->rank;
+    s->n_parts += s->n_expected;
+    s->n_expected = next_count(s->n_parts, ranks);
+    if (s->n_expected == 0)
+        return;
+    sar_exchange_expect(&task->exchange, (rank + s->n_parts) % ranks);
+    sar_exchange_send(&task->exchange, (rank + ranks - s->n_parts) % ranks, &s->outgoing);
+    task->repeat_stage = s->n_parts + s->n_expected < ranks;
+}
+
+/* The elements after the end of the vector come first in the result. */
+enum sar_status sar_range_bruck_finish(struct sar_task *task)
+{
+    struct sar_range_bruck *s = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    uint64_t begin = s->owner.parts.bounds[task->comm->rank], rest = desc->count - begin;
+    SAR_TRY(append_received(task));
+    SAR_TRY(sar_task_reserve(task, s->vec.nnz, &task->result.vec));
+    size_t cut = sar_spvec_lower_bound(desc, &s->vec, 0, rest);
+    struct sar_spvec first = sar_spvec_slice(desc, &s->vec, cut, s->vec.nnz),
+                     last = sar_spvec_slice(desc, &s->vec, 0, cut);
+    sar_task_append(task, &first, desc->index_size, -rest, &task->result.vec);
+    sar_task_append(task, &last, desc->index_size, begin, &task->result.vec);
+    return SAR_OK;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A task is one call that a scheme carries out. task.c runs the stages of the scheme; task_ops.c has the
+ * operations on vectors that stages are made of, and records each as a span for traces. */
+
+#ifndef SAR_SCHEME_ENGINE_TASK_H
+#define SAR_SCHEME_ENGINE_TASK_H
+
+#include "base/trace.h"
+#include "device/ops.h"
+#include "comm/dense_allreduce.h"
+#include "comm/exchange.h"
+#include "scheme/engine/agreed.h"
+#include "scheme/engine/output.h"
+
+struct sar_scheme;
+struct sar_stage;
+struct sar_task;
+
+enum { SAR_STEP_ARENAS = 3 }; /**< a rank's own part of a step is read in the step after the next */
+
+/** Bounds of contiguous parts that `oktopk` keeps in a tensor's state. Equal on all ranks. Only oktopk
+ * writes. */
+struct sar_oktopk_bounds {
+    uint64_t *begin; /**< ranks + 1 indices: part r is [begin[r], begin[r + 1]) */
+    uint64_t calls;  /**< calls since the tensor was first seen */
+};
+
+/** Arguments from the caller and the policy. Core (task_init) writes them before the first stage; afterwards
+ * they are constant. Exceptions: core points `buffers` at host memory when the vector is on a device;
+ * two_level clears can_retry in the copy that it makes for its inner task. */
+struct sar_task_args {
+    struct sar_dense_args buffers; /**< the caller's dense buffers, with MPI's basic type and op */
+    uint32_t epoch;                /**< number of the call on its communicator */
+    uint32_t fingerprint;          /**< hash of the arguments; in every message header */
+    bool may_block;                /**< all ranks may block in MPI */
+    bool can_retry;      /**< if a rank cannot share memory, core runs another scheme; the input must stay */
+    bool may_accumulate; /**< `shared` may reduce directly into the caller's dense buffer */
+    bool vote_first;     /**< dense: agree on local failures before MPI_Allreduce */
+    size_t chunk_bytes;  /**< dense: bytes given to MPI at a time, 0 for all */
+    struct sar_oktopk_bounds *oktopk; /**< of the tensor's state */
+    uint64_t oktopk_interval;         /**< calls between recomputations */
+};
+
+/** Arenas. Core opens them; sar_task_next_step_arena switches step_arena. */
+struct sar_task_memory {
+    struct sar_arena *call_arena;  /**< freed when the call ends */
+    struct sar_arena *step_arenas; /**< SAR_STEP_ARENAS of them, recycled in turn */
+    unsigned arena_index;          /**< step arenas taken so far */
+    struct sar_arena *step_arena;  /**< the current one, for messages and decoded vectors; first call_arena */
+};
+
+/** Helpers for a vector in device memory. Core (device_input) writes them; NULL where not used. */
+struct sar_task_device {
+    struct sar_device_partition *partition; /**< source of the input's parts */
+    struct sar_device_exec *exec;           /**< encodes, decodes and reduces on the device */
+    struct sar_host_pipeline *pipeline;     /**< dense: copies the vector through pinned memory in chunks */
+};
+
+/** This rank's elements. Written by core or by scheme->load_dense; `shared` may move vec to shared memory. */
+struct sar_task_input {
+    struct sar_spvec vec;
+    bool load_deferred;               /**< the first stage still has to convert the caller's dense buffer */
+    bool moved;                       /**< `shared` moved vec and rewound call_arena to arena_mark */
+    struct sar_arena_mark arena_mark; /**< of call_arena before vec was made; zero: do not rewind */
+};
+
+/** State of the stage loop. Written by sar_task_begin and sar_task_advance, and by the inner loop of
+ * two_level. */
+struct sar_task_engine {
+    const struct sar_stage *stage;                        /**< next to run */
+    int stages_run;                                       /**< stages run so far, repetitions included */
+    int stage_index;                                      /**< of the current stage, for traces */
+    enum sar_status (*overlap)(struct sar_task *task);    /**< of the current stage, not yet run; or NULL */
+    enum sar_status (*on_arrival)(struct sar_task *task); /**< of the current stage */
+    struct sar_span wait_span;
+};
+
+/** The reduced vector. Written by the scheme's last stages; core reads it after success. */
+struct sar_task_result {
+    struct sar_spvec vec;          /**< in the output's memory; only nnz is valid if parts != NULL */
+    const struct sar_spvec *parts; /**< its pieces, which core writes to the dense buffer; or NULL */
+    size_t n_parts;
+    bool parts_overlap; /**< indices repeat between parts: core accumulates them */
+    bool covers_input;  /**< vec has every index of the input */
+    bool in_place;      /**< already in the caller's dense buffer */
+    bool early_write;   /**< the output is written while the call may still fail */
+};
+
+/** Entries of the report. Zero or NULL: not applicable. The engine writes the wires, the scheme the
+ * others. */
+struct sar_scheme_report {
+    const char *push_wire, *pull_wire;     /**< names of formats; "mixed" where messages differ */
+    const char *partition;                 /**< name of the partition map */
+    int grain;                             /**< elements of a block of the map */
+    double push_imbalance, pull_imbalance; /**< largest part over the mean part */
+};
+
+/** One call that a scheme carries out. */
+struct sar_task {
+    /* Set once, by core. */
+    const struct sar_scheme *scheme;
+    const struct sar_agreed *agreed;
+    const struct sar_comm *comm;
+    struct sar_task_args args;
+    struct sar_task_device device;
+    struct sar_output_dest
+        *output; /**< destination of the result; two_level replaces it for its first stages */
+
+    /* Written by the engine. */
+    struct sar_task_engine engine;
+    struct sar_task_memory memory;
+    struct sar_exchange exchange;         /**< messages; its status is the status of the task */
+    struct sar_dense_allreduce allreduce; /**< in flight; dense and oktopk start it, the engine advances it */
+
+    /* Data: core makes the input, the scheme the result. */
+    struct sar_task_input input;
+    struct sar_task_result result;
+    bool minus_zero; /**< the input of this rank, or of a rank it received from, has a -0.0 */
+
+    /* Written by the scheme. */
+    const struct sar_wire *preferred_wire[2]; /**< push, pull; set in its first post; NULL: the cheapest */
+    bool repeat_stage; /**< set by post: run this stage again; the engine clears it before each post */
+    struct sar_scheme_report report;
+    void *state; /**< scheme->state_size bytes */
+};
+
+/** Prepares a task for the first stage of its scheme. Local; allocates nothing. task->exchange is open, and
+ * task->state is zeroed. */
+void sar_task_begin(struct sar_task *task);
+
+/** Completes what the last stage posted, then runs stages until one has to wait for messages or none is
+ * left. Blocking, nonblocking and persistent calls all use this loop. Sets *done when the scheme has ended,
+ * in success or failure: task->exchange.status tells. */
+void sar_task_advance(struct sar_task *task, bool block, bool *done);
+
+/** Begins and ends a span of the current stage, for traces. */
+struct sar_span sar_task_span(const struct sar_task *task, const char *name);
+void sar_task_span_end(const struct sar_task *task, struct sar_span *span);
+
+/** Returns the agreed vec_desc for a reduction. If a float sum of dense buffers has a -0.0 in some input,
+ * absent elements must be added as zeros, because -0.0 + 0.0 is +0.0. */
+struct sar_vec_desc sar_task_desc(const struct sar_task *task);
+
+/** Returns the key of messages about part of the index space. */
+struct sar_msg_key sar_task_msg_key(const struct sar_task *task, struct sar_wire_layout layout);
+
+/** Allocates n zeroed items of `size` bytes in the call arena, and stores their address in *memory. */
+enum sar_status sar_task_alloc(struct sar_task *task, size_t n, size_t size, void *memory);
+
+/** Makes the next step arena current. Recycles the memory of SAR_STEP_ARENAS steps before. */
+void sar_task_next_step_arena(struct sar_task *task);
+
+/** Advances messages in flight during long work. Returns true if all messages of this stage are complete. */
+bool sar_task_progress(struct sar_task *task);
+
+/** Encodes vec in the format that is chosen for it. Where values are rounded on the wire, vec becomes the
+ * vector that its receiver will decode, in the step arena: a rank that keeps a copy must keep this one, so
+ * that all ranks have the same bits. A NULL message means that this rank is the receiver; vec is rounded
+ * all the same. */
+enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
+                                struct sar_spvec *vec, struct sar_msg *message);
+
+/** Decodes the message that arrived on a channel in the stage before. */
+enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout, int channel,
+                                struct sar_spvec *vec);
+
+/** Decodes a message that was kept from an earlier stage. */
+enum sar_status sar_task_decode_message(struct sar_task *task, struct sar_wire_layout layout,
+                                        const struct sar_msg *message, struct sar_spvec *vec);
+
+/** Reduces vectors into the step arena. */
+enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc *desc,
+                                const struct sar_spvec vecs[], size_t n, struct sar_spvec *out);
+
+/** Makes room for nnz elements in the output. *vec keeps its vec->nnz elements; its arrays may move. */
+enum sar_status sar_task_reserve(struct sar_task *task, size_t nnz, struct sar_spvec *vec);
+
+/** Reduces vectors into the output; they become task->result.vec. */
+enum sar_status sar_task_reduce_to_output(struct sar_task *task, const struct sar_vec_desc *desc,
+                                          const struct sar_spvec vecs[], size_t n);
+
+/** Rounds task->result.vec as a message would, if some ranks get the result in a message. */
+void sar_task_round_output(struct sar_task *task);
+
+/** Returns the work on all elements of n vectors, for a span. */
+struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
+                                   const struct sar_spvec vecs[], size_t n);
+
+/** Copies a vector, past the caches if non_temporal; or appends one to *out, with base added to its
+ * indices. */
+void sar_task_copy(const struct sar_task *task, const struct sar_vec_desc *desc, const struct sar_spvec *from,
+                   struct sar_spvec *to, bool non_temporal);
+void sar_task_append(const struct sar_task *task, const struct sar_spvec *vec, unsigned index_size,
+                     uint64_t base, struct sar_spvec *out);
+
+#endif

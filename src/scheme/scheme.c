@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of all schemes. Programs, the environment, the selector and the tests find schemes in it. */
+
+#include "scheme/scheme.h"
+
+#include <string.h>
+
+const struct sar_scheme *const sar_schemes[] = {
+    &sar_scheme_dense,
+    &sar_scheme_allgather,
+    &sar_scheme_recursive_doubling,
+    &sar_scheme_balanced,
+    &sar_scheme_split_allgather,
+    &sar_scheme_split_dense,
+    &sar_scheme_ring,
+    &sar_scheme_hybrid,
+    &sar_scheme_omni,
+    &sar_scheme_sparse_ps,
+    &sar_scheme_oktopk,
+    &sar_scheme_shared,
+    &sar_scheme_two_level,
+    NULL,
+};
+
+_Static_assert(sizeof sar_schemes / sizeof sar_schemes[0] <= SAR_SCHEMES_MAX + 1, "raise SAR_SCHEMES_MAX");
+
+const struct sar_scheme *sar_scheme_find(const char *name)
+{
+    for (size_t i = 0; sar_schemes[i] != NULL; i++)
+        if (strcmp(sar_schemes[i]->name, name) == 0)
+            return sar_schemes[i];
+    return NULL;
+}

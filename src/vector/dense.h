@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Conversion between dense buffers and sorted sparse vectors. A non-zero is an element with a bit set: no
+ * function here compares values. */
+
+#ifndef SAR_VECTOR_DENSE_H
+#define SAR_VECTOR_DENSE_H
+
+#include "vector/spvec.h"
+
+/** Returns the number of non-zeros of buf[0, n). Runs at memory bandwidth. */
+size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t n);
+
+/** Estimate the non-zeros of buf from about `sample` elements, in groups at hashed positions. Exact if the
+ * sample contains all elements or is smaller than a group. */
+size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample);
+
+/** True if one of n basic values is a floating-point -0.0. */
+bool sar_dense_has_negative_zero(enum sar_dtype dtype, const void *values, size_t n);
+
+/** Memory of a vec that grows. */
+struct sar_growable {
+    /** Provide arrays for nnz elements, set growable->capacity, and keep the elements of the vec. */
+    enum sar_status (*grow)(struct sar_growable *growable, size_t nnz, struct sar_spvec *vec);
+    size_t capacity; /**< elements that the arrays can hold; 0 at first */
+};
+
+/** Make a vec of the non-zeros of buf.
+ * @param expected  guess of their number; the memory grows as needed */
+enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const void *buf, size_t expected,
+                                       struct sar_growable *growable, struct sar_spvec *vec);
+
+/** As sar_dense_compact_into, in memory from the arena. */
+enum sar_status sar_dense_compact(const struct sar_vec_desc *desc, const void *buf, size_t expected,
+                                  struct sar_arena *arena, struct sar_spvec *vec);
+
+/** Remove elements without a bit set from a vec. If there are any, the vec moves to arrays from the arena. */
+enum sar_status sar_spvec_drop_zeros(const struct sar_vec_desc *desc, struct sar_arena *arena,
+                                     struct sar_spvec *vec);
+
+/** Write the elements of a vec to buf at their indices; the rest of buf stays. */
+void sar_dense_scatter(const struct sar_vec_desc *desc, const struct sar_spvec *vec, void *buf);
+
+/** Zero the elements of buf at the indices of a vec. */
+void sar_dense_clear(const struct sar_vec_desc *desc, const struct sar_spvec *vec, void *buf);
+
+#endif

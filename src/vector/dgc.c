@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Momentum correction of Deep Gradient Compression (Lin et al., ICLR 2018): values that are not sent stay,
+ * with their velocity. Runs on the host in a top-k call.
+ *
+ *     time of an update = 5 * count * element bytes / memory bandwidth */
+
+#include "vector/dgc.h"
+
+#include "vector/dense.h"
+#include "vector/magnitude.h"
+#include "vector/momentum.h"
+
+enum { BATCH = 32 /* samples prefetched at a time */ };
+
+/* A preview computes the magnitudes that the values at n positions will have after the update. */
+#define DEFINE_STEP(name, dtype, type, wide, bits)                                              \
+    SAR_CLONES static void name##_update(const struct sar_dgc *dgc, size_t from, size_t n)      \
+    {                                                                                           \
+        const type *restrict gradient = (const type *)dgc->gradient + from;                     \
+        type *restrict velocity = (type *)dgc->velocity + from, *restrict value =               \
+                                                                    (type *)dgc->values + from; \
+        const wide momentum = (wide)dgc->momentum, scale = (wide)dgc->scale;                    \
+        for (size_t i = 0; i < n; i++) {                                                        \
+            velocity[i] = sar_velocity_##name(velocity[i], gradient[i], momentum, scale);       \
+            value[i] = sar_value_##name(value[i], velocity[i]);                                 \
+        }                                                                                       \
+    }                                                                                           \
+    static void name##_preview(const struct sar_dgc *dgc, const size_t position[], size_t n,    \
+                               uint64_t magnitude[])                                            \
+    {                                                                                           \
+        const type *gradient = dgc->gradient, *velocity = dgc->velocity, *value = dgc->values;  \
+        const wide momentum = (wide)dgc->momentum, scale = (wide)dgc->scale;                    \
+        for (size_t j = 0; j < n; j++) {                                                        \
+            size_t i = position[j];                                                             \
+            type next = sar_velocity_##name(velocity[i], gradient[i], momentum, scale);         \
+            next = sar_value_##name(value[i], next);                                            \
+            bits pattern;                                                                       \
+            memcpy(&pattern, &next, sizeof pattern);                                            \
+            magnitude[j] = sar_magnitude(dtype, &pattern, 0);                                   \
+        }                                                                                       \
+    }
+
+DEFINE_STEP(float, SAR_FLOAT, float, float, uint32_t)
+DEFINE_STEP(double, SAR_DOUBLE, double, double, uint64_t)
+DEFINE_STEP(bf16, SAR_BF16, uint16_t, float, uint16_t)
+DEFINE_STEP(fp16, SAR_FP16, uint16_t, float, uint16_t)
+
+static const struct {
+    size_t bytes; /* bytes of a value */
+    void (*update)(const struct sar_dgc *dgc, size_t from, size_t n);
+    void (*preview)(const struct sar_dgc *dgc, const size_t position[], size_t n, uint64_t magnitude[]);
+} steps[SAR_DTYPES] = {
+    [SAR_FLOAT] = { sizeof(float), float_update, float_preview },
+    [SAR_DOUBLE] = { sizeof(double), double_update, double_preview },
+    [SAR_BF16] = { sizeof(uint16_t), bf16_update, bf16_preview },
+    [SAR_FP16] = { sizeof(uint16_t), fp16_update, fp16_preview },
+};
+
+void sar_dgc_update(const struct sar_dgc *dgc, size_t from, size_t n)
+{
+    if (dgc->gradient != NULL)
+        steps[dgc->dtype].update(dgc, from, n);
+}
+
+static void preview(const struct sar_dgc *dgc, const size_t position[], size_t n, uint64_t magnitude[])
+{
+    if (dgc->gradient != NULL) {
+        steps[dgc->dtype].preview(dgc, position, n, magnitude);
+        return;
+    }
+    for (size_t j = 0; j < n; j++)
+        magnitude[j] = sar_magnitude(dgc->dtype, dgc->values, position[j]);
+}
+
+/* Choose the positions of a batch of samples from sample i, of n in all; returns the size of the batch. */
+SAR_CLONES static size_t draw_positions(const struct sar_strata *strata, size_t i, size_t n,
+                                        size_t position[BATCH])
+{
+    size_t batch = n - i < BATCH ? n - i : BATCH;
+    for (size_t j = 0; j < batch; j++)
+        position[j] = sar_strata_sample(strata, i + j);
+    return batch;
+}
+
+/* Samples are too far apart for the hardware prefetcher. */
+static void prefetch(const struct sar_dgc *dgc, size_t bytes, const size_t position[], size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        __builtin_prefetch((const char *)dgc->values + position[j] * bytes);
+        if (dgc->gradient == NULL)
+            continue;
+        __builtin_prefetch((const char *)dgc->gradient + position[j] * bytes);
+        __builtin_prefetch((const char *)dgc->velocity + position[j] * bytes);
+    }
+}
+
+void sar_dgc_sample(const struct sar_dgc *dgc, size_t n, uint32_t seed, uint64_t *magnitudes)
+{
+    size_t position[2][BATCH], bytes = steps[dgc->dtype].bytes;
+    if (n == 0)
+        return;
+    struct sar_strata strata = sar_strata_make(dgc->count, n, seed);
+    size_t batch = draw_positions(&strata, 0, n, position[0]);
+    for (size_t i = 0, next, now = 0; i < n; i += batch, batch = next, now = !now) {
+        next = draw_positions(&strata, i + batch, n, position[!now]);
+        prefetch(dgc, bytes, position[!now], next);
+        preview(dgc, position[now], batch, magnitudes + i);
+    }
+}
+
+uint64_t sar_dgc_mask_threshold(const struct sar_dgc *dgc)
+{
+    return dgc->masking ? 0 : sar_magnitude_infinite(dgc->dtype);
+}
+
+/* A non-finite velocity would make its value non-finite again in every later step. */
+static void clear_velocity(const struct sar_dgc *dgc, const struct sar_vec_desc *desc,
+                           const struct sar_spvec *vec)
+{
+    size_t bytes = steps[dgc->dtype].bytes;
+    uint64_t least = sar_dgc_mask_threshold(dgc);
+    for (size_t i = 0; i < vec->nnz; i++)
+        if (sar_magnitude(dgc->dtype, vec->value, i) >= least)
+            memset((char *)dgc->velocity + sar_index_get(vec->index, desc->index_size, i) * bytes, 0, bytes);
+}
+
+void sar_dgc_clear(const struct sar_dgc *dgc, const struct sar_vec_desc *desc, const struct sar_spvec *vec)
+{
+    sar_dense_clear(desc, vec, dgc->values);
+    clear_velocity(dgc, desc, vec);
+}

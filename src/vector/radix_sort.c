@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scatter by leading bits (most significant digit first), and a sort by digits (least significant first).
+ * sort.c uses the first to make buckets that fit into a cache, and the second to sort a bucket.
+ *
+ *     time of the scatter = three passes over the indices, one over the payload
+ *     time of the sort = ceil(bits / 11) passes over the items, or more and shorter digits for few items */
+
+#include "vector/radix_sort.h"
+
+enum {
+    BUCKET_TARGET = 2048, /* pairs of a bucket, unless SAR_BUCKETS is too few */
+    DIGIT_BITS_MAX = 11,  /* bits of a digit */
+    DIGIT_BITS_MIN = 5,
+    DIGITS = 1 << DIGIT_BITS_MAX,
+    INSERTION_MAX = 16 /* items that are sorted by insertion */
+};
+
+static unsigned bits_of(uint64_t number)
+{
+    return number == 0 ? 0 : 64 - (unsigned)__builtin_clzll(number);
+}
+
+static struct sar_index_range range_between(uint64_t least, uint64_t most)
+{
+    return (struct sar_index_range){ least, bits_of(most - least) };
+}
+
+SAR_INLINE struct sar_index_range min_max_range(const void *index, unsigned size, size_t from, size_t n)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = from; i < from + n; i++) {
+        uint64_t here = sar_index_get(index, size, i);
+        least = here < least ? here : least;
+        most = here > most ? here : most;
+    }
+    return range_between(least, most);
+}
+
+SAR_CLONES struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n)
+{
+    SAR_FOR_INDEX_SIZE(from->index_size, return min_max_range(from->index, INDEX_SIZE, at, n));
+}
+
+SAR_INLINE size_t bucket_of(const struct sar_buckets *buckets, uint64_t index)
+{
+    uint64_t bucket = (index - buckets->base) >> buckets->shift;
+    bucket = bucket < buckets->n ? bucket : buckets->n;
+    return index < buckets->base ? 0 : bucket + 1;
+}
+
+SAR_INLINE void count_buckets(const struct sar_pairs *from, unsigned index_size, size_t n,
+                              const struct sar_buckets *buckets, size_t *count)
+{
+    for (size_t i = 0; i < n; i++)
+        count[bucket_of(buckets, sar_index_get(from->index, index_size, i))]++;
+}
+
+struct sar_buckets sar_buckets_choose(const struct sar_pairs *from, size_t n, struct sar_index_range range,
+                                      size_t *count)
+{
+    unsigned bits = 1;
+    while (bits < SAR_BUCKET_BITS && (size_t)BUCKET_TARGET << bits < n)
+        bits++;
+    for (;;) {
+        unsigned shift = range.bits > bits ? range.bits - bits : 0;
+        struct sar_buckets w = { range.base, (uint64_t)1 << bits, shift };
+        size_t most = 1;
+        memset(count, 0, SAR_BUCKETS * sizeof *count);
+        SAR_FOR_INDEX_SIZE(from->index_size, count_buckets(from, INDEX_SIZE, n, &w, count));
+        for (size_t b = 2; b <= w.n; b++)
+            most = count[b] > count[most] ? b : most;
+        if (shift == 0 || count[most] <= n / 2)
+            return w;
+        range = (struct sar_index_range){ w.base + ((uint64_t)(most - 1) << shift), shift };
+    }
+}
+
+SAR_INLINE void scatter_as(const struct sar_pairs *from, unsigned index_size, unsigned payload_size, size_t n,
+                           const struct sar_buckets *buckets, size_t *offset, void *indices, unsigned to_size,
+                           void *payload, unsigned to_payload)
+{
+    struct sar_buckets w = *buckets; /* a local copy: stores cannot alias it */
+    for (size_t i = 0; i < n; i++) {
+        uint64_t index = sar_index_get(from->index, index_size, i);
+        size_t to = offset[bucket_of(&w, index)]++;
+        sar_index_set(indices, to_size, to, index);
+        sar_index_set(payload, to_payload, to, sar_pairs_payload(from, payload_size, i));
+    }
+}
+
+#define SCATTER(from_index, from_payload, to_index, to_payload)                                          \
+    if (from->index_size == (from_index) && sar_pairs_payload_size(from) == (from_payload) &&            \
+        to->index_size == (to_index) && to->payload_size == (to_payload)) {                              \
+        scatter_as(from, from_index, from_payload, n, buckets, offset, to->index, to_index, to->payload, \
+                   to_payload);                                                                          \
+        return;                                                                                          \
+    }
+
+void sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar_buckets *buckets,
+                        size_t begin, size_t *offset, const struct sar_pairs *to)
+{
+    for (size_t b = 0; b < SAR_BUCKETS; b++) {
+        size_t here = offset[b];
+        offset[b] = begin;
+        begin += here;
+    }
+    SCATTER(4, 4, 4, 4)
+    SCATTER(8, 4, 4, 4)
+    SCATTER(8, 4, 8, 4)
+    SCATTER(4, 8, 4, 8)
+    SCATTER(8, 8, 4, 8)
+    SCATTER(8, 8, 8, 8)
+    scatter_as(from, from->index_size, sar_pairs_payload_size(from), n, buckets, offset, to->index,
+               to->index_size, to->payload, to->payload_size);
+}
+
+struct sar_index_range sar_buckets_index_range(const struct sar_buckets *buckets, size_t bucket,
+                                               const struct sar_pairs *pairs, size_t from, size_t n)
+{
+    if (bucket == 0 || bucket > buckets->n)
+        return sar_index_range_of(pairs, from, n);
+    return (struct sar_index_range){ buckets->base + ((uint64_t)(bucket - 1) << buckets->shift),
+                                     buckets->shift };
+}
+
+/* A sort of `passes` digits of `bits` bits each. */
+struct digit_layout {
+    unsigned passes, bits;
+};
+
+/* Use the fewest passes, but no digit with more values than there are items. */
+static struct digit_layout choose_digits(size_t n, unsigned bits)
+{
+    unsigned digit = DIGIT_BITS_MIN;
+    while (digit < DIGIT_BITS_MAX && (size_t)1 << digit < n)
+        digit++;
+    unsigned passes = (bits + digit - 1) / digit;
+    return (struct digit_layout){ passes, passes == 0 ? 0 : (bits + passes - 1) / passes };
+}
+
+static void insertion_sort(uint64_t *items, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        uint64_t item = items[i];
+        size_t k = i;
+        for (; k > 0 && items[k - 1] >> 32 > item >> 32; k--)
+            items[k] = items[k - 1];
+        items[k] = item;
+    }
+}
+
+/* Sort items by one digit, and count the values of the next digit unless `next` is NULL. */
+SAR_INLINE void scatter_pass(const uint64_t *from, uint64_t *to, size_t n, unsigned shift, unsigned bits,
+                             uint32_t *offset, uint32_t *next)
+{
+    uint32_t begin = 0, mask = (1u << bits) - 1;
+    for (size_t d = 0; d <= mask; d++) {
+        uint32_t here = offset[d];
+        offset[d] = begin;
+        begin += here;
+    }
+    if (next != NULL)
+        memset(next, 0, sizeof *next << bits);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t item = from[i];
+        if (next != NULL)
+            next[item >> 32 >> shift >> bits & mask]++;
+        to[offset[item >> 32 >> shift & mask]++] = item;
+    }
+}
+
+uint64_t *sar_radix_sort(uint64_t *items, uint64_t *spare, size_t n, unsigned bits)
+{
+    uint32_t offsets[2][DIGITS];
+    struct digit_layout layout = choose_digits(n, bits);
+    if (n <= INSERTION_MAX) {
+        insertion_sort(items, n);
+        return items;
+    }
+    memset(offsets[0], 0, sizeof *offsets[0] << layout.bits);
+    for (size_t i = 0; layout.passes > 0 && i < n; i++)
+        offsets[0][items[i] >> 32 & ((1u << layout.bits) - 1)]++;
+    for (unsigned pass = 0; pass < layout.passes; pass++) {
+        unsigned shift = pass * layout.bits;
+        uint32_t *offset = offsets[pass % 2], *next = offsets[1 - pass % 2];
+        if (pass + 1 < layout.passes)
+            scatter_pass(items, spare, n, shift, layout.bits, offset, next);
+        else
+            scatter_pass(items, spare, n, shift, layout.bits, offset, NULL);
+        uint64_t *swap = items;
+        items = spare;
+        spare = swap;
+    }
+    return items;
+}

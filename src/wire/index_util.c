@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/index_util.h"
+
+#include "vector/dense.h"
+
+SAR_INLINE bool ascend(const void *index, unsigned size, size_t n, uint64_t slots)
+{
+    bool wrong = sar_index_get(index, size, n - 1) >= slots;
+    for (size_t i = 1; i < n; i++)
+        wrong |= sar_index_get(index, size, i) <= sar_index_get(index, size, i - 1);
+    return !wrong;
+}
+
+SAR_CLONES static bool ascend_u32(const uint32_t *index, size_t n, uint64_t slots)
+{
+    return ascend(index, 4, n, slots);
+}
+
+bool sar_indices_are_sorted(const struct sar_wire_layout *layout, const void *index, size_t n)
+{
+    if (n == 0)
+        return true;
+    return layout->index_size == 4 ? ascend_u32(index, n, layout->slots) : ascend(index, 8, n, layout->slots);
+}
+
+SAR_INLINE uint64_t count_blocks(const void *index, unsigned size, size_t n, unsigned shift)
+{
+    uint64_t blocks = n != 0;
+    for (size_t i = 1; i < n; i++)
+        blocks += sar_index_get(index, size, i) >> shift != sar_index_get(index, size, i - 1) >> shift;
+    return blocks;
+}
+
+SAR_CLONES static uint64_t count_blocks_u32(const uint32_t *index, size_t n, unsigned shift)
+{
+    return count_blocks(index, 4, n, shift);
+}
+
+uint64_t sar_indices_count_blocks(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
+                                  unsigned shift)
+{
+    return layout->index_size == 4 ? count_blocks_u32(vec->index, vec->nnz, shift)
+                                   : count_blocks(vec->index, 8, vec->nnz, shift);
+}
+
+static void gather(const unsigned char *values, size_t size, const struct sar_wire_layout *layout,
+                   struct sar_spvec *vec)
+{
+    for (size_t i = 0; i < vec->nnz; i++)
+        memcpy((unsigned char *)vec->value + i * size,
+               values + sar_index_get(vec->index, layout->index_size, i) * size, size);
+}
+
+enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, const unsigned char *values,
+                                    const unsigned char *presence, uint64_t slots, struct sar_arena *arena,
+                                    struct sar_spvec *vec)
+{
+    size_t announced = vec->nnz;
+    if (presence == NULL) {
+        struct sar_vec_desc desc = { .count = slots,
+                                     .element_size = layout->element_size,
+                                     .index_size = layout->index_size };
+        SAR_TRY(sar_dense_compact(&desc, values, announced, arena, vec));
+        return vec->nnz <= announced ? SAR_OK : SAR_CORRUPT;
+    }
+    struct sar_wire_layout all = *layout;
+    all.slots = slots;
+    SAR_TRY(sar_arena_alloc(arena, announced, layout->index_size, &vec->index));
+    SAR_TRY(sar_bitmap_decode(&all, presence, announced, vec->index));
+    SAR_TRY(sar_arena_alloc(arena, announced, layout->element_size, &vec->value));
+    gather(values, layout->element_size, layout, vec);
+    return SAR_OK;
+}

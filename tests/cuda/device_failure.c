@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank whose device fails, in calls that its neighbours cannot know of it in: what goes to MPI unseen, and
+ * what stands in a stream. Nobody waits for ever, that rank returns an error, and others have either an error
+ * or numbers that cannot be taken for good ones. */
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "device_memory.h"
+
+enum { COUNT = 40, MANY = 15000, MOST = 40 /* calls of CUDA that are refused, one at a time */ };
+
+static MPI_Comm comm;
+static float *device;
+static cudaStream_t stream;
+
+static void fill(void)
+{
+    static float v[2 * MANY];
+    for (int i = 0; i < 2 * MANY; i++)
+        v[i] = (float)(i + rank);
+    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+}
+
+/* Whether the first value is what it should be; all others are to be of its kind. */
+static bool is_right(void)
+{
+    static float v[COUNT];
+    require(cudaMemcpy(v, device, sizeof v, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < COUNT; i++) {
+        float sum = (float)(ranks * i + ranks * (ranks - 1) / 2);
+        check(isnan(v[0]) ? isnan(v[i]) != 0 : v[i] == sum, "expected %g at index %d, found %g", (double)sum,
+              i, (double)v[i]);
+    }
+    return !isnan(v[0]);
+}
+
+static int reduce_unseen(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static int reduce_complex(void)
+{
+    return MPIX_Sparse_allreduce(MPI_IN_PLACE, device, MANY, MPI_C_FLOAT_COMPLEX, MPI_SUM, comm);
+}
+
+/* Two calls, of which the first one must not be overtaken. */
+static int enqueue(void)
+{
+    int first = MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_SUM, comm, stream);
+    int second =
+        MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, device + MANY, MANY, MPI_FLOAT, MPI_SUM, comm, stream);
+    tell_runtime("fake_cuda_refuse", 0);
+    (void)cudaStreamSynchronize(stream);
+    return first != MPI_SUCCESS ? first : second;
+}
+
+static void open_comm(const char *forward)
+{
+    setenv("MPIX_SPARSE_FORWARD", forward, 1);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+}
+
+/* On rank 0 each call of CUDA fails once. Where ranks agree, what others find is undefined. */
+static void check_refusals(const char *what, int (*reduce)(void), bool unseen)
+{
+    int failures = 0;
+    open_comm(unseen ? "63" : "0");
+    for (long n = 1; n <= MOST; n++) {
+        check_case("%s, call %ld of CUDA fails", what, n);
+        fill();
+        tell_runtime("fake_cuda_refuse", rank == 0 ? n : 0);
+        int failed = reduce() != MPI_SUCCESS;
+        tell_runtime("fake_cuda_refuse", 0);
+        MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        bool right = (failed && (rank == 0 || !unseen)) || is_right();
+        check(right || failed, "expected no NaN where no rank fails");
+        failures += failed;
+        fill();
+        check_success(reduce(), "a call behind");
+        check(is_right(), "expected no NaN behind a call that failed");
+    }
+    check(failures > 0, "expected some calls to fail");
+    MPI_Comm_free(&comm);
+}
+
+/* Nothing more can be done with rank 0's device; not even its memory can be told from the host's. */
+static void check_broken(const char *what, int (*reduce)(void), bool unseen)
+{
+    open_comm(unseen ? "63" : "0");
+    check_case("%s, a device is broken", what);
+    fill();
+    check_success(reduce(), "a call before");
+    fill();
+    tell_runtime("fake_cuda_break", rank == 0);
+    int code = reduce();
+    tell_runtime("fake_cuda_break", 0);
+    check((code != MPI_SUCCESS) == (rank == 0 || !unseen), "expected %s, found code %d",
+          unseen ? "one error" : "errors", code);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    int level = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    check_alarm(240);
+    if (dlsym(RTLD_DEFAULT, "fake_cuda_break") == NULL)
+        return check_skip("device_failure", "no device can be asked to fail");
+    require(cudaMalloc((void **)&device, 2 * MANY * sizeof *device));
+    require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    check_refusals("unseen", reduce_unseen, true);
+    check_refusals("complex numbers", reduce_complex, true);
+    for (int unseen = 0; unseen < 2 && level == MPI_THREAD_MULTIPLE; unseen++)
+        check_refusals(unseen ? "enqueued, unseen" : "enqueued", enqueue, unseen);
+    check_broken("unseen", reduce_unseen, true);
+    check_broken("complex numbers", reduce_complex, true);
+    check_broken("agreed on", reduce_unseen, false);
+    require(cudaStreamDestroy(stream));
+    require(cudaFree(device));
+    return check_end("device_failure");
+}

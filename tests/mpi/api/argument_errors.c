@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that
+ * names the argument and the rank, and both values where ranks differ, soon, through the communicator's
+ * error handler, once; outputs stay as they were, and the next call works. */
+
+#include <mpix_sparse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { COUNT = 100, NNZ = 3 };
+
+static const double SOON = 1, SOON_IF_OVERSUBSCRIBED = 5; /* seconds */
+
+/* All that the two calls take. */
+struct arguments {
+    bool dense;
+    const void *indices, *values, *sendbuf;
+    void *recvbuf;
+    MPI_Count nnz, count;
+    MPI_Datatype indextype, datatype;
+    MPI_Op op;
+    MPIX_Sparse_result *result;
+};
+
+static int32_t indices[NNZ] = { 5, 3, 99 };
+/* Room for what a wrong count or datatype makes of COUNT floats: a rank's own buffer is as long as it
+ * says. */
+static float values[4 * NNZ] = { 1, 2, 3 }, sendbuf[4 * COUNT], recvbuf[4 * COUNT];
+static MPIX_Sparse_result result;
+static MPI_Datatype pair_type;
+static MPI_Op user_op;
+
+static void index_negative(struct arguments *a)
+{
+    static const int32_t bad[NNZ] = { 5, -1, 99 };
+    a->indices = bad;
+}
+
+static void index_is_count(struct arguments *a)
+{
+    static const int32_t bad[NNZ] = { COUNT, 3, 99 };
+    a->indices = bad;
+}
+
+static void index_long(struct arguments *a)
+{
+    static const int64_t bad[NNZ] = { 5, 3, INT64_C(4294967299) };
+    a->indices = bad;
+    a->indextype = MPI_INT64_T;
+}
+
+static void index_long_negative(struct arguments *a)
+{
+    static const int64_t bad[NNZ] = { 5, -7, 99 };
+    a->indices = bad;
+    a->indextype = MPI_INT64_T;
+}
+
+static void indices_null(struct arguments *a)
+{
+    a->indices = NULL;
+}
+
+static void values_null(struct arguments *a)
+{
+    a->values = NULL;
+}
+
+static void result_null(struct arguments *a)
+{
+    a->result = NULL;
+}
+
+static void nnz_negative(struct arguments *a)
+{
+    a->nnz = -1;
+}
+
+static void indextype_null(struct arguments *a)
+{
+    a->indextype = MPI_DATATYPE_NULL;
+}
+
+static void indextype_float(struct arguments *a)
+{
+    a->indextype = MPI_FLOAT;
+}
+
+static void indextype_narrow(struct arguments *a)
+{
+    a->count = (MPI_Count)1 << 32;
+}
+
+static void count_negative(struct arguments *a)
+{
+    a->count = -1;
+}
+
+static void count_other(struct arguments *a)
+{
+    a->count = COUNT + 1;
+}
+
+static void count_vast(struct arguments *a)
+{
+    a->count = INT64_MAX / 2;
+    a->indextype = MPI_INT64_T;
+}
+
+static void datatype_null(struct arguments *a)
+{
+    a->datatype = MPI_DATATYPE_NULL;
+}
+
+static void datatype_char(struct arguments *a)
+{
+    a->datatype = MPI_CHAR;
+}
+
+static void datatype_pair(struct arguments *a)
+{
+    a->datatype = pair_type;
+}
+
+static void datatype_other(struct arguments *a)
+{
+    a->datatype = MPI_INT32_T;
+}
+
+static void op_null(struct arguments *a)
+{
+    a->op = MPI_OP_NULL;
+}
+
+static void op_places(struct arguments *a)
+{
+    a->op = MPI_MINLOC;
+}
+
+static void op_users(struct arguments *a)
+{
+    a->op = user_op;
+}
+
+static void op_other(struct arguments *a)
+{
+    a->op = MPI_MAX;
+}
+
+static void sendbuf_null(struct arguments *a)
+{
+    a->sendbuf = NULL;
+}
+
+static void sendbuf_shared(struct arguments *a)
+{
+    a->sendbuf = a->recvbuf;
+}
+
+static void sendbuf_in_place(struct arguments *a)
+{
+    a->sendbuf = MPI_IN_PLACE;
+}
+
+static void recvbuf_null(struct arguments *a)
+{
+    a->recvbuf = NULL;
+}
+
+static void recvbuf_in_place(struct arguments *a)
+{
+    a->recvbuf = MPI_IN_PLACE;
+}
+
+static void indices_in_place(struct arguments *a)
+{
+    a->indices = MPI_IN_PLACE;
+}
+
+static void values_strided(struct arguments *a)
+{
+    a->values = MPIX_SPARSE_STRIDED;
+}
+
+static void sendbuf_strided(struct arguments *a)
+{
+    a->sendbuf = MPIX_SPARSE_STRIDED;
+}
+
+static void function_other(struct arguments *a)
+{
+    a->dense = !a->dense;
+}
+
+enum { ANYWHERE, ON_ONE_RANK /* is no fault when all ranks do it */ };
+
+static const struct fault {
+    const char *name;
+    bool dense;
+    void (*spoil)(struct arguments *arguments);
+    const char *says;
+    int where;
+    const char *right, *wrong; /* where ranks differ: what the others have, and the rank at fault */
+} faults[] = {
+    { "index -1", false, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
+    { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, NULL, NULL },
+    { "64-bit index beyond 32 bits", false, index_long, "indices holds 4294967299", ANYWHERE, NULL, NULL },
+    { "64-bit index -7", false, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
+    { "null indices", false, indices_null, "indices is null", ANYWHERE, NULL, NULL },
+    { "null values", false, values_null, "values is null", ANYWHERE, NULL, NULL },
+    { "indices in place", false, indices_in_place, "indices is out of place", ANYWHERE, NULL, NULL },
+    { "strided values", false, values_strided, "values is not contiguous", ANYWHERE, NULL, NULL },
+    { "null result", false, result_null, "result is null", ANYWHERE, NULL, NULL },
+    { "nnz -1", false, nnz_negative, "nnz is -1", ANYWHERE, NULL, NULL },
+    { "null indextype", false, indextype_null, "indextype", ANYWHERE, NULL, NULL },
+    { "indextype float", false, indextype_float, "indextype is float", ANYWHERE, NULL, NULL },
+    { "indextype too narrow", false, indextype_narrow, "indextype is int32", ANYWHERE, NULL, NULL },
+    { "count -1", false, count_negative, "count is -1", ANYWHERE, NULL, NULL },
+    { "vast count", false, count_vast, "count is 4611686018427387903", ANYWHERE, NULL, NULL },
+    { "another count", false, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
+    { "null datatype", false, datatype_null, "datatype", ANYWHERE, NULL, NULL },
+    { "datatype char", false, datatype_char, "datatype", ANYWHERE, NULL, NULL },
+    { "datatype struct", false, datatype_pair, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", false, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+      "int32" },
+    { "null op", false, op_null, "argument op", ANYWHERE, NULL, NULL },
+    { "op MPI_MINLOC", false, op_places, "op is MPI_MINLOC", ANYWHERE, NULL, NULL },
+    { "a user's op", false, op_users, "op is a user-defined op", ANYWHERE, NULL, NULL },
+    { "another op", false, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "another function", false, function_other, "different functions", ON_ONE_RANK,
+      "MPIX_Sparse_allreduce_coo", "MPIX_Sparse_allreduce" },
+    { "null sendbuf", true, sendbuf_null, "sendbuf is null", ANYWHERE, NULL, NULL },
+    { "strided sendbuf", true, sendbuf_strided, "sendbuf is not contiguous", ANYWHERE, NULL, NULL },
+    { "sendbuf = recvbuf", true, sendbuf_shared, "sendbuf", ANYWHERE, NULL, NULL },
+    { "in place on one rank", true, sendbuf_in_place, "sendbuf differs between ranks", ON_ONE_RANK,
+      "a buffer", "MPI_IN_PLACE" },
+    { "null recvbuf", true, recvbuf_null, "recvbuf is null", ANYWHERE, NULL, NULL },
+    { "recvbuf in place", true, recvbuf_in_place, "recvbuf", ANYWHERE, NULL, NULL },
+    { "count -1", true, count_negative, "count is -1", ANYWHERE, NULL, NULL },
+    { "another count", true, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
+    { "null datatype", true, datatype_null, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", true, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+      "int32" },
+    { "null op", true, op_null, "argument op", ANYWHERE, NULL, NULL },
+    { "another op", true, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "another function", true, function_other, "different functions", ON_ONE_RANK, "MPIX_Sparse_allreduce",
+      "MPIX_Sparse_allreduce_coo" },
+};
+
+enum { FAULTS = sizeof faults / sizeof faults[0] };
+
+/* What the error handler saw. */
+static int handled, handled_code;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    handled++;
+    handled_code = *code;
+}
+
+static struct arguments good_arguments(bool dense)
+{
+    return (struct arguments){ dense, indices,     values,    sendbuf, recvbuf, NNZ,
+                               COUNT, MPI_INT32_T, MPI_FLOAT, MPI_SUM, &result };
+}
+
+static int call(const struct arguments *a, MPI_Comm comm)
+{
+    if (a->dense)
+        return MPIX_Sparse_allreduce(a->sendbuf, a->recvbuf, a->count, a->datatype, a->op, comm);
+    return MPIX_Sparse_allreduce_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype,
+                                     a->op, comm, a->result);
+}
+
+static uint64_t outputs(void)
+{
+    static const struct kind kind = { FLOAT32, SUM, 1, COUNT };
+    uint64_t hash = result_hash(result, &kind, &index_types[0]);
+    return hash_bytes(recvbuf, sizeof recvbuf, hash ^ (uint64_t)(uintptr_t)result);
+}
+
+static void check_good_calls(MPI_Comm comm)
+{
+    for (int dense = 0; dense < 2; dense++) {
+        struct arguments a = good_arguments(dense);
+        check_success(call(&a, comm), "a correct call after the wrong one");
+    }
+    check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
+}
+
+/* Of all that have the right value the first rank is named. */
+static void check_values(int code, const struct fault *fault, int wrong)
+{
+    char words[128];
+    snprintf(words, sizeof words, "%s on rank %d", fault->wrong, wrong);
+    check_error(code, words, -1);
+    snprintf(words, sizeof words, "%s on rank %d", fault->right, wrong == 0 ? 1 : 0);
+    check_error(code, words, -1);
+}
+
+/* `wrong` is the rank at fault, or -1 for all. */
+static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool counts)
+{
+    struct arguments a = good_arguments(fault->dense);
+    uint64_t before = outputs();
+    check_case("%s, %s face, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
+    if (wrong < 0 || wrong == rank)
+        fault->spoil(&a);
+    handled = 0;
+    double start = MPI_Wtime();
+    int code = call(&a, comm);
+    double seconds = MPI_Wtime() - start;
+    check(seconds < (oversubscribed ? SOON_IF_OVERSUBSCRIBED : SOON),
+          "expected the error soon, found it after %g s", seconds);
+    check_error(code, fault->says, wrong < 0 ? 0 : wrong);
+    if (fault->where == ON_ONE_RANK)
+        check_values(code, fault, wrong);
+    check(!counts || (handled == 1 && handled_code == code), "expected one call of the handler, found %d",
+          handled);
+    check(outputs() == before, "expected outputs as they were, found them changed");
+    check_good_calls(comm);
+}
+
+static void try_faults(MPI_Comm comm, bool counts)
+{
+    check_good_calls(comm);
+    for (int i = 0; i < FAULTS; i++) {
+        if (faults[i].where == ANYWHERE)
+            try_fault(&faults[i], -1, comm, counts);
+        if (ranks == 1)
+            continue;
+        try_fault(&faults[i], 0, comm, counts);
+        try_fault(&faults[i], ranks - 1, comm, counts);
+    }
+}
+
+static void add_pairs(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)in, (void)inout, (void)n, (void)type;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm returning, counting;
+    MPI_Errhandler handler;
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    sendbuf[3] = 2;
+    MPI_Type_contiguous(2, MPI_CHAR, &pair_type);
+    MPI_Type_commit(&pair_type);
+    MPI_Op_create(add_pairs, 1, &user_op);
+    returning = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    try_faults(returning, false);
+    counting = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_set_errhandler(counting, handler);
+    try_faults(counting, true);
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_free(&returning);
+    MPI_Comm_free(&counting);
+    MPI_Type_free(&pair_type);
+    MPI_Op_free(&user_op);
+    return check_end("argument_errors");
+}

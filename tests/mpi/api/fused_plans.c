@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans started together: a model's layers of many sizes, some empty, of several types and ops, with a rank
+ * that has nothing. What comes out has the bits of plans started one by one, however one waits for it; what
+ * cannot start names the plan, and nothing starts. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "layers.h"
+
+enum { FEW = 6, PATIENCE = 120 /* seconds */ };
+
+/* The order of additions of ring, hybrid and dense depends on where in the vector an element stands. */
+static void try_layers(MPI_Comm comm, const char *scheme, const char *fuse, unsigned rounds)
+{
+    static const char *const moving[] = { "ring", "hybrid", "dense", "auto" };
+    bool exact = false;
+    check_case("layers, scheme %s, fuse %s", scheme, fuse);
+    for (size_t i = 0; i < sizeof moving / sizeof moving[0]; i++)
+        exact |= strcmp(scheme, moving[i]) == 0;
+    struct layer *layers = make_layers(LAYERS, LAYERS, comm, scheme, fuse);
+    for (unsigned round = 0; round < rounds; round++) {
+        check_alarm(PATIENCE);
+        fill_layers(layers, LAYERS, round, exact);
+        start_together(layers, LAYERS, round);
+        start_one_by_one(layers, LAYERS);
+        check_layers(layers, LAYERS);
+        if (round == 0 && exact)
+            check_against_mpi(layers, LAYERS);
+    }
+    free_layers(layers, LAYERS);
+}
+
+static void expect_error(int code, int n, const MPI_Request *requests, const char *says)
+{
+    check_error(code, says, -1);
+    for (int i = 0; i < n; i++)
+        check(requests[i] == MPI_REQUEST_NULL, "expected request %d untouched", i);
+}
+
+/* None starts where one cannot. */
+static void try_refusals(MPI_Comm comm)
+{
+    MPIX_Sparse_plan plans[FEW], coordinates;
+    MPI_Request requests[FEW] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
+                                  MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL };
+    check_case("plans that cannot start");
+    struct layer *layers = make_layers(FEW, FEW, comm, "auto", "100000");
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 10, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                                                 &coordinates),
+                  "MPIX_Sparse_allreduce_coo_init");
+    check_error(MPIX_Sparse_plan_start_all(1, NULL, requests), "argument plans", -1);
+    check_error(MPIX_Sparse_plan_start_all(1, plans, NULL), "argument requests", -1);
+    check_success(MPIX_Sparse_plan_start_all(0, NULL, NULL), "starting no plan");
+    name_plans(layers, FEW, plans);
+    plans[4] = MPIX_SPARSE_PLAN_NULL;
+    expect_error(MPIX_Sparse_plan_start_all(FEW, plans, requests), FEW, requests, "plans[4]: argument plan");
+    plans[4] = coordinates;
+    expect_error(MPIX_Sparse_plan_start_all(FEW, plans, requests), FEW, requests, "plans[4]: argument plan");
+    plans[4] = plans[1];
+    expect_error(MPIX_Sparse_plan_start_all(FEW, plans, requests), FEW, requests,
+                 "plans[4]: argument plan is in use");
+    fill_layers(layers, FEW, 0, true);
+    start_together(layers, FEW, 0);
+    check_against_mpi(layers, FEW);
+    check_success(MPIX_Sparse_plan_free(&coordinates), "MPIX_Sparse_plan_free");
+    free_layers(layers, FEW);
+}
+
+/* Rank 0 names two plans in the other order. */
+static void try_mismatch(MPI_Comm comm)
+{
+    MPIX_Sparse_plan plans[2];
+    MPI_Request requests[2];
+    check_case("different plans on different ranks");
+    struct layer *layers = make_layers(2, 1, comm, "balanced", "100000");
+    plans[rank == 0] = layers[0].plan;
+    plans[rank != 0] = layers[1].plan;
+    check_success(MPIX_Sparse_plan_start_all(2, plans, requests), "MPIX_Sparse_plan_start_all");
+    for (int i = 0; i < 2; i++) {
+        int code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        if (ranks == 1)
+            check_success(code, "MPI_Wait");
+        else
+            check_error(code, "plans[0] and 1 fused with it: ranks start different plans together: 2 of them",
+                        -1);
+    }
+    fill_layers(layers, 2, 0, true);
+    start_one_by_one(layers, 2);
+    start_together(layers, 2, 0);
+    check_layers(layers, 2);
+    free_layers(layers, 2);
+}
+
+/* Plans of a communicator that is gone, and of two communicators; the first plan of a group goes first. */
+static void try_freeing(MPI_Comm comm)
+{
+    MPI_Comm other;
+    MPIX_Sparse_plan plans[2 * FEW];
+    MPI_Request requests[2 * FEW];
+    check_case("plans that are freed");
+    MPI_Comm_dup(comm, &other);
+    MPI_Comm_set_errhandler(other, MPI_ERRORS_RETURN);
+    struct layer *here = make_layers(FEW, ALIKE, comm, "balanced", "100000");
+    struct layer *there = make_layers(FEW, ALIKE, other, "balanced", "100000");
+    fill_layers(here, FEW, 0, true);
+    fill_layers(there, FEW, 0, true);
+    start_one_by_one(here, FEW);
+    start_one_by_one(there, FEW);
+    for (int i = 0; i < FEW; i++) {
+        plans[2 * i] = here[i].plan;
+        plans[2 * i + 1] = there[i].plan;
+    }
+    check_success(MPIX_Sparse_plan_start_all(2 * FEW, plans, requests), "MPIX_Sparse_plan_start_all");
+    check_error(MPIX_Sparse_plan_free(&here[1].plan), "argument plan", -1);
+    wait_somehow(2 * FEW, requests, 2);
+    check_layers(here, FEW);
+    check_layers(there, FEW);
+    MPI_Comm_free(&other);
+    check_error(MPIX_Sparse_plan_start_all(2, plans, requests),
+                "plans[1]: argument plan is of a communicator", -1);
+    free_layers(here, FEW);
+    free_layers(there, FEW);
+}
+
+static void try_everything(void)
+{
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    unsigned rounds = oversubscribed ? 2 : 5;
+    try_layers(comm, "balanced", "12000", rounds);
+    try_layers(comm, "recursive_doubling", "12000", rounds);
+    try_layers(comm, "ring", "100000", 2);
+    try_layers(comm, "dense", "12000", 2);
+    try_layers(comm, "auto", "auto", rounds + 3);
+    try_refusals(comm);
+    try_mismatch(comm);
+    try_freeing(comm);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    int level = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    try_everything();
+    if (level == MPI_THREAD_MULTIPLE) {
+        setenv("MPIX_SPARSE_PROGRESS", "thread", 1);
+        try_everything();
+    }
+    return check_end("fused_plans");
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is refused apart from the arguments of an allreduce: communicators that can carry no call, knobs, null
+ * outputs, the arguments of the profile. */
+
+#include <mpix_sparse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { COUNT = 100, NNZ = 3 };
+
+static const int32_t indices[NNZ] = { 5, 3, 99 };
+static const float values[NNZ] = { 1, 2, 3 };
+static float sendbuf[COUNT], recvbuf[COUNT];
+static MPIX_Sparse_result result;
+
+static int call_dense(MPI_Comm comm)
+{
+    return MPIX_Sparse_allreduce(sendbuf, recvbuf, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static int call_coo(MPI_Comm comm)
+{
+    return MPIX_Sparse_allreduce_coo(indices, values, NNZ, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                     &result);
+}
+
+static void check_good_calls(MPI_Comm comm)
+{
+    check_success(call_dense(comm), "a correct call on dense buffers");
+    check_success(call_coo(comm), "a correct call on coordinates");
+    check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
+}
+
+/* What the error handler saw. */
+static int handled;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm, (void)code;
+    handled++;
+}
+
+/* All four functions refuse it, each through a handler, once. */
+static void check_refused(MPI_Comm comm)
+{
+    MPIX_Sparse_profile_t profile;
+    MPIX_Sparse_report_t report;
+    handled = 0;
+    check_error(call_dense(comm), "argument comm", -1);
+    check_error(call_coo(comm), "argument comm", -1);
+    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile), "argument comm", -1);
+    check_error(MPIX_Sparse_get_report(comm, &report), "argument comm", -1);
+    check(handled == 4, "expected four calls of the error handler, found %d", handled);
+}
+
+/* They have no handler: that of the world is called. MPICH knows stale handles, others crash on them. */
+static void try_no_comm(MPI_Errhandler handler)
+{
+    MPI_Errhandler old;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &old);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    check_case("MPI_COMM_NULL");
+    check_refused(MPI_COMM_NULL);
+#ifdef MPICH_VERSION
+    for (int used = 0; used < 2; used++) {
+        MPI_Comm comm, stale;
+        check_case("a freed communicator that was %s", used ? "used" : "not used");
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        if (used)
+            check_good_calls(comm);
+        stale = comm;
+        MPI_Comm_free(&comm);
+        handled = 0;
+        check_error(call_dense(stale), "argument comm", -1);
+        check_error(call_coo(stale), "argument comm", -1);
+        check(handled >= 2, "expected two calls of the world's error handler, and MPI's own, found %d",
+              handled);
+    }
+#endif
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, old);
+    MPI_Errhandler_free(&old);
+}
+
+static void try_intercommunicator(MPI_Errhandler handler)
+{
+    MPI_Comm half, both;
+    MPIX_Sparse_profile_t profile;
+    MPIX_Sparse_report_t report;
+    check_case("an intercommunicator");
+    if (ranks == 1)
+        return;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both);
+    MPI_Comm_set_errhandler(both, handler);
+    handled = 0;
+    check_error(call_coo(both), "argument comm", -1);
+    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, both, &profile), "argument comm", -1);
+    check_error(MPIX_Sparse_get_report(both, &report), "argument comm", -1);
+    check(handled == 3, "expected three calls of the error handler, found %d", handled);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+}
+
+static const struct bad_knob {
+    const char *name, *value;
+} bad_knobs[] = {
+    { "MPIX_SPARSE_SCHEME", "nonsense" }, { "MPIX_SPARSE_GRAIN", "3" },
+    { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", " " },
+    { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
+    { "MPIX_SPARSE_WIRE", "coo/x" },      { "MPIX_SPARSE_SEED", "-1" },
+    { "MPIX_SPARSE_IMBALANCE", "0.5" },   { "MPIX_SPARSE_PARTITION", "nonsense" },
+    { "MPIX_SPARSE_LEARN", "maybe" },     { "MPIX_SPARSE_ALPHA", "-1" },
+    { "MPIX_SPARSE_PROFILE_EVERY", "0" }, { "MPIX_SPARSE_EXPLAIN", "perhaps" },
+    { "MPIX_SPARSE_BETA", "1 s" },        { "MPIX_SPARSE_MODEL", "x" },
+    { "MPIX_SPARSE_LOG", "loud" },        { "MPIX_SPARSE_LOG", "info:attic" },
+    { "MPIX_SPARSE_STALL", "-1" },        { "MPIX_SPARSE_STALL", "nan" },
+};
+
+/* Rank 0's environment holds for all; that of the others is not looked at. A communicator whose first use was
+ * refused is as good as new. */
+static void try_knob(const struct bad_knob *knob, int whose, bool then_good)
+{
+    char kept[64] = "";
+    const char *old = getenv(knob->name);
+    snprintf(kept, sizeof kept, "%s", old == NULL ? "" : old);
+    check_case("%s=%s on rank %d", knob->name, knob->value, whose);
+    MPI_Comm comm = comm_duplicate();
+    if (rank == whose)
+        setenv(knob->name, knob->value, 1);
+    if (whose == 0) {
+        check_error(call_dense(comm), knob->name, -1);
+        const char *half = strchr(knob->value, '/');
+        check_error(call_coo(comm), half != NULL ? half + 1 : knob->value, -1);
+        unsetenv(knob->name);
+    }
+    if (then_good)
+        check_good_calls(comm);
+    unsetenv(knob->name);
+    if (kept[0] != '\0')
+        setenv(knob->name, kept, 1);
+    MPI_Comm_free(&comm);
+}
+
+/* First uses that go well take long, so only some are tried. */
+static void try_knobs(void)
+{
+    for (size_t i = 0; i < sizeof bad_knobs / sizeof bad_knobs[0]; i++)
+        try_knob(&bad_knobs[i], 0, i % 4 == 0);
+    if (ranks > 1)
+        try_knob(&bad_knobs[0], ranks - 1, true);
+}
+
+static void try_outputs(void)
+{
+    MPIX_Sparse_report_t report;
+    check_case("null outputs");
+    MPI_Comm comm = comm_duplicate();
+    check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
+    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, NULL), "argument profile is null", -1);
+    check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
+    check_good_calls(comm);
+    check_error(MPIX_Sparse_get_report(comm, NULL), "argument report is null", -1);
+    check_error(MPIX_Sparse_get_version(NULL), "argument version is null", -1);
+    check_error(MPIX_Sparse_result_get(MPIX_SPARSE_RESULT_NULL, NULL, NULL, NULL), "result is null", -1);
+    check_error(MPIX_Sparse_result_dense(MPIX_SPARSE_RESULT_NULL, recvbuf), "result is null", -1);
+    check_error(MPIX_Sparse_result_dense(result, NULL), "recvbuf is null", -1);
+    check_error(MPIX_Sparse_result_dense(result, MPI_IN_PLACE), "recvbuf is out of place", -1);
+    check_error(MPIX_Sparse_result_free(NULL), "result is null", -1);
+    check_success(MPIX_Sparse_result_get(result, NULL, NULL, NULL), "MPIX_Sparse_result_get without outputs");
+    MPI_Comm_free(&comm);
+}
+
+/* Rank `wrong` is at fault, or with -1 all are. */
+static void try_profile(int wrong, MPI_Comm comm)
+{
+    MPIX_Sparse_profile_t profile, before;
+    bool mine = wrong < 0 || wrong == rank;
+    int named = wrong < 0 ? 0 : wrong;
+    check_case("profile with a wrong argument on rank %d", wrong);
+    memset(&profile, 0x5a, sizeof profile);
+    before = profile;
+    check_error(MPIX_Sparse_profile(mine ? NULL : values, NNZ, MPI_FLOAT, comm, &profile), "buf is null",
+                named);
+    check_error(MPIX_Sparse_profile(values, mine ? -1 : NNZ, MPI_FLOAT, comm, &profile), "count is -1",
+                named);
+    check_error(MPIX_Sparse_profile(values, NNZ, mine ? MPI_CHAR : MPI_FLOAT, comm, &profile), "datatype",
+                named);
+    check_error(MPIX_Sparse_profile(values, NNZ, mine ? MPI_DATATYPE_NULL : MPI_FLOAT, comm, &profile),
+                "datatype", named);
+    check_error(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, mine ? NULL : &profile), "null", named);
+    if (wrong >= 0) {
+        MPI_Count count = mine ? 2 : NNZ;
+        check_error(MPIX_Sparse_profile(values, count, MPI_FLOAT, comm, &profile), "count differs", named);
+        int code = mine ? call_dense(comm) : MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile);
+        check_error(code, "different functions", named);
+    }
+    check(memcmp(&profile, &before, sizeof profile) == 0, "expected the profile as it was, found it changed");
+    check_success(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
+}
+
+/* Elements whose bytes are more than an int counts. */
+static void try_long_element(MPI_Comm comm)
+{
+    enum { NUMBERS = 1 << 29 };
+    MPI_Datatype type;
+    check_case("an element of 4 GiB");
+    MPI_Type_contiguous(NUMBERS, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    check_error(MPIX_Sparse_allreduce_coo(NULL, NULL, 0, MPI_INT32_T, 1, type, MPI_SUM, comm, &result),
+                "a type of 4294967296 bytes", 0);
+    MPI_Type_free(&type);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Errhandler handler;
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    sendbuf[3] = 2;
+    MPI_Comm_create_errhandler(handle, &handler);
+    try_no_comm(handler);
+    try_intercommunicator(handler);
+    try_knobs();
+    try_outputs();
+    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    try_long_element(comm);
+    try_profile(-1, comm);
+    if (ranks > 1) {
+        try_profile(0, comm);
+        try_profile(ranks - 1, comm);
+    }
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+    MPI_Errhandler_free(&handler);
+    return check_end("rejected_calls");
+}

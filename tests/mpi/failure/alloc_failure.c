@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every allocation of the library fails once, on one rank: the first of a call, the second, and so on
+ * until a call gets through. No rank hangs, each returns an error that tells of memory or of another rank
+ * or else holds the right outcome, and the next call works.
+ *
+ * Memory that ranks share comes as files that are mapped: these fail, too, and the next call is to share
+ * memory again. With the name of a scheme: in calls of that scheme alone, of few sizes.
+ *
+ * Link with -Wl,--wrap= of malloc, calloc, realloc, memfd_create, mmap and sar_comm_state_suspend_shm, and
+ * with the library's objects, not the shared library: MPI's own allocations must succeed, since MPI does not
+ * survive their failure. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "check.h"
+#include "core/comm_state.h"
+#include "malloc_fail.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { PATIENCE = 280 /* seconds */ };
+
+int __real_memfd_create(const char *name, unsigned flags);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
+int __wrap_memfd_create(const char *name, unsigned flags);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return malloc_fail_next() ? -1 : __real_memfd_create(name, flags);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from)
+{
+    return malloc_fail_next() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, from);
+}
+
+void __real_sar_comm_state_suspend_shm(struct sar_comm_state *context);
+void __wrap_sar_comm_state_suspend_shm(struct sar_comm_state *context);
+
+void __wrap_sar_comm_state_suspend_shm(struct sar_comm_state *context)
+{
+    __real_sar_comm_state_suspend_shm(context);
+    context->no_shm_calls = 1;
+}
+
+enum face { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, FACES };
+
+static const char *const face_names[FACES] = { "COO", "COO into an old result", "dense", "dense in place",
+                                               "profile" };
+
+/* Scratch memory comes in blocks, so that with each size it is another step that needs a new one. */
+static const int64_t sizes[] = { 600, 800, 1100, 1500, 2200, 3000, 4700, 6500, 9000, 14000, 20000, 30000 };
+
+enum { SIZES = sizeof sizes / sizeof sizes[0], FEW_SIZES = 5 };
+
+struct vector {
+    struct tensor tensor;
+    struct oracle oracle;
+    const struct index_type *type;
+    void *indices;
+};
+
+static struct vector small, large;
+
+struct state {
+    MPI_Comm comm;
+    enum face face;
+    MPIX_Sparse_result result;
+    float *out;
+    MPIX_Sparse_profile_t profile;
+};
+
+static void make_vector(struct vector *v, const char *name, int64_t count)
+{
+    tensor_draw(pattern_find(name), &(struct kind){ FLOAT32, SUM, 1, count }, 17, &v->tensor);
+    oracle_make(&v->tensor, &v->oracle);
+    v->type = &index_types[strcmp(name, "shuffled") == 0 ? 2 : 0];
+    v->indices = typed_indices(&v->tensor, v->type);
+}
+
+static void free_vector(struct vector *v)
+{
+    free(v->indices);
+    tensor_free(&v->tensor);
+    oracle_free(&v->oracle);
+}
+
+static int call(struct state *s, const struct vector *v)
+{
+    const struct kind *k = &v->tensor.kind;
+    MPI_Datatype type = row_type(k);
+    int code;
+    if (s->face == PROFILE)
+        code = MPIX_Sparse_profile(v->oracle.mine, k->count, type, s->comm, &s->profile);
+    else if (s->face == DENSE_IN_PLACE)
+        code = MPIX_Sparse_allreduce(MPI_IN_PLACE, s->out, k->count, type, MPI_SUM, s->comm);
+    else if (s->face == DENSE)
+        code = MPIX_Sparse_allreduce(v->oracle.mine, s->out, k->count, type, MPI_SUM, s->comm);
+    else
+        code = MPIX_Sparse_allreduce_coo(v->indices, v->tensor.value, (MPI_Count)v->tensor.nnz, v->type->type,
+                                         k->count, type, MPI_SUM, s->comm, &s->result);
+    row_type_free(k, &type);
+    return code;
+}
+
+static void check_right(const struct state *s, const struct vector *v)
+{
+    if (s->face == PROFILE)
+        check(s->profile.ranks == ranks && s->profile.density > 0, "expected a profile, found none");
+    else if (s->face == DENSE || s->face == DENSE_IN_PLACE)
+        check(equal_numbers(&v->oracle.kind, s->out, v->oracle.dense, (size_t)v->oracle.kind.count),
+              "expected the right sums, found others");
+    else
+        compare_result(&v->oracle, v->type, s->result);
+}
+
+static void call_well(struct state *s, const struct vector *v)
+{
+    memcpy(s->out, v->oracle.mine, (size_t)v->oracle.kind.count * element_bytes(&v->oracle.kind));
+    check_success(call(s, v), "a call with enough memory");
+    check_right(s, v);
+}
+
+static void check_outcome(const struct state *s, int code, bool mine)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS) {
+        check_right(s, &large);
+        return;
+    }
+    MPI_Error_string(code, text, &length);
+    bool own = strstr(text, "out of memory") != NULL, other = strstr(text, "another rank") != NULL;
+    bool memory = own || strstr(text, "shared memory") != NULL;
+    check(memory || (other && !mine), "expected an error that tells of memory%s, found '%s'",
+          mine ? "" : " or of another rank", text);
+}
+
+/* Starve one rank in a call of the large vector. False when the call made no so many allocations. */
+static bool starve(struct state *s, int whose, long which)
+{
+    bool reuses = s->face == COO_REUSED;
+    uint64_t before = reuses ? result_hash(s->result, &small.oracle.kind, small.type) : 0;
+    if (s->face == COO)
+        check_success(MPIX_Sparse_result_free(&s->result), "MPIX_Sparse_result_free");
+    memcpy(s->out, large.oracle.mine, (size_t)large.oracle.kind.count * element_bytes(&large.oracle.kind));
+    malloc_fail_at = rank == whose ? which : -1;
+    malloc_fail_calls = 0;
+    int code = call(s, &large);
+    int refused = malloc_fail_at >= 0 && malloc_fail_calls > malloc_fail_at;
+    malloc_fail_at = -1;
+    check_outcome(s, code, refused);
+    if (code != MPI_SUCCESS && reuses)
+        check(result_hash(s->result, &small.oracle.kind, small.type) == before || result_is_empty(s->result),
+              "expected the result as it was or empty, found it changed");
+    check(code == MPI_SUCCESS || s->face != COO || s->result == MPIX_SPARSE_RESULT_NULL,
+          "expected no result after an error");
+    MPI_Bcast(&refused, 1, MPI_INT, whose, MPI_COMM_WORLD);
+    check(refused || code == MPI_SUCCESS, "expected success with enough memory everywhere");
+    return refused != 0;
+}
+
+/* A communicator in use keeps its scratch memory until it has not needed it for a while: two small calls. */
+static void try_in_use(MPI_Comm comm, const struct knobs *knobs, int whose)
+{
+    struct state s = { .comm = comm, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
+    for (int face = 0; face < FACES; face++) {
+        bool refused =
+            face != PROFILE || large.oracle.kind.count == sizes[0]; /* it takes as much for any size */
+        s.face = (enum face)face;
+        for (long which = 0; refused; which++) {
+            check_case("allocation %ld on rank %d, %s of %lld, %s", which, whose, face_names[face],
+                       (long long)large.oracle.kind.count, knobs_text(knobs));
+            check_alarm(PATIENCE);
+            call_well(&s, &small);
+            call_well(&s, &small);
+            refused = starve(&s, whose, which);
+        }
+    }
+    check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
+    free(s.out);
+}
+
+/* Ascending indices are used where they lie, others need memory to be sorted in, so much that what comes
+ * later needs no more. Rank 1 is one that may keep its neighbour's elements, and hand back the outcome.
+ * */
+static void try_size(MPI_Comm comm, int64_t size, const struct knobs *knobs)
+{
+    for (int sorted = 0; sorted < 2; sorted++) {
+        make_vector(&large, sorted ? "random 0.5" : "shuffled", size);
+        try_in_use(comm, knobs, 0);
+        if (ranks > 2)
+            try_in_use(comm, knobs, 1);
+        if (ranks > 1)
+            try_in_use(comm, knobs, ranks - 1);
+        free_vector(&large);
+    }
+}
+
+static void try_first_use(const struct knobs *knobs, enum face face, int whose)
+{
+    bool refused = true;
+    struct state s = { .face = face, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
+    for (long which = 0; refused; which++) {
+        check_case("allocation %ld on rank %d, %s, first use, %s", which, whose, face_names[face],
+                   knobs_text(knobs));
+        check_alarm(PATIENCE);
+        knobs_set(knobs);
+        s.comm = comm_duplicate();
+        refused = starve(&s, whose, which);
+        if (which % 4 == 0)
+            call_well(&s, &large);
+        MPI_Comm_free(&s.comm);
+    }
+    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
+    free(s.out);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, NULL };
+    static const char *const wires[] = { EVERY_WIRE };
+    enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    const char *only = argc > 1 ? argv[1] : NULL;
+    make_vector(&small, "random 0.5", 20);
+    for (size_t i = 0; i < SCHEMES; i++) {
+        if (only != NULL && (schemes[i] == NULL || strcmp(only, schemes[i]) != 0))
+            continue;
+        struct knobs knobs = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
+        /* A profile takes so much memory that the scheme needs no more. */
+        setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
+        MPI_Comm comm = knobs_comm(&knobs);
+        for (size_t j = 0; j < (only == NULL ? SIZES : FEW_SIZES); j++)
+            if (!oversubscribed || (i + j + (size_t)ranks) % 4 == 0)
+                try_size(comm, sizes[j], &knobs);
+        MPI_Comm_free(&comm);
+        make_vector(&large, "shuffled", sizes[only == NULL ? SIZES - 1 : FEW_SIZES - 1]);
+        if (i > 0 && (!oversubscribed || i == 3))
+            try_first_use(&knobs, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
+        free_vector(&large);
+    }
+    check_alarm(0);
+    free_vector(&small);
+    return check_end("alloc_failure");
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of the library that arrive cut short or with a bit changed: nothing hangs or crashes, whoever
+ * gets a message whose header is wrong or whose length is wrong returns an error, those that do not hold
+ * the right outcome, and the next call works. The messages are damaged on their way into MPI, by an
+ * PMPI_Isend of ours. With the name of a scheme: those of that scheme alone. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { HEADER = 64, PATIENCE = 120 /* seconds */ };
+
+enum how { CUT, CUT_HALF, CUT_ONE, FLIP_HEADER, FLIP_PAYLOAD };
+
+static struct {
+    enum how how;
+    size_t where; /* bytes left, or which bit */
+    long message; /* of this rank's in a call; -1 for none */
+    long sent;
+    int peer; /* that a damaged message went to, or -1 */
+    unsigned char *copy;
+} damage = { .message = -1 };
+
+/* Bytes to send after damaging n; n itself when nothing was to be damaged. */
+static int spoil(const void *buffer, int n)
+{
+    size_t bits = 8 * (size_t)n, header = 8 * (size_t)HEADER;
+    size_t left = damage.how == CUT ? damage.where : damage.how == CUT_HALF ? (size_t)n / 2 : (size_t)n - 1;
+    damage.copy = get_memory((size_t)n, 1);
+    memcpy(damage.copy, buffer, (size_t)n);
+    if (damage.how <= CUT_ONE)
+        return left < (size_t)n ? (int)left : n;
+    if (damage.how == FLIP_PAYLOAD && bits == header)
+        return n;
+    size_t bit = damage.how == FLIP_HEADER ? damage.where % header : header + damage.where % (bits - header);
+    damage.copy[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    return n;
+}
+
+/* The library calls this name; MPI's own function has the other one, too. */
+int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    if (damage.message < 0 || damage.sent++ != damage.message)
+        return MPI_Isend(buffer, n, type, to, tag, comm, request);
+    int left = spoil(buffer, n);
+    if (left != n || memcmp(damage.copy, buffer, (size_t)n) != 0)
+        damage.peer = to;
+    return MPI_Isend(damage.copy, left, type, to, tag, comm, request);
+}
+
+static long damaged; /* messages so far */
+
+struct state {
+    const struct tensor *tensor;
+    const struct oracle *oracle;
+    MPI_Comm comm;
+    bool dense;
+    MPIX_Sparse_result result;
+};
+
+static int call(struct state *s, float *out)
+{
+    const struct tensor *t = s->tensor;
+    if (s->dense)
+        return MPIX_Sparse_allreduce(s->oracle->mine, out, t->kind.count, MPI_FLOAT, MPI_SUM, s->comm);
+    void *indices = typed_indices(t, &index_types[0]);
+    int code = MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T, t->kind.count,
+                                         MPI_FLOAT, MPI_SUM, s->comm, &s->result);
+    free(indices);
+    return code;
+}
+
+static void check_outcome(const struct state *s, int code, const float *out, uint64_t before)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    bool found_by_itself, told;
+    if (code == MPI_SUCCESS) {
+        if (s->dense)
+            check(equal_numbers(&s->oracle->kind, out, s->oracle->dense, (size_t)s->oracle->kind.count),
+                  "expected the right sums with a success, found others");
+        else
+            compare_result(s->oracle, &index_types[0], s->result);
+        return;
+    }
+    MPI_Error_string(code, text, &length);
+    found_by_itself = strstr(text, "truncated or inconsistent") != NULL;
+    told = strstr(text, "another rank") != NULL;
+    check(found_by_itself || told, "expected an error that tells of messages or ranks, found '%s'", text);
+    check(s->dense || result_hash(s->result, &s->oracle->kind, &index_types[0]) == before ||
+              result_is_empty(s->result),
+          "expected the result as it was or empty, found it changed");
+}
+
+static void call_well(struct state *s)
+{
+    if (s->dense)
+        call_dense(s->oracle, false, s->comm);
+    else
+        call_coo(s->tensor, s->oracle, &index_types[0], s->comm, &s->result);
+}
+
+/* Damages message number `message` of a rank; false when it sends no so many. */
+static bool try_damage(struct state *s, int rank_at_fault, long message, enum how how, size_t where)
+{
+    float *out = get_memory((size_t)s->oracle->kind.count, sizeof *out);
+    uint64_t before = s->dense ? 0 : result_hash(s->result, &s->oracle->kind, &index_types[0]);
+    damage.how = how;
+    damage.where = where;
+    damage.message = rank == rank_at_fault ? message : -1;
+    damage.sent = 0;
+    damage.peer = -1;
+    int code = call(s, out);
+    int peer = damage.peer, more = damage.sent > message;
+    damage.message = -1;
+    MPI_Bcast(&peer, 1, MPI_INT, rank_at_fault, MPI_COMM_WORLD);
+    MPI_Bcast(&more, 1, MPI_INT, rank_at_fault, MPI_COMM_WORLD);
+    damaged += peer >= 0;
+    if (how != FLIP_PAYLOAD) {
+        check_outcome(s, code, out, before);
+        check(peer != rank || code != MPI_SUCCESS, "expected an error from whom the damaged message went to");
+        check(peer >= 0 || code == MPI_SUCCESS, "expected success, as nothing was damaged");
+    }
+    call_well(s);
+    free(damage.copy);
+    damage.copy = NULL;
+    free(out);
+    return more != 0;
+}
+
+static const struct {
+    enum how how;
+    size_t where;
+} ways[] = {
+    { CUT, 0 },
+    { CUT, 10 },
+    { CUT, HEADER - 1 },
+    { CUT, HEADER },
+    { CUT_HALF, 0 },
+    { CUT_ONE, 0 },
+    { FLIP_HEADER, 5 },
+    { FLIP_HEADER, 33 },
+    { FLIP_HEADER, 49 },
+    { FLIP_HEADER, 100 },
+    { FLIP_HEADER, 130 },
+    { FLIP_HEADER, 193 },
+    { FLIP_HEADER, 260 },
+    { FLIP_HEADER, 320 },
+    { FLIP_HEADER, 400 },
+    { FLIP_HEADER, 511 },
+    { FLIP_PAYLOAD, 0 },
+    { FLIP_PAYLOAD, 30 },
+    { FLIP_PAYLOAD, 1031 },
+    { FLIP_PAYLOAD, 70003 },
+    { FLIP_PAYLOAD, 6007 },
+};
+
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+static void try_messages(struct state *s, const char *knobs, int rank_at_fault)
+{
+    bool more = true;
+    for (long message = 0; more; message++) {
+        for (size_t i = 0; i < WAYS; i++) {
+            uint64_t bits = mix((uint64_t)message * WAYS + i + (uint64_t)(rank_at_fault + s->dense) * 1000);
+            if ((oversubscribed || ranks > 4) && i > 0 && bits % (uint64_t)(2 * ranks) != 0)
+                continue;
+            check_case("way %zu to damage message %ld of rank %d, %s face, %s", i, message, rank_at_fault,
+                       s->dense ? "dense" : "COO", knobs);
+            more = try_damage(s, rank_at_fault, message, ways[i].how, ways[i].where);
+        }
+    }
+}
+
+/* Each bit of a header. */
+static void try_headers(struct state *s)
+{
+    for (size_t bit = 0; bit < 8 * (size_t)HEADER; bit += oversubscribed || ranks > 4 ? 31 : 1) {
+        check_case("bit %zu of a header", bit);
+        try_damage(s, ranks - 1, 0, FLIP_HEADER, bit);
+    }
+}
+
+static void try_knobs(const struct knobs *knobs, bool headers)
+{
+    const struct kind kind = { FLOAT32, SUM, 1, 300 };
+    struct tensor tensor;
+    struct oracle oracle;
+    tensor_draw(pattern_find("random 0.5"), &kind, 11, &tensor);
+    oracle_make(&tensor, &oracle);
+    struct state s = { &tensor, &oracle, knobs_comm(knobs), false, MPIX_SPARSE_RESULT_NULL };
+    for (int dense = 0; dense < 2; dense++) {
+        check_alarm(PATIENCE);
+        s.dense = dense;
+        call_well(&s);
+        try_messages(&s, knobs_text(knobs), 0);
+        if (ranks > 1)
+            try_messages(&s, knobs_text(knobs), ranks - 1);
+    }
+    if (headers)
+        try_headers(&s);
+    check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+    MPI_Comm_free(&s.comm);
+}
+
+/* Segments one behind the other, with all ranks and between nodes; of three, two have a rank more if ranks
+ * are five. */
+static void try_segments(void)
+{
+    try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);
+    for (int nodes = 2; nodes <= 3 && nodes < ranks; nodes++) {
+        nodes_set(nodes);
+        try_knobs(&(struct knobs){ "two_level", "coo", NULL, "1", "200" }, false);
+    }
+    nodes_set(0);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const schemes[] = { EVERY_SPARSE_SCHEME };
+    static const char *const wires[] = { EVERY_WIRE };
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    const char *only = argc > 1 ? argv[1] : NULL;
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)
+            if (only == NULL || strcmp(only, schemes[i]) == 0)
+                try_knobs(&(struct knobs){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
+    if (only == NULL)
+        try_segments();
+    check_alarm(0);
+    check_case("all");
+    check(ranks == 1 || damaged > 100, "expected more messages to pass through here than %ld", damaged);
+    return check_end("corrupt_messages");
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks of `two_level` that cannot share memory any more, on one rank or all. What a rank cannot bring it
+ * tells the ranks of all nodes in time, so that the call goes by another scheme. What it cannot map, or put
+ * the outcome into, fails the call; it tells them in the next one, though that be of a plan whose ranks agree
+ * on nothing. Later they share memory again.
+ *
+ * Where another rank has failed when neighbours meet, the call fails on all ranks; what fails later on a rank
+ * does not matter then.
+ *
+ * Link with -Wl,--wrap= of memfd_create, open, sar_owner_split and sar_owner_begin, and with the library's
+ * objects. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mpix_sparse.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "check.h"
+#include "overlap_vectors.h"
+#include "scheme/engine/owner.h"
+
+enum {
+    COUNT = OVERLAP_COUNT,
+    MANY = COUNT / OVERLAP_STEP,
+    FEW = 10,
+    APART = 64 /* calls without shared memory, once there was none */
+};
+
+int __real_memfd_create(const char *name, unsigned flags);
+int __real_open(const char *path, int flags, ...);
+int __wrap_memfd_create(const char *name, unsigned flags);
+int __wrap_open(const char *path, int flags, ...);
+
+enum lack { NOTHING, FILES, WAYS_TO_MAP };
+
+static enum lack lack;
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    errno = EMFILE;
+    return lack == FILES ? -1 : __real_memfd_create(name, flags);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    int mode = (flags & O_CREAT) != 0 ? va_arg(rest, int) : 0;
+    va_end(rest);
+    errno = EACCES;
+    return lack == WAYS_TO_MAP && strncmp(path, "/proc/", 6) == 0 ? -1 : __real_open(path, flags, mode);
+}
+
+enum sar_status __real_sar_owner_split(struct sar_task *request, uint32_t segment,
+                                       const struct sar_spvec *memory, struct sar_spvec *parts);
+enum sar_status __real_sar_owner_begin(struct sar_task *request);
+enum sar_status __wrap_sar_owner_split(struct sar_task *request, uint32_t segment,
+                                       const struct sar_spvec *memory, struct sar_spvec *parts);
+enum sar_status __wrap_sar_owner_begin(struct sar_task *request);
+
+enum moment { NEVER, BEFORE_THEY_MEET, LATER };
+
+static enum moment breaks; /* once */
+
+static bool breaks_now(enum moment now)
+{
+    bool found = breaks == now;
+    breaks = found ? NEVER : breaks;
+    return found;
+}
+
+enum sar_status __wrap_sar_owner_split(struct sar_task *request, uint32_t segment,
+                                       const struct sar_spvec *memory, struct sar_spvec *parts)
+{
+    return breaks_now(BEFORE_THEY_MEET) ? SAR_NO_MEMORY
+                                        : __real_sar_owner_split(request, segment, memory, parts);
+}
+
+enum sar_status __wrap_sar_owner_begin(struct sar_task *request)
+{
+    return breaks_now(LATER) ? SAR_NO_MEMORY : __real_sar_owner_begin(request);
+}
+
+static float in[COUNT], out[COUNT];
+static int32_t indices[MANY];
+static float values[MANY];
+
+static void fill(int nnz)
+{
+    memset(in, 0, sizeof in);
+    for (int i = 0; i < nnz; i++) {
+        indices[i] = overlap_index(i, rank);
+        values[i] = in[indices[i]] = 1;
+    }
+}
+
+static void reduce(MPI_Comm comm, bool dense, int nnz)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    fill(nnz);
+    if (dense) {
+        check_success(MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm),
+                      "MPIX_Sparse_allreduce");
+    } else {
+        check_success(MPIX_Sparse_allreduce_coo(indices, values, nnz, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM,
+                                                comm, &result),
+                      "MPIX_Sparse_allreduce_coo");
+        check_success(MPIX_Sparse_result_dense(result, out), "MPIX_Sparse_result_dense");
+        check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    }
+    overlap_check(out, nnz);
+}
+
+static void expect_shared(MPI_Comm comm, bool expected)
+{
+    MPIX_Sparse_report_t report;
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    check((strcmp(report.scheme, "two_level") == 0) == expected, "expected memory %s",
+          expected ? "to be shared" : "not to be shared");
+}
+
+static MPI_Comm open_comm(void)
+{
+    return knobs_comm(&(struct knobs){ .scheme = "two_level" });
+}
+
+static void check_afterwards(MPI_Comm comm)
+{
+    lack = NOTHING;
+    for (int i = 0; i < APART; i++)
+        reduce(comm, false, FEW);
+    reduce(comm, false, MANY);
+    expect_shared(comm, true);
+    MPI_Comm_free(&comm);
+}
+
+static void try_call(int whose, bool dense)
+{
+    check_case("no descriptors on rank %d, %s", whose, dense ? "dense" : "coordinates");
+    MPI_Comm comm = open_comm();
+    reduce(comm, dense, FEW);
+    expect_shared(comm, true);
+    if (whose < 0 || rank == whose)
+        lack = FILES;
+    for (int i = 0; i < 3; i++) {
+        reduce(comm, dense, MANY);
+        expect_shared(comm, false);
+    }
+    check_afterwards(comm);
+}
+
+static int run(MPIX_Sparse_plan plan, int nnz)
+{
+    MPI_Request request;
+    fill(nnz);
+    check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+    return MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void expect_run(MPIX_Sparse_plan plan, int nnz)
+{
+    check_success(run(plan, nnz), "MPI_Wait");
+    overlap_check(out, nnz);
+}
+
+/* Some ranks may be done before they could hear of it. */
+static void expect_failure(MPIX_Sparse_plan plan, int nnz)
+{
+    int failed = run(plan, nnz) != MPI_SUCCESS;
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check(failed > 0, "expected a call that fails");
+}
+
+static void try_plan(int whose, enum lack what, bool late)
+{
+    MPIX_Sparse_plan plan;
+    check_case("no %s on rank %d for a plan", what == FILES ? "descriptors" : "way to map", whose);
+    MPI_Comm comm = open_comm();
+    check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    expect_run(plan, FEW);
+    expect_run(plan, FEW);
+    if (whose < 0 || rank == whose)
+        lack = what;
+    if (late)
+        expect_failure(plan, MANY);
+    for (int i = 0; i < 3; i++) {
+        expect_run(plan, MANY);
+        expect_shared(comm, false);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    check_afterwards(comm);
+}
+
+/* Rank 0 cannot share memory, and another one breaks in the same call. */
+static void try_both(int whose, enum moment when)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    check_case("no descriptors on rank 0, and rank %d breaks %s", whose, when == LATER ? "later" : "before");
+    MPI_Comm comm = open_comm();
+    reduce(comm, false, FEW);
+    lack = rank == 0 ? FILES : NOTHING;
+    breaks = rank == whose ? when : NEVER;
+    if (when == LATER) {
+        reduce(comm, false, MANY);
+        expect_shared(comm, false);
+    } else {
+        fill(MANY);
+        check_error(MPIX_Sparse_allreduce_coo(indices, values, MANY, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM,
+                                              comm, &result),
+                    rank == whose ? "out of memory" : "another rank", -1);
+        check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+        reduce(comm, false, MANY);
+    }
+    check_afterwards(comm);
+}
+
+/* A rank that is alone on its node brings nothing, but takes its part of the outcome, which is later. */
+static bool is_alone(int whose, int nodes)
+{
+    int n = 0;
+    for (int r = 0; r < ranks; r++)
+        n += whose >= 0 && r * nodes / ranks == whose * nodes / ranks;
+    return n == 1;
+}
+
+static void try_rank(int whose, int nodes)
+{
+    bool alone = is_alone(whose, nodes);
+    for (int dense = 0; dense < 2 && !alone; dense++)
+        try_call(whose, dense != 0);
+    try_plan(whose, FILES, alone);
+    if (!alone)
+        try_plan(whose, WAYS_TO_MAP, true);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
+    check_alarm(280);
+    if (ranks < 3)
+        return check_skip("shm_loss", "no node of several ranks beside another one");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    nodes_set(2);
+    for (int whose = 1; whose < ranks; whose++) {
+        if (whose * 2 / ranks > 0) /* its neighbours fare well */
+            try_both(whose, LATER);
+        if (!is_alone(whose, 2))
+            try_both(whose, BEFORE_THEY_MEET);
+    }
+    for (int nodes = 2; nodes <= 3 && nodes < ranks; nodes++) {
+        nodes_set(nodes);
+        for (int whose = -1; whose < ranks; whose++)
+            try_rank(whose, nodes);
+    }
+    return check_end("shm_loss");
+}

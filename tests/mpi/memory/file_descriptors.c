@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that ranks share comes as files, whose descriptors no communicator keeps: hundreds of them live with
+ * no more descriptors than the program has without. Where such memory cannot be had, on one rank or on all,
+ * when a communicator is first used, when a shelf must grow or for an outcome, calls do without and are
+ * right, and later ones share memory again.
+ *
+ * Link with -Wl,--wrap= of memfd_create, ftruncate, mmap and open, and with the library's objects. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mpix_sparse.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "overlap_vectors.h"
+
+enum {
+    COUNT = OVERLAP_COUNT,
+    MANY = COUNT / OVERLAP_STEP,
+    SOME = 3000,
+    FEW = 10,
+    COMMS = 300,
+    COMMS_IF_OVERSUBSCRIBED = 60,
+    SPARE = 12, /* descriptors that the library may have for a while */
+    APART = 64  /* calls without shared memory, once there was none */
+};
+
+int __real_memfd_create(const char *name, unsigned flags);
+int __real_ftruncate(int file, off_t bytes);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
+int __real_open(const char *path, int flags, ...);
+int __wrap_memfd_create(const char *name, unsigned flags);
+int __wrap_ftruncate(int file, off_t bytes);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
+int __wrap_open(const char *path, int flags, ...);
+
+/* What a rank lacks. */
+enum fault { NONE, FILES, FILE_SIZE, MEMFD, SPACE, MAPPINGS, PROC, FAULTS };
+
+static const char *const fault_names[FAULTS] = { "nothing",      "descriptors", "size of files",
+                                                 "memory files", "file space",  "memory mappings",
+                                                 "others' /proc" };
+
+static enum fault fault;
+static long faults; /* met */
+
+static bool fails(enum fault by, int why)
+{
+    faults += fault == by;
+    errno = fault == by ? why : errno;
+    return fault == by;
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return fails(MEMFD, ENOSYS) ? -1 : __real_memfd_create(name, flags);
+}
+
+int __wrap_ftruncate(int file, off_t bytes)
+{
+    return fails(SPACE, ENOSPC) ? -1 : __real_ftruncate(file, bytes);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from)
+{
+    return fails(MAPPINGS, ENOMEM) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, from);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    int mode = (flags & O_CREAT) != 0 ? va_arg(rest, int) : 0;
+    va_end(rest);
+    return strncmp(path, "/proc/", 6) == 0 && fails(PROC, EACCES) ? -1 : __real_open(path, flags, mode);
+}
+
+/* The soft limit of a resource, and what it was. */
+static rlim_t limit(int resource, rlim_t most)
+{
+    struct rlimit now;
+    getrlimit(resource, &now);
+    rlim_t before = now.rlim_cur;
+    now.rlim_cur = most;
+    check(setrlimit(resource, &now) == 0, "expected to set a limit of %llu", (unsigned long long)most);
+    return before;
+}
+
+/* Let a rank lack something until it lacks nothing. */
+static void lack(enum fault what)
+{
+    static rlim_t files, size;
+    if (fault == FILES)
+        limit(RLIMIT_NOFILE, files);
+    if (fault == FILE_SIZE)
+        limit(RLIMIT_FSIZE, size);
+    fault = what;
+    if (fault == FILES)
+        files = limit(RLIMIT_NOFILE, 3);
+    if (fault == FILE_SIZE)
+        size = limit(RLIMIT_FSIZE, 16);
+}
+
+/* Descriptors of the process; *shared of them are memory that ranks share. */
+static int descriptors(int *shared)
+{
+    char target[64];
+    DIR *all = opendir("/proc/self/fd");
+    int n = 0;
+    *shared = 0;
+    check(all != NULL, "expected to read the process's descriptors");
+    for (struct dirent *entry; (entry = readdir(all)) != NULL; n++) {
+        ssize_t length = readlinkat(dirfd(all), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        *shared += strstr(target, "memfd:mpix_sparse") != NULL;
+    }
+    closedir(all);
+    return n;
+}
+
+/* Mappings of memory that ranks share. */
+static int mappings(void)
+{
+    char line[512];
+    int n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps) != NULL)
+        n += strstr(line, "memfd:mpix_sparse") != NULL;
+    fclose(maps);
+    return n;
+}
+
+static void check_none_stays(void)
+{
+    int shared;
+    descriptors(&shared);
+    check(shared == 0, "expected no descriptor of shared memory to stay, found %d", shared);
+}
+
+static float in[COUNT], out[COUNT];
+
+static void fill(float *vector, int nnz)
+{
+    memset(vector, 0, sizeof in);
+    for (int i = 0; i < nnz; i++)
+        vector[overlap_index(i, rank)] = 1;
+}
+
+static int reduce_dense(MPI_Comm comm, int nnz, bool in_place)
+{
+    fill(in_place ? out : in, nnz);
+    return MPIX_Sparse_allreduce(in_place ? MPI_IN_PLACE : in, out, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static int reduce_coo(MPI_Comm comm, int nnz, MPIX_Sparse_result *result)
+{
+    static int32_t indices[MANY];
+    static float values[MANY];
+    for (int i = 0; i < nnz; i++) {
+        indices[i] = overlap_index(i, rank);
+        values[i] = 1;
+    }
+    return MPIX_Sparse_allreduce_coo(indices, values, nnz, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm,
+                                     result);
+}
+
+enum face { COO, DENSE, IN_PLACE, FACES };
+
+static const char *const face_names[FACES] = { "coordinates", "dense", "in place" };
+
+static int reduce(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *result)
+{
+    if (face == COO)
+        return reduce_coo(comm, nnz, result);
+    return reduce_dense(comm, nnz, face == IN_PLACE);
+}
+
+static void expect(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *result)
+{
+    MPIX_Sparse_result own = MPIX_SPARSE_RESULT_NULL, *into = result == NULL ? &own : result;
+    check_success(reduce(comm, face, nnz, into), face_names[face]);
+    if (face == COO)
+        check_success(MPIX_Sparse_result_dense(*into, out), "MPIX_Sparse_result_dense");
+    overlap_check(out, nnz);
+    check_success(MPIX_Sparse_result_free(&own), "MPIX_Sparse_result_free");
+}
+
+static bool ran_shared(MPI_Comm comm)
+{
+    MPIX_Sparse_report_t report;
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    return strcmp(report.scheme, "shared") == 0;
+}
+
+static MPI_Comm open_comm(const char *scheme)
+{
+    return knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+}
+
+/* Calls of several kinds and sizes; some communicators keep results as long as they live. */
+static void use(MPI_Comm comm, int i, MPIX_Sparse_result kept[2])
+{
+    expect(comm, COO, FEW, NULL);
+    expect(comm, DENSE, i % 8 == 0 ? MANY : FEW, NULL);
+    expect(comm, COO, SOME, i % 4 == 0 ? &kept[0] : NULL);
+    expect(comm, COO, FEW, NULL);
+    expect(comm, IN_PLACE, FEW, NULL);
+    expect(comm, COO, i % 8 == 0 ? MANY : SOME, i % 4 == 0 ? &kept[1] : NULL);
+    check_none_stays();
+}
+
+static void check_many(const char *scheme)
+{
+    static MPI_Comm comms[COMMS];
+    static MPIX_Sparse_result kept[COMMS][2];
+    int shared, n = oversubscribed ? COMMS_IF_OVERSUBSCRIBED : COMMS, before = descriptors(&shared);
+    rlim_t files = limit(RLIMIT_NOFILE, (rlim_t)before + SPARE);
+    for (int i = 0; i < n; i++) {
+        check_case("communicator %d of %s", i, scheme);
+        comms[i] = open_comm(scheme);
+        use(comms[i], i, kept[i]);
+    }
+    int after = descriptors(&shared);
+    check(after <= before, "expected %d descriptors, found %d", before, after);
+    limit(RLIMIT_NOFILE, files);
+    for (int i = 0; i < n; i++) {
+        MPI_Comm_free(&comms[i]);
+        for (int k = 0; k < 2; k++)
+            check_success(MPIX_Sparse_result_free(&kept[i][k]), "MPIX_Sparse_result_free");
+    }
+}
+
+/* Systems limit their number. */
+static void check_mappings(void)
+{
+    int before = mappings();
+    check_case("mappings");
+    MPI_Comm comm = open_comm("shared");
+    for (int i = 0; i < 3; i++)
+        expect(comm, COO, FEW, NULL);
+    int few = mappings() - before;
+    check(few <= ranks, "expected a mapping for each rank, found %d", few);
+    MPI_Comm_free(&comm);
+}
+
+/* A communicator that others free later keeps its duplicate until then, and no memory. */
+static void check_freed_early(void)
+{
+    int before = mappings();
+    check_case("freed early");
+    MPI_Comm comm = open_comm("shared");
+    expect(comm, COO, MANY, NULL);
+    expect(comm, DENSE, MANY, NULL);
+    check(ranks == 1 || mappings() > before, "expected memory to be shared");
+    if (rank != 0)
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+    int after = mappings();
+    for (int r = 1; r < ranks && rank == 0; r++)
+        MPI_Send(NULL, 0, MPI_BYTE, r, 0, MPI_COMM_WORLD);
+    check(after <= before, "expected %d mappings, found %d", before, after);
+}
+
+enum moment { FIRST_USE, GROWTH, OUTCOME, MOMENTS };
+
+static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger shelf",
+                                                   "for an outcome" };
+
+/* A communicator that comes to the moment, lacking something; results keep what could be written again. */
+static MPI_Comm lead_to(enum moment moment, enum face face, enum fault what, MPIX_Sparse_result kept[2])
+{
+    if (moment == FIRST_USE)
+        lack(what);
+    MPI_Comm comm = open_comm("shared");
+    if (moment == GROWTH)
+        expect(comm, face, SOME, &kept[0]);
+    for (int k = 0; k < 2 && moment == OUTCOME; k++)
+        expect(comm, face, MANY, &kept[k]);
+    if (moment != FIRST_USE)
+        lack(what);
+    return comm;
+}
+
+/* Later all share memory again, and keep no descriptor. */
+static void check_afterwards(MPI_Comm comm, enum face face, bool window)
+{
+    for (int i = 0; i < APART; i++)
+        expect(comm, face, FEW, NULL);
+    expect(comm, face, MANY, NULL);
+    check(ran_shared(comm) == window, "expected memory %s",
+          window ? "to be shared again" : "not to be shared");
+    check_none_stays();
+}
+
+/* Rank 0 makes the memory for coordinates, and the others map it. */
+static bool can_have_outcome(enum fault what, enum face face, int whose)
+{
+    bool by_maker = what == MEMFD || what == SPACE || what == FILE_SIZE;
+    return face != COO || (by_maker && whose > 0) || (what == PROC && whose == 0);
+}
+
+static void check_lack(enum fault what, enum moment moment, enum face face, int whose)
+{
+    MPIX_Sparse_result kept[3] = { MPIX_SPARSE_RESULT_NULL, MPIX_SPARSE_RESULT_NULL,
+                                   MPIX_SPARSE_RESULT_NULL };
+    check_case("%s lacking %s on rank %d, %s", fault_names[what], moment_names[moment], whose,
+               face_names[face]);
+    faults = 0;
+    MPI_Comm comm = lead_to(moment, face, whose < 0 || rank == whose ? what : NONE, kept);
+    expect(comm, face, MANY, &kept[2]);
+    bool shares = ran_shared(comm);
+    expect(comm, face, FEW, NULL);
+    lack(NONE);
+    bool can = moment == OUTCOME && can_have_outcome(what, face, whose);
+    check(shares == can, "expected memory %s", can ? "to be shared" : "not to be shared");
+    check_afterwards(comm, face, moment != FIRST_USE);
+    for (int k = 0; k < 3; k++)
+        check_success(MPIX_Sparse_result_free(&kept[k]), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+}
+
+static void start(MPIX_Sparse_plan plan, int nnz)
+{
+    MPI_Request request;
+    fill(in, nnz);
+    check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    overlap_check(out, nnz);
+}
+
+/* A plan goes on by what was agreed on before. */
+static void check_plan(int whose)
+{
+    MPIX_Sparse_plan plan;
+    check_case("no descriptors on rank %d for a plan", whose);
+    MPI_Comm comm = open_comm("shared");
+    check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    start(plan, FEW);
+    start(plan, FEW);
+    if (whose < 0 || rank == whose)
+        lack(FILES);
+    start(plan, MANY);
+    check(!ran_shared(comm), "expected memory not to be shared");
+    lack(NONE);
+    start(plan, FEW);
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    check_afterwards(comm, DENSE, true);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
+    check_alarm(280);
+    if (ranks == 1)
+        return check_skip("file_descriptors", "one rank shares nothing");
+    expect(open_comm("shared"), COO, FEW, NULL); /* what MPI opens once */
+    check_mappings();
+    check_freed_early();
+    check_many("shared");
+    if (ranks > 2)
+        check_many("two_level");
+    for (int what = FILES; what < FAULTS; what++)
+        for (int moment = 0; moment < MOMENTS; moment++)
+            for (int face = 0; face < FACES; face++)
+                for (int whose = -1; whose<ranks; whose += ranks> 2 && whose == 0 ? ranks - 1 : 1)
+                    check_lack((enum fault)what, (enum moment)moment, (enum face)face, whose);
+    for (int whose = -1; whose < ranks; whose++)
+        check_plan(whose);
+    return check_end("file_descriptors");
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Large and small calls that take turns, as layers of a network do: once each has been made some times, none
+ * takes memory any more that would have to be mapped and zeroed again, neither of malloc nor such as ranks
+ * share, but for a few pieces: how much `balanced` needs depends on what has arrived when. Results are handed
+ * in again, or freed: one after the other, or both at the end of a round.
+ *
+ * Link with -Wl,--wrap= of malloc, calloc, realloc and mmap, and with the library's objects. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "check.h"
+
+enum {
+    COUNT = 1000000,
+    STEP = 100,
+    NNZ = COUNT / STEP,
+    FEW = 100,       /* elements of a small call */
+    WORTH = 1 << 15, /* bytes of malloc that are counted */
+    WARM_UP = 6,     /* rounds */
+    ROUNDS = 20,
+    SMALL_CALLS = 3 /* of a round */
+};
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
+
+static int taken; /* how often so much */
+
+static void note(size_t bytes)
+{
+    taken += bytes >= WORTH;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    note(bytes);
+    return __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    note(n * size);
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    note(bytes);
+    return __real_realloc(memory, bytes);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from)
+{
+    note(bytes);
+    return __real_mmap(at, bytes, protection, flags, file, from);
+}
+
+enum results { HANDED_IN, FREED, FREED_LATER, IN_DENSE_BUFFERS, KINDS };
+
+static const char *const kinds[KINDS] = { "results handed in again", "results freed at once",
+                                          "results freed each round", "dense buffers" };
+
+struct layer {
+    int32_t *index;
+    float *value, *dense, *sum;
+    int count, nnz;
+    MPIX_Sparse_result result;
+};
+
+static void fill(struct layer *layer, int count, int nnz)
+{
+    *layer = (struct layer){ get_memory((size_t)nnz, sizeof(int32_t)),
+                             get_memory((size_t)nnz, sizeof(float)),
+                             get_memory((size_t)count, sizeof(float)),
+                             get_memory((size_t)count, sizeof(float)),
+                             count,
+                             nnz,
+                             MPIX_SPARSE_RESULT_NULL };
+    for (int k = 0; k < nnz; k++) {
+        layer->index[k] = k * (count / nnz) + (k % 4 == 0 ? 0 : rank % (count / nnz));
+        layer->value[k] = layer->dense[layer->index[k]] = 1;
+    }
+}
+
+static void drop(struct layer *layer)
+{
+    free(layer->index);
+    free(layer->value);
+    free(layer->dense);
+    free(layer->sum);
+}
+
+static void free_result(struct layer *layer)
+{
+    if (layer->result != MPIX_SPARSE_RESULT_NULL)
+        check_success(MPIX_Sparse_result_free(&layer->result), "MPIX_Sparse_result_free");
+}
+
+static void reduce(struct layer *layer, enum results kind, MPI_Comm comm)
+{
+    if (kind == IN_DENSE_BUFFERS)
+        check_success(MPIX_Sparse_allreduce(layer->dense, layer->sum, layer->count, MPI_FLOAT, MPI_SUM, comm),
+                      "MPIX_Sparse_allreduce");
+    else
+        check_success(MPIX_Sparse_allreduce_coo(layer->index, layer->value, layer->nnz, MPI_INT32_T,
+                                                layer->count, MPI_FLOAT, MPI_SUM, comm, &layer->result),
+                      "MPIX_Sparse_allreduce_coo");
+    if (kind == FREED)
+        free_result(layer);
+}
+
+static void play(struct layer *large, struct layer *small, enum results kind, MPI_Comm comm)
+{
+    for (int i = 0; i < SMALL_CALLS; i++)
+        reduce(small, kind, comm);
+    reduce(large, kind, comm);
+    if (kind == FREED_LATER) {
+        free_result(small);
+        free_result(large);
+    }
+}
+
+/* Results are a rank's own memory, which goes with them, where ranks do not share it. */
+static bool can_stay(const char *scheme, enum results kind)
+{
+    return kind == HANDED_IN || kind == IN_DENSE_BUFFERS || (ranks > 1 && strcmp(scheme, "shared") == 0);
+}
+
+static void try_kind(struct layer *large, struct layer *small, const char *scheme, enum results kind)
+{
+    MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = scheme });
+    check_case("%s, %s", scheme, kinds[kind]);
+    for (int round = 0; round < WARM_UP; round++)
+        play(large, small, kind, comm);
+    taken = 0;
+    for (int round = 0; round < ROUNDS; round++)
+        play(large, small, kind, comm);
+    int most = taken;
+    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    check(most <= ROUNDS / 2, "expected to take hardly any memory, found %d pieces in %d rounds", most,
+          ROUNDS);
+    free_result(small);
+    free_result(large);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const schemes[] = { "shared", "balanced" };
+    struct layer large, small;
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(120);
+    nodes_set(1);
+    fill(&large, COUNT, NNZ);
+    fill(&small, FEW, 10);
+    for (size_t i = 0; i < 2; i++)
+        for (int kind = 0; kind < KINDS; kind++)
+            if (can_stay(schemes[i], (enum results)kind))
+                try_kind(&large, &small, schemes[i], (enum results)kind);
+    drop(&large);
+    drop(&small);
+    return check_end("mixed_sizes");
+}

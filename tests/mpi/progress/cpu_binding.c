@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that wait let others run at once where there are fewer processors for them than they are: as bound,
+ * on this communicator and on others of the program, and as containers are limited to the time of some. They
+ * do not where each has a processor of its own.
+ *
+ * Link with -Wl,--wrap=sar_topology_cgroup_cpus, and with the library's objects. */
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "comm/comm.h"
+
+int __wrap_sar_topology_cgroup_cpus(void);
+
+static cpu_set_t allowed;
+static int quota; /* or 0 */
+
+int __wrap_sar_topology_cgroup_cpus(void)
+{
+    return quota;
+}
+
+static void bind_to(const cpu_set_t *set)
+{
+    check(sched_setaffinity(0, sizeof *set, set) == 0, "expected to bind the rank");
+}
+
+/* The processor of some number among those that this rank may run on. */
+static cpu_set_t one_of(int number)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &allowed) && number-- == 0)
+            CPU_SET(i, &one);
+    return one;
+}
+
+static bool opens_crowded(MPI_Comm comm)
+{
+    struct sar_comm net;
+    check(sar_comm_open(comm, &net) == SAR_OK, "expected a communicator");
+    bool found = net.oversubscribed;
+    sar_comm_close(&net);
+    return found;
+}
+
+static void expect(MPI_Comm comm, bool expected, const char *what)
+{
+    check_case("%s", what);
+    bool found = opens_crowded(comm);
+    check(found == expected, "expected %s, found otherwise", expected ? "to yield" : "to spin");
+}
+
+/* What the launcher tells, by the name that is looked at first. */
+static void tell_launched(int n)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", n);
+    setenv("MPI_LOCALNRANKS", text, 1);
+}
+
+/* On several processors, or there is no difference. */
+static void try_bound(int processors)
+{
+    cpu_set_t mine = one_of(0);
+    bind_to(&mine);
+    expect(MPI_COMM_WORLD, ranks > 1, "all ranks on one processor");
+    mine = one_of(rank % processors);
+    bind_to(&mine);
+    expect(MPI_COMM_WORLD, ranks > processors, "each rank on a processor of its own");
+    expect(MPI_COMM_SELF, ranks > processors, "one of these ranks");
+    bind_to(&allowed);
+    expect(MPI_COMM_WORLD, ranks > processors, "ranks on any processor");
+}
+
+static void try_quota(int processors)
+{
+    quota = 1;
+    expect(MPI_COMM_WORLD, ranks > 1, "a quota of one processor");
+    expect(MPI_COMM_SELF, ranks > 1, "one of the ranks that have such a quota");
+    quota = ranks;
+    expect(MPI_COMM_WORLD, ranks > processors, "a quota of as many processors as ranks");
+    quota = 0;
+}
+
+static void try_others(int processors)
+{
+    tell_launched(processors);
+    expect(MPI_COMM_SELF, false, "one of as many ranks as processors");
+    tell_launched(1000);
+    expect(MPI_COMM_SELF, true, "one of a thousand ranks");
+    tell_launched(0);
+    expect(MPI_COMM_SELF, false, "one of ranks that nobody has counted");
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(120);
+    check(sched_getaffinity(0, sizeof allowed, &allowed) == 0, "expected the processors of the rank");
+    int processors = CPU_COUNT(&allowed);
+    if (processors < 2)
+        return check_skip("cpu_binding", "one processor");
+    tell_launched(ranks);
+    try_bound(processors);
+    try_quota(processors);
+    try_others(processors);
+    return check_end("cpu_binding");
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls in flight: many at once, on one communicator and on several, waited for in any order; their errors;
+ * and communicators that are freed under them. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+enum { CALLS = 12, COMMS = 3 };
+
+/* One call, of either face. */
+struct call {
+    struct tensor tensor;
+    struct oracle oracle;
+    void *indices;
+    unsigned char *out;
+    MPIX_Sparse_result result;
+    MPI_Datatype type;
+    MPI_Request request;
+    bool dense;
+};
+
+static size_t bytes_of(const struct kind *kind)
+{
+    return (size_t)kind->count * element_bytes(kind);
+}
+
+static void make(struct call *c, unsigned i)
+{
+    struct kind kind = { i % 2 == 0 ? FLOAT32 : INT64, SUM, 1 + i % 3, 100 + 977 * (int64_t)i };
+    *c = (struct call){ .dense = i % 3 == 1, .request = MPI_REQUEST_NULL };
+    tensor_draw(&patterns[i % 7], &kind, i, &c->tensor);
+    oracle_make(&c->tensor, &c->oracle);
+    c->indices = typed_indices(&c->tensor, &index_types[i % INDEX_TYPES]);
+    c->out = get_memory(bytes_of(&kind), 1);
+    c->type = row_type(&kind);
+}
+
+static void start(struct call *c, unsigned i, MPI_Comm comm)
+{
+    const struct kind *kind = &c->tensor.kind;
+    int code = c->dense ? MPIX_Isparse_allreduce(c->oracle.mine, c->out, kind->count, c->type,
+                                                 op_types[kind->op].op, comm, &c->request)
+                        : MPIX_Isparse_allreduce_coo(c->indices, c->tensor.value, (MPI_Count)c->tensor.nnz,
+                                                     index_types[i % INDEX_TYPES].type, kind->count, c->type,
+                                                     op_types[kind->op].op, comm, &c->result, &c->request);
+    check_success(code, "starting a call");
+    check(c->request != MPI_REQUEST_NULL, "expected a request");
+}
+
+static void finish(struct call *c, unsigned i)
+{
+    check(c->request == MPI_REQUEST_NULL, "expected that the request is gone");
+    if (c->dense)
+        check(equal_numbers(&c->tensor.kind, c->out, c->oracle.dense, (size_t)c->tensor.kind.count),
+              "expected the outcome of MPI_Allreduce in call %u", i);
+    else
+        compare_result(&c->oracle, &index_types[i % INDEX_TYPES], c->result);
+    check_success(MPIX_Sparse_result_free(&c->result), "MPIX_Sparse_result_free");
+    row_type_free(&c->tensor.kind, &c->type);
+    free(c->indices);
+    free(c->out);
+    tensor_free(&c->tensor);
+    oracle_free(&c->oracle);
+}
+
+/* Ways to wait for n requests; odd ranks go the other way around. */
+static void wait_in_turn(struct call *calls, int n)
+{
+    for (int i = 0; i < n; i++)
+        check_success(MPI_Wait(&calls[rank % 2 == 0 ? i : n - 1 - i].request, MPI_STATUS_IGNORE), "MPI_Wait");
+}
+
+static void wait_for_all(struct call *calls, int n)
+{
+    MPI_Request requests[CALLS];
+    MPI_Status statuses[CALLS];
+    for (int i = 0; i < n; i++)
+        requests[i] = calls[rank % 2 == 0 ? i : n - 1 - i].request;
+    check_success(MPI_Waitall(n, requests, statuses), "MPI_Waitall");
+    for (int i = 0; i < n; i++)
+        calls[rank % 2 == 0 ? i : n - 1 - i].request = requests[i];
+}
+
+static void wait_for_any(struct call *calls, int n)
+{
+    MPI_Request requests[CALLS];
+    for (int i = 0; i < n; i++)
+        requests[i] = calls[i].request;
+    for (int i = 0, which; i < n; i++) {
+        check_success(MPI_Waitany(n, requests, &which, MPI_STATUS_IGNORE), "MPI_Waitany");
+        calls[which].request = requests[which];
+    }
+}
+
+static void test_in_turn(struct call *calls, int n)
+{
+    for (int left = n, i = 0; left > 0; i++) {
+        struct call *c = &calls[rank % 2 == 0 ? i % n : n - 1 - i % n];
+        int done = 0;
+        if (c->request == MPI_REQUEST_NULL)
+            continue;
+        check_success(MPI_Test(&c->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        left -= done;
+    }
+}
+
+static void (*const ways[])(struct call *calls, int n) = { wait_in_turn, wait_for_all, wait_for_any,
+                                                           test_in_turn };
+static const char *const names[] = { "in turn", "for all", "for any", "testing" };
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+static void try_many(const MPI_Comm comms[], int n, int way)
+{
+    static struct call calls[CALLS];
+    check_case("%d calls on %d communicators, waiting %s", CALLS, n, names[way]);
+    for (unsigned i = 0; i < CALLS; i++)
+        make(&calls[i], i);
+    for (unsigned i = 0; i < CALLS; i++)
+        start(&calls[i], i, comms[(int)i % n]);
+    ways[way](calls, CALLS);
+    for (unsigned i = 0; i < CALLS; i++)
+        finish(&calls[i], i);
+}
+
+/* Ranks start their calls on two communicators in opposite orders, then wait for the one they began with. */
+static void try_crossed(const MPI_Comm comms[])
+{
+    struct call calls[2];
+    check_case("two communicators in opposite orders");
+    for (unsigned i = 0; i < 2; i++)
+        make(&calls[i], i);
+    for (int i = 0; i < 2; i++) {
+        int which = (i + rank) % 2;
+        start(&calls[which], (unsigned)which, comms[which]);
+    }
+    for (int i = 0; i < 2; i++)
+        check_success(MPI_Wait(&calls[(i + rank) % 2].request, MPI_STATUS_IGNORE), "MPI_Wait");
+    for (unsigned i = 0; i < 2; i++)
+        finish(&calls[i], i);
+}
+
+/* A blocking call behind calls in flight, on the same communicator and on another. */
+static void try_blocking(const MPI_Comm comms[])
+{
+    struct call calls[2];
+    float one = 1, sum[2];
+    check_case("blocking calls while others are in flight");
+    for (unsigned i = 0; i < 2; i++) {
+        make(&calls[i], i + 3);
+        start(&calls[i], i + 3, comms[0]);
+        check_success(MPIX_Sparse_allreduce(&one, &sum[i], 1, MPI_FLOAT, MPI_SUM, comms[i]),
+                      "a blocking call");
+        check(sum[i] == (float)ranks, "expected %d, found %g", ranks, (double)sum[i]);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        check_success(MPI_Wait(&calls[i].request, MPI_STATUS_IGNORE), "MPI_Wait");
+    for (unsigned i = 0; i < 2; i++)
+        finish(&calls[i], i + 3);
+}
+
+/* The first rank has done with a call on another communicator when it begins a blocking one, the others have
+ * not: all must ask MPI for the same function. */
+static void try_uneven(const MPI_Comm comms[], MPI_Comm dense)
+{
+    struct call call;
+    float one = 1, sum = 0;
+    check_case("a blocking dense call that some ranks begin with another in flight");
+    make(&call, 4);
+    start(&call, 4, comms[0]);
+    if (rank == 0)
+        check_success(MPI_Wait(&call.request, MPI_STATUS_IGNORE), "MPI_Wait");
+    check_success(MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, dense), "a blocking call");
+    check(sum == (float)ranks, "expected %d, found %g", ranks, (double)sum);
+    if (rank != 0)
+        check_success(MPI_Wait(&call.request, MPI_STATUS_IGNORE), "MPI_Wait");
+    finish(&call, 4);
+}
+
+/* MPI_Comm_free completes what is in flight. */
+static void try_free(MPI_Comm parent)
+{
+    struct call call;
+    MPI_Comm comm;
+    check_case("a communicator freed under a call");
+    MPI_Comm_dup(parent, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    make(&call, 5);
+    start(&call, 5, comm);
+    MPI_Comm_free(&comm);
+    check_success(MPI_Wait(&call.request, MPI_STATUS_IGNORE), "MPI_Wait");
+    finish(&call, 5);
+}
+
+/* A request that is freed is not waited for: a later call on the communicator is. */
+static void try_request_free(MPI_Comm comm)
+{
+    float one = 1, sum = 0, later = 0;
+    MPI_Request request;
+    MPIX_Sparse_plan plan;
+    check_case("a request that is freed before its end");
+    check_success(MPIX_Sparse_allreduce_init(&one, &sum, 1, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    for (int i = 0; i < 4; i++) {
+        sum = 0;
+        check_success(i % 2 == 0 ? MPIX_Isparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, comm, &request)
+                                 : MPIX_Sparse_plan_start(plan, &request),
+                      "starting a call");
+        check_success(MPI_Request_free(&request), "MPI_Request_free");
+        check_success(MPIX_Sparse_allreduce(&one, &later, 1, MPI_FLOAT, MPI_SUM, comm), "a later call");
+        check(sum == (float)ranks && later == sum, "expected %d twice, found %g and %g", ranks, (double)sum,
+              (double)later);
+    }
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+}
+
+static void try_errors(MPI_Comm comm)
+{
+    const float value = 1;
+    const int32_t index = 0, wrong = rank == ranks - 1 ? 7 : 0;
+    MPI_Request request;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    check_case("a wrong index on the last rank");
+    check_success(MPIX_Isparse_allreduce_coo(&wrong, &value, 1, MPI_INT32_T, 5, MPI_FLOAT, MPI_SUM, comm,
+                                             &result, &request),
+                  "starting a call that is wrong");
+    check_error(MPI_Wait(&request, MPI_STATUS_IGNORE), "argument indices holds 7", ranks - 1);
+    check(result == MPIX_SPARSE_RESULT_NULL, "expected no result");
+    check_case("no place for the request on the last rank");
+    int code = MPIX_Isparse_allreduce_coo(&index, &value, 1, MPI_INT32_T, 5, MPI_FLOAT, MPI_SUM, comm,
+                                          &result, rank == ranks - 1 ? NULL : &request);
+    if (rank < ranks - 1) {
+        check_success(code, "starting a call");
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check_error(code, "argument request is null", ranks - 1);
+}
+
+/* The last rank starts late, so that the first call is in flight on all others when they start the second. */
+static void try_result_in_use(MPI_Comm comm)
+{
+    const float value = 1;
+    const int32_t index = 0;
+    MPI_Request requests[2];
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    check_case("a result that is in use");
+    check_success(MPIX_Sparse_allreduce_coo(&index, &value, 1, MPI_INT32_T, 5, MPI_FLOAT, MPI_SUM, comm,
+                                            &result),
+                  "a blocking call");
+    if (rank == ranks - 1)
+        MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 2; i++)
+        check_success(MPIX_Isparse_allreduce_coo(&index, &value, 1, MPI_INT32_T, 5, MPI_FLOAT, MPI_SUM, comm,
+                                                 &result, &requests[i]),
+                      "starting a call");
+    if (rank < ranks - 1) {
+        check(MPIX_Sparse_result_free(&result) != MPI_SUCCESS, "expected that a result in use is not freed");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    check_success(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), "MPI_Wait");
+    int code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    if (ranks > 1)
+        check_error(code, "argument result is in use", -1);
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+}
+
+static void try_all(const char *progress)
+{
+    MPI_Comm comms[COMMS], dense;
+    setenv("MPIX_SPARSE_PROGRESS", progress, 1);
+    for (int i = 0; i < COMMS; i++)
+        comms[i] =
+            knobs_comm(&(struct knobs){ i == 1 ? "balanced" : NULL, NULL, NULL, NULL, i == 2 ? "40" : NULL });
+    dense = knobs_comm(&(struct knobs){ "dense", NULL, NULL, NULL, NULL });
+    for (int way = 0; way < WAYS; way++)
+        for (int n = 1; n <= COMMS; n += COMMS - 1)
+            try_many(comms, n, way);
+    try_crossed(comms);
+    try_blocking(comms);
+    for (int i = 0; i < 20; i++)
+        try_uneven(comms, dense);
+    try_free(comms[0]);
+    try_request_free(comms[0]);
+    try_errors(comms[0]);
+    try_result_in_use(comms[0]);
+    MPI_Comm_free(&dense);
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+}
+
+/* Once a thread is there it makes progress for all: it comes last. */
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    try_all("wait");
+    try_all("thread");
+    return check_end("nonblocking");
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every scheme with every format and partition over a table of vectors, against MPI_Allreduce, bit for
+ * bit. The more ranks, the smaller the share of all combinations that is run: each rank count runs
+ * another one. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "tensors.h"
+
+static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, "auto" };
+static const char *const wires[] = { NULL, "smallest", "coo/hash_bitmap", EVERY_WIRE };
+static const char *const grains[] = { "1", "4", "64", "256" };
+
+enum {
+    SCHEMES = sizeof schemes / sizeof schemes[0],
+    WIRES = sizeof wires / sizeof wires[0],
+    GRAINS = sizeof grains / sizeof grains[0],
+    MOST_CONFIGS = 512,
+    FACES = 3 /* coordinates, dense, dense in place */
+};
+
+struct config {
+    struct knobs knobs;
+    int nodes; /* 0: not asked for */
+    MPI_Comm comm;
+    MPIX_Sparse_result result; /* handed from call to call */
+    const struct index_type *index_type;
+};
+
+/* Many ranks, few processors, or an argument: only a share of all combinations is run. */
+static bool few;
+
+static struct config configs[MOST_CONFIGS];
+static size_t config_count;
+static int nodes; /* of configurations to be added */
+
+static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
+                       const char *segment)
+{
+    struct knobs knobs = { scheme, wire, partition, grain, segment };
+    check(config_count < MOST_CONFIGS, "too many configurations for the table");
+    nodes_set(nodes);
+    configs[config_count] = (struct config){ knobs, nodes, knobs_comm(&knobs), MPIX_SPARSE_RESULT_NULL,
+                                             &index_types[config_count % INDEX_TYPES] };
+    config_count++;
+}
+
+/* A communicator's first use takes long, so many ranks have to do with each format and each partition
+ * once. */
+static void add_balanced(void)
+{
+    for (size_t w = 0; w < WIRES; w++) {
+        for (size_t g = 0; g < GRAINS; g++) {
+            if (few && w % GRAINS != g)
+                continue;
+            add_config("balanced", wires[w], "hash", grains[g], g % 2 == 0 ? NULL : "200");
+            add_config("balanced", wires[(w + 1) % WIRES], "cyclic", grains[g], g % 2 == 0 ? "40" : NULL);
+        }
+        if (!few || w % 3 == 0)
+            add_config("balanced", wires[w], "range", NULL, NULL);
+    }
+}
+
+/* Each rank may be a node of its own only where there is one. */
+static void add_two_level(void)
+{
+    static const char *const partitions[] = { "hash", "cyclic", "range" };
+    for (nodes = 1; nodes <= 3 && (nodes == 1 || nodes < ranks); nodes++)
+        for (size_t w = few ? (size_t)nodes % 3 : 0; w < WIRES; w += few ? 3 : 1)
+            add_config("two_level", wires[w], partitions[(w + (size_t)nodes) % 3], grains[w % GRAINS],
+                       w % 2 == 0 ? NULL : "200");
+    nodes = 0;
+}
+
+static void make_configs(void)
+{
+    add_config("dense", NULL, NULL, NULL, NULL);
+    for (size_t s = 0; s < SCHEMES; s++) {
+        if (strcmp(schemes[s], "dense") == 0)
+            continue;
+        for (size_t w = few ? s % 3 : 0; w < WIRES; w += few ? 3 : 1)
+            add_config(schemes[s], wires[w], NULL, NULL, NULL);
+    }
+    add_balanced();
+    add_two_level();
+}
+
+static void free_configs(void)
+{
+    for (size_t i = 0; i < config_count; i++) {
+        check_success(MPIX_Sparse_result_free(&configs[i].result), "MPIX_Sparse_result_free");
+        MPI_Comm_free(&configs[i].comm);
+    }
+}
+
+static bool is_forced(const struct config *c)
+{
+    return strcmp(c->knobs.scheme, "auto") != 0;
+}
+
+/* MPI is not trusted with some MAX and MIN: see src/scheme/dense.c. Vectors may be its. */
+static bool gives_way(const struct config *c, const struct kind *kind, bool coordinates)
+{
+    bool is_signed = kind->base == INT32 || kind->base == INT64;
+    bool is_unsigned = kind->base == UINT32 || kind->base == UINT64;
+    if (kind->op != MAX && kind->op != MIN)
+        return false;
+    return coordinates ? strcmp(c->knobs.scheme, "dense") == 0 && !is_signed : is_unsigned;
+}
+
+static void check_report(const struct config *c, const struct kind *kind, MPI_Count nnz_out)
+{
+    MPIX_Sparse_report_t report;
+    check_success(MPIX_Sparse_get_report(c->comm, &report), "MPIX_Sparse_get_report");
+    check(!is_forced(c) || gives_way(c, kind, nnz_out >= 0) || strcmp(report.scheme, c->knobs.scheme) == 0,
+          "expected scheme %s to run, found %s", c->knobs.scheme, report.scheme);
+    check(report.count == kind->count && report.row == (MPI_Count)kind->row && report.ranks == ranks,
+          "expected %lld x %zu on %d ranks in the report, found %lld x %lld on %d", (long long)kind->count,
+          kind->row, ranks, (long long)report.count, (long long)report.row, report.ranks);
+    if (nnz_out >= 0)
+        check(report.nnz_out == nnz_out, "expected %lld elements in the report, found %lld",
+              (long long)nnz_out, (long long)report.nnz_out);
+}
+
+static void run(struct config *c, const struct tensor *t, const struct oracle *o, int face,
+                const char *pattern)
+{
+    check_case("%s, %s %s of %lld x %zu, %s, %s, %d nodes", pattern, base_types[t->kind.base].name,
+               op_types[t->kind.op].name, (long long)t->kind.count, t->kind.row,
+               face == 0 ? c->index_type->name : "dense face", knobs_text(&c->knobs), c->nodes);
+    if (face == 0)
+        call_coo(t, o, c->index_type, c->comm, &c->result);
+    else
+        call_dense(o, face == 2, c->comm);
+    check_report(c, &t->kind, face == 0 ? (MPI_Count)o->nnz : -1);
+}
+
+/* Whether the share of combinations for so many ranks has this one. */
+static bool chosen(size_t combination, int share)
+{
+    return mix(combination * 64 + (uint64_t)ranks) % (uint64_t)share == 0;
+}
+
+static const struct {
+    int64_t count;
+    size_t row;
+} shapes[] = { { 0, 1 }, { 1, 1 }, { 3, 1 }, { 100, 1 }, { 257, 1 }, { 5000, 1 }, { 100, 3 }, { 40, 64 } };
+
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static void run_shape(const struct pattern *pattern, size_t number, size_t shape)
+{
+    struct kind kind = { FLOAT32, SUM, shapes[shape].row, shapes[shape].count };
+    struct tensor tensor;
+    struct oracle oracle;
+    tensor_draw(pattern, &kind, number * SHAPES + shape, &tensor);
+    oracle_make(&tensor, &oracle);
+    for (size_t i = 0; i < config_count; i++) {
+        size_t combination = (number * SHAPES + shape) * MOST_CONFIGS + i;
+        if (!chosen(combination, few ? 2 + ranks / 3 : 1))
+            continue;
+        for (int face = 0; face < FACES; face++)
+            if (!few || combination % FACES == (size_t)face)
+                run(&configs[i], &tensor, &oracle, face, pattern->name);
+        if (pattern->exact_bits && (!few || combination % FACES == 0))
+            check_equal_on_ranks(result_hash(configs[i].result, &kind, configs[i].index_type), "the result");
+    }
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
+static void run_patterns(void)
+{
+    for (size_t p = 0; patterns[p].name != NULL; p++)
+        for (size_t s = 0; s < SHAPES; s++)
+            run_shape(&patterns[p], p, s);
+}
+
+/* The first configuration of each scheme with a type, an op and each index type. */
+static void run_types(const struct pattern *pattern, const struct kind *kind)
+{
+    struct tensor tensor;
+    struct oracle oracle;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    tensor_draw(pattern, kind, 99, &tensor);
+    oracle_make(&tensor, &oracle);
+    for (size_t i = 0; i < config_count; i++) {
+        struct config c = configs[i];
+        if (i > 0 && strcmp(c.knobs.scheme, configs[i - 1].knobs.scheme) == 0)
+            continue;
+        for (size_t j = 0; j < INDEX_TYPES; j++) {
+            c.index_type = &index_types[j];
+            c.result = result;
+            if (chosen(i * INDEX_TYPES + j + 64 * kind->base + 512 * kind->op, few ? 4 : 1))
+                run(&c, &tensor, &oracle, 0, pattern->name);
+            result = c.result;
+        }
+        run(&c, &tensor, &oracle, 1 + (int)(i % 2), pattern->name);
+    }
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
+static void run_all_types(void)
+{
+    static const char *const names[] = { "identical", "random 0.1", "full", "explicit zeros", "shuffled" };
+    enum { NAMES = sizeof names / sizeof names[0] };
+    for (size_t p = 0; patterns[p].name != NULL; p++) {
+        bool wanted = false;
+        for (size_t i = 0; i < NAMES; i++)
+            wanted |= strcmp(names[i], patterns[p].name) == 0;
+        for (int i = 0; wanted && i < BASES * OPS; i++) {
+            struct kind kind = { (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 };
+            run_types(&patterns[p], &kind);
+        }
+    }
+}
+
+/* Reals whose sum depends on the order. */
+static void draw_reals(const struct kind *kind, struct tensor *t)
+{
+    *t = (struct tensor){ .kind = *kind };
+    for (int64_t i = 0; i < kind->count; i++) {
+        uint64_t bits = mix((uint64_t)i * 1000 + (uint64_t)rank);
+        double x = ldexp((double)(bits >> 11), (int)(bits % 20) - 60) * (bits % 2 == 0 ? 1 : -1);
+        float single = (float)x;
+        if (bits % 3 == 0)
+            continue;
+        void *at = tensor_add(t, (uint64_t)i);
+        memcpy(at, kind->base == FLOAT32 ? (void *)&single : (void *)&x, base_types[kind->base].size);
+    }
+}
+
+/* Sums from left to right in the order of ranks, of each of so many nodes, and of these sums in the order of
+ * nodes; in place of what MPI_Allreduce gave. */
+static void sum_in_order(struct oracle *o, int groups)
+{
+    size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
+    unsigned char *all = get_memory(count * (size_t)ranks, bytes), zero[8] = { 0 };
+    MPI_Allgather(o->mine, (int)(count * bytes), MPI_BYTE, all, (int)(count * bytes), MPI_BYTE,
+                  MPI_COMM_WORLD);
+    put_identity(o->kind.base, SUM, o->value, o->nnz);
+    for (size_t i = 0; i < o->nnz; i++) {
+        unsigned char *sum = o->value + i * bytes, part[8];
+        put_identity(o->kind.base, SUM, part, 1);
+        for (int r = 0; r < ranks; r++) {
+            const unsigned char *in = all + ((size_t)r * count + o->index[i]) * bytes;
+            if (memcmp(in, zero, bytes) != 0)
+                reduce_numbers(o->kind.base, SUM, part, in, 1);
+            if (r + 1 < ranks && (r + 1) * groups / ranks == r * groups / ranks)
+                continue;
+            reduce_numbers(o->kind.base, SUM, sum, part, 1);
+            put_identity(o->kind.base, SUM, part, 1);
+        }
+        memcpy(o->dense + o->index[i] * bytes, sum, bytes);
+    }
+    free(all);
+}
+
+/* In groups of how many ranks a scheme adds up, where that is promised. */
+static int groups_of(const struct config *c)
+{
+    bool in_order = strcmp(c->knobs.scheme, "allgather") == 0 || strcmp(c->knobs.scheme, "balanced") == 0;
+    return in_order ? ranks : strcmp(c->knobs.scheme, "two_level") == 0 ? c->nodes : 0;
+}
+
+static void run_disorderly(struct config *c, const struct oracle *o)
+{
+    unsigned char out[8 * 700] = { 0 };
+    check_case("reals, %s", knobs_text(&c->knobs));
+    check_success(MPIX_Sparse_allreduce(o->mine, out, o->kind.count, base_types[o->kind.base].type, MPI_SUM,
+                                        c->comm),
+                  "MPIX_Sparse_allreduce");
+    if (strcmp(c->knobs.scheme, "dense") != 0)
+        check_equal_on_ranks(hash_bytes(out, sizeof out, 3), "the sums");
+}
+
+static void run_reals(enum base base)
+{
+    struct kind kind = { base, SUM, 1, 700 };
+    struct tensor tensor;
+    struct oracle oracle;
+    draw_reals(&kind, &tensor);
+    oracle_make(&tensor, &oracle);
+    for (int groups = 0; groups <= ranks; groups++) {
+        if (groups > 3 && groups != ranks)
+            continue;
+        if (groups > 0)
+            sum_in_order(&oracle, groups);
+        for (size_t i = 0; i < config_count; i++)
+            if (groups_of(&configs[i]) != groups)
+                continue;
+            else if (groups == 0)
+                run_disorderly(&configs[i], &oracle);
+            else
+                run(&configs[i], &tensor, &oracle, (int)i % FACES, "reals in their order");
+    }
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
+/* Unsigned numbers on both sides of the sign bit. */
+static void run_unsigned(struct config *c, enum op op)
+{
+    uint32_t values[] = { UINT32_C(0x80000000) + (uint32_t)rank, 5 + (uint32_t)rank, 7 };
+    uint32_t expected[] = { UINT32_C(0x80000000), 5, 7 };
+    const uint32_t indices[] = { 10, 11, 11 };
+    MPI_Count nnz;
+    const void *sums;
+    check_case("unsigned %s, %s", op_types[op].name, knobs_text(&c->knobs));
+    if (op == MAX) {
+        expected[0] += (uint32_t)ranks - 1;
+        expected[1] = ranks - 1 + 5 > 7 ? (uint32_t)ranks - 1 + 5 : 7;
+    }
+    check_success(MPIX_Sparse_allreduce_coo(indices, values, 3, MPI_UINT32_T, 20, MPI_UINT32_T,
+                                            op_types[op].op, c->comm, &c->result),
+                  "MPIX_Sparse_allreduce_coo");
+    check_success(MPIX_Sparse_result_get(c->result, &nnz, NULL, &sums), "MPIX_Sparse_result_get");
+    check(nnz == 2 && memcmp(sums, expected, 2 * sizeof expected[0]) == 0, "expected %x %x, found %x %x",
+          expected[0], expected[1], ((const uint32_t *)sums)[0], ((const uint32_t *)sums)[1]);
+}
+
+static void run_all_unsigned(void)
+{
+    for (size_t i = 0; i < config_count; i++) {
+        run_unsigned(&configs[i], MAX);
+        run_unsigned(&configs[i], MIN);
+    }
+}
+
+/* Vectors too long for a dense buffer: nothing in a call may grow with count. */
+static void run_vast(struct config *c, int64_t count, const struct index_type *type)
+{
+    uint64_t wide[] = { 0, (uint64_t)count / 2 + (uint64_t)rank, (uint64_t)count - 1 };
+    uint32_t narrow[] = { 0, (uint32_t)wide[1], (uint32_t)wide[2] };
+    int64_t values[] = { 1, rank, 3 };
+    MPI_Count nnz = 0;
+    const void *indices, *sums;
+    check_case("%lld elements, %s, %s", (long long)count, type->name, knobs_text(&c->knobs));
+    check_success(MPIX_Sparse_allreduce_coo(type->size == 4 ? (void *)narrow : (void *)wide, values, 3,
+                                            type->type, count, MPI_INT64_T, MPI_SUM, c->comm, &c->result),
+                  "MPIX_Sparse_allreduce_coo");
+    check_success(MPIX_Sparse_result_get(c->result, &nnz, &indices, &sums), "MPIX_Sparse_result_get");
+    check(nnz == 2 + ranks, "expected %d elements, found %lld", 2 + ranks, (long long)nnz);
+    for (int i = 0; i < 2 + ranks; i++) {
+        uint64_t index = type->size == 4 ? ((const uint32_t *)indices)[i] : ((const uint64_t *)indices)[i];
+        uint64_t expected = i == 0 ? 0 : i == ranks + 1 ? (uint64_t)count - 1 : (uint64_t)(count / 2 + i - 1);
+        int64_t sum = ((const int64_t *)sums)[i], right = i == 0 ? ranks : i == ranks + 1 ? 3 * ranks : i - 1;
+        check(index == expected && sum == right, "expected %lld at index %llu, found %lld at %llu",
+              (long long)right, (unsigned long long)expected, (long long)sum, (unsigned long long)index);
+    }
+}
+
+/* Formats that have a bit or a value for each element are out of the question, and so are MPI_Allreduce,
+ * and parts of more than 2^32 elements. */
+static void run_all_vast(void)
+{
+    const int64_t edge = (int64_t)1 << 32;
+    for (size_t i = 0; i < config_count; i++) {
+        struct config *c = &configs[i];
+        bool balanced = strcmp(c->knobs.scheme, "balanced") == 0 || strcmp(c->knobs.scheme, "two_level") == 0;
+        if (strcmp(c->knobs.scheme, "dense") == 0 || c->knobs.wire == NULL ||
+            strcmp(c->knobs.wire, "coo") != 0)
+            continue;
+        if (!balanced || ranks > 1)
+            run_vast(c, edge, &index_types[1]);
+        run_vast(c, edge / 2, &index_types[0]);
+        if (!balanced)
+            run_vast(c, 1000 * edge, &index_types[2]);
+        if (!balanced || ranks > 2)
+            run_vast(c, edge + 1, &index_types[3]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    few = oversubscribed || ranks > 4 || argc > 1;
+    make_configs();
+    run_patterns();
+    run_all_types();
+    run_reals(FLOAT32);
+    run_reals(FLOAT64);
+    run_all_unsigned();
+    run_all_vast();
+    free_configs();
+    return check_end("every_scheme");
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Vectors that other implementations of sparse allreduce get wrong. Each test names the implementation
+ * and its defect; every scheme of the registry must reduce its vectors, in every format, through both
+ * interfaces, to the bits of MPI_Allreduce. known_defects_calls.c has the defects that lie in the calls. */
+
+#include <mpix_sparse.h>
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "patterns.h"
+#include "scheme/scheme.h"
+#include "tensors.h"
+
+enum { PATIENCE = 280 /* seconds, for one test */, MOST_CONFIGS = 256 };
+
+/* A communicator on which one scheme runs. */
+struct config {
+    struct knobs knobs;
+    MPI_Comm comm;
+    MPIX_Sparse_result result; /* handed from call to call */
+    bool plain;                /* formats and partition are the library's choice */
+};
+
+static struct config configs[MOST_CONFIGS];
+static size_t config_count;
+static size_t vectors; /* tried so far */
+
+/* Many ranks, or few processors: formats take turns. */
+static bool few;
+
+static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
+                       const char *segment)
+{
+    struct knobs knobs = { scheme, wire, partition, grain, segment };
+    bool plain = wire == NULL && partition == NULL && segment == NULL;
+    check(config_count < MOST_CONFIGS, "too many configurations");
+    configs[config_count++] = (struct config){ knobs, knobs_comm(&knobs), MPIX_SPARSE_RESULT_NULL, plain };
+}
+
+static void make_configs(void)
+{
+    for (size_t s = 0; sar_schemes[s] != NULL; s++) {
+        add_config(sar_schemes[s]->name, NULL, NULL, NULL, NULL);
+        add_config(sar_schemes[s]->name, NULL, NULL, NULL, "4096");
+        for (size_t w = 0; sar_wires[w] != NULL && !sar_schemes[s]->on_dense_buffers; w++)
+            add_config(sar_schemes[s]->name, sar_wires[w]->name, NULL, NULL, NULL);
+    }
+    add_config("balanced", NULL, "hash", "1", NULL);
+    add_config("balanced", NULL, "cyclic", "1", NULL);
+    add_config("balanced", NULL, "range", NULL, NULL);
+}
+
+static void free_configs(void)
+{
+    for (size_t i = 0; i < config_count; i++) {
+        check_success(MPIX_Sparse_result_free(&configs[i].result), "MPIX_Sparse_result_free");
+        MPI_Comm_free(&configs[i].comm);
+    }
+}
+
+static const char *present_test;
+
+static void run(struct config *c, const struct tensor *t, const struct oracle *o, size_t face)
+{
+    const struct index_type *type = &index_types[vectors % INDEX_TYPES];
+    check_case("%s, %s %s of %lld x %zu, %s, %s", present_test, base_types[t->kind.base].name,
+               op_types[t->kind.op].name, (long long)t->kind.count, t->kind.row,
+               face == 0 ? type->name : "dense face", knobs_text(&c->knobs));
+    if (face == 0)
+        call_coo(t, o, type, c->comm, &c->result);
+    else
+        call_dense(o, face == 2, c->comm);
+}
+
+/* Reduce a vector everywhere, and take it back. Where formats take turns, so do the faces they see. */
+static void reduce(struct tensor *t)
+{
+    enum { FACES = 3 /* coordinates, dense, dense in place */ };
+    struct oracle oracle;
+    oracle_make(t, &oracle);
+    for (size_t i = 0; i < config_count; i++)
+        for (size_t face = 0; face < FACES; face++)
+            if (!few || configs[i].plain || (i + vectors) % 12 == 4 * face)
+                run(&configs[i], t, &oracle, face);
+    vectors++;
+    tensor_free(t);
+    oracle_free(&oracle);
+}
+
+static struct tensor floats(int64_t count)
+{
+    return (struct tensor){ .kind = { FLOAT32, SUM, 1, count } };
+}
+
+static void put(struct tensor *t, int64_t index)
+{
+    uint64_t key = mix((uint64_t)index * 64 + (uint64_t)rank);
+    put_numbers(&t->kind, key, tensor_add(t, (uint64_t)index));
+}
+
+/* One element in `step`, at other places on each rank. */
+static void put_some(struct tensor *t, int64_t step)
+{
+    for (int64_t i = rank % step; i < t->kind.count; i += step)
+        put(t, i);
+}
+
+static void reduce_pattern(const char *name, struct kind kind)
+{
+    struct tensor t;
+    tensor_draw(pattern_find(name), &kind, vectors, &t);
+    reduce(&t);
+}
+
+/* Zen's released code: index 0 means an empty cell of hash memory, so that element 0 is lost. */
+static void element_0(void)
+{
+    static const int64_t counts[] = { 1, 2, 300 };
+    for (int i = 0; i < 3; i++) {
+        struct tensor t = floats(counts[i]);
+        put(&t, 0);
+        reduce(&t);
+    }
+}
+
+/* Zen's released code: parts disagree about their sizes unless the count is divisible by the ranks. */
+static void indivisible_counts(void)
+{
+    const int64_t counts[] = { ranks + 1, 2 * ranks - 1, 1009 };
+    for (int i = 0; i < 3; i++) {
+        struct tensor t = floats(counts[i]);
+        put_some(&t, 2);
+        put(&t, 0);
+        put(&t, counts[i] - 1);
+        reduce(&t);
+    }
+}
+
+/* SparCML: hangs at 3 elements on 4 ranks, and whenever a rank's part is empty. */
+static void fewer_elements_than_ranks(void)
+{
+    const int64_t counts[] = { 0, 1, 3, ranks - 1 };
+    for (int i = 0; i < 4; i++) {
+        struct tensor t = floats(counts[i]);
+        put_some(&t, 1);
+        reduce(&t);
+    }
+}
+
+/* SparCML: divides by the number of elements, SIGFPE when no rank has any. */
+static void all_ranks_empty(void)
+{
+    for (int64_t count = 1; count < 10000; count *= 99) {
+        struct tensor t = floats(count);
+        reduce(&t);
+    }
+}
+
+/* PyTorch (#87497) and GRACE (#16): error or hang when one rank has no elements. */
+static void one_rank_empty(void)
+{
+    const int whose[] = { 0, ranks / 2, ranks - 1 };
+    for (int i = 0; i < 6; i++) {
+        struct tensor t = floats(100);
+        if ((rank == whose[i % 3]) == (i < 3))
+            put_some(&t, 3);
+        reduce(&t);
+    }
+}
+
+/* SparCML: index and value share a struct, whose padding breaks 8-byte values. Horovod (#966): 8-byte
+ * indices. */
+static void sizes_of_values_and_indices(void)
+{
+    static const enum base bases[] = { FLOAT64, INT64, FLOAT32 };
+    for (int i = 0; i < 2 * INDEX_TYPES; i++) {
+        struct tensor t = { .kind = { bases[i % 3], SUM, i % 2 == 0 ? 1 : 3, 257 } };
+        put_some(&t, 4);
+        reduce(&t);
+    }
+}
+
+/* Zen's released code sums bfloat16 and nothing else. */
+static void types_and_ops(void)
+{
+    for (int i = 0; i < BASES * OPS; i++) {
+        struct tensor t = { .kind = { (enum base)(i / OPS), (enum op)(i % OPS), 1, 150 } };
+        put_some(&t, 2);
+        reduce(&t);
+    }
+}
+
+/* SparCML: values of at most 1e-8 are taken for zeros. */
+static void small_values(void)
+{
+    const char *const names[] = { "values below 1e-8", "denormals" };
+    for (int i = 0; i < 4; i++)
+        reduce_pattern(names[i % 2], (struct kind){ i < 2 ? FLOAT32 : FLOAT64, SUM, 1, 200 });
+}
+
+/* DeepSpeed (PR#8504): a row is taken for zero when its numbers add up to zero. */
+static void rows_that_add_up_to_zero(void)
+{
+    struct tensor t = { .kind = { FLOAT32, SUM, 2, 120 } };
+    for (int64_t i = rank % 3; i < t.kind.count; i += 3)
+        memcpy(tensor_add(&t, (uint64_t)i), (float[]){ (float)(rank + 1), (float)(-rank - 1) },
+               2 * sizeof(float));
+    reduce(&t);
+    reduce_pattern("rows with a single number", (struct kind){ FLOAT32, SUM, 5, 120 });
+}
+
+/* SparCML and whoever compares with zero: explicit zeros, -0.0, NaN and sums that cancel are values. */
+static void values_that_compare_oddly(void)
+{
+    const char *const names[] = { "explicit zeros",         "-0.0", "nothing but -0.0", "cancelled sums",
+                                  "sums cancelled to -0.0", "NaN",  "infinities" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        reduce_pattern(names[i], (struct kind){ i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, 1, 160 });
+}
+
+/* Horovod (#3328, #341): indices that come twice, or in any order. */
+static void duplicates_and_disorder(void)
+{
+    const char *const names[] = { "duplicates", "descending", "shuffled" };
+    for (int i = 0; i < 3; i++)
+        reduce_pattern(names[i], (struct kind){ INT32, SUM, 1, 333 });
+    struct tensor t = floats(10);
+    for (int i = 0; i < 25; i++) /* more of them than the vector has elements */
+        put_numbers(&t.kind, (uint64_t)(i * 64 + rank), tensor_add(&t, 7));
+    reduce(&t);
+}
+
+/* Zen's strawman: of elements that hash to one cell all but one are lost, 17.5 % of them at a density of
+ * 10 %; its released code: checks a cell, then writes it, and loses what another thread wrote between. */
+static void collisions(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct tensor t = { .kind = { INT32, SUM, 1, 20011 } };
+        put_some(&t, i == 0 ? 10 : 2);
+        reduce(&t);
+    }
+}
+
+/* Zen's released code: serial memory is as large as expected, and written behind its end when more
+ * elements collide: all in one stretch, all multiples of the ranks, and far more than in earlier calls. */
+static void more_than_expected(void)
+{
+    static const int64_t steps[] = { 1500, 1, 3000 };
+    struct tensor stretch = floats(4096), strided = floats(4096);
+    for (int64_t i = 0; i < 512; i++)
+        put(&stretch, 1024 + i);
+    for (int64_t i = 0; i < strided.kind.count; i += ranks)
+        put(&strided, i);
+    reduce(&stretch);
+    reduce(&strided);
+    for (int i = 0; i < 3; i++) {
+        struct tensor t = floats(3001);
+        put_some(&t, steps[i]);
+        reduce(&t);
+    }
+}
+
+/* OmniReduce: a block of 256 at the end of which the vector ends, and blocks that hold one element each. */
+static void blocks(void)
+{
+    static const int64_t counts[] = { 255, 256, 257, 256 * 9 + 3 };
+    for (int i = 0; i < 4; i++) {
+        struct tensor t = floats(counts[i]);
+        for (int64_t at = 255; at < counts[i] - 1; at += 256)
+            put(&t, at);
+        put(&t, counts[i] - 1);
+        reduce(&t);
+    }
+}
+
+/* Horovod (#554) and PyTorch (#22226): all ranks' elements are padded to the fullest rank's. */
+static void uneven_ranks(void)
+{
+    reduce_pattern("growing", (struct kind){ FLOAT32, SUM, 1, 3000 });
+    reduce_pattern("all on one rank", (struct kind){ FLOAT32, SUM, 1, 3000 });
+}
+
+/* SparCML's int lengths, and buffers of fixed size: messages far above every size at which they are cut
+ * or change protocol. */
+static void long_messages(void)
+{
+    struct tensor t = { .kind = { FLOAT64, SUM, 1, 60013 } };
+    put_some(&t, 1);
+    reduce(&t);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+        { "element 0", element_0 },
+        { "indivisible counts", indivisible_counts },
+        { "fewer elements than ranks", fewer_elements_than_ranks },
+        { "all ranks empty", all_ranks_empty },
+        { "one rank empty", one_rank_empty },
+        { "sizes of values and indices", sizes_of_values_and_indices },
+        { "types and ops", types_and_ops },
+        { "small values", small_values },
+        { "rows that add up to zero", rows_that_add_up_to_zero },
+        { "values that compare oddly", values_that_compare_oddly },
+        { "duplicates and disorder", duplicates_and_disorder },
+        { "collisions", collisions },
+        { "more than expected", more_than_expected },
+        { "blocks", blocks },
+        { "uneven ranks", uneven_ranks },
+        { "long messages", long_messages },
+    };
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    few = oversubscribed || ranks > 4;
+    make_configs();
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        check_alarm(PATIENCE);
+        present_test = tests[i].name;
+        tests[i].run();
+    }
+    free_configs();
+    return check_end("known_defects");
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The turns of the benchmark's rows are fair. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "bench/perf/interleave.h"
+
+enum { MOST = 24 };
+
+struct tally {
+    int at[MOST][MOST];    /* of each row at each place of an iteration */
+    int after[MOST][MOST]; /* of each row right after each one in the same iteration */
+    int joint[MOST][MOST]; /* … right after the last one of the iteration before */
+};
+
+static struct tally tally_of(int from, int iterations, int n)
+{
+    struct tally tally;
+    memset(&tally, 0, sizeof tally);
+    for (int i = from; i < from + iterations; i++) {
+        for (int k = 0; k < n; k++)
+            tally.at[perf_interleave(k, i, n)][k]++;
+        for (int k = 1; k < n; k++)
+            tally.after[perf_interleave(k, i, n)][perf_interleave(k - 1, i, n)]++;
+        tally.joint[perf_interleave(0, i + 1, n)][perf_interleave(n - 1, i, n)]++;
+    }
+    return tally;
+}
+
+static void check_fair(int from, int n)
+{
+    int times = n % 2 == 0 ? 1 : 2;
+    struct tally tally = tally_of(from, n * times, n);
+    for (int r = 0; r < n; r++)
+        for (int other = 0; other < n; other++) {
+            assert_int_equal(tally.at[r][other], times);
+            assert_int_equal(tally.after[r][other], r == other ? 0 : times);
+        }
+}
+
+static void test_fair(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= MOST; n++)
+        for (int from = 0; from <= n; from++)
+            check_fair(from, n);
+}
+
+/* No row stands out by whom it meets where iterations join. */
+static void test_joints(void **state)
+{
+    (void)state;
+    for (int n = 3; n <= MOST; n++) {
+        struct tally tally = tally_of(0, 2 * n, n);
+        for (int r = 0; r < n; r++)
+            for (int other = 0; other < n; other++)
+                assert_in_range(tally.joint[r][other], 0, 3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fair),
+        cmocka_unit_test(test_joints),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

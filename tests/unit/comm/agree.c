@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ballots: merged in any order and grouping they give the same outcome, which names the lowest ranks. MPI
+ * itself is not started. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "generate.h"
+#include "comm/agree.h"
+
+enum { MOST_RANKS = 17, ROUNDS = 400 };
+
+/* Few different values, so that ties are common; now and then the extremes. */
+static int64_t random_value(struct rng *rng)
+{
+    switch (rng_below(rng, 20)) {
+    case 0: return INT64_MIN;
+    case 1: return INT64_MAX;
+    default: return (int64_t)rng_below(rng, 4) - 1;
+    }
+}
+
+static struct sar_agree_msg random_ballot(int rank, struct rng *rng)
+{
+    struct sar_comm net = { .rank = rank, .ranks = MOST_RANKS };
+    int64_t field[SAR_AGREE_FIELDS];
+    for (int i = 0; i < SAR_AGREE_FIELDS; i++)
+        field[i] = random_value(rng);
+    struct sar_agree_msg ballot = sar_agree_msg_make(&net, field);
+    ballot.nnz_sum = ballot.nnz_max = (int64_t)rng_below(rng, 1000);
+    ballot.last_call_ns = (int64_t)rng_below(rng, 1000000);
+    ballot.may_block = (int64_t)rng_below(rng, 2);
+    ballot.dense_path = (int64_t)rng_below(rng, 2);
+    ballot.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
+    ballot.status_value = rank * 10;
+    return ballot;
+}
+
+static void assert_same(const struct sar_agree_msg *a, const struct sar_agree_msg *b)
+{
+    assert_memory_equal(a, b, sizeof *a); /* nothing but int64_t inside, hence no padding */
+}
+
+static struct sar_agree_msg merged(const struct sar_agree_msg *in, struct sar_agree_msg inout)
+{
+    sar_agree_msg_merge(in, &inout);
+    return inout;
+}
+
+static void test_commutative_and_associative(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < ROUNDS * 10; round++) {
+        struct rng rng = { round };
+        struct sar_agree_msg a = random_ballot((int)(round % 3), &rng);
+        struct sar_agree_msg b = random_ballot((int)((round + 1) % 3), &rng);
+        struct sar_agree_msg c = random_ballot((int)((round + 2) % 3), &rng);
+        struct sar_agree_msg ab = merged(&a, b), ba = merged(&b, a), bc = merged(&b, c);
+        assert_same(&ab, &ba);
+        struct sar_agree_msg left = merged(&ab, c), right = merged(&a, bc);
+        assert_same(&left, &right);
+    }
+}
+
+/* Merge neighbours, or any two, until one ballot is left: whatever tree an MPI library builds. */
+static struct sar_agree_msg merge_somehow(struct sar_agree_msg *ballots, int n, struct rng *rng)
+{
+    while (n > 1) {
+        int from = (int)rng_below(rng, (uint64_t)n), to = (int)rng_below(rng, (uint64_t)n - 1);
+        if (to >= from)
+            to++;
+        sar_agree_msg_merge(&ballots[from], &ballots[to]);
+        ballots[from] = ballots[--n];
+    }
+    return ballots[0];
+}
+
+/* What a look at all ballots at once finds; ranks in order, so that the first is the lowest. */
+static struct sar_agree_msg reference_merge(const struct sar_agree_msg *ballots, int n)
+{
+    struct sar_agree_msg all = ballots[0];
+    for (int r = 1; r < n; r++) {
+        const struct sar_agree_msg *b = &ballots[r];
+        all.nnz_sum += b->nnz_sum;
+        if (b->nnz_max > all.nnz_max)
+            all.nnz_max = b->nnz_max;
+        if (b->may_block > all.may_block)
+            all.may_block = b->may_block;
+        if (b->dense_path > all.dense_path)
+            all.dense_path = b->dense_path;
+        if (b->last_call_ns > all.last_call_ns)
+            all.last_call_ns = b->last_call_ns;
+        if (b->status > all.status) {
+            all.status = b->status;
+            all.status_rank = r;
+            all.status_value = b->status_value;
+        }
+        for (int i = 0; i < SAR_AGREE_FIELDS; i++) {
+            if (b->field[i].min < all.field[i].min) {
+                all.field[i].min = b->field[i].min;
+                all.field[i].min_rank = r;
+            }
+            if (b->field[i].max > all.field[i].max) {
+                all.field[i].max = b->field[i].max;
+                all.field[i].max_rank = r;
+            }
+        }
+    }
+    return all;
+}
+
+static void test_any_tree_names_the_lowest_ranks(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct rng rng = { round };
+        struct sar_agree_msg ballots[MOST_RANKS], copy[MOST_RANKS];
+        int n = 1 + (int)(round % MOST_RANKS);
+        for (int r = 0; r < n; r++)
+            ballots[r] = random_ballot(r, &rng);
+        struct sar_agree_msg expected = reference_merge(ballots, n);
+        for (int tree = 0; tree < 8; tree++) {
+            memcpy(copy, ballots, sizeof copy);
+            struct sar_agree_msg all = merge_somehow(copy, n, &rng);
+            assert_same(&all, &expected);
+        }
+    }
+}
+
+static void test_a_ballot(void **state)
+{
+    static const int64_t field[SAR_AGREE_FIELDS] = { 5, -6, 7, INT64_MAX, 0, -1 };
+    struct sar_comm net = { .rank = 3, .ranks = 5 };
+    struct sar_agree_msg ballot = sar_agree_msg_make(&net, field);
+    (void)state;
+    assert_int_equal(ballot.status, SAR_OK);
+    assert_int_equal(ballot.status_rank, 3);
+    assert_true(ballot.nnz_sum == 0 && ballot.nnz_max == 0 && ballot.may_block == 0 &&
+                ballot.dense_path == 0);
+    assert_true(ballot.last_call_ns == 0);
+    for (int i = 0; i < SAR_AGREE_FIELDS; i++) {
+        assert_true(ballot.field[i].min == field[i] && ballot.field[i].max == field[i]);
+        assert_true(ballot.field[i].min_rank == 3 && ballot.field[i].max_rank == 3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commutative_and_associative),
+        cmocka_unit_test(test_any_tree_names_the_lowest_ranks),
+        cmocka_unit_test(test_a_ballot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that nobody makes: what would be agreed on, and the bytes that prices are made for. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/forecast.h"
+#include "core/select.h"
+
+static const char *nothing(const char *name, void *unused)
+{
+    (void)name, (void)unused;
+    return NULL;
+}
+
+static struct sar_config config_make(const char *wire)
+{
+    struct sar_config config;
+    char sentence[256];
+    assert_int_equal(sar_config_load(&config, nothing, NULL, sentence, sizeof sentence), SAR_OK);
+    snprintf(config.push_wire, sizeof config.push_wire, "%s", wire);
+    snprintf(config.pull_wire, sizeof config.pull_wire, "%s", wire);
+    return config;
+}
+
+static struct sar_forecast forecast_make(uint64_t count, double density, int ranks)
+{
+    return (struct sar_forecast){
+        .count = count,
+        .row = 1,
+        .density = density,
+        .gamma = sar_densification_independent(density, ranks),
+        .machine = { .ranks = ranks, .alpha = 1e-5, .beta = 3.2e-10, .gamma = 4e-9, .memory = 1e-10 },
+        .node_ranks = 1
+    };
+}
+
+static void check_close(double found, double wanted)
+{
+    if (fabs(found - wanted) > 1e-6 * wanted + 1e-3)
+        fail_msg("%.9g is not %.9g", found, wanted);
+}
+
+/* What the selector is told. */
+static void test_agreed(void **state)
+{
+    struct sar_config config = config_make("smallest");
+    struct sar_forecast f = forecast_make(1000000, 0.01, 8);
+    (void)state;
+    f.row = 3;
+    snprintf(config.partition, sizeof config.partition, "cyclic");
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(a.desc.element_size, 12);
+    check_close(a.data.nnz_mean, 10000);
+    check_close(a.machine.gamma * 1e12, 4000 + 4 * 8 * 100); /* as rows cost in a call */
+    check_close(a.machine.dense_alpha, 6e-5);
+    check_close(a.machine.dense_beta * 1e12, 2 * 7.0 / 8 * 320);
+    assert_int_equal(a.partition.kind, SAR_PARTITION_CYCLIC);
+    assert_true(a.wire.push_smallest && a.wire.pull_smallest && a.wire.push == NULL);
+    assert_int_equal(a.topo.nodes, 8);
+    f.dense_face = true;
+    assert_false(sar_forecast_agreed(&f, &config).desc.absent_is_zero); /* as in a call that adds */
+}
+
+/* Three nodes, the last of which has fewer ranks. */
+static void test_agreed_nodes(void **state)
+{
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(1000000, 0.01, 8);
+    (void)state;
+    f.node_ranks = 3;
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(a.topo.nodes, 3);
+    assert_int_equal(a.topo.node_ranks, 3);
+    assert_true(a.topo.shared_memory);
+    f.node_ranks = 9;
+    a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(a.topo.nodes, 1);
+    assert_int_equal(a.topo.node_ranks, 8);
+}
+
+/* A price is linear in beta, so where nothing else costs, it is bytes times beta: of every scheme, in every
+ * format. */
+static void test_bytes_are_what_costs(void **state)
+{
+    static const int ranks[] = { 2, 3, 8, 13, 128 };
+    static const double densities[] = { 1e-4, 0.01, 0.2, 1 };
+    struct sar_config config = config_make("auto");
+    (void)state;
+    for (int r = 0; r < 5; r++) {
+        for (int d = 0; d < 4; d++) {
+            struct sar_forecast f = forecast_make(1000000, densities[d], ranks[r]);
+            struct sar_agreed a = sar_forecast_agreed(&f, &config);
+            a.machine.alpha = a.machine.gamma = a.machine.memory = a.machine.dense_alpha = 0;
+            for (int i = 0; sar_schemes[i] != NULL; i++)
+                check_close(sar_forecast_bytes(sar_schemes[i], &a),
+                            sar_schemes[i]->seconds(&a) / a.machine.beta);
+        }
+    }
+}
+
+/* 8 ranks have 1000 of 1000000 elements each, of which no two have any in common: what the fullest part has
+ * over the mean where ranks, nodes or the outcome are so dense. */
+static double fullest_at(double density)
+{
+    return 1 + sqrt(2 * log(8) * (1 - density) * 8 / 8000);
+}
+
+/* By hand: indices and values of 4 bytes each, and 64 bytes of header. */
+static void test_bytes_of_coordinates(void **state)
+{
+    struct sar_config config = config_make("coo");
+    struct sar_forecast f = forecast_make(1000000, 0.001, 8);
+    (void)state;
+    f.gamma = (struct sar_densification){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    check_close(sar_forecast_bytes(&sar_scheme_allgather, &a), 7 * (8000 + 64));
+    check_close(sar_forecast_bytes(&sar_scheme_recursive_doubling, &a), (1 + 2 + 4) * 8000 + 3 * 64);
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a),
+                7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
+}
+
+/* The same with values of 2 bytes, but for the scheme that sends floats. */
+static void test_bytes_of_narrow_values(void **state)
+{
+    struct sar_config config = config_make("coo"), narrow = config;
+    struct sar_forecast f = forecast_make(1000000, 0.001, 8);
+    (void)state;
+    narrow.wire_values = SAR_PRECISION_BF16;
+    f.gamma = (struct sar_densification){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    struct sar_agreed full = sar_forecast_agreed(&f, &config), a = sar_forecast_agreed(&f, &narrow);
+    check_close(sar_forecast_bytes(&sar_scheme_allgather, &a), 7 * (6000 + 64));
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a),
+                7 * (fullest_at(0.001) * 750 + fullest_at(0.008) * 6000 + 128));
+    check_close(sar_forecast_bytes(&sar_scheme_dense, &a), sar_forecast_bytes(&sar_scheme_dense, &full));
+}
+
+/* Four nodes of two ranks without an element in common: a rank sends half its node's to three others. */
+static void test_bytes_between_nodes(void **state)
+{
+    struct sar_config config = config_make("coo");
+    struct sar_forecast f = forecast_make(1000000, 0.001, 8);
+    (void)state;
+    f.node_ranks = 2;
+    f.gamma = (struct sar_densification){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    check_close(sar_forecast_bytes(&sar_scheme_two_level, &a),
+                3 * (fullest_at(0.002) * 2000 + fullest_at(0.008) * 8000 + 128));
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a),
+                7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
+}
+
+/* Work and latency change the price, and with the formats fixed, not the bytes. */
+static void test_bytes_are_bytes_alone(void **state)
+{
+    struct sar_config config = config_make("coo");
+    (void)state;
+    for (int i = 0; sar_schemes[i] != NULL; i++) {
+        struct sar_forecast f = forecast_make(3000000, 0.02, 16);
+        struct sar_agreed a = sar_forecast_agreed(&f, &config), b;
+        f.machine.alpha = 1;
+        f.machine.gamma = 1e-7;
+        f.machine.beta *= 7;
+        b = sar_forecast_agreed(&f, &config);
+        check_close(sar_forecast_bytes(sar_schemes[i], &b), sar_forecast_bytes(sar_schemes[i], &a));
+    }
+}
+
+/* The scheme with the least price, on nodes with one network each; within them as info's --ranks-per-node. */
+static const struct sar_scheme *best(double density, double growth, int nodes, int each)
+{
+    static const struct sar_cost_history none = { .trials = { 0 } };
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(100000000, density, nodes * each);
+    struct sar_selection s;
+    bool one = nodes == 1;
+    config.learn = false;
+    f.node_ranks = each;
+    f.machine.intra_alpha = 5e-7;
+    f.machine.intra_beta = 2e-10;
+    f.machine.alpha = one ? f.machine.intra_alpha : f.machine.alpha;
+    f.machine.beta = one ? f.machine.intra_beta : f.machine.beta * each;
+    for (int i = 0; growth >= 0 && i < f.gamma.points; i++)
+        f.gamma.ratio[i] = pow(f.gamma.ranks[i], growth);
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    assert_int_equal(sar_select(&a, &config, &none, NULL, NULL, &s), SAR_OK);
+    return sar_schemes[s.choice];
+}
+
+/* Several ranks on a node: it is summed up before it is sent. One rank: there is nothing to sum up. One node:
+ * nothing to send. */
+static void test_levels(void **state)
+{
+    static const double densities[] = { 1e-3, 1e-4, 0.01 }, growths[] = { -1, 0.7, 0 };
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(best(densities[i], growths[i], 16, 8), &sar_scheme_two_level);
+        assert_ptr_equal(best(densities[i], growths[i], 128, 1), &sar_scheme_balanced);
+        assert_ptr_equal(best(densities[i], growths[i], 1, 8), &sar_scheme_shared);
+    }
+}
+
+/* One rank sends nothing, and yet no outcome is for nothing; the cheapest one is a copy. */
+static void test_one_rank(void **state)
+{
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(1000000, 0.01, 1);
+    (void)state;
+    assert_ptr_equal(best(0.01, -1, 1, 1), &sar_scheme_shared);
+    for (int face = 0; face < 2; face++) {
+        f.dense_face = face == 1;
+        struct sar_agreed a = sar_forecast_agreed(&f, &config);
+        for (int i = 0; sar_schemes[i] != NULL; i++) {
+            assert_true(sar_schemes[i]->unsupported_reason(&a) != NULL || sar_schemes[i]->seconds(&a) > 0);
+            assert_true(sar_forecast_bytes(sar_schemes[i], &a) == 0);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agreed),
+        cmocka_unit_test(test_agreed_nodes),
+        cmocka_unit_test(test_bytes_are_what_costs),
+        cmocka_unit_test(test_bytes_of_coordinates),
+        cmocka_unit_test(test_bytes_of_narrow_values),
+        cmocka_unit_test(test_bytes_between_nodes),
+        cmocka_unit_test(test_bytes_are_bytes_alone),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_one_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAR_TESTS_UNIT_LENGTH_H
-#define SAR_TESTS_UNIT_LENGTH_H
-
-#define LENGTH(table) (sizeof(table) / sizeof *(table))
-
-#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long the segments of balanced and two_level are when the model chooses, and how many long messages a
+ * rank then has under way. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agreed.h"
+#include "generate.h"
+#include "scheme/engine/owner.h"
+
+/* Floats on hosts of 200 Mb/s with a processor for four ranks. */
+static struct sar_agreed hosts(int nodes, int node_ranks)
+{
+    struct sar_machine machine = {
+        nodes * node_ranks, 60e-6, 4e-8, 2e-8, 1e-10, 2e-4, 8e-8, 60e-6, 4e-8, 60e-6, 60e-6
+    };
+    struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 16000000, 1), machine, 180000);
+    a.topo.nodes = nodes;
+    a.topo.node_ranks = node_ranks;
+    a.topo.shared_memory = node_ranks > 1;
+    a.wire.segment_bytes = SAR_U64_AUTO;
+    return a;
+}
+
+static struct sar_owner_estimate forecast_of(const struct sar_agreed *a)
+{
+    struct sar_partition_map map = sar_agreed_partition_map(a);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    terms.group_ranks = a->topo.nodes > 1 ? a->topo.node_ranks : 1;
+    return sar_owner_estimate(a, &terms);
+}
+
+static double segments_of(const struct sar_agreed *a)
+{
+    return forecast_of(a).segments;
+}
+
+static void test_what_is_asked_for(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    double before = 1;
+    (void)state;
+    for (a.wire.segment_bytes = 1 << 20; a.wire.segment_bytes > 1 << 10; a.wire.segment_bytes /= 2) {
+        assert_true(segments_of(&a) >= before);
+        before = segments_of(&a);
+    }
+    assert_true(before > 100);
+}
+
+/* Fewer the dearer messages are beside the latency that they share, and at last the vector is whole. */
+static void test_against_latency(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    double before = segments_of(&a);
+    (void)state;
+    assert_true(before >= 4 && before <= 8);
+    for (; a.machine.overhead < 10; a.machine.overhead *= 1.3) {
+        assert_true(segments_of(&a) <= before);
+        before = segments_of(&a);
+    }
+    assert_true(before == 1);
+}
+
+static double segments_at(const struct sar_agreed *a, uint64_t bytes)
+{
+    struct sar_agreed asked = *a;
+    asked.wire.segment_bytes = bytes;
+    return segments_of(&asked);
+}
+
+/* More the more there is to hide; from those of 256 KiB, where that is nothing, to those of 64 KiB. As at
+ * first where messages are next to nothing beside work. */
+static void test_against_work(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    double before = 1;
+    (void)state;
+    a.machine.gamma = 1e-12;
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+    for (; a.machine.gamma < 3e-7; a.machine.gamma *= 1.3) {
+        assert_true(segments_of(&a) >= before);
+        before = segments_of(&a);
+    }
+    assert_true(before > 4 * segments_at(&a, 1 << 20) && before <= segments_at(&a, 1 << 16));
+    a.machine.gamma = 1e-5;
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+}
+
+/* Ranks of one node that are taken to be on two: messages are as fast as memory. */
+static void test_fast_messages(void **state)
+{
+    struct sar_agreed a = hosts(2, 2);
+    (void)state;
+    a.machine = (struct sar_machine){ 4, 4e-7, 1e-10, 4e-9, 1e-10, 1e-6, 2e-10, 4e-7, 1e-10, 4e-7, 4e-7 };
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+    a.machine.beta *= 100;
+    assert_true(segments_of(&a) > segments_at(&a, 1 << 18));
+}
+
+/* One rank sends nothing, which is in no proportion to anything. */
+static void test_one_rank(void **state)
+{
+    struct sar_agreed a = hosts(1, 1);
+    (void)state;
+    assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+}
+
+/* Ranks of a node that send together speak with fewer, in longer messages, and may have more segments; but no
+ * more than the shortest messages make. */
+static void test_two_levels(void **state)
+{
+    struct sar_agreed a = hosts(4, 4);
+    (void)state;
+    assert_true(segments_of(&a) > 1 && segments_of(&a) <= segments_at(&a, 1 << 16));
+}
+
+/* Within a node nothing hides, and length is all that matters. */
+static void test_one_node(void **state)
+{
+    struct sar_agreed a = hosts(1, 16);
+    (void)state;
+    a.machine.alpha = a.machine.overhead = 3e-7;
+    a.machine.beta = 1e-10;
+    for (; a.machine.gamma < 1e-5; a.machine.gamma *= 2)
+        assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
+}
+
+/* z = 1.6e6 elements on each of 16 ranks, Z = 8 z of all, in coordinates of 8 bytes at 20 Gb/s; parts are
+ * equal but for .3 %. A segment of Z / t is put together in Z gamma / t; its messages, of z / 16 t and
+ * Z / 16 t elements, take 9 z / 32 t * 8 * .4 ns on average, so that 8 * 32 gamma / (9 * 3.2 ns) of them pass
+ * meanwhile. */
+static struct sar_agreed fast_hosts(int nodes, int node_ranks)
+{
+    struct sar_machine machine = { 16, 1e-6, 4e-10, 1e-9, 1e-10, 2e-4, 8e-10, 1e-6, 1e-10, 2e-7, 2e-7 };
+    struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 160000000, 1), machine, 1.6e6);
+    a.data.densification = (struct sar_densification){ 4, { 1, 2, 4, 16 }, { 1, 2, 4, 8 } };
+    a.topo.nodes = nodes;
+    a.topo.node_ranks = node_ranks;
+    a.wire.push = a.wire.pull = &sar_wire_coo;
+    a.wire.throttle = SAR_U64_AUTO;
+    return a;
+}
+
+static int throttle_at(struct sar_agreed a, double gamma)
+{
+    a.machine.gamma = gamma;
+    return forecast_of(&a).throttle;
+}
+
+static void test_messages_under_way(void **state)
+{
+    struct sar_agreed a = fast_hosts(16, 1);
+    (void)state;
+    assert_int_equal(throttle_at(a, 1e-9), 9);
+    assert_int_equal(throttle_at(a, 1.5e-9), 14);
+    assert_int_equal(throttle_at(a, 1e-8), 16);
+    assert_int_equal(throttle_at(a, 4e-10), 4);
+    assert_int_equal(throttle_at(a, 0), 4);
+}
+
+/* Of 4 nodes with 4 ranks each, one pushes 4 z / 16 and pulls Z / 16 elements, and puts Z / 4 together. */
+static void test_messages_of_nodes_under_way(void **state)
+{
+    struct sar_agreed a = fast_hosts(4, 4);
+    (void)state;
+    assert_int_equal(throttle_at(a, 4e-9), 7);
+    assert_int_equal(throttle_at(a, 1e-9), 4);
+}
+
+/* In one segment nobody works while messages are under way but to encode others. */
+static void test_few_messages_of_one_segment(void **state)
+{
+    struct sar_agreed a = fast_hosts(16, 1);
+    (void)state;
+    a.wire.segment_bytes = 1 << 30;
+    assert_int_equal(throttle_at(a, 1e-8), 4);
+}
+
+static void test_few_messages_on_slow_links(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    (void)state;
+    a.wire.throttle = SAR_U64_AUTO;
+    assert_true(forecast_of(&a).segments > 1);
+    assert_int_equal(forecast_of(&a).throttle, 4);
+}
+
+static void test_messages_asked_for(void **state)
+{
+    struct sar_agreed a = fast_hosts(16, 1);
+    (void)state;
+    for (a.wire.throttle = 0; a.wire.throttle < 40; a.wire.throttle += 13)
+        assert_int_equal(throttle_at(a, 1e-9), a.wire.throttle);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_asked_for),
+        cmocka_unit_test(test_against_latency),
+        cmocka_unit_test(test_against_work),
+        cmocka_unit_test(test_fast_messages),
+        cmocka_unit_test(test_two_levels),
+        cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_messages_under_way),
+        cmocka_unit_test(test_messages_of_nodes_under_way),
+        cmocka_unit_test(test_few_messages_of_one_segment),
+        cmocka_unit_test(test_few_messages_on_slow_links),
+        cmocka_unit_test(test_messages_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reduction of sorted vecs, compared with a plain one. Vecs and result have memory of exactly their size, so
+ * that the sanitizers see each access beyond. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "vector/reduce.h"
+
+enum { VECS_MAX = 40 };
+
+/* The window of the vector that contains the indices of a case. */
+struct window {
+    uint64_t count, start, length;
+};
+
+struct trial {
+    struct window window;
+    struct sar_vec_desc desc;
+    enum values values;
+    size_t vecs;
+    size_t room;     /* most elements of a vec */
+    bool duplicates; /* within a vec */
+    uint64_t seed;
+};
+
+/* Repeat about a quarter of the indices once or twice. */
+static size_t repeat(uint64_t *index, size_t nnz, size_t room, struct rng *rng)
+{
+    uint64_t *from = exact_alloc(nnz * sizeof *from);
+    size_t n = 0;
+    memcpy(from, index, nnz * sizeof *from);
+    for (size_t i = 0; i < nnz && n < room; i++) {
+        size_t times = rng_below(rng, 4) == 0 ? 2 + rng_below(rng, 2) : 1;
+        for (size_t k = 0; k < times && n < room; k++)
+            index[n++] = from[i];
+    }
+    free(from);
+    return n;
+}
+
+/* Make each vec of its own pattern, starting with pattern `first`. */
+static void make_vecs(const struct trial *t, size_t first, struct sar_spvec vecs[])
+{
+    struct rng rng = { t->seed };
+    uint64_t *index = exact_alloc(t->room * sizeof *index);
+    for (size_t r = 0; r < t->vecs; r++) {
+        const struct pattern *pattern = &patterns[(first + r * r) % PATTERNS];
+        size_t nnz = pattern->choose(pattern, t->window.length, t->room, &rng, index);
+        if (t->duplicates)
+            nnz = repeat(index, nnz, t->room, &rng);
+        for (size_t i = 0; i < nnz; i++)
+            index[i] += t->window.start;
+        vecs[r] = spvec_make(&t->desc, index, nnz, t->values, &rng);
+    }
+    free(index);
+}
+
+static uint64_t reference_bound(const struct trial *t, const struct sar_spvec vecs[])
+{
+    uint64_t sum = 0;
+    for (size_t r = 0; r < t->vecs; r++)
+        sum += vecs[r].nnz;
+    return sum < t->desc.count ? sum : t->desc.count;
+}
+
+static void check(const struct trial *t, size_t first)
+{
+    struct sar_spvec vecs[VECS_MAX];
+    struct sar_arena arena = { 0 };
+    make_vecs(t, first, vecs);
+    size_t bound = sar_reduce_max_nnz(&t->desc, vecs, t->vecs);
+    assert_int_equal(bound, reference_bound(t, vecs));
+    struct sar_spvec out = spvec_alloc(&t->desc, bound), expected = reference_reduce(&t->desc, vecs, t->vecs);
+    assert_int_equal(sar_reduce(&t->desc, vecs, t->vecs, &arena, &out), SAR_OK);
+    if (!spvec_equal(&t->desc, &out, &expected))
+        fail_msg("%zu vecs of pattern %zu, %llu elements at %llu of %llu, row %zu, base %d, op %d", t->vecs,
+                 first, (unsigned long long)t->window.length, (unsigned long long)t->window.start,
+                 (unsigned long long)t->window.count, t->desc.row_len, (int)t->desc.dtype, (int)t->desc.op);
+    spvec_free(&out);
+    spvec_free(&expected);
+    for (size_t r = 0; r < t->vecs; r++)
+        spvec_free(&vecs[r]);
+    sar_arena_free(&arena);
+}
+
+static struct trial trial_make(struct window window, enum sar_dtype base, enum sar_op op, size_t row)
+{
+    struct trial t = { .window = window, .vecs = 3, .room = 1500, .seed = 1 };
+    t.desc = vec_desc_make(base, op, window.count, row);
+    return t;
+}
+
+/* Around the sizes of words, of words of words, and of tiles; tiles that begin off the start; the end of what
+ * 4-byte indices can number, and beyond. */
+static const struct window windows[] = {
+    { 1, 0, 1 },
+    { 2, 0, 2 },
+    { 63, 0, 63 },
+    { 64, 0, 64 },
+    { 65, 0, 65 },
+    { 127, 0, 127 },
+    { 4095, 0, 4095 },
+    { 4096, 0, 4096 },
+    { 4097, 0, 4097 },
+    { 32767, 0, 32767 },
+    { 32768, 0, 32768 },
+    { 32769, 0, 32769 },
+    { 65537, 32700, 200 },
+    { 1000000, 0, 1000000 },
+    { 1000000, 999000, 1000 },
+    { 4294967295, 4294967295u - 70000, 70000 },
+    { 4294967296, 4294967296u - 70000, 70000 },
+    { 4294967297, 4294967297u - 70000, 70000 },
+    { ((uint64_t)1 << 40) + 12345, (uint64_t)1 << 40, 12345 },
+    { (uint64_t)1 << 40, 0, (uint64_t)1 << 40 },
+    { (uint64_t)1 << 62, ((uint64_t)1 << 62) - 100000, 100000 },
+};
+
+static void test_windows_and_patterns(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < LENGTH(windows); w++) {
+        for (size_t first = 0; first < PATTERNS; first++) {
+            struct trial t =
+                trial_make(windows[w], SAR_FLOAT, (enum sar_op)((w + first) % (SAR_PROD + 1)), 1);
+            t.seed = w * 100 + first;
+            t.duplicates = first % 2 == 1;
+            t.desc.absent_is_zero = first % 3 == 1;
+            check(&t, first);
+        }
+    }
+}
+
+static void test_numbers_of_vecs(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= VECS_MAX; n += n < 9 ? 1 : 31) {
+        for (size_t w = 0; w < LENGTH(windows); w++) {
+            struct trial t = trial_make(windows[w], w % 2 == 0 ? SAR_FLOAT : SAR_DOUBLE, SAR_SUM, 1);
+            t.vecs = n;
+            t.seed = n;
+            check(&t, w + n);
+        }
+    }
+}
+
+/* As many elements as make whole tiles full, and the chunks they are worked on in; every op, since each
+ * leaves something else behind for the next tile. */
+static void test_full_vectors(void **state)
+{
+    static const uint64_t counts[] = { 1023, 1024, 1025, 16384, 32768, 70000, 200000 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(counts) * PATTERNS * SAR_OPS; k++) {
+        uint64_t count = counts[k % LENGTH(counts)];
+        struct window window = { count, 0, count };
+        enum sar_op op = (enum sar_op)(k / LENGTH(counts) / PATTERNS);
+        enum sar_dtype one = op > SAR_PROD ? SAR_INT8 : SAR_FLOAT;
+        struct trial t = trial_make(window, k % 2 == 0 ? one : SAR_INT64, op, 1);
+        t.room = count;
+        t.vecs = 2 + k % 4;
+        t.desc.absent_is_zero = k % 3 == 0;
+        check(&t, k / LENGTH(counts));
+    }
+}
+
+static void test_rows(void **state)
+{
+    static const size_t rows[] = { 1, 2, 3, 5, 64, 1000 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(rows); k++) {
+        for (size_t w = 0; w < LENGTH(windows); w++) {
+            struct trial t = trial_make(windows[w], w % 3 == 0 ? SAR_DOUBLE : SAR_FLOAT, SAR_SUM, rows[k]);
+            t.room = rows[k] < 64 ? 500 : 40;
+            t.duplicates = k % 2 == 0;
+            t.desc.absent_is_zero = w % 2 == 0;
+            check(&t, w);
+        }
+    }
+}
+
+/* Every type and op; absent elements as nothing and as zeros; special values among them -0.0; rows so long
+ * that they are copied where they are the first. */
+static void test_types_and_ops(void **state)
+{
+    static const size_t rows[] = { 1, 3, 130 };
+    (void)state;
+    for (unsigned k = 0; k < SAR_DTYPES * SAR_OPS; k++) {
+        enum sar_dtype base = (enum sar_dtype)(k / SAR_OPS);
+        enum sar_op op = (enum sar_op)(k % SAR_OPS);
+        for (unsigned variant = 0; variant < 12 && sar_op_kernels_of(base, op) != NULL; variant++) {
+            size_t row = rows[variant % LENGTH(rows)];
+            struct trial t = trial_make((struct window){ 900, 100, 700 }, base, op, row);
+            t.room = row > 3 ? 40 : t.room;
+            t.values = variant / 3 % 2 == 0 ? VALUES_INEXACT : VALUES_SPECIAL;
+            t.desc.absent_is_zero = variant / 6 == 0;
+            t.duplicates = k % 2 == 0;
+            t.seed = k;
+            check(&t, k + variant);
+        }
+    }
+}
+
+/* Sums that are rounded once: more of them in a tile than floats are kept at a time, rows that are longer
+ * than these, and elements that one vec alone has. */
+static void test_halves(void **state)
+{
+    static const size_t rows[] = { 1, 2, 63, 64, 5000 };
+    (void)state;
+    for (size_t k = 0; k < 2 * PATTERNS * LENGTH(rows) * 4; k++) {
+        enum sar_dtype base = k % 2 == 0 ? SAR_BF16 : SAR_FP16;
+        size_t row = rows[k / 2 / PATTERNS % LENGTH(rows)], variant = k / 2 / PATTERNS / LENGTH(rows);
+        struct window window = { 1000000, 500000, row == 1 ? 20000 : row == 5000 ? 5 : 700 };
+        struct trial t = trial_make(window, base, variant % 2 == 0 ? SAR_SUM : SAR_PROD, row);
+        t.room = row == 5000 ? 10 : 20000 / row;
+        t.vecs = 2 + k % 5;
+        t.desc.absent_is_zero = variant / 2 == 0;
+        t.duplicates = k % 3 == 0;
+        t.seed = k;
+        check(&t, k / 2);
+    }
+}
+
+/* Indices of 8 bytes where 4 would do. */
+static void test_wide_indices(void **state)
+{
+    (void)state;
+    for (size_t first = 0; first < PATTERNS; first++) {
+        struct trial t = trial_make((struct window){ 5000, 0, 5000 }, SAR_DOUBLE, SAR_SUM, 1);
+        t.desc.index_size = 8;
+        t.room = 5000;
+        check(&t, first);
+    }
+}
+
+/* One element, the index-th of 1000, in each vec that has a value. */
+static float reduce_one(uint32_t index, enum sar_op op, bool absent_is_zero, const float *const values[3])
+{
+    struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, op, 1000, 1);
+    struct sar_spvec vecs[3], out;
+    struct sar_arena arena = { 0 };
+    float result;
+    desc.absent_is_zero = absent_is_zero;
+    for (size_t r = 0; r < 3; r++)
+        vecs[r] = (struct sar_spvec){ &index, (void *)values[r], values[r] != NULL };
+    assert_int_equal(sar_reduce_alloc(&desc, vecs, 3, &arena, &out), SAR_OK);
+    assert_int_equal(out.nnz, 1);
+    assert_int_equal(*(uint32_t *)out.index, index);
+    memcpy(&result, out.value, sizeof result);
+    sar_arena_free(&arena);
+    return result;
+}
+
+/* The result of a dense MPI_Allreduce, computed by hand. NULL: the element is absent from the vec. */
+static void test_absent_elements_by_hand(void **state)
+{
+    static const float minus_zero = -0.0f, minus_two = -2, two = 2, three = 3;
+    static const struct {
+        enum sar_op op;
+        const float *values[3];
+        float as_nothing, as_zero;
+    } cases[] = {
+        { SAR_MAX, { &minus_two, NULL, NULL }, -2, 0 },
+        { SAR_MAX, { &minus_two, &three, NULL }, 3, 3 },
+        { SAR_MAX, { &minus_two, &minus_two, &minus_two }, -2, -2 },
+        { SAR_MIN, { NULL, &three, &two }, 2, 0 },
+        { SAR_MIN, { &two, &three, &two }, 2, 2 },
+        { SAR_PROD, { &two, &three, NULL }, 6, 0 },
+        { SAR_PROD, { &minus_two, NULL, NULL }, -2, -0.0f },
+        { SAR_PROD, { &minus_two, &three, &two }, -12, -12 },
+        { SAR_SUM, { &minus_zero, NULL, NULL }, -0.0f, 0 },
+        { SAR_SUM, { NULL, &minus_zero, &minus_zero }, -0.0f, 0 },
+        { SAR_SUM, { &minus_zero, &minus_zero, &minus_zero }, -0.0f, -0.0f },
+        { SAR_SUM, { &two, NULL, &minus_two }, 0, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < 3 * LENGTH(cases); i++) {
+        const uint32_t index = (uint32_t[]){ 0, 7, 999 }[i / LENGTH(cases)];
+        size_t k = i % LENGTH(cases);
+        float nothing = reduce_one(index, cases[k].op, false, cases[k].values);
+        float zero = reduce_one(index, cases[k].op, true, cases[k].values);
+        assert_memory_equal(&nothing, &cases[k].as_nothing, sizeof nothing);
+        assert_memory_equal(&zero, &cases[k].as_zero, sizeof zero);
+    }
+}
+
+/* 1e8 + 1 is 1e8: the sums show the order of ranks. */
+static void test_the_order_is_that_of_the_vecs(void **state)
+{
+    static const float big = 1e8f, one = 1, minus = -1e8f;
+    static const float *const orders[][3] = { { &big, &one, &minus },
+                                              { &big, &minus, &one },
+                                              { &one, &big, &minus } };
+    static const float sums[] = { 0, 1, 0 };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(sums); i++)
+        assert_true(reduce_one(7, SAR_SUM, false, orders[i]) == sums[i]);
+}
+
+/* Equal indices within a vec are reduced in their order, before those of the next vec. */
+static void test_the_order_within_a_run(void **state)
+{
+    static const uint64_t index[] = { 5, 5, 5 };
+    struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 100, 1);
+    struct rng rng = { 1 };
+    struct sar_arena arena = { 0 };
+    struct sar_spvec vecs[2], out;
+    (void)state;
+    vecs[0] = spvec_make(&desc, index, 3, VALUES_EXACT, &rng);
+    vecs[1] = spvec_make(&desc, index, 1, VALUES_EXACT, &rng);
+    memcpy(vecs[0].value, (const float[]){ 1e8f, 1, -1e8f }, 3 * sizeof(float));
+    memcpy(vecs[1].value, (const float[]){ 1 }, sizeof(float));
+    assert_int_equal(sar_reduce_alloc(&desc, vecs, 2, &arena, &out), SAR_OK);
+    assert_int_equal(out.nnz, 1);
+    assert_true(*(float *)out.value == 1);
+    spvec_free(&vecs[0]);
+    spvec_free(&vecs[1]);
+    sar_arena_free(&arena);
+}
+
+/* One arena serves several calls, and its old content does not change the next result. */
+static void test_a_used_arena(void **state)
+{
+    struct trial t = trial_make((struct window){ 100000, 0, 100000 }, SAR_FLOAT, SAR_SUM, 1);
+    struct sar_arena arena = { 0 };
+    struct sar_spvec vecs[VECS_MAX], out;
+    void *dirt;
+    (void)state;
+    for (size_t round = 0; round < 20; round++) {
+        t.seed = round;
+        t.desc.absent_is_zero = round % 3 == 0;
+        make_vecs(&t, round, vecs);
+        struct sar_spvec expected = reference_reduce(&t.desc, vecs, t.vecs);
+        assert_int_equal(sar_reduce_alloc(&t.desc, vecs, t.vecs, &arena, &out), SAR_OK);
+        assert_true(spvec_equal(&t.desc, &out, &expected));
+        spvec_free(&expected);
+        for (size_t r = 0; r < t.vecs; r++)
+            spvec_free(&vecs[r]);
+        sar_arena_reset(&arena);
+        assert_int_equal(sar_arena_alloc(&arena, 1, 600000, &dirt), SAR_OK);
+        memset(dirt, 0xa5, 600000);
+        sar_arena_reset(&arena);
+    }
+    sar_arena_free(&arena);
+}
+
+static void test_nothing(void **state)
+{
+    struct trial t = trial_make((struct window){ 1000, 0, 0 }, SAR_INT32, SAR_SUM, 1);
+    (void)state;
+    for (t.vecs = 0; t.vecs < 4; t.vecs++)
+        check(&t, 0);
+}
+
+static void test_bounds(void **state)
+{
+    struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 100, 1);
+    struct sar_spvec vecs[3] = { { NULL, NULL, 40 }, { NULL, NULL, 0 }, { NULL, NULL, 59 } };
+    (void)state;
+    assert_int_equal(sar_reduce_max_nnz(&desc, vecs, 0), 0);
+    assert_int_equal(sar_reduce_max_nnz(&desc, vecs, 1), 40);
+    assert_int_equal(sar_reduce_max_nnz(&desc, vecs, 3), 99);
+    vecs[1].nnz = 2;
+    assert_int_equal(sar_reduce_max_nnz(&desc, vecs, 3), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_windows_and_patterns),
+        cmocka_unit_test(test_numbers_of_vecs),
+        cmocka_unit_test(test_full_vectors),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_types_and_ops),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_wide_indices),
+        cmocka_unit_test(test_absent_elements_by_hand),
+        cmocka_unit_test(test_the_order_is_that_of_the_vecs),
+        cmocka_unit_test(test_the_order_within_a_run),
+        cmocka_unit_test(test_a_used_arena),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages: what the header tells and refuses, truncations, wrong bits, and the news of a failure. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "wire/message.h"
+
+enum { SPAN = 130, ROOM = 20 };
+
+static struct sar_msg_key envelope_make(void)
+{
+    return (struct sar_msg_key){ { SPAN, 4, 4, true, SAR_PRECISION_FULL }, 0x12345678, 77, 0xfeedfacecafe };
+}
+
+/* A run of floats in a vector of SPAN. */
+static struct sar_spvec sample_run(struct sar_vec_desc *shape)
+{
+    struct rng rng = { 1 };
+    uint64_t index[ROOM];
+    *shape = vec_desc_make(SAR_FLOAT, SAR_SUM, SPAN, 1);
+    size_t nnz = patterns[9].choose(&patterns[9], SPAN, ROOM, &rng, index);
+    assert_in_range(nnz, 5, ROOM);
+    return spvec_make(shape, index, nnz, VALUES_INEXACT, &rng);
+}
+
+static struct sar_msg sample_message(const struct sar_wire *wire, struct sar_arena *arena)
+{
+    struct sar_msg_key envelope = envelope_make();
+    struct sar_vec_desc shape;
+    struct sar_msg message;
+    struct sar_spvec run = sample_run(&shape);
+    assert_int_equal(sar_msg_encode(&envelope, wire, &run, arena, &message), SAR_OK);
+    spvec_free(&run);
+    return message;
+}
+
+/* Decode a copy of the first `bytes` bytes, in memory of exactly their size. */
+static enum sar_status try_decode(struct sar_msg_key *envelope, const void *buffer, uint64_t bytes)
+{
+    struct sar_msg copy = { .buffer = memcpy(exact_alloc(bytes), buffer, bytes), .bytes = bytes };
+    struct sar_arena arena = { 0 };
+    struct sar_spvec run = { NULL, NULL, 0 };
+    enum sar_status status = sar_msg_decode(envelope, &copy, &arena, &run);
+    if (status == SAR_OK)
+        assert_true(spvec_ascends(&run, envelope->layout.index_size, envelope->layout.slots));
+    sar_arena_free(&arena);
+    free(copy.buffer);
+    return status;
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        struct sar_msg_key envelope = envelope_make();
+        struct sar_arena arena = { 0 };
+        struct sar_vec_desc shape;
+        struct sar_spvec run = sample_run(&shape), arrived;
+        struct sar_msg message = sample_message(sar_wires[w], &arena);
+        assert_int_equal((uintptr_t)message.buffer % SAR_ALIGNMENT, 0);
+        assert_int_equal(message.bytes,
+                         SAR_MSG_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &envelope.layout, &run));
+        envelope.user_word = 0;
+        assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &arrived), SAR_OK);
+        assert_true(spvec_equal(&shape, &run, &arrived));
+        assert_int_equal(envelope.user_word, 0xfeedfacecafe);
+        spvec_free(&run);
+        sar_arena_free(&arena);
+    }
+}
+
+static void test_the_header(void **state)
+{
+    (void)state;
+    for (uint16_t w = 0; sar_wires[w] != NULL; w++) {
+        struct sar_arena arena = { 0 };
+        struct sar_msg message = sample_message(sar_wires[w], &arena);
+        struct sar_msg_header header, sealed;
+        memcpy(&header, message.buffer, sizeof header);
+        assert_int_equal(header.magic, SAR_MSG_MAGIC);
+        assert_int_equal(header.version, SAR_MSG_HEADER_VERSION);
+        assert_int_equal(header.wire, w);
+        assert_int_equal(header.fingerprint, 0x12345678);
+        assert_int_equal(header.epoch, 77);
+        assert_int_equal(header.slots, SPAN);
+        assert_int_equal(header.bytes, message.bytes - SAR_MSG_HEADER_BYTES);
+        assert_int_equal(header.precision, SAR_PRECISION_FULL);
+        assert_int_equal(header.detached | header.reserved, 0);
+        sealed = header;
+        header_set_check(&sealed);
+        assert_int_equal(header.checksum, sealed.checksum);
+        sar_arena_free(&arena);
+    }
+}
+
+/* One field wrong, the check right: each is looked at for itself. */
+struct wrong {
+    const char *what;
+    size_t offset, size;
+    uint64_t add;
+    enum sar_status status;
+};
+
+#define FIELD(name) offsetof(struct sar_msg_header, name), sizeof((struct sar_msg_header *)NULL)->name
+
+static const struct wrong wrongs[] = {
+    { "nothing", FIELD(user_word), 0, SAR_OK },
+    { "magic", FIELD(magic), 1, SAR_CORRUPT },
+    { "magic of the other byte order", FIELD(magic), 0x31524153u - SAR_MSG_MAGIC, SAR_CORRUPT },
+    { "version", FIELD(version), 1, SAR_CORRUPT },
+    { "older version", FIELD(version), (uint64_t)-1, SAR_CORRUPT },
+    { "fingerprint", FIELD(fingerprint), 1, SAR_CORRUPT },
+    { "epoch", FIELD(epoch), 1, SAR_CORRUPT },
+    { "earlier epoch", FIELD(epoch), (uint64_t)-1, SAR_CORRUPT },
+    { "format behind the last", FIELD(wire), 1000, SAR_CORRUPT },
+    { "span", FIELD(slots), 1, SAR_CORRUPT },
+    { "values", FIELD(precision), 1, SAR_CORRUPT },
+    { "values behind the last", FIELD(precision), 3, SAR_CORRUPT },
+    { "smaller span", FIELD(slots), (uint64_t)-1, SAR_CORRUPT },
+    { "more bytes", FIELD(bytes), 1, SAR_CORRUPT },
+    { "fewer bytes", FIELD(bytes), (uint64_t)-1, SAR_CORRUPT },
+    { "more bytes than memory has", FIELD(bytes), (uint64_t)-65, SAR_CORRUPT },
+    { "more elements than the span", FIELD(nnz), SPAN, SAR_CORRUPT },
+    { "elements beyond count", FIELD(nnz), (uint64_t)1 << 61, SAR_CORRUPT },
+    { "fewer elements", FIELD(nnz), (uint64_t)-1, SAR_CORRUPT },
+};
+
+static void spoil(unsigned char *buffer, const struct wrong *wrong, bool seal)
+{
+    struct sar_msg_header header;
+    uint64_t value = 0;
+    memcpy(&value, buffer + wrong->offset, wrong->size);
+    value += wrong->add;
+    memcpy(buffer + wrong->offset, &value, wrong->size);
+    memcpy(&header, buffer, sizeof header);
+    if (seal)
+        header_set_check(&header);
+    memcpy(buffer, &header, sizeof header);
+}
+
+static void test_wrong_headers(void **state)
+{
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        for (size_t i = 0; i < LENGTH(wrongs); i++) {
+            struct sar_arena arena = { 0 };
+            struct sar_msg message = sample_message(sar_wires[w], &arena);
+            struct sar_msg_key envelope = envelope_make();
+            spoil(message.buffer, &wrongs[i], true);
+            enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
+            if (status != wrongs[i].status)
+                fail_msg("%s, wrong %s: status %d", sar_wires[w]->name, wrongs[i].what, (int)status);
+            sar_arena_free(&arena);
+        }
+    }
+}
+
+/* A format's number from which another one's payload does not follow. */
+static void test_the_format_of_another(void **state)
+{
+    (void)state;
+    for (uint16_t w = 0; sar_wires[w] != NULL; w++) {
+        for (uint16_t other = 0; sar_wires[other] != NULL; other++) {
+            struct sar_arena arena = { 0 };
+            struct sar_msg message = sample_message(sar_wires[w], &arena);
+            struct sar_msg_key envelope = envelope_make();
+            struct wrong wrong = { "", FIELD(wire), (uint64_t)other - w, SAR_CORRUPT };
+            spoil(message.buffer, &wrong, true);
+            assert_int_equal(try_decode(&envelope, message.buffer, message.bytes),
+                             other == w ? SAR_OK : SAR_CORRUPT);
+            sar_arena_free(&arena);
+        }
+    }
+}
+
+/* Each end expects something else: another layout, call, or epoch. */
+static void test_other_expectations(void **state)
+{
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        struct sar_arena arena = { 0 };
+        struct sar_msg message = sample_message(sar_wires[w], &arena);
+        struct sar_msg_key others[] = { envelope_make(), envelope_make(), envelope_make(), envelope_make(),
+                                        envelope_make() };
+        others[0].layout.slots++;
+        others[1].layout.slots--;
+        others[2].layout.element_size = 8;
+        others[3].fingerprint ^= 1;
+        others[4].epoch++;
+        for (size_t i = 0; i < LENGTH(others); i++)
+            assert_int_equal(try_decode(&others[i], message.buffer, message.bytes), SAR_CORRUPT);
+        sar_arena_free(&arena);
+    }
+}
+
+/* Every single wrong bit of the header is refused; of the payload, refused or harmless. */
+static void test_single_wrong_bits(void **state)
+{
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        struct sar_arena arena = { 0 };
+        struct sar_msg message = sample_message(sar_wires[w], &arena);
+        unsigned char *buffer = message.buffer;
+        for (size_t bit = 0; bit < 8 * message.bytes; bit++) {
+            struct sar_msg_key envelope = envelope_make();
+            buffer[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+            enum sar_status status = try_decode(&envelope, buffer, message.bytes);
+            assert_true(status == SAR_CORRUPT || (status == SAR_OK && bit >= 8 * SAR_MSG_HEADER_BYTES));
+            buffer[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+        }
+        sar_arena_free(&arena);
+    }
+}
+
+/* The same with a check that fits: what is wrong must be seen by what it means. */
+static void test_single_wrong_bits_under_a_right_check(void **state)
+{
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        for (size_t bit = 0; bit < 8 * offsetof(struct sar_msg_header, checksum); bit++) {
+            struct sar_arena arena = { 0 };
+            struct sar_msg message = sample_message(sar_wires[w], &arena);
+            struct sar_msg_key envelope = envelope_make();
+            struct wrong nothing = { "", FIELD(user_word), 0, SAR_OK };
+            ((unsigned char *)message.buffer)[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+            spoil(message.buffer, &nothing, true);
+            enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
+            bool free_to_differ = bit / 8 >= offsetof(struct sar_msg_header, user_word) &&
+                                  bit / 32 != offsetof(struct sar_msg_header, precision) / 4;
+            assert_true(status == SAR_CORRUPT || status == SAR_OK);
+            if (free_to_differ)
+                assert_int_equal(status, SAR_OK);
+            sar_arena_free(&arena);
+        }
+    }
+}
+
+/* Cut short anywhere, also where the header tells the shorter length; and with a byte too many. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        struct sar_arena arena = { 0 };
+        struct sar_msg message = sample_message(sar_wires[w], &arena);
+        struct sar_msg_key envelope = envelope_make();
+        unsigned char *longer = memcpy(exact_alloc(message.bytes + 1), message.buffer, message.bytes);
+        longer[message.bytes] = 0;
+        assert_int_equal(try_decode(&envelope, longer, message.bytes), SAR_OK);
+        assert_int_equal(try_decode(&envelope, longer, message.bytes + 1), SAR_CORRUPT);
+        for (uint64_t bytes = 0; bytes < message.bytes; bytes++) {
+            memcpy(longer, message.buffer, message.bytes);
+            assert_int_equal(try_decode(&envelope, longer, bytes), SAR_CORRUPT);
+            struct wrong told = { "", FIELD(bytes), bytes - message.bytes, SAR_CORRUPT };
+            spoil(longer, &told, true);
+            assert_int_equal(try_decode(&envelope, longer, bytes), SAR_CORRUPT);
+        }
+        free(longer);
+        sar_arena_free(&arena);
+    }
+}
+
+/* A rank that failed says so in a header alone; one of another call is not listened to. */
+static void test_the_news_of_a_failure(void **state)
+{
+    struct sar_msg_key envelope = envelope_make(), other = envelope_make();
+    struct sar_msg_header header, wrong;
+    (void)state;
+    memset(&header, 0xff, sizeof header);
+    sar_msg_failure(&envelope, &header);
+    assert_int_equal(try_decode(&envelope, &header, sizeof header), SAR_PEER_FAILED);
+    other.epoch++;
+    assert_int_equal(try_decode(&other, &header, sizeof header), SAR_CORRUPT);
+    wrong = header;
+    wrong.checksum ^= 1;
+    assert_int_equal(try_decode(&envelope, &wrong, sizeof wrong), SAR_CORRUPT);
+    assert_int_equal(try_decode(&envelope, &header, sizeof header - 1), SAR_CORRUPT);
+}
+
+/* What does not arrive leaves the note and the run as they were. */
+static void test_refusals_change_nothing(void **state)
+{
+    struct sar_msg_key envelope = envelope_make();
+    struct sar_arena arena = { 0 };
+    struct sar_msg message = sample_message(sar_wires[0], &arena);
+    struct sar_spvec run = { &envelope, &message, 5 };
+    (void)state;
+    message.bytes--;
+    envelope.user_word = 3;
+    assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &run), SAR_CORRUPT);
+    assert_int_equal(envelope.user_word, 3);
+    assert_true(run.index == &envelope && run.value == &message && run.nnz == 5);
+    sar_arena_free(&arena);
+}
+
+/* More bytes than a message can have are not asked for. */
+static void test_sizes_that_overflow(void **state)
+{
+    struct sar_msg_key envelope = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
+    struct sar_spvec run = { NULL, NULL, SIZE_MAX / 2 };
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        struct sar_arena arena = { 0 };
+        struct sar_msg message = { .buffer = &run, .bytes = 1 };
+        assert_int_equal(sar_msg_encode(&envelope, sar_wires[w], &run, &arena, &message), SAR_NO_MEMORY);
+        assert_true(message.buffer == &run && message.bytes == 1);
+        sar_arena_free(&arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_the_header),
+        cmocka_unit_test(test_wrong_headers),
+        cmocka_unit_test(test_the_format_of_another),
+        cmocka_unit_test(test_other_expectations),
+        cmocka_unit_test(test_single_wrong_bits),
+        cmocka_unit_test(test_single_wrong_bits_under_a_right_check),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_the_news_of_a_failure),
+        cmocka_unit_test(test_refusals_change_nothing),
+        cmocka_unit_test(test_sizes_that_overflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
