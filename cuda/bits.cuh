@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/host_device.h"
+#include "base/compiler.h"
 
 enum { SAR_WORD_BITS = 32 };
 

@@ -70,7 +70,7 @@ static bool has_processors(MPI_Comm node, int ranks)
 #else
     struct sar_cpuset all;
 
-    sar_topology_thread_cpuset(&all);
+    sar_topology_cpuset(0, &all);
     MPI_Allreduce(MPI_IN_PLACE, all.bits, SAR_CPUSET_WORDS, MPI_UINT64_T, MPI_BOR, node);
     return sar_cpuset_count(&all) >= ranks;
 #endif

@@ -160,7 +160,7 @@ static void report_part(struct perf_study *study, struct part *part, struct reco
         record->wire = sar_wires[i]->name;
         record->chosen = sar_wires[i] == cheapest;
         record->smallest = sar_wires[i] == smallest;
-        record->expected = sar_wires[i]->cost(&part->layout, nnz) * record->gamma * 1e9 / nnz;
+        record->expected = sar_wire_cost(sar_wires[i], &part->layout, nnz) * record->gamma * 1e9 / nnz;
         record->bytes = (long long)bytes;
         record->size = (double)bytes / (slots * size);
         measure(part, sar_wires[i], record);

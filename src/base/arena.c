@@ -51,26 +51,11 @@ static struct sar_arena_block *make_block(struct sar_allocator *allocator, size_
     return block;
 }
 
-static void free_block(struct sar_allocator *allocator, struct sar_arena_block *block)
-{
-    if (allocator == NULL) {
-        free(block);
-        return;
-    }
-    ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
-    allocator->release(allocator, block);
-}
-
-static size_t first_capacity(const struct sar_arena *arena)
-{
-    return arena->first_bytes > SMALLEST_BLOCK ? arena->first_bytes : SMALLEST_BLOCK;
-}
-
 static enum sar_status grow(struct sar_arena *arena, size_t bytes)
 {
-    size_t capacity = arena->newest == NULL ? first_capacity(arena) : arena->newest->capacity;
+    size_t capacity = arena->first_bytes > SMALLEST_BLOCK ? arena->first_bytes : SMALLEST_BLOCK;
     if (arena->newest != NULL)
-        capacity = capacity < LARGE_BLOCK / 2 ? 2 * capacity : LARGE_BLOCK;
+        capacity = arena->newest->capacity < LARGE_BLOCK / 2 ? 2 * arena->newest->capacity : LARGE_BLOCK;
     struct sar_arena_block *block =
         make_block(arena->allocator, capacity > bytes ? capacity : bytes, arena->newest);
     if (block == NULL && capacity > bytes)
@@ -108,7 +93,12 @@ static void free_newest(struct sar_arena *arena)
 {
     struct sar_arena_block *block = arena->newest;
     arena->newest = block->previous;
-    free_block(arena->allocator, block);
+    if (arena->allocator == NULL) {
+        free(block);
+        return;
+    }
+    ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
+    arena->allocator->release(arena->allocator, block);
 }
 
 struct sar_arena_mark sar_arena_mark(const struct sar_arena *arena)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes of functions, and sums and products of sizes that saturate. */
+/* Attributes of functions, and sums and products of sizes that saturate. The host and CUDA compile this
+ * text. */
 
 #ifndef SAR_BASE_COMPILER_H
 #define SAR_BASE_COMPILER_H
@@ -7,7 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/host_device.h"
+/** Qualifier of a function that the host and CUDA compile from one text. */
+#ifdef __CUDACC__
+#define SAR_HOST_DEVICE __host__ __device__
+#else
+#define SAR_HOST_DEVICE
+#endif
 
 #define SAR_INLINE SAR_HOST_DEVICE static inline __attribute__((always_inline))
 

@@ -141,15 +141,6 @@ enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 _Static_assert((int)SETTINGS <= (int)SAR_SETTINGS_MAX, "sar_config.source has an element for each setting");
 
-static void set_defaults(struct sar_config *config)
-{
-    memset(config, 0, sizeof *config);
-    for (size_t i = 0; i < SETTINGS; i++) {
-        bool valid = settings[i].type->parse(&settings[i], settings[i].fallback, config);
-        assert(valid), (void)valid;
-    }
-}
-
 enum sar_status sar_config_apply(struct sar_config *config, const struct sar_config_layer *layer,
                                  char *error_text, size_t capacity)
 {
@@ -175,7 +166,11 @@ enum sar_status sar_config_load(struct sar_config *config, sar_config_lookup_fn 
                                 char *error_text, size_t capacity)
 {
     struct sar_config loaded;
-    set_defaults(&loaded);
+    memset(&loaded, 0, sizeof loaded);
+    for (size_t i = 0; i < SETTINGS; i++) {
+        bool valid = settings[i].type->parse(&settings[i], settings[i].fallback, &loaded);
+        assert(valid), (void)valid;
+    }
     SAR_TRY(sar_config_apply(&loaded, &(struct sar_config_layer){ SAR_SOURCE_ENVIRONMENT, lookup, arg },
                              error_text, capacity));
     *config = loaded;

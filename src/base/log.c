@@ -17,30 +17,22 @@ enum { LINE = 2048, HOST = 256 };
 
 static const char *const level_names[] = { "warn", "info", "debug", "trace" };
 static const char *const level_labels[] = { "WARN", "INFO", "DEBUG", "TRACE" };
-static const char *const component_names[SAR_LOG_COMPONENTS] = { "base", "hash",   "vector", "device", "wire",
-                                                                 "comm", "scheme", "core",   "mpi" };
-/* Names of components in earlier versions, which MPIX_SPARSE_LOG still accepts. */
-static const char *const old_names[] = { "tensor", "net", "plan" };
+/* After the names of the components, names from earlier versions, which MPIX_SPARSE_LOG still accepts. */
+static const char *const component_names[] = { "base",   "hash", "vector", "device", "wire", "comm",
+                                               "scheme", "core", "mpi",    "tensor", "net",  "plan" };
 static const enum sar_log_component old_components[] = { SAR_COMPONENT_VECTOR, SAR_COMPONENT_COMM,
                                                          SAR_COMPONENT_CORE };
 
 atomic_int sar_log_levels[SAR_LOG_COMPONENTS];
 static atomic_int output = STDERR_FILENO, own_rank = -1;
 
-/* Returns the position among n names of the word with `length` characters, or -1. */
+/* Returns i if names[i] equals the first `length` characters of word, or -1 if no name does. */
 static int find_word(const char *word, size_t length, const char *const names[], int n)
 {
     for (int i = 0; i < n; i++)
         if (strlen(names[i]) == length && strncmp(names[i], word, length) == 0)
             return i;
     return -1;
-}
-
-static int find_component(const char *word, size_t length)
-{
-    int component = find_word(word, length, component_names, SAR_LOG_COMPONENTS);
-    int old = find_word(word, length, old_names, sizeof old_names / sizeof *old_names);
-    return old < 0 ? component : (int)old_components[old];
 }
 
 bool sar_log_parse(const char *text, enum sar_log_level levels[SAR_LOG_COMPONENTS])
@@ -54,10 +46,11 @@ bool sar_log_parse(const char *text, enum sar_log_level levels[SAR_LOG_COMPONENT
         found[i] = (enum sar_log_level)level;
     for (text += length; *text != '\0'; text += length) {
         length = strcspn(++text, ",");
-        int component = find_component(text, length);
-        if (component < 0)
+        int i = find_word(text, length, component_names, sizeof component_names / sizeof *component_names);
+        if (i < 0)
             return false;
-        found[component] = (enum sar_log_level)level;
+        found[i < SAR_LOG_COMPONENTS ? i : (int)old_components[i - SAR_LOG_COMPONENTS]] =
+            (enum sar_log_level)level;
     }
     memcpy(levels, found, sizeof found);
     return true;
@@ -71,6 +64,7 @@ void sar_log_host(char *host, size_t capacity)
     snprintf(host, capacity, "%s", whole);
 }
 
+/* Prints the rank of sar_log_open, or "-" before it. Returns as snprintf. */
 static int print_rank(char *text, size_t capacity)
 {
     int rank = atomic_load(&own_rank);
@@ -96,6 +90,7 @@ void sar_log_write(enum sar_log_level level, enum sar_log_component component, c
     (void)written; /* a failure of the log cannot be logged */
 }
 
+/* Prints the expansion of '%' and the letter. Returns as snprintf, or -1 if there is none. */
 static int print_field(char letter, char *text, size_t capacity)
 {
     char host[HOST];
@@ -143,7 +138,8 @@ static void change_file(const char *pattern)
         atomic_store(&output, file);
 }
 
-/* Bad settings of rank 0 have failed with an error already. This may be another rank, so only warn. */
+/* The configuration has refused a bad MPIX_SPARSE_LOG of rank 0, but not one of another rank: warn of
+ * that. */
 void sar_log_open(int rank)
 {
     enum sar_log_level levels[SAR_LOG_COMPONENTS];
@@ -163,8 +159,7 @@ void sar_log_open(int rank)
 
 void sar_log_close(void)
 {
-    static const enum sar_log_level warnings[SAR_LOG_COMPONENTS] = { SAR_LOG_WARN };
-    change_levels(warnings);
+    change_levels((enum sar_log_level[SAR_LOG_COMPONENTS]){ SAR_LOG_WARN });
     int file = atomic_exchange(&output, STDERR_FILENO);
     if (file != STDERR_FILENO)
         close(file);

@@ -9,14 +9,9 @@
 #include "base/env.h"
 #include "base/log.h"
 
-static void *field_of(const struct sar_setting *setting, void *config)
+static void *field_of(const struct sar_setting *setting, const void *config)
 {
     return (char *)config + setting->offset;
-}
-
-static const void *value_of(const struct sar_setting *setting, const void *config)
-{
-    return (const char *)config + setting->offset;
 }
 
 static bool parse_text(const struct sar_setting *setting, const char *text, void *config)
@@ -27,7 +22,7 @@ static bool parse_text(const struct sar_setting *setting, const char *text, void
 
 static void format_text(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
 {
-    snprintf(text, capacity, "%s", (const char *)value_of(setting, config));
+    snprintf(text, capacity, "%s", (const char *)field_of(setting, config));
 }
 
 static bool parse_path(const struct sar_setting *setting, const char *text, void *config)
@@ -60,7 +55,7 @@ static bool parse_choice(const struct sar_setting *setting, const char *text, vo
 
 static void format_choice(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
 {
-    snprintf(text, capacity, "%s", setting->choices[*(const int *)value_of(setting, config)]);
+    snprintf(text, capacity, "%s", setting->choices[*(const int *)field_of(setting, config)]);
 }
 
 static bool parse_switch(const struct sar_setting *setting, const char *text, void *config)
@@ -74,7 +69,7 @@ static bool parse_switch(const struct sar_setting *setting, const char *text, vo
 
 static void format_switch(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
 {
-    snprintf(text, capacity, "%s", setting->choices[*(const bool *)value_of(setting, config)]);
+    snprintf(text, capacity, "%s", setting->choices[*(const bool *)field_of(setting, config)]);
 }
 
 static bool parse_double(const struct sar_setting *setting, const char *text, void *config)
@@ -90,7 +85,7 @@ static bool parse_double(const struct sar_setting *setting, const char *text, vo
 /* Writes as few digits as parse back to the same number. */
 static void format_double(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
 {
-    double value = *(const double *)value_of(setting, config);
+    double value = *(const double *)field_of(setting, config);
     char digits[SAR_SETTING_TEXT];
     int precision = 5;
     do {
@@ -113,7 +108,7 @@ static bool parse_u64(const struct sar_setting *setting, const char *text, void 
 
 static void format_u64(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
 {
-    snprintf(text, capacity, "%llu", (unsigned long long)*(const uint64_t *)value_of(setting, config));
+    snprintf(text, capacity, "%llu", (unsigned long long)*(const uint64_t *)field_of(setting, config));
 }
 
 static bool parse_u64_or_auto(const struct sar_setting *setting, const char *text, void *config)
@@ -127,7 +122,7 @@ static bool parse_u64_or_auto(const struct sar_setting *setting, const char *tex
 static void format_u64_or_auto(const struct sar_setting *setting, const void *config, char *text,
                                size_t capacity)
 {
-    if (*(const uint64_t *)value_of(setting, config) == SAR_U64_AUTO)
+    if (*(const uint64_t *)field_of(setting, config) == SAR_U64_AUTO)
         snprintf(text, capacity, "auto");
     else
         format_u64(setting, config, text, capacity);
@@ -149,7 +144,7 @@ static bool parse_grain(const struct sar_setting *setting, const char *text, voi
 
 static void format_grain(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
 {
-    int grain = *(const int *)value_of(setting, config);
+    int grain = *(const int *)field_of(setting, config);
     if (grain == SAR_AUTO)
         snprintf(text, capacity, "auto");
     else

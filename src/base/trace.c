@@ -86,16 +86,6 @@ int64_t sar_span_clock(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-static void buffer_event(const struct event *event)
-{
-    pthread_mutex_lock(&lock);
-    if (events == EVENTS_MAX)
-        flush_events();
-    if (file != NULL)
-        event_buffer[events++] = *event;
-    pthread_mutex_unlock(&lock);
-}
-
 static void log_event(const struct event *e)
 {
     const struct sar_span_context *s = &e->context;
@@ -113,7 +103,12 @@ void sar_span_record(const struct sar_span *span, const struct sar_span_context 
     if (span->work.kind != NULL && hook != NULL && hook->work != NULL)
         hook->work(hook->data, span, sar_span_clock());
     struct event event = { *span, *context, sar_span_clock() };
-    buffer_event(&event);
+    pthread_mutex_lock(&lock);
+    if (events == EVENTS_MAX)
+        flush_events();
+    if (file != NULL)
+        event_buffer[events++] = event;
+    pthread_mutex_unlock(&lock);
     log_event(&event);
     if (hook != NULL && hook->span != NULL)
         hook->span(hook->data, span, context, event.end_ns);

@@ -20,10 +20,8 @@ static MPI_Datatype msg_type = MPI_DATATYPE_NULL;
 struct sar_agree_msg sar_agree_msg_make(const struct sar_comm *comm, const int64_t field[SAR_AGREE_FIELDS])
 {
     struct sar_agree_msg msg = { .status_rank = comm->rank };
-    for (int i = 0; i < SAR_AGREE_FIELDS; i++) {
-        msg.field[i].min = msg.field[i].max = field[i];
-        msg.field[i].min_rank = msg.field[i].max_rank = comm->rank;
-    }
+    for (int i = 0; i < SAR_AGREE_FIELDS; i++)
+        msg.field[i] = (struct sar_agree_range){ field[i], field[i], comm->rank, comm->rank };
     return msg;
 }
 
@@ -42,19 +40,15 @@ static void merge_status(const struct sar_agree_msg *in, struct sar_agree_msg *i
     inout->status_value = in->status_value;
 }
 
-static void merge_field(const struct sar_agree_msg *in, struct sar_agree_msg *inout, int i)
+static void merge_range(const struct sar_agree_range *in, struct sar_agree_range *inout)
 {
-    bool lower = in->field[i].min < inout->field[i].min;
-    bool higher = in->field[i].max > inout->field[i].max;
-    if (lower ||
-        (in->field[i].min == inout->field[i].min && in->field[i].min_rank < inout->field[i].min_rank)) {
-        inout->field[i].min = in->field[i].min;
-        inout->field[i].min_rank = in->field[i].min_rank;
+    if (in->min < inout->min || (in->min == inout->min && in->min_rank < inout->min_rank)) {
+        inout->min = in->min;
+        inout->min_rank = in->min_rank;
     }
-    if (higher ||
-        (in->field[i].max == inout->field[i].max && in->field[i].max_rank < inout->field[i].max_rank)) {
-        inout->field[i].max = in->field[i].max;
-        inout->field[i].max_rank = in->field[i].max_rank;
+    if (in->max > inout->max || (in->max == inout->max && in->max_rank < inout->max_rank)) {
+        inout->max = in->max;
+        inout->max_rank = in->max_rank;
     }
 }
 
@@ -69,7 +63,7 @@ void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *i
         in->pre_scheme_ns < inout->pre_scheme_ns ? in->pre_scheme_ns : inout->pre_scheme_ns;
     merge_status(in, inout);
     for (int i = 0; i < SAR_AGREE_FIELDS; i++)
-        merge_field(in, inout, i);
+        merge_range(&in->field[i], &inout->field[i]);
 }
 
 static void merge_callback(void *in, void *inout, int *n, MPI_Datatype *type)
@@ -96,21 +90,18 @@ void sar_agree_cleanup(void)
         PMPI_Type_free(&msg_type);
 }
 
-static void merge_group_msgs(const struct sar_shm_group *group, struct sar_agree_msg *global)
-{
-    *global = *(const struct sar_agree_msg *)sar_shm_barrier_msg(group, 0);
-    for (int r = 1; r < group->ranks; r++)
-        sar_agree_msg_merge(sar_shm_barrier_msg(group, r), global);
-}
-
 enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement *agreement, bool block,
                                bool *done)
 {
-    if (sar_comm_single_node_group(comm) == NULL)
+    const struct sar_shm_group *group = sar_comm_single_node_group(comm);
+    if (group == NULL)
         return sar_collective_test(comm, &agreement->collective, block, done);
     *done = sar_shm_barrier_test(comm, block);
-    if (*done)
-        merge_group_msgs(comm->shm_group, &agreement->global);
+    if (!*done)
+        return SAR_OK;
+    agreement->global = *(const struct sar_agree_msg *)sar_shm_barrier_msg(group, 0);
+    for (int r = 1; r < group->ranks; r++)
+        sar_agree_msg_merge(sar_shm_barrier_msg(group, r), &agreement->global);
     return SAR_OK;
 }
 

@@ -20,6 +20,12 @@ enum sar_agree_field {
     SAR_AGREE_FIELDS
 };
 
+/** Values of an argument. */
+struct sar_agree_range {
+    int64_t min, max;
+    int32_t min_rank, max_rank; /**< lowest ranks with these values */
+};
+
 /** The contribution of one rank; after the allreduce the combination of all ranks. */
 struct sar_agree_msg {
     int64_t nnz_sum;       /**< nonzeros: sum over the ranks */
@@ -31,10 +37,7 @@ struct sar_agree_msg {
     int64_t status;        /**< enum sar_status: maximum */
     int64_t status_rank;   /**< lowest rank with that status */
     int64_t status_value;  /**< argument of the error message, of that rank */
-    struct {
-        int64_t min, max;
-        int32_t min_rank, max_rank; /**< lowest ranks with these values */
-    } field[SAR_AGREE_FIELDS];
+    struct sar_agree_range field[SAR_AGREE_FIELDS];
 };
 
 /** An agreement in flight. */

@@ -41,9 +41,10 @@ enum {
     SCHEMA_BASE_CONSTANTS = 8 /* constants that every file has, the first in the table */
 };
 
-static double constant_of(const struct sar_machine *machine, const struct member *member)
+/* Returns the member of a struct sar_machine or sar_fingerprint. */
+static void *find_member(const void *structure, const struct member *member)
 {
-    return *(const double *)((const char *)machine + member->offset);
+    return (char *)structure + member->offset;
 }
 
 #ifdef HAVE_JANSSON
@@ -59,21 +60,6 @@ static const struct member numbers[] = { FINGERPRINT_MEMBER(processors), FINGERP
                                          FINGERPRINT_MEMBER(nodes) };
 
 enum { TEXTS = sizeof texts / sizeof texts[0], NUMBERS = sizeof numbers / sizeof numbers[0] };
-
-static char *text_of(struct sar_fingerprint *fingerprint, const struct member *member)
-{
-    return (char *)fingerprint + member->offset;
-}
-
-static int *number_of(struct sar_fingerprint *fingerprint, const struct member *member)
-{
-    return (int *)((char *)fingerprint + member->offset);
-}
-
-bool sar_calibration_available(void)
-{
-    return true;
-}
 
 /* The file to read, and the buffer for a message about it. */
 struct reader {
@@ -120,7 +106,7 @@ static enum sar_status read_constants(const struct reader *r, const json_t *from
         if (!json_is_number(member) || !(seconds > 0 && seconds <= MAX_SECONDS))
             return set_error(r, "whose 'seconds' have no number above 0, up to 1000, called ",
                              constants[i].name);
-        *(double *)((char *)machine + constants[i].offset) = seconds;
+        *(double *)find_member(machine, &constants[i]) = seconds;
     }
     return SAR_OK;
 }
@@ -132,14 +118,14 @@ static enum sar_status read_fingerprint(const struct reader *r, const json_t *fr
         const char *text = json_string_value(json_object_get(from, texts[i].name));
         if (text == NULL)
             return set_error(r, "whose 'fingerprint' has no text called ", texts[i].name);
-        snprintf(text_of(fingerprint, &texts[i]), SAR_FINGERPRINT_CHARS, "%s", text);
+        snprintf(find_member(fingerprint, &texts[i]), SAR_FINGERPRINT_CHARS, "%s", text);
     }
     for (int i = 0; i < NUMBERS; i++) {
         const json_t *member = json_object_get(from, numbers[i].name);
         json_int_t value = json_integer_value(member);
         if (!json_is_integer(member) || value < 1 || value > INT32_MAX)
             return set_error(r, "whose 'fingerprint' has no whole number from 1 on called ", numbers[i].name);
-        *number_of(fingerprint, &numbers[i]) = (int)value;
+        *(int *)find_member(fingerprint, &numbers[i]) = (int)value;
     }
     return SAR_OK;
 }
@@ -158,17 +144,18 @@ static bool is_older(const struct reader *r, const json_t *from)
 
 /* True if the fingerprints differ; then the message says how. Numbers are compared first, since the hash of
  * the hosts depends on them. */
-static bool differs(const struct reader *r, struct sar_fingerprint *there, struct sar_fingerprint *here)
+static bool differs(const struct reader *r, const struct sar_fingerprint *there,
+                    const struct sar_fingerprint *here)
 {
     for (int i = 0; i < NUMBERS; i++) {
-        int a = *number_of(there, &numbers[i]), b = *number_of(here, &numbers[i]);
-        if (a == b)
+        const int *a = find_member(there, &numbers[i]), *b = find_member(here, &numbers[i]);
+        if (*a == *b)
             continue;
-        snprintf(r->message, r->capacity, "it is for %d %s, here are %d", a, numbers[i].name, b);
+        snprintf(r->message, r->capacity, "it is for %d %s, here are %d", *a, numbers[i].name, *b);
         return true;
     }
     for (int i = 0; i < TEXTS; i++) {
-        const char *a = text_of(there, &texts[i]), *b = text_of(here, &texts[i]);
+        const char *a = find_member(there, &texts[i]), *b = find_member(here, &texts[i]);
         if (strcmp(a, b) == 0)
             continue;
         snprintf(r->message, r->capacity, "its %s is '%.80s', here it is '%.80s'", texts[i].name, a, b);
@@ -196,8 +183,7 @@ static enum sar_status parse(const struct reader *r, const json_t *root, const s
     bool older = is_older(r, seconds);
     SAR_TRY(read_constants(r, seconds, older ? SCHEMA_BASE_CONSTANTS : CONSTANTS, &found.machine));
     found.machine.ranks = found.fingerprint.ranks;
-    struct sar_fingerprint wanted = here == NULL ? found.fingerprint : *here;
-    *fits = !differs(r, &found.fingerprint, &wanted) && !older;
+    *fits = (here == NULL || !differs(r, &found.fingerprint, here)) && !older;
     if (*fits)
         *calibration = found;
     return SAR_OK;
@@ -218,16 +204,17 @@ static enum sar_status read_file(const char *path, const struct sar_fingerprint 
 /* Returns NULL without memory. */
 static json_t *json_of(const struct sar_calibration *calibration)
 {
-    struct sar_fingerprint f = calibration->fingerprint;
+    const struct sar_fingerprint *f = &calibration->fingerprint;
     json_t *fingerprint = json_object(), *seconds = json_object();
     int bad = 0;
     for (int i = 0; i < TEXTS; i++)
-        bad |= json_object_set_new(fingerprint, texts[i].name, json_string(text_of(&f, &texts[i])));
+        bad |= json_object_set_new(fingerprint, texts[i].name, json_string(find_member(f, &texts[i])));
     for (int i = 0; i < NUMBERS; i++)
-        bad |= json_object_set_new(fingerprint, numbers[i].name, json_integer(*number_of(&f, &numbers[i])));
+        bad |= json_object_set_new(fingerprint, numbers[i].name,
+                                   json_integer(*(int *)find_member(f, &numbers[i])));
     for (int i = 0; i < CONSTANTS; i++)
         bad |= json_object_set_new(seconds, constants[i].name,
-                                   json_real(constant_of(&calibration->machine, &constants[i])));
+                                   json_real(*(double *)find_member(&calibration->machine, &constants[i])));
     json_t *root = json_pack("{si so so}", "schema", SCHEMA, "fingerprint", fingerprint, "seconds", seconds);
     if (bad == 0)
         return root;
@@ -268,11 +255,6 @@ enum sar_status sar_calibration_write(const char *path, const struct sar_calibra
 }
 
 #else
-
-bool sar_calibration_available(void)
-{
-    return false;
-}
 
 static enum sar_status read_file(const char *path, const struct sar_fingerprint *here,
                                  struct sar_calibration *calibration, bool *fits, char *message,
@@ -355,7 +337,7 @@ static const char *find_constant(const char *name, void *source)
     for (int i = 0; i < CONSTANTS; i++) {
         if (strcasecmp(constants[i].name, name) != 0)
             continue;
-        snprintf(s->text, sizeof s->text, "%.17g", constant_of(s->machine, &constants[i]));
+        snprintf(s->text, sizeof s->text, "%.17g", *(double *)find_member(s->machine, &constants[i]));
         return s->text;
     }
     return NULL;

@@ -37,9 +37,6 @@ enum sar_status sar_fingerprint_make(const struct sar_comm *comm, struct sar_fin
 /** Writes the first line of MPI_Get_library_version to `text`. Allowed before MPI_Init. */
 void sar_fingerprint_mpi_version(char text[SAR_FINGERPRINT_CHARS]);
 
-/** True if this library was built with Jansson, which reads and writes the files. */
-bool sar_calibration_available(void);
-
 /** Reads the file that config->calibration names, and applies its constants to the settings of the same
  * names. Local.
  * @param here fingerprint to compare with the file's, or NULL to accept any

@@ -28,19 +28,15 @@ static int ranks_launched_here(void)
 
 /* Ranks of the program that are not in the communicator work too, and compete for the processors of the
  * job. */
-static bool is_oversubscribed(const struct sar_nodes *nodes, int rank)
-{
-    return sar_nodes_size(nodes, nodes->node[rank]) > nodes->comm_cpus ||
-           ranks_launched_here() > nodes->job_cpus;
-}
-
 static enum sar_status find_nodes(struct sar_comm *comm)
 {
+    const struct sar_nodes *nodes = &comm->nodes;
     int status = (int)sar_nodes_alloc(comm->ranks, &comm->nodes);
     SAR_TRY(sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, &status, 1, MPI_INT, MPI_MAX, comm->mpi_comm)));
     SAR_TRY((enum sar_status)status);
     SAR_TRY(sar_nodes_find(comm->mpi_comm, &comm->nodes));
-    comm->oversubscribed = is_oversubscribed(&comm->nodes, comm->rank);
+    comm->oversubscribed = sar_nodes_size(nodes, nodes->node[comm->rank]) > nodes->comm_cpus ||
+                           ranks_launched_here() > nodes->job_cpus;
     return SAR_OK;
 }
 

@@ -10,24 +10,12 @@
 
 enum { BYTES = 1 << 18 /* beyond the eager limit of MPI libraries */ };
 
-static bool mpi_reports_support(void)
-{
-    int (*query)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-    return query != NULL && query() == 1;
-}
-
-static void fill(struct sar_host_copy *copy)
-{
-    unsigned char *bytes = copy->host;
-    for (size_t i = 0; i < copy->bytes; i++)
-        bytes[i] = (unsigned char)(i * 7 + i / 251);
-}
-
 static enum sar_status send_to_self(const struct sar_comm *comm, const struct sar_device_ctx *memory,
                                     struct sar_host_copy copies[2], bool *arrived)
 {
     const struct sar_host_copy *from = &copies[0], *to = &copies[1];
-    fill(&copies[0]);
+    for (size_t i = 0; i < BYTES; i++)
+        ((unsigned char *)from->host)[i] = (unsigned char)(i * 7 + i / 251);
     memset(to->host, 0, BYTES);
     SAR_TRY(sar_host_copies_write(memory, copies, 2));
     SAR_TRY(sar_mpi(PMPI_Sendrecv(from->device, BYTES, MPI_BYTE, comm->rank, 0, to->device, BYTES, MPI_BYTE,
@@ -60,7 +48,8 @@ bool sar_comm_is_cuda_aware(const struct sar_comm *comm, const struct sar_device
 {
     struct sar_host_copy copies[2] = { { .host = NULL }, { .host = NULL } };
     bool arrived = false;
-    if (!mpi_reports_support())
+    int (*query)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+    if (query == NULL || query() != 1)
         return false;
     enum sar_status status = alloc_copy(memory, &copies[0]);
     if (status == SAR_OK)

@@ -22,25 +22,23 @@ enum { REQUESTS_PER_CHANNEL = 2 /* one send and one receive */ };
 enum sar_status sar_exchange_open(const struct sar_comm *comm, struct sar_arena *arena,
                                   struct sar_exchange *x)
 {
-    void *arrived, *incoming, *outgoing, *requests, *completed, *request_channel, *send_queue;
+    void *arrived, *incoming, *outgoing, *requests, *indices;
     size_t channels = SAR_CHANNEL_CLASSES * (size_t)comm->ranks,
            max_requests = REQUESTS_PER_CHANNEL * channels;
     SAR_TRY(sar_arena_alloc_zeroed(arena, channels, sizeof *x->arrived, &arrived));
     SAR_TRY(sar_arena_alloc_zeroed(arena, channels, sizeof *x->incoming, &incoming));
     SAR_TRY(sar_arena_alloc_zeroed(arena, channels, sizeof *x->outgoing, &outgoing));
     SAR_TRY(sar_arena_alloc(arena, max_requests, sizeof *x->requests, &requests));
-    SAR_TRY(sar_arena_alloc(arena, max_requests, sizeof *x->completed, &completed));
-    SAR_TRY(sar_arena_alloc(arena, max_requests, sizeof *x->request_channel, &request_channel));
-    SAR_TRY(sar_arena_alloc(arena, channels, sizeof *x->send_queue, &send_queue));
+    SAR_TRY(sar_arena_alloc(arena, 2 * max_requests + channels, sizeof(int), &indices));
     *x = (struct sar_exchange){ .comm = comm,
                                 .arena = arena,
                                 .arrived = arrived,
                                 .incoming = incoming,
                                 .outgoing = outgoing,
                                 .requests = requests,
-                                .completed = completed,
-                                .request_channel = request_channel,
-                                .send_queue = send_queue,
+                                .request_channel = indices,
+                                .completed = (int *)indices + max_requests,
+                                .send_queue = (int *)indices + 2 * max_requests,
                                 .throttle = comm->throttle };
     return SAR_OK;
 }
@@ -270,13 +268,6 @@ static void drop_failed_requests(struct sar_exchange *x)
             x->requests[i] = MPI_REQUEST_NULL;
 }
 
-static void end_chunk(struct sar_exchange *x, int channel)
-{
-    x->incoming[channel].posted--;
-    x->n_recvs--;
-    x->any_arrived |= sar_exchange_has_arrived(x, channel);
-}
-
 /* Remove completed requests from the list. A send is replaced by the send of its message's next chunk, if
  * any; then queued messages are sent. */
 static void compact_requests(struct sar_exchange *x)
@@ -285,9 +276,11 @@ static void compact_requests(struct sar_exchange *x)
     for (int i = 0; i < x->n_requests; i++) {
         int channel = x->request_channel[i];
         bool completed = x->requests[i] == MPI_REQUEST_NULL;
-        if (completed && channel < 0)
-            end_chunk(x, ~channel);
-        else if (completed && x->outgoing[channel].incomplete)
+        if (completed && channel < 0) {
+            x->incoming[~channel].posted--;
+            x->n_recvs--;
+            x->any_arrived |= sar_exchange_has_arrived(x, ~channel);
+        } else if (completed && x->outgoing[channel].incomplete)
             sar_exchange_fail(x, post_send(x, channel, i));
         if (x->requests[i] == MPI_REQUEST_NULL) {
             x->long_in_flight -= channel >= 0 && is_throttled(x, channel);
@@ -319,13 +312,6 @@ static bool test_requests(struct sar_exchange *x, bool block)
     if (code != MPI_SUCCESS)
         drop_failed_requests(x);
     return n > 0;
-}
-
-static bool all_complete(struct sar_exchange *x, bool block)
-{
-    if (test_requests(x, block) || x->status != SAR_OK)
-        compact_requests(x);
-    return x->n_requests == 0;
 }
 
 static bool has_not_sent(const void *exchange, int rank)
@@ -380,7 +366,9 @@ void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
             spins = 0;
             x->timer = (struct sar_wait_timer){ 0 };
         }
-        *done = all_complete(x, block) && x->expected[0] == 0 && x->expected[1] == 0;
+        if (test_requests(x, block) || x->status != SAR_OK)
+            compact_requests(x);
+        *done = x->n_requests == 0 && x->expected[0] == 0 && x->expected[1] == 0;
         if (*done || (x->wake_on_any && x->any_arrived))
             return;
         watch(x);

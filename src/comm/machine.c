@@ -49,27 +49,18 @@ struct bench {
     struct sar_arena scratch;
 };
 
-/* Each rank sends to the next ranks of its node. */
-static void use_intra_node_order(struct bench *b)
+/* Each rank sends to the next ranks of its node if `intra_node` or there is one node, else to ranks of the
+ * next nodes. */
+static void set_send_order(struct bench *b, bool intra_node)
 {
     const struct sar_nodes *nodes = &b->comm->nodes;
-    int node = nodes->node[b->comm->rank], pos = nodes->local_rank[b->comm->rank];
-    b->send_order = nodes->ranks + nodes->first[node];
-    b->order_len = sar_nodes_size(nodes, node);
-    b->order_pos = pos;
-    b->step = 1;
-    b->steps = b->order_len - 1;
-}
-
-/* Each rank sends to ranks of the next nodes; with one node, to the next ranks. */
-static void use_inter_node_order(struct bench *b)
-{
-    const struct sar_nodes *nodes = &b->comm->nodes;
-    b->send_order = nodes->ranks;
-    b->order_len = b->comm->ranks;
-    b->order_pos = nodes->first[nodes->node[b->comm->rank]] + nodes->local_rank[b->comm->rank];
-    b->step = nodes->n == 1 ? 1 : nodes->max_ranks;
-    b->steps = nodes->n == 1 ? b->order_len - 1 : nodes->n - 1;
+    int rank = b->comm->rank, node = nodes->node[rank], first = intra_node ? nodes->first[node] : 0;
+    bool to_next_ranks = intra_node || nodes->n == 1;
+    b->send_order = nodes->ranks + first;
+    b->order_len = intra_node ? sar_nodes_size(nodes, node) : b->comm->ranks;
+    b->order_pos = nodes->first[node] + nodes->local_rank[rank] - first;
+    b->step = to_next_ranks ? 1 : nodes->max_ranks;
+    b->steps = to_next_ranks ? b->order_len - 1 : nodes->n - 1;
 }
 
 /* Positions from this rank to the receiver of message i; receivers take turns. */
@@ -94,16 +85,6 @@ static void shift(struct bench *b, int bytes)
                   b->comm->mpi_comm, MPI_STATUS_IGNORE);
 }
 
-static void shift_small(struct bench *b)
-{
-    shift(b, SMALL);
-}
-
-static void shift_large(struct bench *b)
-{
-    shift(b, LARGE);
-}
-
 /* Small messages at once, to as many different ranks as there are. */
 static void burst(struct bench *b, int messages)
 {
@@ -117,56 +98,42 @@ static void burst(struct bench *b, int messages)
     PMPI_Waitall(2 * messages, requests, statuses);
 }
 
-static void send_one(struct bench *b)
-{
-    burst(b, 1);
-}
-
-static void send_many(struct bench *b)
-{
-    burst(b, BURST);
-}
-
 /* A simulation charges measured work in the same way as the work of calls. */
 static void end_span(const struct bench *b, struct sar_span *span)
 {
     sar_span_end(span, &(struct sar_span_context){ b->comm->id, 0, -1, -1, 0, 0 });
 }
 
-static void reduce_runs(struct bench *b)
+static void reduce_runs(struct bench *b, int runs)
 {
     struct sar_span span = sar_span_begin("measure", 0, 0);
     sar_arena_reset(&b->scratch);
-    sar_reduce(&b->desc, b->runs, 2, &b->scratch, &b->sum);
-    span.work = sar_span_work_make("reduce", 2 * REDUCE_COUNT, b->desc.element_size, b->desc.count);
+    sar_reduce(&b->desc, b->runs, (size_t)runs, &b->scratch, &b->sum);
+    span.work =
+        sar_span_work_make("reduce", (uint64_t)runs * REDUCE_COUNT, b->desc.element_size, b->desc.count);
     end_span(b, &span);
 }
 
-static void dense_small(struct bench *b)
+static void allreduce_dense(struct bench *b, int count)
 {
-    PMPI_Allreduce(b->out, b->in, 1, MPI_FLOAT, MPI_SUM, b->comm->mpi_comm);
+    PMPI_Allreduce(b->out, b->in, count, MPI_FLOAT, MPI_SUM, b->comm->mpi_comm);
 }
 
-static void dense_large(struct bench *b)
-{
-    PMPI_Allreduce(b->out, b->in, LARGE / 4, MPI_FLOAT, MPI_SUM, b->comm->mpi_comm);
-}
-
-static void write_memory(struct bench *b)
+static void write_memory(struct bench *b, int bytes)
 {
     struct sar_span span = sar_span_begin("measure", 0, 0);
-    memset(b->memory, b->comm->rank, MEMORY_BYTES);
-    span.work = sar_span_work_make("wipe", MEMORY_BYTES, 1, 0);
+    memset(b->memory, b->comm->rank, (size_t)bytes);
+    span.work = sar_span_work_make("wipe", (uint64_t)bytes, 1, 0);
     end_span(b, &span);
 }
 
-static double min_seconds(struct bench *b, void (*action)(struct bench *))
+static double min_seconds(struct bench *b, void (*action)(struct bench *, int), int size)
 {
     double min = 1e9;
-    action(b);
+    action(b, size);
     for (int i = 0; i < TRIALS; i++) {
         double start = PMPI_Wtime();
-        action(b);
+        action(b, size);
         double seconds = PMPI_Wtime() - start;
         min = seconds < min ? seconds : min;
     }
@@ -204,29 +171,31 @@ static double seconds_of_byte(double small, double large)
     return fmax(large - small, large * MIN_BANDWIDTH_SHARE) / LARGE;
 }
 
-static double overhead_of(struct bench *b)
+/* Sets the constants of messages within a node, with messages in the send order. */
+static void measure_messages(struct bench *b, struct sar_machine *m)
 {
-    double one = min_seconds(b, send_one), many = min_seconds(b, send_many);
-    return fmax((many - one) / (BURST - 1), MIN_OVERHEAD);
+    m->intra_alpha = min_seconds(b, shift, SMALL);
+    m->intra_beta = seconds_of_byte(m->intra_alpha, min_seconds(b, shift, LARGE));
+    double one = min_seconds(b, burst, 1), many = min_seconds(b, burst, BURST);
+    m->intra_overhead = fmax((many - one) / (BURST - 1), MIN_OVERHEAD);
 }
 
 static void measure(struct bench *b, struct sar_machine *m)
 {
-    use_inter_node_order(b);
-    m->alpha = m->intra_alpha = min_seconds(b, shift_small);
-    m->beta = m->intra_beta = seconds_of_byte(m->alpha, min_seconds(b, shift_large));
-    m->overhead = m->intra_overhead = overhead_of(b);
+    set_send_order(b, false);
+    measure_messages(b, m);
+    m->alpha = m->intra_alpha;
+    m->beta = m->intra_beta;
+    m->overhead = m->intra_overhead;
     if (b->comm->nodes.n > 1 && b->comm->nodes.max_ranks > 1) {
-        use_intra_node_order(b);
-        m->intra_alpha = min_seconds(b, shift_small);
-        m->intra_beta = seconds_of_byte(m->intra_alpha, min_seconds(b, shift_large));
-        m->intra_overhead = overhead_of(b);
+        set_send_order(b, true);
+        measure_messages(b, m);
     }
-    m->gamma = min_seconds(b, reduce_runs) / (2.0 * REDUCE_COUNT);
-    m->memory = min_seconds(b, write_memory) / MEMORY_BYTES;
+    m->gamma = min_seconds(b, reduce_runs, 2) / (2.0 * REDUCE_COUNT);
+    m->memory = min_seconds(b, write_memory, MEMORY_BYTES) / MEMORY_BYTES;
     sar_arena_free(&b->large);
-    m->dense_alpha = min_seconds(b, dense_small);
-    m->dense_beta = seconds_of_byte(m->dense_alpha, min_seconds(b, dense_large));
+    m->dense_alpha = min_seconds(b, allreduce_dense, 1);
+    m->dense_beta = seconds_of_byte(m->dense_alpha, min_seconds(b, allreduce_dense, LARGE / 4));
 }
 
 static enum sar_status reduce_max(const struct sar_comm *comm, struct sar_machine *m)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "comm/mpi_util.h"
 #include "comm/topology.h"
@@ -30,16 +31,11 @@ void sar_nodes_free(struct sar_nodes *nodes)
 
 /* On entry nodes->node[r] is the lowest rank on the node of rank r; on return it is the number of that
  * node. */
-static void number_nodes(struct sar_nodes *nodes, int ranks)
+static void index_nodes(struct sar_nodes *nodes, int ranks)
 {
     nodes->n = 0;
     for (int r = 0; r < ranks; r++)
         nodes->node[r] = nodes->node[r] == r ? nodes->n++ : nodes->node[nodes->node[r]];
-}
-
-static void index_nodes(struct sar_nodes *nodes, int ranks)
-{
-    number_nodes(nodes, ranks);
     memset(nodes->first, 0, ((size_t)ranks + 1) * sizeof *nodes->first);
     for (int r = 0; r < ranks; r++)
         nodes->local_rank[r] = nodes->first[nodes->node[r] + 1]++;
@@ -64,7 +60,7 @@ static enum sar_status reduce_node_info(MPI_Comm node, int rank, struct node_inf
     int local_rank;
     PMPI_Comm_rank(node, &local_rank);
     all->min_rank = local_rank == 0 ? (uint64_t)rank : 0;
-    sar_topology_thread_cpuset(&all->cpus);
+    sar_topology_cpuset(0, &all->cpus);
     return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, all, WORDS, MPI_UINT64_T, MPI_BOR, node));
 }
 
@@ -74,11 +70,12 @@ static int cap_by_cgroup(int cpus)
     return cgroup_cpus > 0 && cgroup_cpus < cpus ? cgroup_cpus : cpus;
 }
 
-/* Assumes that ranks which share memory are in one control group. */
+/* The parent process is the launcher of all ranks of the node, and is not bound as they are. Assumes that
+ * ranks which share memory are in one control group. */
 static void count_processors(const struct sar_cpuset *comm_cpus, struct sar_nodes *nodes)
 {
     struct sar_cpuset job_cpus;
-    sar_topology_launcher_cpuset(&job_cpus);
+    sar_topology_cpuset(getppid(), &job_cpus);
     for (int i = 0; i < SAR_CPUSET_WORDS; i++)
         job_cpus.bits[i] |= comm_cpus->bits[i];
     nodes->comm_cpus = cap_by_cgroup(sar_cpuset_count(comm_cpus));

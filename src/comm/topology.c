@@ -10,10 +10,6 @@
  *     version 2           /sys/fs/cgroup/PATH/cpu.max: "QUOTA PERIOD", or "max PERIOD" for none
  *     version 1           /sys/fs/cgroup/cpu/PATH/cpu.cfs_quota_us, -1 for none, and cpu.cfs_period_us */
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include "comm/topology.h"
 
 #include <limits.h>
@@ -36,20 +32,13 @@ static int cpus = 1, cgroup_cpus;
 static bool simulated; /* hwloc describes another machine, by HWLOC_XMLFILE or HWLOC_SYNTHETIC */
 static char model[128];
 
-#ifdef HAVE_HWLOC
-static void set_model(hwloc_topology_t topology)
-{
-    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
-    const char *name = package == NULL ? NULL : hwloc_obj_get_info_by_name(package, "CPUModel");
-    if (name != NULL)
-        snprintf(model, sizeof model, "%s", name);
-}
-
-/* Counts the processors allowed to the job. The binding of this process may be to a single one. */
+/* Asks hwloc for the model, and counts the processors allowed to the job. The binding of this process may be
+ * to a single one. */
 static int allowed_cpus(void)
 {
-    hwloc_topology_t topology;
     int n = 0;
+#ifdef HAVE_HWLOC
+    hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
         return 0;
     hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -57,17 +46,15 @@ static int allowed_cpus(void)
     if (hwloc_topology_load(topology) == 0) {
         n = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology));
         simulated = hwloc_topology_is_thissystem(topology) == 0;
-        set_model(topology);
+        hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+        const char *name = package == NULL ? NULL : hwloc_obj_get_info_by_name(package, "CPUModel");
+        if (name != NULL)
+            snprintf(model, sizeof model, "%s", name);
     }
     hwloc_topology_destroy(topology);
+#endif
     return n;
 }
-#else
-static int allowed_cpus(void)
-{
-    return 0;
-}
-#endif
 
 /* Read up to two numbers at the beginning of a file. Returns how many there are. */
 static int read_numbers(const char *folder, const char *name, long long numbers[2])
@@ -177,38 +164,19 @@ int sar_topology_cpus(void)
     return cpus;
 }
 
-#ifdef __linux__
-static bool get_affinity(pid_t process, struct sar_cpuset *set)
-{
-    return sched_getaffinity(process, sizeof *set, (cpu_set_t *)set->bits) == 0;
-}
-#else
-static bool get_affinity(pid_t process, struct sar_cpuset *set)
-{
-    (void)process, (void)set;
-    return false;
-}
-#endif
-
-static void find_cpuset(pid_t process, struct sar_cpuset *set)
+void sar_topology_cpuset(pid_t process, struct sar_cpuset *set)
 {
     int n = sar_topology_cpus();
     memset(set, 0, sizeof *set);
-    if (!simulated && get_affinity(process, set))
+#ifdef __linux__
+    if (!simulated && sched_getaffinity(process, sizeof *set, (cpu_set_t *)set->bits) == 0)
         return;
+#else
+    (void)process;
+#endif
     memset(set, 0, sizeof *set);
     for (int i = 0; i < n && i < 64 * SAR_CPUSET_WORDS; i++)
         set->bits[i / 64] |= (uint64_t)1 << i % 64;
-}
-
-void sar_topology_thread_cpuset(struct sar_cpuset *set)
-{
-    find_cpuset(0, set);
-}
-
-void sar_topology_launcher_cpuset(struct sar_cpuset *set)
-{
-    find_cpuset(getppid(), set);
 }
 
 int sar_cpuset_count(const struct sar_cpuset *set)

@@ -5,6 +5,7 @@
 #define SAR_COMM_TOPOLOGY_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /** A set of processors, by the operating system's numbers below 64 * SAR_CPUSET_WORDS. */
 enum { SAR_CPUSET_WORDS = 64 };
@@ -16,13 +17,9 @@ struct sar_cpuset {
  * processors online. */
 int sar_topology_cpus(void);
 
-/** Sets *set to the processors that the calling thread may run on. If they are unknown, or hwloc simulates a
- * machine, it gets the first sar_topology_cpus() processors. */
-void sar_topology_thread_cpuset(struct sar_cpuset *set);
-
-/** Sets *set to the processors of the parent process, in the same way. The parent is the launcher of all
- * ranks of the node, and is not bound as they are. */
-void sar_topology_launcher_cpuset(struct sar_cpuset *set);
+/** Sets *set to the processors that a process may run on, or, if `process` is 0, the calling thread. If they
+ * are unknown, or hwloc simulates a machine, *set gets the first sar_topology_cpus() processors. */
+void sar_topology_cpuset(pid_t process, struct sar_cpuset *set);
 
 /** Returns the number of processors in a set. */
 int sar_cpuset_count(const struct sar_cpuset *set);

@@ -30,7 +30,7 @@ struct sar_watchdog {
     uint64_t last_sent;          /* operation number in the last heartbeat that this rank sent */
     uint64_t received, expected; /* heartbeats; expected is known once they have been counted */
     uint64_t *last_heartbeat;    /* operation number in the last heartbeat from each rank */
-    uint64_t *heartbeats_sent;   /* number of heartbeats to each rank */
+    uint64_t *heartbeats_sent;   /* number of heartbeats to each rank; behind last_heartbeat */
     MPI_Request *send_requests;  /* of the last heartbeat to each rank */
     MPI_Request count_request;
     bool count_started;
@@ -149,15 +149,14 @@ struct sar_watchdog *sar_watchdog_create(int ranks)
     watchdog->rank_names.ranks = ranks;
     watchdog->rank_names.world_rank = calloc(n, sizeof *watchdog->rank_names.world_rank);
     watchdog->rank_names.host = calloc(n, sizeof *watchdog->rank_names.host);
-    watchdog->last_heartbeat = calloc(n, sizeof *watchdog->last_heartbeat);
-    watchdog->heartbeats_sent = calloc(n, sizeof *watchdog->heartbeats_sent);
+    watchdog->last_heartbeat = calloc(2 * n, sizeof *watchdog->last_heartbeat);
     watchdog->send_requests = malloc(n * sizeof *watchdog->send_requests);
     if (watchdog->rank_names.world_rank == NULL || watchdog->rank_names.host == NULL ||
-        watchdog->last_heartbeat == NULL || watchdog->heartbeats_sent == NULL ||
-        watchdog->send_requests == NULL) {
+        watchdog->last_heartbeat == NULL || watchdog->send_requests == NULL) {
         sar_watchdog_free(watchdog);
         return NULL;
     }
+    watchdog->heartbeats_sent = watchdog->last_heartbeat + n;
     for (int r = 0; r < ranks; r++)
         watchdog->send_requests[r] = MPI_REQUEST_NULL;
     watchdog->count_request = MPI_REQUEST_NULL;
@@ -171,7 +170,6 @@ void sar_watchdog_free(struct sar_watchdog *watchdog)
     free(watchdog->rank_names.world_rank);
     free(watchdog->rank_names.host);
     free(watchdog->last_heartbeat);
-    free(watchdog->heartbeats_sent);
     free(watchdog->send_requests);
     free(watchdog);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host's driver of Algorithm 1: hash into cells, rerun with more memory on overflow, extract the
- * lists. */
+/* Algorithm 1 on the host: writes the occurrences to cells, repeats that with more memory if serial memory
+ * overflows, and reads the lists from the cells. */
 
 #include "hash/hierarchical.h"
 
@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SERIAL_SHARE: r1 / r2. LEAST_SERIAL: smallest r2, since a part of few occurrences may be far from its
- * mean. */
+/* SERIAL_SHARE: r1 / r2. LEAST_SERIAL: smallest r2. With few occurrences, the number in one part may exceed
+ * the mean by a large factor. */
 enum { SERIAL_SHARE = 10, LEAST_SERIAL = 16 };
 
-/* sar_hash_range takes 32 bits. A part with more occurrences has them in serial memory. */
+/* Most parallel cells of a part, since sar_hash_range takes 32 bits. Occurrences beyond that go to serial
+ * memory. */
 static const size_t most_parallel = UINT32_MAX;
 
 struct hash_job {
@@ -22,7 +23,7 @@ struct hash_job {
     unsigned long long *totals;
 };
 
-/* Sort key with its index inside, since qsort passes no context to the comparison. */
+/* Element of the array to sort. It includes the index, since qsort passes no input to the comparison. */
 struct entry {
     uint64_t index;
     size_t position;
@@ -49,8 +50,8 @@ struct sar_hierarchical_params sar_hierarchical_params_make(size_t nnz, uint32_t
     return params;
 }
 
-/* In run n a part has total << n parallel cells and a tenth of that in serial memory, so the fourth rerun has
- * room for the total in serial memory alone. */
+/* In run n > 0 a part has total << n parallel cells, and a tenth of that number of serial cells. In run 4 the
+ * serial cells alone suffice for the total, so that run cannot overflow. */
 enum sar_status sar_hash_layout(const struct sar_hierarchical_params *params, uint32_t parts, unsigned run,
                                 const unsigned long long *totals, size_t *first, size_t *serial)
 {
@@ -115,7 +116,7 @@ static enum sar_status take_memory(const struct hash_job *job, unsigned run, str
     return sar_arena_alloc_zeroed(arena, memory->first[parts], memory->params.cell_size, &memory->cells);
 }
 
-/* Runs until every occurrence has a cell. */
+/* Hashes the input, with more memory in each run, until every occurrence has a cell. */
 static enum sar_status fill_cells(struct hash_job *job, struct sar_arena *arena,
                                   struct sar_hash_memory *memory, unsigned *reruns)
 {
@@ -137,7 +138,7 @@ static enum sar_status fill_cells(struct hash_job *job, struct sar_arena *arena,
     }
 }
 
-/* Lists the cells in use: nonzero(x[p]) in the paper. */
+/* Writes the positions in the cells to out->position, part by part: nonzero(x[p]) in the paper. */
 static void read_cells(const struct sar_hash_memory *memory, uint32_t parts, struct sar_hash_output *out)
 {
     size_t n = 0;

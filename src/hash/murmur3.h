@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/host_device.h"
+#include "base/compiler.h"
 
 /** fmix32: a bijection in which every input bit changes every output bit with probability 1/2. */
 SAR_HOST_DEVICE static inline uint32_t sar_mix32(uint32_t h)
@@ -37,22 +37,23 @@ SAR_HOST_DEVICE static inline uint32_t sar_rotl32(uint32_t x, unsigned bits)
     return (x << bits) | (x >> (32 - bits));
 }
 
+/** Mixes the next four little-endian bytes into a hash. */
+SAR_HOST_DEVICE static inline uint32_t sar_murmur3_step(uint32_t hash, uint32_t bytes)
+{
+    return sar_rotl32(hash ^ sar_rotl32(bytes * 0xcc9e2d51u, 15) * 0x1b873593u, 13) * 5 + 0xe6546b64u;
+}
+
 /** Returns MurmurHash3_x86_32 of the four little-endian bytes of key. */
 SAR_HOST_DEVICE static inline uint32_t sar_murmur3(uint32_t key, uint32_t seed)
 {
-    uint32_t k = sar_rotl32(key * 0xcc9e2d51u, 15) * 0x1b873593u;
-    uint32_t h = sar_rotl32(seed ^ k, 13) * 5 + 0xe6546b64u;
-    return sar_mix32(h ^ 4);
+    return sar_mix32(sar_murmur3_step(seed, key) ^ 4);
 }
 
 /** Returns MurmurHash3_x86_32 of the eight little-endian bytes of key. */
 SAR_HOST_DEVICE static inline uint32_t sar_murmur3_u64(uint64_t key, uint32_t seed)
 {
-    uint32_t k = sar_rotl32((uint32_t)key * 0xcc9e2d51u, 15) * 0x1b873593u;
-    uint32_t h = sar_rotl32(seed ^ k, 13) * 5 + 0xe6546b64u;
-    k = sar_rotl32((uint32_t)(key >> 32) * 0xcc9e2d51u, 15) * 0x1b873593u;
-    h = sar_rotl32(h ^ k, 13) * 5 + 0xe6546b64u;
-    return sar_mix32(h ^ 8);
+    uint32_t low = sar_murmur3_step(seed, (uint32_t)key);
+    return sar_mix32(sar_murmur3_step(low, (uint32_t)(key >> 32)) ^ 8);
 }
 
 /** Maps a hash onto [0, range) without a division (Lemire). */

@@ -120,13 +120,6 @@ SAR_AVX512 static bool list_simd(struct reader *r, uint32_t *index)
 #define list_simd list_scalar
 #endif
 
-static bool list_any(struct reader *r, void *index, unsigned size)
-{
-    if (size != 4)
-        return list(r, index, 8, false);
-    return sar_has_avx512() ? list_simd(r, index) : list_scalar(r, index);
-}
-
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
                               struct sar_arena *arena, struct sar_spvec *vec)
 {
@@ -138,15 +131,14 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     struct reader r = { in + values, in + none, in + bytes, none - values, vec->nnz };
     vec->value = payload;
     SAR_TRY(sar_arena_alloc(arena, vec->nnz + SAR_BIT_LIST_SLACK, layout->index_size, &vec->index));
-    bool good = list_any(&r, vec->index, layout->index_size);
+    bool good;
+    if (layout->index_size != 4)
+        good = list(&r, vec->index, 8, false);
+    else
+        good = sar_has_avx512() ? list_simd(&r, vec->index) : list_scalar(&r, vec->index);
     bool inside = good && (vec->nnz == 0 ||
                            sar_index_get(vec->index, layout->index_size, vec->nnz - 1) < layout->slots);
     return inside ? SAR_OK : SAR_CORRUPT;
-}
-
-static double work(const struct sar_wire_layout *layout, double nnz)
-{
-    return 0.7 * nnz + 0.0005 * (double)layout->slots;
 }
 
 const struct sar_wire sar_wire_bitmap = {
@@ -155,7 +147,8 @@ const struct sar_wire sar_wire_bitmap = {
     .min_bytes = least,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
-    .cost = work,
+    .nnz_cost = 0.7,
+    .slot_cost = 0.0005,
     .encode = encode,
     .decode = decode,
 };

@@ -99,10 +99,11 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     return inside ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_wire_layout *layout, double nnz)
+/* Returns the expected share of blocks that are in use. */
+static double share_in_use(const struct sar_wire_layout *layout, double nnz)
 {
     double density = layout->slots == 0 ? 0 : fmin(nnz / (double)layout->slots, 1);
-    return 1.8 * nnz + 0.06 * (double)layout->slots * -expm1(BLOCK * log1p(-density));
+    return -expm1(BLOCK * log1p(-density));
 }
 
 const struct sar_wire sar_wire_block = {
@@ -111,7 +112,9 @@ const struct sar_wire sar_wire_block = {
     .min_bytes = least,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
-    .cost = work,
+    .nnz_cost = 1.8,
+    .slot_cost = 0.06,
+    .scanned_share = share_in_use,
     .encode = encode,
     .decode = decode,
 };

@@ -41,18 +41,12 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     return sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_wire_layout *layout, double nnz)
-{
-    (void)layout;
-    return 0.1 * nnz;
-}
-
 const struct sar_wire sar_wire_coo = {
     .name = "coo",
     .summary = "an index and a value for each element",
     .codec_id = SAR_CODEC_COO,
     .min_bytes = bytes_of,
-    .cost = work,
+    .nnz_cost = 0.1,
     .encode = encode,
     .decode = decode,
 };

@@ -44,16 +44,12 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     return sar_indices_extract(layout, in, presence, layout->slots, arena, vec);
 }
 
-static double work(const struct sar_wire_layout *layout, double nnz)
-{
-    return 0.8 * nnz + 0.05 * (double)layout->slots;
-}
-
 const struct sar_wire sar_wire_dense = {
     .name = "dense",
     .summary = "a value for each slot, present or not",
     .min_bytes = bytes_of,
-    .cost = work,
+    .nnz_cost = 0.8,
+    .slot_cost = 0.05,
     .encode = encode,
     .decode = decode,
 };

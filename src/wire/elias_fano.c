@@ -115,20 +115,18 @@ SAR_INLINE void add_low(const unsigned char *in, const struct sar_elias_fano_siz
     }
 }
 
-SAR_CLONES static void list_u32(const unsigned char *low, const unsigned char *high,
-                                const struct sar_elias_fano_sizes *s, size_t n, uint32_t *index)
+SAR_INLINE void list(const unsigned char *low, const struct sar_elias_fano_sizes *s, size_t n, void *index,
+                     unsigned size)
 {
-    list_high(high, s, index, 4);
+    list_high(low + s->low, s, index, size);
     if (s->low_bits != 0)
-        add_low(low, s, n, index, 4);
+        add_low(low, s, n, index, size);
 }
 
-static void list_u64(const unsigned char *low, const unsigned char *high,
-                     const struct sar_elias_fano_sizes *s, size_t n, uint64_t *index)
+SAR_CLONES static void list_u32(const unsigned char *low, const struct sar_elias_fano_sizes *s, size_t n,
+                                uint32_t *index)
 {
-    list_high(high, s, index, 8);
-    if (s->low_bits != 0)
-        add_low(low, s, n, index, 8);
+    list(low, s, n, index, 4);
 }
 
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
@@ -137,22 +135,16 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     if (vec->nnz > layout->slots || bytes != bytes_of(layout, vec->nnz))
         return SAR_CORRUPT;
     struct sar_elias_fano_sizes s = sar_elias_fano_sizes_make(layout, vec->nnz);
-    unsigned char *low = (unsigned char *)payload + s.values, *high = low + s.low;
-    if (count_bits(high, s.high) != vec->nnz)
+    unsigned char *low = (unsigned char *)payload + s.values;
+    if (count_bits(low + s.low, s.high) != vec->nnz)
         return SAR_CORRUPT;
     vec->value = payload;
     SAR_TRY(sar_arena_alloc(arena, vec->nnz + BATCH, layout->index_size, &vec->index));
     if (layout->index_size == 4)
-        list_u32(low, high, &s, vec->nnz, vec->index);
+        list_u32(low, &s, vec->nnz, vec->index);
     else
-        list_u64(low, high, &s, vec->nnz, vec->index);
+        list(low, &s, vec->nnz, vec->index, 8);
     return sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
-}
-
-static double work(const struct sar_wire_layout *layout, double nnz)
-{
-    (void)layout;
-    return 0.75 * nnz;
 }
 
 const struct sar_wire sar_wire_elias_fano = {
@@ -160,7 +152,7 @@ const struct sar_wire sar_wire_elias_fano = {
     .summary = "the values, and slots at 2 + log2(slots / nnz) bits each",
     .codec_id = SAR_CODEC_ELIAS_FANO,
     .min_bytes = bytes_of,
-    .cost = work,
+    .nnz_cost = 0.75,
     .encode = encode,
     .decode = decode,
 };

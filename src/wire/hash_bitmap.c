@@ -64,19 +64,16 @@ SAR_AVX512 static size_t list_simd(const unsigned char *bitmap, uint64_t words, 
 #define list_simd list_scalar
 #endif
 
-static size_t list(const unsigned char *bitmap, uint64_t words, size_t nnz, void *index, unsigned size)
-{
-    if (size != 4)
-        return list_words(bitmap, words, nnz, index, 8, false);
-    return sar_has_avx512() ? list_simd(bitmap, words, nnz, index) : list_scalar(bitmap, words, nnz, index);
-}
-
 enum sar_status sar_bitmap_decode(const struct sar_wire_layout *layout, const unsigned char *bitmap,
                                   size_t nnz, void *index)
 {
     uint64_t bytes = sar_bitmap_bytes(layout->slots), words = bytes / 8;
     unsigned size = layout->index_size;
-    size_t k = list(bitmap, words, nnz, index, size);
+    size_t k;
+    if (size != 4)
+        k = list_words(bitmap, words, nnz, index, 8, false);
+    else
+        k = (sar_has_avx512() ? list_simd : list_scalar)(bitmap, words, nnz, index);
     if (k > nnz)
         return SAR_CORRUPT;
     for (uint64_t bit = words * 64; bit < bytes * 8; bit++) {
@@ -108,17 +105,13 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
                              vec->index);
 }
 
-static double work(const struct sar_wire_layout *layout, double nnz)
-{
-    return 0.4 * nnz + 0.01 * (double)layout->slots;
-}
-
 const struct sar_wire sar_wire_hash_bitmap = {
     .name = "hash_bitmap",
     .summary = "the values, and a bit for each slot of the part (Zen, Algorithm 2)",
     .codec_id = SAR_CODEC_HASH_BITMAP,
     .min_bytes = bytes_of,
-    .cost = work,
+    .nnz_cost = 0.4,
+    .slot_cost = 0.01,
     .encode = encode,
     .decode = decode,
 };

@@ -43,19 +43,11 @@ uint64_t sar_indices_count_blocks(const struct sar_wire_layout *layout, const st
                                    : count_blocks(vec->index, 8, vec->nnz, shift);
 }
 
-static void gather(const unsigned char *values, size_t size, const struct sar_wire_layout *layout,
-                   struct sar_spvec *vec)
-{
-    for (size_t i = 0; i < vec->nnz; i++)
-        memcpy((unsigned char *)vec->value + i * size,
-               values + sar_index_get(vec->index, layout->index_size, i) * size, size);
-}
-
 enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, const unsigned char *values,
                                     const unsigned char *presence, uint64_t slots, struct sar_arena *arena,
                                     struct sar_spvec *vec)
 {
-    size_t announced = vec->nnz;
+    size_t announced = vec->nnz, size = layout->element_size;
     if (presence == NULL) {
         struct sar_vec_desc desc = { .count = slots,
                                      .element_size = layout->element_size,
@@ -67,7 +59,9 @@ enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, const 
     all.slots = slots;
     SAR_TRY(sar_arena_alloc(arena, announced, layout->index_size, &vec->index));
     SAR_TRY(sar_bitmap_decode(&all, presence, announced, vec->index));
-    SAR_TRY(sar_arena_alloc(arena, announced, layout->element_size, &vec->value));
-    gather(values, layout->element_size, layout, vec);
+    SAR_TRY(sar_arena_alloc(arena, announced, size, &vec->value));
+    for (size_t i = 0; i < announced; i++)
+        memcpy((unsigned char *)vec->value + i * size,
+               values + sar_index_get(vec->index, layout->index_size, i) * size, size);
     return SAR_OK;
 }

@@ -49,20 +49,16 @@ static const struct sar_wire *wire_of(uint16_t number)
     return NULL;
 }
 
-static struct sar_msg_header header_of(const struct sar_msg_key *key, const struct sar_wire *wire,
-                                       const struct sar_spvec *vec)
+enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
+                              const struct sar_spvec *vec, bool detached, struct sar_arena *arena,
+                              struct sar_msg *message)
 {
     struct sar_msg_header header = make_header(key);
+    void *buffer;
     header.wire = number_of(wire);
     header.nnz = vec->nnz;
     header.bytes = sar_wire_bytes(wire, &key->layout, vec);
-    return header;
-}
-
-/* Allocates the buffer of a message and writes the header. */
-static enum sar_status begin(struct sar_msg_header header, struct sar_arena *arena, struct sar_msg *message)
-{
-    void *buffer;
+    header.detached = detached && header.bytes != 0;
     header.checksum = checksum_of(&header);
     if (header.bytes > SIZE_MAX - SAR_MSG_HEADER_BYTES)
         return SAR_NO_MEMORY;
@@ -76,27 +72,12 @@ static enum sar_status begin(struct sar_msg_header header, struct sar_arena *are
     return SAR_OK;
 }
 
-enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
-                              const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message)
-{
-    return begin(header_of(key, wire, vec), arena, message);
-}
-
-enum sar_status sar_msg_begin_detached(const struct sar_msg_key *key, const struct sar_wire *wire,
-                                       const struct sar_spvec *vec, struct sar_arena *arena,
-                                       struct sar_msg *message)
-{
-    struct sar_msg_header header = header_of(key, wire, vec);
-    header.detached = header.bytes != 0;
-    return begin(header, arena, message);
-}
-
 enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
                                const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message)
 {
     struct sar_spvec sent = *vec;
     SAR_TRY(sar_round16_encode(&key->layout, arena, &sent));
-    SAR_TRY(sar_msg_begin(key, wire, vec, arena, message));
+    SAR_TRY(sar_msg_begin(key, wire, vec, false, arena, message));
     wire->encode(&key->layout, &sent, sar_msg_payload(message));
     return SAR_OK;
 }

@@ -57,15 +57,11 @@ struct sar_msg_key {
 enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
                                const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message);
 
-/** As sar_msg_encode, with an uninitialised payload. */
-enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
-                              const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message);
-
-/** Writes the header of a message with a detached payload. The caller sets message->payload, unless
+/** As sar_msg_encode, with an uninitialised payload. If `detached`, the caller sets message->payload, unless
  * message->bytes is SAR_MSG_HEADER_BYTES. */
-enum sar_status sar_msg_begin_detached(const struct sar_msg_key *key, const struct sar_wire *wire,
-                                       const struct sar_spvec *vec, struct sar_arena *arena,
-                                       struct sar_msg *message);
+enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
+                              const struct sar_spvec *vec, bool detached, struct sar_arena *arena,
+                              struct sar_msg *message);
 
 /** Writes the message of a rank that failed: a header without payload. */
 void sar_msg_failure(const struct sar_msg_key *key, struct sar_msg_header *header);

@@ -6,10 +6,6 @@
  *
  *     bytes = nnz s + ceil(nnz / 4) + sum of the bytes of each difference */
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include "wire/index_util.h"
 
 #ifdef HAVE_STREAMVBYTE
@@ -212,19 +208,13 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     return good && sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
 }
 
-static double work(const struct sar_wire_layout *layout, double nnz)
-{
-    (void)layout;
-    return 2.1 * nnz;
-}
-
 const struct sar_wire sar_wire_packed = {
     .name = "packed",
     .summary = "the values, and the differences of slots by StreamVByte",
     .min_bytes = least,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
-    .cost = work,
+    .nnz_cost = 2.1,
     .encode = encode,
     .decode = decode,
 };

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of formats, and the choice of the cheapest one. */
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -52,6 +48,12 @@ double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layo
     return bytes;
 }
 
+double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz)
+{
+    double share = wire->scanned_share == NULL ? 1 : wire->scanned_share(layout, nnz);
+    return wire->nnz_cost * nnz + wire->slot_cost * (double)layout->slots * share;
+}
+
 /* Counts the exact bytes, which reads all indices, only if the format's fewest bytes would win. */
 const struct sar_wire *sar_wire_cheapest(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
                                          struct sar_wire_price price)
@@ -60,7 +62,7 @@ const struct sar_wire *sar_wire_cheapest(const struct sar_wire_layout *layout, c
     double least = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         const struct sar_wire *wire = sar_wires[i];
-        double work = wire->cost(layout, (double)vec->nnz) * price.gamma;
+        double work = sar_wire_cost(wire, layout, (double)vec->nnz) * price.gamma;
         if (best != NULL && (double)wire->min_bytes(layout, vec->nnz) * price.beta + work >= least)
             continue;
         double cost = (double)sar_wire_bytes(wire, layout, vec) * price.beta + work;
@@ -89,7 +91,7 @@ const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *
     double least = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         double cost = sar_wire_expected(sar_wires[i], layout, nnz) * price.beta +
-                      sar_wires[i]->cost(layout, nnz) * price.gamma;
+                      sar_wire_cost(sar_wires[i], layout, nnz) * price.gamma;
         if (best == NULL || cost < least) {
             best = sar_wires[i];
             least = cost;

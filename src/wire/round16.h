@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floats as values of 16 bits in messages. Rounding is to the nearest, ties to even. Overflow gives an
- * infinity, underflow a zero; NaNs, infinities and signs stay. All functions do nothing if the layout says
- * SAR_PRECISION_FULL. */
+/* Conversion of floats to bf16 or fp16 for messages, and back. Values are rounded to the nearest, ties to
+ * even. Overflow gives an infinity, underflow a zero. NaNs, infinities and signs are kept. With the precision
+ * SAR_PRECISION_FULL the functions do nothing. */
 
 #ifndef SAR_WIRE_ROUND16_H
 #define SAR_WIRE_ROUND16_H
 
 #include "wire/wire.h"
 
-/** Rounds vec to the values that its receiver decodes, in new arrays of the arena. Drops elements that become
- * zero if the layout says zero_is_absent. */
+/** Replaces the floats of vec by the floats that sar_round16_encode and sar_round16_decode would yield, in
+ * memory of the arena. If layout->zero_is_absent, removes elements that become zero. */
 enum sar_status sar_round16_spvec(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                   struct sar_spvec *vec);
 
-/** Rounds n floats in place. */
+/** Rounds n floats at `value` in place, as sar_round16_spvec. */
 void sar_round16_values(enum sar_wire_precision precision, void *value, size_t n);
 
 /** Replaces the floats of vec by values of 16 bits, in memory of the arena. */
 enum sar_status sar_round16_encode(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                    struct sar_spvec *vec);
 
-/** Replaces values of 16 bits by floats, exactly, in memory of the arena. */
+/** Replaces the values of 16 bits of vec by equal floats, in memory of the arena. */
 enum sar_status sar_round16_decode(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                    struct sar_spvec *vec);
 

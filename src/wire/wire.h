@@ -31,9 +31,10 @@ struct sar_wire {
     uint64_t (*exact_bytes)(const struct sar_wire_layout *layout, const struct sar_spvec *vec);
     /** Returns the mean bytes of nnz elements at random slots. NULL if exact_bytes is NULL. */
     double (*expected_bytes)(const struct sar_wire_layout *layout, double nnz);
-    /** Returns the time to encode and decode, in units of gamma, the time to reduce one element. One unit was
-     * about 4.5 ns on the machine on which the formats were measured. */
-    double (*cost)(const struct sar_wire_layout *layout, double nnz);
+    /** Time to encode and decode an element, and a slot that is scanned (sar_wire_cost). */
+    double nnz_cost, slot_cost;
+    /** Returns the expected share of slots that are scanned. NULL: all. */
+    double (*scanned_share)(const struct sar_wire_layout *layout, double nnz);
     /** Writes vec to the payload of sar_wire_bytes(wire, layout, vec) bytes. */
     void (*encode)(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload);
     /** Reads vec->nnz elements from a payload that may be damaged. vec may point into the payload or the
@@ -64,7 +65,11 @@ uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layou
 /** Returns the mean bytes of nnz elements at random slots. */
 double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
-/** Price of a message: seconds for a byte, and for one unit of work (sar_wire.cost). */
+/** Returns the time to encode and decode nnz elements, in units of gamma, the time to reduce one element. One
+ * unit was about 4.5 ns on the machine on which the formats were measured. */
+double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
+
+/** Price of a message: seconds for a byte, and for one unit of work (sar_wire_cost). */
 struct sar_wire_price {
     double beta, gamma;
 };

@@ -4,10 +4,6 @@
  * belongs to the mapping, so it holds for all processes that map the memory. It is not strict: remote memory
  * is better than none. */
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include "comm/shm/numa.h"
 
 #include <pthread.h>
@@ -35,11 +31,9 @@ static bool find_single_node(hwloc_topology_t topology, hwloc_bitmap_t processor
 
 static void init(void)
 {
-    hwloc_topology_t topology;
+    hwloc_topology_t topology = NULL;
     hwloc_bitmap_t processors = hwloc_bitmap_alloc(), node = hwloc_bitmap_alloc();
-    if (hwloc_topology_init(&topology) != 0)
-        topology = NULL;
-    if (topology != NULL && processors != NULL && node != NULL &&
+    if (hwloc_topology_init(&topology) == 0 && processors != NULL && node != NULL &&
         find_single_node(topology, processors, node)) {
         machine = topology;
         home_node = node;

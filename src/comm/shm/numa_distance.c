@@ -31,24 +31,20 @@ static const double MAX_LATENCY = 1e-6;     /* seconds; a longer latency is due 
 double sar_numa_distance_remote_seconds = 150e-9;
 uint64_t sar_numa_distance_first_call = 8, sar_numa_distance_call_interval = 1024;
 
-static void yield(const struct sar_cacheline_probe *probe, int spins)
-{
-    int found;
-    if (spins % SAR_CACHELINE_SPINS_TO_PROBE == 0)
-        PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, probe->comm, &found, MPI_STATUS_IGNORE);
-    sched_yield();
-}
-
 /* Wait until the line has `number` or more: a partner that is done may have gone on to its next pair. */
 static uint64_t wait_for(const struct sar_cacheline_probe *probe, const atomic_uint_least64_t *line,
                          uint64_t number)
 {
-    int spins = 0;
-    uint64_t found;
-    while ((found = atomic_load_explicit(line, memory_order_acquire)) < number)
-        if (++spins > SAR_CACHELINE_SPINS_TO_YIELD)
-            yield(probe, spins);
-    return found;
+    int spins = 0, found;
+    uint64_t value;
+    while ((value = atomic_load_explicit(line, memory_order_acquire)) < number) {
+        if (++spins <= SAR_CACHELINE_SPINS_TO_YIELD)
+            continue;
+        if (spins % SAR_CACHELINE_SPINS_TO_PROBE == 0)
+            PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, probe->comm, &found, MPI_STATUS_IGNORE);
+        sched_yield();
+    }
+    return value;
 }
 
 /* One way of a round trip to a partner, which counts from the same number on. When the time limit is over,
@@ -109,21 +105,16 @@ static double measure_latency(const struct sar_comm *comm, struct sar_shm_group 
     return sar_cacheline_latency_measure(&probe);
 }
 
-/* Without a measured latency the ranks stay as they were, unless the limit makes all or none of them
+/* If no latency could be measured, numa_remote stays, unless the limit makes all or none of the ranks
  * remote. */
-static bool is_remote(const struct sar_shm_group *group, double seconds)
-{
-    bool depends = sar_numa_distance_remote_seconds >= 0 && sar_numa_distance_remote_seconds < INFINITY;
-    return group->latency_enabled && seconds == 0 && depends ? group->numa_remote
-                                                             : seconds > sar_numa_distance_remote_seconds;
-}
-
 void sar_numa_distance_measure(const struct sar_comm *comm, struct sar_shm_group *group, bool timed)
 {
     bool first = group->latency_runs == 0, was_remote = group->numa_remote;
     group->latency_enabled = SAR_NUMA_DISTANCE_TIMED && timed && group->ranks > 1;
     double seconds = group->latency_enabled ? measure_latency(comm, group) : 0;
-    group->numa_remote = is_remote(group, seconds);
+    bool depends = sar_numa_distance_remote_seconds >= 0 && sar_numa_distance_remote_seconds < INFINITY;
+    if (!group->latency_enabled || seconds != 0 || !depends)
+        group->numa_remote = seconds > sar_numa_distance_remote_seconds;
     if (group->latency_enabled && (first || group->numa_remote != was_remote))
         SAR_LOG(DEBUG, COMM, "a cache line takes %.0f ns to the most distant rank%s", seconds * 1e9,
                 group->numa_remote ? ": shared results bypass the caches" : "");

@@ -6,10 +6,6 @@
  * not wait. They are freed with their communicator, and results outlive it. They live in /dev/shm, which is
  * small in containers. */
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include "comm/shm/region.h"
 
 #include <errno.h>
@@ -47,7 +43,6 @@ static enum sar_status map_fd(int fd, size_t bytes, struct sar_shm_region *regio
     return SAR_OK;
 }
 
-#ifdef HAVE_MEMFD_CREATE
 /* Exists since Linux 6.3. Some systems refuse memory files that could be executed. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
@@ -55,16 +50,14 @@ static enum sar_status map_fd(int fd, size_t bytes, struct sar_shm_region *regio
 
 static int make_memfd(void)
 {
+#ifdef HAVE_MEMFD_CREATE
     int fd = memfd_create("mpix_sparse", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
     return fd < 0 && errno == EINVAL ? memfd_create("mpix_sparse", MFD_CLOEXEC) : fd;
-}
 #else
-static int make_memfd(void)
-{
     errno = ENOSYS;
     return -1;
-}
 #endif
+}
 
 /* ftruncate beyond the process's limit on file sizes would raise SIGXFSZ. */
 static bool is_allowed(size_t bytes)
@@ -113,19 +106,6 @@ enum sar_status sar_shm_region_map(const struct sar_shm_handle *handle, struct s
     enum sar_status status = map_fd(fd, (size_t)handle->bytes, region);
     close(fd);
     return status;
-}
-
-struct sar_shm_region sar_shm_region_part(const struct sar_shm_region *whole, size_t from, size_t bytes)
-{
-    return (struct sar_shm_region){ (unsigned char *)whole->memory + from, bytes, true };
-}
-
-/* Serial numbers of whole regions never reach the upper 8 bits, so the part's number makes a unique
- * serial. */
-struct sar_shm_handle sar_shm_handle_part(const struct sar_shm_handle *whole, unsigned number, size_t bytes)
-{
-    uint64_t serial = whole->serial | (uint64_t)(number + 1) << 56;
-    return (struct sar_shm_handle){ whole->pid, serial, bytes, -1 };
 }
 
 void sar_shm_handle_close_fd(struct sar_shm_handle *handle)

@@ -47,13 +47,6 @@ static inline bool sar_shm_handle_is_open(const struct sar_shm_handle *handle)
     return handle->serial != 0 && handle->fd >= 0;
 }
 
-/** Returns a part of a region that this process has mapped. */
-struct sar_shm_region sar_shm_region_part(const struct sar_shm_region *whole, size_t from, size_t bytes);
-
-/** Returns a handle that names a part of a region, for comparing; it cannot be mapped.
- * @param number  of the part, below 255 */
-struct sar_shm_handle sar_shm_handle_part(const struct sar_shm_handle *whole, unsigned number, size_t bytes);
-
 /** Closes the file descriptor of a region that this process created: no process can map it from then on.
  * Local. */
 void sar_shm_handle_close_fd(struct sar_shm_handle *handle);

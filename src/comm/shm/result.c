@@ -149,6 +149,20 @@ static void add_to_free_list(struct sar_shm_group *group, struct sar_shm_result 
     *entry = result;
 }
 
+/* Adds a result to the lists, or frees it if it got no region. */
+static enum sar_status add_created(struct sar_shm_group *group, struct sar_shm_result *created,
+                                   enum sar_status status, struct sar_shm_result **result)
+{
+    if (status != SAR_OK) {
+        free(created);
+        return status;
+    }
+    list_add(created);
+    add_to_free_list(group, created);
+    *result = created;
+    return SAR_OK;
+}
+
 static enum sar_status create(struct sar_shm_group *group, size_t bytes, struct sar_shm_result **result)
 {
     if (bytes > SIZE_MAX / 2)
@@ -158,14 +172,7 @@ static enum sar_status create(struct sar_shm_group *group, size_t bytes, struct 
     enum sar_status status = SAR_NO_MEMORY;
     if (created != NULL)
         status = sar_shm_region_create(bytes + bytes / 8 + PAGE, &created->region, &created->handle);
-    if (status != SAR_OK) {
-        free(created);
-        return status;
-    }
-    list_add(created);
-    add_to_free_list(group, created);
-    *result = created;
-    return SAR_OK;
+    return add_created(group, created, status, result);
 }
 
 enum sar_status sar_shm_result_acquire(struct sar_shm_group *group, struct sar_shm_result *returned,
@@ -191,7 +198,6 @@ enum sar_status sar_shm_result_acquire(struct sar_shm_group *group, struct sar_s
 enum sar_status sar_shm_result_attach(struct sar_shm_group *group, struct sar_shm_result *returned,
                                       const struct sar_shm_handle *handle, struct sar_shm_result **result)
 {
-    struct sar_shm_region region;
     *result = NULL;
     for (int i = 0; i < SAR_SHM_FREE_RESULTS; i++)
         if (group->free_list[i] != NULL && sar_shm_handle_equal(&group->free_list[i]->handle, handle))
@@ -202,17 +208,11 @@ enum sar_status sar_shm_result_attach(struct sar_shm_group *group, struct sar_sh
         return SAR_OK;
     SAR_TRY(check_limit());
     struct sar_shm_result *created = calloc(1, sizeof *created);
-    enum sar_status status = created == NULL ? SAR_NO_MEMORY : sar_shm_region_map(handle, &region);
-    if (status != SAR_OK) {
-        free(created);
-        return status;
-    }
-    *created = (struct sar_shm_result){ .region = region, .handle = *handle };
+    if (created == NULL)
+        return SAR_NO_MEMORY;
+    created->handle = *handle;
     created->handle.fd = -1;
-    list_add(created);
-    add_to_free_list(group, created);
-    *result = created;
-    return SAR_OK;
+    return add_created(group, created, sar_shm_region_map(handle, &created->region), result);
 }
 
 struct sar_shm_handle sar_shm_result_handle(const struct sar_shm_result *result)

@@ -21,24 +21,17 @@
  * rank. */
 static struct sar_shm_region small_buffer(const struct sar_shm_region *control, int i)
 {
-    return sar_shm_region_part(control, SAR_SHM_CONTROL_BYTES + (size_t)i * SAR_SHM_MIN_BUFFER_BYTES,
-                               SAR_SHM_MIN_BUFFER_BYTES);
+    unsigned char *first = (unsigned char *)control->memory + SAR_SHM_CONTROL_BYTES;
+    return (struct sar_shm_region){ first + (size_t)i * SAR_SHM_MIN_BUFFER_BYTES, SAR_SHM_MIN_BUFFER_BYTES,
+                                    true };
 }
 
+/* The handle is only compared; the buffer cannot be mapped by it. Serial numbers of regions never reach the
+ * upper 8 bits, so the buffer's number makes a unique serial. */
 static struct sar_shm_handle small_handle(const struct sar_shm_handle *control, int i)
 {
-    return sar_shm_handle_part(control, (unsigned)i, SAR_SHM_MIN_BUFFER_BYTES);
-}
-
-static enum sar_status create_control(struct sar_shm_group *group)
-{
-    SAR_TRY(sar_shm_buffer_reserve(&group->control, SAR_SHM_CONTROL_BYTES +
-                                                        SAR_SHM_BUFFERS * (size_t)SAR_SHM_MIN_BUFFER_BYTES));
-    for (int i = 0; i < SAR_SHM_BUFFERS; i++) {
-        group->buffers[i].own = small_buffer(&group->control.own, i);
-        group->buffers[i].handle = small_handle(&group->control.handle, i);
-    }
-    return SAR_OK;
+    uint64_t serial = control->serial | (uint64_t)(i + 1) << 56;
+    return (struct sar_shm_handle){ control->pid, serial, SAR_SHM_MIN_BUFFER_BYTES, -1 };
 }
 
 /* The steps that may fail on one rank alone. */
@@ -51,9 +44,14 @@ static enum sar_status create_group(const struct sar_comm *comm, uint64_t token,
     created->rank = comm->nodes.local_rank[comm->rank];
     created->ranks = sar_nodes_size(&comm->nodes, comm->nodes.node[comm->rank]);
     SAR_TRY(sar_shm_buffer_open(&created->control, created->ranks));
-    for (int i = 0; i < SAR_SHM_BUFFERS; i++)
+    SAR_TRY(
+        sar_shm_buffer_reserve(&created->control,
+                               SAR_SHM_CONTROL_BYTES + SAR_SHM_BUFFERS * (size_t)SAR_SHM_MIN_BUFFER_BYTES));
+    for (int i = 0; i < SAR_SHM_BUFFERS; i++) {
         SAR_TRY(sar_shm_buffer_open(&created->buffers[i], created->ranks));
-    SAR_TRY(create_control(created));
+        created->buffers[i].own = small_buffer(&created->control.own, i);
+        created->buffers[i].handle = small_handle(&created->control.handle, i);
+    }
     *sar_shm_control_token(created->control.own.memory) = token;
     return SAR_OK;
 }
@@ -94,25 +92,21 @@ static enum sar_status attach_controls(const struct sar_comm *comm, struct sar_s
     return SAR_OK;
 }
 
-/* Ranks that share processors would time the scheduler. All ranks of a node must decide alike. */
-static bool can_measure_latency(const struct sar_comm *comm, const struct hello *all)
-{
-    bool oversubscribed = false;
-    for (int r = 0; r < comm->ranks; r++)
-        if (comm->nodes.node[r] == comm->nodes.node[comm->rank])
-            oversubscribed |= all[r].oversubscribed != 0;
-    return !oversubscribed;
-}
-
+/* Ranks that share processors cannot measure latency: they would time the scheduler. All ranks of a node must
+ * decide alike. */
 static enum sar_status exchange_hello(const struct sar_comm *comm, struct sar_shm_group *group,
                                       uint64_t token, struct hello *all)
 {
     struct hello mine = { group->control.handle, token, comm->oversubscribed };
     int bytes = (int)sizeof mine;
+    bool oversubscribed = false;
     SAR_TRY(sar_mpi(PMPI_Allgather(&mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm->mpi_comm)));
     SAR_TRY(sar_comm_max_status(comm, attach_controls(comm, group, all)));
     sar_shm_handle_close_fd(&group->control.handle);
-    sar_numa_distance_measure(comm, group, can_measure_latency(comm, all));
+    for (int r = 0; r < comm->ranks; r++)
+        if (comm->nodes.node[r] == comm->nodes.node[comm->rank])
+            oversubscribed |= all[r].oversubscribed != 0;
+    sar_numa_distance_measure(comm, group, !oversubscribed);
     return SAR_OK;
 }
 

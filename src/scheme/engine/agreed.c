@@ -124,7 +124,7 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
     double rounding =
         layout->precision == SAR_PRECISION_FULL ? 0 : ROUNDING_WORK * (double)agreed->desc.row_len;
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
-                              wire->cost(layout, nnz) + rounding * nnz };
+                              sar_wire_cost(wire, layout, nnz) + rounding * nnz };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull,

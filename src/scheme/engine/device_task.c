@@ -20,7 +20,7 @@ static enum sar_status encode_detached(struct sar_task *task, const struct sar_m
 {
     struct sar_device_exec *exec = task->device.exec;
     struct sar_vec_desc desc = desc_of(task, &key->layout);
-    SAR_TRY(sar_msg_begin_detached(key, wire, vec, exec->msg_arena, message));
+    SAR_TRY(sar_msg_begin(key, wire, vec, true, exec->msg_arena, message));
     struct sar_encoded payload = { wire->codec_id, NULL, (size_t)message->bytes - SAR_MSG_HEADER_BYTES,
                                    vec->nnz };
     if (payload.bytes == 0)
@@ -40,7 +40,7 @@ enum sar_status sar_device_task_encode(struct sar_task *task, bool pull, struct 
     *wire = chosen;
     if (task->device.exec->cuda_aware)
         return encode_detached(task, &key, chosen, vec, message);
-    SAR_TRY(sar_msg_begin(&key, chosen, vec, task->device.exec->msg_arena, message));
+    SAR_TRY(sar_msg_begin(&key, chosen, vec, false, task->device.exec->msg_arena, message));
     struct sar_encoded payload = { chosen->codec_id, sar_msg_payload(message),
                                    (size_t)message->bytes - SAR_MSG_HEADER_BYTES, vec->nnz };
     return sar_device_exec_encode(task->device.exec, &desc, vec, &payload);

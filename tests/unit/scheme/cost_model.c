@@ -345,7 +345,7 @@ static void test_costs_of_messages(void **state)
         struct sar_cost cost = sar_agreed_cost(&a, false, &layout, (double)nnz);
         assert_ptr_equal(wire, sar_wire_cheapest(&layout, &run, price));
         assert_true(cost.bytes == SAR_MSG_HEADER_BYTES + sar_wire_expected(likely, &layout, (double)nnz) &&
-                    cost.work == likely->cost(&layout, (double)nnz));
+                    cost.work == sar_wire_cost(likely, &layout, (double)nnz));
         assert_ptr_equal(sar_agreed_wire(&a, false, &sar_wire_block, &layout, &run), &sar_wire_block);
         a.wire.pull_smallest = true;
         price.gamma = 0;

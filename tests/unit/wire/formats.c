@@ -342,7 +342,7 @@ static void test_the_cheapest(void **state)
         const struct sar_wire *best = NULL;
         for (size_t w = 0; sar_wires[w] != NULL; w++) {
             double cost = sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta +
-                          sar_wires[w]->cost(&layout, (double)nnz) * price.gamma;
+                          sar_wire_cost(sar_wires[w], &layout, (double)nnz) * price.gamma;
             if (cost < least)
                 best = sar_wires[w];
             least = fmin(least, cost);
@@ -361,10 +361,11 @@ static void test_sizes_and_work_grow(void **state)
                                vast = { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL };
         for (uint64_t nnz = 1; nnz <= small.slots; nnz += 7) {
             assert_true(sar_wires[w]->min_bytes(&small, nnz) >= sar_wires[w]->min_bytes(&small, nnz - 1));
-            assert_true(sar_wires[w]->cost(&small, (double)nnz) >=
-                        sar_wires[w]->cost(&small, (double)nnz - 1));
+            assert_true(sar_wire_cost(sar_wires[w], &small, (double)nnz) >=
+                        sar_wire_cost(sar_wires[w], &small, (double)nnz - 1));
         }
-        assert_true(sar_wires[w]->cost(&small, 0) >= 0 && isfinite(sar_wires[w]->cost(&vast, 1e18)));
+        assert_true(sar_wire_cost(sar_wires[w], &small, 0) >= 0 &&
+                    isfinite(sar_wire_cost(sar_wires[w], &vast, 1e18)));
         assert_true(sar_wires[w]->min_bytes(&vast, UINT64_MAX) == UINT64_MAX);
         assert_true(sar_wires[w]->min_bytes(&vast, UINT64_MAX / 256 + 1) == UINT64_MAX);
     }
