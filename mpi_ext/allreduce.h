@@ -2,7 +2,7 @@
 #ifndef SAR_MPI_EXT_ALLREDUCE_H
 #define SAR_MPI_EXT_ALLREDUCE_H
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** Run a call on dense buffers, or on packed vectors, in host memory: by MPI_Allreduce or by a scheme. Raises
  * errors and returns the code. Collective over comm; blocking.

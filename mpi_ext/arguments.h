@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** Fill `call` from the arguments of a call on dense buffers.
  * @param count  elements */

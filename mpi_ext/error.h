@@ -7,7 +7,7 @@
 
 #include <mpi.h>
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** Values of SAR_AGREE_FUNCTION: the public function that a rank called. */
 enum sar_function {

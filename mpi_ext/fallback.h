@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** Run a call by MPI_Allreduce, in chunks if it does not fit an int. Returns an MPI error code. Collective
  * over comm; blocking. */

@@ -6,7 +6,7 @@
 #define SAR_MPI_EXT_MPI_REQUEST_H
 
 #include "mpi_ext/result.h"
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** A nonblocking call and its MPI request. */
 struct sar_mpi_request {

@@ -5,7 +5,7 @@
 #ifndef SAR_MPI_EXT_RESULT_H
 #define SAR_MPI_EXT_RESULT_H
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** Arrays of indices and values. */
 struct sar_result_arrays {

@@ -6,7 +6,7 @@
 #ifndef SAR_MPI_EXT_USER_BUFFERS_H
 #define SAR_MPI_EXT_USER_BUFFERS_H
 
-#include "core/call.h"
+#include "core/active_call.h"
 #include "core/comm_state.h"
 
 /** Set call->device.memory to the memory of one of the call's arrays. Null, MPI_IN_PLACE and

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The active call: data of an allreduce from its enqueuing to its end. */
+/* The active call: data of an allreduce from its enqueuing to its end; and call.c, the state machine of
+ * calls, without waiting and without other communicators: core/progress.h adds those. */
 
 #ifndef SAR_CORE_ACTIVE_CALL_H
 #define SAR_CORE_ACTIVE_CALL_H
@@ -35,10 +36,16 @@ struct sar_call_run {
     struct sar_profile_state profile;
     struct sar_span call_span, phase_span;
     bool profile_due; /**< this call has to make a new profile */
-    bool task_ready;  /**< the task is initialised: a later failure travels in its messages */
 };
 
-/** Host memory of one call's input and output. Written by prepare.c and task_init.c. */
+/** An output in two buffers that are kept from call to call. */
+struct sar_output_in_buffers {
+    struct sar_output_dest output; /**< first */
+    struct sar_buffer *buffers;    /**< indices, values; not owned */
+    size_t capacity;               /**< elements that both buffers hold */
+};
+
+/** Host memory of one call's input and output. Written by prepare.c. */
 struct sar_call_host {
     struct sar_output_in_buffers output; /**< buffers of the result, before dense buffers are written */
     void *spare_indices; /**< memory for the indices of a packed input while it is expanded to a vector */
@@ -72,7 +79,7 @@ struct sar_active_call {
     struct sar_active_call *next; /**< in the queue of the communicator */
     struct sar_call_common common;
     struct sar_call_run run;
-    struct sar_task task; /**< the scheme's; initialised by task_init.c, advanced by sar_task_advance */
+    struct sar_task task; /**< the scheme's; initialised by prepare.c, advanced by sar_task_advance */
     struct sar_call_host host;
     struct sar_call_on_device device;
     struct sar_call_time time;
@@ -85,13 +92,6 @@ static inline double sar_active_call_seconds(const struct sar_active_call *op)
     return PMPI_Wtime() - op->time.start - op->time.excluded;
 }
 
-/** Begin a trace span of the call, such as a phase. */
-static inline struct sar_span sar_active_call_span(const struct sar_active_call *op, const char *name)
-{
-    const struct sar_traffic *traffic = &op->task.exchange.traffic;
-    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
-}
-
 /** End a trace span of the call. */
 static inline void sar_active_call_span_end(const struct sar_active_call *op, struct sar_span *span)
 {
@@ -99,5 +99,22 @@ static inline void sar_active_call_span_end(const struct sar_active_call *op, st
     sar_span_end(span, &(struct sar_span_context){ op->comm_state->comm.id, op->comm_state->epoch, -1, -1,
                                                    traffic->bytes_sent, traffic->bytes_received });
 }
+
+/** Append a call to the queue of its communicator; op is zero except for op->plan and op->on_done. Local,
+ * but all ranks enqueue their calls in the same order. */
+void sar_active_call_enqueue(struct sar_comm_state *comm_state, struct sar_call_args *args,
+                             struct sar_active_call *op);
+
+/** Advance the calls of a communicator. Calls that end leave the queue; their errors are in
+ * args->result.error.
+ * @param block  return only when the first call is done */
+void sar_active_call_advance(struct sar_comm_state *comm_state, bool block);
+
+/** Start the agreement of a call: post this rank's agree message. Collective; does not wait.
+ * @param block  this rank may block in MPI */
+void sar_active_call_begin_agree(struct sar_active_call *op, bool block);
+
+/** Evaluate the agreement, once it is done or has failed. Returns false if the call ends with an error. */
+bool sar_active_call_end_agree(struct sar_active_call *op);
 
 #endif

@@ -7,13 +7,12 @@
  * No function waits, unless `block` is set: a call advances from phase to phase each time that progress
  * calls it. */
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 #include "base/hot_code.h"
 #include "comm/shm/numa_distance.h"
 #include "comm/shm/group.h"
 #include "core/fallback.h"
-#include "core/finish.h"
 #include "core/prepare.h"
 
 /* Seconds between calls after which the caches may hold only data of the program. */
@@ -27,7 +26,7 @@ static void fail(struct sar_active_call *op, enum sar_status status, bool agreed
 
 static void finish(struct sar_active_call *op)
 {
-    struct sar_span span = sar_active_call_span(op, "write");
+    struct sar_span span = sar_task_span(&op->task, "write");
     sar_active_call_write(op, &span.work);
     sar_active_call_span_end(op, &span);
     sar_timing_feedback_end(op);
@@ -39,7 +38,7 @@ static void finish(struct sar_active_call *op)
 
 static void begin_scheme(struct sar_active_call *op)
 {
-    op->run.phase_span = sar_active_call_span(op, op->task.scheme->name);
+    op->run.phase_span = sar_task_span(&op->task, op->task.scheme->name);
     sar_task_begin(&op->task);
     op->run.phase = SAR_PHASE_RUNNING;
 }
@@ -51,7 +50,7 @@ static void begin_profile(struct sar_active_call *op)
     op->run.profile_due = false;
     op->run.phase = SAR_PHASE_PROFILING;
     op->time.profile_start = sar_active_call_seconds(op);
-    op->run.phase_span = sar_active_call_span(op, "profile");
+    op->run.phase_span = sar_task_span(&op->task, "profile");
     op->run.status = sar_profile_start(&op->comm_state->comm, &op->args->sig.desc, &op->task.input.vec, slots,
                                        &op->comm_state->memory.arena, &op->run.profile);
 }
@@ -83,7 +82,7 @@ static void plan_fallback(struct sar_active_call *op)
 /* Dense buffers are profiled once they are compacted; schemes on dense buffers do not compact them. */
 static void select_and_init(struct sar_active_call *op)
 {
-    struct sar_span span = sar_active_call_span(op, "select");
+    struct sar_span span = sar_task_span(&op->task, "select");
     enum sar_status status = sar_active_call_select(op);
     if (status == SAR_OK)
         sar_active_call_log_selection(op);
@@ -96,7 +95,6 @@ static void select_and_init(struct sar_active_call *op)
     save_agreement(op);
     plan_fallback(op);
     sar_active_call_task_init(op);
-    op->run.task_ready = true;
     sar_active_call_load_dense(op);
     if (op->run.profile_due && op->args->sig.dense_face && !op->task.scheme->on_dense_buffers)
         begin_profile(op);
@@ -152,7 +150,7 @@ static void advance_profile(struct sar_active_call *op, bool block)
     op->common.tensor->has_profile |= op->run.status == SAR_OK;
     op->common.tensor->prices.valid = false;
     sar_active_call_log_profile(op);
-    if (op->run.task_ready) {
+    if (op->task.scheme != NULL) { /* a later failure travels in its messages */
         sar_exchange_fail(&op->task.exchange, op->run.status);
         begin_scheme(op);
     } else if (op->run.status != SAR_OK) {
@@ -194,7 +192,7 @@ bool sar_active_call_end_agree(struct sar_active_call *op)
 void sar_active_call_begin_agree(struct sar_active_call *op, bool block)
 {
     bool shm_failed = sar_shm_group_failed(op->comm_state->comm.shm_group);
-    op->run.phase_span = sar_active_call_span(op, "agree");
+    op->run.phase_span = sar_task_span(&op->task, "agree");
     op->common.agreement.local = sar_active_call_agree_msg(op);
     op->common.agreement.local.may_block = shm_failed ? SAR_MAY_NOT_BLOCK_SHM_FAILED
                                            : block    ? SAR_MAY_BLOCK
@@ -269,8 +267,8 @@ static void begin(struct sar_active_call *op, bool block)
     op->time.start = PMPI_Wtime();
     if (op->time.start - op->comm_state->last.end > CACHES_COLD_AFTER)
         prefetch(op->comm_state);
-    op->run.call_span = sar_active_call_span(op, "call");
-    struct sar_span span = sar_active_call_span(op, "prepare");
+    op->run.call_span = sar_task_span(&op->task, "call");
+    struct sar_span span = sar_task_span(&op->task, "prepare");
     sar_active_call_prepare(op);
     if (!op->args->sig.dense_face && !op->args->device.resident)
         span.work = canonicalize_work(op);

@@ -14,11 +14,6 @@ enum { NO_SHM_CALLS = 64 };
 
 atomic_int sar_comm_states_active;
 
-static size_t bounds_each(const struct sar_comm *comm)
-{
-    return (size_t)comm->ranks + 1;
-}
-
 void sar_comm_state_free(struct sar_comm_state *comm_state)
 {
     if (comm_state == NULL)
@@ -35,7 +30,7 @@ struct sar_comm_state *sar_comm_state_alloc(const struct sar_comm *comm)
         return NULL;
     comm_state->comm = *comm;
     comm_state->tensors.bounds =
-        malloc(SAR_TENSOR_STATES_MAX * bounds_each(comm) * sizeof *comm_state->tensors.bounds);
+        malloc(SAR_TENSOR_STATES_MAX * ((size_t)comm->ranks + 1) * sizeof *comm_state->tensors.bounds);
     comm_state->comm.watchdog = sar_watchdog_create(comm->ranks);
     if (comm_state->tensors.bounds != NULL && comm_state->comm.watchdog != NULL)
         return comm_state;
@@ -82,13 +77,13 @@ void sar_comm_state_reset_memory(struct sar_comm_state *comm_state)
 struct sar_tensor_state *sar_comm_state_find_tensor(struct sar_comm_state *comm_state,
                                                     const int64_t field[SAR_AGREE_FIELDS])
 {
-    uint32_t n =
-        comm_state->tensors.made < SAR_TENSOR_STATES_MAX ? comm_state->tensors.made : SAR_TENSOR_STATES_MAX;
+    struct sar_comm_tensors *tensors = &comm_state->tensors;
+    uint32_t n = tensors->made < SAR_TENSOR_STATES_MAX ? tensors->made : SAR_TENSOR_STATES_MAX;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = (comm_state->tensors.last_found + i) % n;
-        if (memcmp(comm_state->tensors.state[at].key, field, sizeof comm_state->tensors.state[at].key) == 0) {
-            comm_state->tensors.last_found = at;
-            return &comm_state->tensors.state[at];
+        uint32_t at = (tensors->last_found + i) % n;
+        if (memcmp(tensors->state[at].key, field, sizeof tensors->state[at].key) == 0) {
+            tensors->last_found = at;
+            return &tensors->state[at];
         }
     }
     return NULL;
@@ -104,8 +99,8 @@ struct sar_tensor_state *sar_comm_state_get_tensor(struct sar_comm_state *comm_s
     if (comm_state->feedback.tensor == tensor)
         comm_state->feedback.tensor = NULL;
     memset(tensor, 0, sizeof *tensor);
-    tensor->oktopk.begin = comm_state->tensors.bounds +
-                           (size_t)(tensor - comm_state->tensors.state) * bounds_each(&comm_state->comm);
+    tensor->oktopk.begin = comm_state->tensors.bounds + (size_t)(tensor - comm_state->tensors.state) *
+                                                            ((size_t)comm_state->comm.ranks + 1);
     memcpy(tensor->key, field, sizeof tensor->key);
     return tensor;
 }

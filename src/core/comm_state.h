@@ -58,11 +58,10 @@ struct sar_timing_feedback {
 /** Settings in force, with names resolved. Equal on all ranks. Written by sar_policy_make. */
 struct sar_policy {
     struct sar_config config;
-    const struct sar_scheme *forced;              /**< or NULL */
-    const struct sar_wire *push_wire, *pull_wire; /**< or NULL */
-    int partition;                                /**< or -1 */
-    uint32_t seed;
-    uint64_t fallback_max; /**< longest run of calls passed to MPI without an agreement; 0: none */
+    const struct sar_scheme *forced; /**< or NULL */
+    struct sar_agreed_partition partition;
+    struct sar_agreed_wire wire; /**< but for its precision, which depends on the call */
+    uint64_t fallback_max;       /**< longest run of calls passed to MPI without an agreement; 0: none */
 };
 
 /** Result of the last agreement of a plan, which following starts use without agreeing again. Written by

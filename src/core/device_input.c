@@ -80,15 +80,6 @@ struct partitioned {
     unsigned long long *first; /* first element of each part, segment by segment */
 };
 
-static enum sar_status partition_to_host(struct sar_active_call *op, const struct sar_pack_args *pack,
-                                         const struct sar_partition_layout *layout,
-                                         struct partitioned *partitioned)
-{
-    SAR_TRY(sar_device_compact_parts(pack, layout, &op->device.d2h, partitioned->first));
-    partitioned->vec = op->device.d2h.host;
-    return SAR_OK;
-}
-
 static enum sar_status partition_on_device(struct sar_active_call *op, const struct sar_pack_args *pack,
                                            const struct sar_partition_layout *layout,
                                            struct partitioned *partitioned)
@@ -111,8 +102,12 @@ static enum sar_status partition_input(struct sar_active_call *op, const struct 
     size_t cells = (size_t)layout->segments * layout->map.parts;
     struct sar_span span = sar_task_span(task, "partition");
     SAR_TRY(sar_task_alloc(task, cells + 1, sizeof *partitioned->first, &partitioned->first));
-    SAR_TRY(task->device.exec == NULL ? partition_to_host(op, &pack, layout, partitioned)
-                                      : partition_on_device(op, &pack, layout, partitioned));
+    if (task->device.exec == NULL) {
+        SAR_TRY(sar_device_compact_parts(&pack, layout, &op->device.d2h, partitioned->first));
+        partitioned->vec = op->device.d2h.host;
+    } else {
+        SAR_TRY(partition_on_device(op, &pack, layout, partitioned));
+    }
     task->input.vec.nnz = partitioned->vec.nnz;
     sar_task_span_end(task, &span);
     return SAR_OK;

@@ -7,11 +7,6 @@
 
 enum { TYPE_BYTES_MAX = 8 /* bytes of a basic type, except rare ones */ };
 
-static bool is_forced(const struct sar_policy *policy)
-{
-    return policy->forced != NULL && policy->forced->on_dense_buffers;
-}
-
 static bool is_small(const struct sar_comm_state *comm_state, const struct sar_vec_desc *desc)
 {
     uint64_t limit =
@@ -34,8 +29,9 @@ bool sar_fallback_always(const struct sar_comm_state *comm_state, const struct s
     const struct sar_policy *policy = &comm_state->settings.policy;
     if (policy->fallback_max == 0 || !args->sig.dense_face || needs_agreement(args))
         return false;
-    return !args->sig.native || is_forced(policy) ||
-           (policy->forced == NULL && is_small(comm_state, &args->sig.desc));
+    if (!args->sig.native)
+        return true;
+    return policy->forced != NULL ? policy->forced->on_dense_buffers : is_small(comm_state, &args->sig.desc);
 }
 
 bool sar_fallback_take(struct sar_comm_state *comm_state, const struct sar_call_args *args)

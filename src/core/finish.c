@@ -5,12 +5,11 @@
  * The next agreement makes a call's time known to all ranks. The time a rank waits for others in an
  * agreement says nothing about the scheme, so the scheme's time starts after the agreement. */
 
-#include "core/finish.h"
+#include "core/prepare.h"
 
 #include <string.h>
 
 #include "base/log.h"
-#include "scheme/engine/device_task.h"
 #include "vector/dense.h"
 #include "vector/dense_write.h"
 
@@ -72,39 +71,27 @@ static struct sar_span_work write_host(const struct sar_active_call *op, const s
         sar_dense_accumulate(&args->sig.desc, src->vecs, src->n, args->sig.in_place ? &task->input.vec : NULL,
                              buf);
         work.format = args->sig.in_place ? "fold_in_place" : "fold";
-        return work;
-    }
-    if (!src->clear && streams_pay(&args->sig.desc, task->result.vec.nnz, STREAM_LINES)) {
+    } else if (!src->clear && streams_pay(&args->sig.desc, task->result.vec.nnz, STREAM_LINES)) {
         sar_dense_update(&args->sig.desc, src->vecs, src->n, buf);
         work.format = "update";
-        return work;
-    }
-    if (!args->sig.in_place || streams_pay(&args->sig.desc, task->result.vec.nnz, STREAM_ALL_LINES)) {
+    } else if (!args->sig.in_place || streams_pay(&args->sig.desc, task->result.vec.nnz, STREAM_ALL_LINES)) {
         sar_dense_expand(&args->sig.desc, src->vecs, src->n, buf);
         work.format = "expand";
-        return work;
+    } else {
+        if (src->clear)
+            sar_dense_clear(&args->sig.desc, &task->input.vec, buf);
+        for (size_t i = 0; i < src->n; i++)
+            sar_dense_scatter(&args->sig.desc, &src->vecs[i], buf);
+        work.format = "scatter";
     }
-    if (src->clear)
-        sar_dense_clear(&args->sig.desc, &task->input.vec, buf);
-    for (size_t i = 0; i < src->n; i++)
-        sar_dense_scatter(&args->sig.desc, &src->vecs[i], buf);
-    work.format = "scatter";
     return work;
-}
-
-static enum sar_status write_device(struct sar_active_call *op, const struct sar_scatter_src *src)
-{
-    struct sar_call_args *args = op->args;
-    struct sar_scatter_dst to = { &args->device.memory, &args->sig.desc, args->device.copy[1].device,
-                                  args->device.block_bytes };
-    return sar_device_scatter(&to, src);
 }
 
 /* No two parts have an index in common, so that reducing them only sorts them. */
 static enum sar_status write_device_coo(struct sar_active_call *op)
 {
     struct sar_task *task = &op->task;
-    struct sar_vec_desc desc = sar_device_task_output_desc(task);
+    struct sar_vec_desc desc = sar_task_output_desc(task);
     struct sar_spvec out;
     SAR_TRY(task->output->alloc_device(task->output, &op->args->device.memory, &desc, task->result.vec.nnz,
                                        &out));
@@ -144,8 +131,10 @@ void sar_active_call_write(struct sar_active_call *op, struct sar_span_work *wor
         src.vecs = task->result.parts;
         src.n = task->result.n_parts;
     }
+    struct sar_scatter_dst to = { &args->device.memory, &args->sig.desc, args->device.copy[1].device,
+                                  args->device.block_bytes };
     if (args->device.resident)
-        args->result.error.status = write_device(op, &src);
+        args->result.error.status = sar_device_scatter(&to, &src);
     else if (!write_packed(op, &src))
         *work = write_host(op, &src);
 }

@@ -4,7 +4,8 @@
 #include "core/forecast.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "core/policy.h"
 
 static struct sar_vec_desc desc_of(const struct sar_forecast *f)
 {
@@ -38,6 +39,8 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
     double nnz = f->density * (double)f->count;
     int node_ranks = f->node_ranks, nodes = (f->machine.ranks + node_ranks - 1) / node_ranks;
     bool travels = f->machine.ranks > 1;
+    struct sar_policy policy = sar_policy_make(config, 0);
+    policy.wire.precision = travels ? (enum sar_wire_precision)config->wire_values : SAR_PRECISION_FULL;
     return (struct sar_agreed){
         .desc = desc,
         .machine = machine_of(f, &desc, nodes),
@@ -49,17 +52,9 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
         .data.densification = f->gamma,
         .call.dense_face = f->dense_face,
         .call.native = true,
-        .wire.precision = travels ? (enum sar_wire_precision)config->wire_values : SAR_PRECISION_FULL,
-        .partition.max_imbalance = config->imbalance,
         .data.skewness = 1,
-        .wire.segment_bytes = config->segment,
-        .wire.throttle = config->throttle,
-        .partition.kind = sar_partition_find(config->partition),
-        .partition.grain = config->grain,
-        .wire.push = sar_wire_find(config->push_wire),
-        .wire.pull = sar_wire_find(config->pull_wire),
-        .wire.push_smallest = strcmp(config->push_wire, "smallest") == 0,
-        .wire.pull_smallest = strcmp(config->pull_wire, "smallest") == 0,
+        .partition = policy.partition,
+        .wire = policy.wire,
     };
 }
 

@@ -71,11 +71,6 @@ static void read_settings(struct settings *s)
     s->seed = random_seed();
 }
 
-static bool wants_calibration(const struct settings *s)
-{
-    return s->status == SAR_OK && strcmp(s->config.calibration, "none") != 0;
-}
-
 /* INFO only: programs that use communicators of several sizes have this often. WARN if the user asked to
  * explain. */
 static void log_calibration_unused(const struct settings *s)
@@ -165,7 +160,7 @@ static enum sar_status init(struct sar_comm_state *comm_state, const struct sar_
     SAR_TRY(sar_comm_bcast(comm, 0, &settings, (int)sizeof settings));
     if (settings.status == SAR_OK && hints != NULL)
         SAR_TRY(sar_policy_apply_hints(comm, hints, &settings.config, error_text));
-    if (wants_calibration(&settings))
+    if (settings.status == SAR_OK && strcmp(settings.config.calibration, "none") != 0)
         SAR_TRY(calibrate(comm, &settings));
     memcpy(error_text, settings.error_text, sizeof settings.error_text);
     SAR_TRY(settings.status);
@@ -193,7 +188,7 @@ enum sar_status sar_comm_state_configure(struct sar_comm_state *comm_state, enum
                                          const struct sar_config_layer *hints, char *error_text)
 {
     struct settings settings = { .config = comm_state->settings.policy.config,
-                                 .seed = comm_state->settings.policy.seed,
+                                 .seed = comm_state->settings.policy.partition.seed,
                                  .calibrated = true,
                                  .machine = comm_state->settings.measured };
     SAR_TRY(reduce_status(&comm_state->comm, mine));

@@ -44,7 +44,7 @@ enum sar_status sar_plan_open(struct sar_comm_state *comm_state, const struct sa
     *plan = (struct sar_plan){ .args = args };
     SAR_TRY(sar_policy_apply_hints(comm, hints, &config, error_text));
     SAR_TRY(sar_policy_check_late(&comm_state->settings.policy.config, &config, error_text));
-    plan->policy = sar_policy_make(&config, comm_state->settings.policy.seed);
+    plan->policy = sar_policy_make(&config, comm_state->settings.policy.partition.seed);
     plan->id = comm_state->plans.made++;
     plan->config_id = config_id_of(comm_state, plan);
     enum sar_status status = sar_comm_max_status(comm, alloc_bounds(comm_state, plan));
@@ -55,7 +55,8 @@ enum sar_status sar_plan_open(struct sar_comm_state *comm_state, const struct sa
     return status;
 }
 
-enum sar_status sar_plan_derive(const struct sar_plan *from, struct sar_plan *plan)
+/* Open a plan with the settings and communicator of another. */
+static enum sar_status derive(const struct sar_plan *from, struct sar_plan *plan)
 {
     *plan = (struct sar_plan){ .policy = from->policy, .config_id = from->config_id };
     SAR_TRY(alloc_bounds(from->comm_state, plan));
@@ -144,49 +145,33 @@ static struct sar_fusion *make_fusion(const struct sar_plan *leader, uint64_t by
     for (const struct sar_plan *plan = leader; plan != NULL; plan = plan->next_fused)
         fusion->ids[i++] = plan->id;
     fusion->buffer = bytes < SIZE_MAX ? malloc((size_t)bytes + 1) : NULL;
-    if (fusion->buffer != NULL && sar_plan_derive(leader, &fusion->plan) == SAR_OK)
+    if (fusion->buffer != NULL && derive(leader, &fusion->plan) == SAR_OK)
         return fusion;
     free_fusion(fusion);
     return NULL;
 }
 
-static int64_t fusion_id(const struct sar_plan *leader)
-{
-    uint32_t digest = 0;
-    for (const struct sar_plan *plan = leader; plan != NULL; plan = plan->next_fused)
-        digest = sar_murmur3_u64(plan->id, digest);
-    return (int64_t)count_members(leader) << SAR_FUSION_SHIFT | digest;
-}
-
-static uint64_t total_count(const struct sar_plan *leader)
-{
-    uint64_t count = 0;
-    for (const struct sar_plan *plan = leader; plan != NULL; plan = plan->next_fused)
-        count = sar_add_saturate(count, plan->args->sig.desc.count);
-    return count;
-}
-
-static bool has_device_memory(const struct sar_plan *leader)
-{
-    const struct sar_plan *plan = leader;
-    while (plan != NULL && plan->args->device.memory.accelerator == NULL)
-        plan = plan->next_fused;
-    return plan != NULL;
-}
-
 static void describe_args(const struct sar_plan *leader, struct sar_call_args *args)
 {
+    uint64_t count = 0;
+    uint32_t digest = 0;
+    bool on_device = false;
+    for (const struct sar_plan *plan = leader; plan != NULL; plan = plan->next_fused) {
+        count = sar_add_saturate(count, plan->args->sig.desc.count);
+        digest = sar_murmur3_u64(plan->id, digest);
+        on_device |= plan->args->device.memory.accelerator != NULL;
+    }
     *args = *leader->args;
     args->sig.in_place = true;
-    args->device.fused = has_device_memory(leader);
+    args->device.fused = on_device;
     args->device.memory.accelerator = NULL;
-    args->sig.desc.count = total_count(leader);
-    args->sig.desc.index_size = sar_index_size(args->sig.desc.count);
-    args->sig.field[SAR_AGREE_FUSION] = fusion_id(leader);
-    args->sig.field[SAR_AGREE_COUNT] = (int64_t)args->sig.desc.count;
+    args->sig.desc.count = count;
+    args->sig.desc.index_size = sar_index_size(count);
+    args->sig.field[SAR_AGREE_FUSION] = (int64_t)count_members(leader) << SAR_FUSION_SHIFT | digest;
+    args->sig.field[SAR_AGREE_COUNT] = (int64_t)count;
     args->sig.field[SAR_AGREE_IN_PLACE] = true;
     args->data.buffers.sendbuf = MPI_IN_PLACE;
-    args->data.buffers.count = sar_mul_saturate(args->sig.desc.count, args->sig.desc.row_len);
+    args->data.buffers.count = sar_mul_saturate(count, args->sig.desc.row_len);
 }
 
 void sar_fusion_prepare(struct sar_plan *leader, struct sar_call_args *args)

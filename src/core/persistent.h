@@ -24,9 +24,6 @@
 enum sar_status sar_plan_open(struct sar_comm_state *comm_state, const struct sar_config_layer *hints,
                               const struct sar_call_args *args, struct sar_plan *plan, char *error_text);
 
-/** Open a plan with the settings and communicator of another. Local. */
-enum sar_status sar_plan_derive(const struct sar_plan *from, struct sar_plan *plan);
-
 /** Release the memory of a plan, and its fusion; no start may be in flight. Local. */
 void sar_plan_close(struct sar_plan *plan);
 

@@ -62,11 +62,18 @@ static uint64_t fallback_max_of(const struct sar_config *config)
 struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed)
 {
     return (struct sar_policy){ .config = *config,
-                                .seed = config->seed != 0 ? (uint32_t)sar_mix64(config->seed) : seed,
                                 .forced = sar_scheme_find(config->scheme),
-                                .push_wire = sar_wire_find(config->push_wire),
-                                .pull_wire = sar_wire_find(config->pull_wire),
-                                .partition = sar_partition_find(config->partition),
+                                .partition.kind = sar_partition_find(config->partition),
+                                .partition.grain = config->grain,
+                                .partition.max_imbalance = config->imbalance,
+                                .partition.seed =
+                                    config->seed != 0 ? (uint32_t)sar_mix64(config->seed) : seed,
+                                .wire.push = sar_wire_find(config->push_wire),
+                                .wire.pull = sar_wire_find(config->pull_wire),
+                                .wire.push_smallest = is_equal(config->push_wire, "smallest"),
+                                .wire.pull_smallest = is_equal(config->pull_wire, "smallest"),
+                                .wire.segment_bytes = config->segment,
+                                .wire.throttle = config->throttle,
                                 .fallback_max = fallback_max_of(config) };
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preparation of a call, its agree message, and the selection of its scheme. Runs in every call: once over
- * coordinates, or over a sample of a dense buffer. */
+/* Preparation of a call, its agree message, the selection of its scheme, and the task that the call hands to
+ * it. Runs in every call: once over coordinates; once over a dense buffer, unless the scheme converts that
+ * itself, and over a sample of it. */
 
 #include "core/prepare.h"
 
@@ -74,7 +75,8 @@ enum sar_status sar_call_args_expand(struct sar_comm_state *comm_state, struct s
     return SAR_OK;
 }
 
-size_t sar_task_state_size(void)
+/* Returns the bytes of a task's state, enough for any scheme. */
+static size_t task_state_size(void)
 {
     size_t largest = 0;
     for (size_t i = 0; sar_schemes[i] != NULL; i++)
@@ -90,8 +92,7 @@ void sar_active_call_prepare(struct sar_active_call *op)
     enum sar_status status =
         sar_exchange_open(&op->comm_state->comm, &op->comm_state->memory.arena, &task->exchange);
     if (status == SAR_OK)
-        status =
-            sar_arena_alloc_zeroed(&op->comm_state->memory.arena, 1, sar_task_state_size(), &task->state);
+        status = sar_arena_alloc_zeroed(&op->comm_state->memory.arena, 1, task_state_size(), &task->state);
     sar_error_set(&args->result.error, status, 0);
     if (args->result.error.status != SAR_OK)
         return;
@@ -130,10 +131,7 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     msg.pre_scheme_ns = op->comm_state->feedback.pre_scheme_ns;
     if (args->result.error.status != SAR_OK || !args->sig.native)
         return msg;
-    if (args->sig.dense_face)
-        msg.nnz_max = (int64_t)estimate_nnz(op);
-    else
-        msg.nnz_max = (int64_t)op->task.input.vec.nnz;
+    msg.nnz_max = (int64_t)(args->sig.dense_face ? estimate_nnz(op) : op->task.input.vec.nnz);
     msg.nnz_sum = msg.nnz_max;
     return msg;
 }
@@ -188,21 +186,14 @@ static void describe_call(struct sar_active_call *op)
         .call.in_place = args->sig.in_place,
         .call.dense_skips_agree = args->sig.dense_face && op->plan == NULL && policy->fallback_max > 0,
         .call.native = args->sig.native,
-        .partition.max_imbalance = policy->config.imbalance,
-        .partition.kind = policy->partition,
-        .partition.grain = policy->config.grain,
+        .partition = policy->partition,
+        .wire = policy->wire,
         .data.skewness = op->common.tensor->has_profile ? fmax(op->common.tensor->profile.skewness, 1) : 1,
-        .wire.precision = precision_of(op),
-        .wire.segment_bytes = policy->config.segment,
-        .wire.throttle = comm_state->settings.policy.config.throttle,
-        .partition.seed = policy->seed,
-        .wire.push = policy->push_wire,
-        .wire.pull = policy->pull_wire,
-        .wire.push_smallest = strcmp(policy->config.push_wire, "smallest") == 0,
-        .wire.pull_smallest = strcmp(policy->config.pull_wire, "smallest") == 0,
         .data.nnz_mean = (double)op->common.agreement.global.nnz_sum / comm_state->comm.ranks,
         .data.nnz_max = (double)op->common.agreement.global.nnz_max,
     };
+    agreed->wire.precision = precision_of(op);
+    agreed->wire.throttle = comm_state->settings.policy.wire.throttle;
     agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc);
     double density = args->sig.desc.count == 0 ? 0 : agreed->data.nnz_mean / (double)args->sig.desc.count;
     agreed->data.densification = op->common.tensor->has_profile
@@ -254,4 +245,152 @@ enum sar_status sar_active_call_select(struct sar_active_call *op)
         sar_selection_explain(&op->common.selection, &op->common.agreed, &op->common.tensor->costs,
                               op->common.tensor->has_profile ? &op->common.tensor->profile : NULL, stderr);
     return SAR_OK;
+}
+
+static uint32_t fingerprint(const struct sar_active_call *op)
+{
+    uint32_t hash = (uint32_t)op->common.selection.scheme;
+    for (int i = 0; i < SAR_AGREE_FIELDS; i++)
+        hash = sar_murmur3_u64((uint64_t)op->args->sig.field[i], hash);
+    return hash;
+}
+
+/* Reserves an eighth more from the second time on, because a scheme that has grown its output may grow it
+ * again. */
+static enum sar_status reserve_in_buffers(struct sar_output_dest *output, const struct sar_output_need *need,
+                                          struct sar_spvec *vec)
+{
+    struct sar_output_in_buffers *on = (struct sar_output_in_buffers *)output;
+    if (vec->index != NULL && need->nnz <= on->capacity)
+        return SAR_OK;
+    size_t capacity = vec->index == NULL ? need->nnz : need->nnz + need->nnz / 8;
+    SAR_TRY(sar_buffer_reserve(&on->buffers[0], capacity, need->desc->index_size));
+    vec->index = on->buffers[0].memory;
+    SAR_TRY(sar_buffer_reserve(&on->buffers[1], capacity, need->desc->element_size));
+    vec->value = on->buffers[1].memory;
+    on->capacity = capacity;
+    return SAR_OK;
+}
+
+/* may_block is agreed on, because MPI's blocking and nonblocking collectives do not match each other. */
+void sar_active_call_task_init(struct sar_active_call *op)
+{
+    struct sar_task *task = &op->task;
+    task->scheme = sar_schemes[op->common.selection.scheme];
+    task->agreed = &op->common.agreed;
+    task->comm = &op->comm_state->comm;
+    task->memory.call_arena = task->memory.step_arena = &op->comm_state->memory.arena;
+    task->memory.step_arenas = op->comm_state->memory.scratch;
+    task->args.oktopk = &op->common.tensor->oktopk;
+    task->args.oktopk_interval = op->policy->config.recompute;
+    task->args.buffers = op->args->data.buffers;
+    task->args.may_block = op->common.agreement.global.may_block == SAR_MAY_BLOCK;
+    task->args.can_retry = true;
+    task->args.vote_first = op->common.agreement.global.dense_path != SAR_DENSE_PATH_HOST;
+    task->args.chunk_bytes =
+        op->common.agreement.global.dense_path == SAR_DENSE_PATH_PIPELINED ? op->args->device.block_bytes : 0;
+    task->args.epoch = op->comm_state->epoch;
+    task->args.fingerprint = fingerprint(op);
+    op->host.output = (struct sar_output_in_buffers){ .output.reserve = reserve_in_buffers,
+                                                      .buffers = op->comm_state->memory.output };
+    task->output = op->args->sig.dense_face ? &op->host.output.output : op->args->data.output;
+}
+
+/* If the scheme moved the coordinates of the input, sort and check the caller's again. */
+static void canonicalize_again(struct sar_active_call *op)
+{
+    const struct sar_call_args *args = op->args;
+    struct sar_task *task = &op->task;
+    long long bad = 0;
+    enum sar_status status = sar_canonicalize(&args->sig.desc, &args->data.coo, &op->comm_state->memory.arena,
+                                              &task->input.vec, &bad);
+    sar_exchange_fail(&task->exchange, status);
+    if (status != SAR_OK)
+        task->input.vec = (struct sar_spvec){ NULL, NULL, 0 };
+}
+
+/* The elements of a host vector are dropped: they may be in memory of the first scheme. */
+void sar_active_call_task_reset(struct sar_active_call *op)
+{
+    struct sar_task before = op->task;
+    memset(before.state, 0, task_state_size());
+    before.exchange.status = SAR_OK;
+    op->task = (struct sar_task){ .state = before.state, .exchange = before.exchange };
+    if (!op->args->sig.dense_face || op->args->device.resident)
+        op->task.input.vec = before.input.vec;
+    op->task.minus_zero = op->args->device.resident && before.minus_zero;
+    if (before.input.moved)
+        canonicalize_again(op);
+}
+
+/* False after an error of this rank: then the device holds no mask of the vector. */
+static bool accepts_parts(const struct sar_active_call *op)
+{
+    return op->task.scheme->on_device && op->args->result.error.status == SAR_OK &&
+           sar_agreed_partition_map(&op->common.agreed).kind != SAR_PARTITION_RANGE;
+}
+
+void sar_active_call_load_coo(struct sar_active_call *op)
+{
+    struct sar_task *task = &op->task;
+    long long bad = 0;
+    if (!op->args->device.resident || op->args->sig.dense_face || op->args->result.error.status != SAR_OK)
+        return;
+    enum sar_status status = sar_device_input_load_coo(op, &bad);
+    sar_exchange_fail(&task->exchange, status);
+    if (status != SAR_OK)
+        task->input.vec = (struct sar_spvec){ NULL, NULL, 0 };
+}
+
+static enum sar_status load_host(struct sar_active_call *op)
+{
+    const struct sar_call_args *args = op->args;
+    const void *buf = args->sig.in_place ? args->data.buffers.recvbuf : args->data.buffers.sendbuf;
+    struct sar_task *task = &op->task;
+    if (!sar_call_args_has_packed(args))
+        return sar_dense_compact(&args->sig.desc, buf, (size_t)op->common.agreed.data.nnz_max,
+                                 task->memory.call_arena, &task->input.vec);
+    task->input.vec = sar_packed_vec_spvec(args->device.packed[0]);
+    return SAR_OK;
+}
+
+void sar_active_call_load_dense(struct sar_active_call *op)
+{
+    struct sar_task *task = &op->task;
+    const struct sar_call_args *args = op->args;
+    const struct sar_scheme *scheme = task->scheme;
+    bool own_compact = args->sig.dense_face && scheme->load_dense != NULL && !args->device.resident &&
+                       !sar_call_args_has_packed(args);
+    task->input.load_deferred = own_compact && !op->run.profile_due;
+    task->args.may_accumulate =
+        args->sig.dense_face && !args->device.resident && args->device.packed[1] == NULL;
+    bool parts = args->device.resident && accepts_parts(op);
+    if (task->input.load_deferred || (parts && !op->run.profile_due && sar_device_input_offer_parts(op)))
+        return;
+    if (own_compact) {
+        sar_exchange_fail(&task->exchange, scheme->load_dense(task));
+        return;
+    }
+    if (!args->sig.dense_face) {
+        sar_active_call_load_coo(op);
+        return;
+    }
+    if (scheme->on_dense_buffers) {
+        if (sar_call_args_has_packed(args))
+            sar_packed_vec_expand(&args->sig.desc, args->device.packed[0], op->host.spare_indices);
+        sar_exchange_fail(&task->exchange, args->device.resident ? sar_device_input_expand(op) : SAR_OK);
+        return;
+    }
+    struct sar_span span = sar_task_span(&op->task, "compact");
+    enum sar_status status = args->device.resident ? sar_device_input_load_dense(op) : load_host(op);
+    sar_exchange_fail(&task->exchange, status);
+    if (status == SAR_OK)
+        task->minus_zero = sar_dense_has_negative_zero(args->sig.desc.dtype, task->input.vec.value,
+                                                       task->input.vec.nnz * args->sig.desc.row_len);
+    if (parts && status == SAR_OK)
+        sar_device_input_offer_parts(op);
+    if (!args->device.resident)
+        span.work = sar_span_work_make("compact", task->input.vec.nnz, args->sig.desc.element_size,
+                                       args->sig.desc.count * args->sig.desc.row_len);
+    sar_active_call_span_end(op, &span);
 }

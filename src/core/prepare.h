@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps of a call before its scheme runs: prepare.c reads the input, makes the agree message and selects
- * the scheme; task_init.c makes the scheme's task; device_input.c serves arrays in device memory. All steps
- * are local. */
+/* Steps of a call outside its scheme. Before the scheme runs, prepare.c reads the input, makes the agree
+ * message, selects the scheme and makes its task; device_input.c serves arrays in device memory. Afterwards
+ * finish.c writes the result, the timing feedback, the report and the log. All steps are local. */
 
 #ifndef SAR_CORE_PREPARE_H
 #define SAR_CORE_PREPARE_H
@@ -29,9 +29,6 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all);
 /** Fill in common.agreed and common.selection from the agreement. Equal on all ranks. Returns
  * SAR_UNSUPPORTED if no scheme can run the call. */
 enum sar_status sar_active_call_select(struct sar_active_call *op);
-
-/** Returns the bytes of a task's state, enough for any scheme. */
-size_t sar_task_state_size(void);
 
 /** Initialise the task for the selected scheme, but for its input. */
 void sar_active_call_task_init(struct sar_active_call *op);
@@ -70,5 +67,30 @@ enum sar_status sar_device_input_expand(struct sar_active_call *op);
 
 /** Release the device resources of a call. No effect for calls in host memory. */
 void sar_device_input_release(struct sar_active_call *op);
+
+/** After an agreement: add the time of the previous call, now known to all ranks, to its tensor's cost
+ * history. */
+void sar_timing_feedback_apply(struct sar_active_call *op);
+
+/** After a selection: start to time the scheme. */
+void sar_timing_feedback_begin(struct sar_active_call *op);
+
+/** At the end of a call: store its time for the next agreement. */
+void sar_timing_feedback_end(struct sar_active_call *op);
+
+/** Write the result into dense buffers, or into coordinates in device memory; no effect for other
+ * coordinates. Errors go to args->result.error.
+ * @param work  set to the work done on the host */
+void sar_active_call_write(struct sar_active_call *op, struct sar_span_work *work);
+
+/** Make this call the one that MPIX_Sparse_get_report describes. */
+void sar_active_call_report(struct sar_active_call *op, double seconds);
+
+/** Log the selected scheme if it differs from that of the tensor's previous call, and why a forced scheme
+ * cannot run. */
+void sar_active_call_log_selection(const struct sar_active_call *op);
+
+/** Log the new profile, or that there is none. */
+void sar_active_call_log_profile(const struct sar_active_call *op);
 
 #endif

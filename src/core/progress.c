@@ -200,7 +200,7 @@ void sar_progress_profile(struct sar_comm_state *comm_state, struct sar_call_arg
                                                       &comm_state->memory.arena, &vec);
     if (!agree_blocking(&op))
         return;
-    op.run.phase_span = sar_active_call_span(&op, "profile");
+    op.run.phase_span = sar_task_span(&op.task, "profile");
     op.run.status = sar_profile_start(&comm_state->comm, &args->sig.desc, &vec, slots,
                                       &comm_state->memory.arena, &op.run.profile);
     if (op.run.status == SAR_OK)

@@ -5,7 +5,7 @@
 #ifndef SAR_CORE_PROGRESS_H
 #define SAR_CORE_PROGRESS_H
 
-#include "core/call.h"
+#include "core/active_call.h"
 
 /** Run a call to its end. Collective; blocking. The error is in args->result.error. */
 void sar_progress_run(struct sar_comm_state *comm_state, struct sar_call_args *args);

@@ -261,22 +261,18 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     s.scheme = s.choice = cheapest(&s, history);
     if (s.prices[s.choice].unsupported_reason != NULL)
         return SAR_UNSUPPORTED;
-    if (forced != NULL && agreed->call.native) {
-        int forced_index = index_of(forced);
-        s.reason = s.prices[forced_index].unsupported_reason == NULL ? "asked for"
-                                                                     : "in place of the scheme asked for";
-        s.scheme = s.prices[forced_index].unsupported_reason == NULL ? forced_index : s.choice;
-        s.forced_by = sar_config_source_of(config, "SCHEME");
-        *selection = s;
-        return SAR_OK;
-    }
     int trial = uses_history(config) ? next_trial(&s, history) : -1;
-    s.settled = trial < 0 || count_supported(&s) == 1;
-    if (count_supported(&s) == 1) {
+    if (forced != NULL && agreed->call.native) {
+        bool runs = s.prices[index_of(forced)].unsupported_reason == NULL;
+        s.reason = runs ? "asked for" : "in place of the scheme asked for";
+        s.scheme = runs ? index_of(forced) : s.choice;
+        s.forced_by = sar_config_source_of(config, "SCHEME");
+    } else if (count_supported(&s) == 1) {
         s.reason = "only one";
-    } else if (trial >= 0 && trial != s.choice) {
+    } else if (trial >= 0) {
+        s.settled = false;
         s.scheme = trial;
-        s.reason = "on trial";
+        s.reason = trial == s.choice ? "cheapest" : "on trial";
     }
     *selection = s;
     return SAR_OK;

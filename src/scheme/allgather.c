@@ -59,7 +59,7 @@ static enum sar_status reduce(struct sar_task *task)
     SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *inputs, &inputs));
     for (int r = 0; r < ranks; r++)
         if (r != task->comm->rank)
-            SAR_TRY(sar_task_decode(task, layout_of(task->agreed), r, &inputs[r]));
+            SAR_TRY(sar_task_decode(task, layout_of(task->agreed), &task->exchange.arrived[r], &inputs[r]));
     inputs[task->comm->rank] = state->input;
     struct sar_vec_desc desc = sar_task_desc(task);
     return sar_task_reduce_to_output(task, &desc, inputs, (size_t)ranks);

@@ -15,17 +15,12 @@
 
 static const char *unsupported_reason(const struct sar_agreed *agreed)
 {
-    const char *reason = sar_agreed_sparse_unsupported(agreed);
-    if (reason != NULL)
-        return reason;
-    struct sar_partition_map map = sar_agreed_partition_map(agreed);
-    return sar_owner_unsupported_reason(&map);
+    return sar_owner_unsupported_reason(agreed, sar_agreed_partition_map(agreed));
 }
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = sar_agreed_partition_map(a);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
     return sar_owner_seconds(a, &terms);
 }
 
@@ -38,8 +33,7 @@ static double paper_bytes(const struct sar_agreed *a)
 
 static void open(struct sar_task *task)
 {
-    struct sar_partition_map map = sar_agreed_partition_map(task->agreed);
-    sar_owner_open(task, &map);
+    sar_owner_open(task, sar_agreed_partition_map(task->agreed), NULL);
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };

@@ -107,7 +107,8 @@ static enum sar_status reduce(struct sar_task *task, const struct sar_pof2 *f, i
     bool in_upper = (f->group_rank & distance) != 0;
     struct sar_spvec both[2];
     both[in_upper] = h->kept_half;
-    SAR_TRY(sar_task_decode(task, layout, sar_pof2_peer(f, distance), &both[!in_upper]));
+    SAR_TRY(
+        sar_task_decode(task, layout, &task->exchange.arrived[sar_pof2_peer(f, distance)], &both[!in_upper]));
     struct sar_vec_desc desc = sar_task_desc(task);
     desc.count = layout.slots;
     return sar_task_reduce(task, &desc, both, 2, &h->doubling.vec);
@@ -124,7 +125,7 @@ static enum sar_status join(struct sar_task *task, const struct sar_pof2 *f, int
     struct index_range lower = range_of(task, f, f->group_rank & ~distance, distance);
     struct sar_spvec both[2], whole;
     both[in_upper] = h->doubling.vec;
-    SAR_TRY(sar_task_decode(task, layout, sar_pof2_rank(f, peer), &both[!in_upper]));
+    SAR_TRY(sar_task_decode(task, layout, &task->exchange.arrived[sar_pof2_rank(f, peer)], &both[!in_upper]));
     SAR_TRY(sar_spvec_alloc(desc, both[0].nnz + both[1].nnz, task->memory.step_arena, &whole));
     whole.nnz = 0;
     sar_task_append(task, &both[0], desc->index_size, 0, &whole);

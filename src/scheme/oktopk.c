@@ -51,11 +51,10 @@ static double remainder_of(const struct sar_agreed *a)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = sar_range_parts_map(a);
     double ranks = a->machine.ranks,
            left = remainder_of(a) / fmax(sar_densification_at(&a->data.densification, ranks), 1);
     double share = fmin(left, a->data.skewness / ranks);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_range_parts_map(a));
     terms.push_share = sar_agreed_max_push_load(a) / ranks;
     terms.pull_share = fmax(share, sar_agreed_max_load(a, ranks, 1) / ranks);
     terms.max_slots = fmax(terms.max_slots, ceil((double)a->desc.count * share));
@@ -79,14 +78,14 @@ static void set_own_bounds(const struct sar_task *task, uint64_t *bounds)
 /* Allocates nothing and is never skipped, so that all ranks keep equal bounds, whatever fails. */
 static void sum_bounds(struct sar_task *task)
 {
-    struct sar_partition_map map = sar_range_parts_map(task->agreed);
     uint64_t *bounds = task->args.oktopk->begin;
-    sar_owner_open(task, &map);
+    sar_owner_open(task, sar_range_parts_map(task->agreed), NULL);
     task->report.partition = "recomputed";
     if (task->args.oktopk->calls % task->args.oktopk_interval != 0)
         return;
     set_own_bounds(task, bounds);
-    struct sar_dense_args call = { MPI_IN_PLACE, bounds, map.parts + 1, MPI_UINT64_T, MPI_SUM };
+    struct sar_dense_args call = { MPI_IN_PLACE, bounds, (uint64_t)task->comm->ranks + 1, MPI_UINT64_T,
+                                   MPI_SUM };
     sar_exchange_fail(&task->exchange,
                       sar_dense_allreduce_start(task->comm, &call, task->args.may_block, &task->allreduce));
 }

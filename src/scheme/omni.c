@@ -25,24 +25,20 @@ static struct sar_partition_map map_of(const struct sar_agreed *a)
 
 static const char *unsupported_reason(const struct sar_agreed *a)
 {
-    const char *reason = sar_agreed_sparse_unsupported(a);
-    struct sar_partition_map map = map_of(a);
-    return reason != NULL ? reason : sar_owner_unsupported_reason(&map);
+    return sar_owner_unsupported_reason(a, map_of(a));
 }
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = map_of(a);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
     terms.push_wire = terms.pull_wire = &sar_wire_block;
     return sar_owner_seconds(a, &terms);
 }
 
 static void open(struct sar_task *task)
 {
-    struct sar_partition_map map = map_of(task->agreed);
     task->preferred_wire[0] = task->preferred_wire[1] = &sar_wire_block;
-    sar_owner_open(task, &map);
+    sar_owner_open(task, map_of(task->agreed), NULL);
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };

@@ -89,7 +89,7 @@ static enum sar_status add_own(struct sar_task *task, int range)
     int before = (task->comm->rank + task->comm->ranks - 1) % task->comm->ranks;
     struct sar_wire_layout layout = layout_of(task, range);
     struct sar_spvec both[2] = { [1] = r->parts[range] };
-    SAR_TRY(sar_task_decode(task, layout, before, &both[0]));
+    SAR_TRY(sar_task_decode(task, layout, &task->exchange.arrived[before], &both[0]));
     struct sar_vec_desc desc = sar_task_desc(task);
     desc.count = layout.slots;
     desc.index_size = layout.index_size;
@@ -148,8 +148,7 @@ static enum sar_status finish(struct sar_task *task)
     r->gathered[last] = task->exchange.arrived[(rank + ranks - 1) % ranks];
     for (int range = 0; range < ranks; range++)
         if (range != (rank + 1) % ranks)
-            SAR_TRY(
-                sar_task_decode_message(task, layout_of(task, range), &r->gathered[range], &r->parts[range]));
+            SAR_TRY(sar_task_decode(task, layout_of(task, range), &r->gathered[range], &r->parts[range]));
     return sar_range_parts_write_output(task, r->bounds, r->parts);
 }
 

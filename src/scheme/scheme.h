@@ -21,7 +21,7 @@ struct sar_stage {
     enum sar_status (*on_arrival)(struct sar_task *task);
 };
 
-/** Vtable of an algorithm. One constant a file. */
+/** Vtable of an algorithm. */
 struct sar_scheme {
     const char *name;
     const char *summary; /**< one line for users */

@@ -3,7 +3,6 @@
  * it, coordinates copied, unless two_level wrote them there. */
 
 #include "scheme/shared.h"
-#include "scheme/shared_internal.h"
 #include "vector/dense.h"
 #include "vector/multiselect.h"
 #include "vector/spvec.h"
@@ -17,19 +16,26 @@ struct shm_growable {
     struct sar_shm_coll_msg *msg;
 };
 
-/* Makes room for at least nnz elements in the input buffer. */
-static enum sar_status grow_buffer(struct sar_shm_group *group, const struct sar_vec_desc *desc,
-                                   struct sar_shm_coll_msg *msg, size_t nnz, struct sar_spvec *vec)
+/* Returns the elements that a buffer of this rank can hold without growing. */
+static size_t capacity_of(const struct sar_shm_buffer *buffer, const struct sar_vec_desc *desc)
 {
-    struct sar_shm_buffer *buffer = sar_shm_group_input_buffer(group);
-    size_t fits = sar_shm_coll_capacity(buffer, desc);
-    return sar_shm_coll_grow(group, desc, msg, buffer, fits > nnz ? fits : nnz, vec);
+    size_t bytes = buffer->own.bytes, spare = 2 * SAR_ALIGNMENT;
+    return bytes < spare ? 0 : (bytes - spare) / (desc->index_size + desc->element_size);
+}
+
+/* Makes room for at least nnz elements in the input buffer. */
+static enum sar_status grow_buffer(const struct sar_task *task, struct sar_shm_coll_msg *msg, size_t nnz,
+                                   struct sar_spvec *vec)
+{
+    struct sar_shm_buffer *buffer = sar_shm_group_input_buffer(task->comm->shm_group);
+    size_t fits = capacity_of(buffer, &task->agreed->desc);
+    return sar_shm_coll_grow(task, msg, buffer, fits > nnz ? fits : nnz, vec);
 }
 
 static enum sar_status grow(struct sar_growable *growable, size_t nnz, struct sar_spvec *vec)
 {
     const struct shm_growable *on = (struct shm_growable *)growable;
-    SAR_TRY(grow_buffer(on->task->comm->shm_group, &on->task->agreed->desc, on->msg, nnz, vec));
+    SAR_TRY(grow_buffer(on->task, on->msg, nnz, vec));
     growable->capacity = (size_t)on->msg->capacity;
     return SAR_OK;
 }
@@ -41,13 +47,12 @@ static enum sar_status reserve_in_buffer(struct sar_output_dest *output, const s
     bool first = vec->index == NULL;
     if (!first && need->nnz <= shared->msg.capacity)
         return SAR_OK;
-    return grow_buffer(shared->group, need->desc, &shared->msg, first ? need->nnz : need->nnz + need->nnz / 2,
-                       vec);
+    return grow_buffer(shared->task, &shared->msg, first ? need->nnz : need->nnz + need->nnz / 2, vec);
 }
 
-struct sar_shared_output sar_shared_output(struct sar_shm_group *group)
+struct sar_shared_output sar_shared_output(const struct sar_task *task)
 {
-    return (struct sar_shared_output){ .output.reserve = reserve_in_buffer, .group = group };
+    return (struct sar_shared_output){ .output.reserve = reserve_in_buffer, .task = task };
 }
 
 enum sar_status sar_shared_load_dense(struct sar_task *task, struct sar_shm_coll_msg *msg)
@@ -77,22 +82,17 @@ static void move_input(struct sar_task *task, const struct sar_spvec *copy)
     task->input.moved = true;
 }
 
-void sar_shared_write(const struct sar_task *task, const struct sar_vec_desc *desc,
-                      const struct sar_spvec *from, struct sar_spvec *to)
-{
-    sar_task_copy(task, desc, from, to, task->comm->shm_group->numa_remote);
-}
-
+/* Copies past the caches if some ranks are on another socket: they read memory faster than a cache on another
+ * socket, and this rank need not fetch the lines before it writes them. */
 static enum sar_status copy_input(struct sar_task *task, struct sar_shm_coll_msg *msg)
 {
-    struct sar_shm_group *group = task->comm->shm_group;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
-    struct sar_spvec copy;
+    struct sar_shm_buffer *buffer = sar_shm_group_input_buffer(task->comm->shm_group);
+    struct sar_spvec copy = { NULL, NULL, 0 };
     if (msg->capacity != 0) /* it is there */
         return SAR_OK;
-    SAR_TRY(sar_shm_coll_reserve(group, desc, msg, sar_shm_group_input_buffer(group), task->input.vec.nnz,
-                                 &copy));
-    sar_shared_write(task, desc, &task->input.vec, &copy);
+    SAR_TRY(sar_shm_coll_grow(task, msg, buffer, task->input.vec.nnz, &copy));
+    copy.nnz = task->input.vec.nnz;
+    sar_task_copy(task, &task->agreed->desc, &task->input.vec, &copy, task->comm->shm_group->numa_remote);
     move_input(task, &copy);
     return SAR_OK;
 }

@@ -15,17 +15,15 @@
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = sar_range_parts_map(a);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_range_parts_map(a));
     terms.push_wire = terms.pull_wire = &sar_wire_coo;
     return sar_owner_seconds(a, &terms);
 }
 
 static void open(struct sar_task *task)
 {
-    struct sar_partition_map map = sar_range_parts_map(task->agreed);
     task->preferred_wire[0] = task->preferred_wire[1] = &sar_wire_coo;
-    sar_owner_open(task, &map);
+    sar_owner_open(task, sar_range_parts_map(task->agreed), NULL);
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };

@@ -35,6 +35,7 @@
 #include "scheme/engine/owner.h"
 #include "scheme/scheme.h"
 #include "scheme/shared.h"
+#include "vector/spvec.h"
 
 enum {
     BUFFER_PARTS = SAR_SHM_BUFFERS - 1, /* the shared buffer for staged parts */
@@ -52,8 +53,8 @@ struct node_msg {
 
 /* A rank's elements in its shared buffer, in cells: one for each part of each segment. */
 struct staged_parts {
-    uint64_t *begin;               /* first element of each cell, then the number of elements */
-    unsigned char *slots, *values; /* of all elements */
+    uint64_t *begin;      /* first element of each cell, then the number of elements */
+    struct sar_spvec vec; /* all elements, with slots as indices */
 };
 
 struct state {
@@ -102,42 +103,30 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
     return inner;
 }
 
-static struct sar_owner_cost_terms terms_of(const struct sar_agreed *a, const struct sar_partition_map *map)
-{
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map);
-    terms.group_ranks = a->topo.node_ranks;
-    return terms;
-}
-
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = sar_agreed_partition_map(a);
-    struct sar_owner_cost_terms terms = terms_of(a, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
     double staged_bytes = a->data.nnz_mean * (double)(a->desc.element_size + SLOT_BYTES);
     struct sar_agreed inner = inner_agreed(a, a->topo.node_ranks);
+    terms.group_ranks = a->topo.node_ranks;
     return BARRIER_SECONDS * a->machine.intra_alpha + staged_bytes * a->machine.memory +
            sar_owner_seconds(a, &terms) + sar_scheme_shared.seconds(&inner);
 }
 
-static const struct sar_nodes *nodes_of(const struct sar_task *task)
-{
-    return &task->comm->nodes;
-}
-
 static int node_of(const struct sar_task *task)
 {
-    return nodes_of(task)->node[task->comm->rank];
+    return task->comm->nodes.node[task->comm->rank];
 }
 
 static int node_size(const struct sar_task *task)
 {
-    return sar_nodes_size(nodes_of(task), node_of(task));
+    return sar_nodes_size(&task->comm->nodes, node_of(task));
 }
 
 /* This rank sends to itself, and to owners on other nodes that it serves. */
 static bool sends_to(const struct sar_task *task, int owner)
 {
-    const struct sar_nodes *nodes = nodes_of(task);
+    const struct sar_nodes *nodes = &task->comm->nodes;
     int node = node_of(task);
     if (nodes->node[owner] == node)
         return owner == task->comm->rank;
@@ -147,7 +136,7 @@ static bool sends_to(const struct sar_task *task, int owner)
 /* One rank of each node, in the order of nodes. */
 static int source(const struct sar_task *task, int i)
 {
-    const struct sar_nodes *nodes = nodes_of(task);
+    const struct sar_nodes *nodes = &task->comm->nodes;
     if (i >= nodes->n)
         return -1;
     return i == node_of(task) ? task->comm->rank : sar_nodes_partner(nodes, i, task->comm->rank);
@@ -168,16 +157,15 @@ static size_t cells_of(const struct sar_task *task)
 static struct staged_parts staged_parts_at(void *memory, size_t cells, size_t nnz)
 {
     unsigned char *slots = (unsigned char *)memory + sar_align_up((cells + 1) * sizeof(uint64_t));
-    return (struct staged_parts){ memory, slots, slots + sar_align_up(nnz * SLOT_BYTES) };
+    return (struct staged_parts){ memory, { slots, slots + sar_align_up(nnz * SLOT_BYTES), nnz } };
 }
 
-static struct sar_spvec cell_in(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
-                                int cell)
+/* Returns the elements of some consecutive cells; no cells: their place. */
+static struct sar_spvec elements_at(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
+                                    int cell, int cells)
 {
-    uint64_t begin = staged_parts->begin[cell];
-    return (struct sar_spvec){ staged_parts->slots + begin * SLOT_BYTES,
-                               staged_parts->values + begin * desc->element_size,
-                               (size_t)(staged_parts->begin[cell + 1] - begin) };
+    const uint64_t *begin = staged_parts->begin + cell;
+    return sar_spvec_slice(desc, &staged_parts->vec, (size_t)begin[0], (size_t)begin[cells]);
 }
 
 static enum sar_status reserve_staged_parts(struct sar_task *task, struct staged_parts *staged_parts)
@@ -195,27 +183,19 @@ static enum sar_status reserve_staged_parts(struct sar_task *task, struct staged
     return SAR_OK;
 }
 
-/* Returns the free memory of the staged parts, from a segment's first cell on. */
-static struct sar_spvec rest_of(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
-                                int cell)
-{
-    uint64_t begin = staged_parts->begin[cell];
-    return (struct sar_spvec){ staged_parts->slots + begin * SLOT_BYTES,
-                               staged_parts->values + begin * desc->element_size, 0 };
-}
-
 static enum sar_status stage_parts(struct sar_task *task)
 {
     const struct state *state = task->state;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_vec_desc desc = task->agreed->desc;
     struct sar_spvec *parts;
     struct staged_parts staged_parts;
     int ranks = task->comm->ranks;
     SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *parts, &parts));
     SAR_TRY(reserve_staged_parts(task, &staged_parts));
+    desc.index_size = SLOT_BYTES;
     for (uint32_t segment = 0; segment < state->owner.parts.segments; segment++) {
         int cell = cell_of(task, segment, 0);
-        struct sar_spvec rest = rest_of(&staged_parts, desc, cell);
+        struct sar_spvec rest = elements_at(&staged_parts, &desc, cell, 0);
         sar_task_next_step_arena(task);
         SAR_TRY(sar_owner_split(task, segment, &rest, parts));
         for (int p = 0; p < ranks; p++, cell++)
@@ -281,7 +261,8 @@ static enum sar_status combine(struct sar_task *task, uint32_t segment, int owne
     if (n == 1)
         return SAR_OK;
     for (int i = 0; i < n; i++)
-        state->node_vecs[i] = cell_in(&state->all_staged_parts[i], &desc, cell_of(task, segment, owner));
+        state->node_vecs[i] =
+            elements_at(&state->all_staged_parts[i], &desc, cell_of(task, segment, owner), 1);
     return sar_task_reduce(task, &desc, state->node_vecs, (size_t)n, part);
 }
 
@@ -309,10 +290,8 @@ static void open(struct sar_task *task)
 {
     static const struct sar_owner_peers peers = { sends_to, source, split, combine };
     struct state *state = task->state;
-    struct sar_partition_map map = sar_agreed_partition_map(task->agreed);
-    struct sar_owner_cost_terms terms = terms_of(task->agreed, &map);
-    sar_owner_open_with_peers(task, &terms, &peers);
-    state->share_output = sar_shared_output(task->comm->shm_group);
+    sar_owner_open(task, sar_agreed_partition_map(task->agreed), &peers);
+    state->share_output = sar_shared_output(task);
     state->caller_output = task->output;
     task->output = &state->share_output.output;
 }
@@ -322,7 +301,7 @@ static void open_shared(struct sar_task *task)
 {
     struct state *state = task->state;
     state->node = *task->comm;
-    state->node.rank = nodes_of(task)->local_rank[task->comm->rank];
+    state->node.rank = task->comm->nodes.local_rank[task->comm->rank];
     state->node.ranks = node_size(task);
     state->agreed = inner_agreed(task->agreed, state->node.ranks);
     task->output = state->caller_output;

@@ -43,7 +43,7 @@ struct sar_owner_peers {
  * push. */
 enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FAILURE };
 
-/** Who owns what. Written by sar_owner_open*; `bounds` by sar_owner_begin, or before it by oktopk. */
+/** Who owns what. Written by sar_owner_open; `bounds` by sar_owner_begin, or before it by oktopk. */
 struct sar_owner_parts {
     struct sar_partition_map map;
     const struct sar_owner_peers *peers; /**< NULL: each rank exchanges messages with each other */
@@ -54,7 +54,7 @@ struct sar_owner_parts {
     uint32_t segments;
 };
 
-/** Sending side of the push. Arrays of two are indexed by segment % 2. Written by owner_push.c. */
+/** Sending side of the push. Arrays of two are indexed by segment % 2. */
 struct sar_owner_push {
     size_t next;                 /**< first element of the input not yet partitioned */
     struct sar_spvec *parts[2];  /**< this rank's elements of a segment, by owner */
@@ -63,8 +63,7 @@ struct sar_owner_push {
     size_t *nnz;                 /**< elements sent to each owner, for the report */
 };
 
-/** Receiving side of the push: the reduction of this rank's part. Written by owner_push.c; sums by
- * sar_owner_reduce. */
+/** Receiving side of the push: the reduction of this rank's part. */
 struct sar_owner_reduce {
     uint32_t segment;
     struct sar_spvec *decoded; /**< by source, in rank order */
@@ -73,14 +72,14 @@ struct sar_owner_reduce {
     struct sar_spvec sums[2]; /**< by segment % 2 */
 };
 
-/** Pull. Written by owner_pull.c; `outgoing` by sar_owner_reduce. */
+/** Pull. */
 struct sar_owner_pull {
     struct sar_msg outgoing[2]; /**< by segment % 2 */
     struct sar_msg *received;   /**< of the step before, by rank */
     size_t *nnz;                /**< elements received from each owner, for the report */
 };
 
-/** Head of the state of every owner-based scheme. */
+/** Head of the state of every owner-based scheme. Written by owner.c. */
 struct sar_owner {
     struct sar_owner_parts parts;
     uint32_t step;                  /**< written by sar_owner_post */
@@ -124,22 +123,19 @@ struct sar_owner_cost_terms {
     double push_share, pull_share; /**< share of the largest part; 1 / ranks for a map with stripes, since
                                     * sar_agreed_max_load tells its largest part */
     const struct sar_wire *push_wire, *pull_wire; /**< preferred formats, or NULL */
-    const struct sar_partition_map *map;
+    struct sar_partition_map map;
     double max_slots;   /**< slots of the longest part */
     double group_ranks; /**< ranks whose elements are reduced before one of them sends the push, or 1 */
 };
 
 /** Returns the terms of a map without preferred formats. */
 struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed,
-                                                 const struct sar_partition_map *map);
+                                                 struct sar_partition_map map);
 
 /** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of
- * steps. */
-void sar_owner_open(struct sar_task *task, const struct sar_partition_map *map);
-
-/** Assigns owners by terms->map, if ranks send for others. */
-void sar_owner_open_with_peers(struct sar_task *task, const struct sar_owner_cost_terms *terms,
-                               const struct sar_owner_peers *peers);
+ * steps.
+ * @param peers  NULL: each rank exchanges messages with each other */
+void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers);
 
 /** Partitions this rank's elements of the next segment; slots count from the segment on.
  * @param memory  receives the parts, one after the other; NULL: the step arena */
@@ -149,8 +145,8 @@ enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const s
 /** Returns the vec_desc of a reduction over the slots that a rank owns of a segment. */
 struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, uint32_t segment);
 
-/** Returns why elements cannot be owned by a map, or NULL. */
-const char *sar_owner_unsupported_reason(const struct sar_partition_map *map);
+/** Returns why an owner-based scheme cannot run the call with a map, or NULL. */
+const char *sar_owner_unsupported_reason(const struct sar_agreed *agreed, struct sar_partition_map map);
 
 /** Predicted messages and segments of a call. */
 struct sar_owner_estimate {

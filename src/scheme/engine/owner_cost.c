@@ -24,12 +24,11 @@ static bool is_contiguous(const struct sar_partition_map *map)
     return map->kind == SAR_PARTITION_RANGE;
 }
 
-struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a,
-                                                 const struct sar_partition_map *map)
+struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, struct sar_partition_map map)
 {
     double ranks = a->machine.ranks;
-    struct sar_owner_cost_terms terms = { 1 / ranks, 1 / ranks, NULL, NULL, map, (double)map->slots_max, 1 };
-    if (is_contiguous(map)) {
+    struct sar_owner_cost_terms terms = { 1 / ranks, 1 / ranks, NULL, NULL, map, (double)map.slots_max, 1 };
+    if (is_contiguous(&map)) {
         terms.push_share = sar_range_parts_max_share(a);
         terms.pull_share = sar_range_parts_max_union_share(a, ranks);
     }
@@ -44,7 +43,7 @@ static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
 {
     struct sar_owner_cost_terms max = *terms;
     double ranks = a->machine.ranks;
-    if (is_contiguous(terms->map))
+    if (is_contiguous(&terms->map))
         return max;
     max.push_share *= terms->group_ranks > 1
                           ? sar_agreed_max_load(a, terms->group_ranks, ceil(ranks / terms->group_ranks))
@@ -107,7 +106,7 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
 static uint64_t segment_slots_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                                  const struct sar_owner_estimate *estimate)
 {
-    const struct sar_partition_map *map = terms->map;
+    const struct sar_partition_map *map = &terms->map;
     double messages =
         ceil(fmax(estimate->push.bytes, estimate->pull.bytes) / segment_bytes(a, terms, estimate));
     double slots = ceil((double)map->slots_max / fmin(fmax(messages, 1), MAX_SEGMENTS));
@@ -135,7 +134,7 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
 {
     struct sar_owner_cost_terms max = with_max_shares(a, terms);
     double sums = sar_agreed_union_nnz(a, a->machine.ranks);
-    struct sar_owner_estimate estimate = { .segment_slots = terms->map->slots_max, .segments = 1 };
+    struct sar_owner_estimate estimate = { .segment_slots = terms->map.slots_max, .segments = 1 };
     struct sar_wire_layout layout =
         sar_agreed_layout(a, (uint64_t)max.max_slots, sar_index_size(estimate.segment_slots));
     estimate.peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
@@ -145,11 +144,11 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
         sar_agreed_cost_with(a, true, terms->pull_wire, &layout, fmin(sums * max.pull_share, max.max_slots));
     estimate.work = work_of(a, &max, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
-    if (is_contiguous(terms->map) || terms->map->slots_max == 0)
+    if (is_contiguous(&terms->map) || terms->map.slots_max == 0)
         return estimate;
     estimate.segment_slots = segment_slots_of(a, terms, &estimate);
     estimate.segments =
-        (double)((terms->map->slots_max + estimate.segment_slots - 1) / estimate.segment_slots);
+        (double)((terms->map.slots_max + estimate.segment_slots - 1) / estimate.segment_slots);
     estimate.throttle = throttle_of(a, terms, &estimate);
     return estimate;
 }
@@ -174,7 +173,9 @@ double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_cost
     return moving + working - (a->topo.nodes > 1 ? hidden : 0);
 }
 
-const char *sar_owner_unsupported_reason(const struct sar_partition_map *map)
+const char *sar_owner_unsupported_reason(const struct sar_agreed *a, struct sar_partition_map map)
 {
-    return !is_contiguous(map) && map->slots_max > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
+    const char *reason = sar_agreed_sparse_unsupported(a);
+    bool fits = is_contiguous(&map) || map.slots_max <= UINT32_MAX;
+    return reason == NULL && !fits ? "parts of more than 2^32 slots" : reason;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "vector/dense.h"
+#include "wire/round16.h"
 
 static struct sar_wire_layout layout_of(const struct sar_agreed *agreed)
 {
@@ -37,11 +38,6 @@ double sar_pairwise_seconds(const struct sar_agreed *a, int limit)
     return time;
 }
 
-static int limit_of(const struct sar_pairwise *d, const struct sar_pof2 *f)
-{
-    return d->limit == 0 ? f->size : d->limit;
-}
-
 /* Drops zeros that a format may lose: with a -0.0 or a NaN, MAX differs between a present and an absent
  * zero. */
 static enum sar_status encode(struct sar_task *task, struct sar_spvec *vec)
@@ -65,6 +61,7 @@ void sar_pairwise_pof2_in(struct sar_task *task)
     struct sar_pof2 f = sar_pof2_of(task->comm);
     struct sar_pairwise *d = task->state;
     d->distance = 1;
+    d->limit = d->limit == 0 ? f.size : d->limit;
     if (sar_pof2_sends(&f))
         sar_exchange_send(&task->exchange, f.rank + 1, &d->outgoing);
     if (sar_pof2_receives(&f))
@@ -78,7 +75,7 @@ static enum sar_status reduce_with_peer(struct sar_task *task, int peer, bool la
 {
     struct sar_pairwise *d = task->state;
     struct sar_spvec theirs, both[2];
-    SAR_TRY(sar_task_decode(task, layout_of(task->agreed), peer, &theirs));
+    SAR_TRY(sar_task_decode(task, layout_of(task->agreed), &task->exchange.arrived[peer], &theirs));
     struct sar_vec_desc desc = sar_task_desc(task);
     both[peer > task->comm->rank] = theirs;
     both[peer < task->comm->rank] = d->vec;
@@ -122,7 +119,7 @@ void sar_pairwise_exchange(struct sar_task *task)
         sar_exchange_send(&task->exchange, sar_pof2_peer(&f, d->distance), &d->outgoing);
     }
     d->distance *= 2;
-    task->repeat_stage = d->distance < limit_of(d, &f);
+    task->repeat_stage = d->distance < d->limit;
 }
 
 /* The result is in the output now, or in d->vec on a rank that has to send it to its pair. */
@@ -130,10 +127,11 @@ enum sar_status sar_pairwise_end(struct sar_task *task)
 {
     struct sar_pof2 f = sar_pof2_of(task->comm);
     struct sar_pairwise *d = task->state;
-    if (limit_of(d, &f) == f.size)
+    if (d->limit == f.size)
         SAR_TRY(sar_pairwise_reduce_received(task));
-    if (f.paired != 0 && d->output_written)
-        sar_task_round_output(task);
+    if (f.paired != 0 && d->output_written) /* some ranks get the result in a message, rounded */
+        sar_round16_values(task->agreed->wire.precision, task->result.vec.value,
+                           task->result.vec.nnz * task->agreed->desc.row_len);
     return sar_pof2_receives(&f) ? encode(task, &d->vec) : SAR_OK;
 }
 
@@ -157,6 +155,6 @@ enum sar_status sar_pairwise_finish(struct sar_task *task)
     if (d->output_written)
         return SAR_OK;
     if (sar_pof2_sends(&f))
-        SAR_TRY(sar_task_decode(task, layout_of(task->agreed), f.rank + 1, &result));
+        SAR_TRY(sar_task_decode(task, layout_of(task->agreed), &task->exchange.arrived[f.rank + 1], &result));
     return sar_task_reduce_to_output(task, &desc, &result, 1);
 }

@@ -61,13 +61,13 @@ static inline bool sar_pof2_receives(const struct sar_pof2 *f)
     return f->group_rank >= 0 && f->rank < f->paired;
 }
 
-/** Head of the state of a scheme with these stages. Written by pairwise.c; `limit` by the scheme. */
+/** Head of the state of a scheme with these stages. Written by pairwise.c; `limit` also by the scheme. */
 struct sar_pairwise {
     struct sar_spvec
         vec; /**< sums of the ranks that this rank has exchanged elements with, directly or not */
     struct sar_msg outgoing;
     int distance;        /**< of the next exchange, in positions of the group */
-    int limit;           /**< distance to stop at; 0: the size of the group */
+    int limit;           /**< distance to stop at; 0 at first: the size of the group */
     bool output_written; /**< the last reduction went to the output */
 };
 

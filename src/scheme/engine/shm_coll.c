@@ -67,7 +67,8 @@ uint64_t sar_shm_coll_vec_bytes(const struct sar_vec_desc *desc, unsigned index_
                             sar_mul_saturate(nnz, desc->element_size));
 }
 
-struct sar_spvec sar_shm_coll_vec_at(void *memory, unsigned index_size, uint64_t nnz)
+/* Returns the vector with these indices and values. */
+static struct sar_spvec vec_at(void *memory, unsigned index_size, uint64_t nnz)
 {
     return (struct sar_spvec){ memory, (unsigned char *)memory + sar_align_up(nnz * index_size),
                                (size_t)nnz };
@@ -107,48 +108,23 @@ enum sar_status sar_shm_coll_attach_result(struct sar_task *task, size_t nnz, st
     struct sar_output_dest *output = task->output;
     if (task->comm->rank != 0)
         SAR_TRY(sar_shm_result_attach(task->comm->shm_group, output->returned, &first->result, result));
-    task->result.vec = sar_shm_coll_vec_at(sar_shm_result_memory(*result), output->index_size, nnz);
+    task->result.vec = vec_at(sar_shm_result_memory(*result), output->index_size, nnz);
     output->use_shared(output, *result, &task->result.vec);
     return SAR_OK;
 }
 
-size_t sar_shm_coll_capacity(const struct sar_shm_buffer *buffer, const struct sar_vec_desc *desc)
+/* Moves the values first: in a buffer that keeps its memory they move up, and the indices do not move. */
+enum sar_status sar_shm_coll_grow(const struct sar_task *task, struct sar_shm_coll_msg *msg,
+                                  struct sar_shm_buffer *buffer, size_t nnz, struct sar_spvec *vec)
 {
-    size_t bytes = buffer->own.bytes, spare = 2 * SAR_ALIGNMENT;
-    return bytes < spare ? 0 : (bytes - spare) / (desc->index_size + desc->element_size);
-}
-
-static enum sar_status reserve_bytes(struct sar_shm_group *group, const struct sar_vec_desc *desc,
-                                     struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
-                                     struct sar_shm_region *before)
-{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_shm_region before;
     uint64_t bytes = sar_add_saturate(sar_shm_coll_vec_bytes(desc, desc->index_size, nnz), 1);
-    SAR_TRY(sar_shm_buffer_grow(buffer, bytes, before));
+    SAR_TRY(sar_shm_buffer_grow(buffer, bytes, &before));
     msg->buffer = buffer->handle;
     msg->capacity = nnz;
-    msg->needs_mapping |= sar_shm_buffer_announce(group, buffer);
-    return SAR_OK;
-}
-
-enum sar_status sar_shm_coll_reserve(struct sar_shm_group *group, const struct sar_vec_desc *desc,
-                                     struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
-                                     struct sar_spvec *vec)
-{
-    struct sar_shm_region before;
-    SAR_TRY(reserve_bytes(group, desc, msg, buffer, nnz, &before));
-    sar_shm_region_unmap(&before);
-    *vec = sar_shm_coll_vec_at(buffer->own.memory, desc->index_size, nnz);
-    return SAR_OK;
-}
-
-/* Moves the values first: in a buffer that keeps its memory they move up, and the indices do not move. */
-enum sar_status sar_shm_coll_grow(struct sar_shm_group *group, const struct sar_vec_desc *desc,
-                                  struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
-                                  struct sar_spvec *vec)
-{
-    struct sar_shm_region before;
-    SAR_TRY(reserve_bytes(group, desc, msg, buffer, nnz, &before));
-    struct sar_spvec grown = sar_shm_coll_vec_at(buffer->own.memory, desc->index_size, nnz);
+    msg->needs_mapping |= sar_shm_buffer_announce(task->comm->shm_group, buffer);
+    struct sar_spvec grown = vec_at(buffer->own.memory, desc->index_size, nnz);
     if (vec->nnz != 0) {
         memmove(grown.value, vec->value, vec->nnz * desc->element_size);
         memmove(grown.index, vec->index, vec->nnz * desc->index_size);
@@ -170,7 +146,7 @@ enum sar_status sar_shm_coll_peer_vec(const struct sar_task *task, struct sar_sh
     SAR_TRY(sar_shm_buffer_attach(buffer, rank, &msg->buffer, &memory));
     if (msg->nnz == 0)
         return SAR_OK;
-    *vec = sar_shm_coll_vec_at(memory, task->agreed->desc.index_size, msg->capacity);
+    *vec = vec_at(memory, task->agreed->desc.index_size, msg->capacity);
     vec->nnz = msg->nnz;
     return SAR_OK;
 }

@@ -45,9 +45,6 @@ bool sar_shm_coll_needs_mapping(const struct sar_task *task);
 /** Returns the bytes of a vector in memory: indices, then, aligned, the values. */
 uint64_t sar_shm_coll_vec_bytes(const struct sar_vec_desc *desc, unsigned index_size, uint64_t nnz);
 
-/** Returns the vector with these indices and values. */
-struct sar_spvec sar_shm_coll_vec_at(void *memory, unsigned index_size, uint64_t nnz);
-
 /** Returns true if the callers of all ranks can use one shared result. */
 bool sar_shm_coll_can_share_output(const struct sar_task *task);
 
@@ -58,19 +55,10 @@ enum sar_status sar_shm_coll_choose_result(const struct sar_task *task, struct s
 /** On all ranks, after the barrier: makes the shared result of rank 0 the output, with nnz elements. */
 enum sar_status sar_shm_coll_attach_result(struct sar_task *task, size_t nnz, struct sar_shm_result **result);
 
-/** Returns the elements that a buffer of this rank can hold without growing. */
-size_t sar_shm_coll_capacity(const struct sar_shm_buffer *buffer, const struct sar_vec_desc *desc);
-
-/** Makes room for nnz elements in a buffer of this rank, and notes it in msg. May lose what the buffer
- * held. */
-enum sar_status sar_shm_coll_reserve(struct sar_shm_group *group, const struct sar_vec_desc *desc,
-                                     struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
-                                     struct sar_spvec *vec);
-
-/** Makes room for nnz elements, and keeps the vec->nnz elements of the vector in the buffer. */
-enum sar_status sar_shm_coll_grow(struct sar_shm_group *group, const struct sar_vec_desc *desc,
-                                  struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
-                                  struct sar_spvec *vec);
+/** Makes room for nnz elements in a buffer of this rank, and notes it in msg. Keeps the vec->nnz elements of
+ * the vector in the buffer. */
+enum sar_status sar_shm_coll_grow(const struct sar_task *task, struct sar_shm_coll_msg *msg,
+                                  struct sar_shm_buffer *buffer, size_t nnz, struct sar_spvec *vec);
 
 /** Maps the vector of a rank, as its message tells. Maps a new buffer even if it is empty: a later call,
  * which skips the barrier for mapping, may be the first to find elements there. */

@@ -99,12 +99,6 @@ void sar_task_advance(struct sar_task *task, bool block, bool *done)
     }
 }
 
-struct sar_span sar_task_span(const struct sar_task *task, const char *name)
-{
-    const struct sar_traffic *traffic = &task->exchange.traffic;
-    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
-}
-
 void sar_task_span_end(const struct sar_task *task, struct sar_span *span)
 {
     const struct sar_traffic *traffic = &task->exchange.traffic;
@@ -118,11 +112,6 @@ struct sar_vec_desc sar_task_desc(const struct sar_task *task)
     struct sar_vec_desc desc = task->agreed->desc;
     desc.absent_is_zero |= task->agreed->call.dense_face && task->minus_zero;
     return desc;
-}
-
-struct sar_msg_key sar_task_msg_key(const struct sar_task *task, struct sar_wire_layout layout)
-{
-    return (struct sar_msg_key){ layout, task->args.fingerprint, task->args.epoch, task->minus_zero };
 }
 
 enum sar_status sar_task_alloc(struct sar_task *task, size_t n, size_t size, void *memory)

@@ -9,12 +9,39 @@
 #include "device/ops.h"
 #include "comm/dense_allreduce.h"
 #include "comm/exchange.h"
+#include "comm/shm/result.h"
 #include "scheme/engine/agreed.h"
-#include "scheme/engine/output.h"
+#include "vector/spvec.h"
 
 struct sar_scheme;
 struct sar_stage;
 struct sar_task;
+
+/** The memory that a scheme asks an output for. */
+struct sar_output_need {
+    const struct sar_vec_desc *desc; /**< agreed vec_desc: sizes of an index and of an element */
+    size_t nnz;                      /**< elements */
+    bool early_write;                /**< the memory is written while the call may still fail */
+};
+
+/** Vtable of an output, at the beginning of the struct that implements it. */
+struct sar_output_dest {
+    /** Makes room for need->nnz elements. *vec is zeroed in the first call; later it is as the call before
+     * left it, and its vec->nnz elements are kept. */
+    enum sar_status (*reserve)(struct sar_output_dest *output, const struct sar_output_need *need,
+                               struct sar_spvec *vec);
+    /** Takes a reference to a result that the ranks of a node share and are about to write; it may be
+     * `returned`. NULL: the output has no use for shared results. */
+    void (*use_shared)(struct sar_output_dest *output, struct sar_shm_result *result,
+                       const struct sar_spvec *vec);
+    /** Allocates arrays for nnz elements in device memory, with indices of index_size bytes; they are
+     * written at once and become the result. NULL for dense buffers. */
+    enum sar_status (*alloc_device)(struct sar_output_dest *output, const struct sar_device_ctx *ctx,
+                                    const struct sar_vec_desc *desc, size_t nnz, struct sar_spvec *vec);
+    struct sar_shm_result
+        *returned;       /**< shared result of an earlier call, which this call may reuse; or NULL */
+    unsigned index_size; /**< bytes of an index in a shared result, and in the caller's arrays */
+};
 
 enum { SAR_STEP_ARENAS = 3 }; /**< a rank's own part of a step is read in the step after the next */
 
@@ -25,7 +52,7 @@ struct sar_oktopk_bounds {
     uint64_t calls;  /**< calls since the tensor was first seen */
 };
 
-/** Arguments from the caller and the policy. Core (task_init) writes them before the first stage; afterwards
+/** Arguments from the caller and the policy. Core (prepare.c) writes them before the first stage; afterwards
  * they are constant. Exceptions: core points `buffers` at host memory when the vector is on a device;
  * two_level clears can_retry in the copy that it makes for its inner task. */
 struct sar_task_args {
@@ -133,16 +160,19 @@ void sar_task_begin(struct sar_task *task);
  * in success or failure: task->exchange.status tells. */
 void sar_task_advance(struct sar_task *task, bool block, bool *done);
 
-/** Begins and ends a span of the current stage, for traces. */
-struct sar_span sar_task_span(const struct sar_task *task, const char *name);
+/** Begins a span, for traces. */
+static inline struct sar_span sar_task_span(const struct sar_task *task, const char *name)
+{
+    const struct sar_traffic *traffic = &task->exchange.traffic;
+    return sar_span_begin(name, traffic->bytes_sent, traffic->bytes_received);
+}
+
+/** Ends a span of the current stage. */
 void sar_task_span_end(const struct sar_task *task, struct sar_span *span);
 
 /** Returns the agreed vec_desc for a reduction. If a float sum of dense buffers has a -0.0 in some input,
  * absent elements must be added as zeros, because -0.0 + 0.0 is +0.0. */
 struct sar_vec_desc sar_task_desc(const struct sar_task *task);
-
-/** Returns the key of messages about part of the index space. */
-struct sar_msg_key sar_task_msg_key(const struct sar_task *task, struct sar_wire_layout layout);
 
 /** Allocates n zeroed items of `size` bytes in the call arena, and stores their address in *memory. */
 enum sar_status sar_task_alloc(struct sar_task *task, size_t n, size_t size, void *memory);
@@ -160,13 +190,9 @@ bool sar_task_progress(struct sar_task *task);
 enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
                                 struct sar_spvec *vec, struct sar_msg *message);
 
-/** Decodes the message that arrived on a channel in the stage before. */
-enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout, int channel,
-                                struct sar_spvec *vec);
-
-/** Decodes a message that was kept from an earlier stage. */
-enum sar_status sar_task_decode_message(struct sar_task *task, struct sar_wire_layout layout,
-                                        const struct sar_msg *message, struct sar_spvec *vec);
+/** Decodes a message, such as one that arrived in the stage before. */
+enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,
+                                const struct sar_msg *message, struct sar_spvec *vec);
 
 /** Reduces vectors into the step arena. */
 enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc *desc,
@@ -179,9 +205,6 @@ enum sar_status sar_task_reserve(struct sar_task *task, size_t nnz, struct sar_s
 enum sar_status sar_task_reduce_to_output(struct sar_task *task, const struct sar_vec_desc *desc,
                                           const struct sar_spvec vecs[], size_t n);
 
-/** Rounds task->result.vec as a message would, if some ranks get the result in a message. */
-void sar_task_round_output(struct sar_task *task);
-
 /** Returns the work on all elements of n vectors, for a span. */
 struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
                                    const struct sar_spvec vecs[], size_t n);
@@ -192,5 +215,17 @@ void sar_task_copy(const struct sar_task *task, const struct sar_vec_desc *desc,
                    struct sar_spvec *to, bool non_temporal);
 void sar_task_append(const struct sar_task *task, const struct sar_spvec *vec, unsigned index_size,
                      uint64_t base, struct sar_spvec *out);
+
+/** Returns the vec_desc of the result's parts in device memory: coordinates have indices of the caller's
+ * size. */
+struct sar_vec_desc sar_task_output_desc(const struct sar_task *task);
+
+/** Turns slots of a map's parts in device memory back into indices, and appends the parts to
+ * task->result.parts. The order of parts does not matter to a dense vector; core sorts coordinates when all
+ * parts are there.
+ * @param times  calls of this function in the task, in total */
+enum sar_status sar_task_add_output_parts(struct sar_task *task, size_t times,
+                                          const struct sar_partition_map *map,
+                                          const struct sar_spvec parts[]);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "device/exec.h"
-#include "scheme/engine/device_task.h"
 #include "scheme/engine/task.h"
 #include "vector/spvec.h"
 #include "wire/round16.h"
@@ -36,13 +35,77 @@ static struct sar_span_work coding_work(const struct sar_task *task, const char 
     return work;
 }
 
+static struct sar_msg_key key_of(const struct sar_task *task, struct sar_wire_layout layout)
+{
+    return (struct sar_msg_key){ layout, task->args.fingerprint, task->args.epoch, task->minus_zero };
+}
+
+/* The device treats the slots of a part as elements. */
+static struct sar_vec_desc part_desc(const struct sar_task *task, const struct sar_wire_layout *layout)
+{
+    struct sar_vec_desc desc = task->agreed->desc;
+    desc.count = layout->slots;
+    desc.index_size = layout->index_size;
+    return desc;
+}
+
+/* Queues the encoding of a vector, so that the next one can be encoded before this message is complete. For
+ * an MPI library that reads device memory, the payload stays on the device, apart from its header. */
+static enum sar_status encode_on_device(struct sar_task *task, const struct sar_msg_key *key,
+                                        const struct sar_wire *wire, const struct sar_spvec *vec,
+                                        struct sar_msg *message)
+{
+    struct sar_device_exec *exec = task->device.exec;
+    struct sar_vec_desc desc = part_desc(task, &key->layout);
+    SAR_TRY(sar_msg_begin(key, wire, vec, exec->cuda_aware, exec->msg_arena, message));
+    struct sar_encoded payload = { wire->codec_id, NULL, (size_t)message->bytes - SAR_MSG_HEADER_BYTES,
+                                   vec->nnz };
+    if (!exec->cuda_aware) {
+        payload.memory = sar_msg_payload(message);
+        return sar_device_exec_encode(exec, &desc, vec, &payload);
+    }
+    if (payload.bytes == 0)
+        return SAR_OK;
+    SAR_TRY(sar_device_blocks_alloc(&exec->blocks, payload.bytes, &payload.memory));
+    message->payload = payload.memory;
+    return sar_device_exec_encode_in_place(exec, &desc, vec, &payload);
+}
+
+/* Queues the decoding of a message in any format. Checks its header at once; sar_device_exec_wait reports a
+ * corrupt payload. The message must stay until then. Payloads in formats that devices cannot decode are
+ * never detached from their headers. */
+static enum sar_status decode_on_device(struct sar_task *task, struct sar_msg_key *key,
+                                        const struct sar_msg *message, struct sar_spvec *vec)
+{
+    struct sar_device_exec *exec = task->device.exec;
+    const struct sar_wire_layout *layout = &key->layout;
+    struct sar_vec_desc desc = part_desc(task, layout);
+    struct sar_msg_content content;
+    bool detached = message->payload != NULL;
+    SAR_TRY(sar_msg_open(key, message, &content));
+    if (content.wire->codec_id == SAR_CODEC_NONE && !detached) {
+        SAR_TRY(sar_msg_decode(key, message, exec->msg_arena, vec));
+        return sar_device_exec_upload(exec, &desc, vec);
+    }
+    if (content.wire->codec_id == SAR_CODEC_NONE || content.nnz > layout->slots ||
+        content.bytes != content.wire->min_bytes(layout, content.nnz))
+        return SAR_CORRUPT;
+    struct sar_encoded payload = { content.wire->codec_id, content.payload, (size_t)content.bytes,
+                                   (size_t)content.nnz };
+    SAR_TRY(detached ? sar_device_exec_decode_in_place(exec, &desc, &payload, vec)
+                     : sar_device_exec_decode(exec, &desc, &payload, vec));
+    key->user_word = content.user_word;
+    return SAR_OK;
+}
+
 static enum sar_status encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
                               const struct sar_spvec *vec, struct sar_msg *message)
 {
-    struct sar_msg_key key = sar_task_msg_key(task, layout);
+    struct sar_msg_key key = key_of(task, layout);
     const struct sar_wire *wire;
     if (task->device.exec != NULL) {
-        SAR_TRY(sar_device_task_encode(task, pull, layout, vec, message, &wire));
+        wire = sar_agreed_device_wire(task->agreed, pull, &layout, vec->nnz);
+        SAR_TRY(encode_on_device(task, &key, wire, vec, message));
     } else {
         wire = sar_agreed_wire(task->agreed, pull, task->preferred_wire[pull], &layout, vec);
         SAR_TRY(sar_msg_encode(&key, wire, vec, task->memory.step_arena, message));
@@ -65,24 +128,18 @@ enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wir
     return SAR_OK;
 }
 
-enum sar_status sar_task_decode_message(struct sar_task *task, struct sar_wire_layout layout,
-                                        const struct sar_msg *message, struct sar_spvec *vec)
+enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,
+                                const struct sar_msg *message, struct sar_spvec *vec)
 {
-    struct sar_msg_key key = sar_task_msg_key(task, layout);
+    struct sar_msg_key key = key_of(task, layout);
     struct sar_span span = sar_task_span(task, "decode");
-    SAR_TRY(task->device.exec != NULL ? sar_device_task_decode(task, &key, message, vec)
+    SAR_TRY(task->device.exec != NULL ? decode_on_device(task, &key, message, vec)
                                       : sar_msg_decode(&key, message, task->memory.step_arena, vec));
     task->minus_zero |= key.user_word != 0;
     if (span.start_ns != 0)
         span.work = coding_work(task, "decode", &layout, message);
     sar_task_span_end(task, &span);
     return SAR_OK;
-}
-
-enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout, int channel,
-                                struct sar_spvec *vec)
-{
-    return sar_task_decode_message(task, layout, &task->exchange.arrived[channel], vec);
 }
 
 struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
@@ -102,20 +159,16 @@ static void end_reduction(const struct sar_task *task, struct sar_span *span, co
     sar_task_span_end(task, span);
 }
 
-static enum sar_status reduce(struct sar_task *task, const struct sar_vec_desc *desc,
-                              const struct sar_spvec vecs[], size_t n, struct sar_spvec *out)
-{
-    if (task->device.exec != NULL)
-        return sar_device_exec_reduce(task->device.exec, desc, vecs, n, out);
-    SAR_TRY(sar_spvec_alloc(desc, sar_reduce_max_nnz(desc, vecs, n), task->memory.step_arena, out));
-    return sar_reduce(desc, vecs, n, task->memory.step_arena, out);
-}
-
 enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc *desc,
                                 const struct sar_spvec vecs[], size_t n, struct sar_spvec *out)
 {
     struct sar_span span = sar_task_span(task, "reduce");
-    SAR_TRY(reduce(task, desc, vecs, n, out));
+    if (task->device.exec != NULL) {
+        SAR_TRY(sar_device_exec_reduce(task->device.exec, desc, vecs, n, out));
+    } else {
+        SAR_TRY(sar_spvec_alloc(desc, sar_reduce_max_nnz(desc, vecs, n), task->memory.step_arena, out));
+        SAR_TRY(sar_reduce(desc, vecs, n, task->memory.step_arena, out));
+    }
     end_reduction(task, &span, desc, vecs, n);
     return SAR_OK;
 }
@@ -138,13 +191,6 @@ enum sar_status sar_task_reduce_to_output(struct sar_task *task, const struct sa
     return SAR_OK;
 }
 
-void sar_task_round_output(struct sar_task *task)
-{
-    const struct sar_agreed *agreed = task->agreed;
-    sar_round16_values(agreed->wire.precision, task->result.vec.value,
-                       task->result.vec.nnz * agreed->desc.row_len);
-}
-
 void sar_task_copy(const struct sar_task *task, const struct sar_vec_desc *desc, const struct sar_spvec *from,
                    struct sar_spvec *to, bool non_temporal)
 {
@@ -165,4 +211,32 @@ void sar_task_append(const struct sar_task *task, const struct sar_spvec *vec, u
     sar_spvec_append(desc, vec, index_size, base, out);
     span.work = sar_span_work_make("append", vec->nnz, desc->element_size, 0);
     sar_task_span_end(task, &span);
+}
+
+struct sar_vec_desc sar_task_output_desc(const struct sar_task *task)
+{
+    struct sar_vec_desc desc = task->agreed->desc;
+    if (!task->agreed->call.dense_face)
+        desc.index_size = task->output->index_size;
+    return desc;
+}
+
+enum sar_status sar_task_add_output_parts(struct sar_task *task, size_t times,
+                                          const struct sar_partition_map *map, const struct sar_spvec parts[])
+{
+    struct sar_device_exec *exec = task->device.exec;
+    struct sar_vec_desc desc = sar_task_output_desc(task);
+    if (exec->output_parts == NULL)
+        SAR_TRY(sar_task_alloc(task, times * map->parts, sizeof *exec->output_parts, &exec->output_parts));
+    task->result.parts = exec->output_parts;
+    for (uint32_t p = 0; p < map->parts; p++) {
+        struct sar_map_part part = { *map, p };
+        struct sar_spvec vec = parts[p];
+        if (vec.nnz == 0)
+            continue;
+        SAR_TRY(sar_device_exec_slots_to_indices(exec, &desc, &part, &vec));
+        exec->output_parts[task->result.n_parts++] = vec;
+        task->result.vec.nnz += vec.nnz;
+    }
+    return SAR_OK;
 }

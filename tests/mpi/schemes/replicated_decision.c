@@ -13,7 +13,7 @@
 
 enum {
     FEW = 100, /* elements of a rank, if all others together have at most FEW_OTHERS: then each rank */
-    FEW_OTHERS = 1024, /* reduces all of them itself (src/scheme/shared_cost.c) */
+    FEW_OTHERS = 1024, /* reduces all of them itself (src/scheme/shared.c) */
     MANY = 40000,
     STRIDE = 13,
     COUNT = MANY * STRIDE + STRIDE,

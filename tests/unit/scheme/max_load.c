@@ -216,7 +216,7 @@ static void check_many_ranks(int ranks, uint64_t count, enum where where)
     double push, pull;
     s.agreed.data.densification = sampled_gamma(&s);
     struct sar_partition_map map = sar_agreed_partition_map(&s.agreed);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(&s.agreed, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(&s.agreed, map);
     struct sar_owner_estimate f = sar_owner_estimate(&s.agreed, &terms);
     double outcome = outcome_of(&s), expected = sar_agreed_union_nnz(&s.agreed, ranks);
     measure(&s, &map, &push, &pull);

@@ -30,7 +30,7 @@ static struct sar_agreed hosts(int nodes, int node_ranks)
 static struct sar_owner_estimate forecast_of(const struct sar_agreed *a)
 {
     struct sar_partition_map map = sar_agreed_partition_map(a);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, &map);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map);
     terms.group_ranks = a->topo.nodes > 1 ? a->topo.node_ranks : 1;
     return sar_owner_estimate(a, &terms);
 }
