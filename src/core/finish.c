@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "scheme/engine/device_task.h"
 #include "vector/dense.h"
-#include "vector/dense_write.h"
 
 enum {
     CACHE_LINE = 64, /* bytes */

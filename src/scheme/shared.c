@@ -26,7 +26,6 @@
 #include "scheme/shared_internal.h"
 #include "vector/spvec.h"
 #include "vector/dense.h"
-#include "vector/dense_write.h"
 #include "vector/reduce.h"
 
 enum {

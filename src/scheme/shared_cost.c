@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "scheme/shared_internal.h"
-#include "vector/dense_write.h"
+#include "vector/dense.h"
 
 enum {
     REPLICATED_MAX_VALUES = 150, /* values of a rank up to which to replicate */
