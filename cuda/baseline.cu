@@ -42,14 +42,6 @@ struct sar_baseline_scatter_functor {
     }
 };
 
-static unsigned bit_length(uint32_t parts)
-{
-    unsigned bits = 1;
-    while (parts >>= 1)
-        bits++;
-    return bits;
-}
-
 enum sar_status sar_cuda_baseline_partition(const struct sar_device_vec *vector,
                                             const struct sar_partition_map *map, struct sar_spvec *vec)
 {
@@ -73,7 +65,7 @@ enum sar_status sar_cuda_baseline_partition(const struct sar_device_vec *vector,
     sar_sort_pairs<uint32_t> pairs = { { part.as<uint32_t>(), sorted_part.as<uint32_t>() },
                                        { index.as<uint32_t>(), sorted.as<uint32_t>() },
                                        vec->nnz };
-    SAR_TRY(sort(pairs, bit_length(map->parts), stream));
+    SAR_TRY(sort(pairs, map->parts, stream));
     return for_each(vec->nnz,
                     sar_baseline_scatter_functor{ *map, buf, sorted.as<uint32_t>(), (uint32_t *)vec->index,
                                                   (uint32_t *)vec->value },

@@ -11,18 +11,47 @@
 
 #include "cuda/launch.h"
 
+#include "cuda/dense.cuh"
 #include "cuda/parallel.cuh"
-#include "cuda/partition.cuh"
 #include "cuda/reduce.cuh"
 
-/* Bits of the largest key. */
-static unsigned bit_length(uint64_t max)
-{
-    unsigned length = 1;
-    while (max >>= 1)
-        length++;
-    return length;
-}
+/* Writes the cell of element i. Host twin: vector/partition.c. */
+template <class Index> struct sar_locate_functor {
+    sar_partition_cells cells;
+    const Index *index;
+    uint32_t *cell, *position;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        struct sar_slot location = sar_partition_map_locate(&cells.map, index[i]);
+        size_t segment = sar_divide((size_t)location.slot, (size_t)cells.part_slots);
+        cell[i] = (uint32_t)(segment * cells.map.parts + location.part);
+        position[i] = (uint32_t)i;
+    }
+};
+
+/* Writes the slot of the i-th element in the order of cells. If element i begins a cell, writes where that
+ * cell and the empty cells before it begin; the last element also ends the empty cells behind it. Host
+ * twin: vector/partition.c. */
+template <class Index> struct sar_sorted_slots_functor {
+    sar_partition_cells cells;
+    size_t n, cells_n;
+    const Index *index;
+    const uint32_t *cell, *position; /* sorted */
+    uint32_t *slot;
+    unsigned long long *first;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        struct sar_slot location = sar_partition_map_locate(&cells.map, index[position[i]]);
+        size_t segment = sar_divide(cell[i], cells.map.parts);
+        slot[i] = (uint32_t)(location.slot - segment * cells.part_slots);
+        for (size_t c = i == 0 ? 0 : (size_t)cell[i - 1] + 1; c <= cell[i]; c++)
+            first[c] = i;
+        for (size_t c = (size_t)cell[i] + 1; i + 1 == n && c < cells_n; c++)
+            first[c] = n;
+    }
+};
 
 /* List the position of the first key of each value among n sorted keys. Waits for the stream to set
  * *found. */
@@ -58,7 +87,7 @@ static enum sar_status coalesce(const struct sar_vec_desc *desc, const struct sa
     sar_sort_pairs<Key> pairs = { { (Key *)from->index, key.as<Key>() },
                                   { unsorted_position.as<uint32_t>(), position.as<uint32_t>() },
                                   n };
-    SAR_TRY(sort(pairs, bit_length(max_index), stream));
+    SAR_TRY(sort(pairs, max_index, stream));
     SAR_TRY(list_first_keys(key.as<Key>(), n, first_key.as<uint32_t>(), &out->nnz, stream));
     sar_value_ops ops = { desc->dtype, desc->op, (unsigned)desc->kernels->size };
     sar_reduce_duplicates_functor<Key> functor = { ops,
@@ -158,26 +187,15 @@ enum sar_status sar_cuda_canonicalize(const struct sar_device_vec *vector, const
     return copy_out(&result, desc.index_size, desc.element_size, vec, stream);
 }
 
-template <class Word>
-static enum sar_status pick_words(const uint32_t *position, const struct sar_spvec *from,
-                                  const struct sar_spvec *to, size_t words, cudaStream_t stream)
-{
-    sar_pick_values_functor<Word, uint32_t> functor = { position, (const Word *)from->value,
-                                                        (Word *)to->value, words };
-    return for_each(to->nnz * words, functor, stream);
-}
-
 static enum sar_status pick_values(const uint32_t *position, const struct sar_spvec *from,
                                    const struct sar_spvec *to, size_t size, cudaStream_t stream)
 {
-    uintptr_t alignment = size | (uintptr_t)from->value | (uintptr_t)to->value;
-    if (alignment % 8 == 0)
-        return pick_words<uint64_t>(position, from, to, size / 8, stream);
-    if (alignment % 4 == 0)
-        return pick_words<uint32_t>(position, from, to, size / 4, stream);
-    if (alignment % 2 == 0)
-        return pick_words<uint16_t>(position, from, to, size / 2, stream);
-    return pick_words<uint8_t>(position, from, to, size, stream);
+    return sar_with_widest_word(size | (uintptr_t)from->value | (uintptr_t)to->value, [=](auto word) {
+        using Word = decltype(word);
+        sar_pick_values_functor<Word, uint32_t> functor = { position, (const Word *)from->value,
+                                                            (Word *)to->value, size / sizeof word };
+        return for_each(to->nnz * functor.words, functor, stream);
+    });
 }
 
 template <class Index>
@@ -202,7 +220,7 @@ static enum sar_status partition(const struct sar_device_vec *vector,
     sar_sort_pairs<uint32_t> pairs = { { unsorted_cell.as<uint32_t>(), cell.as<uint32_t>() },
                                        { unsorted_position.as<uint32_t>(), position.as<uint32_t>() },
                                        n };
-    SAR_TRY(sort(pairs, bit_length(cells - 1), stream));
+    SAR_TRY(sort(pairs, cells - 1, stream));
     sar_sorted_slots_functor<Index> slots = { locate.cells,
                                               n,
                                               cells,

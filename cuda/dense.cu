@@ -14,7 +14,6 @@
 
 #include "cuda/dense.cuh"
 #include "cuda/parallel.cuh"
-#include "cuda/packed_vec.cuh"
 
 static cudaStream_t stream_of(const struct sar_device_vec *vector)
 {
@@ -187,14 +186,9 @@ template <class Word, class Index> struct vector_kernels {
 template <class Index, class Action>
 static enum sar_status dispatch_words(const struct sar_device_vec *vector, const Action &action)
 {
-    uintptr_t alignment = vector->desc->element_size | (uintptr_t)vector->buf;
-    if (alignment % 8 == 0)
-        return action(vector_kernels<uint64_t, Index>(vector));
-    if (alignment % 4 == 0)
-        return action(vector_kernels<uint32_t, Index>(vector));
-    if (alignment % 2 == 0)
-        return action(vector_kernels<uint16_t, Index>(vector));
-    return action(vector_kernels<uint8_t, Index>(vector));
+    return sar_with_widest_word(vector->desc->element_size | (uintptr_t)vector->buf, [&](auto word) {
+        return action(vector_kernels<decltype(word), Index>(vector));
+    });
 }
 
 template <class Action>

@@ -9,8 +9,85 @@
 
 #include <vector>
 
-#include "cuda/hierarchical.cuh"
 #include "cuda/parallel.cuh"
+
+/* Inserts occurrence i. */
+struct sar_hash_insert_functor {
+    struct sar_hash_memory memory;
+    struct sar_partition_map map;
+    struct sar_hash_input input;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        sar_hash_insert(&memory, &map, &input, i);
+    }
+};
+
+/* Counts occurrence i in its part. */
+struct sar_hash_count_functor {
+    struct sar_partition_map map;
+    struct sar_hash_input input;
+    unsigned long long *counts;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        sar_hash_count(&map, &input, i, counts);
+    }
+};
+
+/* True if a cell holds an occurrence. */
+struct sar_hash_cell_used {
+    template <class Mark> SAR_HOST_DEVICE bool operator()(Mark mark) const
+    {
+        return mark != 0;
+    }
+};
+
+/* Copies word i of the output. */
+template <class Mark, class Word> struct sar_hash_gather_functor {
+    const Mark *mark;
+    const Word *from;
+    Word *to;
+    size_t words; /* of an element */
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        size_t element = words == 1 ? i : sar_divide(i, words);
+        to[i] = from[(size_t)(mark[element] - 1) * words + (i - element * words)];
+    }
+};
+
+/* Writes position i of the output. */
+template <class Mark> struct sar_hash_position_functor {
+    const Mark *mark;
+    size_t *position;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        position[i] = (size_t)(mark[i] - 1);
+    }
+};
+
+/* Writes first[p] of the parts p whose lists begin at occurrence i, for i = 0 … nnz. The lists are
+ * contiguous. */
+struct sar_hash_first_functor {
+    struct sar_partition_map map;
+    struct sar_hash_input lists; /* the gathered indices */
+    size_t *first;
+
+    SAR_HOST_DEVICE uint32_t part(size_t i) const
+    {
+        return sar_partition_map_locate(&map, sar_hash_index(&lists, i)).part;
+    }
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        uint32_t begin = i == 0 ? 0 : part(i - 1) + 1;
+        uint32_t end = i == lists.nnz ? map.parts : part(i);
+        for (uint32_t p = begin; p <= end; p++)
+            first[p] = i;
+    }
+};
 
 /* One call. The host computes the layout, a few numbers per part. */
 struct hash_call {
@@ -28,27 +105,16 @@ struct hash_call {
     }
 };
 
-template <class Word, class Mark>
-static enum sar_status gather_words(const Mark *mark, const void *from, size_t size, size_t n, void *to,
-                                    cudaStream_t stream)
-{
-    size_t words = size / sizeof(Word);
-    return for_each(n * words,
-                    sar_hash_gather_functor<Mark, Word>{ mark, (const Word *)from, (Word *)to, words },
-                    stream);
-}
-
-/* Copy with the widest words that divide the size and that both arrays are aligned to. */
 template <class Mark>
 static enum sar_status gather(const Mark *mark, const void *from, size_t size, size_t n, void *to,
                               cudaStream_t stream)
 {
-    uintptr_t alignment = size | (uintptr_t)from | (uintptr_t)to;
-    if (alignment % 8 == 0)
-        return gather_words<uint64_t>(mark, from, size, n, to, stream);
-    if (alignment % 4 == 0)
-        return gather_words<uint32_t>(mark, from, size, n, to, stream);
-    return gather_words<uint16_t>(mark, from, size, n, to, stream);
+    return sar_with_widest_word(size | (uintptr_t)from | (uintptr_t)to, [=](auto word) {
+        using Word = decltype(word);
+        sar_hash_gather_functor<Mark, Word> functor = { mark, (const Word *)from, (Word *)to,
+                                                        size / sizeof word };
+        return for_each(n * functor.words, functor, stream);
+    });
 }
 
 template <class Mark>

@@ -10,7 +10,7 @@
 #ifndef SAR_CUDA_LAUNCH_H
 #define SAR_CUDA_LAUNCH_H
 
-#include "cuda/status.h"
+#include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +19,16 @@ extern "C" {
 #include "device/accelerator.h"
 #include "hash/hierarchical.h"
 #include "wire/wire.h"
+
+/** Convert an error of the CUDA runtime. Clears the runtime's last error, so that the program does not see
+ * it. */
+static inline enum sar_status sar_cuda_status(cudaError_t error)
+{
+    if (error == cudaSuccess)
+        return SAR_OK;
+    (void)cudaGetLastError();
+    return error == cudaErrorMemoryAllocation ? SAR_NO_MEMORY : SAR_DEVICE_FAILED;
+}
 
 /* pool.cu */
 
@@ -35,10 +45,6 @@ bool sar_cuda_pool_exists(int device_id);
 /** Return the pool's memory to the system once none of it is allocated. The device must be the calling
  * thread's. */
 void sar_cuda_pool_close(int device_id);
-
-/* streams.c */
-
-extern const struct sar_stream_ops sar_cuda_stream_ops;
 
 /* dense.cu */
 
@@ -101,34 +107,6 @@ enum sar_status sar_cuda_decode(const struct sar_device_vec *vector, const struc
 enum sar_status sar_cuda_slots_to_indices(const struct sar_device_vec *vector,
                                           const struct sar_map_part *part, const struct sar_spvec *vec,
                                           void *index);
-
-/* bitmap.cu */
-
-/** Encode a vector in the format hash_bitmap, to the same bytes as wire/hash_bitmap.c.
- * @param payload  device memory of nnz * element_size + sar_bitmap_bytes(slots) bytes, aligned to 8 */
-enum sar_status sar_cuda_bitmap_encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
-                                       void *payload, cudaStream_t stream);
-
-/** Decode vec->nnz indices into vec->index. The values begin the payload and stay there. Every index written
- * is below the number of slots; flags->corrupt is set if the bitmap has another number of bits, or bits
- * beyond the slots. */
-enum sar_status sar_cuda_bitmap_decode(const struct sar_wire_layout *layout, const void *payload,
-                                       const struct sar_spvec *vec, struct sar_device_flags *flags,
-                                       cudaStream_t stream);
-
-/* elias_fano.cu */
-
-/** Encode a vector in the format elias_fano, to the same bytes as wire/elias_fano.c.
- * @param payload  device memory, aligned to 8 */
-enum sar_status sar_cuda_elias_fano_encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
-                                           void *payload, cudaStream_t stream);
-
-/** Decode vec->nnz indices into vec->index. The values begin the payload and stay there. Every index written
- * is below the number of slots; flags->corrupt is set if the indices do not ascend or their number
- * differs. */
-enum sar_status sar_cuda_elias_fano_decode(const struct sar_wire_layout *layout, const void *payload,
-                                           const struct sar_spvec *vec, struct sar_device_flags *flags,
-                                           cudaStream_t stream);
 
 /* hierarchical.cu: for the benchmark and the twin test, not in the plug-in */
 

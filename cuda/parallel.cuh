@@ -111,19 +111,21 @@ template <class Key> struct sar_sort_pairs {
     size_t n;
 };
 
-/** Queue a stable sort of the pairs by the lowest bits of the keys. */
+/** Queue a stable sort of the pairs by keys of at most max_key. */
 template <class Key>
-static enum sar_status sort(const sar_sort_pairs<Key> &s, unsigned bits, cudaStream_t stream)
+static enum sar_status sort(const sar_sort_pairs<Key> &s, uint64_t max_key, cudaStream_t stream)
 {
+    int bits = 1;
+    while (max_key >>= 1)
+        bits++;
     size_t bytes = 0;
     sar_scoped_alloc temporary(stream);
-    SAR_TRY(
-        sar_cuda_status(cub::DeviceRadixSort::SortPairs(NULL, bytes, s.key[0], s.key[1], s.position[0],
-                                                        s.position[1], (int64_t)s.n, 0, (int)bits, stream)));
+    SAR_TRY(sar_cuda_status(cub::DeviceRadixSort::SortPairs(NULL, bytes, s.key[0], s.key[1], s.position[0],
+                                                            s.position[1], (int64_t)s.n, 0, bits, stream)));
     SAR_TRY(temporary.alloc(bytes));
     return sar_cuda_status(cub::DeviceRadixSort::SortPairs(temporary.memory, bytes, s.key[0], s.key[1],
                                                            s.position[0], s.position[1], (int64_t)s.n, 0,
-                                                           (int)bits, stream));
+                                                           bits, stream));
 }
 
 #endif

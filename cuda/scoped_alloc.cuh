@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Temporary device memory, and copies, for all .cu files. */
+/* Temporary device memory, copies, and the choice of words to copy by, for all .cu files. */
 
 #ifndef SAR_CUDA_SCOPED_ALLOC_CUH
 #define SAR_CUDA_SCOPED_ALLOC_CUH
@@ -49,6 +49,17 @@ static inline enum sar_status sar_fetch_value(Number *to, const void *from, cuda
 {
     SAR_TRY(sar_copy_async(to, from, sizeof *to, stream));
     return sar_cuda_status(cudaStreamSynchronize(stream));
+}
+
+/** Call action with a word of the widest type that divides all sizes and addresses or-ed in `alignment`. */
+template <class Action>
+static inline enum sar_status sar_with_widest_word(uintptr_t alignment, const Action &action)
+{
+    if (alignment % 8 == 0)
+        return action(uint64_t());
+    if (alignment % 4 == 0)
+        return action(uint32_t());
+    return alignment % 2 == 0 ? action(uint16_t()) : action(uint8_t());
 }
 
 #endif

@@ -11,8 +11,6 @@
 #include "mpi_ext/user_buffers.h"
 #include "mpi_ext/mpi_request.h"
 #include "mpi_ext/result.h"
-#include "mpi_ext/fallback_cache.h"
-#include "core/fallback.h"
 #include "core/prepare.h"
 #include "core/progress.h"
 
@@ -45,24 +43,18 @@ static int run_coo(MPI_Comm comm, const char *function, struct sar_call_args *ca
     return sar_user_buffers_close(comm, function, call, run(comm, function, comm_state, call));
 }
 
-/* Calls on intercommunicators go to MPI_Allreduce, which does not allow MPI_IN_PLACE there. */
-static void check_intercomm(struct sar_call_args *call)
-{
-    if (call->sig.in_place)
-        sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_IN_PLACE);
-}
-
-/* *comm_state is NULL for an intercommunicator. */
+/* *comm_state is NULL for an intercommunicator, whose calls go to MPI_Allreduce; MPI does not allow
+ * MPI_IN_PLACE there. */
 static int begin_dense(MPI_Comm comm, const char *function, struct sar_call_args *call,
                        struct sar_comm_state **comm_state)
 {
     int code = sar_comm_state_get_opt(comm, function, comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    if (*comm_state == NULL)
-        check_intercomm(call);
-    else
+    if (*comm_state != NULL)
         sar_call_args_resolve_types(call, &(*comm_state)->settings.policy);
+    else if (call->sig.in_place)
+        sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_IN_PLACE);
     return MPI_SUCCESS;
 }
 

@@ -9,12 +9,6 @@
 #include "mpi_ext/user_buffers.h"
 #include "mpi_ext/datatypes.h"
 
-/* In dense buffers, 2-byte integers are never floats for ops that floats do not have. */
-static bool allows_float16(enum sar_op op)
-{
-    return sar_op_kernels_of(SAR_BF16, op) != NULL;
-}
-
 /* Check count, datatype and op, of dense and of coordinate calls. */
 static void check_vector(struct sar_call_args *call, MPI_Count count, struct sar_datatype type,
                          struct sar_operation op)
@@ -25,8 +19,9 @@ static void check_vector(struct sar_call_args *call, MPI_Count count, struct sar
     bool valid = type.valid && op.valid;
     call->sig.native = valid && (call->sig.dense_face ? sar_datatype_op_exact(&type, &op)
                                                       : sar_datatype_op_defined(&type, &op));
-    call->sig.int16_as_float =
-        valid && type.is_int16 && op.native && (!call->sig.dense_face || allows_float16(op.op));
+    /* In dense buffers, 2-byte integers are never floats for ops that floats do not have. */
+    call->sig.int16_as_float = valid && type.is_int16 && op.native &&
+                               (!call->sig.dense_face || sar_op_kernels_of(SAR_BF16, op.op) != NULL);
     int64_t bytes;
     if (count < 0 || __builtin_mul_overflow(count, type.extent, &bytes))
         sar_error_set(&call->result.error, SAR_BAD_COUNT, (int64_t)count);

@@ -22,7 +22,7 @@
 #include "mpi_ext/lifecycle.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
-#include "mpi_ext/progress_thread.h"
+#include "mpi_ext/mpi_request.h"
 #include "mpi_ext/datatypes.h"
 #include "comm/dense_allreduce.h"
 #include "core/lifecycle.h"
@@ -115,31 +115,20 @@ static struct owner *next_owner(void)
 
 /* Closing a comm_state waits for the other ranks, whose list may be in another order. So announce the close
  * of all comm_states before waiting for one. */
-static void begin_close_all(void)
-{
-    for (struct owner *owner = owners; owner != NULL; owner = owner->next) {
-        sar_progress_drain(owner->comm_state);
-        sar_comm_state_begin_close(owner->comm_state);
-    }
-}
-
 static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
     struct owner *owner;
-    begin_close_all();
+    for (owner = owners; owner != NULL; owner = owner->next) {
+        sar_progress_drain(owner->comm_state);
+        sar_comm_state_begin_close(owner->comm_state);
+    }
     while ((owner = next_owner()) != NULL && PMPI_Comm_delete_attr(owner->comm, keyval) == MPI_SUCCESS)
         continue;
     sar_comm_state_reap(true);
     PMPI_Comm_free_keyval(&finalize_keyval);
     cleanup_library();
     return MPI_SUCCESS;
-}
-
-static enum sar_status attach_finalize_hook(void)
-{
-    SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &finalize_keyval, NULL)));
-    return sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, finalize_keyval, NULL));
 }
 
 static void open_logs(void)
@@ -161,7 +150,10 @@ static enum sar_status setup_library(void)
         SAR_TRY(sar_datatypes_setup());
         SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_comm_free, &keyval, NULL)));
     }
-    return finalize_keyval == MPI_KEYVAL_INVALID && sar_mpi_world_is_up() ? attach_finalize_hook() : SAR_OK;
+    if (finalize_keyval != MPI_KEYVAL_INVALID || !sar_mpi_world_is_up())
+        return SAR_OK;
+    SAR_TRY(sar_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &finalize_keyval, NULL)));
+    return sar_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, finalize_keyval, NULL));
 }
 
 /* Set up the library for the first comm_state. Each success is paired with release_library. */
@@ -276,30 +268,35 @@ enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state *
     return SAR_OK;
 }
 
-enum sar_status sar_comm_state_find(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence)
+static int raise_lookup(MPI_Comm comm, const char *function, enum sar_status status, const char *sentence)
 {
-    sentence[0] = '\0';
-    SAR_TRY(check_comm(comm, sentence));
-    struct owner *owner = find(comm);
+    struct sar_error error = { .status = status };
+    return sar_error_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error, sentence);
+}
+
+int sar_comm_state_find(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
+{
+    char sentence[SAR_ERROR_TEXT_SIZE] = "";
+    enum sar_status status = check_comm(comm, sentence);
+    struct owner *owner = status == SAR_OK ? find(comm) : NULL;
     *comm_state = owner == NULL ? NULL : owner->comm_state;
-    return SAR_OK;
+    return raise_lookup(comm, function, status, sentence);
 }
 
 int sar_comm_state_get_opt(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
 {
     char sentence[SAR_ERROR_TEXT_SIZE];
-    struct sar_error error = { .status = sar_comm_state_get_status(comm, comm_state, sentence) };
-    if (error.status == SAR_OK)
+    enum sar_status status = sar_comm_state_get_status(comm, comm_state, sentence);
+    if (status == SAR_OK)
         return MPI_SUCCESS;
     *comm_state = NULL;
-    if (error.status == SAR_INTERCOMMUNICATOR)
-        return MPI_SUCCESS;
-    return sar_error_raise(error.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error, sentence);
+    return status == SAR_INTERCOMMUNICATOR ? MPI_SUCCESS : raise_lookup(comm, function, status, sentence);
 }
 
 int sar_comm_state_get(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
 {
-    struct sar_error error = { .status = SAR_INTERCOMMUNICATOR };
     int code = sar_comm_state_get_opt(comm, function, comm_state);
-    return code == MPI_SUCCESS && *comm_state == NULL ? sar_error_raise(comm, function, &error, NULL) : code;
+    if (code == MPI_SUCCESS && *comm_state == NULL)
+        code = raise_lookup(comm, function, SAR_INTERCOMMUNICATOR, "");
+    return code;
 }

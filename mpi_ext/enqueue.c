@@ -111,9 +111,10 @@ static void make_packed(struct enqueued *e)
 static void queue_read(struct enqueued *e)
 {
     struct sar_call_args *call = &e->args;
+    struct sar_device_vec vector =
+        sar_device_vec_of(&call->device.memory, &call->sig.desc, input_of(call)->device);
     if (call->device.packed[0] != NULL &&
-        sar_device_queue_pack(&call->device.memory, &call->sig.desc, input_of(call)->device,
-                              call->device.packed[0]) == SAR_OK)
+        call->device.memory.accelerator->pack(&vector, call->device.packed[0]) == SAR_OK)
         return;
     call->device.packed[0] = NULL;
     sar_user_buffers_queue_read(call);
@@ -122,10 +123,11 @@ static void queue_read(struct enqueued *e)
 static enum sar_status queue_write(struct enqueued *e)
 {
     const struct sar_call_args *call = &e->args;
+    const struct sar_device_ctx *memory = &call->device.memory;
+    struct sar_device_vec vector = sar_device_vec_of(memory, &call->sig.desc, call->device.copy[1].device);
     if (call->device.packed[1] == NULL)
-        return sar_host_copies_queue_write(&call->device.memory, call->device.copy, 2);
-    return sar_device_queue_unpack(&call->device.memory, &call->sig.desc, call->device.copy[1].device,
-                                   call->device.packed[1]);
+        return sar_host_copies_queue_write(memory, call->device.copy, 2);
+    return memory->accelerator->unpack(&vector, call->device.packed[1]);
 }
 
 /* The call runs whether or not this succeeds. If the cleanup cannot be queued, wait for the stream and do
@@ -186,15 +188,6 @@ static void check_stream(struct sar_call_args *call)
         sar_user_buffers_set_stream(call, call->device.memory.stream);
 }
 
-static struct enqueued *make_enqueued(const struct sar_call_args *call, struct sar_comm_state *comm_state,
-                                      MPI_Comm comm)
-{
-    struct enqueued *made = malloc(sizeof *made);
-    if (made != NULL)
-        *made = (struct enqueued){ .args = *call, .comm_state = comm_state, .comm = comm };
-    return made;
-}
-
 /* Wait for the calls queued before. A stream that is being captured cannot be waited for, but its earlier
  * calls run all the same. Returns true if all are complete. */
 static bool wait_for_queued(const struct sar_comm_state *comm_state, const struct sar_call_args *call)
@@ -230,10 +223,13 @@ static int enqueue(MPI_Comm comm, struct sar_comm_state *comm_state, struct sar_
     sar_user_buffers_describe(call);
     sar_user_buffers_alloc(call);
     bool suits = call->device.copy[1].host != NULL && call->result.error.status != SAR_CAPTURED;
-    if (suits && (e = make_enqueued(call, comm_state, comm)) == NULL)
+    if (suits && (e = malloc(sizeof *e)) == NULL)
         call->result.error.status = SAR_NO_MEMORY;
-    if (e != NULL && queue_all(e, &call->result.error))
-        return sar_error_raise(comm, function, &call->result.error, NULL);
+    if (e != NULL) {
+        *e = (struct enqueued){ .args = *call, .comm_state = comm_state, .comm = comm };
+        if (queue_all(e, &call->result.error))
+            return sar_error_raise(comm, function, &call->result.error, NULL);
+    }
     int code = run_at_once(comm, comm_state, call, e);
     if (e != NULL)
         free_enqueued(e);

@@ -8,7 +8,6 @@
 #include "device/accelerator.h"
 #include "mpi_ext/datatypes.h"
 #include "mpi_ext/error.h"
-#include "mpi_ext/fallback_cache.h"
 #include "mpi_ext/user_buffers.h"
 
 bool sar_fallback_fits_int(const struct sar_call_args *call)

@@ -55,12 +55,11 @@ static void write_settings(const struct sar_config *config, MPI_Info info)
 int PMPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used)
 {
     static const char function[] = "MPIX_Sparse_comm_get_info";
-    struct sar_comm_state *comm_state = NULL;
-    char sentence[SAR_ERROR_TEXT_SIZE];
-    struct sar_error error = { .status = sar_comm_state_find(comm, &comm_state, sentence) };
-    if (error.status != SAR_OK)
-        return sar_error_raise(error.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error,
-                               sentence);
+    struct sar_comm_state *comm_state;
+    struct sar_error error = { .status = SAR_OK };
+    int code = sar_comm_state_find(comm, function, &comm_state);
+    if (code != MPI_SUCCESS)
+        return code;
     if (info_used == NULL)
         error = (struct sar_error){ .status = SAR_BAD_OUTPUT, .value = SAR_NULL_INFO };
     else if (PMPI_Info_create(info_used) != MPI_SUCCESS)
@@ -142,13 +141,11 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
 int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
 {
     static const char function[] = "MPIX_Sparse_get_report";
-    struct sar_comm_state *comm_state = NULL;
-    char sentence[SAR_ERROR_TEXT_SIZE];
-    struct sar_error error = { .status = sar_comm_state_find(comm, &comm_state, sentence) };
-    if (error.status == SAR_BAD_COMM)
-        return sar_error_raise(MPI_COMM_NULL, function, &error, sentence);
-    if (error.status != SAR_OK)
-        return sar_error_raise(comm, function, &error, NULL);
+    struct sar_comm_state *comm_state;
+    struct sar_error error = { .status = SAR_OK };
+    int code = sar_comm_state_find(comm, function, &comm_state);
+    if (code != MPI_SUCCESS)
+        return code;
     if (report == NULL)
         error = (struct sar_error){ .status = SAR_BAD_OUTPUT, .value = SAR_NULL_REPORT };
     else if (comm_state == NULL || !comm_state->last.reported)

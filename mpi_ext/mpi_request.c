@@ -9,16 +9,77 @@
 #include "config.h"
 #endif
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "mpi_ext/lifecycle.h"
-#include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/user_buffers.h"
-#include "mpi_ext/progress_thread.h"
 #include "core/progress.h"
+
+/* The progress thread advances the calls of all communicators. It exists after the first call that needs it,
+ * and sleeps while no call is active. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static pthread_t thread;
+static bool running, stopping;
+
+/* Sleep until a call is active. Returns false when the thread must end. */
+static bool wait_for_work(void)
+{
+    pthread_mutex_lock(&lock);
+    while (!stopping && !sar_comm_state_any_active())
+        pthread_cond_wait(&wake, &lock);
+    bool stop = stopping;
+    pthread_mutex_unlock(&lock);
+    return !stop;
+}
+
+static void *work(void *unused)
+{
+    while (wait_for_work()) {
+        sar_progress();
+        sched_yield();
+    }
+    return unused;
+}
+
+/* Start the thread unless it runs. */
+static enum sar_status ensure_thread(void)
+{
+    int level = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&level);
+    if (level != MPI_THREAD_MULTIPLE)
+        return SAR_NO_THREADS;
+    pthread_mutex_lock(&lock);
+    if (!running)
+        running = pthread_create(&thread, NULL, work, NULL) == 0;
+    bool started = running;
+    pthread_mutex_unlock(&lock);
+    return started ? SAR_OK : SAR_NO_MEMORY;
+}
+
+/* A call became active. */
+static void wake_thread(void)
+{
+    pthread_mutex_lock(&lock);
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+}
+
+void sar_progress_thread_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    bool join = running;
+    stopping = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    if (join)
+        pthread_join(thread, NULL);
+    running = stopping = false;
+}
 
 static int query(void *state, MPI_Status *status)
 {
@@ -120,14 +181,14 @@ static int wait(int n, void **states, double timeout, MPI_Status *status)
 static enum sar_status make_mpi_request(const struct sar_comm_state *comm_state, struct sar_mpi_request *req)
 {
     if (comm_state->settings.policy.config.progress == SAR_PROGRESS_THREAD)
-        SAR_TRY(sar_progress_thread_ensure());
+        SAR_TRY(ensure_thread());
     return sar_mpi(PMPIX_Grequest_start(query, release, cancel, poll, wait, req, &req->request));
 }
 #else
 static enum sar_status make_mpi_request(const struct sar_comm_state *comm_state, struct sar_mpi_request *req)
 {
     (void)comm_state;
-    SAR_TRY(sar_progress_thread_ensure());
+    SAR_TRY(ensure_thread());
     return sar_mpi(PMPI_Grequest_start(query, release, cancel, req, &req->request));
 }
 #endif
@@ -161,7 +222,7 @@ static void start_call(struct sar_comm_state *comm_state, struct sar_mpi_request
     req->in_use = true;
     req->active.on_done = finished;
     sar_progress_post(comm_state, &req->args, &req->active);
-    sar_progress_thread_wake();
+    wake_thread();
 }
 
 int sar_mpi_request_post(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
@@ -214,12 +275,6 @@ void sar_mpi_request_drop(struct sar_mpi_request *req)
     MPI_Request request = req->request;
     sar_mpi_request_finish(req, MPI_SUCCESS);
     PMPI_Request_free(&request);
-}
-
-void sar_mpi_request_attach(struct sar_mpi_request *req, struct sar_comm_state *comm_state)
-{
-    req->active.comm_state = comm_state;
-    atomic_store(&req->done, false);
 }
 
 void sar_mpi_request_start(struct sar_mpi_request *req, struct sar_plan *plan,

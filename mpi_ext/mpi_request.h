@@ -54,10 +54,6 @@ void sar_mpi_request_drop(struct sar_mpi_request *req);
 void sar_mpi_request_start(struct sar_mpi_request *req, struct sar_plan *plan,
                            void (*finished)(struct sar_active_call *active));
 
-/** Make an acquired request complete with the call of another one, which must call sar_mpi_request_finish for
- * both. Local. */
-void sar_mpi_request_attach(struct sar_mpi_request *req, struct sar_comm_state *comm_state);
-
 /** Raise the error of a complete call on its communicator; returns its code. Local. */
 int sar_mpi_request_raise(const struct sar_mpi_request *req);
 
@@ -66,5 +62,8 @@ void sar_mpi_request_finish(struct sar_mpi_request *req, int code);
 
 /** The usual `finished` function: raise the error, deliver the output, complete the MPI request. Local. */
 void sar_mpi_request_complete(struct sar_active_call *active);
+
+/** End and join the progress thread, if it exists. No call may be active. Local. */
+void sar_progress_thread_stop(void);
 
 #endif

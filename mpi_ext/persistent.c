@@ -54,17 +54,6 @@ static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *c
         sar_plan_close(&made->plan);
 }
 
-/* The sentence belongs to SAR_BAD_SETTING only. It is empty on ranks other than the one with a bad stream
- * key. */
-static int raise_with_detail(MPI_Comm comm, const char *function, const struct sar_error *error,
-                             const char *sentence)
-{
-    if (error->status != SAR_BAD_SETTING)
-        return sar_error_raise(comm, function, error, NULL);
-    return sar_error_raise(comm, function, error,
-                           sentence[0] != '\0' ? sentence : "mpix_sparse_stream is no address");
-}
-
 /* Collective over comm. */
 static int make_plan(const struct sar_call_args *template, MPI_Comm comm, MPI_Info info, const char *function,
                      MPIX_Sparse_plan *plan)
@@ -85,7 +74,10 @@ static int make_plan(const struct sar_call_args *template, MPI_Comm comm, MPI_In
     if (call.result.error.status != SAR_OK) {
         sar_user_buffers_release(&call);
         free(made);
-        return raise_with_detail(comm, function, &call.result.error, sentence);
+        /* Ranks other than the one with a bad stream key have no sentence. */
+        const char *detail = sentence[0] != '\0' ? sentence : "mpix_sparse_stream is no address";
+        return sar_error_raise(comm, function, &call.result.error,
+                               call.result.error.status == SAR_BAD_SETTING ? detail : NULL);
     }
     made->req.persistent = true;
     made->req.comm = comm;
@@ -243,8 +235,11 @@ static void start_fused(MPIX_Sparse_plan leader, size_t others)
     sar_progress_unlock();
     if (leader->req.args.result.error.status == SAR_OK)
         leader->req.args.result.error = error;
-    for (struct sar_plan *other = plan->next_fused; other != NULL; other = other->next_fused)
-        sar_mpi_request_attach(&((MPIX_Sparse_plan)other)->req, plan->comm_state);
+    for (struct sar_plan *other = plan->next_fused; other != NULL; other = other->next_fused) {
+        struct sar_mpi_request *req = &((MPIX_Sparse_plan)other)->req;
+        req->active.comm_state = plan->comm_state;
+        atomic_store(&req->done, false); /* complete_fused calls sar_mpi_request_finish */
+    }
     if (leader->req.args.result.error.status == SAR_OK)
         sar_fusion_pack(plan);
     sar_mpi_request_start(&leader->req, plan->fusion == NULL ? NULL : &plan->fusion->plan, complete_fused);
@@ -290,11 +285,6 @@ static void close_plan(struct sar_plan *plan)
     sar_plan_close(plan);
     if (comm_state != NULL)
         sar_progress_unlock();
-}
-
-bool sar_plan_has_comm(MPIX_Sparse_plan plan)
-{
-    return plan->plan.comm_state != NULL;
 }
 
 struct sar_plan_report sar_plan_get_report(MPIX_Sparse_plan plan)

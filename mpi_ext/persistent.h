@@ -15,9 +15,6 @@ struct MPIX_Sparse_plan_s {
     bool fused;                 /**< another plan's call carries this one, in the present start of several */
 };
 
-/** True if the plan's communicator has not been freed. Local. */
-bool sar_plan_has_comm(MPIX_Sparse_plan plan);
-
 /** Selection and cost of a plan's last call. */
 struct sar_plan_report {
     const char *scheme; /**< name of the scheme that ran */

@@ -10,7 +10,7 @@
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/user_buffers.h"
-#include "vector/dense_write.h"
+#include "vector/dense.h"
 
 static void free_arrays(struct sar_result_arrays *arrays)
 {
@@ -187,15 +187,6 @@ static enum sar_status copy_to_device(struct MPIX_Sparse_result_s *result, size_
     return sar_device_upload(memory, block_bytes, arrays, 2);
 }
 
-/* The result is in the same memory as the call's arrays; a rank without arrays keeps the last location. */
-static void choose_location(struct MPIX_Sparse_result_s *result, const struct sar_call_args *call)
-{
-    bool has_location = call->data.coo.indices != NULL || call->data.coo.values != NULL ||
-                        result->location.accelerator == NULL;
-    if (has_location)
-        set_location(result, &call->device.memory);
-}
-
 static void discard(struct MPIX_Sparse_result_s *result)
 {
     free_arrays(&result->next);
@@ -223,7 +214,8 @@ void sar_result_guard_open(struct sar_result_guard *guard, MPIX_Sparse_result *r
     call->data.output = &guard->result->output;
 }
 
-/* The result becomes empty if it cannot be copied to the device. */
+/* The result is in the same memory as the call's arrays; a rank without arrays keeps the last location. The
+ * result becomes empty if it cannot be copied to the device. */
 static enum sar_status commit_and_copy(struct MPIX_Sparse_result_s *result, const struct sar_call_args *call)
 {
     bool on_device = result->on_device;
@@ -231,7 +223,9 @@ static enum sar_status commit_and_copy(struct MPIX_Sparse_result_s *result, cons
     result->on_device = false;
     if (on_device)
         return SAR_OK;
-    choose_location(result, call);
+    if (call->data.coo.indices != NULL || call->data.coo.values != NULL ||
+        result->location.accelerator == NULL)
+        set_location(result, &call->device.memory);
     enum sar_status status = copy_to_device(result, call->device.block_bytes);
     if (status != SAR_OK)
         result->nnz = 0;
@@ -259,13 +253,18 @@ int sar_result_guard_close(MPI_Comm comm, const char *function, struct sar_resul
     return code;
 }
 
+/* The arrays that the caller gets. */
+static const struct sar_result_arrays *arrays_of(MPIX_Sparse_result result)
+{
+    return result->location.accelerator == NULL ? &result->current : &result->device_copy;
+}
+
 int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const void **indices,
                             const void **values)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_get", SAR_BAD_RESULT, SAR_FAULT_NULL);
-    const struct sar_result_arrays *arrays =
-        result->location.accelerator == NULL ? &result->current : &result->device_copy;
+    const struct sar_result_arrays *arrays = arrays_of(result);
     if (nnz != NULL)
         *nnz = (MPI_Count)result->nnz;
     if (indices != NULL)
@@ -275,22 +274,19 @@ int PMPIX_Sparse_result_get(MPIX_Sparse_result result, MPI_Count *nnz, const voi
     return MPI_SUCCESS;
 }
 
-static void write_host(MPIX_Sparse_result result, void *to)
-{
-    struct sar_vec_desc desc = result->desc;
-    struct sar_spvec vec = { result->current.index, result->current.value, result->nnz };
-    desc.index_size = result->index_size;
-    sar_dense_expand(&desc, &vec, 1, to);
-}
-
-/* Uses the default stream: the stream that the result was made in may no longer exist. */
-static enum sar_status write_device(MPIX_Sparse_result result, void *to)
+/* On a device this uses the default stream: the stream that the result was made in may no longer exist. */
+static enum sar_status write_dense(MPIX_Sparse_result result, void *to)
 {
     struct sar_device_ctx memory = { result->location.accelerator, result->location.device_id, NULL };
+    const struct sar_result_arrays *arrays = arrays_of(result);
     struct sar_vec_desc desc = result->desc;
-    struct sar_spvec vec = { result->device_copy.index, result->device_copy.value, result->nnz };
+    struct sar_spvec vec = { arrays->index, arrays->value, result->nnz };
     struct sar_scatter_dst target = { &memory, &desc, to, 0 };
     desc.index_size = result->index_size;
+    if (memory.accelerator == NULL) {
+        sar_dense_expand(&desc, &vec, 1, to);
+        return SAR_OK;
+    }
     SAR_TRY(sar_user_buffers_stream_ready(&memory));
     return sar_device_scatter(&target, &(struct sar_scatter_src){ &vec, 1, true, true });
 }
@@ -299,18 +295,15 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf)
 {
     if (result == MPIX_SPARSE_RESULT_NULL)
         return sar_error_code("MPIX_Sparse_result_dense", SAR_BAD_RESULT, SAR_FAULT_NULL);
+    if (result->desc.count == 0)
+        return MPI_SUCCESS;
     struct sar_error error = { .status = SAR_OK };
-    if (result->desc.count != 0)
-        sar_args_check_array(&error, recvbuf, SAR_BAD_RECVBUF);
-    if (result->desc.count != 0)
-        sar_user_buffers_check(&error, &result->location, recvbuf, SAR_BAD_RECVBUF);
-    if (error.status == SAR_OK && result->desc.count != 0 && result->location.accelerator != NULL)
-        error.status = write_device(result, recvbuf);
-    else if (error.status == SAR_OK && result->desc.count != 0)
-        write_host(result, recvbuf);
-    if (error.status != SAR_OK)
-        return sar_error_code("MPIX_Sparse_result_dense", error.status, error.value);
-    return MPI_SUCCESS;
+    sar_args_check_array(&error, recvbuf, SAR_BAD_RECVBUF);
+    sar_user_buffers_check(&error, &result->location, recvbuf, SAR_BAD_RECVBUF);
+    if (error.status == SAR_OK)
+        error.status = write_dense(result, recvbuf);
+    return error.status == SAR_OK ? MPI_SUCCESS
+                                  : sar_error_code("MPIX_Sparse_result_dense", error.status, error.value);
 }
 
 int PMPIX_Sparse_result_free(MPIX_Sparse_result *result)

@@ -205,15 +205,13 @@ int PMPIX_Sparse_topk_select(const void *buf, MPI_Count count, MPI_Datatype data
                              void *values, MPI_Count *nnz)
 {
     static const char function[] = "MPIX_Sparse_topk_select";
-    struct sar_comm_state *comm_state = NULL;
+    struct sar_comm_state *comm_state;
     struct sar_call_args call;
     struct selected_arrays out = { .indices = indices, .values = values, .nnz = nnz };
     struct sar_dgc dgc = { .values = (void *)(uintptr_t)buf };
-    char sentence[SAR_ERROR_TEXT_SIZE];
-    struct sar_error error = { .status = sar_comm_state_find(comm, &comm_state, sentence) };
-    if (error.status != SAR_OK)
-        return sar_error_raise(error.status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error,
-                               sentence);
+    int code = sar_comm_state_find(comm, function, &comm_state);
+    if (code != MPI_SUCCESS)
+        return code;
     check_vector(&call, SAR_FUNCTION_TOPK, buf, count, datatype);
     check_array(&call, buf, (size_t)call.sig.desc.count, SAR_BAD_BUF);
     error_unless(threshold >= 0, &call, SAR_BAD_THRESHOLD, threshold);
@@ -242,14 +240,6 @@ static void check_dgc_params(struct sar_call_args *call, const MPIX_Sparse_dgc_t
     dgc->momentum = how->momentum;
     dgc->scale = how->scale;
     dgc->masking = how->masking != 0;
-}
-
-static void check_tensor(struct sar_call_args *call, const struct sar_dgc *dgc)
-{
-    size_t count = (size_t)call->sig.desc.count;
-    check_array(call, dgc->gradient, count, SAR_BAD_GRADIENT);
-    check_array(call, dgc->velocity, count, SAR_BAD_VELOCITY);
-    check_array(call, dgc->values, count, SAR_BAD_RESIDUAL);
 }
 
 static void step_on_host(struct sar_comm_state *comm_state, struct sar_call_args *call,
@@ -286,7 +276,9 @@ int PMPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, 
     struct selected_arrays out = { .indices = indices, .values = values, .nnz = nnz };
     struct sar_dgc dgc = { .values = residual, .gradient = gradient, .velocity = velocity };
     check_vector(&call, SAR_FUNCTION_DGC, gradient, count, datatype);
-    check_tensor(&call, &dgc);
+    check_array(&call, gradient, (size_t)call.sig.desc.count, SAR_BAD_GRADIENT);
+    check_array(&call, velocity, (size_t)call.sig.desc.count, SAR_BAD_VELOCITY);
+    check_array(&call, residual, (size_t)call.sig.desc.count, SAR_BAD_RESIDUAL);
     check_dgc_params(&call, how, &dgc, &params);
     check_output(&call, indextype, capacity, &out);
     check_overlap(&call, &dgc, &out);

@@ -102,7 +102,7 @@ static void record_last(struct persistent *p)
 static bool decide(struct persistent *p)
 {
     enum sar_decision decision = sar_preload_entry_decide(&p->entry, &sar_preload.params);
-    if (p->plan == MPIX_SPARSE_PLAN_NULL || !sar_plan_has_comm(p->plan))
+    if (p->plan == MPIX_SPARSE_PLAN_NULL || p->plan->plan.comm_state == NULL)
         return false;
     if (decision == SAR_DECISION_SAMPLE)
         sar_preload_entry_sampled(&p->entry, true);

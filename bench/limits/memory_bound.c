@@ -9,7 +9,7 @@
 
 #include "bench/lib/stats.h"
 #include "bench/limits/membw.h"
-#include "vector/dense_write.h"
+#include "vector/dense.h"
 
 static bool is_dense(const struct perf_case *c)
 {

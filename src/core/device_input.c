@@ -45,8 +45,9 @@ enum sar_status sar_device_input_scan(struct sar_active_call *op, long long *bad
     struct sar_call_args *args = op->args;
     if (!args->sig.dense_face)
         return scan_coo(op, bad);
-    return sar_device_find_nonzeros(&args->device.memory, &args->sig.desc, input_copy(args)->device,
-                                    &op->device.mask);
+    struct sar_device_vec vector =
+        sar_device_vec_of(&args->device.memory, &args->sig.desc, input_copy(args)->device);
+    return args->device.memory.accelerator->find_nonzeros(&vector, &op->device.mask);
 }
 
 enum sar_status sar_device_input_load_coo(struct sar_active_call *op, long long *bad)

@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "vector/dense.h"
-#include "vector/dense_write.h"
 
 enum {
     CACHE_LINE = 64, /* bytes */

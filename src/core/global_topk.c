@@ -94,12 +94,15 @@ static enum sar_status sample(struct sar_comm_state *comm_state, const struct sa
                               const struct sar_dgc *dgc, uint32_t seed, struct samples *s)
 {
     const struct sar_comm *comm = &comm_state->comm;
+    const struct sar_device_ctx *memory = &args->device.memory;
     size_t n = samples_of(s, dgc->count);
     SAR_TRY(alloc_samples(comm->ranks, &comm_state->memory.arena, s));
     uint64_t *mine = s->magnitudes + (size_t)comm->ranks * s->stride;
     seed = sar_murmur3((uint32_t)comm->rank, seed);
-    if (args->device.memory.accelerator != NULL)
-        return sar_device_sample(&args->device.memory, &args->sig.desc, dgc, n, seed, mine);
+    if (memory->accelerator != NULL) {
+        struct sar_device_vec vector = sar_device_vec_of(memory, &args->sig.desc, dgc->values);
+        return memory->accelerator->sample(&vector, dgc, n, seed, mine);
+    }
     sar_dgc_sample(dgc, n, seed, mine);
     return SAR_OK;
 }

@@ -46,11 +46,6 @@ static void free_block(struct sar_device_block *block)
     free(block);
 }
 
-static enum sar_status allocate(const struct sar_device_ctx *ctx, size_t size, void **made)
-{
-    return ctx->accelerator->allocate(ctx->device_id, size, made);
-}
-
 /* Frees the cached blocks of other sizes if the device has no memory left. */
 static enum sar_status make(const struct sar_device_ctx *ctx, size_t size, struct sar_device_block **made)
 {
@@ -60,10 +55,10 @@ static enum sar_status make(const struct sar_device_ctx *ctx, size_t size, struc
     *block = (struct sar_device_block){ .accelerator = ctx->accelerator,
                                         .device_id = ctx->device_id,
                                         .size = size };
-    enum sar_status status = allocate(ctx, size, &block->memory);
+    enum sar_status status = ctx->accelerator->allocate(ctx->device_id, size, &block->memory);
     if (status == SAR_NO_MEMORY) {
         sar_device_blocks_cleanup();
-        status = allocate(ctx, size, &block->memory);
+        status = ctx->accelerator->allocate(ctx->device_id, size, &block->memory);
     }
     if (status == SAR_OK)
         *made = block;
@@ -125,15 +120,14 @@ void sar_device_blocks_release(struct sar_device_blocks *blocks, bool lost)
 
 void sar_device_blocks_cleanup(void)
 {
-    struct sar_device_block *block;
-    do {
-        pthread_mutex_lock(&lock);
-        block = cached;
-        cached = block == NULL ? NULL : block->next;
-        pthread_mutex_unlock(&lock);
-        if (block != NULL)
-            free_block(block);
-    } while (block != NULL);
+    pthread_mutex_lock(&lock);
+    struct sar_device_block *block = cached, *next;
+    cached = NULL;
+    pthread_mutex_unlock(&lock);
+    for (; block != NULL; block = next) {
+        next = block->next;
+        free_block(block);
+    }
 }
 
 static void *alloc_pinned(struct sar_allocator *allocator, size_t *bytes)

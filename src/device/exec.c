@@ -19,11 +19,6 @@ static size_t send_block(size_t n)
     return 2 * n;
 }
 
-static size_t receive_block(size_t n)
-{
-    return 2 * n + 1;
-}
-
 _Static_assert(2 * SAR_EXEC_SENDS == SAR_PINNED_RING_BLOCKS, "each payload being encoded has an event");
 
 void sar_device_exec_open(struct sar_device_exec *exec, const struct sar_device_ctx *ctx,
@@ -40,16 +35,6 @@ void sar_device_exec_next_arena(struct sar_device_exec *exec, unsigned round)
 {
     exec->msg_arena = &exec->arenas[round % SAR_EXEC_ARENAS];
     sar_arena_recycle(exec->msg_arena);
-}
-
-static const struct sar_accelerator *accelerator_of(const struct sar_device_exec *exec)
-{
-    return exec->ctx->accelerator;
-}
-
-static struct sar_device_vec vector_of(const struct sar_device_exec *exec, const struct sar_vec_desc *desc)
-{
-    return (struct sar_device_vec){ desc, NULL, exec->ctx->device_id, exec->ctx->stream };
 }
 
 /* Allocates memory for work in a stream. *memory is not NULL, even for zero elements. */
@@ -104,7 +89,7 @@ static enum sar_status open_flags(struct sar_device_exec *exec)
 
 static enum sar_status wait(struct sar_device_exec *exec)
 {
-    SAR_TRY(accelerator_of(exec)->wait(exec->ctx->device_id, exec->ctx->stream));
+    SAR_TRY(exec->ctx->accelerator->wait(exec->ctx->device_id, exec->ctx->stream));
     exec->has_queued = false;
     return SAR_OK;
 }
@@ -147,7 +132,7 @@ void sar_device_exec_close(struct sar_device_exec *exec)
     enum sar_status waited = exec->has_queued ? wait(exec) : SAR_OK;
     enum sar_status arrived = sar_pinned_ring_release(exec->ring);
     for (struct sar_stream_alloc *alloc = exec->allocs; alloc != NULL; alloc = alloc->next)
-        accelerator_of(exec)->stream_ops->release(exec->ctx->device_id, alloc->memory, exec->ctx->stream);
+        exec->ctx->accelerator->stream_ops->release(exec->ctx->device_id, alloc->memory, exec->ctx->stream);
     exec->pinned_allocator.lost = waited != SAR_OK || arrived != SAR_OK;
     sar_device_blocks_release(&exec->blocks, exec->pinned_allocator.lost);
     for (int i = 0; i < SAR_EXEC_ARENAS; i++) {
@@ -162,15 +147,14 @@ enum sar_status sar_device_exec_compact_parts(struct sar_device_exec *exec, cons
                                               struct sar_spvec *vec, unsigned long long first[],
                                               bool *minus_zero)
 {
-    struct sar_device_vec vector = vector_of(exec, args->desc);
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, args->desc, args->buf);
     struct sar_vec_desc slots = *args->desc;
     struct sar_spvec made;
-    vector.buf = args->buf;
     slots.index_size = sizeof(uint32_t);
     SAR_TRY(open_flags(exec));
     SAR_TRY(alloc_spvec(exec, &slots, args->mask->nnz, &made));
     SAR_TRY(sar_device_queue_compact_parts(args, layout, &made, first));
-    SAR_TRY(accelerator_of(exec)->find_minus_zero(&vector, &made, exec->flags));
+    SAR_TRY(exec->ctx->accelerator->find_minus_zero(&vector, &made, exec->flags));
     SAR_TRY(fetch_flags(exec));
     *minus_zero = exec->host_flags.minus_zero != 0;
     *vec = made;
@@ -182,7 +166,7 @@ enum sar_status sar_device_exec_partition(struct sar_device_exec *exec, const st
                                           const struct sar_spvec *from, struct sar_spvec *vec,
                                           unsigned long long first[])
 {
-    struct sar_device_vec vector = vector_of(exec, desc);
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
     struct sar_vec_desc slots = *desc;
     struct sar_spvec made;
     size_t cells = (size_t)layout->segments * layout->map.parts;
@@ -192,7 +176,7 @@ enum sar_status sar_device_exec_partition(struct sar_device_exec *exec, const st
     SAR_TRY(alloc_spvec(exec, &slots, from->nnz, &made));
     exec->has_queued = true;
     if (from->nnz != 0)
-        SAR_TRY(accelerator_of(exec)->partition(&vector, layout, from, &made, first));
+        SAR_TRY(exec->ctx->accelerator->partition(&vector, layout, from, &made, first));
     *vec = made;
     return sar_device_exec_wait(exec);
 }
@@ -206,10 +190,10 @@ static enum sar_status open_ring(struct sar_device_exec *exec)
 static enum sar_status encode(struct sar_device_exec *exec, const struct sar_vec_desc *desc,
                               const struct sar_spvec *vec, const struct sar_encoded *on_device)
 {
-    struct sar_device_vec vector = vector_of(exec, desc);
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
     SAR_TRY(open_ring(exec));
     exec->has_queued = true;
-    SAR_TRY(accelerator_of(exec)->encode(&vector, vec, on_device));
+    SAR_TRY(exec->ctx->accelerator->encode(&vector, vec, on_device));
     return sar_pinned_ring_after_stream(exec->ring, send_block(exec->sends));
 }
 
@@ -248,7 +232,7 @@ enum sar_status sar_device_exec_encode_in_place(struct sar_device_exec *exec, co
 static enum sar_status fetch(struct sar_device_exec *exec, const struct sar_encoded *payload,
                              void **on_device)
 {
-    size_t k = receive_block(exec->receives++);
+    size_t k = 2 * exec->receives++ + 1;
     SAR_TRY(open_ring(exec));
     SAR_TRY(alloc_in_stream(exec, sar_pinned_ring_stream(exec->ring, k), payload->bytes, 1, on_device));
     exec->has_queued = true;
@@ -260,12 +244,12 @@ static enum sar_status fetch(struct sar_device_exec *exec, const struct sar_enco
 enum sar_status sar_device_exec_decode_in_place(struct sar_device_exec *exec, const struct sar_vec_desc *desc,
                                                 const struct sar_encoded *payload, struct sar_spvec *vec)
 {
-    struct sar_device_vec vector = vector_of(exec, desc);
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
     struct sar_spvec made = { NULL, NULL, payload->nnz };
     SAR_TRY(open_flags(exec));
     SAR_TRY(alloc_array(exec, payload->nnz, desc->index_size, &made.index));
     exec->has_queued = true;
-    SAR_TRY(accelerator_of(exec)->decode(&vector, payload, &made, exec->flags));
+    SAR_TRY(exec->ctx->accelerator->decode(&vector, payload, &made, exec->flags));
     *vec = made;
     return SAR_OK;
 }
@@ -303,20 +287,20 @@ enum sar_status sar_device_exec_reduce(struct sar_device_exec *exec, const struc
 enum sar_status sar_device_exec_reduce_into(struct sar_device_exec *exec, const struct sar_vec_desc *desc,
                                             const struct sar_spvec vecs[], size_t n, struct sar_spvec *out)
 {
-    struct sar_device_vec vector = vector_of(exec, desc);
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
     exec->has_queued = true;
-    return accelerator_of(exec)->reduce(&vector, vecs, n, out);
+    return exec->ctx->accelerator->reduce(&vector, vecs, n, out);
 }
 
 enum sar_status sar_device_exec_slots_to_indices(struct sar_device_exec *exec,
                                                  const struct sar_vec_desc *desc,
                                                  const struct sar_map_part *part, struct sar_spvec *vec)
 {
-    struct sar_device_vec vector = vector_of(exec, desc);
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
     void *index;
     SAR_TRY(alloc_array(exec, vec->nnz, desc->index_size, &index));
     exec->has_queued = true;
-    SAR_TRY(accelerator_of(exec)->slots_to_indices(&vector, part, vec, index));
+    SAR_TRY(exec->ctx->accelerator->slots_to_indices(&vector, part, vec, index));
     vec->index = index;
     return SAR_OK;
 }

@@ -288,18 +288,14 @@ enum sar_status sar_host_copies_write(const struct sar_device_ctx *ctx, const st
     return wait_queued(ctx, copies, n, sar_host_copies_queue_write(ctx, copies, n));
 }
 
-static struct sar_pinned_block *unlink_first(void)
-{
-    pthread_mutex_lock(&lock);
-    struct sar_pinned_block *block = unused;
-    unused = block == NULL ? NULL : block->next;
-    pthread_mutex_unlock(&lock);
-    return block;
-}
-
 void sar_host_copy_cleanup(void)
 {
-    struct sar_pinned_block *block;
-    while ((block = unlink_first()) != NULL)
+    pthread_mutex_lock(&lock);
+    struct sar_pinned_block *block = unused, *next;
+    unused = NULL;
+    pthread_mutex_unlock(&lock);
+    for (; block != NULL; block = next) {
+        next = block->next;
         free_block(block);
+    }
 }

@@ -15,6 +15,13 @@ struct sar_device_ctx {
     void *stream; /**< stream that the caller uses the arrays in */
 };
 
+/** Returns a vector in device memory, as the accelerator's functions take it. buf is NULL for coordinates. */
+static inline struct sar_device_vec sar_device_vec_of(const struct sar_device_ctx *ctx,
+                                                      const struct sar_vec_desc *desc, void *buf)
+{
+    return (struct sar_device_vec){ desc, buf, ctx->device_id, ctx->stream };
+}
+
 /** An array in device memory and its copy in host memory, pinned if possible. */
 struct sar_host_copy {
     void *device, *host;

@@ -5,38 +5,20 @@
 
 #include "vector/spvec.h"
 
-static struct sar_device_vec vector_of(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                       void *buf)
-{
-    return (struct sar_device_vec){ desc, buf, ctx->device_id, ctx->stream };
-}
-
-static struct sar_device_vec vector_in(const struct sar_pack_args *args)
-{
-    return vector_of(args->ctx, args->desc, args->buf);
-}
-
 enum sar_status sar_device_canonicalize(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
                                         const struct sar_coo_args *coo, struct sar_d2h_copy *copy,
                                         bool *ascends)
 {
-    struct sar_device_vec vector = vector_of(ctx, desc, NULL);
+    struct sar_device_vec vector = sar_device_vec_of(ctx, desc, NULL);
     *copy = (struct sar_d2h_copy){ .index_size = sar_index_type_size(coo->type),
                                    .element_size = desc->element_size };
     SAR_TRY(sar_d2h_copy_open(copy, ctx, coo->nnz));
     return ctx->accelerator->canonicalize(&vector, coo, &copy->device, ascends);
 }
 
-enum sar_status sar_device_find_nonzeros(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                         void *buf, struct sar_nonzero_mask *mask)
-{
-    struct sar_device_vec vector = vector_of(ctx, desc, buf);
-    return ctx->accelerator->find_nonzeros(&vector, mask);
-}
-
 void sar_device_free_mask(const struct sar_device_ctx *ctx, struct sar_nonzero_mask *mask)
 {
-    struct sar_device_vec vector = vector_of(ctx, NULL, NULL);
+    struct sar_device_vec vector = sar_device_vec_of(ctx, NULL, NULL);
     if (mask->bits != NULL)
         ctx->accelerator->free_mask(&vector, mask);
 }
@@ -50,7 +32,7 @@ static enum sar_status open_copy(const struct sar_pack_args *args, unsigned inde
 
 enum sar_status sar_device_compact(const struct sar_pack_args *args, struct sar_d2h_copy *copy)
 {
-    struct sar_device_vec vector = vector_in(args);
+    struct sar_device_vec vector = sar_device_vec_of(args->ctx, args->desc, args->buf);
     SAR_TRY(open_copy(args, args->desc->index_size, copy));
     if (copy->device.nnz != 0)
         SAR_TRY(args->ctx->accelerator->compact(&vector, args->mask, &copy->device));
@@ -62,7 +44,7 @@ enum sar_status sar_device_queue_compact_parts(const struct sar_pack_args *args,
                                                const struct sar_partition_layout *layout,
                                                const struct sar_spvec *vec, unsigned long long first[])
 {
-    struct sar_device_vec vector = vector_in(args);
+    struct sar_device_vec vector = sar_device_vec_of(args->ctx, args->desc, args->buf);
     size_t cells = (size_t)layout->segments * layout->map.parts;
     memset(first, 0, cells * sizeof *first);
     first[cells] = vec->nnz;
@@ -80,20 +62,6 @@ enum sar_status sar_device_compact_parts(const struct sar_pack_args *args,
     if (copy->device.nnz != 0)
         SAR_TRY(args->ctx->accelerator->wait(args->ctx->device_id, args->ctx->stream));
     return SAR_OK;
-}
-
-enum sar_status sar_device_queue_pack(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                      void *buf, const struct sar_packed_vec *packed)
-{
-    struct sar_device_vec vector = vector_of(ctx, desc, buf);
-    return ctx->accelerator->pack(&vector, packed);
-}
-
-enum sar_status sar_device_queue_unpack(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                        void *buf, const struct sar_packed_vec *packed)
-{
-    struct sar_device_vec vector = vector_of(ctx, desc, buf);
-    return ctx->accelerator->unpack(&vector, packed);
 }
 
 /* State of a scatter of sparse vectors from host memory. */
@@ -135,7 +103,7 @@ static enum sar_status send_all(const struct sar_scatter_dst *dst, const struct 
     const struct sar_vec_desc *desc = dst->desc;
     size_t size = desc->element_size + desc->index_size;
     size_t block_elements = dst->block_bytes / size > 0 ? dst->block_bytes / size : 1;
-    struct upload d = { vector_of(dst->ctx, desc, dst->buf), dst->ctx->accelerator, NULL,
+    struct upload d = { sar_device_vec_of(dst->ctx, desc, dst->buf), dst->ctx->accelerator, NULL,
                         block_elements < most ? block_elements : most, 0 };
     SAR_TRY(sar_pinned_ring_acquire(dst->ctx, d.block_elements * size, &d.ring));
     enum sar_status status = SAR_OK;
@@ -148,7 +116,7 @@ static enum sar_status send_all(const struct sar_scatter_dst *dst, const struct 
 enum sar_status sar_device_scatter(const struct sar_scatter_dst *dst, const struct sar_scatter_src *src)
 {
     const struct sar_device_ctx *ctx = dst->ctx;
-    struct sar_device_vec vector = vector_of(ctx, dst->desc, dst->buf);
+    struct sar_device_vec vector = sar_device_vec_of(ctx, dst->desc, dst->buf);
     size_t resident = src->on_device ? src->n : 0, most = 0;
     if (src->clear || resident != 0)
         SAR_TRY(ctx->accelerator->scatter(&vector, src->vecs, resident, src->clear));
@@ -192,13 +160,6 @@ enum sar_status sar_device_upload(const struct sar_device_ctx *ctx, size_t block
     return status == SAR_OK ? released : status;
 }
 
-enum sar_status sar_device_sample(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                  const struct sar_dgc *dgc, size_t n, uint32_t seed, uint64_t *magnitudes)
-{
-    struct sar_device_vec vector = vector_of(ctx, desc, dgc->values);
-    return ctx->accelerator->sample(&vector, dgc, n, seed, magnitudes);
-}
-
 /* Copies the marked elements to vec, and zeroes them if there is a gradient. */
 static enum sar_status extract(const struct sar_device_vec *vector, const struct sar_device_ctx *ctx,
                                const struct sar_dgc *dgc, const struct sar_nonzero_mask *mask,
@@ -218,7 +179,7 @@ enum sar_status sar_device_select(const struct sar_device_ctx *ctx, const struct
                                   const struct sar_dgc *dgc, const struct sar_topk_limit *limit,
                                   struct sar_spvec *vec)
 {
-    struct sar_device_vec vector = vector_of(ctx, desc, dgc->values);
+    struct sar_device_vec vector = sar_device_vec_of(ctx, desc, dgc->values);
     struct sar_nonzero_mask mask;
     SAR_TRY(ctx->accelerator->select(&vector, dgc, limit, &mask));
     enum sar_status status = extract(&vector, ctx, dgc, &mask, vec);

@@ -14,10 +14,6 @@ enum sar_status sar_device_canonicalize(const struct sar_device_ctx *ctx, const 
                                         const struct sar_coo_args *coo, struct sar_d2h_copy *copy,
                                         bool *ascends);
 
-/** Marks the elements of buf that have a bit set. The caller frees the mask. */
-enum sar_status sar_device_find_nonzeros(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                         void *buf, struct sar_nonzero_mask *mask);
-
 /** Frees a mask, in the order of the stream. The mask may be empty. */
 void sar_device_free_mask(const struct sar_device_ctx *ctx, struct sar_nonzero_mask *mask);
 
@@ -45,14 +41,6 @@ enum sar_status sar_device_compact_parts(const struct sar_pack_args *args,
 enum sar_status sar_device_queue_compact_parts(const struct sar_pack_args *args,
                                                const struct sar_partition_layout *layout,
                                                const struct sar_spvec *vec, unsigned long long first[]);
-
-/** Queues packing a dense vector into pinned memory. */
-enum sar_status sar_device_queue_pack(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                      void *buf, const struct sar_packed_vec *packed);
-
-/** Queues unpacking to a dense vector the elements that `packed` holds when the work runs. */
-enum sar_status sar_device_queue_unpack(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                        void *buf, const struct sar_packed_vec *packed);
 
 /** Sparse vectors that are written to a dense vector. */
 struct sar_scatter_src {
@@ -84,10 +72,6 @@ struct sar_h2d_copy {
 /** Copies n arrays to the device through a ring. block_bytes 0: blocks as large as the largest array. */
 enum sar_status sar_device_upload(const struct sar_device_ctx *ctx, size_t block_bytes,
                                   const struct sar_h2d_copy arrays[], size_t n);
-
-/** Samples n magnitudes of values in device memory (vector/dgc.h). */
-enum sar_status sar_device_sample(const struct sar_device_ctx *ctx, const struct sar_vec_desc *desc,
-                                  const struct sar_dgc *dgc, size_t n, uint32_t seed, uint64_t *magnitudes);
 
 /** Does the work of sar_topk_select on values in device memory, and if there is a gradient that of
  * sar_dgc_clear. The values may have changed even on failure.

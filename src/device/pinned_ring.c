@@ -63,12 +63,6 @@ static struct sar_pinned_ring *find_ring(const struct sar_device_ctx *ctx)
     return found;
 }
 
-static void release_blocks(struct sar_pinned_ring *ring)
-{
-    for (int i = 0; i < SAR_PINNED_RING_BLOCKS; i++)
-        sar_host_copy_release(&ring->block[i].memory);
-}
-
 static void close_ring(struct sar_pinned_ring *ring)
 {
     const struct sar_stream_ops *ops = stream_ops_of(ring);
@@ -81,7 +75,6 @@ static void close_ring(struct sar_pinned_ring *ring)
             ops->destroy_event(device_id, ring->block[i].event);
     if (ring->start != NULL)
         ops->destroy_event(device_id, ring->start);
-    release_blocks(ring);
     free(ring);
 }
 
@@ -109,10 +102,10 @@ static enum sar_status make_ring(const struct sar_device_ctx *ctx, struct sar_pi
     return status;
 }
 
-static enum sar_status wait_caller(const struct sar_pinned_ring *ring, void *stream)
+static enum sar_status wait_caller(const struct sar_pinned_ring *ring)
 {
     const struct sar_stream_ops *ops = stream_ops_of(ring);
-    SAR_TRY(ops->record(ring->ctx.device_id, ring->start, stream));
+    SAR_TRY(ops->record(ring->ctx.device_id, ring->start, ring->ctx.stream));
     for (int i = 0; i < STREAMS; i++)
         SAR_TRY(ops->wait_event(ring->ctx.device_id, ring->start, ring->stream[i]));
     return SAR_OK;
@@ -126,26 +119,12 @@ enum sar_status sar_pinned_ring_acquire(const struct sar_device_ctx *ctx, size_t
         SAR_TRY(make_ring(ctx, &ring));
     ring->block_bytes = block_bytes;
     ring->ctx.stream = ctx->stream;
-    enum sar_status status = wait_caller(ring, ctx->stream);
+    enum sar_status status = wait_caller(ring);
     if (status == SAR_OK)
         *acquired = ring;
     else
         close_ring(ring);
     return status;
-}
-
-static void cache_ring(struct sar_pinned_ring *ring)
-{
-    pthread_mutex_lock(&lock);
-    ring->next = cached;
-    cached = ring;
-    pthread_mutex_unlock(&lock);
-}
-
-static void abandon_blocks(struct sar_pinned_ring *ring)
-{
-    for (int i = 0; i < SAR_PINNED_RING_BLOCKS; i++)
-        sar_host_copy_abandon(&ring->block[i].memory);
 }
 
 enum sar_status sar_pinned_ring_release(struct sar_pinned_ring *ring)
@@ -157,16 +136,19 @@ enum sar_status sar_pinned_ring_release(struct sar_pinned_ring *ring)
         enum sar_status waited = ring->ctx.accelerator->wait(ring->ctx.device_id, ring->stream[i]);
         status = status == SAR_OK ? waited : status;
     }
-    for (int i = 0; i < SAR_PINNED_RING_BLOCKS; i++)
+    for (int i = 0; i < SAR_PINNED_RING_BLOCKS; i++) {
         ring->block[i].recorded = false;
-    if (status == SAR_OK) {
-        release_blocks(ring);
-        cache_ring(ring);
-    } else {
-        abandon_blocks(ring);
-        close_ring(ring);
+        (status == SAR_OK ? sar_host_copy_release : sar_host_copy_abandon)(&ring->block[i].memory);
     }
-    return status;
+    if (status != SAR_OK) {
+        close_ring(ring);
+        return status;
+    }
+    pthread_mutex_lock(&lock);
+    ring->next = cached;
+    cached = ring;
+    pthread_mutex_unlock(&lock);
+    return SAR_OK;
 }
 
 enum sar_status sar_pinned_ring_block(struct sar_pinned_ring *ring, size_t k, void **block)

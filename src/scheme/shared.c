@@ -27,7 +27,6 @@
 #include "scheme/scheme.h"
 #include "vector/spvec.h"
 #include "vector/dense.h"
-#include "vector/dense_write.h"
 #include "vector/reduce.h"
 
 enum {

@@ -85,19 +85,6 @@ static enum sar_status normalize_logical(const struct sar_vec_desc *desc, struct
     return SAR_OK;
 }
 
-static enum sar_status sort_if_needed(const struct sar_vec_desc *desc, const struct sar_coo_args *coo,
-                                      const struct index_stats *stats, struct sar_arena *arena,
-                                      struct sar_spvec *vec)
-{
-    unsigned size = sar_index_type_size(coo->type);
-    if (!stats->ascending)
-        return sar_sort(desc,
-                        &(struct sar_sort_input){ coo->indices, coo->values, coo->nnz, size,
-                                                  stats->max_index },
-                        arena, vec);
-    return size == desc->index_size ? SAR_OK : resize_indices(desc, coo, arena, vec);
-}
-
 enum sar_status sar_canonicalize(const struct sar_vec_desc *desc, const struct sar_coo_args *coo,
                                  struct sar_arena *arena, struct sar_spvec *vec, long long *bad)
 {
@@ -110,6 +97,10 @@ enum sar_status sar_canonicalize(const struct sar_vec_desc *desc, const struct s
         *bad = first_invalid(coo, desc->count);
         return coo->type == SAR_INDEX_UINT64 ? SAR_BAD_UNSIGNED_INDEX : SAR_BAD_INDEX;
     }
-    SAR_TRY(sort_if_needed(desc, coo, &stats, arena, vec));
+    struct sar_sort_input unsorted = { coo->indices, coo->values, coo->nnz, size, stats.max_index };
+    if (!stats.ascending)
+        SAR_TRY(sar_sort(desc, &unsorted, arena, vec));
+    else if (size != desc->index_size)
+        SAR_TRY(resize_indices(desc, coo, arena, vec));
     return normalize_logical(desc, arena, vec);
 }

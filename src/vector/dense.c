@@ -286,18 +286,14 @@ SAR_CLONES static bool any_zero4(const unaligned32 *value, size_t n)
     return found != 0;
 }
 
-/* A fast test: false only if no element is zero. */
-static bool may_have_zeros(const struct sar_vec_desc *desc, const struct sar_spvec *vec)
-{
-    return desc->element_size != 4 || any_zero4(vec->value, vec->nnz);
-}
-
 enum sar_status sar_spvec_drop_zeros(const struct sar_vec_desc *desc, struct sar_arena *arena,
                                      struct sar_spvec *vec)
 {
     struct sar_spvec kept;
     size_t bytes = desc->element_size, k = 0;
-    if (!may_have_zeros(desc, vec) || sar_dense_count_nonzero(desc, vec->value, vec->nnz) == vec->nnz)
+    if (bytes == 4 && !any_zero4(vec->value, vec->nnz))
+        return SAR_OK;
+    if (sar_dense_count_nonzero(desc, vec->value, vec->nnz) == vec->nnz)
         return SAR_OK;
     SAR_TRY(sar_spvec_alloc(desc, vec->nnz, arena, &kept));
     for (size_t i = 0; i < vec->nnz; i++) {

@@ -58,7 +58,7 @@ SAR_INLINE struct reader reader_of(bool exists, const uint32_t *keys, size_t fir
 }
 
 /* Merge the keys of n vecs, which begin at first[r]; list the distinct keys and return their number. */
-SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[], uint32_t *restrict list)
+SAR_INLINE size_t merge_keys(unsigned n, uint32_t *keys, const size_t first[], uint32_t *restrict list)
 {
     struct reader a = reader_of(true, keys, first[0]), b = reader_of(true, keys, first[1]);
     struct reader c = reader_of(n > 2, keys, first[2]), d = reader_of(n > 3, keys, first[3]);
@@ -82,13 +82,6 @@ SAR_INLINE size_t merge(unsigned n, uint32_t *keys, const size_t first[], uint32
         if (n > 3)
             advance(&d, keys, least, position);
     }
-}
-
-static size_t merge_keys(size_t n, uint32_t *keys, const size_t first[], uint32_t *list)
-{
-    if (n == 2)
-        return merge(2, keys, first, list);
-    return n == 3 ? merge(3, keys, first, list) : merge(4, keys, first, list);
 }
 
 /* Tiles are faster if a word of their bitmap has several bits. More vecs mean more comparisons in a merge. */
@@ -140,7 +133,9 @@ enum sar_status sar_merge(const struct sar_vec_desc *desc, const struct sar_spve
         merge->positions[r] = (uint32_t *)positions + first[r];
         load_keys(vecs[r].index, desc->index_size, vecs[r].nnz, base, merge->positions[r]);
     }
-    merge->nnz = merge_keys(n, positions, first, list);
+    merge->nnz = n == 2   ? merge_keys(2, positions, first, list)
+                 : n == 3 ? merge_keys(3, positions, first, list)
+                          : merge_keys(4, positions, first, list);
     return SAR_OK;
 }
 

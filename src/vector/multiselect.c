@@ -8,18 +8,7 @@
 
 #include "vector/multiselect.h"
 
-/* Returns the first element in [low, high) whose index is at least limit, or high. */
-SAR_INLINE size_t lower_bound(const void *index, unsigned size, size_t low, size_t high, uint64_t limit)
-{
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sar_index_get(index, size, middle) < limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
+#include <string.h>
 
 /* For each vec, the range [low, high] that contains the cut. */
 struct ranges {
@@ -47,8 +36,8 @@ static size_t count_below(const struct ranges *w, uint64_t limit)
 {
     size_t below = 0;
     for (size_t r = 0; r < w->n; r++) {
-        SAR_FOR_INDEX_SIZE(w->index_size, w->at[r] = lower_bound(w->vecs[r].index, INDEX_SIZE, w->low[r],
-                                                                 w->high[r], limit));
+        SAR_FOR_INDEX_SIZE(w->index_size, w->at[r] = sar_index_lower_bound(w->vecs[r].index, INDEX_SIZE,
+                                                                           w->low[r], w->high[r], limit));
         below += w->at[r];
     }
     return below;
@@ -67,12 +56,6 @@ static size_t step_past(const struct ranges *w, uint64_t index)
     return have;
 }
 
-static void copy(size_t *to, const size_t *from, size_t n)
-{
-    for (size_t r = 0; r < n; r++)
-        to[r] = from[r];
-}
-
 void sar_multiselect(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                      struct sar_multiselect_target aim, size_t cut[], size_t scratch[])
 {
@@ -87,12 +70,12 @@ void sar_multiselect(const struct sar_vec_desc *desc, const struct sar_spvec vec
         uint64_t index = sar_index_get(vecs[r].index, w.index_size, middle);
         size_t below = count_below(&w, index);
         if (below > aim.target) {
-            copy(w.high, w.at, n);
+            memcpy(w.high, w.at, n * sizeof *w.at);
             continue;
         }
-        copy(w.low, w.at, n);
+        memcpy(w.low, w.at, n * sizeof *w.at);
         if (aim.target - below <= aim.slack || below + step_past(&w, index) > aim.target)
             return;
-        copy(w.low, w.at, n);
+        memcpy(w.low, w.at, n * sizeof *w.at);
     }
 }

@@ -15,16 +15,6 @@ enum {
     INSERTION_MAX = 16 /* items that are sorted by insertion */
 };
 
-static unsigned bits_of(uint64_t number)
-{
-    return number == 0 ? 0 : 64 - (unsigned)__builtin_clzll(number);
-}
-
-static struct sar_index_range range_between(uint64_t least, uint64_t most)
-{
-    return (struct sar_index_range){ least, bits_of(most - least) };
-}
-
 SAR_INLINE struct sar_index_range min_max_range(const void *index, unsigned size, size_t from, size_t n)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -33,7 +23,8 @@ SAR_INLINE struct sar_index_range min_max_range(const void *index, unsigned size
         least = here < least ? here : least;
         most = here > most ? here : most;
     }
-    return range_between(least, most);
+    return (struct sar_index_range){ least,
+                                     most == least ? 0 : 64 - (unsigned)__builtin_clzll(most - least) };
 }
 
 SAR_CLONES struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n)

@@ -277,15 +277,6 @@ static enum sar_status alloc_bucket(struct sorter *s, const struct sar_buckets *
     return sar_arena_alloc(arena, sorted > copied ? sorted : copied, 1, &s->bucket.memory);
 }
 
-static enum sar_status sort_few(struct sorter *s, const struct sar_pairs *from, struct sar_index_range range,
-                                struct sar_arena *arena)
-{
-    size_t n = s->from->nnz;
-    SAR_TRY(sar_arena_alloc(arena, bytes_of_bucket(from, range, n), 1, &s->bucket.memory));
-    sort_bucket(s, from, 0, n, range);
-    return SAR_OK;
-}
-
 static enum sar_status sort_many(struct sorter *s, const struct sar_pairs *from, struct sar_index_range range,
                                  struct sar_arena *arena)
 {
@@ -326,8 +317,11 @@ static enum sar_status sort(struct sorter *s, struct sar_arena *arena)
     struct sar_index_range range = sar_index_range_of(&input, 0, from->nnz);
     if (desc->kernels->wide != NULL)
         SAR_TRY(sar_arena_alloc(arena, desc->row_len, desc->kernels->wide->size, &s->wide.sums));
-    return from->nnz <= ONE_BUCKET_MAX ? sort_few(s, &input, range, arena)
-                                       : sort_many(s, &input, range, arena);
+    if (from->nnz > ONE_BUCKET_MAX)
+        return sort_many(s, &input, range, arena);
+    SAR_TRY(sar_arena_alloc(arena, bytes_of_bucket(&input, range, from->nnz), 1, &s->bucket.memory));
+    sort_bucket(s, &input, 0, from->nnz, range);
+    return SAR_OK;
 }
 
 enum sar_status sar_sort(const struct sar_vec_desc *desc, const struct sar_sort_input *from,

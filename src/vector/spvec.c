@@ -40,20 +40,13 @@ void sar_spvec_copy_nt(const struct sar_vec_desc *desc, const struct sar_spvec *
 size_t sar_spvec_lower_bound(const struct sar_vec_desc *desc, const struct sar_spvec *vec, size_t from,
                              uint64_t limit)
 {
-    size_t step = STEP, low = from, high;
+    size_t step = STEP, low = from;
     while (low + step < vec->nnz && sar_index_get(vec->index, desc->index_size, low + step) < limit) {
         low += step;
         step *= 2;
     }
-    high = low + step < vec->nnz ? low + step : vec->nnz;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sar_index_get(vec->index, desc->index_size, middle) < limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t high = low + step < vec->nnz ? low + step : vec->nnz;
+    return sar_index_lower_bound(vec->index, desc->index_size, low, high, limit);
 }
 
 struct sar_spvec sar_spvec_slice(const struct sar_vec_desc *desc, const struct sar_spvec *vec, size_t from,

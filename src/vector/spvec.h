@@ -30,6 +30,20 @@ static inline void sar_index_set(void *index, unsigned size, size_t i, uint64_t 
         ((uint64_t *)index)[i] = value;
 }
 
+/** Returns the first of the ascending index[low, high) that is at least limit, or high. */
+SAR_INLINE size_t sar_index_lower_bound(const void *index, unsigned size, size_t low, size_t high,
+                                        uint64_t limit)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sar_index_get(index, size, middle) < limit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /** Compile `call` twice, with INDEX_SIZE as the constant 4 and 8, so that inlined loops do not test the index
  * size. */
 #define SAR_FOR_INDEX_SIZE(size, call) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of cuda/codec.cu, bitmap.cu and elias_fano.cu on CPU threads against the host's formats: the
+/* The kernels of cuda/codec.cu on CPU threads against the host's formats: the
  * same bytes, the same indices, and the same payloads refused. */
 
 #include <cstdio>

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "generate.h"
-#include "vector/dense_write.h"
+#include "vector/dense.h"
 #include "vector/spvec.h"
 
 enum { MARGIN = 64, VECS_MAX = 5, ROOM = 60000 };

@@ -107,8 +107,8 @@ template <class Key> struct sar_sort_pairs {
     size_t n;
 };
 
-/* Sorts by all bits of the keys; the bits beyond those asked for are 0. */
-template <class Key> static enum sar_status sort(const sar_sort_pairs<Key> &s, unsigned, cudaStream_t stream)
+/* Sorts by all bits of the keys. */
+template <class Key> static enum sar_status sort(const sar_sort_pairs<Key> &s, uint64_t, cudaStream_t stream)
 {
     return launch(
         [=] {
