@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* These functions stand before MPI's where the library calls them. */
+/* These functions intercept the library's MPI calls. */
 
 #include "aware_mpi.h"
 
@@ -13,7 +13,7 @@ bool aware_says_so = true;
 long aware_messages, aware_bytes;
 const void *(*aware_spoil)(const void *piece, int *bytes, bool from_device);
 
-/* Where the host finds what is at an address. */
+/* Host address of device memory. */
 static void *reach(const void *address)
 {
     void *(*find)(const void *) = (void *(*)(const void *))dlsym(RTLD_DEFAULT, "fake_cuda_reach");

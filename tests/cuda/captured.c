@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that are being captured into a graph: each call on one is refused before anything is queued there,
- * so that the graph stays empty and can be used, and no other rank waits. Calls on other streams take their
- * course meanwhile, and the graph does not suffer. */
+/* Tests calls on streams that are being captured into a graph. Each call is refused before it queues work, so
+ * the graph stays empty and usable, and no other rank hangs. Calls on other streams work and do not
+ * invalidate the capture. */
 
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -15,19 +15,19 @@
 
 enum { COUNT = 6000, FEW = 40, NNZ = 5, STARTS = 6 };
 
-/* What the ranks learn whose streams are not captured: the same; or, in the start of a plan, that another
- * rank has failed; or nothing, since they do not agree, and their outcome is none; or nothing, and it is
- * right. */
+/* Results on ranks whose streams are not captured. AGREED: the same error. STEADY: an error that another rank
+ * failed. UNSEEN: no error, and an undefined result, since the call has no consistency check. ALONE: no
+ * error, and the right result. */
 enum told { AGREED, STEADY, UNSEEN, ALONE };
 
 struct kind {
     const char *name;
     int (*call)(void);
     enum told told;
-    bool on_default; /* in the default stream, and one that waits for it is captured */
+    bool on_default; /* in the default stream, while a stream that waits for it is captured */
 };
 
-static MPI_Comm comm, unseen, forced, handed; /* to MPI, as it is */
+static MPI_Comm comm, unseen, forced, handed; /* passes to MPI */
 static cudaStream_t stream, blocking;
 static float *vector, *other, *values;
 static int32_t *indices, *chosen;
@@ -168,7 +168,7 @@ static int write_result(void)
     return MPIX_Sparse_result_dense(result, other);
 }
 
-/* Where the library is not told of a stream. */
+/* Call in a stream that the library does not know. */
 static int reduce_in_default(void)
 {
     return reduce_floats(COUNT, forced, false);
@@ -197,7 +197,7 @@ static const struct kind kinds[] = {
     { "the default stream", reduce_in_default, AGREED, true },
 };
 
-/* Sparse, with an element at the front that tells whether an outcome is one. */
+/* Fill a sparse vector; its first element shows whether the result is valid. */
 static void fill(void)
 {
     static float v[3 * COUNT];
@@ -216,7 +216,7 @@ static float first_value(void)
     return first;
 }
 
-/* By the rank whose stream is captured. */
+/* Name of the call on the rank with the captured stream. */
 static const char *name_of(bool on_default)
 {
     static char name[64];
@@ -226,7 +226,7 @@ static const char *name_of(bool on_default)
     return name;
 }
 
-/* In the stream of rank 0, or of all. */
+/* Capture the stream of rank 0, or of all ranks. */
 static void check_kind(const struct kind *kind, bool all)
 {
     cudaStream_t captured = kind->on_default ? blocking : stream;
@@ -257,7 +257,7 @@ static void check_kind(const struct kind *kind, bool all)
     check_success(kind->call(), "a call behind");
 }
 
-/* Calls in other streams allocate and wait, be it for the first time, and nothing of it is the graph's. */
+/* Calls on other streams allocate and wait, even in first use, and add nothing to the graph. */
 static void check_beside(void)
 {
     cudaStream_t beside;
@@ -344,7 +344,7 @@ int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(240);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     begin();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (int all = 0; all < 2; all++)

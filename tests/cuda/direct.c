@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Payloads that an MPI which is aware of CUDA sends and receives where the device has them: outcomes have the
- * bits of calls on the host's memory, whoever's MPI is aware and whoever's arrays are on a device; next to
- * nothing is copied; steady calls allocate nothing; and nothing hangs, nor is a wrong outcome told to be
- * right, where messages are damaged or functions of CUDA fail. */
+/* Tests payloads that a CUDA-aware MPI sends and receives in device memory. Results have the bits of calls on
+ * host memory, whichever ranks have an aware MPI or device memory. Almost nothing is copied, and repeated
+ * calls allocate nothing. With corrupted messages or failing CUDA calls no rank hangs, and no wrong result is
+ * returned as right. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ static MPI_Comm comm;
 static float host_in[COUNT], host_out[COUNT], host_values[COUNT], found[COUNT];
 static int32_t host_indices[COUNT];
 static int nnz;
-static float *in, *out, *values; /* on the device */
+static float *in, *out, *values; /* in device memory */
 static int32_t *indices;
 static bool stands_in;
 
@@ -82,7 +82,7 @@ static void open_comm(const char *wire, const char *segment)
         &(struct knobs){ .scheme = "balanced", .wire = wire, .partition = "hash", .segment = segment });
 }
 
-/* Only some ranks' MPI may be aware, and only some may have device memory. */
+/* Only some ranks have a CUDA-aware MPI, and only some have device memory. */
 static void check_mixture(const char *wire, const char *segment, int aware, int device)
 {
     bool mine = device == 0 || rank % 2 == 0;
@@ -103,7 +103,7 @@ static void check_mixture(const char *wire, const char *segment, int aware, int 
     aware_says_so = true;
 }
 
-/* All that is copied are numbers, such as how many elements there are. */
+/* Only scalars are copied, such as numbers of elements. */
 static void check_bytes(void)
 {
     enum { NUMBERS = 1024, ROUNDS = 6, WARM = 3 };
@@ -130,7 +130,7 @@ static void check_bytes(void)
 }
 
 static struct {
-    int piece; /* of those to come */
+    int piece; /* counted from the next one */
     bool cut, header;
     size_t bit;
     bool done;
@@ -153,7 +153,7 @@ static const void *spoil(const void *piece, int *bytes, bool from_device)
     return damage.copy;
 }
 
-/* One piece of rank 0's: a bit of a header or a payload, or the end of a payload. */
+/* Corrupt one piece of rank 0: flip a bit of a header or a payload, or truncate a payload. */
 static void check_damage(const char *wire)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What enqueued calls bring to the host and back: elements where they have room, whole vectors where they do
- * not, to the bits of the same calls on the host's memory; no more bytes than those; no memory once calls are
- * steady; and nobody waits, nor has a wrong outcome for a right one, where a function of CUDA fails. */
+/* Tests enqueued calls. They copy elements that fit the capacity, else the whole vector, and give the bits of
+ * calls on host memory. They copy no more bytes than that, and allocate nothing when repeated. If a CUDA call
+ * fails, no rank hangs, and none takes a wrong result for right. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>
@@ -13,11 +13,11 @@
 
 enum { COUNT = 24000, ROOM = COUNT / 2 /* for floats */, MOST_BYTES = COUNT * 12 };
 
-/* Types, and how many elements there is room for: with each goes an index of 4 bytes. */
+/* Types, with their capacity in elements; each element has a 4-byte index. */
 static struct kind {
     const char *name;
     MPI_Datatype type;
-    size_t size, values; /* bytes of a basic type, and such in an element */
+    size_t size, values; /* bytes of a basic type; basic values in an element */
     bool real;
     int room;
 } kinds[] = {
@@ -27,8 +27,8 @@ static struct kind {
     { "rows of 3 floats", MPI_DATATYPE_NULL, 4, 3, true, COUNT * 12 / 16 },
 };
 
-/* A vector: so many elements, which ranks have at other places the further they are apart; which values they
- * are given; and whether these are few, so that sums are the same in any order. */
+/* A vector: its number of elements; the shift of their positions between ranks; the seed of the values; and
+ * whether values are few, so that sums are exact in any order. */
 struct vector {
     const struct kind *kind;
     int nnz, apart, round;
@@ -37,14 +37,14 @@ struct vector {
 
 static MPI_Comm comm;
 static cudaStream_t stream;
-static int failures; /* that the communicator's handler was told of */
+static int failures; /* errors reported to the communicator's handler */
 
 static size_t bytes_of(const struct vector *v)
 {
     return COUNT * v->kind->size * v->kind->values;
 }
 
-/* Elements are as far from each other as they can be. */
+/* Elements are as far from each other as possible. */
 static bool is_present(const struct vector *v, int i)
 {
     long at = (i + (long)rank * v->apart) % COUNT;
@@ -74,7 +74,7 @@ static void fill(const struct vector *v, unsigned char *to)
             set_value(v, to + (size_t)i * element + j * size, (uint64_t)i * 4 + j);
 }
 
-/* A call, with its vectors: out is NULL in place. */
+/* A call and its vectors; out is NULL for in place. */
 struct job {
     struct vector vector;
     bool in_place;
@@ -111,7 +111,7 @@ static void end(struct job *job)
     free(job->host);
 }
 
-/* What the same call on the host's memory makes. */
+/* Result of the same call on host memory. */
 static const unsigned char *expected_of(const struct job *job)
 {
     static unsigned char in[MOST_BYTES], out[MOST_BYTES];
@@ -132,7 +132,7 @@ static void run(const struct vector *v, bool in_place)
     end(&job);
 }
 
-/* Up to the last element that there is room for, and one more; of the outcome too where ranks have different
+/* Numbers of elements up to the capacity, and one more; also for the result if ranks have different
  * elements. */
 static void check_outcomes(const char *scheme, const struct kind *kind)
 {
@@ -150,7 +150,7 @@ static void check_outcomes(const char *scheme, const struct kind *kind)
     MPI_Comm_free(&comm);
 }
 
-/* One in which elements cost so much that full vectors are MPI's, and then those of calls that follow. */
+/* A communicator on which elements cost so much that full vectors, and the calls after them, go to MPI. */
 static MPI_Comm dense_comm(void)
 {
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
@@ -165,7 +165,7 @@ static MPI_Comm dense_comm(void)
     return made;
 }
 
-/* MPI has later calls of full vectors unseen, also where the elements of a vector have become few. */
+/* Later calls of full vectors pass to MPI, even after a vector has become sparse. */
 static void check_turns(void)
 {
     enum { ROUNDS = 24 };
@@ -192,7 +192,7 @@ static void check_turns(void)
     MPI_Comm_free(&comm);
 }
 
-/* Behind each other in the stream, before any is waited for. */
+/* Several calls queued in the stream before any wait. */
 static void check_flight(void)
 {
     enum { CALLS = 6 };
@@ -214,7 +214,7 @@ static void check_flight(void)
     MPI_Comm_free(&comm);
 }
 
-/* Bytes that are copied or that kernels touch, of a call that is not the first. */
+/* Bytes copied, or touched by kernels, in a repeated call. */
 static long passed(int nnz, bool in_place)
 {
     long bytes = 0;
@@ -234,7 +234,7 @@ static long passed(int nnz, bool in_place)
     return bytes;
 }
 
-/* Of pages a few more, since values and indices begin and end in the midst of one. */
+/* In units of pages the number is slightly larger, since arrays start and end within a page. */
 static void check_bytes(void)
 {
     enum { SPARSE = COUNT / 100, PAGES = 8 * 4096 };
@@ -277,14 +277,14 @@ static void check_steady(void)
     MPI_Comm_free(&comm);
 }
 
-/* In a thread of CUDA's. */
+/* Runs in a thread of CUDA. */
 static void note(MPI_Comm *where, int *code, ...)
 {
     (void)where, (void)code;
     __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 }
 
-/* With the n-th function of CUDA that a call calls failing on one rank; 0 for none. Whether it failed. */
+/* Make a call in which the n-th CUDA call fails on one rank; 0 for none. Returns true if that failed. */
 static bool fails(struct job *job, long n, const unsigned char *expected)
 {
     begin(job);
@@ -299,7 +299,7 @@ static bool fails(struct job *job, long n, const unsigned char *expected)
     return failed;
 }
 
-/* Where what comes cannot be packed it is copied, so that the call does not fail. */
+/* A result that cannot be packed is copied, so the call does not fail. */
 static void check_refusals(bool in_place)
 {
     MPI_Errhandler handler;

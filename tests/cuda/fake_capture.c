@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that the runtime that stands in for CUDA's captures into graphs. What is queued there meanwhile is
- * not done, and is counted. A capture is spoilt, as CUDA spoils it, by whoever waits for its stream, by what
- * is queued in the default stream where its own waits for that, and by calls that allocate, or wait for an
- * event, in threads that do not say that these belong to no graph. */
+/* Stream capture of the fake CUDA runtime. Work queued in a captured stream is counted and not run. As in
+ * CUDA, a capture becomes invalid if a thread waits for its stream, or queues work in the default stream that
+ * the captured one waits for. It also does if a thread allocates or waits for an event without a relaxed
+ * capture mode. */
 
 #include <cuda_runtime_api.h>
 
@@ -33,7 +33,7 @@ static struct capture *find(const void *stream)
     return NULL;
 }
 
-/* Of the streams that the default one would have to wait for. */
+/* A captured stream that the default stream would have to wait for. */
 static struct capture *find_blocking(void)
 {
     for (int i = 0; i < MOST; i++)

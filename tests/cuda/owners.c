@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table's vectors in device memory, reduced and coded there, against the same calls on the host's: bit
- * for bit, in each format that devices write, and with one that they do not. tests/cuda/on_device.c takes
- * the vectors there. */
+/* Tests the vectors of the table in device memory, reduced and encoded there, against calls on host memory,
+ * bit for bit. Covers each format that devices write, and one that they do not. tests/cuda/on_device.c copies
+ * the vectors. */
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -27,19 +27,19 @@ static const struct {
 enum {
     SETTINGS = sizeof settings / sizeof settings[0],
     SHAPES = sizeof shapes / sizeof shapes[0],
-    EVERY = 3 /* of the combinations of a vector and a setting one in so many is run */
+    EVERY = 3 /* one combination of vector and setting in so many runs */
 };
 
 static MPI_Comm comms[SETTINGS];
 
-/* What the runtime of fake_runtime.c counts, and no other. */
+/* Read a counter of fake_runtime.c; the real runtime has none. */
 static long kernels(void)
 {
     long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_kernels");
     return count == NULL ? 0 : count();
 }
 
-/* The host's call is the first one of such a vector, which is profiled. */
+/* The call on host memory is first, so it is the one that is profiled. */
 static void compare(const struct oracle *o, bool in_place, MPI_Comm comm)
 {
     const struct kind *kind = &o->kind;
@@ -59,7 +59,7 @@ static void compare(const struct oracle *o, bool in_place, MPI_Comm comm)
     free(device);
 }
 
-/* Into results that are used again. The host's arrays and copies of the device's lie in the host's memory. */
+/* Results are reused. Arrays of the host call, and copies of the device's, lie in host memory. */
 static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device, const struct kind *kind,
                             size_t index_bytes)
 {
@@ -79,7 +79,7 @@ static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device, 
     free(dense);
 }
 
-/* Coordinates of both widths, in the order in which they were drawn. */
+/* Coordinates with both index widths, in the order drawn. */
 static void compare_coordinates(const struct tensor *t, MPI_Comm comm)
 {
     static MPIX_Sparse_result host = MPIX_SPARSE_RESULT_NULL, device = MPIX_SPARSE_RESULT_NULL;
@@ -123,7 +123,7 @@ static void run(const struct pattern *pattern, const struct kind *kind, size_t k
     oracle_free(&oracle);
 }
 
-/* A device has one NaN. */
+/* Devices return one NaN for all. */
 static void run_patterns(void)
 {
     for (size_t p = 0; patterns[p].name != NULL; p++)
@@ -163,7 +163,7 @@ static void run_reals(size_t setting)
     compare(&oracle, false, comms[setting]);
 }
 
-/* Kernels of the device's calls on a vector, or on coordinates. */
+/* Number of kernels in device calls on a vector, or on coordinates. */
 static long kernels_of(const struct tensor *tensor, const struct oracle *oracle, MPI_Comm comm)
 {
     long before = kernels();
@@ -174,7 +174,7 @@ static long kernels_of(const struct tensor *tensor, const struct oracle *oracle,
     return kernels() - before;
 }
 
-/* Where messages have fewer elements than is asked for, kernels have less to do. */
+/* Messages with fewer elements than the limit need fewer kernels. */
 static void check_least(void)
 {
     struct tensor tensor;

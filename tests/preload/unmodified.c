@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that knows nothing of this library. Its values are small whole numbers, so that every order of
- * reduction gives the same bits; it prints a hash of what each rank received, to be compared with a run that
- * had libmpix_sparse_preload in front. */
+/* A program that does not use the library. Its values are small integers, so every order of reduction gives
+ * the same bits. It prints a hash of each rank's results, which tests/preload/run compares with a run under
+ * libmpix_sparse_preload. */
 
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-/* One line for what all ranks got. */
+/* Print one line for the results of all ranks. */
 static void say(const char *what, uint64_t mine)
 {
     uint64_t all[64] = { 0 };
@@ -125,7 +125,7 @@ static void test_odd_counts(void)
     static const int counts[] = { 0, 1, 2, 3, 7, 63, 64, 65, 255, 257, 4097 };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         say("count", reduce(&kinds[0], MPI_SUM, counts[i], i % 2 ? 1 : 50, (int)i % 3 == 0, MPI_COMM_WORLD));
-    for (int count = 100; count < 300; count++) { /* shapes that come once */
+    for (int count = 100; count < 300; count++) { /* entries that occur once */
         fill(&kinds[2], count, 20, count);
         MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     }
@@ -139,7 +139,7 @@ static void add_pairs(void *from, void *to, int *n, MPI_Datatype *type)
         ((int *)to)[i] = 2 * ((int *)to)[i] + ((const int *)from)[i] * 2;
 }
 
-/* What the library does not take: it must come out as MPI makes it. */
+/* Calls that the library does not take must return MPI's results. */
 static void test_others(void)
 {
     MPI_Op op;
@@ -172,7 +172,7 @@ static void test_communicators(void)
 {
     MPI_Comm half, twin;
     uint64_t h = 1;
-    for (int i = 0; i < 20; i++) { /* churn */
+    for (int i = 0; i < 20; i++) { /* many entries */
         MPI_Comm_dup(MPI_COMM_WORLD, &twin);
         MPI_Comm_split(twin, world_rank % 2, -world_rank, &half);
         h = h * 3 + reduce(&kinds[i % KINDS], MPI_SUM, 1000, i % 2 ? 1 : 100, 0, half);
@@ -198,7 +198,7 @@ static void test_intercommunicator(void)
     MPI_Comm_free(&half);
 }
 
-/* Several in flight; waited for in orders that differ between ranks. */
+/* Several pending calls, completed in orders that differ between ranks. */
 static void test_nonblocking(void)
 {
     enum { FLIGHTS = 4, PIECE = COUNT / FLIGHTS };
@@ -232,7 +232,7 @@ static void test_large_count(void)
 #ifdef HAVE_MPI_ALLREDUCE_INIT
 enum { PARTS = 3, SHARE = COUNT / PARTS };
 
-/* In orders that differ between ranks, or all at once. */
+/* Start in orders that differ between ranks, or all at once. */
 static void start(MPI_Request *requests, int round)
 {
     if (round % 2)
@@ -293,8 +293,8 @@ static void finish(MPI_Request *requests, int way)
     }
 }
 
-/* MPICH 4.0.2 takes persistent allreduces for active for ever after the last four of these ways: they are for
- * runs in which all starts go to the library. */
+/* MPICH 4.0.2 considers persistent allreduces active for ever after the last four of these ways. They only
+ * run if the library takes all starts. */
 static int ways(void)
 {
     return getenv("SAR_ALL_WAYS") != NULL ? 7 : 3;

@@ -19,7 +19,7 @@ static char present_case[512] = "start";
 static long long checks;
 static int nodes_asked;
 
-/* Binding may give each rank a processor of its own: what counts is how many there are to all of them. */
+/* Count the processors of all ranks together: a launcher may bind each rank to a processor of its own. */
 static void find_processors(void)
 {
     cpu_set_t mine;
@@ -41,7 +41,7 @@ static bool is_scheme(const struct knobs *knobs, const char *name)
     return knobs->scheme != NULL && strcmp(knobs->scheme, name) == 0;
 }
 
-/* An odd number of ranks is on two nodes, unless the scheme needs one. */
+/* Use two nodes on an odd number of ranks, unless the scheme needs one node. */
 static void set_nodes(const struct knobs *knobs)
 {
     bool two = ranks % 2 == 1 && !is_scheme(knobs, "shared");

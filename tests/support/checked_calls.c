@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of the two interfaces whose whole outcome is checked. */
+/* Calls of both interfaces, with a check of every part of the result. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void print_number(enum base base, const void *at, char *text, size_t room
         snprintf(text, room, "%llx", (unsigned long long)bits);
 }
 
-/* Name the first number that differs. */
+/* Report the first number that differs. */
 static void compare(const struct kind *k, const void *found, const void *expected, size_t n,
                     const uint64_t *index, const char *what)
 {

@@ -17,7 +17,7 @@ static MPIX_Sparse_plan make_plan(const struct layer *layer, unsigned char *out,
     return plan;
 }
 
-/* Mostly sums of floats; one layer is large. */
+/* Most layers are float sums; one layer is large. */
 static void make_layer(struct layer *layer, int i, MPI_Comm comm, MPI_Info info)
 {
     static const int64_t counts[] = { 64, 0, 1, 7, 3000, 100, 511, 1000 };
@@ -51,7 +51,7 @@ struct layer *make_layers(int n, int kinds, MPI_Comm comm, const char *scheme, c
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpix_sparse_scheme", scheme);
     MPI_Info_set(info, "mpix_sparse_fuse", fuse);
-    /* Where messages seem to cost nothing, as measured on a busy machine, some would be made two. */
+    /* A busy machine may measure a very low message cost, which would split some messages in two. */
     MPI_Info_set(info, "mpix_sparse_segment", "1000000000");
     for (int i = 0; i < n; i++)
         make_layer(&layers[i], i % kinds, comm, info);
@@ -114,7 +114,7 @@ static void test_in_turn(int n, MPI_Request *requests)
     }
 }
 
-/* Odd ranks go the other way around. */
+/* Odd ranks wait in the opposite order. */
 void wait_somehow(int n, MPI_Request *requests, unsigned round)
 {
     int done = 0;

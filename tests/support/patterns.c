@@ -13,7 +13,7 @@ static bool is_float(const struct kind *k)
     return k->base == FLOAT32 || k->base == FLOAT64;
 }
 
-/* x in every number of an element. */
+/* Write x to every number of an element. */
 static void put_real(const struct kind *k, double x, void *out)
 {
     float single = (float)x;
@@ -91,7 +91,7 @@ static void single(struct tensor *t, uint64_t key, double density)
         add(t, key, (uint64_t)t->kind.count / 3);
 }
 
-/* One element a rank, but none on the last one. */
+/* One element on each rank; none on the last rank. */
 static void one_each(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
@@ -146,7 +146,7 @@ static void at_random(struct tensor *t, uint64_t key, double density)
             add(t, key, (uint64_t)i);
 }
 
-/* Twice as many on each rank as on the one before. */
+/* Each rank has twice as many elements as the rank before it. */
 static void growing(struct tensor *t, uint64_t key, double density)
 {
     at_random(t, key, ldexp(density, rank - ranks + 1));
@@ -169,7 +169,7 @@ static void zeros(struct tensor *t, uint64_t key, double density)
     }
 }
 
-/* Rows that are zero but for one number. */
+/* Rows of zeros with one other number. */
 static void nearly_zero(struct tensor *t, uint64_t key, double density)
 {
     size_t size = base_types[t->kind.base].size;
@@ -204,7 +204,7 @@ static void infinities(struct tensor *t, uint64_t key, double density)
     }
 }
 
-/* Alone, met by a zero, met by absence, met by a number, and on all ranks. */
+/* -0.0 on one rank only, and together with a zero, an absent element, a number, and on all ranks. */
 static void minus_zeros(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
@@ -235,7 +235,7 @@ static void denormals(struct tensor *t, uint64_t key, double density)
         add_real(t, (uint64_t)i, least * (double)(1 + mix(key ^ (uint64_t)i) % 1000));
 }
 
-/* Values that somebody who asks whether |x| > 1e-8 would drop. */
+/* Values that a test for |x| > 1e-8 would drop. */
 static void tiny(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
@@ -243,7 +243,8 @@ static void tiny(struct tensor *t, uint64_t key, double density)
         add_real(t, (uint64_t)i, ldexp(1 + (double)(mix(key ^ (uint64_t)i) % 16), -60));
 }
 
-/* +x and -x on pairs of ranks; what is over has nothing. The index stays, with +0.0. */
+/* +x and -x on pairs of ranks; an unpaired rank has no element. The index stays in the result, with value
+ * +0.0. */
 static void cancelled(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
@@ -253,7 +254,7 @@ static void cancelled(struct tensor *t, uint64_t key, double density)
         add_real(t, (uint64_t)i, (rank % 2 == 0 ? 1 : -1) * (double)(1 + mix(key ^ (uint64_t)i) % 9));
 }
 
-/* The same, but the last rank has a -0.0 where others have come to +0.0. */
+/* As cancelled, and the last rank has -0.0 at an element whose other sum is +0.0. */
 static void cancelled_to_minus_zero(struct tensor *t, uint64_t key, double density)
 {
     int pairs = (ranks - 1) / 2;
@@ -282,7 +283,7 @@ static void descending(struct tensor *t, uint64_t key, double density)
             add(t, key, (uint64_t)i);
 }
 
-/* Any order, some indices several times. */
+/* Indices in any order, some repeated. */
 static void shuffled(struct tensor *t, uint64_t key, double density)
 {
     for (double left = density * (double)t->kind.count; left > 0; left--)

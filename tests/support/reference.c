@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions the obvious way. */
+/* Reference implementations of the reductions. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
         *(type *)sum = a;                                \
     } while (0)
 
-/* The builtins give the low bits of the true sum or product. */
+/* Builtin functions return the low bits of the exact sum or product. */
 #define FOLD_WHOLE(type)                                                \
     do {                                                                \
         type a = *(type *)sum, b = *(const type *)value;                \
@@ -91,7 +91,7 @@ static uint64_t least_index(const struct sar_vec_desc *shape, const struct sar_s
     return least;
 }
 
-/* The runs with floats in the place of 16 bits. */
+/* Convert vectors of 16-bit floats to fp32. */
 static struct sar_spvec *widened(const struct sar_vec_desc *shape, const struct sar_spvec runs[], size_t n)
 {
     struct sar_spvec *wide = exact_alloc(n * sizeof *wide);
@@ -105,7 +105,7 @@ static struct sar_spvec *widened(const struct sar_vec_desc *shape, const struct 
     return wide;
 }
 
-/* What floats give, rounded once. */
+/* Reduce in fp32, and round once. */
 static struct sar_spvec reduce_halves(const struct sar_vec_desc *shape, const struct sar_spvec runs[],
                                       size_t n)
 {

@@ -66,7 +66,7 @@ void tensor_free(struct tensor *tensor)
     tensor->nnz = tensor->room = 0;
 }
 
-/* Integers wrap around, as unsigned ones do by definition: MPI's do so too on all machines we know. */
+/* Integers wrap around as unsigned ones; all known MPI libraries do the same. */
 #define REDUCE(type, wide)                                         \
     do {                                                           \
         type *a = inout;                                           \
@@ -93,7 +93,7 @@ void reduce_numbers(enum base base, enum op op, void *inout, const void *in, siz
     }
 }
 
-/* MPICH 4.0.2 compares unsigned numbers as signed, so those for MAX and MIN stay below the sign bit. */
+/* MPICH 4.0.2 compares unsigned numbers as signed, so identities for MAX and MIN leave the sign bit clear. */
 static void put_one_identity(enum base base, enum op op, void *out)
 {
     static const float single[OPS] = { -0.0f, -INFINITY, INFINITY, 1 };
@@ -114,8 +114,8 @@ void put_identity(enum base base, enum op op, void *out, size_t n)
         put_one_identity(base, op, (unsigned char *)out + i * base_types[base].size);
 }
 
-/* This rank's elements in a dense buffer of identities, those of one index reduced; `there` tells which
- * there are. */
+/* Write this rank's elements to a dense buffer of identities, reducing equal indices. `there` marks the
+ * elements that are present. */
 static unsigned char *spread(const struct tensor *t, unsigned char *there)
 {
     const struct kind *k = &t->kind;

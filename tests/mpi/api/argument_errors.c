@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that
- * names the argument and the rank, and both values where ranks differ, soon, through the communicator's
- * error handler, once; outputs stay as they were, and the next call works. */
+/* Tests each argument error of the allreduce calls: on the first rank, on the last rank, and on all. Every
+ * rank must return an error within SOON. The error names the argument, the rank, and both values if ranks
+ * differ. The error handler runs once, outputs stay unchanged, and the next call succeeds. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum { COUNT = 100, NNZ = 3 };
 
 static const double SOON = 1, SOON_IF_OVERSUBSCRIBED = 5; /* seconds */
 
-/* All that the two calls take. */
+/* All arguments of the two calls. */
 struct arguments {
     bool dense;
     const void *indices, *values, *sendbuf;
@@ -28,8 +28,7 @@ struct arguments {
 };
 
 static int32_t indices[NNZ] = { 5, 3, 99 };
-/* Room for what a wrong count or datatype makes of COUNT floats: a rank's own buffer is as long as it
- * says. */
+/* Buffers large enough for any wrong count or datatype of a case. */
 static float values[4 * NNZ] = { 1, 2, 3 }, sendbuf[4 * COUNT], recvbuf[4 * COUNT];
 static MPIX_Sparse_result result;
 static MPI_Datatype pair_type;
@@ -197,7 +196,7 @@ static void function_other(struct arguments *a)
     a->dense = !a->dense;
 }
 
-enum { ANYWHERE, ON_ONE_RANK /* is no fault when all ranks do it */ };
+enum { ANYWHERE, ON_ONE_RANK /* valid if all ranks do it */ };
 
 static const struct fault {
     const char *name;
@@ -205,7 +204,7 @@ static const struct fault {
     void (*spoil)(struct arguments *arguments);
     const char *says;
     int where;
-    const char *right, *wrong; /* where ranks differ: what the others have, and the rank at fault */
+    const char *right, *wrong; /* if ranks differ: value of the other ranks and of the rank at fault */
 } faults[] = {
     { "index -1", false, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
     { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, NULL, NULL },
@@ -254,7 +253,7 @@ static const struct fault {
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
-/* What the error handler saw. */
+/* Calls of the error handler, and its last code. */
 static int handled, handled_code;
 
 static void handle(MPI_Comm *comm, int *code, ...)
@@ -294,7 +293,7 @@ static void check_good_calls(MPI_Comm comm)
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
 }
 
-/* Of all that have the right value the first rank is named. */
+/* Of the ranks with the right value, the error names the first. */
 static void check_values(int code, const struct fault *fault, int wrong)
 {
     char words[128];
@@ -304,7 +303,7 @@ static void check_values(int code, const struct fault *fault, int wrong)
     check_error(code, words, -1);
 }
 
-/* `wrong` is the rank at fault, or -1 for all. */
+/* `wrong` is the rank at fault, or -1 for all ranks. */
 static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool counts)
 {
     struct arguments a = good_arguments(fault->dense);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that go to MPI_Allreduce as they are: on the way the library asks MPI nothing, takes no lock, looks
- * through no libraries, and does not look at arguments that it knows. What it remembers instead of asking
- * goes with what it was of.
+/* Tests the path of calls that pass to MPI_Allreduce. The library makes no other MPI call, takes no lock,
+ * searches no loaded libraries, and does not read cached arguments. Cached facts are dropped together with
+ * the object that they describe.
  *
  * Link with the library's objects, and --wrap for the functions wrapped here. */
 
@@ -74,7 +74,7 @@ static void measure(const struct kind *kind, double *in, double *out, MPI_Comm c
           asked, looks);
 }
 
-/* Other buffers are looked at, in memory that was mapped by one search, and nothing else is. */
+/* Alternating buffers cost one search of the mapped memory, and nothing else. */
 static void measure_turns(double *in[2], double *out, int most, MPI_Comm comm)
 {
     const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
@@ -138,7 +138,7 @@ static bool call_large(int count, MPI_Comm comm)
     return was_handed_over(count, comm);
 }
 
-/* A communicator on which dense vectors are settled at once: the price of an element is high. */
+/* A communicator that always chooses dense, because the price of an element is high. */
 static MPI_Comm make_settled(void)
 {
     MPI_Comm comm;
@@ -151,7 +151,7 @@ static MPI_Comm make_settled(void)
     return comm;
 }
 
-/* Calls that follow on one that was agreed on, which come 1, 3, 7, 15 ... apart. */
+/* Calls after a consistency check, which comes after 1, 3, 7, 15 ... calls. */
 static void try_following(void)
 {
     int handed_over = 0;
@@ -171,7 +171,7 @@ static void try_following(void)
     MPI_Comm_free(&comm);
 }
 
-/* Wherever the buffers are of which no search is needed to tell that they are the host's. */
+/* Buffers in all memory that is known to be the host's without a search. */
 static void try_kinds(MPI_Comm comm)
 {
     static const struct kind kinds[] = {
@@ -183,7 +183,7 @@ static void try_kinds(MPI_Comm comm)
         { "complex", MPI_C_FLOAT_COMPLEX, MPI_PROD, false },
     };
     double local[2 * COUNT] = { 0 }, result[2 * COUNT];
-    double *heap = sbrk(2 * COUNT * sizeof *heap); /* where no sanitizer has a word in it */
+    double *heap = sbrk(2 * COUNT * sizeof *heap); /* a region that no sanitizer instruments */
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         check_case("%s, from the stack to the heap", kinds[i].name);
         measure(&kinds[i], local, heap, comm);
@@ -194,7 +194,7 @@ static void try_kinds(MPI_Comm comm)
     }
 }
 
-/* What is wrong with a call is told after a thousand good ones like it, too. */
+/* A wrong argument is reported after a thousand right calls with the same arguments. */
 static void try_wrong(MPI_Comm comm)
 {
     const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
@@ -232,7 +232,7 @@ static void try_hints(MPI_Comm comm)
     check(reductions == 0, "expected that no call goes to MPI_Allreduce, %d did", reductions);
 }
 
-/* MPI gives a new communicator the handle of one that was freed. */
+/* MPI gives a new communicator the handle of a freed one. */
 static MPI_Comm renew(MPI_Comm *comm)
 {
     MPI_Comm old = *comm, made;
@@ -280,7 +280,7 @@ static void *use_twice(void *of)
     return NULL;
 }
 
-/* What one thread remembers another one frees. */
+/* One thread frees an object that another thread has cached. */
 static void try_stale_in_thread(int provided)
 {
     struct errand errand;
@@ -303,7 +303,7 @@ int main(int argc, char **argv)
 {
     int provided = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     unsetenv("MPIX_SPARSE_FORWARD");
-    unsetenv("MPIX_SPARSE_LOG"); /* at level trace each call takes locks to tell of itself */
+    unsetenv("MPIX_SPARSE_LOG"); /* level trace logs each call, which takes locks */
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     try_kinds(comm);
     try_turns(comm);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans started together, from inside: far fewer messages than one by one, and no memory taken once all is
- * settled; what fails on the way names the plans, on all ranks, and the next start works.
+/* Tests the cost and failures of plans started together: far fewer messages than one by one, and no
+ * allocation after warm-up. A failure names the plans on all ranks, and the next start succeeds.
  *
- * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=PMPI_Isend, and with the
- * library's objects. */
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=PMPI_Isend, and with the library's
+ * objects. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -20,18 +20,17 @@ int __real_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int 
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
-/* Which message is to be spoilt, -1 for none, and how many there have been. */
+/* Number of the message to corrupt, -1 for none; messages so far. */
 static long spoils = -1, sent;
 
-/* A message that is spoilt loses a byte. */
+/* A corrupted message is one byte shorter. */
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {
     return __real_PMPI_Isend(buffer, sent++ == spoils ? n - 1 : n, type, to, tag, comm, request);
 }
 
-/* Messages of a start that finds all as the one before left it; `malloc_fail_calls` tells of its
- * allocations. */
+/* Count messages of a repeated start; `malloc_fail_calls` counts its allocations. */
 static long count(struct layer *layers, int n, void (*start)(struct layer *, int))
 {
     for (int i = 0; i < 3; i++)
@@ -46,7 +45,7 @@ static void start_all(struct layer *layers, int n)
     start_together(layers, n, 0);
 }
 
-/* The layers are of 8 kinds, and a few of them too large; empty ones cost nothing to fuse. */
+/* The layers are of 8 sorts. A few are too large to fuse; empty ones cost nothing. */
 static void try_counts(MPI_Comm comm, const char *fuse, bool fused)
 {
     check_case("messages, fuse %s", fuse);
@@ -61,7 +60,7 @@ static void try_counts(MPI_Comm comm, const char *fuse, bool fused)
     free_layers(layers, LAYERS);
 }
 
-/* Memory of a communicator comes and goes with what its calls need; that of a group alone stays. */
+/* A communicator's memory follows the needs of its calls; memory of a fused start stays. */
 static void try_steady(MPI_Comm comm)
 {
     check_case("a group again and again");
@@ -74,7 +73,7 @@ static void try_steady(MPI_Comm comm)
     free_layers(layers, FEW);
 }
 
-/* Where messages are dear, all layers are small; where they cost nothing, only the empty ones. */
+/* With expensive messages all layers count as small; with free messages only empty ones do. */
 static void try_model(const char *alpha, bool fused)
 {
     setenv("MPIX_SPARSE_ALPHA", alpha, 1);
@@ -84,7 +83,7 @@ static void try_model(const char *alpha, bool fused)
     MPI_Comm_free(&comm);
 }
 
-/* What a start under failure gives: one error for all, or what it should. */
+/* Start with an injected failure: all ranks return one error, or the right result. */
 static bool start_badly(struct layer *layers, int n)
 {
     MPIX_Sparse_plan plans[LAYERS];
@@ -105,7 +104,7 @@ static bool start_badly(struct layer *layers, int n)
     return code == MPI_SUCCESS;
 }
 
-/* Every allocation of a first start fails once, on one rank. */
+/* Each allocation of a first start fails once, on one rank. */
 static void try_starved(MPI_Comm comm)
 {
     int refused = 1;
@@ -130,7 +129,7 @@ static void try_starved(MPI_Comm comm)
     }
 }
 
-/* A message of a group that agrees on nothing any more arrives damaged. */
+/* Corrupt a message of a fused start that skips the consistency check. */
 static void try_spoilt(MPI_Comm comm)
 {
     check_case("a message of a group is cut short");
@@ -151,7 +150,9 @@ static void try_spoilt(MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for the thread where MPI asks for one */
+    check_begin(
+        &argc, &argv,
+        MPI_THREAD_MULTIPLE); /* MPI libraries without generalized request polling need the progress thread */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
     try_counts(comm, "12000", ranks > 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Intercommunicators: dense calls give what MPI_Allreduce gives, the other group's sums; what else takes a
- * communicator refuses them. */
+/* Tests intercommunicators. Dense calls return MPI_Allreduce's result, which is the sum of the other group.
+ * All other functions refuse an intercommunicator. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>

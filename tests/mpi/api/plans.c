@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans: the same tensor many times, until the plan is steady and after it has been looked at again;
- * values and elements that change between calls; hints; errors of a steady plan; the order of freeing. */
+/* Tests plans: repeated starts with and without the consistency check, values and elements that change
+ * between starts, hints, errors in starts that skip the check, and the order of freeing. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void wait_for(MPI_Request *request)
     check_success(MPI_Wait(request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* Each round reduces another vector through the buffer that the plan knows. */
+/* Each round reduces another vector in the plan's buffer. */
 static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
 {
     struct kind kind = { FLOAT32, SUM, 1, 3000 };
@@ -76,7 +76,7 @@ static void try_coo(MPI_Comm comm, MPI_Info info)
     row_type_free(&kind, &type);
 }
 
-/* One plan makes the messages of its scheme and no others once it is steady. */
+/* A plan that skips the check sends the messages of its scheme, and no others. */
 static void try_hints(MPI_Comm comm)
 {
     float in[64] = { 1 }, out[64];
@@ -136,8 +136,8 @@ static void try_many(MPI_Comm comm)
         check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
 }
 
-/* A wrong index in a call that agrees on nothing: its rank says which, the others that one failed. The
- * plan goes on. */
+/* A wrong index in a start that skips the consistency check: its rank reports the index, the others a failed
+ * rank. The next start succeeds. */
 static void try_steady_errors(MPI_Comm comm)
 {
     const float value = 1;
@@ -194,7 +194,8 @@ static void try_misuse(MPI_Comm parent)
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
 }
 
-/* Ranks but the last make a plan, start one or call; the last does what a mismatch must tell of. */
+/* All ranks but the last make a plan, start one or call. The last rank does something else, which the error
+ * must name. */
 static void try_mismatches(MPI_Comm comm)
 {
     float in[4] = { 0 }, out[4];
@@ -223,7 +224,9 @@ static void try_mismatches(MPI_Comm comm)
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for the thread where MPI asks for one */
+    check_begin(
+        &argc, &argv,
+        MPI_THREAD_MULTIPLE); /* MPI libraries without generalized request polling need the progress thread */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     setenv("MPIX_SPARSE_PROFILE_EVERY", "40", 1);
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });

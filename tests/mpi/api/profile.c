@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPIX_Sparse_profile against a slow and obvious computation: who has what is gathered, and every choice
- * of k ranks is looked at. */
+/* Tests MPIX_Sparse_profile against a slow reference, which gathers all ranks' indices and visits every
+ * choice of k ranks. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "patterns.h"
 #include "tensors.h"
 
-/* A row of count bytes for each rank. */
+/* For each rank, a row of `count` bytes that mark its elements. */
 struct presence {
     size_t count;
     unsigned char *has;
@@ -39,7 +39,7 @@ static long long both_have(const struct presence *p, int r, int q)
     return n;
 }
 
-/* Elements that one of a set of ranks has; bit r of the set stands for rank r. */
+/* Number of elements that any rank of the set has; bit r of the set stands for rank r. */
 static long long union_of(const struct presence *p, unsigned set)
 {
     long long n = 0;
@@ -167,7 +167,7 @@ static void try_pattern(const struct pattern *pattern, const struct kind *kind, 
     oracle_free(&oracle);
 }
 
-/* Beyond 2^20 elements a sample has to do, and to be near. */
+/* Beyond 2^20 elements the profile uses a sample, whose figures must be close. */
 static void try_sample(MPI_Comm comm)
 {
     const double density = 0.02, tolerance = 0.1;
@@ -196,7 +196,7 @@ static void try_sample(MPI_Comm comm)
     free(o.mine);
 }
 
-/* The largest vector whose figures are exact. */
+/* The largest vector with exact figures. */
 static void try_exact_limit(MPI_Comm comm)
 {
     struct kind kind = { FLOAT32, SUM, 1, 1 << 20 };
@@ -205,7 +205,7 @@ static void try_exact_limit(MPI_Comm comm)
     for (int64_t i = rank % 4; i < kind.count; i += 4)
         ((float *)o.mine)[i] = 1;
     MPIX_Sparse_profile_t found = measure(&o, comm);
-    double classes = ranks < 4 ? ranks : 4; /* ranks that are equal modulo 4 have the same elements */
+    double classes = ranks < 4 ? ranks : 4; /* ranks that are equal modulo 4 have equal elements */
     check(found.sampled == kind.count, "expected exact figures, found %lld elements sampled",
           (long long)found.sampled);
     expect(found.density, 0.25, 1e-9, "density");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is refused apart from the arguments of an allreduce: communicators that can carry no call, knobs, null
- * outputs, the arguments of the profile. */
+/* Tests errors other than those of allreduce arguments: communicators that support no call, bad settings,
+ * null outputs, arguments of the profile. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void check_good_calls(MPI_Comm comm)
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
 }
 
-/* What the error handler saw. */
+/* Number of calls of the error handler. */
 static int handled;
 
 static void handle(MPI_Comm *comm, int *code, ...)
@@ -43,7 +43,7 @@ static void handle(MPI_Comm *comm, int *code, ...)
     handled++;
 }
 
-/* All four functions refuse it, each through a handler, once. */
+/* All four functions refuse the communicator; each calls the error handler once. */
 static void check_refused(MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile;
@@ -56,7 +56,8 @@ static void check_refused(MPI_Comm comm)
     check(handled == 4, "expected four calls of the error handler, found %d", handled);
 }
 
-/* They have no handler: that of the world is called. MPICH knows stale handles, others crash on them. */
+/* These handles have no error handler, so MPI_COMM_WORLD's is called. MPICH detects stale handles; other
+ * libraries crash. */
 static void try_no_comm(MPI_Errhandler handler)
 {
     MPI_Errhandler old;
@@ -119,8 +120,8 @@ static const struct bad_knob {
     { "MPIX_SPARSE_STALL", "-1" },        { "MPIX_SPARSE_STALL", "nan" },
 };
 
-/* Rank 0's environment holds for all; that of the others is not looked at. A communicator whose first use was
- * refused is as good as new. */
+/* Rank 0's environment applies to all ranks, and other ranks' is ignored. After a refused first use the
+ * communicator is as good as new. */
 static void try_knob(const struct bad_knob *knob, int whose, bool then_good)
 {
     char kept[64] = "";
@@ -144,7 +145,7 @@ static void try_knob(const struct bad_knob *knob, int whose, bool then_good)
     MPI_Comm_free(&comm);
 }
 
-/* First uses that go well take long, so only some are tried. */
+/* A successful first use takes long, so only some are run. */
 static void try_knobs(void)
 {
     for (size_t i = 0; i < sizeof bad_knobs / sizeof bad_knobs[0]; i++)
@@ -173,7 +174,7 @@ static void try_outputs(void)
     MPI_Comm_free(&comm);
 }
 
-/* Rank `wrong` is at fault, or with -1 all are. */
+/* Rank `wrong` is at fault; all ranks if it is -1. */
 static void try_profile(int wrong, MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile, before;
@@ -201,7 +202,7 @@ static void try_profile(int wrong, MPI_Comm comm)
     check_success(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
 }
 
-/* Elements whose bytes are more than an int counts. */
+/* Elements of more bytes than an int can count. */
 static void try_long_element(MPI_Comm comm)
 {
     enum { NUMBERS = 1 << 29 };

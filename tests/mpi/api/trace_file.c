@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The trace file: it is JSON, its spans nest, those of a call cover it, and all calls and their bytes are in
- * it, more than are kept in memory. */
+/* Tests the trace file. It is JSON, its spans nest, and the spans of a call cover the call. It has all calls
+ * with their bytes, also more than memory keeps. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@ struct span {
 };
 
 static char path[] = "/tmp/mpix_sparse_XXXXXX";
-static char own[64]; /* the trace of this rank */
+static char own[64]; /* this rank's trace */
 static struct span spans[EVENTS];
 static int n;
-static bool threads; /* nonblocking calls can be made on all MPI libraries */
+static bool threads; /* nonblocking calls work on all MPI libraries */
 
 static void read_span(const char *line)
 {
@@ -43,7 +43,7 @@ static void read_span(const char *line)
     n++;
 }
 
-/* One event a line, in an array. */
+/* Read the array of events, one event a line. */
 static void read_trace(void)
 {
     char line[LINE], last[LINE] = "";
@@ -83,7 +83,7 @@ static void check_nesting(void)
     }
 }
 
-/* A phase is what a call holds and no other span of it does. */
+/* A phase is a span that only a call contains. */
 static bool is_phase(const struct span *s)
 {
     static const char *const inner[] = {
@@ -101,8 +101,8 @@ static long long length(const struct span *s)
     return s->until - s->from;
 }
 
-/* Phases cover most of the time of most calls: of any one, the system may take the processor away between
- * two. */
+/* Phases cover most of the time of most calls. The system may suspend the process between two phases of any
+ * one call. */
 static void check_cover(int calls)
 {
     int seen = 0, covered = 0;
@@ -140,7 +140,7 @@ static void call_blocking(MPI_Comm comm)
                   "MPIX_Sparse_allreduce");
 }
 
-/* Two on one communicator, between them one on another. */
+/* Two calls on one communicator, and between them one on another. */
 static void call_in_flight(MPI_Comm comm, MPI_Comm other)
 {
     MPI_Request requests[FLIGHTS];
@@ -172,7 +172,7 @@ static long long sent_in_call(MPI_Comm comm)
     return (long long)report.bytes_sent;
 }
 
-/* Calls of all kinds: how many. *sent is what some of them are known to have sent. */
+/* Make calls of all sorts; returns their number. *sent is the known number of bytes sent by some of them. */
 static int make_calls(MPI_Comm comm, MPI_Comm other, long long *sent)
 {
     int calls = 0;
@@ -196,7 +196,7 @@ static int make_calls(MPI_Comm comm, MPI_Comm other, long long *sent)
     return calls;
 }
 
-/* Small calls, which go to MPI as they are. */
+/* Small calls, which pass to MPI. */
 static void call_small(int calls)
 {
     MPI_Request request;
@@ -251,7 +251,8 @@ int main(int argc, char **argv)
     check_json();
     check_nesting();
     check_cover(calls);
-    check_small("MPI_Allreduce", 1 + SMALL); /* a new communicator is used for one with no elements */
+    check_small("MPI_Allreduce",
+                1 + SMALL); /* the first use of a communicator makes a call without elements */
     check_small("MPI_Iallreduce", SMALL);
     check(n > 1024, "expected more spans than are kept, found %d", n);
     check(sent_by("call") >= sent && sent_by("balanced") == sent_by("call"),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every allocation of the library fails once, on one rank: the first of a call, the second, and so on
- * until a call gets through. No rank hangs, each returns an error that tells of memory or of another rank
- * or else holds the right outcome, and the next call works.
+/* Tests allocation failures. Every allocation of the library fails once, on one rank: the first of a call,
+ * the second, and so on until a call succeeds. No rank hangs. Each rank returns the right result, or an error
+ * about memory or another rank, and the next call succeeds.
  *
- * Memory that ranks share comes as files that are mapped: these fail, too, and the next call is to share
- * memory again. With the name of a scheme: in calls of that scheme alone, of few sizes.
+ * Shared memory consists of mapped files. These fail too, and the next call must share memory again. With a
+ * scheme's name as argument, tests only that scheme and few sizes.
  *
  * Link with -Wl,--wrap= of malloc, calloc, realloc, memfd_create, mmap and sar_comm_state_suspend_shm, and
  * with the library's objects, not the shared library: MPI's own allocations must succeed, since MPI does not
@@ -52,7 +52,7 @@ enum face { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, FACES };
 static const char *const face_names[FACES] = { "COO", "COO into an old result", "dense", "dense in place",
                                                "profile" };
 
-/* Scratch memory comes in blocks, so that with each size it is another step that needs a new one. */
+/* Scratch memory comes in blocks, so each size lets another step need a new block. */
 static const int64_t sizes[] = { 600, 800, 1100, 1500, 2200, 3000, 4700, 6500, 9000, 14000, 20000, 30000 };
 
 enum { SIZES = sizeof sizes / sizeof sizes[0], FEW_SIZES = 5 };
@@ -140,7 +140,8 @@ static void check_outcome(const struct state *s, int code, bool mine)
           mine ? "" : " or of another rank", text);
 }
 
-/* Starve one rank in a call of the large vector. False when the call made no so many allocations. */
+/* Fail one allocation on rank `target` in a call of the large vector. Returns false if the call made fewer
+ * allocations. */
 static bool starve(struct state *s, int whose, long which)
 {
     bool reuses = s->face == COO_REUSED;
@@ -164,13 +165,13 @@ static bool starve(struct state *s, int whose, long which)
     return refused != 0;
 }
 
-/* A communicator in use keeps its scratch memory until it has not needed it for a while: two small calls. */
+/* A communicator keeps its scratch memory until some calls have not needed it: two small calls release it. */
 static void try_in_use(MPI_Comm comm, const struct knobs *knobs, int whose)
 {
     struct state s = { .comm = comm, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
     for (int face = 0; face < FACES; face++) {
-        bool refused =
-            face != PROFILE || large.oracle.kind.count == sizes[0]; /* it takes as much for any size */
+        bool refused = face != PROFILE ||
+                       large.oracle.kind.count == sizes[0]; /* a profile allocates the same for any size */
         s.face = (enum face)face;
         for (long which = 0; refused; which++) {
             check_case("allocation %ld on rank %d, %s of %lld, %s", which, whose, face_names[face],
@@ -185,9 +186,8 @@ static void try_in_use(MPI_Comm comm, const struct knobs *knobs, int whose)
     free(s.out);
 }
 
-/* Ascending indices are used where they lie, others need memory to be sorted in, so much that what comes
- * later needs no more. Rank 1 is one that may keep its neighbour's elements, and hand back the outcome.
- * */
+/* Ascending indices are used in place. Others need memory to be sorted in, which later steps then reuse. Rank
+ * 1 can keep its neighbour's elements, and return the result. */
 static void try_size(MPI_Comm comm, int64_t size, const struct knobs *knobs)
 {
     for (int sorted = 0; sorted < 2; sorted++) {
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
         if (only != NULL && (schemes[i] == NULL || strcmp(only, schemes[i]) != 0))
             continue;
         struct knobs knobs = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
-        /* A profile takes so much memory that the scheme needs no more. */
+        /* A profile allocates so much memory that the scheme needs no more. */
         setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
         MPI_Comm comm = knobs_comm(&knobs);
         for (size_t j = 0; j < (only == NULL ? SIZES : FEW_SIZES); j++)

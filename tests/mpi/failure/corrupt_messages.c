@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the library that arrive cut short or with a bit changed: nothing hangs or crashes, whoever
- * gets a message whose header is wrong or whose length is wrong returns an error, those that do not hold
- * the right outcome, and the next call works. The messages are damaged on their way into MPI, by an
- * PMPI_Isend of ours. With the name of a scheme: those of that scheme alone. */
+/* Tests truncated messages and flipped bits. No rank hangs or crashes. A rank that receives a wrong header
+ * or length returns an error; all others return an error or the right result; the next call succeeds. A
+ * PMPI_Isend of this program corrupts the messages. With a scheme's name as argument, tests only that
+ * scheme. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@ enum how { CUT, CUT_HALF, CUT_ONE, FLIP_HEADER, FLIP_PAYLOAD };
 
 static struct {
     enum how how;
-    size_t where; /* bytes left, or which bit */
-    long message; /* of this rank's in a call; -1 for none */
+    size_t where; /* bytes kept, or number of the bit */
+    long message; /* number of this rank's message in a call; -1 for none */
     long sent;
-    int peer; /* that a damaged message went to, or -1 */
+    int peer; /* receiver of the corrupted message, or -1 */
     unsigned char *copy;
 } damage = { .message = -1 };
 
-/* Bytes to send after damaging n; n itself when nothing was to be damaged. */
+/* Corrupt a message of n bytes; returns the bytes to send, which is n if only a bit changed or nothing. */
 static int spoil(const void *buffer, int n)
 {
     size_t bits = 8 * (size_t)n, header = 8 * (size_t)HEADER;
@@ -41,7 +41,7 @@ static int spoil(const void *buffer, int n)
     return n;
 }
 
-/* The library calls this name; MPI's own function has the other one, too. */
+/* The library calls this name. MPI's own function also has the MPI_ name. */
 int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request *request)
 {
@@ -105,7 +105,7 @@ static void call_well(struct state *s)
         call_coo(s->tensor, s->oracle, &index_types[0], s->comm, &s->result);
 }
 
-/* Damages message number `message` of a rank; false when it sends no so many. */
+/* Corrupt message number `message` of a rank. Returns false if the rank sends fewer messages. */
 static bool try_damage(struct state *s, int rank_at_fault, long message, enum how how, size_t where)
 {
     float *out = get_memory((size_t)s->oracle->kind.count, sizeof *out);
@@ -177,7 +177,7 @@ static void try_messages(struct state *s, const char *knobs, int rank_at_fault)
     }
 }
 
-/* Each bit of a header. */
+/* Flip each bit of a header. */
 static void try_headers(struct state *s)
 {
     for (size_t bit = 0; bit < 8 * (size_t)HEADER; bit += oversubscribed || ranks > 4 ? 31 : 1) {
@@ -210,8 +210,8 @@ static void try_knobs(const struct knobs *knobs, bool headers)
     MPI_Comm_free(&s.comm);
 }
 
-/* Segments one behind the other, with all ranks and between nodes; of three, two have a rank more if ranks
- * are five. */
+/* Consecutive segments, among all ranks and between nodes. With five ranks, two of three nodes have an
+ * additional rank. */
 static void try_segments(void)
 {
     try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);

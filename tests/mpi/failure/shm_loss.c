@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks of `two_level` that cannot share memory any more, on one rank or all. What a rank cannot bring it
- * tells the ranks of all nodes in time, so that the call goes by another scheme. What it cannot map, or put
- * the outcome into, fails the call; it tells them in the next one, though that be of a plan whose ranks agree
- * on nothing. Later they share memory again.
+/* Tests loss of shared memory in `two_level`, on one rank or on all. A rank that cannot write its elements
+ * announces that in time to all nodes, and the call uses another scheme. A rank that cannot map memory, or
+ * write the result, fails the call and announces that in the next call. This also holds for plans that skip
+ * the consistency check. Later calls share memory again.
  *
- * Where another rank has failed when neighbours meet, the call fails on all ranks; what fails later on a rank
- * does not matter then.
+ * If another rank has failed before the barrier of the node, the call fails on all ranks, and later failures
+ * do not matter.
  *
  * Link with -Wl,--wrap= of memfd_create, open, sar_owner_split and sar_owner_begin, and with the library's
  * objects. */
@@ -24,7 +24,7 @@ enum {
     COUNT = OVERLAP_COUNT,
     MANY = COUNT / OVERLAP_STEP,
     FEW = 10,
-    APART = 64 /* calls without shared memory, once there was none */
+    APART = 64 /* calls without shared memory after a failure */
 };
 
 int __real_memfd_create(const char *name, unsigned flags);
@@ -61,7 +61,7 @@ enum sar_status __wrap_sar_owner_begin(struct sar_task *request);
 
 enum moment { NEVER, BEFORE_THEY_MEET, LATER };
 
-static enum moment breaks; /* once */
+static enum moment breaks; /* breaks once */
 
 static bool breaks_now(enum moment now)
 {
@@ -164,7 +164,7 @@ static void expect_run(MPIX_Sparse_plan plan, int nnz)
     overlap_check(out, nnz);
 }
 
-/* Some ranks may be done before they could hear of it. */
+/* Some ranks may finish before they can receive the announcement. */
 static void expect_failure(MPIX_Sparse_plan plan, int nnz)
 {
     int failed = run(plan, nnz) != MPI_SUCCESS;
@@ -193,7 +193,7 @@ static void try_plan(int whose, enum lack what, bool late)
     check_afterwards(comm);
 }
 
-/* Rank 0 cannot share memory, and another one breaks in the same call. */
+/* Rank 0 cannot share memory, and another rank fails in the same call. */
 static void try_both(int whose, enum moment when)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -216,7 +216,7 @@ static void try_both(int whose, enum moment when)
     check_afterwards(comm);
 }
 
-/* A rank that is alone on its node brings nothing, but takes its part of the outcome, which is later. */
+/* The only rank of a node writes no elements, but takes its part of the result at a later time. */
 static bool is_alone(int whose, int nodes)
 {
     int n = 0;
@@ -237,15 +237,15 @@ static void try_rank(int whose, int nodes)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* plans need it */
     check_alarm(280);
     if (ranks < 3)
         return check_skip("shm_loss", "no node of several ranks beside another one");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     nodes_set(2);
     for (int whose = 1; whose < ranks; whose++) {
-        if (whose * 2 / ranks > 0) /* its neighbours fare well */
+        if (whose * 2 / ranks > 0) /* its neighbours succeed */
             try_both(whose, LATER);
         if (!is_alone(whose, 2))
             try_both(whose, BEFORE_THEY_MEET);

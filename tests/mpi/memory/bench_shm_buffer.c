@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What skeletons of the benchmark read: equal shares of what all ranks of a node have written, at places of
- * each rank's own, as much as was asked for; and only what the rank itself has written where one of them
- * cannot share memory.
+/* Tests the shared buffers of the benchmark's message replay. Each rank reads an equal share of the data of
+ * all ranks of its node, at its own positions. If a rank cannot share memory, each reads only its own data.
  *
  * Link with -Wl,--wrap=perf_membw_read and --wrap=sar_shm_region_map, and with the library's objects. */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What coordinates take on one node beside inputs and outcomes: at most one and a half times as much as these
- * have themselves, in any order, of every size of indices and elements, whatever ranks have in common.
- * Counted are all bytes asked of malloc, and of shared memory, also such that is given back, every page that
- * was touched: others cost nothing. An outcome is one for the node.
+/* Tests the memory of coordinate calls on one node, beyond inputs and results. It must be at most one and a
+ * half times the size of inputs and results, for any order, index type, element size and overlap. Counts all
+ * bytes allocated by malloc, and every touched page of shared memory, freed or not. All ranks of the node
+ * share one result.
  *
- * With the argument `all` tells what each case took, with one more argument at so many bytes of a rank.
+ * With the argument `all` the program prints the memory of each case; a second argument is the bytes of a
+ * rank.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
  * library's objects. */
@@ -20,8 +21,8 @@
 #include "malloc_count.h"
 
 enum {
-    BYTES = 3 << 20, /* of a rank's input, about */
-    CALLS = 2,       /* the first takes memory, later ones find it */
+    BYTES = 3 << 20, /* approximate input of a rank */
+    CALLS = 2,       /* the first call allocates, later ones reuse */
     FILES = 64,
     PATIENCE = 600 /* seconds */
 };
@@ -29,7 +30,7 @@ enum {
 int __real_ftruncate(int file, off_t bytes);
 int __wrap_ftruncate(int file, off_t bytes);
 
-/* All shared memory that was made since the last case began. */
+/* All shared memory made since the current case began. */
 static int files[FILES], files_n;
 
 int __wrap_ftruncate(int file, off_t bytes)
@@ -57,7 +58,7 @@ static void forget_files(void)
 enum order { SORTED, UNSORTED, DUPLICATES, OUTLIERS, ORDERS };
 enum common { ALL, QUARTER, NOTHING, ON_ONE_RANK, COMMONS };
 
-enum { EACH = 3 /* times that an index stands there, of duplicates */ };
+enum { EACH = 3 /* repetitions of an index in input with duplicates */ };
 
 static const char *const orders[ORDERS] = { "sorted", "unsorted", "each index three times",
                                             "close but for outliers" };
@@ -99,7 +100,7 @@ struct input {
     MPI_Datatype type;
 };
 
-/* The k-th of the different indices of this rank, each at its distance from the next. */
+/* The k-th distinct index of this rank. */
 static uint64_t index_of(const struct setting *s, const struct input *in, size_t k)
 {
     uint64_t step = s->order == OUTLIERS ? 8 : s->index->count / in->different;
@@ -108,7 +109,7 @@ static uint64_t index_of(const struct setting *s, const struct input *in, size_t
     return s->order == OUTLIERS && k + 4 > in->different ? s->index->count - 8 * (in->different - k) : index;
 }
 
-/* Different numbers below a power of two, one for each. */
+/* A permutation of the numbers below a power of two. */
 static size_t shuffled(size_t i, size_t n)
 {
     return (i * 0x9e3779b1u + 12345) & (n - 1);
@@ -141,7 +142,7 @@ static void drop(struct input *in)
     free(in->value);
 }
 
-/* As many as fit, a power of two. */
+/* The largest power of two that fits. */
 static size_t nnz_of(const struct setting *s, size_t bytes)
 {
     size_t nnz = 1024, each = s->index->bytes + s->element->bytes;
@@ -161,7 +162,7 @@ static int64_t elements_of_outcome(const struct setting *s, size_t nnz)
     }
 }
 
-/* Bytes taken in a call by all ranks together. */
+/* Bytes allocated in a call by all ranks together. */
 static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm comm, int64_t outcome,
                      MPIX_Sparse_result *result)
 {
@@ -178,7 +179,7 @@ static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm c
     return bytes;
 }
 
-/* What calls took, beside an outcome, in units of all inputs and as many outcomes. */
+/* Check the memory of calls, beyond the result, in units of all inputs and the result. */
 static void try_setting(const struct setting *s, size_t room, bool tells)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that ranks share comes as files, whose descriptors no communicator keeps: hundreds of them live with
- * no more descriptors than the program has without. Where such memory cannot be had, on one rank or on all,
- * when a communicator is first used, when a shelf must grow or for an outcome, calls do without and are
- * right, and later ones share memory again.
+/* Tests that communicators keep no file descriptors of shared memory: hundreds of communicators need no more
+ * descriptors than the program without the library. If shared memory is not available on one rank or on all,
+ * calls succeed without it, and later calls share memory again. Failures occur at first use, when a
+ * shm_buffer grows, or for a result.
  *
  * Link with -Wl,--wrap= of memfd_create, ftruncate, mmap and open, and with the library's objects. */
 
@@ -28,8 +28,8 @@ enum {
     FEW = 10,
     COMMS = 300,
     COMMS_IF_OVERSUBSCRIBED = 60,
-    SPARE = 12, /* descriptors that the library may have for a while */
-    APART = 64  /* calls without shared memory, once there was none */
+    SPARE = 12, /* descriptors that the library may hold for a short time */
+    APART = 64  /* calls without shared memory after a failure */
 };
 
 int __real_memfd_create(const char *name, unsigned flags);
@@ -41,7 +41,7 @@ int __wrap_ftruncate(int file, off_t bytes);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 int __wrap_open(const char *path, int flags, ...);
 
-/* What a rank lacks. */
+/* The resource that a rank is denied. */
 enum fault { NONE, FILES, FILE_SIZE, MEMFD, SPACE, MAPPINGS, PROC, FAULTS };
 
 static const char *const fault_names[FAULTS] = { "nothing",      "descriptors", "size of files",
@@ -49,7 +49,7 @@ static const char *const fault_names[FAULTS] = { "nothing",      "descriptors", 
                                                  "others' /proc" };
 
 static enum fault fault;
-static long faults; /* met */
+static long faults; /* faults that occurred */
 
 static bool fails(enum fault by, int why)
 {
@@ -82,7 +82,7 @@ int __wrap_open(const char *path, int flags, ...)
     return strncmp(path, "/proc/", 6) == 0 && fails(PROC, EACCES) ? -1 : __real_open(path, flags, mode);
 }
 
-/* The soft limit of a resource, and what it was. */
+/* Set the soft limit of a resource; returns the old limit. */
 static rlim_t limit(int resource, rlim_t most)
 {
     struct rlimit now;
@@ -93,7 +93,7 @@ static rlim_t limit(int resource, rlim_t most)
     return before;
 }
 
-/* Let a rank lack something until it lacks nothing. */
+/* Deny a resource to this rank until the fault is cleared. */
 static void lack(enum fault what)
 {
     static rlim_t files, size;
@@ -108,7 +108,7 @@ static void lack(enum fault what)
         size = limit(RLIMIT_FSIZE, 16);
 }
 
-/* Descriptors of the process; *shared of them are memory that ranks share. */
+/* Descriptors of the process; *shared counts those of shared memory. */
 static int descriptors(int *shared)
 {
     char target[64];
@@ -125,7 +125,7 @@ static int descriptors(int *shared)
     return n;
 }
 
-/* Mappings of memory that ranks share. */
+/* Mappings of shared memory. */
 static int mappings(void)
 {
     char line[512];
@@ -204,7 +204,7 @@ static MPI_Comm open_comm(const char *scheme)
     return knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
 }
 
-/* Calls of several kinds and sizes; some communicators keep results as long as they live. */
+/* Calls of several sorts and sizes. Some communicators keep results until they are freed. */
 static void use(MPI_Comm comm, int i, MPIX_Sparse_result kept[2])
 {
     expect(comm, COO, FEW, NULL);
@@ -237,7 +237,7 @@ static void check_many(const char *scheme)
     }
 }
 
-/* Systems limit their number. */
+/* Systems limit the number of mappings. */
 static void check_mappings(void)
 {
     int before = mappings();
@@ -250,7 +250,7 @@ static void check_mappings(void)
     MPI_Comm_free(&comm);
 }
 
-/* A communicator that others free later keeps its duplicate until then, and no memory. */
+/* A communicator that other ranks free later keeps its duplicate until then, and no memory. */
 static void check_freed_early(void)
 {
     int before = mappings();
@@ -273,7 +273,8 @@ enum moment { FIRST_USE, GROWTH, OUTCOME, MOMENTS };
 static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger shelf",
                                                    "for an outcome" };
 
-/* A communicator that comes to the moment, lacking something; results keep what could be written again. */
+/* Bring a communicator to this moment under a fault. A kept result stays valid as far as it could be
+ * written. */
 static MPI_Comm lead_to(enum moment moment, enum face face, enum fault what, MPIX_Sparse_result kept[2])
 {
     if (moment == FIRST_USE)
@@ -288,7 +289,7 @@ static MPI_Comm lead_to(enum moment moment, enum face face, enum fault what, MPI
     return comm;
 }
 
-/* Later all share memory again, and keep no descriptor. */
+/* Later calls share memory again, and keep no descriptor. */
 static void check_afterwards(MPI_Comm comm, enum face face, bool window)
 {
     for (int i = 0; i < APART; i++)
@@ -335,7 +336,7 @@ static void start(MPIX_Sparse_plan plan, int nnz)
     overlap_check(out, nnz);
 }
 
-/* A plan goes on by what was agreed on before. */
+/* A plan reuses the results of an earlier consistency check. */
 static void check_plan(int whose)
 {
     MPIX_Sparse_plan plan;
@@ -358,11 +359,11 @@ static void check_plan(int whose)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* plans need it */
     check_alarm(280);
     if (ranks == 1)
         return check_skip("file_descriptors", "one rank shares nothing");
-    expect(open_comm("shared"), COO, FEW, NULL); /* what MPI opens once */
+    expect(open_comm("shared"), COO, FEW, NULL); /* descriptors that MPI opens once */
     check_mappings();
     check_freed_early();
     check_many("shared");

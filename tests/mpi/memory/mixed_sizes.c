@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Large and small calls that take turns, as layers of a network do: once each has been made some times, none
- * takes memory any more that would have to be mapped and zeroed again, neither of malloc nor such as ranks
- * share, but for a few pieces: how much `balanced` needs depends on what has arrived when. Results are handed
- * in again, or freed: one after the other, or both at the end of a round.
+/* Tests alternating large and small calls, as layers of a network make them. After warm-up no call allocates
+ * memory that must be mapped and zeroed, neither by malloc nor shared. A few pieces are allowed, since the
+ * needs of `balanced` depend on the order of arrival. Results are reused, or freed one by one, or freed at
+ * the end of a round.
  *
  * Link with -Wl,--wrap= of malloc, calloc, realloc and mmap, and with the library's objects. */
 
@@ -18,7 +18,7 @@ enum {
     STEP = 100,
     NNZ = COUNT / STEP,
     FEW = 100,       /* elements of a small call */
-    WORTH = 1 << 15, /* bytes of malloc that are counted */
+    WORTH = 1 << 15, /* smallest malloc that is counted */
     WARM_UP = 6,     /* rounds */
     ROUNDS = 20,
     SMALL_CALLS = 3 /* of a round */
@@ -33,7 +33,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 
-static int taken; /* how often so much */
+static int taken; /* number of such allocations */
 
 static void note(size_t bytes)
 {
@@ -129,7 +129,7 @@ static void play(struct layer *large, struct layer *small, enum results kind, MP
     }
 }
 
-/* Results are a rank's own memory, which goes with them, where ranks do not share it. */
+/* Without shared memory a result owns its memory, which is freed with it. */
 static bool can_stay(const char *scheme, enum results kind)
 {
     return kind == HANDED_IN || kind == IN_DENSE_BUFFERS || (ranks > 1 && strcmp(scheme, "shared") == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that wait let others run at once where there are fewer processors for them than they are: as bound,
- * on this communicator and on others of the program, and as containers are limited to the time of some. They
- * do not where each has a processor of its own.
+/* Tests that waiting ranks yield at once if there are fewer processors than ranks: by binding, on this
+ * communicator or on others of the program, or by a container's quota. They do not yield if each rank has a
+ * processor.
  *
  * Link with -Wl,--wrap=sar_topology_cgroup_cpus, and with the library's objects. */
 
@@ -27,7 +27,7 @@ static void bind_to(const cpu_set_t *set)
     check(sched_setaffinity(0, sizeof *set, set) == 0, "expected to bind the rank");
 }
 
-/* The processor of some number among those that this rank may run on. */
+/* The n-th processor of this rank's affinity mask. */
 static cpu_set_t one_of(int number)
 {
     cpu_set_t one;
@@ -54,7 +54,7 @@ static void expect(MPI_Comm comm, bool expected, const char *what)
     check(found == expected, "expected %s, found otherwise", expected ? "to yield" : "to spin");
 }
 
-/* What the launcher tells, by the name that is looked at first. */
+/* Set the launcher's variable that the library reads first. */
 static void tell_launched(int n)
 {
     char text[16];
@@ -62,7 +62,7 @@ static void tell_launched(int n)
     setenv("MPI_LOCALNRANKS", text, 1);
 }
 
-/* On several processors, or there is no difference. */
+/* Needs several processors; with one there is no difference. */
 static void try_bound(int processors)
 {
     cpu_set_t mine = one_of(0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank is late: the others say so, by its number and host, in their logs, while they wait; then it comes,
- * the outcome is right, and what the ranks told each other has all been received in the end.
+/* Tests the watchdog. One rank is late; while the others wait, their logs name its rank and host. Then it
+ * arrives, the result is right, and all heartbeats have been received.
  *
  * Link with -Wl,--wrap=PMPI_Isend,--wrap=PMPI_Recv, and with the library's objects. */
 
@@ -39,7 +39,7 @@ int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI
     return __real_PMPI_Recv(buf, n, type, from, tag, comm, status);
 }
 
-enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, PATIENCE = 1500 /* looks at a log, of 20 ms */ };
+enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, PATIENCE = 1500 /* polls of a log, 20 ms apart */ };
 
 #define WAITED "MPIX_SPARSE WARN comm: waited "
 
@@ -53,7 +53,7 @@ static void nap(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* What a rank has logged since its last look. */
+/* Read the lines that a rank has logged since the last read. */
 static const char *read_log(int of)
 {
     static char text[TEXT];
@@ -66,7 +66,7 @@ static const char *read_log(int of)
     return text;
 }
 
-/* On all ranks, before one of them looks at another's again. */
+/* Empty the logs on all ranks before any of them is read again. */
 static void empty_logs(void)
 {
     check(truncate(path, 0) == 0, "expected to empty %s", path);
@@ -79,7 +79,7 @@ static void check_outcome(const float *out)
         check(out[i] == (i < ranks ? 1.0f : 0.0f), "found %g at index %d", (double)out[i], i);
 }
 
-/* Whether a line of a log has both, the second one at its end. */
+/* True if a line of a log contains `where`, and ends in the other text. */
 static bool has_line(const char *log, const char *where, const char *end)
 {
     for (const char *next; (next = strchr(log, '\n')) != NULL; log = next + 1) {
@@ -91,7 +91,7 @@ static bool has_line(const char *log, const char *where, const char *end)
     return false;
 }
 
-/* The late rank stays away until all others have told of it, however slow they are. */
+/* The late rank waits until all others have logged it. */
 static void stay_away(const char *where, const char *end)
 {
     for (int r = 0; r < ranks; r++)
@@ -106,7 +106,7 @@ static void check_told(int late, const char *where, const char *end)
     empty_logs();
 }
 
-/* How a line ends that names the late rank, which is on this host, and no other. */
+/* End of a line that names only the late rank, on this host. */
 static const char *alone(int late)
 {
     static char end[2 * HOST];
@@ -116,7 +116,7 @@ static const char *alone(int late)
     return end;
 }
 
-/* The same, or it may name others before it. */
+/* End of a line that names the late rank, and possibly others before it. */
 static const char *last(int late)
 {
     return strchr(alone(late), ' ') + strlen(" rank");
@@ -142,8 +142,9 @@ static void try_late(MPI_Comm comm, int late)
     empty_logs();
 }
 
-/* The late rank starts the call before all others, and then computes. Which of them get through the agreement
- * is MPI's affair: those name, rightly, also the ones that it keeps there, and these only the late one. */
+/* The late rank starts the call before all others, and then computes. MPI decides which ranks complete the
+ * consistency check. Ranks that it delays are named correctly too; those after the check name only the late
+ * rank. */
 static void try_idle(MPI_Comm comm, int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
@@ -152,7 +153,7 @@ static void try_idle(MPI_Comm comm, int late)
     check_case("rank %d leaves its call in flight alone", late);
     in[rank] = 1;
     if (MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request) != MPI_SUCCESS)
-        return; /* threads would move it */
+        return; /* a progress thread would progress the call */
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     if (rank != late)
         MPI_Barrier(MPI_COMM_WORLD);
@@ -168,7 +169,7 @@ static void try_idle(MPI_Comm comm, int late)
     check_told(late, WAITED, last(late));
 }
 
-/* A call so small that it would go to MPI, had nobody set MPIX_SPARSE_STALL. */
+/* A call so small that it would pass to MPI if MPIX_SPARSE_STALL were not set. */
 static void try_small(int late)
 {
     MPIX_Sparse_report_t report;
@@ -189,13 +190,13 @@ static void try_small(int late)
     MPI_Comm_free(&unwatched);
 }
 
-/* The first use of a communicator: no host is known yet. */
+/* The first use of a communicator, before hosts are known. */
 static void try_opening(int late)
 {
     char where[64], end[64];
     MPI_Comm comm;
     check_case("rank %d is late for the first call", late);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in it */
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in this communicator */
     snprintf(where, sizeof where, "%d ranks of a communicator", ranks);
     snprintf(end, sizeof end, "no call from rank %d", late);
     if (rank == late)
@@ -205,7 +206,7 @@ static void try_opening(int late)
     MPI_Comm_free(&comm);
 }
 
-/* A plan that agrees on nothing any more, in the middle of a scheme that MPI carries out or one of ours. */
+/* A plan that skips the consistency check, in a scheme of MPI or of the library. */
 static void try_plan(const char *scheme, const char *where, int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
@@ -220,7 +221,7 @@ static void try_plan(const char *scheme, const char *where, int late)
         if (rank == late && round == 2)
             stay_away(where, alone(late));
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
-            break; /* for lack of threads */
+            break; /* MPI has too little thread support */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
         check_outcome(out);
         if (round < 2)
@@ -232,14 +233,14 @@ static void try_plan(const char *scheme, const char *where, int late)
     MPI_Comm_free(&comm);
 }
 
-/* Whether the rank is on the second of two nodes. */
+/* True if the rank is on the second of two nodes. */
 static bool is_behind(int of)
 {
     return of >= (ranks + 1) / 2;
 }
 
-/* A plan that goes from node to node: whoever waits for the late rank itself names it, which are its
- * neighbours at the meeting, and on the other node the rank that its messages go to. */
+/* A plan between nodes. Ranks that wait for the late rank itself name it: its neighbours at the barrier, and
+ * on the other node the rank that its messages go to. */
 static void try_nodes(int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
@@ -254,7 +255,7 @@ static void try_nodes(int late)
         if (rank == late && round == 2)
             stay_away(WAITED, "");
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
-            break; /* for lack of threads */
+            break; /* MPI has too little thread support */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
         check_outcome(out);
         int found = round == 2 && has_line(read_log(rank), WAITED, alone(late));
@@ -274,7 +275,7 @@ static void check_words(void)
     long long all = 1;
     float one = 1, sum;
     for (int i = 0; i < 100 && all != 0; i++) {
-        MPI_Comm alone; /* what was put aside goes when another communicator is used */
+        MPI_Comm alone; /* deferred frees run when another communicator is used */
         MPI_Comm_dup(MPI_COMM_SELF, &alone);
         MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, alone);
         MPI_Comm_free(&alone);

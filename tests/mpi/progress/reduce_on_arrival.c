@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owners reduce the push as it arrives: the last rank keeps its message to rank 0 back until rank 0 has
- * reduced what the others sent it. Nobody else has to wait for that, and the outcome is right.
+/* Tests that owners reduce parts of the push as they arrive. The last rank withholds its message to rank 0
+ * until rank 0 has reduced the other parts. No other rank waits, and the result is right.
  *
  * Link with -Wl,--wrap=PMPI_Isend,--wrap=sar_reduce, and with the library's objects. */
 
@@ -15,7 +15,7 @@ enum {
     NNZ = 20000,
     STEP = 7,
     COUNT = NNZ * STEP,
-    PUSH = 1000 /* bytes, at least */,
+    PUSH = 1000 /* lower bound in bytes */,
     TAG = 77,
     PATIENCE = 20 /* seconds */
 };
@@ -50,7 +50,7 @@ static bool hear_from_the_owner(void)
     return there != 0;
 }
 
-/* What is longer than the messages about a call is the push. */
+/* A message longer than those of the consistency check belongs to the push. */
 int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {

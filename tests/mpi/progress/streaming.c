@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each part of a push leaves as soon as it is encoded, and messages of others are taken in between. A rank
- * that fails to encode a part still tells all whom it has not sent theirs: nobody waits.
+/* Tests that each part of a push is sent as soon as it is encoded, and that messages are received in between.
+ * A rank that fails to encode a part notifies all ranks that still expect one, so nobody waits.
  *
- * Link with -Wl,--wrap= of PMPI_Isend, PMPI_Iprobe, PMPI_Irecv, PMPI_Testsome and sar_msg_encode,
- * and with the library's objects. */
+ * Link with -Wl,--wrap= of PMPI_Isend, PMPI_Iprobe, PMPI_Irecv, PMPI_Testsome and sar_msg_encode, and with
+ * the library's objects. */
 
 #include <mpix_sparse.h>
 #include <time.h>
@@ -13,20 +13,20 @@
 
 enum {
     NNZ = 20000,
-    MANY = 300000, /* a part is many pieces then */
+    MANY = 300000, /* a part then has many chunks */
     STEP = 7,
-    PUSH = 5000 /* bytes, at least */,
+    PUSH = 5000 /* lower bound in bytes */,
     TAG = 77,
-    REQUESTS_EACH = 4, /* a rank: on two lanes, to it and from it */
+    REQUESTS_EACH = 4, /* requests for one peer: two channels, both directions */
     LOOKS = 50,
     TRIES = 500,
     PATIENCE = 200 /* seconds */
 };
 
 static bool armed, told;
-static int encoded, sent, received; /* of the call */
-static int fails;                   /* the encoding that does, from 1 on; or 0 */
-static bool blind;                  /* MPI rarely says what is over */
+static int encoded, sent, received; /* counters of the call */
+static int fails;                   /* number of the encoding that fails, from 1; or 0 */
+static bool blind;                  /* PMPI_Testsome rarely reports completions */
 static int looks;
 
 enum sar_status __real_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
@@ -48,7 +48,7 @@ int __real_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MP
 int __wrap_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
-/* On rank 0 until all others have sent it their parts. */
+/* On rank 0, wait until all others have sent their parts to it. */
 static void hear_from_all(void)
 {
     for (int r = 1; r < ranks; r++)
@@ -72,13 +72,13 @@ enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *envelope, const 
     if (armed && encoded < ranks - 1)
         check_order();
     if (blind && rank == 0)
-        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL); /* others send meanwhile */
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL); /* others send in the meantime */
     if (++encoded == fails)
         return SAR_NO_MEMORY;
     return __real_sar_msg_encode(envelope, wire, run, arena, message);
 }
 
-/* What is longer than the messages about a call is the push, and later the pull. */
+/* A message longer than those of the consistency check belongs to the push, and later to the pull. */
 int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {
@@ -98,7 +98,7 @@ int __wrap_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MP
     return __real_PMPI_Irecv(buf, n, type, from, tag, comm, request);
 }
 
-/* MPI may take its time to say what is over. */
+/* Report completions late, as MPI may. */
 int __wrap_PMPI_Testsome(int n, MPI_Request requests[], int *over, int list[], MPI_Status statuses[])
 {
     check(n <= REQUESTS_EACH * ranks, "expected at most %d requests under way, found %d",
@@ -110,7 +110,7 @@ int __wrap_PMPI_Testsome(int n, MPI_Request requests[], int *over, int list[], M
     return __real_PMPI_Testsome(n, requests, over, list, statuses);
 }
 
-/* And see a message late. */
+/* Report a message late, as MPI may. */
 int __wrap_PMPI_Iprobe(int from, int tag, MPI_Comm comm, int *seen, MPI_Status *status)
 {
     int code = __real_PMPI_Iprobe(from, tag, comm, seen, status);
@@ -154,7 +154,7 @@ static void try_scheme(const char *scheme)
     MPI_Comm_free(&comm);
 }
 
-/* Messages in many pieces, of which no more may be received at a time than there is room for. */
+/* Messages in many chunks, more than the receives that may be posted at a time. */
 static void try_pieces(const char *scheme)
 {
     MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, "1073741824" });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many calls on one communicator whose schemes the library chooses: while it profiles, tries schemes out
- * and learns, every outcome is right and all ranks choose alike, whatever one rank alone sees. Reports name
- * formats where there are messages. */
+/* Tests automatic selection over many calls on one communicator. While the library profiles, tries schemes
+ * and measures them, every result is right and all ranks select the same scheme, whatever one rank's data
+ * are. Reports name formats if messages were sent. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -30,7 +30,7 @@ static void check_same_choice(MPI_Comm comm)
     check(report.measured_seconds > 0, "expected a measured time, found %g", report.measured_seconds);
 }
 
-/* A few tensors take turns, each with a density that changes from call to call. */
+/* A few tensors alternate, with densities that change from call to call. */
 static void try_mixture(const struct knobs *knobs)
 {
     static const struct kind kinds[TENSORS] = { { FLOAT32, SUM, 1, 5000 },
@@ -62,7 +62,7 @@ static void try_mixture(const struct knobs *knobs)
     MPI_Comm_free(&comm);
 }
 
-/* One rank sees nothing, or everything, and the others the contrary. */
+/* One rank has no elements, or all; the other ranks have the opposite. */
 static void try_contrast(bool dense)
 {
     const struct kind kind = { FLOAT32, SUM, 1, 40000 };
@@ -88,7 +88,7 @@ static void try_contrast(bool dense)
     MPI_Comm_free(&comm);
 }
 
-/* More tensors than the library remembers. */
+/* More tensors than the library tracks. */
 static void try_many_tensors(void)
 {
     MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
@@ -110,7 +110,7 @@ static void try_many_tensors(void)
     MPI_Comm_free(&comm);
 }
 
-/* The paper's model, and a model with constants given, choose without measuring anything. */
+/* The paper's model, and a model with given constants, select without measurements. */
 static void try_models(void)
 {
     setenv("MPIX_SPARSE_MODEL", "paper", 1);
@@ -130,7 +130,7 @@ static bool is_none(const char *name)
     return strcmp(name, "none") == 0;
 }
 
-/* Formats are those of messages: a rank that sends none names none. */
+/* Reports name the formats of messages; a rank that sends no message names none. */
 static void check_formats(MPI_Comm comm)
 {
     MPIX_Sparse_report_t report;

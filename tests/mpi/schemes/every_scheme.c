@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every scheme with every format and partition over a table of vectors, against MPI_Allreduce, bit for
- * bit. The more ranks, the smaller the share of all combinations that is run: each rank count runs
- * another one. */
+/* Tests every scheme with every format and partition on a table of vectors, against MPI_Allreduce, bit for
+ * bit. The share of combinations decreases with the number of ranks; each number of ranks runs another
+ * share. */
 
 #include <math.h>
 #include <stdio.h>
@@ -26,18 +26,18 @@ enum {
 
 struct config {
     struct knobs knobs;
-    int nodes; /* 0: not asked for */
+    int nodes; /* 0: default */
     MPI_Comm comm;
-    MPIX_Sparse_result result; /* handed from call to call */
+    MPIX_Sparse_result result; /* reused by later calls */
     const struct index_type *index_type;
 };
 
-/* Many ranks, few processors, or an argument: only a share of all combinations is run. */
+/* With many ranks, few processors, or an argument, only a share of all combinations runs. */
 static bool few;
 
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
-static int nodes; /* of configurations to be added */
+static int nodes; /* nodes of the configurations added next */
 
 static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
                        const char *segment)
@@ -50,7 +50,7 @@ static void add_config(const char *scheme, const char *wire, const char *partiti
     config_count++;
 }
 
-/* A communicator's first use takes long, so many ranks have to do with each format and each partition
+/* The first use of a communicator takes long, so with many ranks each format and each partition runs only
  * once. */
 static void add_balanced(void)
 {
@@ -66,7 +66,7 @@ static void add_balanced(void)
     }
 }
 
-/* Each rank may be a node of its own only where there is one. */
+/* Each rank may be a node of its own only if the test runs on one node. */
 static void add_two_level(void)
 {
     static const char *const partitions[] = { "hash", "cyclic", "range" };
@@ -103,7 +103,7 @@ static bool is_forced(const struct config *c)
     return strcmp(c->knobs.scheme, "auto") != 0;
 }
 
-/* MPI is not trusted with some MAX and MIN: see src/scheme/dense.c. Vectors may be its. */
+/* Some MAX and MIN are not delegated to MPI: see src/scheme/dense.c. Vectors may have such an op. */
 static bool gives_way(const struct config *c, const struct kind *kind, bool coordinates)
 {
     bool is_signed = kind->base == INT32 || kind->base == INT64;
@@ -140,7 +140,7 @@ static void run(struct config *c, const struct tensor *t, const struct oracle *o
     check_report(c, &t->kind, face == 0 ? (MPI_Count)o->nnz : -1);
 }
 
-/* Whether the share of combinations for so many ranks has this one. */
+/* True if the share for this number of ranks contains the combination. */
 static bool chosen(size_t combination, int share)
 {
     return mix(combination * 64 + (uint64_t)ranks) % (uint64_t)share == 0;
@@ -181,7 +181,7 @@ static void run_patterns(void)
             run_shape(&patterns[p], p, s);
 }
 
-/* The first configuration of each scheme with a type, an op and each index type. */
+/* Run the first configuration of each scheme with a type, an op and each index type. */
 static void run_types(const struct pattern *pattern, const struct kind *kind)
 {
     struct tensor tensor;
@@ -222,7 +222,7 @@ static void run_all_types(void)
     }
 }
 
-/* Reals whose sum depends on the order. */
+/* Floats whose sum depends on the order. */
 static void draw_reals(const struct kind *kind, struct tensor *t)
 {
     *t = (struct tensor){ .kind = *kind };
@@ -237,8 +237,8 @@ static void draw_reals(const struct kind *kind, struct tensor *t)
     }
 }
 
-/* Sums from left to right in the order of ranks, of each of so many nodes, and of these sums in the order of
- * nodes; in place of what MPI_Allreduce gave. */
+/* Replace MPI_Allreduce's result: sum in rank order within each of `groups` nodes, then sum these in node
+ * order. */
 static void sum_in_order(struct oracle *o, int groups)
 {
     size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
@@ -263,7 +263,7 @@ static void sum_in_order(struct oracle *o, int groups)
     free(all);
 }
 
-/* In groups of how many ranks a scheme adds up, where that is promised. */
+/* Number of groups in which a scheme sums, if it guarantees an order. */
 static int groups_of(const struct config *c)
 {
     bool in_order = strcmp(c->knobs.scheme, "allgather") == 0 || strcmp(c->knobs.scheme, "balanced") == 0;
@@ -334,7 +334,7 @@ static void run_all_unsigned(void)
     }
 }
 
-/* Vectors too long for a dense buffer: nothing in a call may grow with count. */
+/* Vectors too long for a dense buffer: no cost of a call may grow with count. */
 static void run_vast(struct config *c, int64_t count, const struct index_type *type)
 {
     uint64_t wide[] = { 0, (uint64_t)count / 2 + (uint64_t)rank, (uint64_t)count - 1 };
@@ -357,8 +357,8 @@ static void run_vast(struct config *c, int64_t count, const struct index_type *t
     }
 }
 
-/* Formats that have a bit or a value for each element are out of the question, and so are MPI_Allreduce,
- * and parts of more than 2^32 elements. */
+/* Leaves out formats with a bit or a value for each element, MPI_Allreduce, and parts of more than 2^32
+ * elements. */
 static void run_all_vast(void)
 {
     const int64_t edge = (int64_t)1 << 32;

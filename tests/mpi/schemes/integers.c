@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coordinates of every integer type, logical and byte with every op, in every scheme and format, against a
- * plain loop over all ranks' elements: rows, equal indices, any order, few elements and none. What MPI does
- * not define is an error. Dense buffers with the same pairs give the bytes of MPI_Allreduce. */
+/* Tests coordinates of every integer, logical and byte type with every op, in every scheme and format,
+ * against a plain loop over all ranks' elements. Cases include rows, equal indices, any order, few elements
+ * and none. Undefined pairs give an error. Dense buffers give the bytes of MPI_Allreduce. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum {
     BYTES = MOST_COUNT * MOST_ROW * MOST_SIZE
 };
 
-/* Signed, unsigned, of Fortran and addresses, logical, byte, and reals. */
+/* Signed, unsigned, Fortran and address integers; logical; byte; reals. */
 static const struct {
     const char *name;
     MPI_Datatype type;
@@ -60,7 +60,7 @@ static const struct {
 
 enum { TYPES = sizeof types / sizeof types[0] };
 
-/* What all ranks agree on. */
+/* Parameters that are equal on all ranks. */
 struct trial {
     int t, o;
     MPI_Count count;
@@ -80,7 +80,7 @@ static size_t element_size(const struct trial *trial)
     return types[trial->t].size * trial->row;
 }
 
-/* A logical has two values. Half of all others are 0 where that is what an op looks at. */
+/* A logical has two values. Half of the other values are 0 if the op depends on zero. */
 static void put_value(const struct trial *trial, uint64_t key, unsigned char *out)
 {
     uint64_t bits = mix(key);
@@ -93,7 +93,8 @@ static void put_value(const struct trial *trial, uint64_t key, unsigned char *ou
             out[i] = (unsigned char)(bits >> 8 * i);
 }
 
-/* A rank's elements, which all ranks can make: some indices twice, in any order in every second trial. */
+/* Draw a rank's elements; every rank can draw those of all. Some indices repeat; every second trial has them
+ * unsorted. */
 static int draw(const struct trial *trial, int of)
 {
     uint64_t key = mix(trial->seed * 64 + (uint64_t)of);
@@ -163,7 +164,7 @@ static void fold(int t, enum op o, unsigned char *sum, const unsigned char *valu
     }
 }
 
-/* Values of a logical op that nothing was folded into become 0 or 1, too. */
+/* Logical ops set values to 0 or 1, even without a second contribution. */
 static void settle(const struct trial *trial, unsigned char *element)
 {
     static const unsigned char zero[MOST_SIZE];
@@ -172,7 +173,7 @@ static void settle(const struct trial *trial, unsigned char *element)
         fold(trial->t, LOR, element + k * size, zero);
 }
 
-/* The plain loop. */
+/* Compute the expected result by a plain loop. */
 static void expect(const struct trial *trial)
 {
     size_t bytes = element_size(trial), size = types[trial->t].size;
@@ -204,7 +205,7 @@ static MPI_Datatype element_type(const struct trial *trial)
     return type;
 }
 
-/* In one of the forms of the call. */
+/* Make the call in one of its forms. */
 static int call(const struct trial *trial, int form, int nnz, MPI_Datatype type, MPI_Comm comm,
                 MPIX_Sparse_result *result)
 {
@@ -249,7 +250,7 @@ static void compare(const struct trial *trial, MPIX_Sparse_result result)
     check(memcmp(found, expected, (size_t)trial->count * bytes) == 0, "expected another dense vector");
 }
 
-/* This rank's elements in a vector, and MPI's outcome. */
+/* Reduce this rank's elements as a dense vector, and compare with MPI. */
 static void try_dense(const struct trial *trial, MPI_Datatype type, MPI_Comm comm)
 {
     size_t bytes = element_size(trial);
@@ -273,7 +274,7 @@ static void check_undefined(int code)
     check(class == MPI_ERR_OP, "expected class MPI_ERR_OP, found %d", class);
 }
 
-/* With an argument none but the first. */
+/* 1 if the program has an argument */
 static int forms = 3;
 
 static void try_trial(const struct trial *trial, int form, const char *how, MPI_Comm comm)
@@ -296,7 +297,7 @@ static void try_trial(const struct trial *trial, int form, const char *how, MPI_
         MPI_Type_free(&type);
 }
 
-/* Of all combinations a share, another one for each configuration and number of ranks. */
+/* Run a share of all combinations; each configuration and number of ranks runs another share. */
 static void try_all(const struct knobs *knobs, uint64_t number)
 {
     static const MPI_Count counts[] = { MOST_COUNT, 1, 57, 0, 300, MOST_COUNT };
@@ -312,7 +313,7 @@ static void try_all(const struct knobs *knobs, uint64_t number)
     MPI_Comm_free(&comm);
 }
 
-/* Bytes, and rows of three of them. */
+/* Bytes, and rows of three bytes. */
 static void try_profile(MPI_Comm comm)
 {
     enum { COUNT = 90 };
@@ -332,7 +333,7 @@ static void try_profile(MPI_Comm comm)
     }
 }
 
-/* As halves they have four ops. Without the knob they are integers. */
+/* Interpreted as 16-bit floats they have four ops. Without the setting they are integers. */
 static void try_halves(void)
 {
     uint16_t values[] = { 0x3f80, 0x4000 }; /* 1 and 2 as bfloat16 */
@@ -365,10 +366,10 @@ int main(int argc, char **argv)
     static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, "auto" };
     static const char *const wires[] = { NULL, EVERY_WIRE };
     enum { SCHEMES = sizeof schemes / sizeof schemes[0], WIRES = sizeof wires / sizeof wires[0] };
-    setenv("MPIX_SPARSE_LOG_FILE", "/dev/null", 1); /* of errors without a text, hundreds */
+    setenv("MPIX_SPARSE_LOG_FILE", "/dev/null", 1); /* hundreds of errors without a text */
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     forms = argc > 1 ? 1 : forms;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     for (uint64_t i = 0; i < SCHEMES; i++)
         try_all(&(struct knobs){ schemes[i], NULL, NULL, NULL, NULL }, i);
     for (uint64_t i = 0; i < WIRES; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors that other implementations of sparse allreduce get wrong. Each test names the implementation
- * and its defect; every scheme of the registry must reduce its vectors, in every format, through both
- * interfaces, to the bits of MPI_Allreduce. known_defects_calls.c has the defects that lie in the calls. */
+/* Tests vectors that other implementations of sparse allreduce reduce wrongly. Each test names the
+ * implementation and its defect. Every scheme must reduce its vectors to the bits of MPI_Allreduce, in every
+ * format, through both interfaces. known_defects_calls.c covers defects of the calls. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -14,19 +14,19 @@
 
 enum { PATIENCE = 280 /* seconds, for one test */, MOST_CONFIGS = 256 };
 
-/* A communicator on which one scheme runs. */
+/* A communicator that runs one scheme. */
 struct config {
     struct knobs knobs;
     MPI_Comm comm;
-    MPIX_Sparse_result result; /* handed from call to call */
-    bool plain;                /* formats and partition are the library's choice */
+    MPIX_Sparse_result result; /* reused by later calls */
+    bool plain;                /* the library selects formats and partition */
 };
 
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
-static size_t vectors; /* tried so far */
+static size_t vectors; /* vectors so far */
 
-/* Many ranks, or few processors: formats take turns. */
+/* Many ranks, or few processors: formats alternate. */
 static bool few;
 
 static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
@@ -73,7 +73,7 @@ static void run(struct config *c, const struct tensor *t, const struct oracle *o
         call_dense(o, face == 2, c->comm);
 }
 
-/* Reduce a vector everywhere, and take it back. Where formats take turns, so do the faces they see. */
+/* Reduce a vector in all configurations, and free it. If formats alternate, so do their interfaces. */
 static void reduce(struct tensor *t)
 {
     enum { FACES = 3 /* coordinates, dense, dense in place */ };
@@ -99,7 +99,7 @@ static void put(struct tensor *t, int64_t index)
     put_numbers(&t->kind, key, tensor_add(t, (uint64_t)index));
 }
 
-/* One element in `step`, at other places on each rank. */
+/* One element in `step`, at other positions on each rank. */
 static void put_some(struct tensor *t, int64_t step)
 {
     for (int64_t i = rank % step; i < t->kind.count; i += step)
@@ -210,7 +210,8 @@ static void rows_that_add_up_to_zero(void)
     reduce_pattern("rows with a single number", (struct kind){ FLOAT32, SUM, 5, 120 });
 }
 
-/* SparCML and whoever compares with zero: explicit zeros, -0.0, NaN and sums that cancel are values. */
+/* SparCML and implementations that compare with zero: explicit zeros, -0.0, NaN and sums that cancel are
+ * values. */
 static void values_that_compare_oddly(void)
 {
     const char *const names[] = { "explicit zeros",         "-0.0", "nothing but -0.0", "cancelled sums",
@@ -219,20 +220,21 @@ static void values_that_compare_oddly(void)
         reduce_pattern(names[i], (struct kind){ i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, 1, 160 });
 }
 
-/* Horovod (#3328, #341): indices that come twice, or in any order. */
+/* Horovod (#3328, #341): repeated or unsorted indices. */
 static void duplicates_and_disorder(void)
 {
     const char *const names[] = { "duplicates", "descending", "shuffled" };
     for (int i = 0; i < 3; i++)
         reduce_pattern(names[i], (struct kind){ INT32, SUM, 1, 333 });
     struct tensor t = floats(10);
-    for (int i = 0; i < 25; i++) /* more of them than the vector has elements */
+    for (int i = 0; i < 25; i++) /* more indices than the vector has elements */
         put_numbers(&t.kind, (uint64_t)(i * 64 + rank), tensor_add(&t, 7));
     reduce(&t);
 }
 
-/* Zen's strawman: of elements that hash to one cell all but one are lost, 17.5 % of them at a density of
- * 10 %; its released code: checks a cell, then writes it, and loses what another thread wrote between. */
+/* Zen's lossy hash: of elements that hash to one cell all but one are lost, 17.5 % of them at a density of 10
+ * %. Its released code checks a cell, then writes it, and loses an element that another thread wrote in
+ * between. */
 static void collisions(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -242,8 +244,8 @@ static void collisions(void)
     }
 }
 
-/* Zen's released code: serial memory is as large as expected, and written behind its end when more
- * elements collide: all in one stretch, all multiples of the ranks, and far more than in earlier calls. */
+/* Zen's released code: serial memory has the expected size, and is overrun when more elements collide. Cases:
+ * contiguous indices, multiples of the number of ranks, and far more elements than in earlier calls. */
 static void more_than_expected(void)
 {
     static const int64_t steps[] = { 1500, 1, 3000 };
@@ -261,7 +263,7 @@ static void more_than_expected(void)
     }
 }
 
-/* OmniReduce: a block of 256 at the end of which the vector ends, and blocks that hold one element each. */
+/* OmniReduce: a last block of 256 that the vector fills partly, and blocks with one element each. */
 static void blocks(void)
 {
     static const int64_t counts[] = { 255, 256, 257, 256 * 9 + 3 };
@@ -274,15 +276,15 @@ static void blocks(void)
     }
 }
 
-/* Horovod (#554) and PyTorch (#22226): all ranks' elements are padded to the fullest rank's. */
+/* Horovod (#554) and PyTorch (#22226): all ranks' elements are padded to those of the fullest rank. */
 static void uneven_ranks(void)
 {
     reduce_pattern("growing", (struct kind){ FLOAT32, SUM, 1, 3000 });
     reduce_pattern("all on one rank", (struct kind){ FLOAT32, SUM, 1, 3000 });
 }
 
-/* SparCML's int lengths, and buffers of fixed size: messages far above every size at which they are cut
- * or change protocol. */
+/* SparCML's int lengths, and fixed-size buffers: messages far above every size at which the library cuts them
+ * or changes protocol. */
 static void long_messages(void)
 {
     struct tensor t = { .kind = { FLOAT64, SUM, 1, 60013 } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which rank owns what, where that is a scheme's own business: omni deals blocks out one by one or in
- * contiguous ranges, and oktopk's boundaries follow the data every so many calls. Bytes and imbalances must
- * be those that follow from that. */
+/* Tests ownership of elements in schemes that define it. omni assigns blocks one by one or in contiguous
+ * ranges; oktopk recomputes boundaries after a number of calls. Bytes and imbalances must match the
+ * definition. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -13,13 +13,13 @@
 
 enum { COUNT = 10000, BLOCK = 256, HEADER = 64, PRESENCE = BLOCK / 8 };
 
-/* What all ranks know of all ranks' elements: some blocks have many, others none. */
+/* True if rank r has element i; all ranks can compute it. Some blocks are full, others empty. */
 static bool has(int r, int64_t i)
 {
     return mix((uint64_t)i / 900 + 5) % 3 != 0 && mix((uint64_t)(i * 64 + r)) % 40 == 0;
 }
 
-/* Ranks that have an element. */
+/* Number of ranks that have an element. */
 static int owners_of(int64_t i)
 {
     int owners = 0;
@@ -28,9 +28,9 @@ static int owners_of(int64_t i)
     return owners;
 }
 
-enum { ALL = -1 }; /* in place of a rank: what any of them has */
+enum { ALL = -1 }; /* in place of a rank: any rank */
 
-/* A block's owner, and the block's number in that one's part. */
+/* A block's owner, and the block's number in the owner's part. */
 struct place {
     int owner;
     int64_t block;
@@ -44,7 +44,7 @@ static struct place place_of(bool contiguous, int64_t i)
     return (struct place){ (int)(block % ranks), block / ranks };
 }
 
-/* What a rank has in a part: elements, and blocks that hold any. */
+/* A rank's contribution to a part: elements, and blocks that are not empty. */
 struct load {
     long long elements, blocks;
 };
@@ -76,7 +76,7 @@ static double imbalance(bool contiguous, int r)
     return sum == 0 ? 1 : (double)(most * ranks) / (double)sum;
 }
 
-/* Each element counts the ranks that have it. */
+/* Each sum is the number of ranks that have the element. */
 static void check_sums(MPIX_Sparse_result result)
 {
     MPI_Count nnz = -1;
@@ -120,7 +120,7 @@ static void check_near(double found, double expected, const char *what)
     check(fabs(found - expected) <= 1e-9 * expected, "expected %s of %g, found %g", what, expected, found);
 }
 
-/* A block goes whole, with its number and a bit for each of its slots. */
+/* Blocks are sent whole, with their number and a bit for each slot. */
 static void try_omni(const char *partition, bool contiguous)
 {
     const long long block = BLOCK * (long long)sizeof(float) + (long long)sizeof(uint32_t) + PRESENCE;
@@ -143,7 +143,7 @@ static void try_omni(const char *partition, bool contiguous)
 enum { STRETCH = 1000, SPACE = 100 * STRETCH };
 static const double EVEN = 1.1;
 
-/* All ranks have one stretch of elements. */
+/* All ranks have one contiguous range of elements. */
 static double imbalance_of_stretch(MPI_Comm comm, int32_t at, int32_t count)
 {
     static int32_t index[STRETCH];
@@ -162,8 +162,8 @@ static double imbalance_of_stretch(MPI_Comm comm, int32_t at, int32_t count)
     return report.push_imbalance;
 }
 
-/* The stretch moves in every call: where boundaries are computed all have equal shares of it, and until the
- * next time one rank has all. Tensors count their calls by themselves. */
+/* The range moves in every call. When boundaries are computed, all ranks have equal shares of it; until the
+ * next time one rank has all. Each tensor counts its own calls. */
 static void try_oktopk(int recompute)
 {
     char text[16];

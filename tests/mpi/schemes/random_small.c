@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small calls of every sort, drawn at random, against MPI_Allreduce, bit for bit.
+/* Tests random small calls against MPI_Allreduce, bit for bit.
  *
  *     random_small [CASES [SEED [FIRST]]]
  *
- * A failure names its case: FIRST begins with that one. */
+ * A failure prints its case. FIRST starts with that case. */
 
 #include <math.h>
 #include <stdio.h>

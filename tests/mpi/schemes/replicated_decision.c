@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether each rank reduces all for itself follows from what all ranks have brought, not from what was
- * agreed of it, which may be of earlier calls or estimated from a sample: outcomes of coordinates lie in
- * storage that ranks have in common as soon as they are large, and clusters that a sample misses come out
- * right. */
+/* Tests that ranks decide by their actual elements whether each of them reduces everything. Figures of the
+ * consistency check may be old or estimated, and must not decide. Large results of coordinates lie in memory
+ * that all ranks share. Clusters of elements that a sample misses are reduced correctly. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -12,8 +11,8 @@
 #include "check.h"
 
 enum {
-    FEW = 100, /* elements of a rank, if all others together have at most FEW_OTHERS: then each rank */
-    FEW_OTHERS = 1024, /* reduces all of them itself (src/scheme/shared_cost.c) */
+    FEW = 100,         /* elements of a rank; if all other ranks have at most FEW_OTHERS, each rank */
+    FEW_OTHERS = 1024, /* reduces all elements itself (src/scheme/shared_cost.c) */
     MANY = 40000,
     STRIDE = 13,
     COUNT = MANY * STRIDE + STRIDE,
@@ -22,7 +21,7 @@ enum {
     LONG = 4 << 20
 };
 
-/* Whether memory of this process is shared by the library's ranks. */
+/* True if the memory is shared between the library's ranks. */
 static bool is_shared(const void *memory)
 {
     char line[512];
@@ -39,7 +38,7 @@ static bool is_shared(const void *memory)
     return shared;
 }
 
-static MPI_Comm comm; /* whose ranks share memory */
+static MPI_Comm comm; /* its ranks share memory */
 
 static void start(MPIX_Sparse_plan plan, const int32_t *index, const float *value, MPI_Count nnz,
                   MPIX_Sparse_result *result)
@@ -49,7 +48,7 @@ static void start(MPIX_Sparse_plan plan, const int32_t *index, const float *valu
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* Starts `calls` with nnz elements of each rank; the outcome's values. */
+/* Make `calls` starts with nnz elements on each rank; returns the values of the result. */
 static const void *outcome_of(MPIX_Sparse_plan plan, int calls, int nnz, MPIX_Sparse_result *result)
 {
     int32_t *index = get_memory((size_t)nnz, sizeof *index);
@@ -86,7 +85,7 @@ static void check_grown(void)
     MPIX_Sparse_plan_free(&plan);
 }
 
-/* Long enough for a sample to miss them. */
+/* Long enough that a sample misses the elements. */
 static void check_clusters(void)
 {
     float *in = get_memory(LONG, sizeof *in), *out = get_memory(LONG, sizeof *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elements that only one rank has, NaNs, infinities and zeros of both signs among them: they come out as they
- * went in, by every scheme and by those that the library tries. */
+/* Tests elements that only one rank has, including NaNs, infinities and zeros of both signs. They keep their
+ * bits in every scheme, and in those that automatic selection tries. */
 
 #include <math.h>
 #include <mpix_sparse.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of 16 bits on the way, by every scheme in every format: the same bits on all ranks whatever the
- * values, as with full ones; errors within the bound of doc/formats.md; no error where everything fits 16
- * bits, nor where the knob has no effect; and as few bytes as promised. */
+/* Tests 16-bit values on the wire, in every scheme and format. All ranks have the same bits. Errors stay
+ * within the bound of doc/formats.md. There is no error if all values fit 16 bits, or the setting has no
+ * effect. Messages have the documented number of bytes. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ enum { HEADER = 64 };
 
 static const struct format {
     const char *name;
-    double unit, least; /* unit roundoff; the least number */
+    double unit, least; /* unit roundoff; smallest number */
 } formats[] = { { "bf16", 0x1p-8, 0x1p-133 }, { "fp16", 0x1p-11, 0x1p-24 }, { "full", 0, 0 } };
 
 enum { NARROW = 2, FORMATS = sizeof formats / sizeof formats[0] };
 
-/* What is run, and how it is called in a case's name. */
+/* A scheme and settings, with their name in a case. */
 struct config {
     const struct sar_scheme *scheme;
     const char *wire; /* NULL: automatic */
@@ -43,7 +43,7 @@ static void name_case(const struct config *c, const struct kind *kind, const cha
                kind->row, c->scheme->name, c->wire == NULL ? "auto" : c->wire, c->format->name);
 }
 
-/* How often a contribution is rounded at most, alone and as part of a sum. */
+/* Maximum number of roundings of a contribution, alone and in a sum. */
 static int roundings(const char *scheme)
 {
     int power = 0;
@@ -62,7 +62,7 @@ static int roundings(const char *scheme)
     return 2;
 }
 
-/* A float of this rank at an index, or nothing. */
+/* Draw a float of this rank at an index; returns false for no element. */
 typedef bool (*draw_fn)(uint64_t index, int at_rank, size_t k, float *value);
 
 static uint64_t roll(uint64_t index, int at_rank, size_t k)
@@ -70,7 +70,7 @@ static uint64_t roll(uint64_t index, int at_rank, size_t k)
     return mix(index * 4096 + k * 64 + (uint64_t)at_rank);
 }
 
-/* Small whole numbers: so are their sums. */
+/* Small integers, whose sums are small integers. */
 static bool draw_whole(uint64_t index, int at_rank, size_t k, float *value)
 {
     uint64_t bits = roll(index, at_rank, k);
@@ -84,7 +84,7 @@ static bool draw_positive(uint64_t index, int at_rank, size_t k, float *value)
     return roll(index, at_rank, 60) % 3 != 0;
 }
 
-/* Numbers of 24 bits, no two ranks having the same element. */
+/* 24-bit numbers; no two ranks have the same element. */
 static bool draw_disjoint(uint64_t index, int at_rank, size_t k, float *value)
 {
     *value = 1 + (float)(1 + roll(index, at_rank, k) % 1000) * 0x1p-23f;
@@ -99,7 +99,7 @@ static bool draw_real(uint64_t index, int at_rank, size_t k, float *value)
     return roll(index, at_rank, 60) % 4 != 0;
 }
 
-/* What overflows, underflows to zeros of both signs, and is no number. */
+/* Values that overflow, underflow to zeros of both signs, or are NaN. */
 static bool draw_extreme(uint64_t index, int at_rank, size_t k, float *value)
 {
     static const float all[] = { 1e-20f,  -1e-20f,  1e-42f,   -1e-42f, -0.0f,    65504,  -65520,
@@ -128,7 +128,7 @@ static void draw(draw_fn value_at, const struct kind *kind, struct tensor *t)
     }
 }
 
-/* Everything is exact: what call_coo and call_dense check. */
+/* All values are exact, as call_coo and call_dense check. */
 static void run_exact(const struct config *c, draw_fn value_at, const struct kind *kind, const char *what)
 {
     struct tensor t;
@@ -145,7 +145,7 @@ static void run_exact(const struct config *c, draw_fn value_at, const struct kin
     oracle_free(&o);
 }
 
-/* The outcome of both faces, and that all ranks have it; the caller frees it. */
+/* Compute the result of both interfaces, and check that all ranks have it. The caller frees it. */
 static float *outcome(const struct config *c, const struct tensor *t, const struct oracle *o, bool dense)
 {
     size_t count = (size_t)t->kind.count, bytes = element_bytes(&t->kind);
@@ -171,7 +171,7 @@ static float *outcome(const struct config *c, const struct tensor *t, const stru
     return out;
 }
 
-/* The exact outcome, and the sum of the contributions' sizes, on all ranks. */
+/* Compute the exact result, and the sum of the contributions' magnitudes, on all ranks. */
 static void add_up(const struct oracle *o, double *exact, double *sizes, size_t n)
 {
     const float *mine = (const float *)o->mine;
@@ -245,7 +245,7 @@ static void run_config(const struct config *c)
     run_exact(c, draw_disjoint, &(struct kind){ FLOAT64, SUM, 1, 100 }, "doubles");
 }
 
-/* Bytes of all ranks behind the headers, of a call whose numbers and sums are all above zero. */
+/* Bytes of all ranks without headers, in a call whose numbers and sums are all positive. */
 static long long payload(const struct config *c, const char *values)
 {
     struct kind kind = { FLOAT32, SUM, 1, 3000 };
@@ -266,7 +266,7 @@ static long long payload(const struct config *c, const char *values)
     return sums[0] - sums[1];
 }
 
-/* An element of 8 bytes takes 6 in coo, and 2 fewer in all formats that send each value once. */
+/* An 8-byte element takes 6 bytes in coo, and 2 fewer in all formats that send each value once. */
 static void run_bytes(struct config c, bool few)
 {
     c.wire = "coo";
@@ -288,7 +288,7 @@ static void run_bytes(struct config c, bool few)
     }
 }
 
-/* Each format, or with few, each rank count another share of them. */
+/* Run each format, or a share of them if `few`; each number of ranks runs another share. */
 static void run_wires(size_t s, size_t f, bool few)
 {
     struct config c = { .scheme = sar_schemes[s], .format = &formats[f] };
@@ -304,7 +304,7 @@ static void run_wires(size_t s, size_t f, bool few)
     }
 }
 
-/* The outcome of reals where the hash has a seed; the caller frees it. */
+/* Reduce reals under a hash seed; the caller frees the result. */
 static float *seeded(struct config c, const char *seed, const struct tensor *t)
 {
     setenv("MPIX_SPARSE_SEED", seed, 1);
@@ -314,7 +314,7 @@ static float *seeded(struct config c, const char *seed, const struct tensor *t)
     return out;
 }
 
-/* Who owns an element does not show in its bits. */
+/* An element's bits do not depend on its owner. */
 static void run_seeds(const struct config *c)
 {
     const char *before = getenv("MPIX_SPARSE_SEED");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of knobs: defaults, what each takes and refuses, and names that are no knob. */
+/* Tests the table of settings: defaults, accepted and refused values, unknown names. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static enum sar_status load_one(const char *name, const char *text, struct sar_c
 
 enum field { TEXT, INT, BOOL, WHOLE, DOUBLE };
 
-/* What a field of the configuration must hold. */
+/* Expected value of a field of the configuration. */
 struct wanted {
     const char *knob, *text;
     enum field field;
@@ -105,7 +105,8 @@ static void test_defaults(void **state)
     assert_string_equal(sentence, "");
 }
 
-/* The list that manuals and the bench are checked against holds these knobs and no others. */
+/* The documented list, which manual pages and the benchmark are checked against, has exactly these
+ * settings. */
 static void test_description(void **state)
 {
     const char *name = NULL, *fallback = NULL, *help = NULL;
@@ -185,7 +186,7 @@ static const struct wanted good[] = {
     { "PRELOAD_LIMIT", "0", DOUBLE, AT(preload_limit), NULL, 0 },
 };
 
-/* A knob that is set changes its field, and leaves the fields of the other knobs at their defaults. */
+/* A setting changes its field, and leaves all other fields at their defaults. */
 static void test_good_values(void **state)
 {
     (void)state;
@@ -308,7 +309,7 @@ static void test_bad_values(void **state)
     }
 }
 
-/* Whoever asks for too much is told what is the most. */
+/* An error for a number above the maximum names the maximum. */
 static void test_refusals_name_the_most(void **state)
 {
     static const char *const limited[] = { "NODES", "THROTTLE", "STAGING", "CHUNK" };
@@ -345,7 +346,7 @@ static void test_a_sentence_keeps_to_its_room(void **state)
     }
 }
 
-/* What knobs print as their defaults is what they do when they are not set. */
+/* The default that a setting prints equals its behaviour when it is not set. */
 static void test_defaults_pass_through_the_parsers(void **state)
 {
     struct setting settings[64] = { { NULL, NULL } }, none = { NULL, NULL };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The trace: the name of its file, what is in it with many threads and more spans than are kept, files that
- * cannot be written, that nothing is looked at while nobody follows, and what a follower hears. */
+/* Tests the trace: the file's name, its contents with many threads and more spans than memory keeps, and
+ * files that cannot be written. Without a trace hook nothing is recorded; with one, the hook receives all
+ * events. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 
 enum { THREADS = 4, SPANS = 700, NAME = 512, LINE = 1024 };
 
-/* Warnings go to a file. */
+/* Redirect warnings to a file. */
 static int begin_all(void **state)
 {
     char path[NAME];
@@ -85,7 +86,7 @@ static void test_names(void **state)
     assert_non_null(strstr(temp_dir_read("rank3.json"), "\"rank 3\""));
 }
 
-/* The file is kept that was opened first. */
+/* A second open keeps the first file. */
 static void test_twice(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void test_unwritable(void **state)
     assert_non_null(strstr(end(), "WARN base: cannot write the trace to "));
 }
 
-/* A disk without room is told of once, in the end. */
+/* A full disk is reported once, at the end. */
 static void test_full(void **state)
 {
     char path[NAME];
@@ -143,7 +144,7 @@ static void *make_many(void *lane)
     return NULL;
 }
 
-/* The spans of each lane, in their order. */
+/* The spans of each track are in order. */
 static void check_lanes(const char *text)
 {
     int next[THREADS] = { 0 }, lane, stage;
@@ -156,7 +157,7 @@ static void check_lanes(const char *text)
         assert_int_equal(next[i], SPANS);
 }
 
-/* Every span is there once, whole. */
+/* Every span is complete, and present once. */
 static void test_threads(void **state)
 {
     pthread_t threads[THREADS];
@@ -176,11 +177,11 @@ static void test_threads(void **state)
     assert_string_equal(text + strlen(text) - 5, "}}\n]\n");
 }
 
-/* What a follower has heard. */
+/* Events received by a trace hook. */
 struct heard {
     int spans, places, messages;
     uint64_t sent, received, elements;
-    int64_t worked; /* until when */
+    int64_t worked; /* end of the work */
 };
 
 static void hear_span(void *data, const struct sar_span *span, const struct sar_span_context *scene,
@@ -233,7 +234,8 @@ static void make_work(uint64_t elements)
     sar_span_end(&span, &(struct sar_span_context){ 0, 7, 1, 1, 0, 0 });
 }
 
-/* Work is told before its span ends, so that what is done then is in the span; the file has it too. */
+/* The hook receives work before its span ends, so that the span includes the hook's own work. The file has it
+ * too. */
 static void test_work(void **state)
 {
     struct heard heard = { 0 };
@@ -258,7 +260,7 @@ static void test_work(void **state)
     assert_null(strstr(strstr(text, "\"wait\""), "\"elements\": 25"));
 }
 
-/* A follower hears of spans and messages until it is taken away, with a trace file beside it or without. */
+/* A trace hook receives spans and messages until it is removed, with or without a trace file. */
 static void test_follower(void **state)
 {
     struct heard heard = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turns of the benchmark's rows are fair. */
+/* Tests that the order of the benchmark's rows is fair. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +15,9 @@
 enum { MOST = 24 };
 
 struct tally {
-    int at[MOST][MOST];    /* of each row at each place of an iteration */
-    int after[MOST][MOST]; /* of each row right after each one in the same iteration */
-    int joint[MOST][MOST]; /* … right after the last one of the iteration before */
+    int at[MOST][MOST];    /* count of each row at each position of an iteration */
+    int after[MOST][MOST]; /* count of each row directly after each other row, in one iteration */
+    int joint[MOST][MOST]; /* count of each row directly after the last row of the previous iteration */
 };
 
 static struct tally tally_of(int from, int iterations, int n)
@@ -53,7 +53,7 @@ static void test_fair(void **state)
             check_fair(from, n);
 }
 
-/* No row stands out by whom it meets where iterations join. */
+/* No row is favoured at the boundaries of iterations. */
 static void test_joints(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ballots: merged in any order and grouping they give the same outcome, which names the lowest ranks. MPI
- * itself is not started. */
+/* Tests the messages of the consistency check: merged in any order and grouping they give one result, which
+ * names the lowest ranks. MPI is not started. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { MOST_RANKS = 17, ROUNDS = 400 };
 
-/* Few different values, so that ties are common; now and then the extremes. */
+/* Few distinct values, so that ties are common, and sometimes extremes. */
 static int64_t random_value(struct rng *rng)
 {
     switch (rng_below(rng, 20)) {
@@ -44,7 +44,7 @@ static struct sar_agree_msg random_ballot(int rank, struct rng *rng)
 
 static void assert_same(const struct sar_agree_msg *a, const struct sar_agree_msg *b)
 {
-    assert_memory_equal(a, b, sizeof *a); /* nothing but int64_t inside, hence no padding */
+    assert_memory_equal(a, b, sizeof *a); /* all members are int64_t, so there is no padding */
 }
 
 static struct sar_agree_msg merged(const struct sar_agree_msg *in, struct sar_agree_msg inout)
@@ -68,7 +68,7 @@ static void test_commutative_and_associative(void **state)
     }
 }
 
-/* Merge neighbours, or any two, until one ballot is left: whatever tree an MPI library builds. */
+/* Merge neighbours, or any two, until one message is left: the tree of any MPI library. */
 static struct sar_agree_msg merge_somehow(struct sar_agree_msg *ballots, int n, struct rng *rng)
 {
     while (n > 1) {
@@ -81,7 +81,7 @@ static struct sar_agree_msg merge_somehow(struct sar_agree_msg *ballots, int n, 
     return ballots[0];
 }
 
-/* What a look at all ballots at once finds; ranks in order, so that the first is the lowest. */
+/* Merge all messages at once, in rank order, so that the first is the lowest. */
 static struct sar_agree_msg reference_merge(const struct sar_agree_msg *ballots, int n)
 {
     struct sar_agree_msg all = ballots[0];

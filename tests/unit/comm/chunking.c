@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages in pieces: what a sender cuts the receiver puts together, and it knows which piece is the last.
- * A piece that is too long, and all behind it, has no place. */
+/* Tests messages in chunks. The receiver reassembles the sender's chunks, and knows which chunk is the last.
+ * It refuses a chunk that is too long, and all chunks after it. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { CHUNK = 8192, MOST = 5 * CHUNK };
 
 static unsigned char memory[MOST];
 
-/* As the exchange does: the first of several pieces is there when the receiver learns how many bytes come. */
+/* As in the exchange, the first of several chunks is present when the receiver learns the message's size. */
 static void *place_of(struct sar_chunked_recv *r, uint64_t piece, uint64_t bytes)
 {
     if (!sar_chunked_recv_is_first(r))
@@ -44,7 +44,7 @@ static void move(uint64_t bytes)
     assert_int_equal(r.received, bytes);
 }
 
-/* All that is behind the header, each piece from its place and to its place. */
+/* Move everything after the header, each chunk from and to its own position. */
 static void move_apart(uint64_t bytes)
 {
     static unsigned char from[MOST], to[MOST];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks as threads of one process, so that the thread sanitizer sees what it cannot see between processes:
- * what is written before a meeting, on cards and on shelves, is there for all who have met, and parts are cut
- * where all find them alike.
+/* Tests shared memory with ranks as threads of one process, so that the thread sanitizer checks them. Data
+ * written to messages and buffers before a barrier are visible to all ranks after it. All ranks find equal
+ * cuts of parts.
  *
  * Link with -Wl,--wrap=PMPI_Iprobe: there is no MPI here. */
 
@@ -40,7 +40,7 @@ struct rank {
     struct sar_comm net;
     pthread_t thread;
     uint64_t wrong;
-    size_t cut[RANKS]; /* the middle of all runs, found by this rank */
+    size_t cut[RANKS]; /* middle of all vectors, as this rank finds it */
 };
 
 static struct rank all[RANKS];
@@ -50,7 +50,7 @@ static uint32_t *shelf_of(int rank, unsigned turn)
     return all[rank].window.buffers[turn].own.memory;
 }
 
-/* Numbers that ascend, as many as the rank and the meeting say. */
+/* Write ascending numbers; the rank and the barrier define how many. */
 static size_t fill(int rank, uint64_t meeting)
 {
     size_t nnz = (size_t)(meeting * 7 + (uint64_t)rank * 31) % MOST;
@@ -77,7 +77,7 @@ static void cut_in_half(struct rank *mine, uint64_t meeting)
     mine->wrong += below > total / 2 || below + RANKS < total / 2;
 }
 
-/* Two shelves in turn, as nobody waits for those who still read. */
+/* Two buffers alternate, since ranks do not wait for readers of the last one. */
 static void *run(void *rank)
 {
     struct rank *mine = rank;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the selector does with a choice it has made before: it stays, until another is clearly cheaper or
- * the tensor is looked at again. */
+/* Tests repeated selections: a choice stays until another scheme is clearly cheaper, or the tensor is
+ * profiled again. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static struct sar_selection select_now(const struct sar_cost_history *lessons)
     return s;
 }
 
-/* Lessons by which every scheme has had its trials, and costs what was predicted times its factor. */
+/* A history in which every scheme has had its trials, and costs its prediction times its factor. */
 static struct sar_cost_history taught(int dear, double factor)
 {
     struct sar_cost_history lessons = { .last_choice = 0 };
@@ -42,7 +42,7 @@ static struct sar_cost_history taught(int dear, double factor)
     return lessons;
 }
 
-/* The cheapest of those not chosen. */
+/* The cheapest scheme that was not selected. */
 static int second_to(const struct sar_selection *s)
 {
     int second = s->choice == 0;
@@ -91,7 +91,7 @@ static void test_a_refresh_lets_rivals_run_again(void **state)
     assert_int_equal(s.scheme, best);
 }
 
-/* dense, the first in the list, against the best of the others. */
+/* dense, the first in the list, against the cheapest other scheme. */
 static void test_dense_wins_near_ties(void **state)
 {
     struct sar_cost_history lessons = taught(-1, 1);
@@ -106,8 +106,8 @@ static void test_dense_wins_near_ties(void **state)
     assert_int_equal(select_now(&lessons).choice, best);
 }
 
-/* Of the first three times the fastest counts, as one; the others join it in a mean, for one and a half times
- * what is known at most, and later ones by a tenth. No lesson where there was no prediction. */
+/* Of the first three times the minimum counts, as one measurement. Others enter a mean: each at most one and
+ * a half times the known time, and later ones by a tenth. Without a prediction nothing is recorded. */
 static void test_what_a_lesson_is(void **state)
 {
     struct sar_cost_history lessons = no_lessons;
@@ -133,7 +133,7 @@ static void test_what_a_lesson_is(void **state)
     assert_true(lessons.trials[1] == 0 && lessons.trials[3] == 0);
 }
 
-/* The time before schemes start: the first is forgotten soon, slower ones count by a tenth. */
+/* Time before the scheme starts: the first measurement loses weight soon; slower ones count by a tenth. */
 static void test_the_way_to_a_scheme(void **state)
 {
     struct sar_cost_history lessons = no_lessons;
@@ -148,7 +148,7 @@ static void test_the_way_to_a_scheme(void **state)
     assert_true(fabs(lessons.pre_scheme - 83e-6 * 1.05) < 1e-12);
 }
 
-/* It belongs to the price of all schemes, but for that of calls which do without an agreement. */
+/* The price of every scheme includes that time, except for calls without a consistency check. */
 static void test_the_way_has_a_price(void **state)
 {
     struct sar_cost_history lessons = no_lessons;
@@ -169,7 +169,7 @@ static void test_the_way_has_a_price(void **state)
     assert_true(after.prices[0].pre_scheme == 1);
 }
 
-/* Schemes are priced again only where the number of elements changes by more than an eighth. */
+/* Schemes are priced again only if the number of elements changes by more than an eighth. */
 static void test_predictions_are_remembered(void **state)
 {
     struct sar_price_cache known = { .valid = false };
@@ -188,8 +188,8 @@ static void test_predictions_are_remembered(void **state)
     assert_true(known.nnz_mean == nnz * 1.2);
 }
 
-/* Its constants may have been timed when the machine was busy: it runs once, where its messages alone would
- * not make it slow, and not where they would. */
+/* The constants of dense may come from a busy machine. It runs once if its messages alone would not make it
+ * slow, and otherwise never. */
 static void test_dense_is_not_judged_by_its_constants(void **state)
 {
     struct sar_cost_history lessons = taught(-1, 1);
@@ -211,7 +211,7 @@ static void test_dense_is_not_judged_by_its_constants(void **state)
     assert_true(s.choice != 0 && s.scheme != 0);
 }
 
-/* A first call may be a hundred times slower than the next: no scheme is judged by it. */
+/* A first call may be a hundred times slower than the next, so it decides nothing. */
 static void test_a_first_call_decides_nothing(void **state)
 {
     struct sar_cost_history lessons = no_lessons;
@@ -226,7 +226,7 @@ static void test_a_first_call_decides_nothing(void **state)
         assert_true(next.prices[i].price == first.prices[i].price);
 }
 
-/* A scheme that is sometimes lucky loses against one that is always as fast as its mean. */
+/* A scheme that is sometimes fast loses to one that always has the same mean. */
 static void test_luck_is_no_merit(void **state)
 {
     struct sar_cost_history lessons = no_lessons;
@@ -245,8 +245,8 @@ static void test_luck_is_no_merit(void **state)
     assert_in_range(calls[lucky], 2, 30);
 }
 
-/* The selection where MPI_Allreduce is expected to take so many times the best of the others, which take
- * `factor` times what is predicted, and has been tried so often, with a ratio. */
+/* Select when MPI_Allreduce is expected to take `times` times the best other scheme. The others take `factor`
+ * times their prediction and have been tried this often. */
 static struct sar_selection select_beside(double times, double factor, uint32_t trials, double ratio)
 {
     struct sar_agreed a = agreed_make();
@@ -267,7 +267,7 @@ static struct sar_selection select_beside(double times, double factor, uint32_t 
     return s;
 }
 
-/* Where the others turn out ten times faster than predicted, MPI_Allreduce may, too. */
+/* If the others are ten times faster than predicted, MPI_Allreduce may be too. */
 static void test_dense_is_tried_in_doubt(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The selector on invented machines: what it takes, when it tries others, what it learns, and what it
- * says. */
+/* Tests the selector on invented machines: its choice, its trials of other schemes, what it learns, and what
+ * it reports. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,10 +23,10 @@ struct scene {
     double gigabits, alpha;
     int ranks;
     double count, density;
-    bool dense_face, identical; /* all ranks have the same elements, rather than independent ones */
+    bool dense_face, identical; /* all ranks have equal elements instead of independent ones */
 };
 
-/* MPI_Allreduce as it is for large vectors on a good MPI: every byte is sent and received about twice. */
+/* MPI_Allreduce as in a good MPI for large vectors: every byte is sent and received about twice. */
 static struct sar_agreed agreed_of(const struct scene *s)
 {
     struct sar_agreed a = { .data.nnz_mean = s->count * s->density,
@@ -65,9 +65,9 @@ static struct sar_selection select_for(const struct sar_agreed *agreed, const st
     return s;
 }
 
-/* Few bytes: few messages win. Two ranks: one message each way is best however large. Few ranks on a fast
- * network: one step. Many elements that overlap, or meet at many ranks: each element reduced by its
- * owner. Nearly dense buffers, or a network as fast as memory: MPI_Allreduce. */
+/* Few bytes: schemes with few messages win. Two ranks: one message in each direction is best at any size. Few
+ * ranks on a fast network: one step. Many elements with overlap, or many ranks: an owner reduces each
+ * element. Nearly dense buffers, or a network as fast as memory: MPI_Allreduce. */
 static void test_decisions(void **state)
 {
     const struct sar_scheme *dense = &sar_scheme_dense, *allgather = &sar_scheme_allgather;
@@ -113,7 +113,7 @@ static void test_decisions(void **state)
     }
 }
 
-/* Sparse schemes read dense buffers and write them, at the price of memory; in place, they write little. */
+/* Sparse schemes read and write dense buffers at the price of memory; in place they write little. */
 static void test_dense_buffers_cost_memory(void **state)
 {
     struct scene scene = { 10, 10e-6, 8, 1e6, 0.01, false, false };
@@ -133,7 +133,7 @@ static void test_dense_buffers_cost_memory(void **state)
     }
 }
 
-/* hybrid is left out where it is recursive_doubling, but for who asks for it. */
+/* hybrid is not eligible where it equals recursive_doubling, unless the user requests it. */
 static void test_the_same_scheme_twice(void **state)
 {
     struct scene sparse = { 10, 10e-6, 8, 1e6, 1e-4, true, false },
@@ -150,7 +150,7 @@ static void test_the_same_scheme_twice(void **state)
     assert_null(s.prices[hybrid].unsupported_reason);
 }
 
-/* The paper's equations alone, which price two schemes. See the unit test of the model for the numbers. */
+/* The paper's equations price two schemes. The unit test of the cost model has the numbers. */
 static void test_the_papers_model(void **state)
 {
     (void)state;
@@ -166,8 +166,8 @@ static void test_the_papers_model(void **state)
     }
 }
 
-/* Two ranks send the same messages in allgather as in recursive doubling. Where nothing costs anything,
- * all tie. */
+/* With two ranks allgather and recursive doubling send the same messages. Without any costs all schemes
+ * tie. */
 static void test_ties_go_to_the_earlier(void **state)
 {
     struct scene scene = { 10, 10e-6, 2, 1e6, 0.001, false, false };
@@ -206,7 +206,7 @@ static void test_a_scheme_asked_for_runs(void **state)
     }
 }
 
-/* The cheapest runs where the scheme asked for cannot. */
+/* If the requested scheme cannot run, the cheapest one does. */
 static void test_a_scheme_asked_for_that_cannot_run(void **state)
 {
     struct scene scene = { 10, 10e-6, 2, 1e13, 1e-9, false, false };
@@ -219,7 +219,7 @@ static void test_a_scheme_asked_for_that_cannot_run(void **state)
     assert_non_null(strstr(s.reason, "in place of"));
 }
 
-/* Types and ops that only MPI knows go to MPI, whatever is asked for. */
+/* Types and ops that only MPI supports go to MPI under every setting. */
 static void test_foreign_types_and_ops(void **state)
 {
     struct scene scene = { 1, 50e-6, 16, 1e6, 0.01, true, false };
@@ -251,8 +251,8 @@ static void test_calls_that_no_scheme_takes(void **state)
     assert_int_equal(s.scheme, 77);
 }
 
-/* Calls one after another, in which scheme i takes truth[i]; counts how often each runs. The first calls
- * of the schemes in the set `cold`, a bit for each, take ten times as long. */
+/* Simulate consecutive calls in which scheme i takes truth[i]; counts the runs of each scheme. First calls of
+ * the schemes in the bit set `cold` take ten times as long. */
 static struct sar_selection play(const struct sar_agreed *a, const double *truth, unsigned cold, int calls,
                                  struct sar_cost_history *lessons, int *ran)
 {
@@ -266,11 +266,10 @@ static struct sar_selection play(const struct sar_agreed *a, const double *truth
     return s;
 }
 
-/* A call with rivals: allgather and recursive doubling tie, the others cost more. */
+/* A call with close candidates: allgather and recursive doubling tie, the others cost more. */
 static const struct scene close_scene = { 10, 10e-6, 2, 1e6, 0.01, false, false };
 
-/* Every scheme within 1.8 times the best price is tried three times, one after another, those within 1.2 more
- * often. */
+/* Every scheme within 1.8 times the best price has three consecutive trials; those within 1.2 have more. */
 static void test_trials(void **state)
 {
     struct sar_agreed a = agreed_of(&close_scene);
@@ -295,8 +294,8 @@ static void test_trials(void **state)
     assert_string_equal(s.reason, "cheapest");
 }
 
-/* A rival that is faster than predicted wins in the end, even where its first call is slow; a scheme far
- * off is not tried, however fast it would be. */
+/* A candidate that is faster than predicted wins finally, even if its first call is slow. A scheme far from
+ * the best is not tried. */
 static void check_that_the_faster_wins(bool cold)
 {
     struct sar_agreed a = agreed_of(&close_scene);
@@ -322,7 +321,7 @@ static void test_lessons_change_the_choice(void **state)
     check_that_the_faster_wins(true);
 }
 
-/* A scheme that grows slow gives way to one that is known to be faster. */
+/* A scheme that becomes slow is replaced by one with a better measured time. */
 static void test_lessons_go_on_after_the_trials(void **state)
 {
     struct sar_agreed a = agreed_of(&close_scene);
@@ -339,7 +338,7 @@ static void test_lessons_go_on_after_the_trials(void **state)
     assert_int_not_equal(last.scheme, first.choice);
 }
 
-/* Without learning, and under the paper's model, lessons change nothing. */
+/* Without learning, and under the paper's model, measured times change nothing. */
 static void test_lessons_that_are_not_wanted(void **state)
 {
     const struct sar_config *configs[] = { &trusting, &paper };
@@ -356,7 +355,7 @@ static void test_lessons_that_are_not_wanted(void **state)
     }
 }
 
-/* Equal arguments give equal selections: nothing is kept from call to call. */
+/* Equal arguments give equal selections: the function keeps no state. */
 static void test_a_pure_function(void **state)
 {
     static const struct scene scenes[] = { { 1, 50e-6, 16, 1e7, 0.05, true, false },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library says about a selection: the table of prices, and the sentence in the report. */
+/* Tests the text about a selection: the table of prices, and the sentence in the report. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,8 @@ static char *line_of(const char *table, const char *scheme, char *line, size_t r
     return line;
 }
 
-/* Every scheme has a line: its prices, or why it is not eligible. The one that runs is marked. */
+/* Every scheme has a line with its prices, or the reason why it is not eligible. The selected one is
+ * marked. */
 static void check_table(const struct sar_selection *s, const struct sar_agreed *a,
                         const struct sar_cost_history *lessons)
 {
@@ -96,7 +97,7 @@ static void test_the_table(void **state)
     }
 }
 
-/* With a profile the table tells what was measured, without one that nothing was. */
+/* With a profile the table has the measured figures; without one it says that nothing was measured. */
 static void test_the_table_tells_the_profile(void **state)
 {
     struct sar_agreed a = agreed_make(8);
@@ -120,7 +121,7 @@ static void test_the_table_tells_the_profile(void **state)
     assert_non_null(strstr(without, "independent"));
 }
 
-/* A selection made by hand, in which `runs` is of the given price in seconds. */
+/* Build a selection by hand, in which `runs` has the given price in seconds. */
 static struct sar_selection selection_make(const char *why, int runs, int choice)
 {
     struct sar_selection s = {
@@ -133,7 +134,7 @@ static struct sar_selection selection_make(const char *why, int runs, int choice
     return s;
 }
 
-/* The sentence names what ran against what, with prices in milliseconds. */
+/* The sentence names the selected scheme and its best alternative, with prices in milliseconds. */
 static void test_the_reason(void **state)
 {
     static const struct {

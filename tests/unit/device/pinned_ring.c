@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays that pass through a ring of pinned blocks, over a device that is lazy: what comes and goes, what is
- * under way meanwhile, how much memory is pinned, and that nothing is lost when any one function fails. */
+/* Tests arrays that pass through a ring of pinned blocks, on an accelerator that delays its work. Checks the
+ * data, the copies in progress, the amount of pinned memory, and that nothing leaks if any one function
+ * fails. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 enum { COUNT = 1000, BLOCK = 512 };
 
-/* The marks are a list of indices. */
+/* The mask is a list of indices. */
 static void compact_kernel(const struct fake_accel_args *a)
 {
     for (size_t i = 0; i < a->run.nnz; i++) {
@@ -60,14 +61,14 @@ static const struct sar_vec_desc shape = {
     .count = COUNT, .element_size = sizeof(double), .index_size = sizeof(uint32_t), .row_len = 1
 };
 
-/* Nothing is open but what is kept for later calls, which goes now. */
+/* Check that only cached memory is left, and release it. */
 static void end(void)
 {
     fake_accel_end();
     assert_int_equal(fake_accel_memory.open, 0);
 }
 
-/* Each element doubled on the host, from one array to another or in place. */
+/* Double each element on the host, from one array to another or in place. */
 static enum sar_status double_all(double *in, double *out, size_t piece)
 {
     struct sar_host_pipeline pipe;
@@ -112,7 +113,7 @@ static void pieces_pass(void **state)
     assert_int_equal(fake_accel_memory.pinned, 0);
 }
 
-/* A block has no room for anything else. */
+/* A block has no room for other data. */
 static void powers_of_two_fit(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void powers_of_two_fit(void **state)
     end();
 }
 
-/* Memory that cannot be pinned does as well. */
+/* Unpinned memory works too. */
 static void any_memory_serves(void **state)
 {
     double in[COUNT], out[COUNT];
@@ -145,7 +146,7 @@ static void any_memory_serves(void **state)
     end();
 }
 
-/* While a piece is worked on the next two are queued already. */
+/* During the work on a piece the next two are already queued. */
 static void pieces_come_ahead(void **state)
 {
     double in[COUNT];
@@ -158,7 +159,7 @@ static void pieces_come_ahead(void **state)
                      SAR_OK);
     for (size_t k = 0; k < 10; k++) {
         assert_int_equal(sar_host_pipeline_wait(&pipe, k), SAR_OK);
-        assert_int_equal(fake_accel_work.queued, k + 3 + k); /* that come, and that go */
+        assert_int_equal(fake_accel_work.queued, k + 3 + k); /* copies to the host, and back */
         assert_true(fake_accel_work.waiting >= 2);
         assert_memory_equal(sar_host_pipeline_chunk(&pipe, k), (char *)in + k * BLOCK, BLOCK);
         assert_int_equal(sar_host_pipeline_write_back(&pipe, k), SAR_OK);
@@ -167,7 +168,7 @@ static void pieces_come_ahead(void **state)
     end();
 }
 
-/* The elements of `in` come to the host, and go to `out`. */
+/* Copy the elements of `in` to the host, and write them to `out`. */
 static enum sar_status bring_and_write(const double *in, double *out)
 {
     static uint32_t marked[COUNT];
@@ -211,7 +212,7 @@ static void elements_pass(void **state)
     assert_int_equal(fake_accel_memory.pinned, 0);
 }
 
-/* One function fails, the next time all is well. */
+/* One function fails; the next call succeeds. */
 static void each_function_may_fail(void **state)
 {
     double in[COUNT], out[COUNT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the preload library decides for a sequence of calls, and what it reports. */
+/* Tests the preload library's decisions for sequences of calls, and its report. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,14 +17,14 @@ static const struct sar_preload_params habits = { .limit = 0.02 };
 static const struct sar_preload_key small = { 16384, SAR_FLOAT, SAR_SUM };    /* 64 KiB */
 static const struct sar_preload_key large = { 1 << 22, SAR_DOUBLE, SAR_MAX }; /* 32 MiB */
 
-/* What looks may cost, in bytes that the calls move themselves. */
+/* Cost of probes, in bytes that the calls move themselves. */
 static double cost_of(const struct sar_preload_key *key)
 {
     double bytes = (double)sar_preload_key_bytes(key);
     return bytes < SAR_SAMPLE_COST_BYTES ? bytes : SAR_SAMPLE_COST_BYTES;
 }
 
-/* One call of dense data. Returns the move. */
+/* One call on dense data. Returns the decision. */
 static enum sar_decision call_dense(struct sar_preload_entry *shape)
 {
     enum sar_decision move = sar_preload_entry_decide(shape, &habits);
@@ -34,7 +34,7 @@ static enum sar_decision call_dense(struct sar_preload_entry *shape)
     return move;
 }
 
-/* At no time have glances cost more than the limit, and they become ever fewer. */
+/* The cost of probes never exceeds the limit, and probes become rarer. */
 static void check_glances(const struct sar_preload_key *key, int calls, int least, int most)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(key);
@@ -57,8 +57,8 @@ static void test_glances_keep_to_the_limit(void **state)
     check_glances(&large, 1000000, 1000, 3000);
 }
 
-/* A shape that looks sparse and that the library would rather not have taken, over and over: its agreements
- * and the set-up are paid for, too, before the next look. */
+/* An entry that repeatedly looks sparse, but runs slower with the library. The cost of consistency checks and
+ * set-up is also paid before the next probe. */
 static void check_disappointments(const struct sar_preload_key *key, int most)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(key);
@@ -92,7 +92,7 @@ static void test_disappointments_are_paid_off(void **state)
     check_disappointments(&large, 8000);
 }
 
-/* Calls that are left to MPI pay for another set-up within the limit; those that are worth it sooner. */
+/* Calls that MPI runs pay for another set-up within the limit; calls that gain pay sooner. */
 static void test_debt(void **state)
 {
     double debt = sar_budget_charge_setup(0, &habits);
@@ -108,8 +108,8 @@ static void test_debt(void **state)
     assert_true(sar_budget_charge_setup(debt, &habits) > debt);
 }
 
-/* Data that are sparse stay with the library from the first look on; when they have become dense, it gives
- * the shape up after as many calls as its patience lasts. */
+/* Sparse data stay with the library from the first probe on. When they become dense, the library drops the
+ * entry after a fixed number of calls. */
 static void test_sparse_is_kept(void **state)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(&large);
@@ -132,7 +132,7 @@ static void test_sparse_is_kept(void **state)
     assert_int_equal(sar_preload_entry_decide(&shape, &habits), SAR_DECISION_MPI);
 }
 
-/* A look is not put off for ever: dense data that turn sparse are found out. */
+/* The backoff of probes is limited: dense data that become sparse are detected. */
 static void test_caution_has_an_end(void **state)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(&small);
@@ -160,7 +160,7 @@ static void test_limits(void **state)
     }
 }
 
-/* Shapes that come once push each other out, not the ones that come again. */
+/* Entries used once evict each other, not those used repeatedly. */
 static void test_oldest_goes(void **state)
 {
     struct sar_preload_table table = { 0 };

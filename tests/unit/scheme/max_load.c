@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the model says of many ranks, against what elements that are drawn and dealt out by a map come to: how
- * many there are of the outcome, which a sample tells, and the bytes of the rank that gets the most. */
+/* Tests the model's predictions for many ranks against random elements distributed by a map: the number of
+ * elements of the result, estimated from a sample, and the bytes of the most loaded rank. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,21 +20,21 @@
 
 enum { STRIPS = 3 };
 
-/* A tensor that is as dense and as skewed as that of the paper's NMT: the first `end` of all elements, less
- * those of strips before, are that dense on each rank. */
+/* A tensor as dense and as skewed as that of the paper's NMT. The first `end` of all elements, without the
+ * strips before, have this density on each rank. */
 static const struct strip {
     double end, density;
 } nmt[STRIPS] = { { 0.0206, 0.5995 }, { 0.125, 0.0639 }, { 1, 0.00649 } };
 
 enum where { SIDE_BY_SIDE, ANYWHERE };
 
-/* Ranks of a cluster of 25 Gb/s with a vector of so many floats, and what they have. */
+/* Ranks of a 25 Gb/s cluster, a vector of floats, and the ranks' elements. */
 struct scene {
     struct sar_agreed agreed;
-    uint32_t **index; /* of each rank */
+    uint32_t **index; /* one array for each rank */
     size_t *nnz;
-    unsigned char *present; /* of each element, whether any rank has it */
-    uint32_t *place;        /* of each element as it was drawn, in the vector */
+    unsigned char *present; /* for each element, true if any rank has it */
+    uint32_t *place;        /* for each drawn element, its position in the vector */
 };
 
 static int by_size(const void *a, const void *b)
@@ -67,7 +67,7 @@ static void draw_rank(struct scene *s, int rank)
     s->agreed.data.nnz_max = fmax(s->agreed.data.nnz_max, (double)n);
 }
 
-/* The elements in their order, or in any. */
+/* The elements in order, or shuffled. */
 static uint32_t *places_make(uint64_t count, enum where where)
 {
     uint32_t *place = exact_alloc((size_t)count * sizeof *place);
@@ -113,7 +113,7 @@ static void scene_free(struct scene *s)
     free(s->place);
 }
 
-/* As ranks make it of a sample that they share. */
+/* Computed as ranks do, from a common sample. */
 static struct sar_densification sampled_gamma(const struct scene *s)
 {
     int ranks = s->agreed.machine.ranks;
@@ -143,7 +143,7 @@ static struct sar_densification sampled_gamma(const struct scene *s)
     return gamma;
 }
 
-/* Bytes that elements make when they are dealt out to parts, in a message for each: added to the part's. */
+/* Add to each part the bytes of the messages that its elements make. */
 static void deal(const struct sar_agreed *a, const struct sar_partition_map *map, const uint32_t *index,
                  size_t nnz, bool pull, double *bytes)
 {
@@ -173,7 +173,7 @@ static double most_of(const double *bytes, int n)
     return most;
 }
 
-/* What a rank gets in the push from all but itself, and sends to all of these in the pull. */
+/* Bytes that a rank receives in the push from all others, and sends to them in the pull. */
 static void measure(const struct scene *s, const struct sar_partition_map *map, double *push, double *pull)
 {
     int ranks = s->agreed.machine.ranks;
@@ -209,7 +209,7 @@ static bool near(double found, double wanted, double tolerance)
     return fabs(found - wanted) <= tolerance * wanted;
 }
 
-/* Of the push the model says the most that may be expected. */
+/* For the push the model predicts the expected maximum. */
 static void check_many_ranks(int ranks, uint64_t count, enum where where)
 {
     struct scene s = scene_make(ranks, count, where);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often ranks of `shared` meet, by its price: where each reduces all, they do once. */
+/* Tests the number of barriers in the price of `shared`: one if each rank reduces everything. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "generate.h"
 #include "scheme/scheme.h"
 
-/* What is priced for meetings, which take half an alpha each. */
+/* The price in units of barriers, each half an alpha. */
 static double meetings(struct sar_agreed a)
 {
     const double alpha = 1e-3;
@@ -29,7 +29,7 @@ static void check_meetings(const struct sar_agreed *a, double wanted)
     assert_true(fabs(meetings(*a) - wanted) < 1e-6);
 }
 
-/* Who has few values lets each rank reduce all. */
+/* With few values each rank reduces everything. */
 static void test_few_values(void **state)
 {
     static const struct {
@@ -45,14 +45,14 @@ static void test_few_values(void **state)
     }
 }
 
-/* Few ranks fold into dense buffers if zeros can be folded into; many, and ranks whose elements are the same,
+/* Few ranks accumulate into dense buffers, if zero is an identity. Many ranks, and ranks with equal elements,
  * reduce parts. */
 static void test_folding(void **state)
 {
     static const struct {
         int ranks;
         enum sar_op op;
-        double ratio; /* of the union to a rank's elements */
+        double ratio; /* of the union to one rank's elements */
         bool disjoint;
         double meetings;
     } cases[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums and products of 16 bits are computed in floats and rounded once: kernels that accumulate in floats,
- * and numbers that show each rounding. tests/unit/vector/reduce.c and canonicalize.c have the rest. */
+/* Tests that sums and products of 16-bit floats are computed in fp32 and rounded once, with numbers that show
+ * each rounding. tests/unit/vector/reduce.c and canonicalize.c test the callers. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ static const struct {
 
 enum { ADDED = 9 };
 
-/* The former and eight times the latter, as rows. */
+/* One, and eight ones, as rows. */
 static void add_ones(size_t i, const struct sar_vec_desc *desc, uint16_t *value)
 {
     for (size_t k = 0; k < ADDED * desc->row_len; k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every allocation fails for once, and every request to an arena: the caller is told, nothing leaks, and
- * the same call succeeds afterwards with the same result. Linked with --wrap for malloc, calloc,
- * realloc, free, sar_arena_alloc and sar_arena_alloc_zeroed. */
+/* Tests allocation failures: every heap allocation and every arena request fails once. The caller gets an
+ * error, nothing leaks, and the next call succeeds with the same result. Linked with --wrap for malloc,
+ * calloc, realloc, free, sar_arena_alloc and sar_arena_alloc_zeroed. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include "vector/reduce.h"
 #include "wire/round16.h"
 
-/* A kind of request and which of them fail: those from number `from` to `until`, the latter excluded. */
+/* A sort of request, and the numbers of those that fail: `from` to `until`, the latter excluded. */
 struct fault {
     size_t calls, from, until;
 };
@@ -97,7 +97,7 @@ enum sar_status __wrap_sar_arena_alloc_zeroed(struct sar_arena *arena, size_t co
     return fails(&takes) ? SAR_NO_MEMORY : __real_sar_arena_alloc_zeroed(arena, count, size, memory);
 }
 
-enum { COUNT = 200000, NNZ = 20000, PARTS = 7, FORMS = 3 /* of values, for each format */ };
+enum { COUNT = 200000, NNZ = 20000, PARTS = 7, FORMS = 3 /* variants of values for each format */ };
 
 /* Inputs, made once while no allocation fails. */
 static struct {
@@ -110,7 +110,7 @@ static struct {
     struct sar_msg messages[16][FORMS];
 } in;
 
-/* The result of a call: FNV-1a over its vecs. */
+/* Hash of a call's result: FNV-1a over its vectors. */
 static uint64_t digest(const struct sar_vec_desc *desc, const struct sar_spvec *vec, uint64_t hash)
 {
     const unsigned char *index = vec->index, *value = vec->value;
@@ -122,7 +122,7 @@ static uint64_t digest(const struct sar_vec_desc *desc, const struct sar_spvec *
     return hash;
 }
 
-/* A call of the library that takes its memory from the arena. `variant` is the action's own. */
+/* A library call that allocates from the arena. The action defines `variant`. */
 typedef enum sar_status (*action_fn)(struct sar_arena *arena, size_t variant, uint64_t *result);
 
 static enum sar_status ingest(struct sar_arena *arena, size_t variant, uint64_t *result)
@@ -147,7 +147,7 @@ static enum sar_status partition(struct sar_arena *arena, size_t variant, uint64
     return SAR_OK;
 }
 
-/* Merge by blocks of many elements, and as unrelated vecs. */
+/* Merge by blocks of many elements, and as unrelated vectors. */
 static enum sar_status assemble(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
     struct sar_partition_map map =
@@ -190,7 +190,7 @@ static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t
     return SAR_OK;
 }
 
-/* Variants for each format: zeros that may not be lost, that may, and that may with narrow values. */
+/* Variants for each format: zeros that must stay, zeros that may be dropped, and these with 16-bit values. */
 static struct sar_msg_key envelope_of(size_t variant)
 {
     bool narrow = variant % FORMS == 2;
@@ -228,8 +228,8 @@ static enum sar_status decode(struct sar_arena *arena, size_t variant, uint64_t 
     return SAR_OK;
 }
 
-/* Fail one request after the other, or all from it on, until the call no longer gets so far. A request to
- * the heap that fails alone may be mended by a smaller one. */
+/* Fail one request after the other, or all from it on, until the call makes fewer requests. A smaller request
+ * may replace a failed heap request. */
 static size_t fail_each(action_fn action, size_t variant, struct fault *fault, bool alone, uint64_t wanted)
 {
     bool may_be_mended = fault == &heap && alone;
@@ -302,7 +302,7 @@ static void test_compact(void **state)
     check(compact, 1, 2);
 }
 
-/* One of the values becomes a zero and leaves. */
+/* One value becomes zero and is dropped. */
 static void test_round(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void test_encode(void **state)
     }
 }
 
-/* A format may need no memory at all to be read. */
+/* Decoding some formats allocates nothing. */
 static void test_decode(void **state)
 {
     (void)state;

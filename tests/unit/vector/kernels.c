@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels of every basic type and op, compared with a plain scalar loop. */
+/* Tests kernels of every basic type and op against a plain scalar loop. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void test_sizes(void **state)
     for_all_kinds(check_size);
 }
 
-/* MPI defines ops on bits, and logical ones, for integers alone. */
+/* MPI defines bitwise and logical ops only for integers. */
 static void test_what_is_defined(void **state)
 {
     (void)state;
@@ -61,8 +61,8 @@ static void test_what_is_defined(void **state)
     }
 }
 
-/* Bits of 1, 2, 4 and 8 bytes that identities must not touch: NaNs with a payload too. As integers they are
- * just numbers. A signalling NaN is left out, as arithmetic quiets it. */
+/* Values of 1, 2, 4 and 8 bytes that identities must not change, including NaNs with a payload. Integers have
+ * the same bits. Signalling NaNs are left out, since computing quiets them. */
 static const uint8_t bits1[] = { 0, 1, 2, 0x7f, 0x80, 0x81, 0xfe, 0xff };
 static const uint16_t bits2[] = { 0,      0x8000, 0x3f80, 0xbf80, 0x3c00, 0x7f80, 0xff80, 0x7c00, 0xfc00,
                                   0x7fc0, 0xffc0, 0x7fd2, 0x7e00, 0x7e12, 0xffff, 0x0001, 0x8001, 0x007f,
@@ -95,7 +95,7 @@ static const struct {
                 [4] = { bits4, LENGTH(bits4) },
                 [8] = { bits8, LENGTH(bits8) } };
 
-/* Apply the op to an identity and each value, alone, in a vector and as a row. */
+/* Apply the op to an identity and each value: single, in a vector and as a row. */
 static void check_identity(const struct kind *kind)
 {
     size_t size = kind->kernels->size, n = samples[size].n;
@@ -122,7 +122,7 @@ static void test_identities_leave_bits_alone(void **state)
     for_all_kinds(check_identity);
 }
 
-/* Values as a vec, since vecs compare any two NaNs as equal. */
+/* Compare values as vectors, since vectors treat any two NaNs as equal. */
 static bool same(const struct kind *kind, const void *a, const void *b, size_t n)
 {
     static uint32_t index[4096];
@@ -131,7 +131,7 @@ static bool same(const struct kind *kind, const void *a, const void *b, size_t n
     return spvec_equal(&desc, &left, &right);
 }
 
-/* Apply the op to n values, `shift` elements after an aligned address; nothing else may be written. */
+/* Apply the op to n values, `shift` elements after an aligned address. No other memory may change. */
 static void check_fold_of(const struct kind *kind, enum values values, size_t n, size_t shift)
 {
     struct rng rng = { n };
@@ -188,7 +188,7 @@ static void test_fold_zero(void **state)
     for_all_kinds(check_fold_zero);
 }
 
-/* Rows of POSITIONS positions, each hit several times, in an order that the sums of floats show. */
+/* Rows at POSITIONS positions, each repeated several times, in an order that float sums depend on. */
 static void check_rows_of(const struct kind *kind, enum values values, size_t n, size_t row)
 {
     struct rng rng = { n * MOST_ROW + row };
@@ -229,7 +229,7 @@ static void test_fold_rows(void **state)
     for_all_kinds(check_rows);
 }
 
-/* Worked out by hand. Of the numbers the lowest bits count, as many as a type has. */
+/* Computed by hand. A type uses the lowest bits of the numbers. */
 static const struct {
     enum sar_dtype base;
     enum sar_op op;
@@ -283,7 +283,7 @@ static void test_integers(void **state)
     }
 }
 
-/* MPI adds in the order of ranks; floats show it. 1e8 + 1 is 1e8. */
+/* MPI adds in rank order, which float sums show: 1e8 + 1 is 1e8. */
 static void test_rows_are_folded_in_order(void **state)
 {
     static const float in[] = { 1e8f, 1, -1e8f, 1 };
@@ -294,8 +294,8 @@ static void test_rows_are_folded_in_order(void **state)
     assert_true(sum == 1);
 }
 
-/* Every pair of a sample of all numbers of 16 bits: a sum is the exact one, rounded once. Twice the range of
- * binary16 fits into a double, and what of bfloat16 does not is far from any tie. */
+/* Every pair of a sample of 16-bit floats: a sum is the exact one rounded once. Twice the range of binary16
+ * fits a double. Sums of bfloat16 that do not fit are far from any tie. */
 static void test_halves_are_rounded_once(void **state)
 {
     (void)state;
@@ -315,8 +315,8 @@ static void test_halves_are_rounded_once(void **state)
     }
 }
 
-/* Values that logical ops take are 0 or 1 afterwards, whether or not there was anything to reduce. The
- * caller's stay as they are. */
+/* Operands of logical ops become 0 or 1, even without a second operand. The caller's values stay
+ * unchanged. */
 static void test_truth_is_settled(void **state)
 {
     static const uint32_t up[] = { 1, 4, 6, 9 }, down[] = { 9, 6, 4, 1 };

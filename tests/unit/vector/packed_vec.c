@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packed vectors: elements fit up to the capacity, are read back unchanged, and expand to the vector in
- * their own place. */
+/* Tests packed vectors: elements fit up to the capacity, are read back unchanged, and expand to the vector in
+ * place. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum { MOST = 300, PIECES = 3, GUARD = 0x5c };
 
 static const uint64_t counts[] = { 1, 2, 3, 31, 64, 257, MOST };
 
-/* A vector's memory, with a byte behind it that nobody may write to. */
+/* A vector's memory, followed by a byte that must not change. */
 static char *take(size_t bytes)
 {
     char *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
@@ -79,7 +79,7 @@ static void check_run(const struct sar_vec_desc *desc, const struct sar_spvec *v
     free(spare);
 }
 
-/* Indices of 8 bytes, too, which vectors have that are larger than these. */
+/* Also 8-byte indices, which longer vectors need. */
 static void test_parcels(void **state)
 {
     struct rng rng = { 7 };
@@ -98,8 +98,7 @@ static void test_parcels(void **state)
             }
 }
 
-/* Up to the last element of the capacity, for halves and rows of them, whose values need to be followed by a
- * gap. */
+/* Up to the last element of the capacity, for 16-bit floats and rows of them, whose values need padding. */
 static void test_room(void **state)
 {
     struct rng rng = { 9 };

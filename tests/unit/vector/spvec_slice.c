@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slices of a vec, appended to each other, are the vec. */
+/* Tests that the slices of a vector, appended to each other, are the vector. */
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages: what the header tells and refuses, truncations, wrong bits, and the news of a failure. */
+/* Tests messages: header fields and their checks, truncation, flipped bits, and failure messages. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static struct sar_msg_key envelope_make(void)
     return (struct sar_msg_key){ { SPAN, 4, 4, true, SAR_PRECISION_FULL }, 0x12345678, 77, 0xfeedfacecafe };
 }
 
-/* A run of floats in a vector of SPAN. */
+/* A float vector in a vector of SPAN elements. */
 static struct sar_spvec sample_run(struct sar_vec_desc *shape)
 {
     struct rng rng = { 1 };
@@ -102,7 +102,7 @@ static void test_the_header(void **state)
     }
 }
 
-/* One field wrong, the check right: each is looked at for itself. */
+/* One wrong field under a right checksum, so that the field's own check runs. */
 struct wrong {
     const char *what;
     size_t offset, size;
@@ -164,7 +164,7 @@ static void test_wrong_headers(void **state)
     }
 }
 
-/* A format's number from which another one's payload does not follow. */
+/* The number of a format that does not match the payload. */
 static void test_the_format_of_another(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void test_the_format_of_another(void **state)
     }
 }
 
-/* Each end expects something else: another layout, call, or epoch. */
+/* Sender and receiver expect different things: another layout, call, or epoch. */
 static void test_other_expectations(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_other_expectations(void **state)
     }
 }
 
-/* Every single wrong bit of the header is refused; of the payload, refused or harmless. */
+/* Every flipped bit of the header is refused; a flipped bit of the payload is refused or harmless. */
 static void test_single_wrong_bits(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_single_wrong_bits(void **state)
     }
 }
 
-/* The same with a check that fits: what is wrong must be seen by what it means. */
+/* Every flipped bit of the header under a right checksum, so that the checks of fields must detect it. */
 static void test_single_wrong_bits_under_a_right_check(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void test_single_wrong_bits_under_a_right_check(void **state)
     }
 }
 
-/* Cut short anywhere, also where the header tells the shorter length; and with a byte too many. */
+/* Truncate at any position, also with a header that announces the shorter length, and append one byte. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_lengths(void **state)
     }
 }
 
-/* A rank that failed says so in a header alone; one of another call is not listened to. */
+/* A failed rank sends a header alone; that of another call is ignored. */
 static void test_the_news_of_a_failure(void **state)
 {
     struct sar_msg_key envelope = envelope_make(), other = envelope_make();
@@ -285,7 +285,7 @@ static void test_the_news_of_a_failure(void **state)
     assert_int_equal(try_decode(&envelope, &header, sizeof header - 1), SAR_CORRUPT);
 }
 
-/* What does not arrive leaves the note and the run as they were. */
+/* A refused message changes neither the user word nor the vector. */
 static void test_refusals_change_nothing(void **state)
 {
     struct sar_msg_key envelope = envelope_make();
@@ -301,7 +301,7 @@ static void test_refusals_change_nothing(void **state)
     sar_arena_free(&arena);
 }
 
-/* More bytes than a message can have are not asked for. */
+/* Sizes beyond the maximum of a message are refused. */
 static void test_sizes_that_overflow(void **state)
 {
     struct sar_msg_key envelope = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };

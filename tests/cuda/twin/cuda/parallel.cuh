@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replaces cuda/parallel.cuh in the twin tests: the same functions on CPU threads, with CCCL's OpenMP back
- * end and the runtime of tests/cuda/fake_runtime.c. */
+ * end and the fake CUDA runtime of tests/cuda/fake_runtime.c. */
 
 #ifndef SAR_TWIN_PARALLEL_CUH
 #define SAR_TWIN_PARALLEL_CUH
@@ -107,7 +107,7 @@ template <class Key> struct sar_sort_pairs {
     size_t n;
 };
 
-/* Sorts by all bits of the keys; the bits beyond those asked for are 0. */
+/* Sort by all bits of the keys; the bits beyond those requested are 0. */
 template <class Key> static enum sar_status sort(const sar_sort_pairs<Key> &s, unsigned, cudaStream_t stream)
 {
     return launch(
