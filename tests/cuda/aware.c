@@ -66,12 +66,12 @@ int PMPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype 
 }
 
 /* Vectors this short go to MPI_Allreduce, with or without a consistency check. */
-static void expect_of(int wanted, const char *knob, const char *forward)
+static void expect_of(int wanted, const char *setting, const char *forward)
 {
     static float v[COUNT];
     MPI_Comm comm;
     float *device;
-    setenv("MPIX_SPARSE_CUDA_AWARE", knob, 1);
+    setenv("MPIX_SPARSE_CUDA_AWARE", setting, 1);
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < COUNT; i++)
@@ -122,10 +122,10 @@ static void expect_plan(int wanted)
     require(cudaFree(device));
 }
 
-static void expect(int wanted, const char *knob)
+static void expect(int wanted, const char *setting)
 {
-    expect_of(wanted, knob, "63");
-    expect_of(wanted, knob, "0");
+    expect_of(wanted, setting, "63");
+    expect_of(wanted, setting, "0");
 }
 
 int main(int argc, char **argv)

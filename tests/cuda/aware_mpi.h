@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /** Whether MPI claims to be CUDA-aware; initially true. */
-extern bool aware_says_so;
+extern bool aware_claimed;
 
 /** Returns whether MPI claims to be CUDA-aware; MPI's own function only reports its build. */
 int MPIX_Query_cuda_support(void);
@@ -17,6 +17,6 @@ int MPIX_Query_cuda_support(void);
 extern long aware_messages, aware_bytes;
 
 /** Called for each piece of a message, to replace or shorten it. Initially NULL. */
-extern const void *(*aware_spoil)(const void *piece, int *bytes, bool from_device);
+extern const void *(*aware_corrupt)(const void *piece, int *bytes, bool from_device);
 
 #endif

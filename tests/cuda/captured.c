@@ -18,12 +18,12 @@ enum { COUNT = 6000, FEW = 40, NNZ = 5, STARTS = 6 };
 /* Results on ranks whose streams are not captured. AGREED: the same error. STEADY: an error that another rank
  * failed. UNSEEN: no error, and an undefined result, since the call has no consistency check. ALONE: no
  * error, and the right result. */
-enum told { AGREED, STEADY, UNSEEN, ALONE };
+enum effect { AGREED, STEADY, UNSEEN, ALONE };
 
-struct kind {
+struct call_case {
     const char *name;
     int (*call)(void);
-    enum told told;
+    enum effect effect;
     bool on_default; /* in the default stream, while a stream that waits for it is captured */
 };
 
@@ -174,7 +174,7 @@ static int reduce_in_default(void)
     return reduce_floats(COUNT, forced, false);
 }
 
-static const struct kind kinds[] = {
+static const struct call_case call_cases[] = {
     { "a blocking call", reduce, AGREED, false },
     { "a nonblocking call", reduce_later, AGREED, false },
     { "a call on coordinates", reduce_coo, AGREED, false },
@@ -227,34 +227,34 @@ static const char *name_of(bool on_default)
 }
 
 /* Capture the stream of rank 0, or of all ranks. */
-static void check_kind(const struct kind *kind, bool all)
+static void check_kind(const struct call_case *call_case, bool all)
 {
-    cudaStream_t captured = kind->on_default ? blocking : stream;
+    cudaStream_t captured = call_case->on_default ? blocking : stream;
     bool mine = all || rank == 0;
     for (int i = 0; i < STARTS; i++) {
         fill();
-        check_success(kind->call(), "a call before");
+        check_success(call_case->call(), "a call before");
     }
-    check_case("%s, captured on %s", kind->name, all ? "all ranks" : "rank 0");
+    check_case("%s, captured on %s", call_case->name, all ? "all ranks" : "rank 0");
     fill();
     if (mine)
         begin_capture(captured);
-    int code = kind->call();
+    int code = call_case->call();
     if (mine)
         end_capture(captured);
     if (mine)
-        expect_refusal(code, rank == 0 || kind->told != AGREED ? name_of(kind->on_default) : "",
-                       kind->told == AGREED ? 0 : -1);
-    else if (kind->told == AGREED)
+        expect_refusal(code, rank == 0 || call_case->effect != AGREED ? name_of(call_case->on_default) : "",
+                       call_case->effect == AGREED ? 0 : -1);
+    else if (call_case->effect == AGREED)
         expect_refusal(code, "", 0);
-    else if (kind->told == STEADY)
+    else if (call_case->effect == STEADY)
         check(code != MPI_SUCCESS, "expected an error, as rank 0 has failed");
     else
-        check_success(code, kind->name);
-    if (!mine && kind->told == UNSEEN)
+        check_success(code, call_case->name);
+    if (!mine && call_case->effect == UNSEEN)
         check(isnan(first_value()), "expected no number, found %g", (double)first_value());
     fill();
-    check_success(kind->call(), "a call behind");
+    check_success(call_case->call(), "a call behind");
 }
 
 /* Calls on other streams allocate and wait, even in first use, and add nothing to the graph. */
@@ -280,7 +280,7 @@ static void check_beside(void)
 static MPI_Comm open_comm(const char *forward, const char *scheme, MPI_Info info)
 {
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
-    MPI_Comm made = knobs_comm(&(struct knobs){ .scheme = scheme });
+    MPI_Comm made = settings_comm(&(struct settings){ .scheme = scheme });
     check_success(MPIX_Sparse_comm_set_info(made, info), "MPIX_Sparse_comm_set_info");
     return made;
 }
@@ -346,10 +346,10 @@ int main(int argc, char **argv)
     check_alarm(240);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     begin();
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < sizeof call_cases / sizeof *call_cases; i++)
         for (int all = 0; all < 2; all++)
-            if (kinds[i].call != reduce_handed_later || MPIX_Query_cuda_support())
-                check_kind(&kinds[i], all != 0);
+            if (call_cases[i].call != reduce_handed_later || MPIX_Query_cuda_support())
+                check_kind(&call_cases[i], all != 0);
     check_beside();
     end();
     return check_end("captured");

@@ -94,7 +94,7 @@ static void check_beside(void)
 static MPI_Comm open_comm(const char *forward, const char *scheme)
 {
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
-    return knobs_comm(&(struct knobs){ .scheme = scheme });
+    return settings_comm(&(struct settings){ .scheme = scheme });
 }
 
 int main(int argc, char **argv)

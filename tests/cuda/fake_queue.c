@@ -34,7 +34,7 @@ struct order {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct stream standard = { .last = &standard.first }, *streams = &standard;
 static struct order *orders, **last_order = &orders;
 static __thread bool is_thread, in_function;
@@ -90,7 +90,7 @@ static void do_first(struct stream *stream)
         stream->last = &stream->first;
     stream->done++;
     free(job);
-    pthread_cond_broadcast(&news);
+    pthread_cond_broadcast(&changed);
 }
 
 /* Called with the lock held. A stream waits only for work queued earlier, so the recursion ends. */
@@ -99,7 +99,7 @@ static void drain(struct stream *stream, long mark)
     while (stream->done < mark) {
         const struct job *job = stream->first;
         if (stream->busy || (job->by_thread && !is_thread))
-            pthread_cond_wait(&news, &lock);
+            pthread_cond_wait(&changed, &lock);
         else if (is_held_up(job))
             drain(job->other, job->mark);
         else
@@ -113,7 +113,7 @@ static void *see_to_orders(void *unused)
     pthread_mutex_lock(&lock);
     for (;;) {
         while (orders == NULL)
-            pthread_cond_wait(&news, &lock);
+            pthread_cond_wait(&changed, &lock);
         struct order *order = orders;
         drain(order->stream, order->mark);
         orders = order->next;
@@ -170,7 +170,7 @@ static void queue(struct stream *stream, struct job wanted)
     stream->queued++;
     if (job->by_thread)
         give_order(stream);
-    pthread_cond_broadcast(&news);
+    pthread_cond_broadcast(&changed);
     do_some();
     pthread_mutex_unlock(&lock);
 }

@@ -79,7 +79,7 @@ static void open_comm(const char *scheme)
 {
     setenv("MPIX_SPARSE_STAGING", "4096", 1);
     setenv("MPIX_SPARSE_CUDA_LEAST", least, 1);
-    comm = knobs_comm(&(struct knobs){ .scheme = scheme, .segment = "2000" });
+    comm = settings_comm(&(struct settings){ .scheme = scheme, .segment = "2000" });
 }
 
 /* No array is copied from or to pageable memory; only flags and numbers of elements are. */
@@ -94,9 +94,9 @@ static void reduce_staged(int (*reduce)(void))
           pageable);
 }
 
-static void check_outcomes(const char *scheme)
+static void check_results(const char *scheme)
 {
-    check_case("%s, outcomes", scheme);
+    check_case("%s, results", scheme);
     open_comm(scheme);
     long before = 0;
     for (int round = 0; round < 6; round++) {
@@ -112,7 +112,7 @@ static void check_outcomes(const char *scheme)
 }
 
 /* Repeat a call with each of its CUDA calls failing once, on one rank at a time. */
-static void check_refusals(const char *scheme, int (*reduce)(void), const float *outcome)
+static void check_refusals(const char *scheme, int (*reduce)(void), const float *expected_result)
 {
     long calls = 0, most, failures = 0;
     open_comm(scheme);
@@ -131,12 +131,12 @@ static void check_refusals(const char *scheme, int (*reduce)(void), const float 
         tell_runtime("fake_cuda_refuse", 0);
         failures += code != MPI_SUCCESS;
         if (code == MPI_SUCCESS)
-            expect_sums(outcome);
+            expect_sums(expected_result);
         if (n % ROUNDS_BETWEEN != 0 && n != most)
             continue;
         fill();
         check_success(reduce(), "a call behind");
-        expect_sums(outcome);
+        expect_sums(expected_result);
     }
     check(most == 0 || failures > 0, "expected some of %ld calls to fail, found none", most);
     MPI_Comm_free(&comm);
@@ -187,12 +187,12 @@ int main(int argc, char **argv)
     check_alarm(240);
     make_arrays();
     for (int s = 0; s < SCHEMES; s++) {
-        check_outcomes(schemes[s]);
+        check_results(schemes[s]);
         check_refusals(schemes[s], reduce_to_other, out);
     }
     check_refusals("balanced", reduce_coordinates, out);
     least = "0";
-    check_outcomes("balanced");
+    check_results("balanced");
     check_refusals("balanced", reduce_to_other, out);
     check_refusals("balanced", reduce_coordinates, out);
     check_pinned();

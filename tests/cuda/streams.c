@@ -169,7 +169,7 @@ static MPI_Info stream_info(const char *text)
 static void check_hint(void)
 {
     float *v = vector(1); /* all ranks have elements */
-    MPI_Comm hinted = knobs_comm(&(struct knobs){ .scheme = "recursive_doubling" });
+    MPI_Comm hinted = settings_comm(&(struct settings){ .scheme = "recursive_doubling" });
     MPI_Info info = stream_info(NULL), bad = stream_info(rank == 0 ? "blue" : NULL);
     MPI_Request request;
     MPIX_Sparse_plan plan;

@@ -21,9 +21,9 @@ enum {
 };
 
 static struct seen {
-    int plain;   /* allreduces of the vector */
-    int glances; /* allreduces of two numbers */
-    int others;  /* other MPI calls of the library */
+    int plain;  /* allreduces of the vector */
+    int probes; /* allreduces of two numbers */
+    int others; /* other MPI calls of the library */
 } seen;
 
 typedef int (*allreduce_fn)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
@@ -37,7 +37,7 @@ typedef int (*dup_fn)(MPI_Comm, MPI_Comm *);
 int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
                    MPI_Comm comm)
 {
-    *(count == COUNT ? &seen.plain : count == 2 ? &seen.glances : &seen.others) += 1;
+    *(count == COUNT ? &seen.plain : count == 2 ? &seen.probes : &seen.others) += 1;
     return NEXT(allreduce_fn, "PMPI_Allreduce")(sendbuf, recvbuf, count, datatype, op, comm);
 }
 
@@ -82,7 +82,7 @@ static struct seen reduce(int calls, int every)
         if (out[i] != (float)ranks * in[i] || (every > 1 && out[i + 1] != 0))
             failures++;
     }
-    return (struct seen){ seen.plain - before.plain, seen.glances - before.glances,
+    return (struct seen){ seen.plain - before.plain, seen.probes - before.probes,
                           seen.others - before.others };
 }
 
@@ -90,7 +90,7 @@ static void require(int holds, const char *what, struct seen s)
 {
     if (holds)
         return;
-    printf("rank %d of %d: %s: %d plain, %d glances, %d others\n", rank, ranks, what, s.plain, s.glances,
+    printf("rank %d of %d: %s: %d plain, %d glances, %d others\n", rank, ranks, what, s.plain, s.probes,
            s.others);
     failures++;
 }
@@ -101,8 +101,8 @@ static void test_dense(void)
     fill(1);
     struct seen s = reduce(DENSE_CALLS, 1);
     require(s.plain == DENSE_CALLS && s.others == 0, "dense data", s);
-    require((double)s.glances * LOOK_BYTES <= 0.02 * s.plain * BYTES, "glances too often", s);
-    require((s.glances > 0) == (ranks > 1), "glances", s);
+    require((double)s.probes * LOOK_BYTES <= 0.02 * s.plain * BYTES, "glances too often", s);
+    require((s.probes > 0) == (ranks > 1), "glances", s);
 }
 
 static void test_turned_sparse(void)
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     test_turned_sparse();
     test_turned_dense();
     if (rank == 0)
-        printf("%d glances\n", seen.glances);
+        printf("%d glances\n", seen.probes);
     MPI_Finalize();
     return failures != 0;
 }

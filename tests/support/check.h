@@ -68,13 +68,13 @@ int check_skip(const char *program, const char *reason);
 #define EVERY_WIRE "coo", PACKED, "elias_fano", "hash_bitmap", "bitmap", "block", "dense"
 
 /** Settings that replace the library's own choice; NULL leaves the choice to the library. */
-struct knobs {
+struct settings {
     const char *scheme, *wire, *partition, *grain;
     const char *segment; /**< also shortens the chunks of messages */
 };
 
 /** Write the settings to the environment. They apply to communicators that are first used afterwards. */
-void knobs_set(const struct knobs *knobs);
+void settings_set(const struct settings *settings);
 
 /** Emulate this many nodes on later communicators of settings_comm; 0 selects a number that suits the
  * scheme. */
@@ -84,10 +84,10 @@ void nodes_set(int nodes);
 MPI_Comm comm_duplicate(void);
 
 /** Duplicate MPI_COMM_WORLD, and use the duplicate once under these settings. */
-MPI_Comm knobs_comm(const struct knobs *knobs);
+MPI_Comm settings_comm(const struct settings *settings);
 
 /** Text such as "balanced, wire coo, …"; the next call overwrites it. */
-const char *knobs_text(const struct knobs *knobs);
+const char *settings_text(const struct settings *settings);
 
 /** Mix the bits of a key. Results are equal on all ranks and machines. */
 uint64_t mix(uint64_t key);

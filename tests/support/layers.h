@@ -12,7 +12,7 @@ enum {
 };
 
 struct layer {
-    struct kind kind;
+    struct tensor_desc desc;
     size_t bytes;
     bool in_place;
     MPI_Datatype type;
@@ -21,7 +21,7 @@ struct layer {
 };
 
 /** Make n layers, cycling through the first `kinds` sorts. Their plans have hints. */
-struct layer *make_layers(int n, int kinds, MPI_Comm comm, const char *scheme, const char *fuse);
+struct layer *make_layers(int n, int descs, MPI_Comm comm, const char *scheme, const char *fuse);
 void free_layers(struct layer *layers, int n);
 
 /** Fill all buffers with new numbers. In every third round one rank has no elements. Sums of floats are exact

@@ -21,12 +21,12 @@ extern const struct pattern patterns[];
 const struct pattern *pattern_find(const char *name);
 
 /** Draw this rank's elements. `seed` is equal on all ranks. */
-void tensor_draw(const struct pattern *pattern, const struct kind *kind, uint64_t seed,
+void tensor_draw(const struct pattern *pattern, const struct tensor_desc *desc, uint64_t seed,
                  struct tensor *tensor);
 
 /** Write numbers whose reduction over all ranks is exact in any order, and never zero: small multiples of 1/4
  * for float sums, powers of two for float products, any bits for integers. The sign bit is clear for MAX and
  * MIN of unsigned numbers, which MPICH 4.0.2 compares as signed. */
-void put_numbers(const struct kind *kind, uint64_t key, void *out);
+void put_numbers(const struct tensor_desc *desc, uint64_t key, void *out);
 
 #endif

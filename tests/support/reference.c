@@ -106,8 +106,8 @@ static struct sar_spvec *widened(const struct sar_vec_desc *shape, const struct 
 }
 
 /* Reduce in fp32, and round once. */
-static struct sar_spvec reduce_halves(const struct sar_vec_desc *shape, const struct sar_spvec runs[],
-                                      size_t n)
+static struct sar_spvec reduce_float16(const struct sar_vec_desc *shape, const struct sar_spvec runs[],
+                                       size_t n)
 {
     struct sar_spvec *wide = widened(shape, runs, n);
     struct sar_vec_desc floats = vec_desc_make(SAR_FLOAT, shape->op, shape->count, shape->row_len);
@@ -127,7 +127,7 @@ static struct sar_spvec reduce_halves(const struct sar_vec_desc *shape, const st
 struct sar_spvec reference_reduce(const struct sar_vec_desc *shape, const struct sar_spvec runs[], size_t n)
 {
     if (is_float16(shape->dtype) && (shape->op == SAR_SUM || shape->op == SAR_PROD))
-        return reduce_halves(shape, runs, n);
+        return reduce_float16(shape, runs, n);
     size_t *at = memset(exact_alloc(n * sizeof *at), 0, n * sizeof *at), sum = 0, size = shape->element_size;
     for (size_t r = 0; r < n; r++)
         sum += runs[r].nnz;

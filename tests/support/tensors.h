@@ -30,7 +30,7 @@ extern const struct index_type {
 } index_types[INDEX_TYPES];
 
 /** Type, op and size of a vector; equal on all ranks. */
-struct kind {
+struct tensor_desc {
     enum base base;
     enum op op;
     size_t row; /**< numbers per element */
@@ -39,7 +39,7 @@ struct kind {
 
 /** One rank's coordinates, in insertion order. */
 struct tensor {
-    struct kind kind;
+    struct tensor_desc desc;
     size_t nnz, room;
     uint64_t *index;
     unsigned char *value;
@@ -47,7 +47,7 @@ struct tensor {
 
 /** Expected result of a call. */
 struct oracle {
-    struct kind kind;
+    struct tensor_desc desc;
     size_t nnz;
     uint64_t *index;
     unsigned char *value; /**< elements of the union of all ranks' indices */
@@ -55,11 +55,11 @@ struct oracle {
     unsigned char *dense; /**< MPI_Allreduce of all ranks' dense buffers */
 };
 
-size_t element_bytes(const struct kind *kind);
+size_t element_bytes(const struct tensor_desc *desc);
 
 /** Make the datatype of an element; row_type_free frees it. */
-MPI_Datatype row_type(const struct kind *kind);
-void row_type_free(const struct kind *kind, MPI_Datatype *type);
+MPI_Datatype row_type(const struct tensor_desc *desc);
+void row_type_free(const struct tensor_desc *desc, MPI_Datatype *type);
 
 /** Add an element of zero bits; returns a pointer to its numbers. */
 void *tensor_add(struct tensor *tensor, uint64_t index);
@@ -77,7 +77,7 @@ void oracle_free(struct oracle *oracle);
 
 /** True if numbers are equal bit for bit. NaNs may differ in their bits, and zeros of MAX and MIN in their
  * sign, since MPI leaves both open. */
-bool equal_numbers(const struct kind *kind, const void *found, const void *expected, size_t elements);
+bool equal_numbers(const struct tensor_desc *desc, const void *found, const void *expected, size_t elements);
 
 /** Convert a tensor's indices to an index type. The caller frees them. */
 void *typed_indices(const struct tensor *tensor, const struct index_type *type);
@@ -94,6 +94,7 @@ void call_dense(const struct oracle *oracle, bool in_place, MPI_Comm comm);
 bool result_is_empty(MPIX_Sparse_result result);
 
 /** Hash the contents of a result. */
-uint64_t result_hash(MPIX_Sparse_result result, const struct kind *kind, const struct index_type *type);
+uint64_t result_hash(MPIX_Sparse_result result, const struct tensor_desc *desc,
+                     const struct index_type *type);
 
 #endif

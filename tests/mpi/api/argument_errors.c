@@ -201,7 +201,7 @@ enum { ANYWHERE, ON_ONE_RANK /* valid if all ranks do it */ };
 static const struct fault {
     const char *name;
     bool dense;
-    void (*spoil)(struct arguments *arguments);
+    void (*corrupt)(struct arguments *arguments);
     const char *says;
     int where;
     const char *right, *wrong; /* if ranks differ: value of the other ranks and of the rank at fault */
@@ -279,8 +279,8 @@ static int call(const struct arguments *a, MPI_Comm comm)
 
 static uint64_t outputs(void)
 {
-    static const struct kind kind = { FLOAT32, SUM, 1, COUNT };
-    uint64_t hash = result_hash(result, &kind, &index_types[0]);
+    static const struct tensor_desc desc = { FLOAT32, SUM, 1, COUNT };
+    uint64_t hash = result_hash(result, &desc, &index_types[0]);
     return hash_bytes(recvbuf, sizeof recvbuf, hash ^ (uint64_t)(uintptr_t)result);
 }
 
@@ -308,9 +308,9 @@ static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool 
 {
     struct arguments a = good_arguments(fault->dense);
     uint64_t before = outputs();
-    check_case("%s, %s face, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
+    check_case("%s, %s interface, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
     if (wrong < 0 || wrong == rank)
-        fault->spoil(&a);
+        fault->corrupt(&a);
     handled = 0;
     double start = MPI_Wtime();
     int code = call(&a, comm);
@@ -353,9 +353,9 @@ int main(int argc, char **argv)
     MPI_Type_contiguous(2, MPI_CHAR, &pair_type);
     MPI_Type_commit(&pair_type);
     MPI_Op_create(add_pairs, 1, &user_op);
-    returning = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    returning = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_faults(returning, false);
-    counting = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    counting = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     MPI_Comm_create_errhandler(handle, &handler);
     MPI_Comm_set_errhandler(counting, handler);
     try_faults(counting, true);

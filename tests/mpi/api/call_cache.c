@@ -18,10 +18,10 @@ int __wrap_PMPI_Type_get_contents(MPI_Datatype type, int integers, int addresses
                                   MPI_Aint displacements[], MPI_Datatype inner[]);
 
 enum sar_status __real_sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
-                                  const struct sar_cost_history *lessons, const struct sar_scheme *forced,
+                                  const struct sar_cost_history *history, const struct sar_scheme *forced,
                                   struct sar_price_cache *predictions, struct sar_selection *selection);
 enum sar_status __wrap_sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
-                                  const struct sar_cost_history *lessons, const struct sar_scheme *forced,
+                                  const struct sar_cost_history *history, const struct sar_scheme *forced,
                                   struct sar_price_cache *predictions, struct sar_selection *selection);
 
 static int looks, selections;
@@ -37,11 +37,11 @@ int __wrap_PMPI_Type_get_contents(MPI_Datatype type, int integers, int addresses
 }
 
 enum sar_status __wrap_sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
-                                  const struct sar_cost_history *lessons, const struct sar_scheme *forced,
+                                  const struct sar_cost_history *history, const struct sar_scheme *forced,
                                   struct sar_price_cache *predictions, struct sar_selection *selection)
 {
     selections++;
-    return __real_sar_select(agreed, config, lessons, forced, predictions, selection);
+    return __real_sar_select(agreed, config, history, forced, predictions, selection);
 }
 
 static MPI_Datatype row_of(int n)

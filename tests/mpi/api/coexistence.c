@@ -81,7 +81,7 @@ static void try_duplicate(void)
 }
 
 /* The two halves make different numbers of calls. MPI_Finalize releases the communicator. */
-static void try_halves(void)
+static void try_float16(void)
 {
     MPI_Comm half, backwards;
     check_case("odd and even ranks");
@@ -150,9 +150,9 @@ static void try_failed_first_use(void)
         const float value = 1;
         float sum;
         MPI_Comm comm = comm_duplicate();
-        knobs_set(&(struct knobs){ "nonsense", NULL, NULL, NULL, NULL });
+        settings_set(&(struct settings){ "nonsense", NULL, NULL, NULL, NULL });
         check_error(MPIX_Sparse_allreduce(&value, &sum, 1, MPI_FLOAT, MPI_SUM, comm), "nonsense", -1);
-        knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+        settings_set(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
         MPI_Comm_free(&comm);
     }
     int after = contexts_left_again(before);
@@ -250,7 +250,7 @@ int main(int argc, char **argv)
 {
     int provided = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     try_duplicate();
-    try_halves();
+    try_float16();
     try_result_alone();
     try_many();
     try_failed_first_use();

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
     static const char *const schemes[] = { "auto", "dense", "balanced", "recursive_doubling", "allgather" };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        MPI_Comm comm = knobs_comm(&(struct knobs){ schemes[i], NULL, NULL, NULL, NULL });
+        MPI_Comm comm = settings_comm(&(struct settings){ schemes[i], NULL, NULL, NULL, NULL });
         try_types(comm);
         try_pairs(comm);
         try_own_ops(comm);

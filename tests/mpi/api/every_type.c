@@ -219,7 +219,7 @@ static void try_all(const char *forward, const char *scheme)
 {
     static const int counts[] = { 0, 13, MOST_COUNT };
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
     for (int t = 0; t < TYPES; t++) {
         if (types[t].type == MPI_DATATYPE_NULL)
             continue;

@@ -11,8 +11,8 @@
 
 enum {
     COUNT = 64,
-    PATIENCE = 30, /* seconds */
-    NNZ = 5000,    /* enough for shared memory */
+    TIMEOUT = 30, /* seconds */
+    NNZ = 5000,   /* enough for shared memory */
     STEP = 7,
     CALLS = 4 /* after a fork */
 };
@@ -78,7 +78,7 @@ static void try_child(bool used, bool quiet)
     pid_t child = fork();
     check(child >= 0, "expected a child");
     if (child == 0) {
-        alarm(PATIENCE);
+        alarm(TIMEOUT);
         _exit(try_all(used, quiet));
     }
     check(waitpid(child, &status, 0) == child, "expected to wait for the child");
@@ -124,7 +124,7 @@ static void reduce_others(MPI_Comm comm)
     for (int i = 0; i < CALLS; i++)
         others[i] = reduce_many(comm, (float)(1000 + i));
     for (int i = 0; i < CALLS; i++) {
-        check(count_wrong(others[i], (float)(1000 + i)) == 0, "expected outcome %d to be right", i);
+        check(count_wrong(others[i], (float)(1000 + i)) == 0, "expected result %d to be right", i);
         check_success(MPIX_Sparse_result_free(&others[i]), "MPIX_Sparse_result_free");
     }
 }
@@ -161,7 +161,7 @@ static void keep_in_child(MPI_Comm comm)
     check(pipe(gate) == 0, "expected a pipe");
     pid_t child = fork();
     if (child == 0) {
-        alarm(PATIENCE);
+        alarm(TIMEOUT);
         bool good = read(gate[0], &word, 1) == 1 && count_wrong(kept, 1) == 0;
         _exit(!good || MPIX_Sparse_result_free(&kept) != MPI_SUCCESS);
     }
@@ -200,7 +200,7 @@ static void try_results(void)
     static const char *const schemes[] = { "shared", "balanced" };
     for (int i = 0; i < 2; i++) {
         nodes_set(1);
-        MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = schemes[i] });
+        MPI_Comm comm = settings_comm(&(struct settings){ .scheme = schemes[i] });
         check_case("a child that frees a result of %s", schemes[i]);
         free_in_child(comm, false);
         free_in_child(comm, true);

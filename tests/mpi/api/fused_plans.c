@@ -10,7 +10,7 @@
 #include "check.h"
 #include "layers.h"
 
-enum { FEW = 6, PATIENCE = 120 /* seconds */ };
+enum { FEW = 6, TIMEOUT = 120 /* seconds */ };
 
 /* In ring, hybrid and dense, the order of additions depends on an element's position. */
 static void try_layers(MPI_Comm comm, const char *scheme, const char *fuse, unsigned rounds)
@@ -22,7 +22,7 @@ static void try_layers(MPI_Comm comm, const char *scheme, const char *fuse, unsi
         exact |= strcmp(scheme, moving[i]) == 0;
     struct layer *layers = make_layers(LAYERS, LAYERS, comm, scheme, fuse);
     for (unsigned round = 0; round < rounds; round++) {
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         fill_layers(layers, LAYERS, round, exact);
         start_together(layers, LAYERS, round);
         start_one_by_one(layers, LAYERS);
@@ -127,7 +127,7 @@ static void try_freeing(MPI_Comm comm)
 
 static void try_everything(void)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsigned rounds = oversubscribed ? 2 : 5;
     try_layers(comm, "balanced", "12000", rounds);
     try_layers(comm, "recursive_doubling", "12000", rounds);

@@ -13,7 +13,7 @@
 #include "layers.h"
 #include "malloc_fail.h"
 
-enum { FEW = 6, PATIENCE = 120 /* seconds */ };
+enum { FEW = 6, TIMEOUT = 120 /* seconds */ };
 
 int __real_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
@@ -21,13 +21,13 @@ int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int 
                       MPI_Request *request);
 
 /* Number of the message to corrupt, -1 for none; messages so far. */
-static long spoils = -1, sent;
+static long corrupt_at = -1, sent;
 
 /* A corrupted message is one byte shorter. */
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {
-    return __real_PMPI_Isend(buffer, sent++ == spoils ? n - 1 : n, type, to, tag, comm, request);
+    return __real_PMPI_Isend(buffer, sent++ == corrupt_at ? n - 1 : n, type, to, tag, comm, request);
 }
 
 /* Count messages of a repeated start; `malloc_fail_calls` counts its allocations. */
@@ -49,7 +49,7 @@ static void start_all(struct layer *layers, int n)
 static void try_counts(MPI_Comm comm, const char *fuse, bool fused)
 {
     check_case("messages, fuse %s", fuse);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     struct layer *layers = make_layers(LAYERS, LAYERS, comm, "balanced", fuse);
     fill_layers(layers, LAYERS, 0, true);
     long alone = count(layers, LAYERS, start_one_by_one), together = count(layers, LAYERS, start_all);
@@ -77,7 +77,7 @@ static void try_steady(MPI_Comm comm)
 static void try_model(const char *alpha, bool fused)
 {
     setenv("MPIX_SPARSE_ALPHA", alpha, 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_ALPHA");
     try_counts(comm, "auto", fused);
     MPI_Comm_free(&comm);
@@ -94,7 +94,7 @@ static bool start_badly(struct layer *layers, int n)
     check_success(MPIX_Sparse_plan_start_all(n, plans, requests), "MPIX_Sparse_plan_start_all");
     for (int i = 0; i < n; i++) {
         code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-        malloc_fail_at = spoils = -1;
+        malloc_fail_at = corrupt_at = -1;
         MPI_Error_string(code, text, &length);
         check(code == MPI_SUCCESS || strstr(text, "plans[") != NULL, "expected a plan's name, found '%s'",
               text);
@@ -105,12 +105,12 @@ static bool start_badly(struct layer *layers, int n)
 }
 
 /* Each allocation of a first start fails once, on one rank. */
-static void try_starved(MPI_Comm comm)
+static void try_alloc_failures(MPI_Comm comm)
 {
     int refused = 1;
     for (long which = 0; refused; which++) {
         check_case("allocation %ld of a first start fails", which);
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         struct layer *layers = make_layers(FEW, ALIKE, comm, "balanced", "100000");
         fill_layers(layers, FEW, 0, true);
         start_one_by_one(layers, FEW);
@@ -130,20 +130,20 @@ static void try_starved(MPI_Comm comm)
 }
 
 /* Corrupt a message of a fused start that skips the consistency check. */
-static void try_spoilt(MPI_Comm comm)
+static void try_corrupted(MPI_Comm comm)
 {
     check_case("a message of a group is cut short");
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     struct layer *layers = make_layers(FEW, ALIKE, comm, "balanced", "100000");
     for (unsigned round = 0; round < 8; round++) {
-        bool spoilt = round % 2 == 1 && round > 3 && ranks > 1;
+        bool corrupted = round % 2 == 1 && round > 3 && ranks > 1;
         fill_layers(layers, FEW, 3 * round, true);
         start_one_by_one(layers, FEW);
         sent = 0;
-        spoils = spoilt && rank == 0 ? (long)round % (ranks - 1) : -1;
+        corrupt_at = corrupted && rank == 0 ? (long)round % (ranks - 1) : -1;
         int good = start_badly(layers, FEW), all;
         MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-        check(!all == spoilt, "expected a%s in round %u", spoilt ? "n error" : " success", round);
+        check(!all == corrupted, "expected a%s in round %u", corrupted ? "n error" : " success", round);
     }
     free_layers(layers, FEW);
 }
@@ -154,12 +154,12 @@ int main(int argc, char **argv)
         &argc, &argv,
         MPI_THREAD_MULTIPLE); /* MPI libraries without generalized request polling need the progress thread */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_counts(comm, "12000", ranks > 1);
     try_counts(comm, "0", false);
     try_steady(comm);
-    try_starved(comm);
-    try_spoilt(comm);
+    try_alloc_failures(comm);
+    try_corrupted(comm);
     MPI_Comm_free(&comm);
     try_model("1", ranks > 1);
     try_model("1e-30", false);

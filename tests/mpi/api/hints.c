@@ -120,7 +120,7 @@ static void try_duplicates(void)
 }
 
 /* Settings that the communicator's state depends on. */
-static void try_deep_knobs(void)
+static void try_deep_settings(void)
 {
     MPI_Comm comm = comm_duplicate();
     MPI_Info info = hint("mpix_sparse_chunk", "8192");
@@ -168,7 +168,7 @@ static void try_refusals(void)
         check_refused(comm, set_hint(comm, last ? NULL : "mpix_sparse_learn", "off"),
                       "mpix_sparse_learn is 'off' on rank 0 and 'on' on rank");
     }
-    check_success(set_hint(comm, "mpix_sparse_no_knob", "1"), "a key that is no knob");
+    check_success(set_hint(comm, "mpix_sparse_no_knob", "1"), "a key that is no setting");
     check_success(set_hint(comm, "mpix_sparse_learn", last ? "no" : "0"), "one value in two spellings");
     check_success(MPIX_Sparse_comm_set_info(comm, MPI_INFO_NULL), "no hints");
     check_error(MPIX_Sparse_comm_get_info(comm, NULL), "argument info_used is null", -1);
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     try_precedence();
     try_duplicates();
-    try_deep_knobs();
+    try_deep_settings();
     try_refusals();
     try_in_flight();
     try_mpi(false);

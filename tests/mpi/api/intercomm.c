@@ -14,7 +14,7 @@ static double in[COUNT], out[COUNT], expected[COUNT];
 
 static void compare(const char *what)
 {
-    check(memcmp(out, expected, sizeof out) == 0, "expected the outcome of MPI_Allreduce, %s", what);
+    check(memcmp(out, expected, sizeof out) == 0, "expected the result of MPI_Allreduce, %s", what);
     memset(out, 0x77, sizeof out);
 }
 

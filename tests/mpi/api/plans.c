@@ -20,24 +20,24 @@ static void wait_for(MPI_Request *request)
 /* Each round reduces another vector in the plan's buffer. */
 static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
 {
-    struct kind kind = { FLOAT32, SUM, 1, 3000 };
-    size_t bytes = (size_t)kind.count * element_bytes(&kind);
+    struct tensor_desc desc = { FLOAT32, SUM, 1, 3000 };
+    size_t bytes = (size_t)desc.count * element_bytes(&desc);
     unsigned char *in = get_memory(bytes, 1), *out = get_memory(bytes, 1);
     MPIX_Sparse_plan plan = MPIX_SPARSE_PLAN_NULL;
     MPI_Request request;
-    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, kind.count, MPI_FLOAT,
+    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, desc.count, MPI_FLOAT,
                                              MPI_SUM, comm, info, &plan),
                   "MPIX_Sparse_allreduce_init");
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct tensor tensor;
         struct oracle oracle;
-        tensor_draw(&patterns[round / 4 % 7], &kind, round, &tensor);
+        tensor_draw(&patterns[round / 4 % 7], &desc, round, &tensor);
         oracle_make(&tensor, &oracle);
         memcpy(in_place ? out : in, oracle.mine, bytes);
         check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
         wait_for(&request);
-        check(equal_numbers(&kind, out, oracle.dense, (size_t)kind.count),
-              "expected the outcome of MPI_Allreduce in round %u", round);
+        check(equal_numbers(&desc, out, oracle.dense, (size_t)desc.count),
+              "expected the result of MPI_Allreduce in round %u", round);
         tensor_free(&tensor);
         oracle_free(&oracle);
     }
@@ -49,17 +49,17 @@ static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
 
 static void try_coo(MPI_Comm comm, MPI_Info info)
 {
-    struct kind kind = { INT64, SUM, 2, 5000 };
-    MPI_Datatype type = row_type(&kind);
+    struct tensor_desc desc = { INT64, SUM, 2, 5000 };
+    MPI_Datatype type = row_type(&desc);
     MPIX_Sparse_plan plan;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPI_Request request;
-    check_success(MPIX_Sparse_allreduce_coo_init(MPI_UINT64_T, kind.count, type, MPI_SUM, comm, info, &plan),
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_UINT64_T, desc.count, type, MPI_SUM, comm, info, &plan),
                   "MPIX_Sparse_allreduce_coo_init");
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct tensor tensor;
         struct oracle oracle;
-        tensor_draw(&patterns[round % 9], &kind, round, &tensor);
+        tensor_draw(&patterns[round % 9], &desc, round, &tensor);
         oracle_make(&tensor, &oracle);
         void *indices = typed_indices(&tensor, &index_types[3]);
         check_success(MPIX_Sparse_plan_start_coo(plan, indices, tensor.value, (MPI_Count)tensor.nnz, &result,
@@ -73,7 +73,7 @@ static void try_coo(MPI_Comm comm, MPI_Info info)
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
-    row_type_free(&kind, &type);
+    row_type_free(&desc, &type);
 }
 
 /* A plan that skips the check sends the messages of its scheme, and no others. */
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
         MPI_THREAD_MULTIPLE); /* MPI libraries without generalized request polling need the progress thread */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     setenv("MPIX_SPARSE_PROFILE_EVERY", "40", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         MPI_Info info;
         check_case("plans of %s", schemes[i]);

@@ -174,7 +174,7 @@ static void try_all(const char *scheme)
 {
     MPI_Comm comm;
     check_case("tools and scheme %s", scheme);
-    knobs_set(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     atomic_store(&inner, 0);

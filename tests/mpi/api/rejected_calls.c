@@ -105,9 +105,9 @@ static void try_intercommunicator(MPI_Errhandler handler)
     MPI_Comm_free(&half);
 }
 
-static const struct bad_knob {
+static const struct bad_setting {
     const char *name, *value;
-} bad_knobs[] = {
+} bad_settings[] = {
     { "MPIX_SPARSE_SCHEME", "nonsense" }, { "MPIX_SPARSE_GRAIN", "3" },
     { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", " " },
     { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
@@ -122,36 +122,36 @@ static const struct bad_knob {
 
 /* Rank 0's environment applies to all ranks, and other ranks' is ignored. After a refused first use the
  * communicator is as good as new. */
-static void try_knob(const struct bad_knob *knob, int whose, bool then_good)
+static void try_setting(const struct bad_setting *setting, int target, bool then_good)
 {
     char kept[64] = "";
-    const char *old = getenv(knob->name);
+    const char *old = getenv(setting->name);
     snprintf(kept, sizeof kept, "%s", old == NULL ? "" : old);
-    check_case("%s=%s on rank %d", knob->name, knob->value, whose);
+    check_case("%s=%s on rank %d", setting->name, setting->value, target);
     MPI_Comm comm = comm_duplicate();
-    if (rank == whose)
-        setenv(knob->name, knob->value, 1);
-    if (whose == 0) {
-        check_error(call_dense(comm), knob->name, -1);
-        const char *half = strchr(knob->value, '/');
-        check_error(call_coo(comm), half != NULL ? half + 1 : knob->value, -1);
-        unsetenv(knob->name);
+    if (rank == target)
+        setenv(setting->name, setting->value, 1);
+    if (target == 0) {
+        check_error(call_dense(comm), setting->name, -1);
+        const char *half = strchr(setting->value, '/');
+        check_error(call_coo(comm), half != NULL ? half + 1 : setting->value, -1);
+        unsetenv(setting->name);
     }
     if (then_good)
         check_good_calls(comm);
-    unsetenv(knob->name);
+    unsetenv(setting->name);
     if (kept[0] != '\0')
-        setenv(knob->name, kept, 1);
+        setenv(setting->name, kept, 1);
     MPI_Comm_free(&comm);
 }
 
 /* A successful first use takes long, so only some are run. */
-static void try_knobs(void)
+static void try_settings(void)
 {
-    for (size_t i = 0; i < sizeof bad_knobs / sizeof bad_knobs[0]; i++)
-        try_knob(&bad_knobs[i], 0, i % 4 == 0);
+    for (size_t i = 0; i < sizeof bad_settings / sizeof bad_settings[0]; i++)
+        try_setting(&bad_settings[i], 0, i % 4 == 0);
     if (ranks > 1)
-        try_knob(&bad_knobs[0], ranks - 1, true);
+        try_setting(&bad_settings[0], ranks - 1, true);
 }
 
 static void try_outputs(void)
@@ -223,9 +223,9 @@ int main(int argc, char **argv)
     MPI_Comm_create_errhandler(handle, &handler);
     try_no_comm(handler);
     try_intercommunicator(handler);
-    try_knobs();
+    try_settings();
     try_outputs();
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_long_element(comm);
     try_profile(-1, comm);
     if (ranks > 1) {

@@ -201,7 +201,7 @@ static void call_small(int calls)
 {
     MPI_Request request;
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     for (int i = 0; i < calls; i++) {
         check_success(MPIX_Sparse_allreduce(in, out[0], 3, MPI_FLOAT, MPI_SUM, comm),
                       "MPIX_Sparse_allreduce");
@@ -232,15 +232,15 @@ static void set_trace(void)
 
 int main(int argc, char **argv)
 {
-    const struct knobs balanced = { "balanced", NULL, NULL, NULL, NULL };
+    const struct settings balanced = { "balanced", NULL, NULL, NULL, NULL };
     MPIX_Sparse_profile_t profile;
     long long sent = 0;
     threads = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE) == MPI_THREAD_MULTIPLE;
     set_trace();
-    MPI_Comm comm = knobs_comm(&balanced);
+    MPI_Comm comm = settings_comm(&balanced);
     if (threads)
         setenv("MPIX_SPARSE_PROGRESS", "thread", 1);
-    MPI_Comm other = knobs_comm(&balanced);
+    MPI_Comm other = settings_comm(&balanced);
     int calls = 2 + make_calls(comm, other, &sent);
     check_success(MPIX_Sparse_profile(in, COUNT, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
     call_small(SMALL);

@@ -32,14 +32,14 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_memfd_create(const char *name, unsigned flags);
 int __wrap_open(const char *path, int flags, ...);
 
-enum lack { NOTHING, FILES, WAYS_TO_MAP };
+enum fault { NOTHING, FILES, WAYS_TO_MAP };
 
-static enum lack lack;
+static enum fault fault;
 
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
     errno = EMFILE;
-    return lack == FILES ? -1 : __real_memfd_create(name, flags);
+    return fault == FILES ? -1 : __real_memfd_create(name, flags);
 }
 
 int __wrap_open(const char *path, int flags, ...)
@@ -49,7 +49,7 @@ int __wrap_open(const char *path, int flags, ...)
     int mode = (flags & O_CREAT) != 0 ? va_arg(rest, int) : 0;
     va_end(rest);
     errno = EACCES;
-    return lack == WAYS_TO_MAP && strncmp(path, "/proc/", 6) == 0 ? -1 : __real_open(path, flags, mode);
+    return fault == WAYS_TO_MAP && strncmp(path, "/proc/", 6) == 0 ? -1 : __real_open(path, flags, mode);
 }
 
 enum sar_status __real_sar_owner_split(struct sar_task *request, uint32_t segment,
@@ -122,12 +122,12 @@ static void expect_shared(MPI_Comm comm, bool expected)
 
 static MPI_Comm open_comm(void)
 {
-    return knobs_comm(&(struct knobs){ .scheme = "two_level" });
+    return settings_comm(&(struct settings){ .scheme = "two_level" });
 }
 
 static void check_afterwards(MPI_Comm comm)
 {
-    lack = NOTHING;
+    fault = NOTHING;
     for (int i = 0; i < APART; i++)
         reduce(comm, false, FEW);
     reduce(comm, false, MANY);
@@ -135,14 +135,14 @@ static void check_afterwards(MPI_Comm comm)
     MPI_Comm_free(&comm);
 }
 
-static void try_call(int whose, bool dense)
+static void try_call(int target, bool dense)
 {
-    check_case("no descriptors on rank %d, %s", whose, dense ? "dense" : "coordinates");
+    check_case("no descriptors on rank %d, %s", target, dense ? "dense" : "coordinates");
     MPI_Comm comm = open_comm();
     reduce(comm, dense, FEW);
     expect_shared(comm, true);
-    if (whose < 0 || rank == whose)
-        lack = FILES;
+    if (target < 0 || rank == target)
+        fault = FILES;
     for (int i = 0; i < 3; i++) {
         reduce(comm, dense, MANY);
         expect_shared(comm, false);
@@ -172,17 +172,17 @@ static void expect_failure(MPIX_Sparse_plan plan, int nnz)
     check(failed > 0, "expected a call that fails");
 }
 
-static void try_plan(int whose, enum lack what, bool late)
+static void try_plan(int target, enum fault what, bool late)
 {
     MPIX_Sparse_plan plan;
-    check_case("no %s on rank %d for a plan", what == FILES ? "descriptors" : "way to map", whose);
+    check_case("no %s on rank %d for a plan", what == FILES ? "descriptors" : "way to map", target);
     MPI_Comm comm = open_comm();
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
     expect_run(plan, FEW);
     expect_run(plan, FEW);
-    if (whose < 0 || rank == whose)
-        lack = what;
+    if (target < 0 || rank == target)
+        fault = what;
     if (late)
         expect_failure(plan, MANY);
     for (int i = 0; i < 3; i++) {
@@ -194,14 +194,14 @@ static void try_plan(int whose, enum lack what, bool late)
 }
 
 /* Rank 0 cannot share memory, and another rank fails in the same call. */
-static void try_both(int whose, enum moment when)
+static void try_both(int target, enum moment when)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    check_case("no descriptors on rank 0, and rank %d breaks %s", whose, when == LATER ? "later" : "before");
+    check_case("no descriptors on rank 0, and rank %d breaks %s", target, when == LATER ? "later" : "before");
     MPI_Comm comm = open_comm();
     reduce(comm, false, FEW);
-    lack = rank == 0 ? FILES : NOTHING;
-    breaks = rank == whose ? when : NEVER;
+    fault = rank == 0 ? FILES : NOTHING;
+    breaks = rank == target ? when : NEVER;
     if (when == LATER) {
         reduce(comm, false, MANY);
         expect_shared(comm, false);
@@ -209,7 +209,7 @@ static void try_both(int whose, enum moment when)
         fill(MANY);
         check_error(MPIX_Sparse_allreduce_coo(indices, values, MANY, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM,
                                               comm, &result),
-                    rank == whose ? "out of memory" : "another rank", -1);
+                    rank == target ? "out of memory" : "another rank", -1);
         check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
         reduce(comm, false, MANY);
     }
@@ -217,22 +217,22 @@ static void try_both(int whose, enum moment when)
 }
 
 /* The only rank of a node writes no elements, but takes its part of the result at a later time. */
-static bool is_alone(int whose, int nodes)
+static bool is_alone(int target, int nodes)
 {
     int n = 0;
     for (int r = 0; r < ranks; r++)
-        n += whose >= 0 && r * nodes / ranks == whose * nodes / ranks;
+        n += target >= 0 && r * nodes / ranks == target * nodes / ranks;
     return n == 1;
 }
 
-static void try_rank(int whose, int nodes)
+static void try_rank(int target, int nodes)
 {
-    bool alone = is_alone(whose, nodes);
+    bool alone = is_alone(target, nodes);
     for (int dense = 0; dense < 2 && !alone; dense++)
-        try_call(whose, dense != 0);
-    try_plan(whose, FILES, alone);
+        try_call(target, dense != 0);
+    try_plan(target, FILES, alone);
     if (!alone)
-        try_plan(whose, WAYS_TO_MAP, true);
+        try_plan(target, WAYS_TO_MAP, true);
 }
 
 int main(int argc, char **argv)
@@ -244,16 +244,16 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     nodes_set(2);
-    for (int whose = 1; whose < ranks; whose++) {
-        if (whose * 2 / ranks > 0) /* its neighbours succeed */
-            try_both(whose, LATER);
-        if (!is_alone(whose, 2))
-            try_both(whose, BEFORE_THEY_MEET);
+    for (int target = 1; target < ranks; target++) {
+        if (target * 2 / ranks > 0) /* its neighbours succeed */
+            try_both(target, LATER);
+        if (!is_alone(target, 2))
+            try_both(target, BEFORE_THEY_MEET);
     }
     for (int nodes = 2; nodes <= 3 && nodes < ranks; nodes++) {
         nodes_set(nodes);
-        for (int whose = -1; whose < ranks; whose++)
-            try_rank(whose, nodes);
+        for (int target = -1; target < ranks; target++)
+            try_rank(target, nodes);
     }
     return check_end("shm_loss");
 }

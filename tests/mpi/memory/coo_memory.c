@@ -24,7 +24,7 @@ enum {
     BYTES = 3 << 20, /* approximate input of a rank */
     CALLS = 2,       /* the first call allocates, later ones reuse */
     FILES = 64,
-    PATIENCE = 600 /* seconds */
+    TIMEOUT = 600 /* seconds */
 };
 
 int __real_ftruncate(int file, off_t bytes);
@@ -81,8 +81,8 @@ static const struct element {
     size_t bytes;
     int row;
 } elements[] = {
-    { "halves", 2, 1 },     { "floats", 4, 1 },        { "doubles", 8, 1 },
-    { "rows of 3", 12, 3 }, { "rows of 64", 256, 64 },
+    { "16-bit floats", 2, 1 }, { "floats", 4, 1 },        { "doubles", 8, 1 },
+    { "rows of 3", 12, 3 },    { "rows of 64", 256, 64 },
 };
 
 enum { INDICES = sizeof indices / sizeof *indices, ELEMENTS = sizeof elements / sizeof *elements };
@@ -152,7 +152,7 @@ static size_t nnz_of(const struct setting *s, size_t bytes)
     return nnz;
 }
 
-static int64_t elements_of_outcome(const struct setting *s, size_t nnz)
+static int64_t elements_of_result(const struct setting *s, size_t nnz)
 {
     int64_t n = (int64_t)nnz, outliers = s->order == OUTLIERS ? 3 : 0;
     switch (s->common) {
@@ -163,7 +163,7 @@ static int64_t elements_of_outcome(const struct setting *s, size_t nnz)
 }
 
 /* Bytes allocated in a call by all ranks together. */
-static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm comm, int64_t outcome,
+static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm comm, int64_t result_elements,
                      MPIX_Sparse_result *result)
 {
     int64_t before = malloc_count_begin(), bytes;
@@ -174,7 +174,8 @@ static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm c
                   "MPIX_Sparse_allreduce_coo");
     bytes = malloc_count_peak() - before + touched();
     check_success(MPIX_Sparse_result_get(*result, &nnz, NULL, NULL), "MPIX_Sparse_result_get");
-    check(nnz == outcome, "expected %lld elements, found %lld", (long long)outcome, (long long)nnz);
+    check(nnz == result_elements, "expected %lld elements, found %lld", (long long)result_elements,
+          (long long)nnz);
     MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     return bytes;
 }
@@ -183,22 +184,22 @@ static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm c
 static void try_setting(const struct setting *s, size_t room, bool tells)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = "shared" });
+    MPI_Comm comm = settings_comm(&(struct settings){ .scheme = "shared" });
     struct input in;
     fill(s, &in, nnz_of(s, room));
     size_t each = s->index->bytes + s->element->bytes;
-    int64_t nnz = elements_of_outcome(s, in.different), outcome = nnz * (int64_t)each;
+    int64_t nnz = elements_of_result(s, in.different), result_elements = nnz * (int64_t)each;
     int64_t inputs = (int64_t)(in.nnz * each), most = 0;
     MPI_Allreduce(MPI_IN_PLACE, &inputs, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     for (int call = 0; call < CALLS; call++) {
         int64_t bytes = taken(s, &in, comm, nnz, &result);
         most = bytes > most ? bytes : most;
     }
-    double ratio = (double)(most - outcome) / (double)(inputs + ranks * outcome);
+    double ratio = (double)(most - result_elements) / (double)(inputs + ranks * result_elements);
     if (tells && rank == 0)
         printf("%5.2f %s %s, %s, %s, %s\n", ratio, ratio > 1.5 ? "!" : " ", s->element->name, s->index->name,
                orders[s->order], commons[s->common]);
-    check(tells || ratio <= 1.5, "expected at most 1.5 times inputs and outcomes, found %.2f", ratio);
+    check(tells || ratio <= 1.5, "expected at most 1.5 times inputs and results, found %.2f", ratio);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     MPI_Comm_free(&comm);
     drop(&in);
@@ -208,7 +209,7 @@ static void try_setting(const struct setting *s, size_t room, bool tells)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     bool tells = argc > 1 && strcmp(argv[1], "all") == 0;
     size_t room = argc > 2 ? strtoull(argv[2], NULL, 10) : BYTES;
     setenv("MPIX_SPARSE_ELEMENT", "fp16", 1);

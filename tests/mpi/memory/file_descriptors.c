@@ -94,7 +94,7 @@ static rlim_t limit(int resource, rlim_t most)
 }
 
 /* Deny a resource to this rank until the fault is cleared. */
-static void lack(enum fault what)
+static void deny(enum fault what)
 {
     static rlim_t files, size;
     if (fault == FILES)
@@ -111,15 +111,15 @@ static void lack(enum fault what)
 /* Descriptors of the process; *shared counts those of shared memory. */
 static int descriptors(int *shared)
 {
-    char target[64];
+    char link[64];
     DIR *all = opendir("/proc/self/fd");
     int n = 0;
     *shared = 0;
     check(all != NULL, "expected to read the process's descriptors");
     for (struct dirent *entry; (entry = readdir(all)) != NULL; n++) {
-        ssize_t length = readlinkat(dirfd(all), entry->d_name, target, sizeof target - 1);
-        target[length > 0 ? length : 0] = '\0';
-        *shared += strstr(target, "memfd:mpix_sparse") != NULL;
+        ssize_t length = readlinkat(dirfd(all), entry->d_name, link, sizeof link - 1);
+        link[length > 0 ? length : 0] = '\0';
+        *shared += strstr(link, "memfd:mpix_sparse") != NULL;
     }
     closedir(all);
     return n;
@@ -171,22 +171,22 @@ static int reduce_coo(MPI_Comm comm, int nnz, MPIX_Sparse_result *result)
                                      result);
 }
 
-enum face { COO, DENSE, IN_PLACE, FACES };
+enum api { COO, DENSE, IN_PLACE, APIS };
 
-static const char *const face_names[FACES] = { "coordinates", "dense", "in place" };
+static const char *const api_names[APIS] = { "coordinates", "dense", "in place" };
 
-static int reduce(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *result)
+static int reduce(MPI_Comm comm, enum api api, int nnz, MPIX_Sparse_result *result)
 {
-    if (face == COO)
+    if (api == COO)
         return reduce_coo(comm, nnz, result);
-    return reduce_dense(comm, nnz, face == IN_PLACE);
+    return reduce_dense(comm, nnz, api == IN_PLACE);
 }
 
-static void expect(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *result)
+static void expect(MPI_Comm comm, enum api api, int nnz, MPIX_Sparse_result *result)
 {
     MPIX_Sparse_result own = MPIX_SPARSE_RESULT_NULL, *into = result == NULL ? &own : result;
-    check_success(reduce(comm, face, nnz, into), face_names[face]);
-    if (face == COO)
+    check_success(reduce(comm, api, nnz, into), api_names[api]);
+    if (api == COO)
         check_success(MPIX_Sparse_result_dense(*into, out), "MPIX_Sparse_result_dense");
     overlap_check(out, nnz);
     check_success(MPIX_Sparse_result_free(&own), "MPIX_Sparse_result_free");
@@ -201,7 +201,7 @@ static bool ran_shared(MPI_Comm comm)
 
 static MPI_Comm open_comm(const char *scheme)
 {
-    return knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    return settings_comm(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
 }
 
 /* Calls of several sorts and sizes. Some communicators keep results until they are freed. */
@@ -268,60 +268,60 @@ static void check_freed_early(void)
     check(after <= before, "expected %d mappings, found %d", before, after);
 }
 
-enum moment { FIRST_USE, GROWTH, OUTCOME, MOMENTS };
+enum moment { FIRST_USE, GROWTH, RESULT, MOMENTS };
 
-static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger shelf",
-                                                   "for an outcome" };
+static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger buffer",
+                                                   "for a result" };
 
-/* Bring a communicator to this moment under a fault. A kept result stays valid as far as it could be
+/* Run a communicator up to this moment under a fault. A kept result stays valid as far as it could be
  * written. */
-static MPI_Comm lead_to(enum moment moment, enum face face, enum fault what, MPIX_Sparse_result kept[2])
+static MPI_Comm lead_to(enum moment moment, enum api api, enum fault what, MPIX_Sparse_result kept[2])
 {
     if (moment == FIRST_USE)
-        lack(what);
+        deny(what);
     MPI_Comm comm = open_comm("shared");
     if (moment == GROWTH)
-        expect(comm, face, SOME, &kept[0]);
-    for (int k = 0; k < 2 && moment == OUTCOME; k++)
-        expect(comm, face, MANY, &kept[k]);
+        expect(comm, api, SOME, &kept[0]);
+    for (int k = 0; k < 2 && moment == RESULT; k++)
+        expect(comm, api, MANY, &kept[k]);
     if (moment != FIRST_USE)
-        lack(what);
+        deny(what);
     return comm;
 }
 
 /* Later calls share memory again, and keep no descriptor. */
-static void check_afterwards(MPI_Comm comm, enum face face, bool window)
+static void check_afterwards(MPI_Comm comm, enum api api, bool window)
 {
     for (int i = 0; i < APART; i++)
-        expect(comm, face, FEW, NULL);
-    expect(comm, face, MANY, NULL);
+        expect(comm, api, FEW, NULL);
+    expect(comm, api, MANY, NULL);
     check(ran_shared(comm) == window, "expected memory %s",
           window ? "to be shared again" : "not to be shared");
     check_none_stays();
 }
 
 /* Rank 0 makes the memory for coordinates, and the others map it. */
-static bool can_have_outcome(enum fault what, enum face face, int whose)
+static bool can_share_result(enum fault what, enum api api, int target)
 {
     bool by_maker = what == MEMFD || what == SPACE || what == FILE_SIZE;
-    return face != COO || (by_maker && whose > 0) || (what == PROC && whose == 0);
+    return api != COO || (by_maker && target > 0) || (what == PROC && target == 0);
 }
 
-static void check_lack(enum fault what, enum moment moment, enum face face, int whose)
+static void check_denied(enum fault what, enum moment moment, enum api api, int target)
 {
     MPIX_Sparse_result kept[3] = { MPIX_SPARSE_RESULT_NULL, MPIX_SPARSE_RESULT_NULL,
                                    MPIX_SPARSE_RESULT_NULL };
-    check_case("%s lacking %s on rank %d, %s", fault_names[what], moment_names[moment], whose,
-               face_names[face]);
+    check_case("%s without %s on rank %d, %s", fault_names[what], moment_names[moment], target,
+               api_names[api]);
     faults = 0;
-    MPI_Comm comm = lead_to(moment, face, whose < 0 || rank == whose ? what : NONE, kept);
-    expect(comm, face, MANY, &kept[2]);
+    MPI_Comm comm = lead_to(moment, api, target < 0 || rank == target ? what : NONE, kept);
+    expect(comm, api, MANY, &kept[2]);
     bool shares = ran_shared(comm);
-    expect(comm, face, FEW, NULL);
-    lack(NONE);
-    bool can = moment == OUTCOME && can_have_outcome(what, face, whose);
+    expect(comm, api, FEW, NULL);
+    deny(NONE);
+    bool can = moment == RESULT && can_share_result(what, api, target);
     check(shares == can, "expected memory %s", can ? "to be shared" : "not to be shared");
-    check_afterwards(comm, face, moment != FIRST_USE);
+    check_afterwards(comm, api, moment != FIRST_USE);
     for (int k = 0; k < 3; k++)
         check_success(MPIX_Sparse_result_free(&kept[k]), "MPIX_Sparse_result_free");
     MPI_Comm_free(&comm);
@@ -337,20 +337,20 @@ static void start(MPIX_Sparse_plan plan, int nnz)
 }
 
 /* A plan reuses the results of an earlier consistency check. */
-static void check_plan(int whose)
+static void check_plan(int target)
 {
     MPIX_Sparse_plan plan;
-    check_case("no descriptors on rank %d for a plan", whose);
+    check_case("no descriptors on rank %d for a plan", target);
     MPI_Comm comm = open_comm("shared");
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
     start(plan, FEW);
     start(plan, FEW);
-    if (whose < 0 || rank == whose)
-        lack(FILES);
+    if (target < 0 || rank == target)
+        deny(FILES);
     start(plan, MANY);
     check(!ran_shared(comm), "expected memory not to be shared");
-    lack(NONE);
+    deny(NONE);
     start(plan, FEW);
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check_afterwards(comm, DENSE, true);
@@ -371,10 +371,10 @@ int main(int argc, char **argv)
         check_many("two_level");
     for (int what = FILES; what < FAULTS; what++)
         for (int moment = 0; moment < MOMENTS; moment++)
-            for (int face = 0; face < FACES; face++)
-                for (int whose = -1; whose<ranks; whose += ranks> 2 && whose == 0 ? ranks - 1 : 1)
-                    check_lack((enum fault)what, (enum moment)moment, (enum face)face, whose);
-    for (int whose = -1; whose < ranks; whose++)
-        check_plan(whose);
+            for (int api = 0; api < APIS; api++)
+                for (int target = -1; target<ranks; target += ranks> 2 && target == 0 ? ranks - 1 : 1)
+                    check_denied((enum fault)what, (enum moment)moment, (enum api)api, target);
+    for (int target = -1; target < ranks; target++)
+        check_plan(target);
     return check_end("file_descriptors");
 }

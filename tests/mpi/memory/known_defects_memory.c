@@ -13,7 +13,7 @@
 #include "malloc_count.h"
 #include "scheme/scheme.h"
 
-enum { PATIENCE = 280 /* seconds */, SEGMENT = 16384, WHOLE = 100000000 };
+enum { TIMEOUT = 280 /* seconds */, SEGMENT = 16384, WHOLE = 100000000 };
 
 /* A vector of 8-byte numbers; the fullest rank has one element in `step`. */
 struct size {
@@ -22,7 +22,7 @@ struct size {
 
 /* Peak of the library's memory in a call, above its memory before, on the rank with the highest peak. If
  * `target` is not negative, other ranks have one element. */
-static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
+static uint64_t bytes_for(const struct size *s, int target, MPI_Comm comm)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     int64_t *index = get_memory((size_t)s->nnz, sizeof *index);
@@ -30,7 +30,7 @@ static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
     for (int64_t k = 0; k < s->nnz; k++)
         index[k] = k * s->step;
     int64_t before = malloc_count_begin();
-    check_success(MPIX_Sparse_allreduce_coo(index, value, whose < 0 || rank == whose ? s->nnz : 1,
+    check_success(MPIX_Sparse_allreduce_coo(index, value, target < 0 || rank == target ? s->nnz : 1,
                                             MPI_INT64_T, s->count, MPI_INT64_T, MPI_SUM, comm, &result),
                   "MPIX_Sparse_allreduce_coo");
     uint64_t bytes = (uint64_t)(malloc_count_peak() - before);
@@ -70,7 +70,7 @@ static void uneven(MPI_Comm comm)
 
 static void try_scheme(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, NULL });
     check_case("memory for a handful, scheme %s", scheme);
     handful(comm);
     check_case("memory for uneven ranks, scheme %s", scheme);
@@ -89,14 +89,14 @@ static uint64_t under_way(void)
 static void segments(int segment, bool cut)
 {
     const struct size size = { .count = 2000000, .nnz = 400000, .step = 5 };
-    const uint64_t outcome = 16 * (uint64_t)size.nnz;
+    const uint64_t result_bytes = 16 * (uint64_t)size.nnz;
     char bytes[16];
     snprintf(bytes, sizeof bytes, "%d", segment);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", "coo", "hash", NULL, bytes });
     check_case("memory of balanced in segments of %s bytes", bytes);
     uint64_t found = bytes_for(&size, -1, comm);
-    check((found <= 2 * outcome + under_way()) == cut, "expected %s %llu bytes, found %llu",
-          cut ? "at most" : "more than", (unsigned long long)(2 * outcome + under_way()),
+    check((found <= 2 * result_bytes + under_way()) == cut, "expected %s %llu bytes, found %llu",
+          cut ? "at most" : "more than", (unsigned long long)(2 * result_bytes + under_way()),
           (unsigned long long)found);
     MPI_Comm_free(&comm);
 }
@@ -113,7 +113,7 @@ static void dense_segments(void)
     for (int k = 0; k < NNZ; k++)
         dense[k * STEP + rank % STEP] = 1;
     snprintf(bytes, sizeof bytes, "%d", SEGMENT);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", "coo", "hash", NULL, bytes });
     check_case("memory of balanced with dense buffers");
     int64_t before = malloc_count_begin();
     for (int call = 0; call < 2; call++)
@@ -130,7 +130,7 @@ static void dense_segments(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     for (size_t s = 0; sar_schemes[s] != NULL; s++)
         if (!carries_everything(sar_schemes[s]->name))
             try_scheme(sar_schemes[s]->name);

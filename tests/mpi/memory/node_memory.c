@@ -13,7 +13,7 @@
 #include "check.h"
 #include "malloc_count.h"
 
-enum { COUNT = 8000000, STEP = 25, NNZ = COUNT / STEP, CONSTANT = 2 << 20, PATIENCE = 120 /* seconds */ };
+enum { COUNT = 8000000, STEP = 25, NNZ = COUNT / STEP, CONSTANT = 2 << 20, TIMEOUT = 120 /* seconds */ };
 
 int __real_ftruncate(int file, off_t bytes);
 int __wrap_ftruncate(int file, off_t bytes);
@@ -29,10 +29,10 @@ enum order { ASCENDING, DESCENDING, IN_DENSE_BUFFERS, ORDERS };
 
 static const char *const orders[ORDERS] = { "ascending", "descending", "in dense buffers" };
 
-/* A scheme; the number of nodes, each of which holds a result; and the memory allowed, in halves. */
+/* A scheme; the number of nodes, each of which holds a result; and the memory allowed, in half_units. */
 struct setting {
     const char *scheme;
-    int nodes, halves;
+    int nodes, half_units;
 };
 
 struct buffers {
@@ -82,11 +82,11 @@ static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, M
  * of all ranks' elements, which has the same size. */
 static int64_t most_of(enum order order, const struct setting *setting)
 {
-    int64_t input = NNZ * 8, outcome = union_of_ranks() * 8;
+    int64_t input = NNZ * 8, result_bytes = union_of_ranks() * 8;
     if (order == IN_DENSE_BUFFERS && setting->nodes == 1)
         return ranks * (11 * input / 4 + CONSTANT / 2);
-    int64_t outcomes = order == IN_DENSE_BUFFERS ? 0 : setting->nodes * outcome;
-    return outcomes + ranks * (setting->halves * (input + outcome) / 2 + CONSTANT);
+    int64_t results = order == IN_DENSE_BUFFERS ? 0 : setting->nodes * result_bytes;
+    return results + ranks * (setting->half_units * (input + result_bytes) / 2 + CONSTANT);
 }
 
 static void try_order(const struct buffers *b, enum order order, const struct setting *setting, MPI_Comm comm)
@@ -105,7 +105,7 @@ static void try_setting(struct buffers *b, const struct setting *setting)
 {
     nodes_set(setting->nodes);
     for (int order = 0; order < ORDERS; order++) {
-        MPI_Comm comm = knobs_comm(&(struct knobs){ setting->scheme, "coo", NULL, "64", "100000" });
+        MPI_Comm comm = settings_comm(&(struct settings){ setting->scheme, "coo", NULL, "64", "100000" });
         fill(b, (enum order)order);
         try_order(b, (enum order)order, setting, comm);
         MPI_Comm_free(&comm);
@@ -115,7 +115,7 @@ static void try_setting(struct buffers *b, const struct setting *setting)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     struct buffers b = { get_memory(NNZ, sizeof *b.index), get_memory(NNZ, sizeof *b.value),
                          get_memory(COUNT, sizeof *b.dense), get_memory(COUNT, sizeof *b.sum) };
     try_setting(&b, &(struct setting){ "shared", 1, 3 });

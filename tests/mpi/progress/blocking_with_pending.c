@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(100);
     in[0] = 1;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     for (size_t way = 0; way < sizeof blocking / sizeof blocking[0]; way++)
         for (int round = 0; round < ROUNDS; round++)
             try(comm, (int)way, round % 2 == 0 ? 0 : ranks - 1);

@@ -38,7 +38,7 @@ static cpu_set_t one_of(int number)
     return one;
 }
 
-static bool opens_crowded(MPI_Comm comm)
+static bool opens_oversubscribed_here(MPI_Comm comm)
 {
     struct sar_comm net;
     check(sar_comm_open(comm, &net) == SAR_OK, "expected a communicator");
@@ -50,12 +50,12 @@ static bool opens_crowded(MPI_Comm comm)
 static void expect(MPI_Comm comm, bool expected, const char *what)
 {
     check_case("%s", what);
-    bool found = opens_crowded(comm);
+    bool found = opens_oversubscribed_here(comm);
     check(found == expected, "expected %s, found otherwise", expected ? "to yield" : "to spin");
 }
 
 /* Set the launcher's variable that the library reads first. */
-static void tell_launched(int n)
+static void set_launcher(int n)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", n);
@@ -88,11 +88,11 @@ static void try_quota(int processors)
 
 static void try_others(int processors)
 {
-    tell_launched(processors);
+    set_launcher(processors);
     expect(MPI_COMM_SELF, false, "one of as many ranks as processors");
-    tell_launched(1000);
+    set_launcher(1000);
     expect(MPI_COMM_SELF, true, "one of a thousand ranks");
-    tell_launched(0);
+    set_launcher(0);
     expect(MPI_COMM_SELF, false, "one of ranks that nobody has counted");
 }
 
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     int processors = CPU_COUNT(&allowed);
     if (processors < 2)
         return check_skip("cpu_binding", "one processor");
-    tell_launched(ranks);
+    set_launcher(ranks);
     try_bound(processors);
     try_quota(processors);
     try_others(processors);

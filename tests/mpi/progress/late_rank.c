@@ -39,7 +39,7 @@ int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI
     return __real_PMPI_Recv(buf, n, type, from, tag, comm, status);
 }
 
-enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, PATIENCE = 1500 /* polls of a log, 20 ms apart */ };
+enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, TIMEOUT = 1500 /* polls of a log, 20 ms apart */ };
 
 #define WAITED "MPIX_SPARSE WARN comm: waited "
 
@@ -73,7 +73,7 @@ static void empty_logs(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void check_outcome(const float *out)
+static void check_result(const float *out)
 {
     for (int i = 0; i < count; i++)
         check(out[i] == (i < ranks ? 1.0f : 0.0f), "found %g at index %d", (double)out[i], i);
@@ -95,7 +95,7 @@ static bool has_line(const char *log, const char *where, const char *end)
 static void stay_away(const char *where, const char *end)
 {
     for (int r = 0; r < ranks; r++)
-        for (int looks = 0; r != rank && looks < PATIENCE && !has_line(read_log(r), where, end); looks++)
+        for (int looks = 0; r != rank && looks < TIMEOUT && !has_line(read_log(r), where, end); looks++)
             nap(0.02);
 }
 
@@ -107,7 +107,7 @@ static void check_told(int late, const char *where, const char *end)
 }
 
 /* End of a line that names only the late rank, on this host. */
-static const char *alone(int late)
+static const char *only_late(int late)
 {
     static char end[2 * HOST];
     char host[HOST] = "";
@@ -119,7 +119,7 @@ static const char *alone(int late)
 /* End of a line that names the late rank, and possibly others before it. */
 static const char *last(int late)
 {
-    return strchr(alone(late), ' ') + strlen(" rank");
+    return strchr(only_late(late), ' ') + strlen(" rank");
 }
 
 static void call(MPI_Comm comm)
@@ -127,16 +127,16 @@ static void call(MPI_Comm comm)
     float in[COUNT] = { 0 }, out[COUNT];
     in[rank] = 1;
     check_success(MPIX_Sparse_allreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
-    check_outcome(out);
+    check_result(out);
 }
 
 static void try_late(MPI_Comm comm, int late)
 {
     check_case("rank %d is late for a call", late);
     if (rank == late)
-        stay_away("in the consistency check", alone(late));
+        stay_away("in the consistency check", only_late(late));
     call(comm);
-    check_told(late, "in the consistency check", alone(late));
+    check_told(late, "in the consistency check", only_late(late));
     call(comm);
     check(oversubscribed || strlen(read_log(rank)) == 0, "expected a call that is not late to log nothing");
     empty_logs();
@@ -165,7 +165,7 @@ static void try_idle(MPI_Comm comm, int late)
     }
     while (!done)
         check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    check_outcome(out);
+    check_result(out);
     check_told(late, WAITED, last(late));
 }
 
@@ -174,9 +174,9 @@ static void try_small(int late)
 {
     MPIX_Sparse_report_t report;
     unsetenv("MPIX_SPARSE_FORWARD");
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
-    MPI_Comm unwatched = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm unwatched = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_FORWARD", "0", 1);
     count = ranks;
     try_late(comm, late);
@@ -212,22 +212,22 @@ static void try_plan(const char *scheme, const char *where, int late)
     float in[COUNT] = { 0 }, out[COUNT];
     MPIX_Sparse_plan plan;
     MPI_Request request;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
     check_case("rank %d is late for a plan of %s", late, scheme);
     in[rank] = 1;
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
     for (int round = 0; round < 3; round++) {
         if (rank == late && round == 2)
-            stay_away(where, alone(late));
+            stay_away(where, only_late(late));
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
             break; /* MPI has too little thread support */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-        check_outcome(out);
+        check_result(out);
         if (round < 2)
             empty_logs();
         else
-            check_told(late, where, alone(late));
+            check_told(late, where, only_late(late));
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     MPI_Comm_free(&comm);
@@ -246,7 +246,7 @@ static void try_nodes(int late)
     float in[COUNT] = { 0 }, out[COUNT];
     MPIX_Sparse_plan plan;
     MPI_Request request;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "two_level", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "two_level", NULL, NULL, NULL, NULL });
     check_case("rank %d is late on another node", late);
     in[rank] = 1;
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
@@ -257,8 +257,8 @@ static void try_nodes(int late)
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
             break; /* MPI has too little thread support */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-        check_outcome(out);
-        int found = round == 2 && has_line(read_log(rank), WAITED, alone(late));
+        check_result(out);
+        int found = round == 2 && has_line(read_log(rank), WAITED, only_late(late));
         int beyond = found && is_behind(rank) != is_behind(late);
         MPI_Allreduce(MPI_IN_PLACE, &beyond, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         check(round < 2 || beyond, "expected rank %d to be named on the other node", late);
@@ -275,10 +275,10 @@ static void check_words(void)
     long long all = 1;
     float one = 1, sum;
     for (int i = 0; i < 100 && all != 0; i++) {
-        MPI_Comm alone; /* deferred frees run when another communicator is used */
-        MPI_Comm_dup(MPI_COMM_SELF, &alone);
-        MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, alone);
-        MPI_Comm_free(&alone);
+        MPI_Comm only_late; /* deferred frees run when another communicator is used */
+        MPI_Comm_dup(MPI_COMM_SELF, &only_late);
+        MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, only_late);
+        MPI_Comm_free(&only_late);
         MPI_Allreduce(&words, &all, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     }
     check(all == 0, "expected that all words are received, %lld are not", all);
@@ -286,7 +286,7 @@ static void check_words(void)
 
 static void try_all(void)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     empty_logs();
     try_late(comm, 0);
     try_late(comm, ranks - 1);
@@ -306,7 +306,7 @@ static void try_off(void)
 {
     check_case("stalls are not watched");
     setenv("MPIX_SPARSE_STALL", "0", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     if (rank == 0)
         nap(0.6);
     call(comm);

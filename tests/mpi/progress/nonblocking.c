@@ -23,30 +23,30 @@ struct call {
     bool dense;
 };
 
-static size_t bytes_of(const struct kind *kind)
+static size_t bytes_of(const struct tensor_desc *desc)
 {
-    return (size_t)kind->count * element_bytes(kind);
+    return (size_t)desc->count * element_bytes(desc);
 }
 
 static void make(struct call *c, unsigned i)
 {
-    struct kind kind = { i % 2 == 0 ? FLOAT32 : INT64, SUM, 1 + i % 3, 100 + 977 * (int64_t)i };
+    struct tensor_desc desc = { i % 2 == 0 ? FLOAT32 : INT64, SUM, 1 + i % 3, 100 + 977 * (int64_t)i };
     *c = (struct call){ .dense = i % 3 == 1, .request = MPI_REQUEST_NULL };
-    tensor_draw(&patterns[i % 7], &kind, i, &c->tensor);
+    tensor_draw(&patterns[i % 7], &desc, i, &c->tensor);
     oracle_make(&c->tensor, &c->oracle);
     c->indices = typed_indices(&c->tensor, &index_types[i % INDEX_TYPES]);
-    c->out = get_memory(bytes_of(&kind), 1);
-    c->type = row_type(&kind);
+    c->out = get_memory(bytes_of(&desc), 1);
+    c->type = row_type(&desc);
 }
 
 static void start(struct call *c, unsigned i, MPI_Comm comm)
 {
-    const struct kind *kind = &c->tensor.kind;
-    int code = c->dense ? MPIX_Isparse_allreduce(c->oracle.mine, c->out, kind->count, c->type,
-                                                 op_types[kind->op].op, comm, &c->request)
+    const struct tensor_desc *desc = &c->tensor.desc;
+    int code = c->dense ? MPIX_Isparse_allreduce(c->oracle.mine, c->out, desc->count, c->type,
+                                                 op_types[desc->op].op, comm, &c->request)
                         : MPIX_Isparse_allreduce_coo(c->indices, c->tensor.value, (MPI_Count)c->tensor.nnz,
-                                                     index_types[i % INDEX_TYPES].type, kind->count, c->type,
-                                                     op_types[kind->op].op, comm, &c->result, &c->request);
+                                                     index_types[i % INDEX_TYPES].type, desc->count, c->type,
+                                                     op_types[desc->op].op, comm, &c->result, &c->request);
     check_success(code, "starting a call");
     check(c->request != MPI_REQUEST_NULL, "expected a request");
 }
@@ -55,12 +55,12 @@ static void finish(struct call *c, unsigned i)
 {
     check(c->request == MPI_REQUEST_NULL, "expected that the request is gone");
     if (c->dense)
-        check(equal_numbers(&c->tensor.kind, c->out, c->oracle.dense, (size_t)c->tensor.kind.count),
-              "expected the outcome of MPI_Allreduce in call %u", i);
+        check(equal_numbers(&c->tensor.desc, c->out, c->oracle.dense, (size_t)c->tensor.desc.count),
+              "expected the result of MPI_Allreduce in call %u", i);
     else
         compare_result(&c->oracle, &index_types[i % INDEX_TYPES], c->result);
     check_success(MPIX_Sparse_result_free(&c->result), "MPIX_Sparse_result_free");
-    row_type_free(&c->tensor.kind, &c->type);
+    row_type_free(&c->tensor.desc, &c->type);
     free(c->indices);
     free(c->out);
     tensor_free(&c->tensor);
@@ -272,9 +272,9 @@ static void try_all(const char *progress)
     MPI_Comm comms[COMMS], dense;
     setenv("MPIX_SPARSE_PROGRESS", progress, 1);
     for (int i = 0; i < COMMS; i++)
-        comms[i] =
-            knobs_comm(&(struct knobs){ i == 1 ? "balanced" : NULL, NULL, NULL, NULL, i == 2 ? "40" : NULL });
-    dense = knobs_comm(&(struct knobs){ "dense", NULL, NULL, NULL, NULL });
+        comms[i] = settings_comm(
+            &(struct settings){ i == 1 ? "balanced" : NULL, NULL, NULL, NULL, i == 2 ? "40" : NULL });
+    dense = settings_comm(&(struct settings){ "dense", NULL, NULL, NULL, NULL });
     for (int way = 0; way < WAYS; way++)
         for (int n = 1; n <= COMMS; n += COMMS - 1)
             try_many(comms, n, way);

@@ -21,7 +21,7 @@ enum {
     SMALL = 10,
     APART = 97,
     ROUNDS = 40,
-    PATIENCE = 120 /* seconds */,
+    TIMEOUT = 120 /* seconds */,
     LATE = 2000 /* us */
 };
 
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     unsetenv("MPIX_SPARSE_NODES");
     sleep_in_waits = false; /* this test measures MPI's own ways to wait */
     MPI_Comm comm, other;
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     fill();

@@ -20,19 +20,19 @@ enum {
     REQUESTS_EACH = 4, /* requests for one peer: two channels, both directions */
     LOOKS = 50,
     TRIES = 500,
-    PATIENCE = 200 /* seconds */
+    TIMEOUT = 200 /* seconds */
 };
 
-static bool armed, told;
+static bool armed, notified;
 static int encoded, sent, received; /* counters of the call */
 static int fails;                   /* number of the encoding that fails, from 1; or 0 */
 static bool blind;                  /* PMPI_Testsome rarely reports completions */
 static int looks;
 
-enum sar_status __real_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
+enum sar_status __real_sar_msg_encode(const struct sar_msg_key *msg_key, const struct sar_wire *wire,
                                       const struct sar_spvec *run, struct sar_arena *arena,
                                       struct sar_msg *message);
-enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
+enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *msg_key, const struct sar_wire *wire,
                                       const struct sar_spvec *run, struct sar_arena *arena,
                                       struct sar_msg *message);
 int __real_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -49,7 +49,7 @@ int __wrap_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MP
                       MPI_Request *request);
 
 /* On rank 0, wait until all others have sent their parts to it. */
-static void hear_from_all(void)
+static void receive_from_all(void)
 {
     for (int r = 1; r < ranks; r++)
         MPI_Recv(NULL, 0, MPI_BYTE, r, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -60,12 +60,12 @@ static void check_order(void)
     check(sent == encoded, "expected %d messages before part %d is encoded, found %d", encoded, encoded + 1,
           sent);
     if (rank == 0 && encoded == 0)
-        hear_from_all();
+        receive_from_all();
     if (rank == 0 && encoded == ranks - 2)
         check(received > 0, "expected that parts are received before the last is encoded");
 }
 
-enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
+enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *msg_key, const struct sar_wire *wire,
                                       const struct sar_spvec *run, struct sar_arena *arena,
                                       struct sar_msg *message)
 {
@@ -75,7 +75,7 @@ enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *envelope, const 
         nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL); /* others send in the meantime */
     if (++encoded == fails)
         return SAR_NO_MEMORY;
-    return __real_sar_msg_encode(envelope, wire, run, arena, message);
+    return __real_sar_msg_encode(msg_key, wire, run, arena, message);
 }
 
 /* A message longer than those of the consistency check belongs to the push, and later to the pull. */
@@ -84,8 +84,8 @@ int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag
 {
     int code = __real_PMPI_Isend(buf, n, type, to, tag, comm, request);
     sent += n > PUSH;
-    if (armed && n > PUSH && to == 0 && !told) {
-        told = true;
+    if (armed && n > PUSH && to == 0 && !notified) {
+        notified = true;
         MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
     }
     return code;
@@ -129,7 +129,7 @@ static int call(MPI_Comm comm, int nnz)
         value[i] = (float)(rank + 1);
     }
     encoded = sent = received = 0;
-    told = false;
+    notified = false;
     int code = MPIX_Sparse_allreduce_coo(index, value, nnz, MPI_INT32_T, nnz * STEP, MPI_FLOAT, MPI_SUM, comm,
                                          &result);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
@@ -138,7 +138,7 @@ static int call(MPI_Comm comm, int nnz)
 
 static void try_scheme(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, NULL });
     check_case("scheme %s", scheme);
     armed = true;
     check_success(call(comm, NNZ), "MPIX_Sparse_allreduce_coo");
@@ -157,7 +157,7 @@ static void try_scheme(const char *scheme)
 /* Messages in many chunks, more than the receives that may be posted at a time. */
 static void try_pieces(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, "1073741824" });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, "1073741824" });
     check_case("scheme %s, in pieces", scheme);
     blind = true;
     check_success(call(comm, MANY), "MPIX_Sparse_allreduce_coo");
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     if (ranks < 3)
         return check_skip("streaming", "two parts to be sent are needed");
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     for (int i = 0; schemes[i] != NULL; i++)
         try_scheme(schemes[i]);
     try_pieces("sparse_ps");

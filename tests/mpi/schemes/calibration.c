@@ -117,13 +117,13 @@ static void check_call(MPI_Comm comm)
 }
 
 /* Source of a setting's value. */
-static enum sar_config_source origin_of(const struct sar_comm_state *context, const char *knob)
+static enum sar_config_source origin_of(const struct sar_comm_state *context, const char *setting)
 {
     const char *name = "", *fallback, *help;
     char text[SAR_SETTING_PATH];
     enum sar_config_source origin = SAR_SOURCES;
     size_t i = 0;
-    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, knob) != 0)
+    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, setting) != 0)
         i++;
     sar_config_format(&context->settings.policy.config, i, text, sizeof text, &origin);
     return origin;
@@ -143,7 +143,7 @@ static void try_file_that_fits(void)
     check_call(comm);
     MPI_Comm_free(&comm);
 
-    check_case("a file that fits, and a knob that goes before it");
+    check_case("a file that fits, and a setting that goes before it");
     if (rank == 0)
         setenv("MPIX_SPARSE_BETA", "9e-10", 1);
     check(open_with(path, &comm, &context, sentence) == SAR_OK, "expected a context: %s", sentence);
@@ -186,7 +186,7 @@ static const struct edit misfits[] = {
 };
 
 /* Open a communicator with rank 0's standard error in a file. */
-static enum sar_status open_aside(MPI_Comm *comm, struct sar_comm_state **context, char log[TEXT])
+static enum sar_status open_redirected(MPI_Comm *comm, struct sar_comm_state **context, char log[TEXT])
 {
     char name[64], sentence[SAR_ERROR_TEXT_SIZE];
     int kept = -1;
@@ -219,12 +219,12 @@ static void try_misfit(const struct edit *e)
         apply_edit(e, text);
         write_text(text);
     }
-    check(open_aside(&comm, &context, log) == SAR_OK, "expected a context");
+    check(open_redirected(&comm, &context, log) == SAR_OK, "expected a context");
     check(sent.messages > 0, "expected the constants to be measured");
     check(context->settings.machine.ranks == ranks &&
               context->settings.machine.dense_beta != invented.dense_beta,
           "expected other constants than the file's");
-    check(origin_of(context, "ALPHA") == SAR_SOURCE_DEFAULT, "expected no knob from the file");
+    check(origin_of(context, "ALPHA") == SAR_SOURCE_DEFAULT, "expected no setting from the file");
     check(rank != 0 || strstr(log, e->says) != NULL, "expected '%s' in: %s", e->says, log);
     MPI_Comm_free(&comm);
 }

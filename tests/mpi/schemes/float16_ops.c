@@ -31,7 +31,7 @@ static uint16_t in[COUNT], out[COUNT];
 static const struct format *format;
 static int op;
 
-static uint64_t roll(size_t i, int at_rank)
+static uint64_t random_bits(size_t i, int at_rank)
 {
     return mix(i * 64 + (size_t)at_rank);
 }
@@ -40,7 +40,7 @@ static uint64_t roll(size_t i, int at_rank)
 static uint16_t draw_two(size_t i, int at_rank)
 {
     size_t first = mix(i) % (size_t)ranks, second = (first + 1) % (size_t)ranks;
-    uint16_t bits = (uint16_t)roll(i, at_rank);
+    uint16_t bits = (uint16_t)random_bits(i, at_rank);
     bool has = (size_t)at_rank == first || ((size_t)at_rank == second && i % 3 != 0);
     if (!has)
         return 0;
@@ -50,7 +50,7 @@ static uint16_t draw_two(size_t i, int at_rank)
 /* Numbers around 1 of both signs on most ranks. */
 static uint16_t draw_many(size_t i, int at_rank)
 {
-    uint64_t bits = roll(i, at_rank);
+    uint64_t bits = random_bits(i, at_rank);
     double number = ldexp(1 + (double)(bits >> 12) * 0x1p-52, (int)(bits % 8) - 4);
     return bits / 16 % 4 == 0 ? 0 : float16_of(format->base, bits / 8 % 2 == 0 ? number : -number);
 }
@@ -212,7 +212,7 @@ static void try_calls(const char *scheme, MPI_Comm comm)
             if (c == 2 || op == 0 || ranks == 2)
                 check_two(c == 2);
             if (same)
-                check_equal_on_ranks(hash_bytes(out, sizeof out, 1), "the outcome");
+                check_equal_on_ranks(hash_bytes(out, sizeof out, 1), "the result");
             fill(draw_many);
             calls[c](comm);
             if (same)
@@ -272,12 +272,12 @@ int main(int argc, char **argv)
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
-    MPI_Comm plain = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm plain = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         format = &formats[(i + (size_t)ranks) % 2];
         setenv("MPIX_SPARSE_ELEMENT", format->name, 1);
         MPI_Comm comm =
-            knobs_comm(&(struct knobs){ schemes[i], NULL, NULL, NULL, i % 3 == 0 ? "100" : NULL });
+            settings_comm(&(struct settings){ schemes[i], NULL, NULL, NULL, i % 3 == 0 ? "100" : NULL });
         unsetenv("MPIX_SPARSE_ELEMENT");
         try_calls(schemes[i], comm);
         try_plan(schemes[i], plain);

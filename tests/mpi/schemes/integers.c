@@ -102,13 +102,14 @@ static int draw(const struct trial *trial, int of)
     bool ascending = trial->seed % 2 == 0;
     int32_t index = -1;
     for (int i = 0; i < n; i++) {
-        uint64_t roll = mix(key + (uint64_t)i);
-        index = ascending ? index + 1 + (int32_t)(roll % 7) : (int32_t)(roll % (uint64_t)trial->count);
+        uint64_t random_bits = mix(key + (uint64_t)i);
+        index = ascending ? index + 1 + (int32_t)(random_bits % 7)
+                          : (int32_t)(random_bits % (uint64_t)trial->count);
         if (index >= trial->count)
             return i;
         index_of[i] = index;
         for (size_t k = 0; k < trial->row; k++)
-            put_value(trial, roll + k, value_of + ((size_t)i * trial->row + k) * types[trial->t].size);
+            put_value(trial, random_bits + k, value_of + ((size_t)i * trial->row + k) * types[trial->t].size);
     }
     return n;
 }
@@ -298,17 +299,18 @@ static void try_trial(const struct trial *trial, int form, const char *how, MPI_
 }
 
 /* Run a share of all combinations; each configuration and number of ranks runs another share. */
-static void try_all(const struct knobs *knobs, uint64_t number)
+static void try_all(const struct settings *settings, uint64_t number)
 {
     static const MPI_Count counts[] = { MOST_COUNT, 1, 57, 0, 300, MOST_COUNT };
     static const size_t rows[] = { 1, 1, 3, 4, MOST_ROW, 1, 2 };
     uint64_t share = oversubscribed ? 6 : 3;
-    MPI_Comm comm = knobs_comm(knobs);
+    MPI_Comm comm = settings_comm(settings);
     for (int i = 0; i < TYPES * OPS; i++) {
-        uint64_t roll = mix(number * 1000 + (uint64_t)i + (uint64_t)ranks * 77);
-        struct trial trial = { i / OPS, i % OPS, counts[roll / 8 % 6], rows[roll / 64 % 7], roll / 512 };
-        if (types[trial.t].type != MPI_DATATYPE_NULL && roll % share == 0)
-            try_trial(&trial, (int)(roll / 4096 % (uint64_t)forms), knobs_text(knobs), comm);
+        uint64_t random_bits = mix(number * 1000 + (uint64_t)i + (uint64_t)ranks * 77);
+        struct trial trial = { i / OPS, i % OPS, counts[random_bits / 8 % 6], rows[random_bits / 64 % 7],
+                               random_bits / 512 };
+        if (types[trial.t].type != MPI_DATATYPE_NULL && random_bits % share == 0)
+            try_trial(&trial, (int)(random_bits / 4096 % (uint64_t)forms), settings_text(settings), comm);
     }
     MPI_Comm_free(&comm);
 }
@@ -334,7 +336,7 @@ static void try_profile(MPI_Comm comm)
 }
 
 /* Interpreted as 16-bit floats they have four ops. Without the setting they are integers. */
-static void try_halves(void)
+static void try_float16(void)
 {
     uint16_t values[] = { 0x3f80, 0x4000 }; /* 1 and 2 as bfloat16 */
     const int32_t indices[] = { 3, 3 };
@@ -342,10 +344,10 @@ static void try_halves(void)
     MPI_Count nnz;
     const void *sum;
     setenv("MPIX_SPARSE_ELEMENT", "bf16", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_profile(comm);
     unsetenv("MPIX_SPARSE_ELEMENT");
-    check_case("integers that stand for halves");
+    check_case("integers that stand for 16-bit floats");
     check_success(MPIX_Sparse_allreduce_coo(indices, values, rank == 0 ? 2 : 0, MPI_INT32_T, 5, MPI_SHORT,
                                             MPI_SUM, comm, &result),
                   "MPIX_Sparse_allreduce_coo");
@@ -371,15 +373,15 @@ int main(int argc, char **argv)
     forms = argc > 1 ? 1 : forms;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     for (uint64_t i = 0; i < SCHEMES; i++)
-        try_all(&(struct knobs){ schemes[i], NULL, NULL, NULL, NULL }, i);
+        try_all(&(struct settings){ schemes[i], NULL, NULL, NULL, NULL }, i);
     for (uint64_t i = 0; i < WIRES; i++) {
-        try_all(&(struct knobs){ "balanced", wires[i], NULL, i % 2 == 0 ? "4" : NULL,
-                                 i % 3 == 0 ? "200" : NULL },
+        try_all(&(struct settings){ "balanced", wires[i], NULL, i % 2 == 0 ? "4" : NULL,
+                                    i % 3 == 0 ? "200" : NULL },
                 100 + i);
-        try_all(&(struct knobs){ schemes[1 + (i + (uint64_t)ranks) % (SCHEMES - 2)], wires[i], NULL, NULL,
-                                 NULL },
+        try_all(&(struct settings){ schemes[1 + (i + (uint64_t)ranks) % (SCHEMES - 2)], wires[i], NULL, NULL,
+                                    NULL },
                 200 + i);
     }
-    try_halves();
+    try_float16();
     return check_end("integers");
 }

@@ -12,13 +12,13 @@
 #include "check.h"
 #include "scheme/scheme.h"
 
-enum { PATIENCE = 280 /* seconds, for one scheme */ };
+enum { TIMEOUT = 280 /* seconds, for one scheme */ };
 
 static const char *present_scheme;
 
 static MPI_Comm make_comm(const char *wire, const char *segment)
 {
-    return knobs_comm(&(struct knobs){ present_scheme, wire, NULL, NULL, segment });
+    return settings_comm(&(struct settings){ present_scheme, wire, NULL, NULL, segment });
 }
 
 static void name_case(const char *test)
@@ -32,9 +32,9 @@ static bool is(const char *scheme)
 }
 
 /* Delay one rank. */
-static void delay(int whose)
+static void delay(int target)
 {
-    if (rank == whose % ranks)
+    if (rank == target % ranks)
         nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
 }
 
@@ -193,16 +193,16 @@ static void groups(void)
 {
     MPI_Comm half;
     name_case("groups");
-    knobs_set(&(struct knobs){ present_scheme, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ present_scheme, NULL, NULL, NULL, NULL });
     MPI_Comm_split(MPI_COMM_WORLD, rank % 3 == 1, rank % 3 == 1 ? -rank : rank, &half);
     for (int64_t i = 0; i < 4 + rank % 3 % 2; i++)
         reduce_comb_once(&(struct comb){ 2000 + i, 300 + 50 * (rank % 3 == 1), 4, i }, half);
     reduce_comb_once(&(struct comb){ 1000, 90, 4, 5 }, MPI_COMM_SELF);
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     MPI_Comm_free(&half);
 }
 
-/* Zen's released code sizes its memory in the first call; oneCCL's caller had to supply memory for a result
+/* Zen's released code sizes its memory in the first call; oneCCL's caller had to allocate memory for a result
  * of unknown size. */
 static void growing_calls(void)
 {
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t s = 0; sar_schemes[s] != NULL; s++) {
         present_scheme = sar_schemes[s]->name;
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
             tests[i]();
     }

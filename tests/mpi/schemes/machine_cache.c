@@ -104,8 +104,8 @@ int main(int argc, char **argv)
     remember_differently();
     nodes_set(ranks);
     check_case("other nodes");
-    MPI_Comm apart = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm separate = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     check(messages > 0, "expected constants to be measured");
-    MPI_Comm_free(&apart);
+    MPI_Comm_free(&separate);
     return check_end("machine_cache");
 }

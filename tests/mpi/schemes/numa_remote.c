@@ -80,7 +80,7 @@ static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
                       "MPIX_Sparse_allreduce_coo");
         hash = hash_of(result, t->row) + 31 * hash;
     }
-    check_equal_on_ranks(hash, "the outcome");
+    check_equal_on_ranks(hash, "the result");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     if (t->row > 1)
         MPI_Type_free(&element);
@@ -90,22 +90,22 @@ static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
 static MPI_Comm open_comm(const char *scheme, double far)
 {
     sar_numa_distance_remote_seconds = far;
-    return knobs_comm(&(struct knobs){ .scheme = scheme });
+    return settings_comm(&(struct settings){ .scheme = scheme });
 }
 
 /* All inputs, and the result if a part fits a cache, are written past the caches in both calls. For parts
  * near the cache size the exact cut decides. */
 static void check_streamed(const struct tensor *t)
 {
-    long brought = 2 * ranks * (long)t->nnz, expected = brought + 2 * nnz_out;
+    long contributed = 2 * ranks * (long)t->nnz, expected = contributed + 2 * nnz_out;
     int sharers = ranks % 2 == 0 ? ranks : ranks / 2; /* on one node, or on the smaller of two */
     bool fits = nnz_out * (1 + t->row) * (long)sizeof(float) / sharers < 900000;
     MPI_Allreduce(MPI_IN_PLACE, &streamed, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (ranks % 2 == 0 && fits)
         check(streamed == expected, "expected %ld elements past the caches, found %ld", expected, streamed);
     else
-        check(streamed >= (ranks % 2 == 0 ? brought : fits),
-              "expected what is brought past the caches, found %ld", streamed);
+        check(streamed >= (ranks % 2 == 0 ? contributed : fits),
+              "expected what is contributed past the caches, found %ld", streamed);
 }
 
 static void compare(const char *scheme)
@@ -123,9 +123,9 @@ static void compare(const char *scheme)
             check_case("%s, %d elements of %d floats", scheme, t.nnz, t.row);
             uint64_t expected = reduce(plain, &t);
             streamed = 0;
-            check(reduce(near, &t) == expected, "expected the outcome of recursive_doubling, near");
+            check(reduce(near, &t) == expected, "expected the result of recursive_doubling, near");
             check(streamed == 0, "expected nothing past the caches, found %ld elements", streamed);
-            check(reduce(far, &t) == expected, "expected the outcome of recursive_doubling, far");
+            check(reduce(far, &t) == expected, "expected the result of recursive_doubling, far");
             check_streamed(&t);
         }
     }

@@ -31,17 +31,17 @@ static int owners_of(int64_t i)
 enum { ALL = -1 }; /* in place of a rank: any rank */
 
 /* A block's owner, and the block's number in the owner's part. */
-struct place {
+struct block_pos {
     int owner;
     int64_t block;
 };
 
-static struct place place_of(bool contiguous, int64_t i)
+static struct block_pos block_pos_of(bool contiguous, int64_t i)
 {
     int64_t span = (COUNT + ranks - 1) / ranks, block = i / BLOCK;
     if (contiguous)
-        return (struct place){ (int)(i / span), i % span / BLOCK };
-    return (struct place){ (int)(block % ranks), block / ranks };
+        return (struct block_pos){ (int)(i / span), i % span / BLOCK };
+    return (struct block_pos){ (int)(block % ranks), block / ranks };
 }
 
 /* A rank's contribution to a part: elements, and blocks that are not empty. */
@@ -54,12 +54,12 @@ static struct load load_of(bool contiguous, int r, int owner)
     struct load load = { 0, 0 };
     int64_t last = -1;
     for (int64_t i = 0; i < COUNT; i++) {
-        struct place place = place_of(contiguous, i);
-        if (place.owner != owner || !(r == ALL ? owners_of(i) > 0 : has(r, i)))
+        struct block_pos block_pos = block_pos_of(contiguous, i);
+        if (block_pos.owner != owner || !(r == ALL ? owners_of(i) > 0 : has(r, i)))
             continue;
         load.elements++;
-        load.blocks += place.block != last;
-        last = place.block;
+        load.blocks += block_pos.block != last;
+        last = block_pos.block;
     }
     return load;
 }
@@ -124,7 +124,7 @@ static void check_near(double found, double expected, const char *what)
 static void try_omni(const char *partition, bool contiguous)
 {
     const long long block = BLOCK * (long long)sizeof(float) + (long long)sizeof(uint32_t) + PRESENCE;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "omni", NULL, partition, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "omni", NULL, partition, NULL, NULL });
     long long blocks = (ranks - 1) * load_of(contiguous, ALL, rank).blocks;
     check_case("omni, partition %s", partition == NULL ? "not said" : partition);
     MPIX_Sparse_report_t report = reduce(comm);
@@ -140,20 +140,20 @@ static void try_omni(const char *partition, bool contiguous)
     MPI_Comm_free(&comm);
 }
 
-enum { STRETCH = 1000, SPACE = 100 * STRETCH };
+enum { RANGE = 1000, SPACE = 100 * RANGE };
 static const double EVEN = 1.1;
 
 /* All ranks have one contiguous range of elements. */
-static double imbalance_of_stretch(MPI_Comm comm, int32_t at, int32_t count)
+static double imbalance_of_range(MPI_Comm comm, int32_t at, int32_t count)
 {
-    static int32_t index[STRETCH];
-    static float value[STRETCH];
+    static int32_t index[RANGE];
+    static float value[RANGE];
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPIX_Sparse_report_t report;
-    for (int32_t i = 0; i < STRETCH; i++)
+    for (int32_t i = 0; i < RANGE; i++)
         index[i] = at + i;
-    check_success(MPIX_Sparse_allreduce_coo(index, value, STRETCH, MPI_INT32_T, count, MPI_FLOAT, MPI_SUM,
-                                            comm, &result),
+    check_success(MPIX_Sparse_allreduce_coo(index, value, RANGE, MPI_INT32_T, count, MPI_FLOAT, MPI_SUM, comm,
+                                            &result),
                   "MPIX_Sparse_allreduce_coo");
     check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
@@ -169,16 +169,16 @@ static void try_oktopk(int recompute)
     char text[16];
     snprintf(text, sizeof text, "%d", recompute);
     setenv("MPIX_SPARSE_RECOMPUTE", text, 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "oktopk", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "oktopk", NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_RECOMPUTE");
     for (int call = 0; call < 9; call++) {
         int32_t at = (1 + 7 * call % 9) * (SPACE / 10);
         bool fresh = call % recompute == 0;
         check_case("oktopk, boundaries for %d calls, call %d", recompute, call);
-        double found = imbalance_of_stretch(comm, at, SPACE);
+        double found = imbalance_of_range(comm, at, SPACE);
         check(fresh ? found < EVEN : found == ranks, "expected an imbalance of %d, found %g",
               fresh ? 1 : ranks, found);
-        found = call == 1 ? imbalance_of_stretch(comm, at, SPACE + 1) : 1;
+        found = call == 1 ? imbalance_of_range(comm, at, SPACE + 1) : 1;
         check(found < EVEN, "expected another tensor's imbalance to be 1, found %g", found);
     }
     MPI_Comm_free(&comm);

@@ -49,7 +49,7 @@ static void start(MPIX_Sparse_plan plan, const int32_t *index, const float *valu
 }
 
 /* Make `calls` starts with nnz elements on each rank; returns the values of the result. */
-static const void *outcome_of(MPIX_Sparse_plan plan, int calls, int nnz, MPIX_Sparse_result *result)
+static const void *result_of(MPIX_Sparse_plan plan, int calls, int nnz, MPIX_Sparse_result *result)
 {
     int32_t *index = get_memory((size_t)nnz, sizeof *index);
     float *value = get_memory((size_t)nnz, sizeof *value);
@@ -76,10 +76,10 @@ static void check_grown(void)
     check_case("a plan of small calls");
     int others = ranks - 1;
     int few = FEW * others <= FEW_OTHERS ? FEW : FEW_OTHERS / others;
-    const void *found = outcome_of(plan, SETTLED, few, &result);
+    const void *found = result_of(plan, SETTLED, few, &result);
     check(!is_shared(found), "expected a copy of each rank");
     check_case("the same with large calls");
-    found = outcome_of(plan, 3, MANY, &result);
+    found = result_of(plan, 3, MANY, &result);
     check(is_shared(found), "expected one copy that ranks share");
     MPIX_Sparse_result_free(&result);
     MPIX_Sparse_plan_free(&plan);
@@ -107,7 +107,7 @@ static void check_clusters(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* as in plans.c */
-    comm = knobs_comm(&(struct knobs){ .scheme = "shared" });
+    comm = settings_comm(&(struct settings){ .scheme = "shared" });
     MPIX_Sparse_report_t report;
     float one = 1;
     MPIX_Sparse_allreduce(MPI_IN_PLACE, &one, 1, MPI_FLOAT, MPI_SUM, comm);

@@ -20,7 +20,7 @@ enum { HEADER = 64, INDEX = 4 };
 
 /* The elements of each rank. */
 struct presence {
-    struct kind kind;
+    struct tensor_desc desc;
     size_t count;
     bool dense;         /* elements of dense buffers */
     unsigned char *has; /* for each rank, a row of `count` bytes */
@@ -29,7 +29,7 @@ struct presence {
 /* In a dense buffer an element of zero bits is absent. */
 static bool is_there(const struct oracle *o, size_t index)
 {
-    size_t bytes = element_bytes(&o->kind);
+    size_t bytes = element_bytes(&o->desc);
     unsigned char any = 0;
     for (size_t i = 0; i < bytes; i++)
         any |= o->mine[index * bytes + i];
@@ -38,8 +38,8 @@ static bool is_there(const struct oracle *o, size_t index)
 
 static void gather_presence(const struct tensor *t, const struct oracle *o, bool dense, struct presence *p)
 {
-    *p = (struct presence){ t->kind, (size_t)t->kind.count, dense,
-                            get_memory((size_t)t->kind.count * (size_t)ranks, 1) };
+    *p = (struct presence){ t->desc, (size_t)t->desc.count, dense,
+                            get_memory((size_t)t->desc.count * (size_t)ranks, 1) };
     unsigned char *mine = get_memory(p->count, 1);
     for (size_t i = 0; dense && i < p->count; i++)
         mine[i] = is_there(o, i);
@@ -162,7 +162,7 @@ static void check_imbalance(const MPIX_Sparse_report_t *r, const struct presence
 static void check_balanced(const MPIX_Sparse_report_t *r, const struct presence *p,
                            const struct partition *partition, const char *pull)
 {
-    long long s = (long long)element_bytes(&p->kind), sent = 0, received = 0, messages = 2 * (ranks - 1);
+    long long s = (long long)element_bytes(&p->desc), sent = 0, received = 0, messages = 2 * (ranks - 1);
     for (int j = 0; j < ranks; j++) {
         long long slots = in_part(p, partition, -2, j), sums = in_part(p, partition, -1, j);
         long long message = pull_bytes(pull, sums, slots, s);
@@ -182,7 +182,7 @@ static void check_balanced(const MPIX_Sparse_report_t *r, const struct presence 
 /* The test does not know the hash's map, but any partition bounds the bytes. */
 static void check_hashed(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long s = (long long)element_bytes(&p->kind), nnz = 0, count = (long long)p->count;
+    long long s = (long long)element_bytes(&p->desc), nnz = 0, count = (long long)p->count;
     int64_t sent = (int64_t)(r->bytes_sent - r->header_bytes_sent);
     for (int q = 0; q < ranks; q++)
         nnz += elements(p, q);
@@ -202,7 +202,7 @@ static void check_hashed(const MPIX_Sparse_report_t *r, const struct presence *p
 
 static void check_allgather(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), received = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), received = 0;
     for (int q = 0; q < ranks; q++)
         received += q == rank ? 0 : elements(p, q);
     check_counts(r, p, ranks - 1);
@@ -232,7 +232,7 @@ static long long union_of(const struct presence *p, int first, int n)
  * elements if sums cancel. */
 static void check_doubling(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0, messages = 0;
     if ((ranks & (ranks - 1)) != 0)
         return;
     for (int d = 1; d < ranks; d *= 2, messages++)
@@ -248,7 +248,7 @@ static const struct partition ranges = { "range", NULL };
 /* A push to the owners, and the sums of all parts except those of the next ranks. */
 static void check_split(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = ranks - 1;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0, messages = ranks - 1;
     for (int j = 0; j < ranks; j++)
         sent += j == rank ? 0 : in_part(p, &ranges, rank, j);
     for (int parts = 1, n; parts < ranks; parts += n, messages++) {
@@ -277,7 +277,7 @@ static long long union_in_part(const struct presence *p, int part, int first, in
  * sums. */
 static void check_ring(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0;
     for (int i = 0; i < 2 * (ranks - 1); i++) {
         int part = (rank + 2 * ranks - i) % ranks;
         sent += union_in_part(p, part, part, i < ranks ? i + 1 : ranks);
@@ -289,7 +289,7 @@ static void check_ring(const MPIX_Sparse_report_t *r, const struct presence *p)
 /* Powers of two only. Groups grow while 3 s k 2^T < count; after that there are two messages a level. */
 static void check_hybrid(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    double value = (double)element_bytes(&p->kind), most = 1, group = ranks < 2 ? 1 : 2;
+    double value = (double)element_bytes(&p->desc), most = 1, group = ranks < 2 ? 1 : 2;
     if ((ranks & (ranks - 1)) != 0)
         return;
     for (int q = 0; q < ranks; q++)
@@ -304,7 +304,7 @@ static void check_hybrid(const MPIX_Sparse_report_t *r, const struct presence *p
 static void check_two_level(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
     const struct partition cyclic = { "cyclic", "1" };
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0, messages = 0;
     int half = (ranks + 1) / 2, first = rank < half ? 0 : half, n = first == 0 ? half : ranks - half;
     if (ranks <= 2)
         return;
@@ -334,7 +334,7 @@ static const struct partition open_maps[PARTITIONS] = {
 static const char *const pulls[PARTITIONS] = { "hash_bitmap", "hash_bitmap", "hash_bitmap", "coo" };
 
 static const struct {
-    struct knobs knobs;
+    struct settings settings;
     void (*check)(const MPIX_Sparse_report_t *report, const struct presence *p);
 } others[] = {
     { { "balanced", "coo/hash_bitmap", "hash", "1", NULL }, check_hashed },
@@ -354,11 +354,11 @@ static void make_comms(void)
 {
     for (int i = 0; i < PARTITIONS; i++) {
         const char *wire = strcmp(pulls[i], "coo") == 0 ? "coo" : "coo/hash_bitmap";
-        comms[i] =
-            knobs_comm(&(struct knobs){ "balanced", wire, open_maps[i].name, open_maps[i].grain, NULL });
+        comms[i] = settings_comm(
+            &(struct settings){ "balanced", wire, open_maps[i].name, open_maps[i].grain, NULL });
     }
     for (int i = 0; i < OTHERS; i++)
-        comms[PARTITIONS + i] = knobs_comm(&others[i].knobs);
+        comms[PARTITIONS + i] = settings_comm(&others[i].settings);
 }
 
 static void run(const struct tensor *t, bool dense)
@@ -386,11 +386,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; patterns[i].name != NULL; i++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             bool dense = (i + c) % 2 == 1;
-            struct kind kind = { i % 3 == 0 ? FLOAT64 : FLOAT32, SUM, 1 + c % 2, counts[c] };
+            struct tensor_desc desc = { i % 3 == 0 ? FLOAT64 : FLOAT32, SUM, 1 + c % 2, counts[c] };
             struct tensor t;
-            check_case("%s, %lld elements, %s face", patterns[i].name, (long long)kind.count,
+            check_case("%s, %lld elements, %s interface", patterns[i].name, (long long)desc.count,
                        dense ? "dense" : "COO");
-            tensor_draw(&patterns[i], &kind, i, &t);
+            tensor_draw(&patterns[i], &desc, i, &t);
             run(&t, dense);
             tensor_free(&t);
         }

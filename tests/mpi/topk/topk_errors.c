@@ -160,7 +160,7 @@ static void try_wrong_alone(MPI_Comm comm)
 }
 
 /* One allocation fails on one rank. If the step needs it, all ranks fail, and no data change. */
-static void try_starved(MPI_Comm comm)
+static void try_alloc_failures(MPI_Comm comm)
 {
     MPIX_Sparse_dgc_t how = { 0.1, 1, 0.9, 1, 0, 1 };
     int refused = 1, failed = 0;
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < WRONGS; i++)
         try_wrong(comm, i);
     try_wrong_alone(comm);
-    try_starved(comm);
+    try_alloc_failures(comm);
     MPI_Type_free(&pair);
     MPI_Comm_free(&comm);
     return check_end("topk_errors");

@@ -249,32 +249,32 @@ static enum sar_status use(struct sar_arena *arena)
 }
 
 /* Blocks of another allocator, which returns more than requested. */
-static int lent;
+static int allocated_blocks;
 static size_t largest;
 
-static void *lend(struct sar_allocator *supply, size_t *bytes)
+static void *alloc_block(struct sar_allocator *allocator, size_t *bytes)
 {
-    (void)supply;
+    (void)allocator;
     if (calls++ >= failing_from)
         return NULL;
-    lent++;
+    allocated_blocks++;
     largest = *bytes > largest ? *bytes : largest;
     *bytes += 4096;
     return __real_malloc(*bytes);
 }
 
-static void take_back(struct sar_allocator *supply, void *memory)
+static void take_back(struct sar_allocator *allocator, void *memory)
 {
-    (void)supply;
-    lent--;
+    (void)allocator;
+    allocated_blocks--;
     free(memory);
 }
 
 /* Later use takes one block, until it needs less. */
-static void test_a_supply_of_blocks(void **state)
+static void test_a_allocator_of_blocks(void **state)
 {
-    struct sar_allocator supply = { lend, take_back };
-    struct sar_arena arena = { .allocator = &supply };
+    struct sar_allocator allocator = { alloc_block, take_back };
+    struct sar_arena arena = { .allocator = &allocator };
     unsigned char *pieces[LENGTH(sizes)];
     void *memory;
     (void)state;
@@ -283,9 +283,9 @@ static void test_a_supply_of_blocks(void **state)
         for (size_t i = 0; i < LENGTH(sizes); i++)
             for (size_t k = 0; k < sizes[i]; k++)
                 assert_int_equal(pieces[i][k], i + 1);
-        assert_true(round == 0 ? lent > 1 : lent == 1);
+        assert_true(round == 0 ? allocated_blocks > 1 : allocated_blocks == 1);
         sar_arena_release(&arena);
-        assert_int_equal(lent, 0);
+        assert_int_equal(allocated_blocks, 0);
     }
     for (int round = 0; round < 2; round++) {
         largest = 0;
@@ -296,7 +296,7 @@ static void test_a_supply_of_blocks(void **state)
     set_failure(0, SIZE_MAX);
     assert_int_equal(sar_arena_alloc(&arena, 1, 100, &memory), SAR_NO_MEMORY);
     sar_arena_free(&arena);
-    assert_int_equal(lent, 0);
+    assert_int_equal(allocated_blocks, 0);
 }
 
 /* Reset allocates in advance, and a failed allocation is retried with a smaller block. Both may hide a single
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test_setup(test_uses_that_take_turns, no_failure),
         cmocka_unit_test_setup(test_return_to_a_mark, no_failure),
         cmocka_unit_test_setup(test_an_unused_arena, no_failure),
-        cmocka_unit_test_setup_teardown(test_a_supply_of_blocks, no_failure, no_failure),
+        cmocka_unit_test_setup_teardown(test_a_allocator_of_blocks, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_one_allocation_fails, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_all_later_allocations_fail, no_failure, no_failure),
     };

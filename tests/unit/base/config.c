@@ -27,7 +27,7 @@ enum field { TEXT, INT, BOOL, WHOLE, DOUBLE };
 
 /* Expected value of a field of the configuration. */
 struct wanted {
-    const char *knob, *text;
+    const char *setting, *text;
     enum field field;
     size_t offset;
     const char *as_text;
@@ -48,7 +48,7 @@ static void check(const struct sar_config *config, const struct wanted *w)
     case DOUBLE: number = *(const double *)field; break;
     }
     if (number != w->as_number)
-        fail_msg("%s=%s gave %g", w->knob, w->text, number);
+        fail_msg("%s=%s gave %g", w->setting, w->text, number);
 }
 
 static const struct wanted defaults[] = {
@@ -110,17 +110,17 @@ static void test_defaults(void **state)
 static void test_description(void **state)
 {
     const char *name = NULL, *fallback = NULL, *help = NULL;
-    size_t knobs = 0;
+    size_t settings = 0;
     (void)state;
     for (size_t i = 0; i < LENGTH(defaults); i++) {
-        if (i > 0 && strcmp(defaults[i].knob, defaults[i - 1].knob) == 0)
+        if (i > 0 && strcmp(defaults[i].setting, defaults[i - 1].setting) == 0)
             continue;
-        assert_true(sar_config_setting(knobs++, &name, &fallback, &help));
-        assert_string_equal(name, defaults[i].knob);
+        assert_true(sar_config_setting(settings++, &name, &fallback, &help));
+        assert_string_equal(name, defaults[i].setting);
         assert_string_equal(fallback, defaults[i].text);
         assert_true(strlen(help) > 10);
     }
-    assert_false(sar_config_setting(knobs, &name, &fallback, &help));
+    assert_false(sar_config_setting(settings, &name, &fallback, &help));
     assert_false(sar_config_setting(SIZE_MAX, &name, &fallback, &help));
 }
 
@@ -193,10 +193,10 @@ static void test_good_values(void **state)
     for (size_t i = 0; i < LENGTH(good); i++) {
         struct sar_config config;
         char sentence[256];
-        assert_int_equal(load_one(good[i].knob, good[i].text, &config, sentence, sizeof sentence), SAR_OK);
+        assert_int_equal(load_one(good[i].setting, good[i].text, &config, sentence, sizeof sentence), SAR_OK);
         check(&config, &good[i]);
         for (size_t k = 0; k < LENGTH(defaults); k++) {
-            if (strcmp(defaults[k].knob, good[i].knob) != 0)
+            if (strcmp(defaults[k].setting, good[i].setting) != 0)
                 check(&config, &defaults[k]);
         }
     }
@@ -280,11 +280,11 @@ static const struct setting bad[] = {
     { "PRELOAD_LIMIT", "-1" },
 };
 
-static const char *help_of(const char *knob)
+static const char *help_of(const char *setting)
 {
     const char *name, *fallback, *help;
     for (size_t i = 0; sar_config_setting(i, &name, &fallback, &help); i++) {
-        if (strcmp(name, knob) == 0)
+        if (strcmp(name, setting) == 0)
             return help;
     }
     return NULL;

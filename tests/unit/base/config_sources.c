@@ -32,21 +32,21 @@ static enum sar_status apply_one(struct sar_config *config, enum sar_config_sour
                             sizeof sentence);
 }
 
-static size_t place_of(const char *knob)
+static size_t place_of(const char *setting)
 {
     const char *name = "", *fallback, *help;
     size_t i = 0;
-    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, knob) != 0)
+    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, setting) != 0)
         i++;
     return i;
 }
 
-static void check_shown(const struct sar_config *config, const char *knob, const char *text,
+static void check_shown(const struct sar_config *config, const char *setting, const char *text,
                         enum sar_config_source origin)
 {
     char shown[256];
     enum sar_config_source from;
-    assert_true(sar_config_format(config, place_of(knob), shown, sizeof shown, &from));
+    assert_true(sar_config_format(config, place_of(setting), shown, sizeof shown, &from));
     assert_string_equal(shown, text);
     assert_int_equal(from, origin);
 }
@@ -125,7 +125,7 @@ static void test_defaults_are_shown(void **state)
 }
 
 /* The source of higher precedence wins, in any order of application. */
-static void test_origins(void **state)
+static void test_sources(void **state)
 {
     (void)state;
     for (int first = SAR_SOURCE_CALIBRATION; first < SAR_SOURCES; first++) {
@@ -184,7 +184,7 @@ static void test_spelling(void **state)
     }
 }
 
-static void test_origin_of_a_knob(void **state)
+static void test_source_of_a_setting(void **state)
 {
     struct sar_config config;
     (void)state;
@@ -218,7 +218,7 @@ static void test_comparison(void **state)
     }
 }
 
-static void test_names_of_origins(void **state)
+static void test_names_of_sources(void **state)
 {
     (void)state;
     for (int i = 0; i < SAR_SOURCES; i++)
@@ -234,12 +234,12 @@ int main(void)
         cmocka_unit_test(test_values_are_shown),
         cmocka_unit_test(test_switches_are_shown),
         cmocka_unit_test(test_defaults_are_shown),
-        cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_a_bad_source_changes_nothing),
         cmocka_unit_test(test_spelling),
-        cmocka_unit_test(test_origin_of_a_knob),
+        cmocka_unit_test(test_source_of_a_setting),
         cmocka_unit_test(test_comparison),
-        cmocka_unit_test(test_names_of_origins),
+        cmocka_unit_test(test_names_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

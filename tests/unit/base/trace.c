@@ -178,52 +178,52 @@ static void test_threads(void **state)
 }
 
 /* Events received by a trace hook. */
-struct heard {
+struct received_events {
     int spans, places, messages;
     uint64_t sent, received, elements;
     int64_t worked; /* end of the work */
 };
 
-static void hear_span(void *data, const struct sar_span *span, const struct sar_span_context *scene,
-                      int64_t until)
+static void on_span(void *data, const struct sar_span *span, const struct sar_span_context *context,
+                    int64_t until)
 {
-    struct heard *heard = data;
+    struct received_events *received_events = data;
     assert_string_equal(span->name, "wait");
     assert_true(until >= span->start_ns);
-    heard->spans++;
-    heard->places += scene->stage_index;
+    received_events->spans++;
+    received_events->places += context->stage_index;
 }
 
-static void hear_message(void *data, const struct sar_message_event *passage)
+static void on_message(void *data, const struct sar_message_event *event)
 {
-    struct heard *heard = data;
-    assert_int_equal(passage->peer, 2);
-    heard->messages++;
-    *(passage->sent ? &heard->sent : &heard->received) += passage->bytes;
+    struct received_events *received_events = data;
+    assert_int_equal(event->peer, 2);
+    received_events->messages++;
+    *(event->sent ? &received_events->sent : &received_events->received) += event->bytes;
 }
 
-static void hear_work(void *data, const struct sar_span *span, int64_t until)
+static void on_work(void *data, const struct sar_span *span, int64_t until)
 {
-    struct heard *heard = data;
+    struct received_events *received_events = data;
     assert_string_equal(span->work.kind, "reduce");
     assert_string_equal(span->work.format, "none");
     assert_int_equal(span->work.bytes, 4 * span->work.elements);
     assert_true(until >= span->start_ns);
-    assert_int_equal(heard->spans, 0);
-    heard->elements += span->work.elements;
-    heard->worked = until;
+    assert_int_equal(received_events->spans, 0);
+    received_events->elements += span->work.elements;
+    received_events->worked = until;
     usleep(1000);
 }
 
-static void hear_end(void *data, const struct sar_span *span, const struct sar_span_context *scene,
-                     int64_t until)
+static void on_end(void *data, const struct sar_span *span, const struct sar_span_context *context,
+                   int64_t until)
 {
-    struct heard *heard = data;
+    struct received_events *received_events = data;
     (void)span;
-    (void)scene;
-    heard->spans++;
-    if (heard->worked != 0)
-        assert_true(until - heard->worked >= 1000000);
+    (void)context;
+    received_events->spans++;
+    if (received_events->worked != 0)
+        assert_true(until - received_events->worked >= 1000000);
 }
 
 static void make_work(uint64_t elements)
@@ -238,21 +238,21 @@ static void make_work(uint64_t elements)
  * too. */
 static void test_work(void **state)
 {
-    struct heard heard = { 0 };
-    const struct sar_trace_hook follower = { &heard, hear_end, NULL, hear_work };
+    struct received_events received_events = { 0 };
+    const struct sar_trace_hook hook = { &received_events, on_end, NULL, on_work };
     (void)state;
     begin("work");
-    sar_trace_set_hook(&follower);
+    sar_trace_set_hook(&hook);
     make_work(25);
-    assert_int_equal(heard.elements, 25);
-    assert_int_equal(heard.spans, 1);
-    heard = (struct heard){ 0 };
+    assert_int_equal(received_events.elements, 25);
+    assert_int_equal(received_events.spans, 1);
+    received_events = (struct received_events){ 0 };
     make_span("wait", 0, 3);
-    assert_int_equal(heard.spans, 1);
-    assert_int_equal(heard.elements, 0);
+    assert_int_equal(received_events.spans, 1);
+    assert_int_equal(received_events.elements, 0);
     sar_trace_set_hook(NULL);
     make_work(5);
-    assert_int_equal(heard.elements, 0);
+    assert_int_equal(received_events.elements, 0);
     assert_string_equal(end(), "");
     const char *text = temp_dir_read("work.3");
     assert_non_null(strstr(text, "\"work\": \"reduce\", \"format\": \"none\", \"elements\": 25, "
@@ -261,12 +261,12 @@ static void test_work(void **state)
 }
 
 /* A trace hook receives spans and messages until it is removed, with or without a trace file. */
-static void test_follower(void **state)
+static void test_hook(void **state)
 {
-    struct heard heard = { 0 };
-    const struct sar_trace_hook follower = { &heard, hear_span, hear_message, NULL };
+    struct received_events received_events = { 0 };
+    const struct sar_trace_hook hook = { &received_events, on_span, on_message, NULL };
     (void)state;
-    sar_trace_set_hook(&follower);
+    sar_trace_set_hook(&hook);
     assert_true(sar_trace_wanted());
     make_span("wait", 0, 3);
     begin("beside");
@@ -279,20 +279,20 @@ static void test_follower(void **state)
     assert_false(sar_trace_wanted());
     make_span("wait", 0, 5);
     sar_trace_message(&(struct sar_message_event){ 1, 0, 2, true, 1 });
-    assert_int_equal(heard.spans, 2);
-    assert_int_equal(heard.places, 7);
-    assert_int_equal(heard.messages, 2);
-    assert_int_equal(heard.sent, 100);
-    assert_int_equal(heard.received, 30);
+    assert_int_equal(received_events.spans, 2);
+    assert_int_equal(received_events.places, 7);
+    assert_int_equal(received_events.messages, 2);
+    assert_int_equal(received_events.sent, 100);
+    assert_int_equal(received_events.received, 30);
     assert_non_null(strstr(temp_dir_read("beside.3"), "\"wait\""));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),     cmocka_unit_test(test_names),    cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_follower), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_events),     cmocka_unit_test(test_names), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_hook),  cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests_name("trace", tests, begin_all, temp_dir_remove);
 }

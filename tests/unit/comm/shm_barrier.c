@@ -18,7 +18,7 @@
 #include "comm/shm/group.h"
 #include "vector/multiselect.h"
 
-enum { RANKS = 4, MEETINGS = 2000, MOST = 200, CONTENT = 1000 };
+enum { RANKS = 4, BARRIERS = 2000, MOST = 200, CONTENT = 1000 };
 
 int __wrap_PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status);
 int __wrap_PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
@@ -31,7 +31,7 @@ int __wrap_PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status
     return MPI_SUCCESS;
 }
 
-struct card {
+struct message {
     uint64_t number, nnz;
 };
 
@@ -45,30 +45,30 @@ struct rank {
 
 static struct rank all[RANKS];
 
-static uint32_t *shelf_of(int rank, unsigned turn)
+static uint32_t *shm_buffer_of(int rank, unsigned turn)
 {
     return all[rank].window.buffers[turn].own.memory;
 }
 
 /* Write ascending numbers; the rank and the barrier define how many. */
-static size_t fill(int rank, uint64_t meeting)
+static size_t fill(int rank, uint64_t barrier)
 {
-    size_t nnz = (size_t)(meeting * 7 + (uint64_t)rank * 31) % MOST;
+    size_t nnz = (size_t)(barrier * 7 + (uint64_t)rank * 31) % MOST;
     for (size_t i = 0; i < nnz; i++)
-        shelf_of(rank, meeting % 2)[i] = (uint32_t)(i * RANKS + (size_t)rank + meeting);
+        shm_buffer_of(rank, barrier % 2)[i] = (uint32_t)(i * RANKS + (size_t)rank + barrier);
     return nnz;
 }
 
-static void cut_in_half(struct rank *mine, uint64_t meeting)
+static void cut_in_half(struct rank *mine, uint64_t barrier)
 {
     const struct sar_vec_desc shape = { .count = UINT32_MAX, .index_size = 4, .element_size = 4 };
     struct sar_spvec runs[RANKS];
     size_t spare[2 * RANKS], total = 0, below = 0;
     for (int r = 0; r < RANKS; r++) {
-        const struct card *card = sar_shm_barrier_msg(&mine->window, r);
-        uint32_t *index = shelf_of(r, meeting % 2);
-        mine->wrong += card->number != meeting * CONTENT + (uint64_t)r;
-        runs[r] = (struct sar_spvec){ index, NULL, (size_t)card->nnz };
+        const struct message *message = sar_shm_barrier_msg(&mine->window, r);
+        uint32_t *index = shm_buffer_of(r, barrier % 2);
+        mine->wrong += message->number != barrier * CONTENT + (uint64_t)r;
+        runs[r] = (struct sar_spvec){ index, NULL, (size_t)message->nnz };
         total += runs[r].nnz;
     }
     sar_multiselect(&shape, runs, RANKS, (struct sar_multiselect_target){ total / 2, 0 }, mine->cut, spare);
@@ -81,12 +81,12 @@ static void cut_in_half(struct rank *mine, uint64_t meeting)
 static void *run(void *rank)
 {
     struct rank *mine = rank;
-    for (uint64_t meeting = 1; meeting <= MEETINGS; meeting++) {
-        size_t nnz = fill(mine->window.rank, meeting);
-        struct card card = { meeting * CONTENT + (uint64_t)mine->window.rank, nnz };
-        sar_shm_barrier_arrive(&mine->window, "test", &card, sizeof card);
+    for (uint64_t barrier = 1; barrier <= BARRIERS; barrier++) {
+        size_t nnz = fill(mine->window.rank, barrier);
+        struct message message = { barrier * CONTENT + (uint64_t)mine->window.rank, nnz };
+        sar_shm_barrier_arrive(&mine->window, "test", &message, sizeof message);
         mine->wrong += !sar_shm_barrier_test(&mine->net, true);
-        cut_in_half(mine, meeting);
+        cut_in_half(mine, barrier);
     }
     return NULL;
 }
@@ -116,7 +116,7 @@ static void close_rank(int r)
     }
 }
 
-static void test_meetings(void **state)
+static void test_barriers(void **state)
 {
     (void)state;
     for (int r = 0; r < RANKS; r++)
@@ -137,6 +137,6 @@ static void test_meetings(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_meetings) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_barriers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

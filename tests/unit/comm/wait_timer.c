@@ -40,8 +40,8 @@ static bool is_marked(const void *marks, int rank)
 static void check_list(const char *marks, bool with_hosts, size_t room, const char *expected)
 {
     char text[64];
-    struct sar_rank_names roster = { (int)strlen(marks), numbers, with_hosts ? hosts : NULL };
-    sar_rank_names_format(text, room, &roster, is_marked, marks);
+    struct sar_rank_names rank_names = { (int)strlen(marks), numbers, with_hosts ? hosts : NULL };
+    sar_rank_names_format(text, room, &rank_names, is_marked, marks);
     assert_string_equal(text, expected);
 }
 

@@ -214,8 +214,8 @@ static void test_one_rank(void **state)
     struct sar_forecast f = forecast_make(1000000, 0.01, 1);
     (void)state;
     assert_ptr_equal(best(0.01, -1, 1, 1), &sar_scheme_shared);
-    for (int face = 0; face < 2; face++) {
-        f.dense_face = face == 1;
+    for (int api = 0; api < 2; api++) {
+        f.dense_face = api == 1;
         struct sar_agreed a = sar_forecast_agreed(&f, &config);
         for (int i = 0; sar_schemes[i] != NULL; i++) {
             assert_true(sar_schemes[i]->unsupported_reason(&a) != NULL || sar_schemes[i]->seconds(&a) > 0);

@@ -71,12 +71,12 @@ static struct sar_agreed agreed_of(const struct network *network, const struct t
 
 static const struct sar_config by_model = { .model = SAR_MODEL_MEASURED };
 static const struct sar_config by_paper = { .model = SAR_MODEL_PAPER };
-static const struct sar_cost_history no_lessons = { .trials = { 0 } };
+static const struct sar_cost_history no_history = { .trials = { 0 } };
 
 static struct sar_selection select_for(const struct sar_agreed *agreed, const struct sar_config *config)
 {
     struct sar_selection s;
-    assert_int_equal(sar_select(agreed, config, &no_lessons, NULL, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(agreed, config, &no_history, NULL, NULL, &s), SAR_OK);
     return s;
 }
 

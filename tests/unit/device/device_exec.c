@@ -37,10 +37,10 @@ static enum sar_status encode(const struct sar_device_vec *vector, const struct 
 }
 
 static enum sar_status decode(const struct sar_device_vec *vector, const struct sar_encoded *payload,
-                              struct sar_spvec *run, struct sar_device_flags *findings)
+                              struct sar_spvec *run, struct sar_device_flags *flags)
 {
     run->value = payload->memory;
-    (void)findings;
+    (void)flags;
     return add_kernel(vector->stream, run->index, payload->memory);
 }
 

@@ -118,12 +118,12 @@ static void powers_of_two_fit(void **state)
 {
     (void)state;
     for (size_t bytes = 4096; bytes <= 1 << 16; bytes *= 2) {
-        struct sar_host_copy mirror;
+        struct sar_host_copy host_copy;
         size_t before = fake_accel_memory.pinned_bytes;
         fake_accel_begin(0);
-        assert_int_equal(sar_host_copy_alloc(&memory, NULL, bytes, &mirror), SAR_OK);
+        assert_int_equal(sar_host_copy_alloc(&memory, NULL, bytes, &host_copy), SAR_OK);
         assert_int_equal(fake_accel_memory.pinned_bytes - before, bytes);
-        sar_host_copy_release(&mirror);
+        sar_host_copy_release(&host_copy);
     }
     end();
 }
@@ -132,17 +132,17 @@ static void powers_of_two_fit(void **state)
 static void any_memory_serves(void **state)
 {
     double in[COUNT], out[COUNT];
-    struct sar_host_copy mirror;
+    struct sar_host_copy host_copy;
     (void)state;
     fake_accel_begin(1);
     fill(in);
-    assert_int_equal(sar_host_copy_alloc(&memory, in, sizeof in, &mirror), SAR_OK);
+    assert_int_equal(sar_host_copy_alloc(&memory, in, sizeof in, &host_copy), SAR_OK);
     assert_int_equal(fake_accel_memory.pinned, 0);
-    mirror.copy_in = true;
-    assert_int_equal(sar_host_copies_read(&memory, &mirror, 1), SAR_OK);
-    memcpy(out, mirror.host, sizeof out);
+    host_copy.copy_in = true;
+    assert_int_equal(sar_host_copies_read(&memory, &host_copy, 1), SAR_OK);
+    memcpy(out, host_copy.host, sizeof out);
     assert_memory_equal(in, out, sizeof in);
-    sar_host_copy_release(&mirror);
+    sar_host_copy_release(&host_copy);
     end();
 }
 
@@ -169,7 +169,7 @@ static void pieces_come_ahead(void **state)
 }
 
 /* Copy the elements of `in` to the host, and write them to `out`. */
-static enum sar_status bring_and_write(const double *in, double *out)
+static enum sar_status copy_in_and_out(const double *in, double *out)
 {
     static uint32_t marked[COUNT];
     struct sar_nonzero_mask marks = { marked, 0 };
@@ -201,7 +201,7 @@ static void elements_pass(void **state)
         memset(out, 1, sizeof out);
         if (round == 2)
             memset(in, 0, sizeof in);
-        assert_int_equal(bring_and_write(in, out), SAR_OK);
+        assert_int_equal(copy_in_and_out(in, out), SAR_OK);
         assert_memory_equal(in, out, sizeof in);
         assert_true(round == 0 || fake_accel_memory.pinned == before.pinned);
         assert_true(round == 0 || fake_accel_memory.open == before.open);
@@ -222,13 +222,13 @@ static void each_function_may_fail(void **state)
         for (int n = 1, last = n; n <= last; n++) {
             fake_accel_begin(n);
             fill(in);
-            enum sar_status status = which == 0 ? bring_and_write(in, out) : double_all(in, out, BLOCK);
+            enum sar_status status = which == 0 ? copy_in_and_out(in, out) : double_all(in, out, BLOCK);
             last = fake_accel_work.functions >= n ? n + 1 : n;
             if (status == SAR_OK && which == 0)
                 assert_memory_equal(in, out, sizeof in);
             failures += status != SAR_OK;
             fake_accel_begin(0);
-            assert_int_equal(bring_and_write(in, out), SAR_OK);
+            assert_int_equal(copy_in_and_out(in, out), SAR_OK);
             assert_memory_equal(in, out, sizeof in);
             end();
         }

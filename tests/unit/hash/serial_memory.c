@@ -101,7 +101,7 @@ static void test_four_hashes(void **state)
 }
 
 /* The paper's appendix: one hash, and the last occurrence stays. */
-static double strawman_loss(double cells)
+static double lossy_hash_loss(double cells)
 {
     size_t size = (size_t)(NNZ * cells), kept = 0;
     uint32_t *memory = calloc(size, sizeof *memory);
@@ -117,14 +117,14 @@ static double strawman_loss(double cells)
 /* With c cells an index it loses 1 - c (1 - exp(-1 / c)). The paper's two losses, 17.5 % and, with four times
  * the memory, 4.8 %, follow from 2.5 and 10 cells. The paper assigns the former to a memory of the tensor's
  * size at 10 %, which would be 10 cells an index. */
-static void test_strawman(void **state)
+static void test_lossy_hash(void **state)
 {
     static const struct {
         double cells, loss;
     } cases[] = { { 2.5, 0.175 }, { 10, 0.048 }, { 40, 0.0124 } };
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        double cells = cases[i].cells, loss = strawman_loss(cells);
+        double cells = cases[i].cells, loss = lossy_hash_loss(cells);
         print_message("strawman, %g cells an index: loses %.2f %%\n", cells, 100 * loss);
         assert_true(fabs(loss - cases[i].loss) < 0.002);
         assert_true(fabs(loss - (1 + cells * expm1(-1 / cells))) < 0.001);
@@ -137,7 +137,7 @@ int main(void)
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_shared_cells),
         cmocka_unit_test(test_four_hashes),
-        cmocka_unit_test(test_strawman),
+        cmocka_unit_test(test_lossy_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

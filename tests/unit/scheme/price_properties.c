@@ -68,8 +68,8 @@ static double floor_of(const struct sar_agreed *a)
 {
     if (a->topo.shared_memory)
         return 0;
-    double lacking = sar_agreed_union_nnz(a, a->machine.ranks) - a->data.nnz_max;
-    return fmax(lacking, 0) * (double)a->desc.element_size * a->machine.beta;
+    double missing = sar_agreed_union_nnz(a, a->machine.ranks) - a->data.nnz_max;
+    return fmax(missing, 0) * (double)a->desc.element_size * a->machine.beta;
 }
 
 /* Lower bound for the paper's schemes, whose messages are known. */

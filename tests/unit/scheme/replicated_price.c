@@ -15,7 +15,7 @@
 #include "scheme/scheme.h"
 
 /* The price in units of barriers, each half an alpha. */
-static double meetings(struct sar_agreed a)
+static double barriers(struct sar_agreed a)
 {
     const double alpha = 1e-3;
     a.machine.alpha = 0;
@@ -24,9 +24,9 @@ static double meetings(struct sar_agreed a)
     return (sar_scheme_shared.seconds(&a) - without) / (alpha / 2);
 }
 
-static void check_meetings(const struct sar_agreed *a, double wanted)
+static void check_barriers(const struct sar_agreed *a, double wanted)
 {
-    assert_true(fabs(meetings(*a) - wanted) < 1e-6);
+    assert_true(fabs(barriers(*a) - wanted) < 1e-6);
 }
 
 /* With few values each rank reduces everything. */
@@ -34,14 +34,14 @@ static void test_few_values(void **state)
 {
     static const struct {
         int ranks;
-        double values, meetings;
+        double values, barriers;
     } cases[] = { { 2, 150, 1 }, { 2, 151, 3 }, { 4, 150, 1 }, { 4, 151, 3 }, { 9, 128, 1 }, { 9, 129, 3 } };
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct sar_machine machine = { cases[i].ranks, .gamma = 3e-9, .memory = 1e-10 };
         struct sar_agreed a =
             agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 100000, 1), machine, cases[i].values);
-        check_meetings(&a, cases[i].meetings);
+        check_barriers(&a, cases[i].barriers);
     }
 }
 
@@ -54,7 +54,7 @@ static void test_folding(void **state)
         enum sar_op op;
         double ratio; /* of the union to one rank's elements */
         bool disjoint;
-        double meetings;
+        double barriers;
     } cases[] = {
         { 2, SAR_SUM, 2, false, 1 }, { 4, SAR_SUM, 3, false, 1 },  { 4, SAR_MAX, 3, false, 2 },
         { 4, SAR_SUM, 3, true, 2 },  { 16, SAR_SUM, 1, false, 2 }, { 17, SAR_SUM, 17, false, 2 },
@@ -68,7 +68,7 @@ static void test_folding(void **state)
         a.call.dense_face = true;
         a.data.disjoint = cases[i].disjoint;
         a.data.densification = (struct sar_densification){ 2, { 1, cases[i].ranks }, { 1, cases[i].ratio } };
-        check_meetings(&a, cases[i].meetings);
+        check_barriers(&a, cases[i].barriers);
     }
 }
 

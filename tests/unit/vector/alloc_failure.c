@@ -125,7 +125,7 @@ static uint64_t digest(const struct sar_vec_desc *desc, const struct sar_spvec *
 /* A library call that allocates from the arena. The action defines `variant`. */
 typedef enum sar_status (*action_fn)(struct sar_arena *arena, size_t variant, uint64_t *result);
 
-static enum sar_status ingest(struct sar_arena *arena, size_t variant, uint64_t *result)
+static enum sar_status canonicalize(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
     struct sar_spvec vec;
     long long bad;
@@ -191,7 +191,7 @@ static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t
 }
 
 /* Variants for each format: zeros that must stay, zeros that may be dropped, and these with 16-bit values. */
-static struct sar_msg_key envelope_of(size_t variant)
+static struct sar_msg_key msg_key_of(size_t variant)
 {
     bool narrow = variant % FORMS == 2;
     struct sar_wire_layout layout = { COUNT, in.desc.element_size / (narrow ? 2 : 1), in.desc.index_size,
@@ -202,18 +202,18 @@ static struct sar_msg_key envelope_of(size_t variant)
 
 static enum sar_status round_values(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
-    struct sar_msg_key envelope = envelope_of(variant);
+    struct sar_msg_key msg_key = msg_key_of(variant);
     struct sar_spvec vec = in.vecs[0];
-    SAR_TRY(sar_round16_spvec(&envelope.layout, arena, &vec));
+    SAR_TRY(sar_round16_spvec(&msg_key.layout, arena, &vec));
     *result = digest(&in.desc, &vec, 1);
     return SAR_OK;
 }
 
 static enum sar_status encode(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
-    struct sar_msg_key envelope = envelope_of(variant);
+    struct sar_msg_key msg_key = msg_key_of(variant);
     struct sar_msg message;
-    SAR_TRY(sar_msg_encode(&envelope, sar_wires[variant / FORMS], &in.vecs[0], arena, &message));
+    SAR_TRY(sar_msg_encode(&msg_key, sar_wires[variant / FORMS], &in.vecs[0], arena, &message));
     struct sar_vec_desc bytes = { .element_size = 1 };
     *result = digest(&bytes, &(struct sar_spvec){ NULL, message.buffer, (size_t)message.bytes }, 1);
     return SAR_OK;
@@ -221,9 +221,9 @@ static enum sar_status encode(struct sar_arena *arena, size_t variant, uint64_t 
 
 static enum sar_status decode(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
-    struct sar_msg_key envelope = envelope_of(variant);
+    struct sar_msg_key msg_key = msg_key_of(variant);
     struct sar_spvec vec;
-    SAR_TRY(sar_msg_decode(&envelope, &in.messages[variant / FORMS][variant % FORMS], arena, &vec));
+    SAR_TRY(sar_msg_decode(&msg_key, &in.messages[variant / FORMS][variant % FORMS], arena, &vec));
     *result = digest(&in.desc, &vec, 1);
     return SAR_OK;
 }
@@ -266,11 +266,11 @@ static void check(action_fn action, size_t variant, size_t least_takes)
     assert_int_equal(live, before);
 }
 
-static void test_ingest(void **state)
+static void test_canonicalize(void **state)
 {
     (void)state;
-    check(ingest, 0, 2);
-    check(ingest, 1, 1);
+    check(canonicalize, 0, 2);
+    check(canonicalize, 1, 1);
 }
 
 static void test_partition(void **state)
@@ -358,9 +358,9 @@ static int set_up(void **state)
     in.dense = memset(exact_alloc(COUNT * sizeof *in.dense), 0, COUNT * sizeof *in.dense);
     sar_dense_scatter(&in.desc, &in.vecs[2], in.dense);
     for (size_t k = 0; sar_wires[k / FORMS] != NULL; k++) {
-        struct sar_msg_key envelope = envelope_of(k);
+        struct sar_msg_key msg_key = msg_key_of(k);
         struct sar_msg *message = &in.messages[k / FORMS][k % FORMS];
-        if (sar_msg_encode(&envelope, sar_wires[k / FORMS], &in.vecs[0], &in.arena, message) != SAR_OK)
+        if (sar_msg_encode(&msg_key, sar_wires[k / FORMS], &in.vecs[0], &in.arena, message) != SAR_OK)
             return -1;
     }
     free(index);
@@ -384,9 +384,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ingest), cmocka_unit_test(test_partition), cmocka_unit_test(test_assemble),
-        cmocka_unit_test(test_reduce), cmocka_unit_test(test_compact),   cmocka_unit_test(test_round),
-        cmocka_unit_test(test_encode), cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_canonicalize), cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_assemble),     cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_compact),      cmocka_unit_test(test_round),
+        cmocka_unit_test(test_encode),       cmocka_unit_test(test_decode),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -332,7 +332,7 @@ static void test_negative_zero_in_a_buffer(void **state)
 }
 
 /* A sign bit alone, in both 16-bit types. */
-static void test_negative_zero_of_halves(void **state)
+static void test_negative_zero_of_float16(void **state)
 {
     uint16_t halves[] = { 0, 0x8001, 0x7fff, 0xffff, 0x8000 };
     (void)state;
@@ -343,7 +343,7 @@ static void test_negative_zero_of_halves(void **state)
 }
 
 /* The low half of a double may look like a float's -0.0, and two floats like a double's. */
-static void test_halves_are_not_negative_zeros(void **state)
+static void test_half_values_are_not_negative_zeros(void **state)
 {
     static const uint64_t low_half = 0x3ff0000080000000;
     static const uint32_t pair[] = { 0x00000001, 0x80000001, 0x00000000, 0x3f800000 };
@@ -364,8 +364,8 @@ int main(void)
         cmocka_unit_test(test_bits_decide),
         cmocka_unit_test(test_negative_zero),
         cmocka_unit_test(test_negative_zero_in_a_buffer),
-        cmocka_unit_test(test_negative_zero_of_halves),
-        cmocka_unit_test(test_halves_are_not_negative_zeros),
+        cmocka_unit_test(test_negative_zero_of_float16),
+        cmocka_unit_test(test_half_values_are_not_negative_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,7 +211,7 @@ static void test_types_and_ops(void **state)
 
 /* Sums rounded once: more of them in a tile than the fp32 buffer holds, rows longer than the buffer, and
  * elements of a single vector. */
-static void test_halves(void **state)
+static void test_float16(void **state)
 {
     static const size_t rows[] = { 1, 2, 63, 64, 5000 };
     (void)state;
@@ -380,7 +380,7 @@ int main(void)
         cmocka_unit_test(test_full_vectors),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types_and_ops),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_float16),
         cmocka_unit_test(test_wide_indices),
         cmocka_unit_test(test_absent_elements_by_hand),
         cmocka_unit_test(test_the_order_is_that_of_the_vecs),

@@ -16,7 +16,7 @@
 
 enum { SPAN = 130, ROOM = 20 };
 
-static struct sar_msg_key envelope_make(void)
+static struct sar_msg_key msg_key_make(void)
 {
     return (struct sar_msg_key){ { SPAN, 4, 4, true, SAR_PRECISION_FULL }, 0x12345678, 77, 0xfeedfacecafe };
 }
@@ -34,24 +34,24 @@ static struct sar_spvec sample_run(struct sar_vec_desc *shape)
 
 static struct sar_msg sample_message(const struct sar_wire *wire, struct sar_arena *arena)
 {
-    struct sar_msg_key envelope = envelope_make();
+    struct sar_msg_key msg_key = msg_key_make();
     struct sar_vec_desc shape;
     struct sar_msg message;
     struct sar_spvec run = sample_run(&shape);
-    assert_int_equal(sar_msg_encode(&envelope, wire, &run, arena, &message), SAR_OK);
+    assert_int_equal(sar_msg_encode(&msg_key, wire, &run, arena, &message), SAR_OK);
     spvec_free(&run);
     return message;
 }
 
 /* Decode a copy of the first `bytes` bytes, in memory of exactly their size. */
-static enum sar_status try_decode(struct sar_msg_key *envelope, const void *buffer, uint64_t bytes)
+static enum sar_status try_decode(struct sar_msg_key *msg_key, const void *buffer, uint64_t bytes)
 {
     struct sar_msg copy = { .buffer = memcpy(exact_alloc(bytes), buffer, bytes), .bytes = bytes };
     struct sar_arena arena = { 0 };
     struct sar_spvec run = { NULL, NULL, 0 };
-    enum sar_status status = sar_msg_decode(envelope, &copy, &arena, &run);
+    enum sar_status status = sar_msg_decode(msg_key, &copy, &arena, &run);
     if (status == SAR_OK)
-        assert_true(spvec_ascends(&run, envelope->layout.index_size, envelope->layout.slots));
+        assert_true(spvec_ascends(&run, msg_key->layout.index_size, msg_key->layout.slots));
     sar_arena_free(&arena);
     free(copy.buffer);
     return status;
@@ -61,18 +61,18 @@ static void test_round_trips(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        struct sar_msg_key envelope = envelope_make();
+        struct sar_msg_key msg_key = msg_key_make();
         struct sar_arena arena = { 0 };
         struct sar_vec_desc shape;
         struct sar_spvec run = sample_run(&shape), arrived;
         struct sar_msg message = sample_message(sar_wires[w], &arena);
         assert_int_equal((uintptr_t)message.buffer % SAR_ALIGNMENT, 0);
         assert_int_equal(message.bytes,
-                         SAR_MSG_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &envelope.layout, &run));
-        envelope.user_word = 0;
-        assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &arrived), SAR_OK);
+                         SAR_MSG_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &msg_key.layout, &run));
+        msg_key.user_word = 0;
+        assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &arrived), SAR_OK);
         assert_true(spvec_equal(&shape, &run, &arrived));
-        assert_int_equal(envelope.user_word, 0xfeedfacecafe);
+        assert_int_equal(msg_key.user_word, 0xfeedfacecafe);
         spvec_free(&run);
         sar_arena_free(&arena);
     }
@@ -134,7 +134,7 @@ static const struct wrong wrongs[] = {
     { "fewer elements", FIELD(nnz), (uint64_t)-1, SAR_CORRUPT },
 };
 
-static void spoil(unsigned char *buffer, const struct wrong *wrong, bool seal)
+static void corrupt(unsigned char *buffer, const struct wrong *wrong, bool seal)
 {
     struct sar_msg_header header;
     uint64_t value = 0;
@@ -154,9 +154,9 @@ static void test_wrong_headers(void **state)
         for (size_t i = 0; i < LENGTH(wrongs); i++) {
             struct sar_arena arena = { 0 };
             struct sar_msg message = sample_message(sar_wires[w], &arena);
-            struct sar_msg_key envelope = envelope_make();
-            spoil(message.buffer, &wrongs[i], true);
-            enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
+            struct sar_msg_key msg_key = msg_key_make();
+            corrupt(message.buffer, &wrongs[i], true);
+            enum sar_status status = try_decode(&msg_key, message.buffer, message.bytes);
             if (status != wrongs[i].status)
                 fail_msg("%s, wrong %s: status %d", sar_wires[w]->name, wrongs[i].what, (int)status);
             sar_arena_free(&arena);
@@ -172,10 +172,10 @@ static void test_the_format_of_another(void **state)
         for (uint16_t other = 0; sar_wires[other] != NULL; other++) {
             struct sar_arena arena = { 0 };
             struct sar_msg message = sample_message(sar_wires[w], &arena);
-            struct sar_msg_key envelope = envelope_make();
+            struct sar_msg_key msg_key = msg_key_make();
             struct wrong wrong = { "", FIELD(wire), (uint64_t)other - w, SAR_CORRUPT };
-            spoil(message.buffer, &wrong, true);
-            assert_int_equal(try_decode(&envelope, message.buffer, message.bytes),
+            corrupt(message.buffer, &wrong, true);
+            assert_int_equal(try_decode(&msg_key, message.buffer, message.bytes),
                              other == w ? SAR_OK : SAR_CORRUPT);
             sar_arena_free(&arena);
         }
@@ -189,8 +189,8 @@ static void test_other_expectations(void **state)
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
         struct sar_msg message = sample_message(sar_wires[w], &arena);
-        struct sar_msg_key others[] = { envelope_make(), envelope_make(), envelope_make(), envelope_make(),
-                                        envelope_make() };
+        struct sar_msg_key others[] = { msg_key_make(), msg_key_make(), msg_key_make(), msg_key_make(),
+                                        msg_key_make() };
         others[0].layout.slots++;
         others[1].layout.slots--;
         others[2].layout.element_size = 8;
@@ -211,9 +211,9 @@ static void test_single_wrong_bits(void **state)
         struct sar_msg message = sample_message(sar_wires[w], &arena);
         unsigned char *buffer = message.buffer;
         for (size_t bit = 0; bit < 8 * message.bytes; bit++) {
-            struct sar_msg_key envelope = envelope_make();
+            struct sar_msg_key msg_key = msg_key_make();
             buffer[bit / 8] ^= (unsigned char)(1u << (bit % 8));
-            enum sar_status status = try_decode(&envelope, buffer, message.bytes);
+            enum sar_status status = try_decode(&msg_key, buffer, message.bytes);
             assert_true(status == SAR_CORRUPT || (status == SAR_OK && bit >= 8 * SAR_MSG_HEADER_BYTES));
             buffer[bit / 8] ^= (unsigned char)(1u << (bit % 8));
         }
@@ -229,11 +229,11 @@ static void test_single_wrong_bits_under_a_right_check(void **state)
         for (size_t bit = 0; bit < 8 * offsetof(struct sar_msg_header, checksum); bit++) {
             struct sar_arena arena = { 0 };
             struct sar_msg message = sample_message(sar_wires[w], &arena);
-            struct sar_msg_key envelope = envelope_make();
+            struct sar_msg_key msg_key = msg_key_make();
             struct wrong nothing = { "", FIELD(user_word), 0, SAR_OK };
             ((unsigned char *)message.buffer)[bit / 8] ^= (unsigned char)(1u << (bit % 8));
-            spoil(message.buffer, &nothing, true);
-            enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
+            corrupt(message.buffer, &nothing, true);
+            enum sar_status status = try_decode(&msg_key, message.buffer, message.bytes);
             bool free_to_differ = bit / 8 >= offsetof(struct sar_msg_header, user_word) &&
                                   bit / 32 != offsetof(struct sar_msg_header, precision) / 4;
             assert_true(status == SAR_CORRUPT || status == SAR_OK);
@@ -251,17 +251,17 @@ static void test_lengths(void **state)
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
         struct sar_msg message = sample_message(sar_wires[w], &arena);
-        struct sar_msg_key envelope = envelope_make();
+        struct sar_msg_key msg_key = msg_key_make();
         unsigned char *longer = memcpy(exact_alloc(message.bytes + 1), message.buffer, message.bytes);
         longer[message.bytes] = 0;
-        assert_int_equal(try_decode(&envelope, longer, message.bytes), SAR_OK);
-        assert_int_equal(try_decode(&envelope, longer, message.bytes + 1), SAR_CORRUPT);
+        assert_int_equal(try_decode(&msg_key, longer, message.bytes), SAR_OK);
+        assert_int_equal(try_decode(&msg_key, longer, message.bytes + 1), SAR_CORRUPT);
         for (uint64_t bytes = 0; bytes < message.bytes; bytes++) {
             memcpy(longer, message.buffer, message.bytes);
-            assert_int_equal(try_decode(&envelope, longer, bytes), SAR_CORRUPT);
+            assert_int_equal(try_decode(&msg_key, longer, bytes), SAR_CORRUPT);
             struct wrong told = { "", FIELD(bytes), bytes - message.bytes, SAR_CORRUPT };
-            spoil(longer, &told, true);
-            assert_int_equal(try_decode(&envelope, longer, bytes), SAR_CORRUPT);
+            corrupt(longer, &told, true);
+            assert_int_equal(try_decode(&msg_key, longer, bytes), SAR_CORRUPT);
         }
         free(longer);
         sar_arena_free(&arena);
@@ -269,48 +269,48 @@ static void test_lengths(void **state)
 }
 
 /* A failed rank sends a header alone; that of another call is ignored. */
-static void test_the_news_of_a_failure(void **state)
+static void test_failure_messages(void **state)
 {
-    struct sar_msg_key envelope = envelope_make(), other = envelope_make();
+    struct sar_msg_key msg_key = msg_key_make(), other = msg_key_make();
     struct sar_msg_header header, wrong;
     (void)state;
     memset(&header, 0xff, sizeof header);
-    sar_msg_failure(&envelope, &header);
-    assert_int_equal(try_decode(&envelope, &header, sizeof header), SAR_PEER_FAILED);
+    sar_msg_failure(&msg_key, &header);
+    assert_int_equal(try_decode(&msg_key, &header, sizeof header), SAR_PEER_FAILED);
     other.epoch++;
     assert_int_equal(try_decode(&other, &header, sizeof header), SAR_CORRUPT);
     wrong = header;
     wrong.checksum ^= 1;
-    assert_int_equal(try_decode(&envelope, &wrong, sizeof wrong), SAR_CORRUPT);
-    assert_int_equal(try_decode(&envelope, &header, sizeof header - 1), SAR_CORRUPT);
+    assert_int_equal(try_decode(&msg_key, &wrong, sizeof wrong), SAR_CORRUPT);
+    assert_int_equal(try_decode(&msg_key, &header, sizeof header - 1), SAR_CORRUPT);
 }
 
 /* A refused message changes neither the user word nor the vector. */
 static void test_refusals_change_nothing(void **state)
 {
-    struct sar_msg_key envelope = envelope_make();
+    struct sar_msg_key msg_key = msg_key_make();
     struct sar_arena arena = { 0 };
     struct sar_msg message = sample_message(sar_wires[0], &arena);
-    struct sar_spvec run = { &envelope, &message, 5 };
+    struct sar_spvec run = { &msg_key, &message, 5 };
     (void)state;
     message.bytes--;
-    envelope.user_word = 3;
-    assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &run), SAR_CORRUPT);
-    assert_int_equal(envelope.user_word, 3);
-    assert_true(run.index == &envelope && run.value == &message && run.nnz == 5);
+    msg_key.user_word = 3;
+    assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &run), SAR_CORRUPT);
+    assert_int_equal(msg_key.user_word, 3);
+    assert_true(run.index == &msg_key && run.value == &message && run.nnz == 5);
     sar_arena_free(&arena);
 }
 
 /* Sizes beyond the maximum of a message are refused. */
 static void test_sizes_that_overflow(void **state)
 {
-    struct sar_msg_key envelope = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
+    struct sar_msg_key msg_key = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
     struct sar_spvec run = { NULL, NULL, SIZE_MAX / 2 };
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
         struct sar_msg message = { .buffer = &run, .bytes = 1 };
-        assert_int_equal(sar_msg_encode(&envelope, sar_wires[w], &run, &arena, &message), SAR_NO_MEMORY);
+        assert_int_equal(sar_msg_encode(&msg_key, sar_wires[w], &run, &arena, &message), SAR_NO_MEMORY);
         assert_true(message.buffer == &run && message.bytes == 1);
         sar_arena_free(&arena);
     }
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(test_single_wrong_bits),
         cmocka_unit_test(test_single_wrong_bits_under_a_right_check),
         cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_the_news_of_a_failure),
+        cmocka_unit_test(test_failure_messages),
         cmocka_unit_test(test_refusals_change_nothing),
         cmocka_unit_test(test_sizes_that_overflow),
     };

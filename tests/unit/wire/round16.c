@@ -200,16 +200,16 @@ static void check_message(const struct sar_msg_key *expected, const struct sar_w
                           const struct sar_vec_desc *shape, struct sar_spvec *run)
 {
     struct sar_arena arena = { 0 };
-    struct sar_msg_key envelope = *expected;
+    struct sar_msg_key msg_key = *expected;
     struct sar_msg message;
     struct sar_spvec arrived;
-    assert_int_equal(sar_round16_spvec(&envelope.layout, &arena, run), SAR_OK);
-    assert_int_equal(sar_msg_encode(&envelope, wire, run, &arena, &message), SAR_OK);
-    assert_int_equal(message.bytes, SAR_MSG_HEADER_BYTES + sar_wire_bytes(wire, &envelope.layout, run));
-    assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &arrived), SAR_OK);
+    assert_int_equal(sar_round16_spvec(&msg_key.layout, &arena, run), SAR_OK);
+    assert_int_equal(sar_msg_encode(&msg_key, wire, run, &arena, &message), SAR_OK);
+    assert_int_equal(message.bytes, SAR_MSG_HEADER_BYTES + sar_wire_bytes(wire, &msg_key.layout, run));
+    assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &arrived), SAR_OK);
     if (!spvec_equal(shape, run, &arrived))
         fail_msg("%s, span %llu, %zu elements of %zu bytes", wire->name,
-                 (unsigned long long)envelope.layout.slots, run->nnz, envelope.layout.element_size);
+                 (unsigned long long)msg_key.layout.slots, run->nnz, msg_key.layout.element_size);
     sar_arena_free(&arena);
 }
 
