@@ -103,7 +103,7 @@ static void check_run(const struct sar_wire_layout *layout, const struct sar_spv
     (void)read;
 }
 
-/* What was read comes through another message as it is, but for the bits of NaNs that are narrowed. */
+/* Decoded elements survive another encoding unchanged, except for the bits of NaNs rounded to 16 bits. */
 static void check_again(struct sar_msg_key *msg_key, const struct sar_wire *wire, const struct sar_spvec *run,
                         struct sar_arena *arena)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test that examples/dgc runs, learns, sends less, and with its defaults ends within 2 % of dense gradients."""
+"""Test that examples/dgc runs, learns, sends less, and by default ends within 2 % of dense gradients."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ import train  # noqa: E402
 
 import mpix_sparse  # noqa: E402
 
-HELD = mpix_sparse.size() == 2  # long enough to reach the accuracy of dense gradients, at this number of ranks only
+HELD = mpix_sparse.size() == 2  # only these runs are long enough to reach dense accuracy
 LENGTH = ["--letters", "4", "--steps", "600"] if HELD else ["--steps", "40"]
 
 for wrong in (["--steps", "0"], ["--ratios", "7"], ["--text", "nowhere"], ["--warmup", "-1"]):

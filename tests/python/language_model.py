@@ -71,7 +71,7 @@ class LanguageModel(unittest.TestCase):
             self.assertTrue((way.whole > way.transfer).all(), way.name)
 
     def test_late(self):
-        """Time spent waiting for a rank that is late for a step is not counted as transfer of a later step."""
+        """Waiting for a rank that is late for a step does not count as transfer of a later step."""
         way, calls = train.WAYS["mpix_sparse"], itertools.count()
 
         class Late(way):

@@ -134,7 +134,7 @@ class Parallel(unittest.TestCase):
 
     def test_compression_and_op(self):
         alone = train_alone()
-        self.same(train_together(hvd.DdpState(hvd.Compression.bf16)), alone, 1e-12)  # 64-bit floats are not compressed
+        self.same(train_together(hvd.DdpState(hvd.Compression.bf16)), alone, 1e-12)  # 64 bits: uncompressed
         summed = train_together(hvd.DdpState(op=hvd.Sum))
         self.same(summed, alone) if SIZE == 1 else self.assertRaises(AssertionError, self.same, summed, alone)
 

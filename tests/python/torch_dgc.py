@@ -236,7 +236,7 @@ class Dgc(unittest.TestCase):
                 self.assertEqual(after["mpix_sparse"][i]["step"], before["mpix_sparse"][i]["step"])
 
     def test_overflow(self):
-        """A NaN on one rank affects one step and no later one, with or without compression of the parameter."""
+        """A NaN on one rank affects only one step, with or without compression of the parameter."""
         for dense_below in (1, 10**9):
             parameter = torch.nn.Parameter(torch.zeros(6000))
             optimizer = torch.optim.SGD([parameter], lr=0.0)

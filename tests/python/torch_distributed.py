@@ -236,7 +236,7 @@ class Group(unittest.TestCase):
         dist.barrier()
 
     def test_groups_come_and_go(self):
-        """A group reuses the communicators of a destroyed group with the same ranks: MPI has a few thousand."""
+        """A group reuses the communicators of a destroyed group of its ranks: MPI has a few thousand."""
         some = sorted({0, SIZE - 1})
         had = []
         for i in range(4):

@@ -147,7 +147,7 @@ class Steps(Trained):
         self.assertIsNone(reducer())
 
     def test_join_with_another_optimizer(self):
-        """A new optimizer while other ranks still use the old one, or have none yet: an error with a message."""
+        """A new optimizer while other ranks use the old one, or have none yet: an error with a message."""
         gone = hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
         number = gone._reducer._number
         del gone

@@ -293,7 +293,7 @@ static void check_good_calls(MPI_Comm comm)
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
 }
 
-/* Of the ranks with the right value, the error names the first. */
+/* The error names the first of the ranks with the right value. */
 static void check_values(int code, const struct fault *fault, int wrong)
 {
     char words[128];

@@ -97,7 +97,7 @@ static void try_float16(void)
     use(MPI_COMM_SELF, 3);
 }
 
-static void try_result_alone(void)
+static void try_result_only(void)
 {
     MPI_Comm comm;
     int n;
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     int provided = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     try_duplicate();
     try_float16();
-    try_result_alone();
+    try_result_only();
     try_many();
     try_failed_first_use();
     try_free_in_turn();

@@ -159,7 +159,7 @@ static void try_nonblocking(MPI_Comm comm)
     atomic_store(&outer, 0);
 }
 
-static void try_looking(MPI_Comm comm)
+static void try_result_access(MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile;
     MPIX_Sparse_report_t report;
@@ -180,7 +180,7 @@ static void try_all(const char *scheme)
     atomic_store(&inner, 0);
     try_blocking(comm);
     try_nonblocking(comm);
-    try_looking(comm);
+    try_result_access(comm);
     PMPI_Comm_free(&comm);
     check_seen("MPI_Comm_free", 0);
 }

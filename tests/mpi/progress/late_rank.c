@@ -99,7 +99,7 @@ static void stay_away(const char *where, const char *end)
             nap(0.02);
 }
 
-static void check_told(int late, const char *where, const char *end)
+static void check_logged(int late, const char *where, const char *end)
 {
     const char *log = read_log(rank);
     check(rank == late || has_line(log, where, end), "expected '%s' and '%s', found: %s", where, end, log);
@@ -136,7 +136,7 @@ static void try_late(MPI_Comm comm, int late)
     if (rank == late)
         stay_away("in the consistency check", only_late(late));
     call(comm);
-    check_told(late, "in the consistency check", only_late(late));
+    check_logged(late, "in the consistency check", only_late(late));
     call(comm);
     check(oversubscribed || strlen(read_log(rank)) == 0, "expected a call that is not late to log nothing");
     empty_logs();
@@ -166,7 +166,7 @@ static void try_idle(MPI_Comm comm, int late)
     while (!done)
         check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     check_result(out);
-    check_told(late, WAITED, last(late));
+    check_logged(late, WAITED, last(late));
 }
 
 /* A call so small that it would pass to MPI if MPIX_SPARSE_STALL were not set. */
@@ -202,7 +202,7 @@ static void try_opening(int late)
     if (rank == late)
         stay_away(where, end);
     call(comm);
-    check_told(late, where, end);
+    check_logged(late, where, end);
     MPI_Comm_free(&comm);
 }
 
@@ -227,7 +227,7 @@ static void try_plan(const char *scheme, const char *where, int late)
         if (round < 2)
             empty_logs();
         else
-            check_told(late, where, only_late(late));
+            check_logged(late, where, only_late(late));
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     MPI_Comm_free(&comm);

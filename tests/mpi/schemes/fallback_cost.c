@@ -111,7 +111,7 @@ static void try_small(MPI_Comm comm)
     }
 }
 
-static void try_foreign(MPI_Comm comm)
+static void try_unsupported(MPI_Comm comm)
 {
     static char from[MOST], to[MOST];
     check_case("an op that no scheme takes");
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
         in[i] = 1;
     try_small(comm);
     try_dense(comm);
-    try_foreign(comm);
+    try_unsupported(comm);
     try_change(comm);
     try_wrong(comm);
     MPI_Comm_free(&comm);

@@ -136,7 +136,7 @@ static void try_wrong(MPI_Comm comm, int which)
     check_untouched();
 }
 
-static void try_wrong_alone(MPI_Comm comm)
+static void try_wrong_on_one_rank(MPI_Comm comm)
 {
     double threshold;
     float buf[2] = { 1, 2 };
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
     MPI_Type_contiguous(2, MPI_FLOAT, &pair);
     for (int i = 0; i < WRONGS; i++)
         try_wrong(comm, i);
-    try_wrong_alone(comm);
+    try_wrong_on_one_rank(comm);
     try_alloc_failures(comm);
     MPI_Type_free(&pair);
     MPI_Comm_free(&comm);

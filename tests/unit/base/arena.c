@@ -151,7 +151,7 @@ static size_t calls_of_use(struct sar_arena *arena, size_t bytes)
 enum { LARGE_USE = 1 << 26, SMALLER_USE = 1 << 20, SMALL_USE = 100 };
 
 /* A single large call keeps its memory only for a time, and later only the maximum of the following calls. */
-static void test_reset_drops_what_has_long_been_too_large(void **state)
+static void test_reset_releases_excess_memory(void **state)
 {
     struct sar_arena arena = { 0 };
     (void)state;
@@ -345,7 +345,7 @@ int main(void)
         cmocka_unit_test_setup(test_zeroed, no_failure),
         cmocka_unit_test_setup(test_sizes_that_overflow, no_failure),
         cmocka_unit_test_setup(test_equal_use_allocates_once, no_failure),
-        cmocka_unit_test_setup(test_reset_drops_what_has_long_been_too_large, no_failure),
+        cmocka_unit_test_setup(test_reset_releases_excess_memory, no_failure),
         cmocka_unit_test_setup(test_uses_that_take_turns, no_failure),
         cmocka_unit_test_setup(test_return_to_a_mark, no_failure),
         cmocka_unit_test_setup(test_an_unused_arena, no_failure),

@@ -60,7 +60,7 @@ static void test_numbers_that_are_no_status(void **state)
 
 /* The maximum of several ranks' statuses is the worst. A mismatch between ranks explains the errors that it
  * causes. */
-static void test_the_order_tells_which_is_worse(void **state)
+static void test_order_of_severity(void **state)
 {
     (void)state;
     assert_int_equal(SAR_OK, 0);
@@ -90,10 +90,8 @@ static void test_try_leaves_with_what_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentences_take_two_texts),
-        cmocka_unit_test(test_sentences_differ),
-        cmocka_unit_test(test_numbers_that_are_no_status),
-        cmocka_unit_test(test_the_order_tells_which_is_worse),
+        cmocka_unit_test(test_sentences_take_two_texts),    cmocka_unit_test(test_sentences_differ),
+        cmocka_unit_test(test_numbers_that_are_no_status),  cmocka_unit_test(test_order_of_severity),
         cmocka_unit_test(test_try_leaves_with_what_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

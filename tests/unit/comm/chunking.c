@@ -91,7 +91,7 @@ static void test_all_arrives(void **state)
                 move(bytes);
 }
 
-static void test_what_does_not_fit_has_no_place(void **state)
+static void test_oversized_chunk_is_refused(void **state)
 {
     struct sar_chunked_recv r = {
         .buffer = memory, .bytes = CHUNK, .received = SAR_FIRST_CHUNK_BYTES, .incomplete = true
@@ -103,7 +103,7 @@ static void test_what_does_not_fit_has_no_place(void **state)
     assert_null(sar_chunked_recv_next(&r, 0));
 }
 
-static void test_what_is_over_has_no_place(void **state)
+static void test_excess_chunk_is_refused(void **state)
 {
     struct sar_chunked_recv r = { .buffer = memory, .bytes = CHUNK };
     (void)state;
@@ -116,8 +116,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_arrives),
         cmocka_unit_test(test_payloads_arrive_elsewhere),
-        cmocka_unit_test(test_what_does_not_fit_has_no_place),
-        cmocka_unit_test(test_what_is_over_has_no_place),
+        cmocka_unit_test(test_oversized_chunk_is_refused),
+        cmocka_unit_test(test_excess_chunk_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include "comm/watchdog.h"
 
 /* Report once after the limit, and then each time that the wait has doubled. */
-static void test_telling(void **state)
+static void test_warnings(void **state)
 {
     static const struct {
         double waited;
@@ -78,7 +78,7 @@ static void test_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_telling), cmocka_unit_test(test_numbers),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_warnings), cmocka_unit_test(test_numbers),
                                         cmocka_unit_test(test_hosts), cmocka_unit_test(test_room) };
     return cmocka_run_group_tests_name("wait_timer", tests, NULL, NULL);
 }

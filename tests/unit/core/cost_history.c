@@ -106,7 +106,7 @@ static void test_dense_wins_near_ties(void **state)
     assert_int_equal(select_now(&history).choice, best);
 }
 
-/* Of the first three times the minimum counts, as one measurement. Others enter a mean: each at most one and
+/* The minimum of the first three times counts, as one measurement. Others enter a mean: each at most one and
  * a half times the known time, and later ones by a tenth. Without a prediction nothing is recorded. */
 static void test_recorded_times(void **state)
 {
@@ -134,7 +134,7 @@ static void test_recorded_times(void **state)
 }
 
 /* Time before the scheme starts: the first measurement loses weight soon; slower ones count by a tenth. */
-static void test_the_way_to_a_scheme(void **state)
+static void test_pre_scheme_time(void **state)
 {
     struct sar_cost_history history = no_history;
     (void)state;
@@ -149,7 +149,7 @@ static void test_the_way_to_a_scheme(void **state)
 }
 
 /* The price of every scheme includes that time, except for calls without a consistency check. */
-static void test_the_way_has_a_price(void **state)
+static void test_pre_scheme_time_has_a_price(void **state)
 {
     struct sar_cost_history history = no_history;
     struct sar_agreed a = agreed_make();
@@ -190,7 +190,7 @@ static void test_predictions_are_remembered(void **state)
 
 /* The constants of dense may come from a busy machine. It runs once if its messages alone would not make it
  * slow, and otherwise never. */
-static void test_dense_is_not_judged_by_its_constants(void **state)
+static void test_dense_is_tried_despite_its_constants(void **state)
 {
     struct sar_cost_history history = history_make(-1, 1);
     struct sar_agreed a = agreed_make();
@@ -212,7 +212,7 @@ static void test_dense_is_not_judged_by_its_constants(void **state)
 }
 
 /* A first call may be a hundred times slower than the next, so it decides nothing. */
-static void test_a_first_call_decides_nothing(void **state)
+static void test_first_call_is_ignored(void **state)
 {
     struct sar_cost_history history = no_history;
     struct sar_selection first = select_now(&history);
@@ -227,7 +227,7 @@ static void test_a_first_call_decides_nothing(void **state)
 }
 
 /* A scheme that is sometimes fast loses to one that always has the same mean. */
-static void test_luck_is_no_merit(void **state)
+static void test_variance_does_not_win(void **state)
 {
     struct sar_cost_history history = no_history;
     struct sar_selection s = select_now(&history);
@@ -268,7 +268,7 @@ static struct sar_selection select_beside(double times, double factor, uint32_t 
 }
 
 /* If the others are ten times faster than predicted, MPI_Allreduce may be too. */
-static void test_dense_is_tried_in_doubt(void **state)
+static void test_dense_is_tried_near_ties(void **state)
 {
     (void)state;
     assert_int_equal(select_beside(2.9, 1, 0, 0).scheme, 0);
@@ -284,16 +284,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded_times),
-        cmocka_unit_test(test_the_way_to_a_scheme),
-        cmocka_unit_test(test_the_way_has_a_price),
+        cmocka_unit_test(test_pre_scheme_time),
+        cmocka_unit_test(test_pre_scheme_time_has_a_price),
         cmocka_unit_test(test_predictions_are_remembered),
-        cmocka_unit_test(test_a_first_call_decides_nothing),
-        cmocka_unit_test(test_luck_is_no_merit),
+        cmocka_unit_test(test_first_call_is_ignored),
+        cmocka_unit_test(test_variance_does_not_win),
         cmocka_unit_test(test_the_choice_stays_near_a_tie),
         cmocka_unit_test(test_a_refresh_lets_candidates_run_again),
-        cmocka_unit_test(test_dense_is_not_judged_by_its_constants),
+        cmocka_unit_test(test_dense_is_tried_despite_its_constants),
         cmocka_unit_test(test_dense_wins_near_ties),
-        cmocka_unit_test(test_dense_is_tried_in_doubt),
+        cmocka_unit_test(test_dense_is_tried_near_ties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

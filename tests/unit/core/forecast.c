@@ -88,7 +88,7 @@ static void test_agreed_nodes(void **state)
 }
 
 /* A price is linear in beta. If nothing else costs, it is bytes times beta, for every scheme and format. */
-static void test_bytes_are_what_costs(void **state)
+static void test_price_is_bytes_times_beta(void **state)
 {
     static const int ranks[] = { 2, 3, 8, 13, 128 };
     static const double densities[] = { 1e-4, 0.01, 0.2, 1 };
@@ -159,7 +159,7 @@ static void test_bytes_between_nodes(void **state)
 }
 
 /* Work and latency change the price, but with fixed formats not the bytes. */
-static void test_bytes_are_bytes_alone(void **state)
+static void test_bytes_ignore_work_and_latency(void **state)
 {
     struct sar_config config = config_make("coo");
     (void)state;
@@ -229,11 +229,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agreed),
         cmocka_unit_test(test_agreed_nodes),
-        cmocka_unit_test(test_bytes_are_what_costs),
+        cmocka_unit_test(test_price_is_bytes_times_beta),
         cmocka_unit_test(test_bytes_of_coordinates),
         cmocka_unit_test(test_bytes_of_narrow_values),
         cmocka_unit_test(test_bytes_between_nodes),
-        cmocka_unit_test(test_bytes_are_bytes_alone),
+        cmocka_unit_test(test_bytes_ignore_work_and_latency),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_one_rank),
     };

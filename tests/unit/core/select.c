@@ -134,7 +134,7 @@ static void test_dense_buffers_cost_memory(void **state)
 }
 
 /* hybrid is not eligible where it equals recursive_doubling, unless the user requests it. */
-static void test_the_same_scheme_twice(void **state)
+static void test_equivalent_schemes(void **state)
 {
     struct machine_call sparse = { 10, 10e-6, 8, 1e6, 1e-4, true, false },
                         dense = { 10, 10e-6, 8, 1e6, 0.2, true, false };
@@ -220,7 +220,7 @@ static void test_a_scheme_asked_for_that_cannot_run(void **state)
 }
 
 /* Types and ops that only MPI supports go to MPI under every setting. */
-static void test_foreign_types_and_ops(void **state)
+static void test_unsupported_types_and_ops(void **state)
 {
     struct machine_call machine_call = { 1, 50e-6, 16, 1e6, 0.01, true, false };
     struct sar_agreed a = agreed_of(&machine_call);
@@ -251,8 +251,8 @@ static void test_calls_that_no_scheme_takes(void **state)
     assert_int_equal(s.scheme, 77);
 }
 
-/* Simulate consecutive calls in which scheme i takes actual[i]; counts the runs of each scheme. First calls of
- * the schemes in the bit set `cold` take ten times as long. */
+/* Simulate consecutive calls in which scheme i takes actual[i]; counts the runs of each scheme. First calls
+ * of the schemes in the bit set `cold` take ten times as long. */
 static struct sar_selection play(const struct sar_agreed *a, const double *actual, unsigned cold, int calls,
                                  struct sar_cost_history *history, int *ran)
 {
@@ -381,12 +381,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_decisions),
                                         cmocka_unit_test(test_dense_buffers_cost_memory),
-                                        cmocka_unit_test(test_the_same_scheme_twice),
+                                        cmocka_unit_test(test_equivalent_schemes),
                                         cmocka_unit_test(test_the_papers_model),
                                         cmocka_unit_test(test_ties_go_to_the_earlier),
                                         cmocka_unit_test(test_a_scheme_asked_for_runs),
                                         cmocka_unit_test(test_a_scheme_asked_for_that_cannot_run),
-                                        cmocka_unit_test(test_foreign_types_and_ops),
+                                        cmocka_unit_test(test_unsupported_types_and_ops),
                                         cmocka_unit_test(test_calls_that_no_scheme_takes),
                                         cmocka_unit_test(test_trials),
                                         cmocka_unit_test(test_history_change_the_choice),

@@ -98,7 +98,7 @@ static void test_the_table(void **state)
 }
 
 /* With a profile the table has the measured figures; without one it says that nothing was measured. */
-static void test_the_table_tells_the_profile(void **state)
+static void test_table_shows_the_profile(void **state)
 {
     struct sar_agreed a = agreed_make(8);
     struct sar_cost_history history = { .trials = { 0 } };
@@ -212,7 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_table),
-        cmocka_unit_test(test_the_table_tells_the_profile),
+        cmocka_unit_test(test_table_shows_the_profile),
         cmocka_unit_test(test_the_reason),
         cmocka_unit_test(test_reasons_without_a_candidate),
         cmocka_unit_test(test_a_reason_keeps_to_its_room),

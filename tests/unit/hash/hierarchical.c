@@ -250,7 +250,7 @@ static void test_sorted_output_is_the_same_from_run_to_run(void **state)
     free_input(&input);
 }
 
-static void test_positions_alone(void **state)
+static void test_positions_only(void **state)
 {
     struct sar_hash_input input = make_input(&samples[5], 4);
     struct sar_partition_map map = sar_partition_map_make(SAR_PARTITION_HASH, samples[5].count, 4, 1, SEED);
@@ -374,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_lost),
         cmocka_unit_test(test_races),
         cmocka_unit_test(test_sorted_output_is_the_same_from_run_to_run),
-        cmocka_unit_test(test_positions_alone),
+        cmocka_unit_test(test_positions_only),
         cmocka_unit_test(test_skew_costs_little_memory),
         cmocka_unit_test(test_full_serial_memory_is_not_exceeded),
         cmocka_unit_test(test_layout),

@@ -307,7 +307,7 @@ static void test_indices_out_of_range(void **state)
 }
 
 /* An index out of range is found at any position. */
-static void test_every_place_is_looked_at(void **state)
+static void test_index_out_of_range_at_any_position(void **state)
 {
     enum { NNZ = 70 };
     (void)state;
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_ops_and_rows),
         cmocka_unit_test(test_equal_indices_keep_the_callers_order),
         cmocka_unit_test(test_indices_out_of_range),
-        cmocka_unit_test(test_every_place_is_looked_at),
+        cmocka_unit_test(test_index_out_of_range_at_any_position),
         cmocka_unit_test(test_nothing_is_copied_without_need),
         cmocka_unit_test(test_no_elements),
         cmocka_unit_test(test_index_types),

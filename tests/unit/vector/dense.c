@@ -259,7 +259,7 @@ static void test_drop_zeros(void **state)
 }
 
 /* An element is zero if all its bits are. */
-static void test_bits_decide(void **state)
+static void test_zero_is_decided_by_bits(void **state)
 {
     static const float floats[] = { 0, -0.0f, 1e-45f, NAN, 0, 5, 0 };
     static const uint32_t floats_kept[] = { 1, 2, 3, 5 };
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_scatter_and_clear),
         cmocka_unit_test(test_drop_zeros),
-        cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_zero_is_decided_by_bits),
         cmocka_unit_test(test_negative_zero),
         cmocka_unit_test(test_negative_zero_in_a_buffer),
         cmocka_unit_test(test_negative_zero_of_float16),

@@ -216,7 +216,7 @@ static void test_lines_without_elements(void **state)
 }
 
 /* Ops for which zero is no identity, and accumulators wider than the results. */
-static void test_what_is_not_folded(void **state)
+static void test_ops_without_accumulation(void **state)
 {
     struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 1, 1);
     (void)state;
@@ -237,6 +237,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand), cmocka_unit_test(test_fold),
                                         cmocka_unit_test(test_lines_without_elements),
-                                        cmocka_unit_test(test_what_is_not_folded) };
+                                        cmocka_unit_test(test_ops_without_accumulation) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void test_sizes(void **state)
 }
 
 /* MPI defines bitwise and logical ops only for integers. */
-static void test_what_is_defined(void **state)
+static void test_defined_pairs(void **state)
 {
     (void)state;
     for (unsigned base = 0; base < SAR_DTYPES; base++) {
@@ -343,7 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_what_is_defined),
+        cmocka_unit_test(test_defined_pairs),
         cmocka_unit_test(test_identities_leave_bits_alone),
         cmocka_unit_test(test_fold),
         cmocka_unit_test(test_fold_zero),

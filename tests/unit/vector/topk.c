@@ -206,7 +206,7 @@ static void reference_step(const struct sar_dgc *of, size_t i)
     }
 }
 
-static void test_a_step_does_what_the_formula_says(void **state)
+static void test_dgc_step_matches_formula(void **state)
 {
     enum { COUNT = 2500, WIDEST = 8 };
     static char gradient[COUNT * WIDEST], velocity[2][COUNT * WIDEST], value[2][COUNT * WIDEST];
@@ -269,7 +269,7 @@ static void check_clearing(enum sar_dtype base, bool masking)
     }
 }
 
-static void test_what_is_not_finite_does_not_stay(void **state)
+static void test_non_finite_elements_are_cleared(void **state)
 {
     (void)state;
     for (size_t b = 0; b < LENGTH(floats); b++) {
@@ -285,8 +285,8 @@ int main(void)
         cmocka_unit_test(test_the_kth_largest),
         cmocka_unit_test(test_magnitudes_of_numbers),
         cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_a_step_does_what_the_formula_says),
-        cmocka_unit_test(test_what_is_not_finite_does_not_stay),
+        cmocka_unit_test(test_dgc_step_matches_formula),
+        cmocka_unit_test(test_non_finite_elements_are_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

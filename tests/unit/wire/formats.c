@@ -221,7 +221,7 @@ static void check_flips(const struct sample *s)
     free(payload);
 }
 
-static void test_single_wrong_bits(void **state)
+static void test_single_bit_flips(void **state)
 {
     (void)state;
     for_all_samples(65, check_flips);
@@ -385,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_truncations_are_refused),
         cmocka_unit_test(test_wrong_numbers_of_elements),
-        cmocka_unit_test(test_single_wrong_bits),
+        cmocka_unit_test(test_single_bit_flips),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_bitmaps),
         cmocka_unit_test(test_where_formats_cross),

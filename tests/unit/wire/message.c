@@ -147,7 +147,7 @@ static void corrupt(unsigned char *buffer, const struct wrong *wrong, bool seal)
     memcpy(buffer, &header, sizeof header);
 }
 
-static void test_wrong_headers(void **state)
+static void test_malformed_headers(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
@@ -165,7 +165,7 @@ static void test_wrong_headers(void **state)
 }
 
 /* The number of a format that does not match the payload. */
-static void test_the_format_of_another(void **state)
+static void test_mismatched_format(void **state)
 {
     (void)state;
     for (uint16_t w = 0; sar_wires[w] != NULL; w++) {
@@ -203,7 +203,7 @@ static void test_other_expectations(void **state)
 }
 
 /* Every flipped bit of the header is refused; a flipped bit of the payload is refused or harmless. */
-static void test_single_wrong_bits(void **state)
+static void test_single_bit_flips(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
@@ -222,7 +222,7 @@ static void test_single_wrong_bits(void **state)
 }
 
 /* Every flipped bit of the header under a right checksum, so that the checks of fields must detect it. */
-static void test_single_wrong_bits_under_a_right_check(void **state)
+static void test_single_bit_flips_with_right_checksum(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
@@ -321,11 +321,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_the_header),
-        cmocka_unit_test(test_wrong_headers),
-        cmocka_unit_test(test_the_format_of_another),
+        cmocka_unit_test(test_malformed_headers),
+        cmocka_unit_test(test_mismatched_format),
         cmocka_unit_test(test_other_expectations),
-        cmocka_unit_test(test_single_wrong_bits),
-        cmocka_unit_test(test_single_wrong_bits_under_a_right_check),
+        cmocka_unit_test(test_single_bit_flips),
+        cmocka_unit_test(test_single_bit_flips_with_right_checksum),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_failure_messages),
         cmocka_unit_test(test_refusals_change_nothing),

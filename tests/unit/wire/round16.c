@@ -158,7 +158,7 @@ static void test_lengths(void **state)
 }
 
 /* If zeros count as absent, elements that round to zero are dropped; negative zeros stay. */
-static void test_what_underflows(void **state)
+static void test_underflow(void **state)
 {
     uint32_t index[] = { 1, 4, 5, 7, 9 };
     float value[] = { 1, 1e-20f, -1e-20f, 0x1p-24f, 0 };
@@ -270,7 +270,7 @@ int main(void)
         cmocka_unit_test(test_middles),
         cmocka_unit_test(test_floats_of_all_kinds),
         cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_what_underflows),
+        cmocka_unit_test(test_underflow),
         cmocka_unit_test(test_rows_that_underflow),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_other_values),
