@@ -227,7 +227,7 @@ static const char *name_of(bool on_default)
 }
 
 /* Capture the stream of rank 0, or of all ranks. */
-static void check_kind(const struct call_case *call_case, bool all)
+static void check_call_case(const struct call_case *call_case, bool all)
 {
     cudaStream_t captured = call_case->on_default ? blocking : stream;
     bool mine = all || rank == 0;
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof call_cases / sizeof *call_cases; i++)
         for (int all = 0; all < 2; all++)
             if (call_cases[i].call != reduce_handed_later || MPIX_Query_cuda_support())
-                check_kind(&call_cases[i], all != 0);
+                check_call_case(&call_cases[i], all != 0);
     check_beside();
     end();
     return check_end("captured");

@@ -18,7 +18,7 @@ struct capture {
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
     size_t nodes;
-    bool corrupted;
+    bool invalid;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,7 +47,7 @@ bool fake_cuda_captures(void *stream)
     pthread_mutex_lock(&lock);
     struct capture *found = stream == NULL ? find_blocking() : find(stream);
     if (found != NULL && stream == NULL)
-        found->corrupted = true;
+        found->invalid = true;
     else if (found != NULL)
         found->nodes++;
     pthread_mutex_unlock(&lock);
@@ -59,7 +59,7 @@ void fake_cuda_disturb(void *stream)
     pthread_mutex_lock(&lock);
     struct capture *found = stream == NULL ? find_blocking() : find(stream);
     if (found != NULL)
-        found->corrupted = true;
+        found->invalid = true;
     pthread_mutex_unlock(&lock);
 }
 
@@ -77,7 +77,7 @@ void fake_cuda_risk(void)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MOST; i++)
         if (captures[i].stream != NULL && is_forbidden_by(&captures[i]))
-            captures[i].corrupted = true;
+            captures[i].invalid = true;
     pthread_mutex_unlock(&lock);
 }
 
@@ -97,9 +97,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     pthread_mutex_lock(&lock);
     const struct capture *found = find(stream);
     bool waits = stream == NULL && find_blocking() != NULL;
-    *status = found == NULL      ? cudaStreamCaptureStatusNone
-              : found->corrupted ? cudaStreamCaptureStatusInvalidated
-                                 : cudaStreamCaptureStatusActive;
+    *status = found == NULL    ? cudaStreamCaptureStatusNone
+              : found->invalid ? cudaStreamCaptureStatusInvalidated
+                               : cudaStreamCaptureStatusActive;
     pthread_mutex_unlock(&lock);
     return waits ? cudaErrorStreamCaptureImplicit : cudaSuccess;
 }
@@ -125,11 +125,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     fake_cuda_forbid(__func__);
     pthread_mutex_lock(&lock);
     struct capture *found = find(stream);
-    struct capture ended = found == NULL ? (struct capture){ .corrupted = true } : *found;
+    struct capture ended = found == NULL ? (struct capture){ .invalid = true } : *found;
     if (found != NULL)
         found->stream = NULL;
     pthread_mutex_unlock(&lock);
-    size_t *nodes = ended.corrupted ? NULL : malloc(sizeof *nodes);
+    size_t *nodes = ended.invalid ? NULL : malloc(sizeof *nodes);
     *graph = (cudaGraph_t)nodes;
     if (nodes == NULL)
         return cudaErrorStreamCaptureInvalidated;

@@ -221,7 +221,7 @@ long fake_cuda_taken(void)
 }
 
 /* Fill new and freed memory with a pattern. */
-static void corrupt(const struct array *array)
+static void fill_pattern(const struct array *array)
 {
     memset(array->alias, 0xa5, array->bytes);
 }
@@ -238,7 +238,7 @@ static cudaError_t take_array(void **memory, size_t bytes)
         array->taken = true;
         array->bytes = bytes + 1;
         array->place = fake_cuda_device();
-        corrupt(array);
+        fill_pattern(array);
         *memory = array->device;
     }
     pthread_mutex_unlock(&lock);
@@ -257,7 +257,7 @@ static void free_array(void *memory)
     pthread_mutex_lock(&lock);
     struct array *array = find(memory);
     if (array != NULL) {
-        corrupt(array);
+        fill_pattern(array);
         array->taken = false;
         if (array->room >= LARGE) /* opening the memory later would take longer */
             madvise(array->device, array->room, MADV_DONTNEED);
