@@ -90,7 +90,7 @@ static void require(int holds, const char *what, struct seen s)
 {
     if (holds)
         return;
-    printf("rank %d of %d: %s: %d plain, %d glances, %d others\n", rank, ranks, what, s.plain, s.probes,
+    printf("rank %d of %d: %s: %d plain, %d probes, %d others\n", rank, ranks, what, s.plain, s.probes,
            s.others);
     failures++;
 }
@@ -101,8 +101,8 @@ static void test_dense(void)
     fill(1);
     struct seen s = reduce(DENSE_CALLS, 1);
     require(s.plain == DENSE_CALLS && s.others == 0, "dense data", s);
-    require((double)s.probes * LOOK_BYTES <= 0.02 * s.plain * BYTES, "glances too often", s);
-    require((s.probes > 0) == (ranks > 1), "glances", s);
+    require((double)s.probes * LOOK_BYTES <= 0.02 * s.plain * BYTES, "probes too often", s);
+    require((s.probes > 0) == (ranks > 1), "probes", s);
 }
 
 static void test_turned_sparse(void)
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     test_turned_sparse();
     test_turned_dense();
     if (rank == 0)
-        printf("%d glances\n", seen.probes);
+        printf("%d probes\n", seen.probes);
     MPI_Finalize();
     return failures != 0;
 }
