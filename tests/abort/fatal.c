@@ -31,7 +31,7 @@ int main(int argc, char **argv)
                                &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    if (strcmp(mistake, "knob") == 0)
+    if (strcmp(mistake, "setting") == 0)
         MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     puts("rank goes on");
     MPI_Finalize();

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/evaluation.md against bench/results: its tables are those that bench/evaluate makes, and the figures in
-its sentences are what these results say. Figures that were measured once and not stored are not looked at."""
+"""Test doc/evaluation.md against bench/results: its tables equal those of bench/evaluate, and the figures in
+its text follow from these results. Figures that were measured once and not stored are not checked."""
 
 import importlib.machinery
 import importlib.util
@@ -24,7 +24,7 @@ COO, BITMAP, CHOSEN, FOUR, PIPELINED = STEPS[1], STEPS[3], STEPS[4], STEPS[5], S
 
 
 def load_evaluate():
-    """bench/evaluate, which draws nothing."""
+    """bench/evaluate, without its drawings."""
     loader = importlib.machinery.SourceFileLoader("evaluate", str(TOP / "bench" / "evaluate"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("evaluate", loader))
     loader.exec_module(module)
@@ -42,7 +42,7 @@ def page_of(evaluate):
 
 
 def real(x, digits=2):
-    """As sentences have it: without the zero before the point, and a five rounded up."""
+    """Format as in the text: without the zero before the point, and halves rounded up."""
     text = f"{x + 1e-9:.{digits}f}"
     return text[1:] if text.startswith("0.") else text
 
@@ -68,7 +68,7 @@ def peers_of(name):
 
 
 def ahead_of_peers(name):
-    """How many times as long as `balanced` the fastest of the others takes."""
+    """Time of the fastest other scheme as a multiple of `balanced`."""
     return min(peers_of(name).values()) / time_of(name)
 
 
@@ -120,7 +120,7 @@ def on_ranks():
 
 def by_steps():
     def rise(step, before):
-        """For lstm and llama, with computing."""
+        """For lstm and llama, with compute time."""
         times = [
             [time_of(name_of(model, which, True)) for model in ("lstm", "llama")] for which in (before, step)
         ]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What calls on device memory have of their own: where the results are, which memory goes with which,
- * calls in flight, and that a plan allocates nothing. Values are checked in full by the programs of
- * tests/mpi that on_device.c turns to devices. */
+/* Tests calls on device memory: placement of results, combinations of host and device memory, nonblocking
+ * calls, and plans that allocate nothing. The programs of tests/mpi, redirected by on_device.c, check all
+ * values. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>
@@ -89,7 +89,7 @@ static void start_and_wait(MPIX_Sparse_plan plan)
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* Of one scheme, since another one may be tried as late as it is found slow. */
+/* Forces a scheme, since automatic selection may try another one at any time. */
 static void check_plan(void)
 {
     float *in = vector(1), *out = vector(0);
@@ -114,7 +114,7 @@ static void check_plan(void)
     require(cudaFree(out));
 }
 
-/* What a start of a plan asks of the runtime. */
+/* Runtime calls of a plan's start. */
 struct asked {
     long allocations, stops, waits;
 };
@@ -124,9 +124,9 @@ static struct asked asked(void)
     return (struct asked){ allocations(), count_of("fake_cuda_stops"), count_of("fake_cuda_waits") };
 }
 
-/* A steady start takes memory from pools, and waits for no more than streams: for the number of elements, for
- * the parts, and for the two of a ring that the elements come, and the outcome goes, through; where the
- * device reduces there is no ring, but each segment's sums and messages are waited for. */
+/* A repeated start allocates only from pools, and waits only for streams. It waits for the number of
+ * elements, for the parts, and twice for the ring that carries elements to the host and the result back. If
+ * the device reduces there is no ring, and each segment's sums and messages are waited for. */
 static void check_steady(const char *least, long most)
 {
     float *in = vector(1), *out = vector(0);
@@ -158,8 +158,8 @@ static void check_steady(const char *least, long most)
     require(cudaFree(out));
 }
 
-/* One element in STEP travels, and comes back as an index and a value; the first call's are looked at
- * besides. */
+/* One element in STEP is copied to the host, and copied back as an index and a value. The first call reads
+ * its elements in addition. */
 static void check_traffic(void)
 {
     enum { MOST = 5 * (COUNT / STEP + 64) * (sizeof(int32_t) + sizeof(float)) };
@@ -182,7 +182,7 @@ static void check_traffic(void)
     require(cudaFree(v));
 }
 
-/* The device splits the vector into parts of many segments; the first call looks at it and does not. */
+/* The device partitions the vector into many segments. The first call reads the vector and does not. */
 static void check_segments(void)
 {
     static const char *const grains[] = { "1", "4", "64" };
@@ -209,7 +209,7 @@ static void check_segments(void)
     }
 }
 
-/* Fused, and one of them apart. */
+/* Fused plans, and one started alone. */
 static void check_group(void)
 {
     enum { PLANS = 3 };
@@ -236,8 +236,8 @@ static void check_group(void)
     }
 }
 
-/* Unsorted, and index 7 twice. The last rank has nothing, and unless some are given no arrays to tell
- * where it would have it. */
+/* Unsorted coordinates, with index 7 twice. The last rank has none; unless `given` it passes no arrays from
+ * which the library could tell the device. */
 static int call_coo(int place, bool given, MPIX_Sparse_result *result)
 {
     const int32_t indices[] = { rank + 10, 7, 7 };
@@ -317,7 +317,7 @@ static void check_profile(void)
     require(cudaFree(in));
 }
 
-/* One rank mixes; all hear of it. */
+/* One rank mixes host and device memory; all ranks get an error. */
 static void check_mixtures(void)
 {
     static float host[COUNT];

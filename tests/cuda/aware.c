@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When MPI is handed device memory. This program stands before MPI where the library calls it, and is an
- * MPI that is aware of CUDA, one that is not, or one that says that it is and loses messages. */
+/* Tests when MPI receives device memory. This program intercepts the library's MPI calls. It acts as a
+ * CUDA-aware MPI, as one that is not aware, or as one that claims awareness and loses messages. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "device_memory.h"
 
-enum { COUNT = 500 /* so few that MPI has them as they are */ };
+enum { COUNT = 500 /* few enough to pass to MPI */ };
 
 static int says_so, on_device;
 static bool loses;
@@ -55,7 +55,7 @@ int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype t
     return code;
 }
 
-/* Done at once, where memory is the device's. */
+/* Executed at once, in device memory. */
 int PMPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op,
                     MPI_Comm comm, MPI_Request *request)
 {
@@ -65,13 +65,13 @@ int PMPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype 
     return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, comm);
 }
 
-/* Vectors of so few bytes go to MPI_Allreduce, unseen or agreed on. */
-static void expect_of(int wanted, const char *knob, const char *forward)
+/* Vectors this short go to MPI_Allreduce, with or without a consistency check. */
+static void expect_of(int wanted, const char *setting, const char *forward)
 {
     static float v[COUNT];
     MPI_Comm comm;
     float *device;
-    setenv("MPIX_SPARSE_CUDA_AWARE", knob, 1);
+    setenv("MPIX_SPARSE_CUDA_AWARE", setting, 1);
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < COUNT; i++)
@@ -91,7 +91,7 @@ static void expect_of(int wanted, const char *knob, const char *forward)
     MPI_Comm_free(&comm);
 }
 
-/* A plan has a mirror once it was started together with others, and does without as soon as it is not. */
+/* A plan has a host copy once it was started together with others, and no longer after a separate start. */
 static void expect_plan(int wanted)
 {
     static float v[COUNT];
@@ -122,10 +122,10 @@ static void expect_plan(int wanted)
     require(cudaFree(device));
 }
 
-static void expect(int wanted, const char *knob)
+static void expect(int wanted, const char *setting)
 {
-    expect_of(wanted, knob, "63");
-    expect_of(wanted, knob, "0");
+    expect_of(wanted, setting, "63");
+    expect_of(wanted, setting, "0");
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* These functions stand before MPI's where the library calls them. */
+/* These functions intercept the library's MPI calls. */
 
 #include "aware_mpi.h"
 
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool aware_says_so = true;
+bool aware_claimed = true;
 long aware_messages, aware_bytes;
-const void *(*aware_spoil)(const void *piece, int *bytes, bool from_device);
+const void *(*aware_corrupt)(const void *piece, int *bytes, bool from_device);
 
-/* Where the host finds what is at an address. */
+/* Host address of device memory. */
 static void *reach(const void *address)
 {
     void *(*find)(const void *) = (void *(*)(const void *))dlsym(RTLD_DEFAULT, "fake_cuda_reach");
@@ -24,7 +24,7 @@ int MPIX_Query_cuda_support(void)
 {
     int (*query)(void) = (int (*)(void))dlsym(RTLD_NEXT, "MPIX_Query_cuda_support");
     bool stands_in = dlsym(RTLD_DEFAULT, "fake_cuda_reach") != NULL;
-    return aware_says_so && (stands_in || (query != NULL && query() != 0));
+    return aware_claimed && (stands_in || (query != NULL && query() != 0));
 }
 
 int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -34,8 +34,8 @@ int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MP
     bool from_device = at != buffer;
     aware_messages += from_device;
     aware_bytes += from_device ? n : 0;
-    if (aware_spoil != NULL)
-        at = aware_spoil(at, &n, from_device);
+    if (aware_corrupt != NULL)
+        at = aware_corrupt(at, &n, from_device);
     return MPI_Isend(at, n, type, to, tag, comm, request);
 }
 

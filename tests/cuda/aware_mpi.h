@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An MPI that is aware of CUDA, over the runtime that stands in for CUDA's: messages from and to device
- * memory go straight there. Over CUDA's own it is whatever MPI there is. */
+/* A CUDA-aware MPI over the fake CUDA runtime: messages from and to device memory need no copy. Over the real
+ * runtime, the installed MPI is used. */
 
 #ifndef AWARE_MPI_H
 #define AWARE_MPI_H
 
 #include <stdbool.h>
 
-/** Whether it says that it is aware; true at the beginning. */
-extern bool aware_says_so;
+/** Whether MPI claims to be CUDA-aware; initially true. */
+extern bool aware_claimed;
 
-/** Whether it is; MPI's own function says no more. */
+/** Returns whether MPI claims to be CUDA-aware; MPI's own function only reports its build. */
 int MPIX_Query_cuda_support(void);
 
-/** Messages, and bytes in them, that this rank has sent from device memory. */
+/** Messages that this rank has sent from device memory, and their bytes. */
 extern long aware_messages, aware_bytes;
 
-/** Called for each piece of a message, which it may replace by another or shorten. NULL at the beginning. */
-extern const void *(*aware_spoil)(const void *piece, int *bytes, bool from_device);
+/** Called for each piece of a message, to replace or shorten it. Initially NULL. */
+extern const void *(*aware_corrupt)(const void *piece, int *bytes, bool from_device);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that are captured around calls of the library. */
+/* Functions to capture a stream around library calls. */
 
 #ifndef CAPTURE_H
 #define CAPTURE_H
@@ -13,7 +13,7 @@ static inline void begin_capture(cudaStream_t captured)
     require(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
 }
 
-/* The graph must be whole, and have nothing of the library's in it. */
+/* Check that the graph is valid and contains no work of the library. */
 static inline void end_capture(cudaStream_t captured)
 {
     cudaGraph_t graph;

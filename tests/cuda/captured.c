@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that are being captured into a graph: each call on one is refused before anything is queued there,
- * so that the graph stays empty and can be used, and no other rank waits. Calls on other streams take their
- * course meanwhile, and the graph does not suffer. */
+/* Tests calls on streams that are being captured into a graph. Each call is refused before it queues work, so
+ * the graph stays empty and usable, and no other rank hangs. Calls on other streams work and do not
+ * invalidate the capture. */
 
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -15,19 +15,19 @@
 
 enum { COUNT = 6000, FEW = 40, NNZ = 5, STARTS = 6 };
 
-/* What the ranks learn whose streams are not captured: the same; or, in the start of a plan, that another
- * rank has failed; or nothing, since they do not agree, and their outcome is none; or nothing, and it is
- * right. */
-enum told { AGREED, STEADY, UNSEEN, ALONE };
+/* Results on ranks whose streams are not captured. AGREED: the same error. STEADY: an error that another rank
+ * failed. UNSEEN: no error, and an undefined result, since the call has no consistency check. ALONE: no
+ * error, and the right result. */
+enum effect { AGREED, STEADY, UNSEEN, ALONE };
 
-struct kind {
+struct call_case {
     const char *name;
     int (*call)(void);
-    enum told told;
-    bool on_default; /* in the default stream, and one that waits for it is captured */
+    enum effect effect;
+    bool on_default; /* in the default stream, while a stream that waits for it is captured */
 };
 
-static MPI_Comm comm, unseen, forced, handed; /* to MPI, as it is */
+static MPI_Comm comm, unseen, forced, handed; /* passes to MPI */
 static cudaStream_t stream, blocking;
 static float *vector, *other, *values;
 static int32_t *indices, *chosen;
@@ -168,13 +168,13 @@ static int write_result(void)
     return MPIX_Sparse_result_dense(result, other);
 }
 
-/* Where the library is not told of a stream. */
+/* Call in a stream that the library does not know. */
 static int reduce_in_default(void)
 {
     return reduce_floats(COUNT, forced, false);
 }
 
-static const struct kind kinds[] = {
+static const struct call_case call_cases[] = {
     { "a blocking call", reduce, AGREED, false },
     { "a nonblocking call", reduce_later, AGREED, false },
     { "a call on coordinates", reduce_coo, AGREED, false },
@@ -197,7 +197,7 @@ static const struct kind kinds[] = {
     { "the default stream", reduce_in_default, AGREED, true },
 };
 
-/* Sparse, with an element at the front that tells whether an outcome is one. */
+/* Fill a sparse vector; its first element shows whether the result is valid. */
 static void fill(void)
 {
     static float v[3 * COUNT];
@@ -216,7 +216,7 @@ static float first_value(void)
     return first;
 }
 
-/* By the rank whose stream is captured. */
+/* Name of the call on the rank with the captured stream. */
 static const char *name_of(bool on_default)
 {
     static char name[64];
@@ -226,38 +226,38 @@ static const char *name_of(bool on_default)
     return name;
 }
 
-/* In the stream of rank 0, or of all. */
-static void check_kind(const struct kind *kind, bool all)
+/* Capture the stream of rank 0, or of all ranks. */
+static void check_call_case(const struct call_case *call_case, bool all)
 {
-    cudaStream_t captured = kind->on_default ? blocking : stream;
+    cudaStream_t captured = call_case->on_default ? blocking : stream;
     bool mine = all || rank == 0;
     for (int i = 0; i < STARTS; i++) {
         fill();
-        check_success(kind->call(), "a call before");
+        check_success(call_case->call(), "a call before");
     }
-    check_case("%s, captured on %s", kind->name, all ? "all ranks" : "rank 0");
+    check_case("%s, captured on %s", call_case->name, all ? "all ranks" : "rank 0");
     fill();
     if (mine)
         begin_capture(captured);
-    int code = kind->call();
+    int code = call_case->call();
     if (mine)
         end_capture(captured);
     if (mine)
-        expect_refusal(code, rank == 0 || kind->told != AGREED ? name_of(kind->on_default) : "",
-                       kind->told == AGREED ? 0 : -1);
-    else if (kind->told == AGREED)
+        expect_refusal(code, rank == 0 || call_case->effect != AGREED ? name_of(call_case->on_default) : "",
+                       call_case->effect == AGREED ? 0 : -1);
+    else if (call_case->effect == AGREED)
         expect_refusal(code, "", 0);
-    else if (kind->told == STEADY)
+    else if (call_case->effect == STEADY)
         check(code != MPI_SUCCESS, "expected an error, as rank 0 has failed");
     else
-        check_success(code, kind->name);
-    if (!mine && kind->told == UNSEEN)
+        check_success(code, call_case->name);
+    if (!mine && call_case->effect == UNSEEN)
         check(isnan(first_value()), "expected no number, found %g", (double)first_value());
     fill();
-    check_success(kind->call(), "a call behind");
+    check_success(call_case->call(), "a call behind");
 }
 
-/* Calls in other streams allocate and wait, be it for the first time, and nothing of it is the graph's. */
+/* Calls on other streams allocate and wait, even in first use, and add nothing to the graph. */
 static void check_beside(void)
 {
     cudaStream_t beside;
@@ -280,7 +280,7 @@ static void check_beside(void)
 static MPI_Comm open_comm(const char *forward, const char *scheme, MPI_Info info)
 {
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
-    MPI_Comm made = knobs_comm(&(struct knobs){ .scheme = scheme });
+    MPI_Comm made = settings_comm(&(struct settings){ .scheme = scheme });
     check_success(MPIX_Sparse_comm_set_info(made, info), "MPIX_Sparse_comm_set_info");
     return made;
 }
@@ -344,12 +344,12 @@ int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(240);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     begin();
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < sizeof call_cases / sizeof *call_cases; i++)
         for (int all = 0; all < 2; all++)
-            if (kinds[i].call != reduce_handed_later || MPIX_Query_cuda_support())
-                check_kind(&kinds[i], all != 0);
+            if (call_cases[i].call != reduce_handed_later || MPIX_Query_cuda_support())
+                check_call_case(&call_cases[i], all != 0);
     check_beside();
     end();
     return check_end("captured");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Enqueued calls in streams that are being captured into a graph: refused at once, behind calls that stand in
- * the stream from before; calls in other streams take their course meanwhile. */
+/* Tests enqueued calls in streams that are being captured into a graph. They are refused at once, also after
+ * calls already queued in the stream. Calls on other streams work. */
 
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -44,7 +44,7 @@ static int enqueue(float *at, MPI_Comm where)
                                          where, stream);
 }
 
-/* Behind a call that has been queued in the stream before. */
+/* Start after a call that was queued earlier in the stream. */
 static void check_enqueued(MPI_Comm where, bool all)
 {
     char says[64];
@@ -75,7 +75,7 @@ static void check_enqueued(MPI_Comm where, bool all)
     check(first_value() == expected, "expected %g, found %g", (double)expected, (double)first_value());
 }
 
-/* What a call queues and allocates beside a stream that is captured is not the graph's. */
+/* Work and memory of a call on another stream are not added to the graph. */
 static void check_beside(void)
 {
     cudaStream_t beside;
@@ -94,7 +94,7 @@ static void check_beside(void)
 static MPI_Comm open_comm(const char *forward, const char *scheme)
 {
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
-    return knobs_comm(&(struct knobs){ .scheme = scheme });
+    return settings_comm(&(struct settings){ .scheme = scheme });
 }
 
 int main(int argc, char **argv)

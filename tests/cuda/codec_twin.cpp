@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of cuda/codec.cu on CPU threads against the host's formats: the
- * same bytes, the same indices, and the same payloads refused. */
+/* Tests the kernels of cuda/codec.cu on CPU threads against the host's formats:
+ * equal bytes, equal indices, and the same payloads refused. */
 
 #include <cstdio>
 #include <cstdlib>
@@ -102,7 +102,7 @@ bool decodes(const message &m, bytes payload)
     return good;
 }
 
-/* Also with flipped bits: some among the indices, and the last bit, which may be behind all slots. */
+/* Also with flipped bits: some of the indices, and the last bit, which may be after all slots. */
 bool agree(const message &m)
 {
     if (!encodes(m) || !decodes(m, m.payload))

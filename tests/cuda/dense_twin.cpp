@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of cuda/dense.cu on CPU threads (twin/cuda/parallel.cuh) against the host's code. The results
- * must have the same bits: marked elements, compacted vectors, parts, scattered vectors, and packed
- * vectors. */
+/* Tests the kernels of cuda/dense.cu on CPU threads (twin/cuda/parallel.cuh) against the host's code. Masks,
+ * compacted vectors, parts, scattered vectors and packed vectors must have the same bits. */
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +23,7 @@ namespace
 
 using bytes = managed<unsigned char>;
 
-/* One byte of an element in `every` is set, not always its first; with 0, none. */
+/* Set one byte, not always the first, of one element in `every`; none if 0. */
 bytes make_vector(const sar_vec_desc &desc, unsigned every, size_t offset)
 {
     bytes v(offset + desc.count * desc.element_size + 8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank whose device fails, in calls that its neighbours cannot know of it in: what goes to MPI unseen, and
- * what stands in a stream. Nobody waits for ever, that rank returns an error, and others have either an error
- * or numbers that cannot be taken for good ones. */
+/* Tests a failing device on one rank, in calls without a consistency check: calls that pass to MPI, and
+ * enqueued calls. No rank hangs. The rank with the failure returns an error; others return an error, or a
+ * result that cannot be mistaken for a right one. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include "check.h"
 #include "device_memory.h"
 
-enum { COUNT = 40, MANY = 15000, MOST = 40 /* calls of CUDA that are refused, one at a time */ };
+enum { COUNT = 40, MANY = 15000, MOST = 40 /* CUDA calls that fail, one at a time */ };
 
 static MPI_Comm comm;
 static float *device;
@@ -27,7 +27,7 @@ static void fill(void)
     require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
 }
 
-/* Whether the first value is what it should be; all others are to be of its kind. */
+/* True if the first value is right; all others must match it. */
 static bool is_right(void)
 {
     static float v[COUNT];
@@ -50,7 +50,7 @@ static int reduce_complex(void)
     return MPIX_Sparse_allreduce(MPI_IN_PLACE, device, MANY, MPI_C_FLOAT_COMPLEX, MPI_SUM, comm);
 }
 
-/* Two calls, of which the first one must not be overtaken. */
+/* Enqueue two calls, which must run in order. */
 static int enqueue(void)
 {
     int first = MPIX_Sparse_allreduce_enqueue(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_SUM, comm, stream);
@@ -68,7 +68,7 @@ static void open_comm(const char *forward)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 }
 
-/* On rank 0 each call of CUDA fails once. Where ranks agree, what others find is undefined. */
+/* Each CUDA call fails once on rank 0. With a consistency check the others' results are undefined. */
 static void check_refusals(const char *what, int (*reduce)(void), bool unseen)
 {
     int failures = 0;
@@ -91,7 +91,7 @@ static void check_refusals(const char *what, int (*reduce)(void), bool unseen)
     MPI_Comm_free(&comm);
 }
 
-/* Nothing more can be done with rank 0's device; not even its memory can be told from the host's. */
+/* Rank 0's device is unusable: even the question whether an address is the device's fails. */
 static void check_broken(const char *what, int (*reduce)(void), bool unseen)
 {
     open_comm(unseen ? "63" : "0");

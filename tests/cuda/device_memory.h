@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the programs that call CUDA themselves have in common. */
+/* Functions shared by programs that call CUDA themselves. */
 
 #ifndef TESTS_CUDA_DEVICE_MEMORY_H
 #define TESTS_CUDA_DEVICE_MEMORY_H
@@ -27,14 +27,14 @@ static inline void to_host(void *host, const void *device, size_t bytes)
     require(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
 }
 
-/* What the runtime of fake_runtime.c counts, and no other. */
+/* Read a counter of fake_runtime.c; the real runtime has none. */
 static inline long count_of(const char *name)
 {
     long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
     return count == NULL ? 0 : count();
 }
 
-/* What fake_runtime.c does beyond CUDA's, if it stands in. */
+/* Call a function of fake_runtime.c, if it is loaded. */
 static inline void tell_runtime(const char *name, long number)
 {
     void (*tell)(long) = (void (*)(long))dlsym(RTLD_DEFAULT, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where arrays are: all of a call on one device, calls and plans of coordinates there, and, with the argument
- * "unplugged", device memory that no plug-in reaches. */
+/* Tests placement of arrays: all arrays of a call on one device, and calls and plans with coordinates there.
+ * With the argument "unplugged", tests device memory without the plug-in. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ enum { COUNT = 3000, NNZ = 5, ROUNDS = 4 };
 
 static MPI_Comm comm;
 
-/* What the runtime of fake_runtime.c tells, and no other. */
+/* Read a counter of fake_runtime.c; the real runtime has none. */
 static long told(const char *name, long otherwise)
 {
     long (*tell)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, name);
@@ -32,7 +32,7 @@ static void *on_place(int place, size_t bytes)
     return array;
 }
 
-/* A thread that has no device would make a context on the first one, be it to give something back there. */
+/* A thread without a current device would create a context on the first one, even to free memory there. */
 static void check_other_device(void)
 {
     float *far = on_place(1, COUNT * sizeof *far);
@@ -53,7 +53,7 @@ static void check_other_device(void)
     require(cudaFree(indices));
 }
 
-/* Rank 0's arrays are on two devices; all ranks hear of it, where they agree. */
+/* Rank 0's arrays are on two devices; all ranks get an error if the call has a consistency check. */
 static void check_two_devices(void)
 {
     static const char says[] = "is memory of another device than the call's other arrays";
@@ -77,7 +77,7 @@ static void check_two_devices(void)
     require(cudaFree(indices));
 }
 
-/* Coordinates of one rank: not in order, and one index twice. */
+/* Coordinates of one rank: unsorted, one index twice. */
 struct elements {
     int32_t index[NNZ];
     double value[NNZ];
@@ -101,7 +101,7 @@ static void drop(struct elements *e)
     require(cudaFree(e->values_there));
 }
 
-/* The same call on the host says what is right. */
+/* Compare with the same call on the host. */
 static void expect_like_host(const struct elements *e, MPIX_Sparse_result found)
 {
     MPIX_Sparse_result host = MPIX_SPARSE_RESULT_NULL;
@@ -145,7 +145,7 @@ static void check_nonblocking(void)
     }
 }
 
-/* Starts on device memory, and one on the host's between them. */
+/* Starts on device memory, with one on host memory in between. */
 static void check_plan(void)
 {
     MPIX_Sparse_plan plan;
@@ -170,7 +170,7 @@ static void check_plan(void)
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
 }
 
-/* Device memory is refused, on all ranks where they agree; all else works. */
+/* Device memory is refused, on all ranks if there is a consistency check; all other calls work. */
 static void check_unplugged(void)
 {
     static const char says[] = "is device memory, and libmpix_sparse_cuda.so";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Payloads that an MPI which is aware of CUDA sends and receives where the device has them: outcomes have the
- * bits of calls on the host's memory, whoever's MPI is aware and whoever's arrays are on a device; next to
- * nothing is copied; steady calls allocate nothing; and nothing hangs, nor is a wrong outcome told to be
- * right, where messages are damaged or functions of CUDA fail. */
+/* Tests payloads that a CUDA-aware MPI sends and receives in device memory. Results have the bits of calls on
+ * host memory, whichever ranks have an aware MPI or device memory. Almost nothing is copied, and repeated
+ * calls allocate nothing. With corrupted messages or failing CUDA calls no rank hangs, and no wrong result is
+ * returned as right. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ static MPI_Comm comm;
 static float host_in[COUNT], host_out[COUNT], host_values[COUNT], found[COUNT];
 static int32_t host_indices[COUNT];
 static int nnz;
-static float *in, *out, *values; /* on the device */
+static float *in, *out, *values; /* in device memory */
 static int32_t *indices;
 static bool stands_in;
 
@@ -78,15 +78,15 @@ static void check_coo(bool on_device)
 
 static void open_comm(const char *wire, const char *segment)
 {
-    comm = knobs_comm(
-        &(struct knobs){ .scheme = "balanced", .wire = wire, .partition = "hash", .segment = segment });
+    comm = settings_comm(
+        &(struct settings){ .scheme = "balanced", .wire = wire, .partition = "hash", .segment = segment });
 }
 
-/* Only some ranks' MPI may be aware, and only some may have device memory. */
+/* Only some ranks have a CUDA-aware MPI, and only some have device memory. */
 static void check_mixture(const char *wire, const char *segment, int aware, int device)
 {
     bool mine = device == 0 || rank % 2 == 0;
-    aware_says_so = aware == 0 || rank == 0;
+    aware_claimed = aware == 0 || rank == 0;
     check_case("%s, segments of %s, aware: %s, device memory: %s", wire,
                segment == NULL ? "any size" : segment, aware == 0 ? "all" : "rank 0",
                device == 0 ? "all" : "every second rank");
@@ -95,15 +95,15 @@ static void check_mixture(const char *wire, const char *segment, int aware, int 
     long before = aware_messages;
     check_success(reduce(mine), "a call");
     check(!mine || is_right(), "expected the bits that the host makes");
-    check(!stands_in || ranks == 1 || (aware_messages > before) == (mine && aware_says_so),
+    check(!stands_in || ranks == 1 || (aware_messages > before) == (mine && aware_claimed),
           "expected payloads to leave from device memory where MPI takes that, %ld did",
           aware_messages - before);
     check_coo(mine);
     MPI_Comm_free(&comm);
-    aware_says_so = true;
+    aware_claimed = true;
 }
 
-/* All that is copied are numbers, such as how many elements there are. */
+/* Only scalars are copied, such as numbers of elements. */
 static void check_bytes(void)
 {
     enum { NUMBERS = 1024, ROUNDS = 6, WARM = 3 };
@@ -130,31 +130,32 @@ static void check_bytes(void)
 }
 
 static struct {
-    int piece; /* of those to come */
+    int piece; /* counted from the next one */
     bool cut, header;
     size_t bit;
     bool done;
     void *copy;
-} damage = { .piece = -1 };
+} corruption = { .piece = -1 };
 
-static const void *spoil(const void *piece, int *bytes, bool from_device)
+static const void *corrupt(const void *piece, int *bytes, bool from_device)
 {
-    size_t bits = 8 * (size_t)(damage.header ? HEADER : *bytes);
+    size_t bits = 8 * (size_t)(corruption.header ? HEADER : *bytes);
     bool headless = !from_device && *bytes < HEADER;
-    if (from_device == damage.header || headless || damage.piece < 0 || damage.piece-- != 0)
+    if (from_device == corruption.header || headless || corruption.piece < 0 || corruption.piece-- != 0)
         return piece;
-    damage.copy = malloc((size_t)*bytes + 1);
-    memcpy(damage.copy, piece, (size_t)*bytes);
-    if (damage.cut)
+    corruption.copy = malloc((size_t)*bytes + 1);
+    memcpy(corruption.copy, piece, (size_t)*bytes);
+    if (corruption.cut)
         *bytes -= 8;
     else
-        ((unsigned char *)damage.copy)[damage.bit % bits / 8] ^= (unsigned char)(1u << damage.bit % 8);
-    damage.done = true;
-    return damage.copy;
+        ((unsigned char *)corruption.copy)[corruption.bit % bits / 8] ^=
+            (unsigned char)(1u << corruption.bit % 8);
+    corruption.done = true;
+    return corruption.copy;
 }
 
-/* One piece of rank 0's: a bit of a header or a payload, or the end of a payload. */
-static void check_damage(const char *wire)
+/* Corrupt one piece of rank 0: flip a bit of a header or a payload, or truncate a payload. */
+static void check_corruption(const char *wire)
 {
     static const struct {
         bool cut, header;
@@ -164,17 +165,17 @@ static void check_damage(const char *wire)
     open_comm(wire, NULL);
     check_success(reduce(false), "a call on the host's memory");
     check_success(reduce(true), "a call before");
-    aware_spoil = spoil;
+    aware_corrupt = corrupt;
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
         for (int piece = 0; piece < 2 * (ranks - 1); piece++) {
             check_case("%s, piece %d is damaged in way %zu", wire, piece, w);
-            damage.cut = ways[w].cut;
-            damage.header = ways[w].header;
-            damage.bit = ways[w].bit;
-            damage.done = false;
-            damage.piece = rank == 0 ? piece : -1;
-            int code = reduce(true), failed = code != MPI_SUCCESS, done = damage.done;
-            damage.piece = -1;
+            corruption.cut = ways[w].cut;
+            corruption.header = ways[w].header;
+            corruption.bit = ways[w].bit;
+            corruption.done = false;
+            corruption.piece = rank == 0 ? piece : -1;
+            int code = reduce(true), failed = code != MPI_SUCCESS, done = corruption.done;
+            corruption.piece = -1;
             MPI_Bcast(&done, 1, MPI_INT, 0, MPI_COMM_WORLD);
             MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
             bool told = ways[w].cut || ways[w].header;
@@ -183,10 +184,10 @@ static void check_damage(const char *wire)
             check(failed || !told || is_right(), "expected the bits that the host makes");
             check_success(reduce(true), "a call behind");
             check(is_right(), "expected the bits that the host makes, behind");
-            free(damage.copy);
-            damage.copy = NULL;
+            free(corruption.copy);
+            corruption.copy = NULL;
         }
-    aware_spoil = NULL;
+    aware_corrupt = NULL;
     MPI_Comm_free(&comm);
 }
 
@@ -209,7 +210,7 @@ static void check_refusals(void)
         tell_runtime("fake_cuda_refuse", 0);
         to_host(found, out, sizeof found);
         failures += code != MPI_SUCCESS;
-        check(code != MPI_SUCCESS || is_right(), "expected an error or the right outcome");
+        check(code != MPI_SUCCESS || is_right(), "expected an error or the right result");
         check_success(reduce(true), "a call behind");
         check(is_right(), "expected the bits that the host makes, behind");
     }
@@ -230,7 +231,7 @@ int main(int argc, char **argv)
                 check_mixture(wires[w], w == 0 ? "500" : NULL, aware, device);
     check_bytes();
     for (int w = 0; w < 3; w++)
-        check_damage(wires[w]);
+        check_corruption(wires[w]);
     check_refusals();
     require(cudaFree(in));
     require(cudaFree(out));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What enqueued calls bring to the host and back: elements where they have room, whole vectors where they do
- * not, to the bits of the same calls on the host's memory; no more bytes than those; no memory once calls are
- * steady; and nobody waits, nor has a wrong outcome for a right one, where a function of CUDA fails. */
+/* Tests enqueued calls. They copy elements that fit the capacity, else the whole vector, and give the bits of
+ * calls on host memory. They copy no more bytes than that, and allocate nothing when repeated. If a CUDA call
+ * fails, no rank hangs, and none takes a wrong result for right. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>
@@ -13,41 +13,41 @@
 
 enum { COUNT = 24000, ROOM = COUNT / 2 /* for floats */, MOST_BYTES = COUNT * 12 };
 
-/* Types, and how many elements there is room for: with each goes an index of 4 bytes. */
-static struct kind {
+/* Types, with their capacity in elements; each element has a 4-byte index. */
+static struct elem_type {
     const char *name;
     MPI_Datatype type;
-    size_t size, values; /* bytes of a basic type, and such in an element */
+    size_t size, values; /* bytes of a basic type; basic values in an element */
     bool real;
     int room;
-} kinds[] = {
+} elem_types[] = {
     { "floats", MPI_FLOAT, 4, 1, true, ROOM },
     { "doubles", MPI_DOUBLE, 8, 1, true, COUNT * 8 / 12 },
     { "integers of 8 bytes", MPI_INT64_T, 8, 1, false, COUNT * 8 / 12 },
     { "rows of 3 floats", MPI_DATATYPE_NULL, 4, 3, true, COUNT * 12 / 16 },
 };
 
-/* A vector: so many elements, which ranks have at other places the further they are apart; which values they
- * are given; and whether these are few, so that sums are the same in any order. */
+/* A vector: its number of elements; the shift of their positions between ranks; the seed of the values; and
+ * whether values are few, so that sums are exact in any order. */
 struct vector {
-    const struct kind *kind;
-    int nnz, apart, round;
+    const struct elem_type *elem_type;
+    int nnz, separate, round;
     bool coarse;
 };
 
 static MPI_Comm comm;
 static cudaStream_t stream;
-static int failures; /* that the communicator's handler was told of */
+static int failures; /* errors reported to the communicator's handler */
 
 static size_t bytes_of(const struct vector *v)
 {
-    return COUNT * v->kind->size * v->kind->values;
+    return COUNT * v->elem_type->size * v->elem_type->values;
 }
 
-/* Elements are as far from each other as they can be. */
+/* Elements are as far from each other as possible. */
 static bool is_present(const struct vector *v, int i)
 {
-    long at = (i + (long)rank * v->apart) % COUNT;
+    long at = (i + (long)rank * v->separate) % COUNT;
     return (at + 1) * v->nnz / COUNT != at * v->nnz / COUNT;
 }
 
@@ -57,9 +57,9 @@ static void set_value(const struct vector *v, void *to, uint64_t key)
     double number = v->coarse ? (double)(bits % 9 + 1) : (double)(bits >> 11) / 4503599627370496.0 + 1e-3;
     float single = (float)number;
     int64_t integer = (int64_t)(bits % 1000 + 1);
-    if (!v->kind->real)
+    if (!v->elem_type->real)
         memcpy(to, &integer, sizeof integer);
-    else if (v->kind->size == sizeof number)
+    else if (v->elem_type->size == sizeof number)
         memcpy(to, &number, sizeof number);
     else
         memcpy(to, &single, sizeof single);
@@ -67,14 +67,14 @@ static void set_value(const struct vector *v, void *to, uint64_t key)
 
 static void fill(const struct vector *v, unsigned char *to)
 {
-    size_t size = v->kind->size, element = size * v->kind->values;
+    size_t size = v->elem_type->size, element = size * v->elem_type->values;
     memset(to, 0, bytes_of(v));
     for (int i = 0; i < COUNT; i++)
-        for (size_t j = 0; is_present(v, i) && j < v->kind->values; j++)
+        for (size_t j = 0; is_present(v, i) && j < v->elem_type->values; j++)
             set_value(v, to + (size_t)i * element + j * size, (uint64_t)i * 4 + j);
 }
 
-/* A call, with its vectors: out is NULL in place. */
+/* A call and its vectors; out is NULL for in place. */
 struct job {
     struct vector vector;
     bool in_place;
@@ -94,8 +94,8 @@ static void begin(struct job *job)
 static int enqueue(const struct job *job)
 {
     return MPIX_Sparse_allreduce_enqueue(job->in_place ? MPI_IN_PLACE : job->in,
-                                         job->in_place ? job->in : job->out, COUNT, job->vector.kind->type,
-                                         MPI_SUM, comm, stream);
+                                         job->in_place ? job->in : job->out, COUNT,
+                                         job->vector.elem_type->type, MPI_SUM, comm, stream);
 }
 
 static bool is_right(struct job *job, const unsigned char *expected)
@@ -111,12 +111,12 @@ static void end(struct job *job)
     free(job->host);
 }
 
-/* What the same call on the host's memory makes. */
+/* Result of the same call on host memory. */
 static const unsigned char *expected_of(const struct job *job)
 {
     static unsigned char in[MOST_BYTES], out[MOST_BYTES];
     fill(&job->vector, in);
-    check_success(MPIX_Sparse_allreduce(in, out, COUNT, job->vector.kind->type, MPI_SUM, comm),
+    check_success(MPIX_Sparse_allreduce(in, out, COUNT, job->vector.elem_type->type, MPI_SUM, comm),
                   "a call on the host's memory");
     return out;
 }
@@ -132,32 +132,32 @@ static void run(const struct vector *v, bool in_place)
     end(&job);
 }
 
-/* Up to the last element that there is room for, and one more; of the outcome too where ranks have different
+/* Numbers of elements up to the capacity, and one more; also for the result if ranks have different
  * elements. */
-static void check_outcomes(const char *scheme, const struct kind *kind)
+static void check_results(const char *scheme, const struct elem_type *elem_type)
 {
     const int numbers[] = {
-        0, COUNT / 100, kind->room / 3, kind->room - 1, kind->room, kind->room + 1, COUNT
+        0, COUNT / 100, elem_type->room / 3, elem_type->room - 1, elem_type->room, elem_type->room + 1, COUNT
     };
-    comm = knobs_comm(&(struct knobs){ .scheme = scheme });
+    comm = settings_comm(&(struct settings){ .scheme = scheme });
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         for (int how = 0; how < 4; how++) {
-            struct vector v = { kind, numbers[i], how / 2 * 17, how, scheme == NULL };
-            check_case("%s, %d %s, %d apart%s", scheme == NULL ? "any" : scheme, v.nnz, kind->name, v.apart,
-                       how % 2 == 0 ? "" : ", in place");
+            struct vector v = { elem_type, numbers[i], how / 2 * 17, how, scheme == NULL };
+            check_case("%s, %d %s, %d apart%s", scheme == NULL ? "any" : scheme, v.nnz, elem_type->name,
+                       v.separate, how % 2 == 0 ? "" : ", in place");
             run(&v, how % 2 != 0);
         }
     MPI_Comm_free(&comm);
 }
 
-/* One in which elements cost so much that full vectors are MPI's, and then those of calls that follow. */
+/* A communicator on which elements cost so much that full vectors, and the calls after them, go to MPI. */
 static MPI_Comm dense_comm(void)
 {
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
     setenv("MPIX_SPARSE_GAMMA", "1e-6", 1);
     nodes_set(2);
-    MPI_Comm made = knobs_comm(&(struct knobs){ .scheme = NULL });
+    MPI_Comm made = settings_comm(&(struct settings){ .scheme = NULL });
     setenv("MPIX_SPARSE_FORWARD", "0", 1);
     unsetenv("MPIX_SPARSE_LEARN");
     unsetenv("MPIX_SPARSE_GAMMA");
@@ -165,7 +165,7 @@ static MPI_Comm dense_comm(void)
     return made;
 }
 
-/* MPI has later calls of full vectors unseen, also where the elements of a vector have become few. */
+/* Later calls of full vectors pass to MPI, even after a vector has become sparse. */
 static void check_turns(void)
 {
     enum { ROUNDS = 24 };
@@ -173,7 +173,8 @@ static void check_turns(void)
     int unseen = 0;
     comm = dense_comm();
     for (int round = 0; round < ROUNDS; round++) {
-        struct job job = { .vector = { &kinds[0], COUNT, 0, round, true }, .in_place = round / 2 % 2 != 0 };
+        struct job job = { .vector = { &elem_types[0], COUNT, 0, round, true },
+                           .in_place = round / 2 % 2 != 0 };
         if (round % 2 != 0)
             job.vector.nnz = COUNT / 50;
         check_case("calls that follow on dense ones, %d", round);
@@ -192,15 +193,15 @@ static void check_turns(void)
     MPI_Comm_free(&comm);
 }
 
-/* Behind each other in the stream, before any is waited for. */
+/* Several calls queued in the stream before any wait. */
 static void check_flight(void)
 {
     enum { CALLS = 6 };
     struct job jobs[CALLS];
     check_case("calls in flight");
-    comm = knobs_comm(&(struct knobs){ .scheme = "balanced" });
+    comm = settings_comm(&(struct settings){ .scheme = "balanced" });
     for (int i = 0; i < CALLS; i++) {
-        jobs[i] = (struct job){ .vector = { &kinds[0], i % 3 == 2 ? COUNT : (i + 1) * 300, 5, i, false },
+        jobs[i] = (struct job){ .vector = { &elem_types[0], i % 3 == 2 ? COUNT : (i + 1) * 300, 5, i, false },
                                 .in_place = i % 2 != 0 };
         begin(&jobs[i]);
     }
@@ -214,11 +215,11 @@ static void check_flight(void)
     MPI_Comm_free(&comm);
 }
 
-/* Bytes that are copied or that kernels touch, of a call that is not the first. */
+/* Bytes copied, or touched by kernels, in a repeated call. */
 static long passed(int nnz, bool in_place)
 {
     long bytes = 0;
-    struct vector v = { &kinds[0], nnz, 0, 0, false };
+    struct vector v = { &elem_types[0], nnz, 0, 0, false };
     for (int round = 0; round < 2; round++) {
         struct job job = { .vector = v, .in_place = in_place };
         begin(&job);
@@ -234,11 +235,11 @@ static long passed(int nnz, bool in_place)
     return bytes;
 }
 
-/* Of pages a few more, since values and indices begin and end in the midst of one. */
+/* In units of pages the number is slightly larger, since arrays start and end within a page. */
 static void check_bytes(void)
 {
     enum { SPARSE = COUNT / 100, PAGES = 8 * 4096 };
-    comm = knobs_comm(&(struct knobs){ .scheme = "balanced" });
+    comm = settings_comm(&(struct settings){ .scheme = "balanced" });
     for (int in_place = 0; in_place < 2; in_place++) {
         check_case("bytes that pass%s", in_place ? ", in place" : "");
         long most = 2 * SPARSE * 8 + PAGES, few = passed(SPARSE, in_place != 0);
@@ -258,8 +259,8 @@ static void check_steady(void)
     enum { ROUNDS = 10, WARM = 4 };
     long before = 0;
     check_case("calls of one tensor");
-    comm = knobs_comm(&(struct knobs){ .scheme = "balanced" });
-    struct job job = { .vector = { &kinds[0], 700, 3, 0, false }, .in_place = false };
+    comm = settings_comm(&(struct settings){ .scheme = "balanced" });
+    struct job job = { .vector = { &elem_types[0], 700, 3, 0, false }, .in_place = false };
     begin(&job);
     const unsigned char *expected = expected_of(&job);
     for (int round = 0; round < ROUNDS; round++) {
@@ -277,14 +278,14 @@ static void check_steady(void)
     MPI_Comm_free(&comm);
 }
 
-/* In a thread of CUDA's. */
+/* Runs in a thread of CUDA. */
 static void note(MPI_Comm *where, int *code, ...)
 {
     (void)where, (void)code;
     __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 }
 
-/* With the n-th function of CUDA that a call calls failing on one rank; 0 for none. Whether it failed. */
+/* Make a call in which the n-th CUDA call fails on one rank; 0 for none. Returns true if that failed. */
 static bool fails(struct job *job, long n, const unsigned char *expected)
 {
     begin(job);
@@ -299,16 +300,16 @@ static bool fails(struct job *job, long n, const unsigned char *expected)
     return failed;
 }
 
-/* Where what comes cannot be packed it is copied, so that the call does not fail. */
+/* A result that cannot be packed is copied, so the call does not fail. */
 static void check_refusals(bool in_place)
 {
     MPI_Errhandler handler;
     long calls = 0, most, failed = 0;
     static unsigned char expected[MOST_BYTES];
-    comm = knobs_comm(&(struct knobs){ .scheme = "balanced" });
+    comm = settings_comm(&(struct settings){ .scheme = "balanced" });
     MPI_Comm_create_errhandler(note, &handler);
     MPI_Comm_set_errhandler(comm, handler);
-    struct job job = { .vector = { &kinds[0], 500, 7, 1, false }, .in_place = in_place };
+    struct job job = { .vector = { &elem_types[0], 500, 7, 1, false }, .in_place = in_place };
     memcpy(expected, expected_of(&job), bytes_of(&job.vector));
     for (int round = 0; round < 2; round++) {
         calls = count_of("fake_cuda_calls");
@@ -335,19 +336,19 @@ int main(int argc, char **argv)
     if (level != MPI_THREAD_MULTIPLE)
         return check_skip("enqueued", "this MPI has no MPI_THREAD_MULTIPLE");
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    MPI_Type_contiguous(3, MPI_FLOAT, &kinds[3].type);
-    MPI_Type_commit(&kinds[3].type);
+    MPI_Type_contiguous(3, MPI_FLOAT, &elem_types[3].type);
+    MPI_Type_commit(&elem_types[3].type);
     for (size_t s = 0; s < sizeof schemes / sizeof schemes[0]; s++)
-        check_outcomes(schemes[s], &kinds[0]);
-    for (size_t k = 1; k < sizeof kinds / sizeof kinds[0]; k++)
-        check_outcomes("balanced", &kinds[k]);
+        check_results(schemes[s], &elem_types[0]);
+    for (size_t k = 1; k < sizeof elem_types / sizeof elem_types[0]; k++)
+        check_results("balanced", &elem_types[k]);
     check_turns();
     check_flight();
     check_bytes();
     check_steady();
     check_refusals(false);
     check_refusals(true);
-    MPI_Type_free(&kinds[3].type);
+    MPI_Type_free(&elem_types[3].type);
     require(cudaStreamDestroy(stream));
     check(count_of("fake_cuda_taken") == 0, "expected nothing to be left on the device, found %ld arrays",
           count_of("fake_cuda_taken"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that the runtime that stands in for CUDA's captures into graphs. What is queued there meanwhile is
- * not done, and is counted. A capture is spoilt, as CUDA spoils it, by whoever waits for its stream, by what
- * is queued in the default stream where its own waits for that, and by calls that allocate, or wait for an
- * event, in threads that do not say that these belong to no graph. */
+/* Stream capture of the fake CUDA runtime. Work queued in a captured stream is counted and not run. As in
+ * CUDA, a capture becomes invalid if a thread waits for its stream, or queues work in the default stream that
+ * the captured one waits for. It also does if a thread allocates or waits for an event without a relaxed
+ * capture mode. */
 
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ struct capture {
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
     size_t nodes;
-    bool spoilt;
+    bool invalid;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,7 +33,7 @@ static struct capture *find(const void *stream)
     return NULL;
 }
 
-/* Of the streams that the default one would have to wait for. */
+/* A captured stream that the default stream would have to wait for. */
 static struct capture *find_blocking(void)
 {
     for (int i = 0; i < MOST; i++)
@@ -47,7 +47,7 @@ bool fake_cuda_captures(void *stream)
     pthread_mutex_lock(&lock);
     struct capture *found = stream == NULL ? find_blocking() : find(stream);
     if (found != NULL && stream == NULL)
-        found->spoilt = true;
+        found->invalid = true;
     else if (found != NULL)
         found->nodes++;
     pthread_mutex_unlock(&lock);
@@ -59,7 +59,7 @@ void fake_cuda_disturb(void *stream)
     pthread_mutex_lock(&lock);
     struct capture *found = stream == NULL ? find_blocking() : find(stream);
     if (found != NULL)
-        found->spoilt = true;
+        found->invalid = true;
     pthread_mutex_unlock(&lock);
 }
 
@@ -77,7 +77,7 @@ void fake_cuda_risk(void)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MOST; i++)
         if (captures[i].stream != NULL && is_forbidden_by(&captures[i]))
-            captures[i].spoilt = true;
+            captures[i].invalid = true;
     pthread_mutex_unlock(&lock);
 }
 
@@ -97,9 +97,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     pthread_mutex_lock(&lock);
     const struct capture *found = find(stream);
     bool waits = stream == NULL && find_blocking() != NULL;
-    *status = found == NULL   ? cudaStreamCaptureStatusNone
-              : found->spoilt ? cudaStreamCaptureStatusInvalidated
-                              : cudaStreamCaptureStatusActive;
+    *status = found == NULL    ? cudaStreamCaptureStatusNone
+              : found->invalid ? cudaStreamCaptureStatusInvalidated
+                               : cudaStreamCaptureStatusActive;
     pthread_mutex_unlock(&lock);
     return waits ? cudaErrorStreamCaptureImplicit : cudaSuccess;
 }
@@ -125,11 +125,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     fake_cuda_forbid(__func__);
     pthread_mutex_lock(&lock);
     struct capture *found = find(stream);
-    struct capture ended = found == NULL ? (struct capture){ .spoilt = true } : *found;
+    struct capture ended = found == NULL ? (struct capture){ .invalid = true } : *found;
     if (found != NULL)
         found->stream = NULL;
     pthread_mutex_unlock(&lock);
-    size_t *nodes = ended.spoilt ? NULL : malloc(sizeof *nodes);
+    size_t *nodes = ended.invalid ? NULL : malloc(sizeof *nodes);
     *graph = (cudaGraph_t)nodes;
     if (nodes == NULL)
         return cudaErrorStreamCaptureInvalidated;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the runtime that stands in for CUDA's counts, and which call it refuses. */
+/* Counters of the fake CUDA runtime, and injection of failing calls. */
 
 #include "fake_cuda.h"
 
@@ -8,13 +8,13 @@
 
 static long allocations, pinned, waits, stops, kernels, calls, refused, broken;
 
-/* How many arrays, of device and pinned memory, streams and events were ever made. */
+/* Number of arrays in device and pinned memory, streams and events ever made. */
 long fake_cuda_allocations(void)
 {
     return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
 }
 
-/* How many bytes of the host's were ever pinned. */
+/* Number of bytes of host memory ever pinned. */
 long fake_cuda_pinned(void)
 {
     return __atomic_load_n(&pinned, __ATOMIC_RELAXED);
@@ -26,13 +26,13 @@ void fake_cuda_count(long bytes)
     __atomic_fetch_add(&pinned, bytes, __ATOMIC_RELAXED);
 }
 
-/* How often streams were waited for. */
+/* Number of waits for streams. */
 long fake_cuda_waits(void)
 {
     return __atomic_load_n(&waits, __ATOMIC_RELAXED);
 }
 
-/* How often a whole device was made to stand still. */
+/* Number of waits for a whole device. */
 long fake_cuda_stops(void)
 {
     return __atomic_load_n(&stops, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ void fake_cuda_count_wait(bool all)
     __atomic_fetch_add(all ? &stops : &waits, 1, __ATOMIC_RELAXED);
 }
 
-/* How often memory was opened for kernels. */
+/* Number of times that memory was opened for kernels. */
 long fake_cuda_kernels(void)
 {
     return __atomic_load_n(&kernels, __ATOMIC_RELAXED);
@@ -54,19 +54,19 @@ void fake_cuda_count_kernel(void)
     __atomic_fetch_add(&kernels, 1, __ATOMIC_RELAXED);
 }
 
-/* How many calls there were that can be refused. */
+/* Number of calls that can fail. */
 long fake_cuda_calls(void)
 {
     return __atomic_load_n(&calls, __ATOMIC_RELAXED);
 }
 
-/* Refuse one call to come, the n-th; 0 for none. */
+/* Let the n-th call from now on fail; 0 for none. */
 void fake_cuda_refuse(long n)
 {
     __atomic_store_n(&refused, n == 0 ? 0 : fake_cuda_calls() + n, __ATOMIC_RELAXED);
 }
 
-/* Let the device be broken: all calls fail, even the question what an address is. */
+/* Break the device: all calls fail, even queries of an address. */
 void fake_cuda_break(long on)
 {
     __atomic_store_n(&broken, on, __ATOMIC_RELAXED);

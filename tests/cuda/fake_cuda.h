@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the runtime that stands in for CUDA's tells and does beyond it. Tests look for these by name. */
+/* Functions of the fake CUDA runtime beyond CUDA's own. Tests look them up by name. */
 
 #ifndef SAR_TESTS_CUDA_FAKE_CUDA_H
 #define SAR_TESTS_CUDA_FAKE_CUDA_H
@@ -26,19 +26,18 @@ void fake_cuda_watch(long on);
 long fake_cuda_touched(void);
 void *fake_cuda_reach(const void *address);
 
-/* For its own files, whose functions of CUDA all begin with one of the first two: end the program if a
- * function of the host calls one, which CUDA does not allow; and the same, counting a call, which may have to
- * be refused, as all are while the device is broken. */
+/* For the runtime's own files, whose CUDA functions begin with one of the first two. fake_cuda_forbid aborts
+ * if a host function calls CUDA, which CUDA does not allow. The next one also counts the call, and tells
+ * whether it must fail, as every call does on a broken device. */
 void fake_cuda_forbid(const char *call);
 bool fake_cuda_refuses_of(const char *call);
 #define fake_cuda_refuses() fake_cuda_refuses_of(__func__)
 bool fake_cuda_is_in_function(void);
 
-/* Count an allocation, of so many bytes of pinned memory; count a wait for a stream, or for all of a device;
- * count that a kernel was launched; tell whether the device is broken; tell which device is the thread's, and
- * count if it is not the one of what is given back; load the driver, as CUDA does when it is needed; tell
- * whether devices share memory of the host, and give it back; close such memory while a kernel is watched,
- * and open it. */
+/* In order: count an allocation and its pinned bytes; count a wait for a stream or for a device; count a
+ * kernel launch; tell whether the device is broken; tell the thread's device, and count a release on another
+ * device; load the driver, as CUDA does on demand; tell whether memory is shared with the host, and free it;
+ * close such memory while a kernel is watched, and open it. */
 void fake_cuda_count(long bytes);
 void fake_cuda_count_wait(bool all);
 void fake_cuda_count_kernel(void);
@@ -50,16 +49,16 @@ bool fake_cuda_shares(const void *address);
 void fake_cuda_unshare(void *memory);
 void fake_cuda_guard(bool on);
 
-/* Whether what is queued in a stream goes into a graph, which notes it, or would have to wait for one that is
- * captured, which is spoilt then. Wait for a stream, or do what may not be done while some other one is
- * captured. */
+/* In order: tell whether work queued in a stream goes into a graph, which counts it, or would wait for a
+ * captured stream, which invalidates the capture. Wait for a stream, or run a function that is forbidden
+ * while another stream is captured. */
 bool fake_cuda_captures(void *stream);
 void fake_cuda_disturb(void *stream);
 void fake_cuda_risk(void);
 
-/* Make a stream, which the default one waits for or does not, and tell that; NULL is the default one. Queue
- * work, or a function of the host, or a wait until another stream has done so much; tell how much has been
- * queued, and wait until so much is done. */
+/* In order: make a stream, which the default stream (NULL) waits for if `blocking`, and tell whether it does.
+ * Queue work, a host function, or a wait until another stream has completed an amount of work; tell how much
+ * is queued, and wait until an amount is completed. */
 void *fake_cuda_make_stream(bool blocking);
 bool fake_cuda_is_blocking(void *stream);
 void fake_cuda_queue(void *stream, void (*work)(void *), void *argument);

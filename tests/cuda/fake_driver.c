@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A driver of CUDA for machines without one: what is asked of it by those who do without the runtime,
- * answered by the runtime that stands in for CUDA's. */
+/* A fake CUDA driver for machines without one: functions for programs that do not use the runtime,
+ * implemented by the fake CUDA runtime. */
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

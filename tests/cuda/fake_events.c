@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams and events of the runtime that stands in for CUDA's. Events that keep time are recorded with all
- * work of their stream done, the others know how far it was. */
+/* Streams and events of the fake CUDA runtime. An event with timing completes its stream's work when it is
+ * recorded; others store the position in the stream. */
 
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ struct moment {
 
 static cudaStream_t followed;
 
-/* The stream that another one was last made to wait for. */
+/* The last stream that another stream was made to wait for. */
 void *fake_cuda_stream(void)
 {
     return __atomic_load_n(&followed, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of the runtime that stands in for CUDA's: two devices, pools of their memory, and memory that they share
- * with the host: pinned, and managed. What of that kernels touch can be watched: its pages are closed before
- * a kernel, and each that is opened by a fault is counted. */
+/* Memory of the fake CUDA runtime: two devices, their pools, and memory shared with the host, pinned or
+ * managed. Accesses of kernels to shared memory can be watched: its pages are closed before a kernel, and
+ * each page opened by a fault is counted. */
 
 #include <cuda_runtime_api.h>
 
@@ -34,8 +34,7 @@ int fake_cuda_device(void)
     return current;
 }
 
-/* How often something was given back while the thread was on another device, where CUDA makes a context
- * then. */
+/* Number of releases while the thread was on another device, where CUDA would create a context. */
 long fake_cuda_strayed(void)
 {
     return __atomic_load_n(&strayed, __ATOMIC_RELAXED);
@@ -69,7 +68,7 @@ cudaError_t cudaSetDevice(int device)
     return cudaSuccess;
 }
 
-/* How many pools there are beside the devices' own. */
+/* Number of pools besides the devices' own. */
 long fake_cuda_pools(void)
 {
     return __atomic_load_n(&pools, __ATOMIC_RELAXED);
@@ -114,7 +113,7 @@ bool fake_cuda_shares(const void *address)
     return found != NULL;
 }
 
-/* Whole pages, so that nothing else is in them. */
+/* Use whole pages, so that they hold no other data. */
 static cudaError_t share(void **memory, size_t bytes)
 {
     struct shared *made = malloc(sizeof *made);
@@ -141,10 +140,10 @@ void fake_cuda_unshare(void *memory)
         }
     }
     pthread_mutex_unlock(&lock);
-    free(memory); /* if it was not shared the C library tells */
+    free(memory); /* if it was not shared, the C library reports it */
 }
 
-/* The device that memory was last pinned for. */
+/* The device for which memory was last pinned. */
 long fake_cuda_pinned_on(void)
 {
     return pinned_on;
@@ -170,7 +169,7 @@ cudaError_t cudaFreeHost(void *memory)
     return cudaSuccess;
 }
 
-/* Memory of the host, which is what it is for kernels of the host. */
+/* Host memory, as the kernels run on the host. */
 cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
@@ -192,7 +191,7 @@ static void set_rights(const struct shared *memory, int rights)
         abort();
 }
 
-/* A fault elsewhere is not for us: it comes again, and ends the program. */
+/* A fault elsewhere repeats after the handler is restored, and ends the program. */
 static void open_page(int number, siginfo_t *info, void *context)
 {
     const char *at = info->si_addr;
@@ -210,7 +209,7 @@ static void open_page(int number, siginfo_t *info, void *context)
         abort();
 }
 
-/* Begin or end to watch; nobody but kernels may be at work on pinned memory meanwhile. */
+/* Start or stop watching; only kernels may use pinned memory in between. */
 void fake_cuda_watch(long on)
 {
     struct sigaction action;
@@ -222,7 +221,7 @@ void fake_cuda_watch(long on)
     __atomic_store_n(&watching, on, __ATOMIC_RELAXED);
 }
 
-/* How many bytes of pages kernels touched while they were watched, of all kernels together. */
+/* Bytes of the pages that watched kernels touched, in total. */
 long fake_cuda_touched(void)
 {
     return __atomic_load_n(&touched, __ATOMIC_RELAXED);

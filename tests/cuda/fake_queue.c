@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams of the runtime that stands in for CUDA's. Work is done in the order of its stream and of what the
- * stream was made to wait for, and in no other order: as late as somebody waits for it, but for some, drawn
- * at random, that is done at once. So whoever forgets to wait finds what was there before. Functions of the
- * host are done by one thread, as CUDA has one for them, and it sees to what is queued before them. */
+/* Streams of the fake CUDA runtime. Work runs in the order of its stream and of the stream's waits, and in no
+ * other order. Most work runs as late as possible, when a thread waits for it; a random part runs at once.
+ * Code that omits a wait therefore reads old data. One thread runs host functions, as in CUDA, and first runs
+ * the work queued before them. */
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct job {
     void (*work)(void *);
     void *argument;
     bool by_thread;       /* a function of the host */
-    struct stream *other; /* to be waited for, until it has done so much; or NULL */
+    struct stream *other; /* stream to wait for, up to an amount of work; or NULL */
     long mark;
     struct job *next;
 };
@@ -21,12 +21,12 @@ struct job {
 struct stream {
     struct job *first, **last;
     long queued, done;
-    bool busy;     /* the first one is being done */
+    bool busy;     /* the first job is running */
     bool blocking; /* the default stream waits for it */
     struct stream *next;
 };
 
-/* What the thread is to see to. */
+/* A request to the thread. */
 struct order {
     struct stream *stream;
     long mark;
@@ -34,7 +34,7 @@ struct order {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct stream standard = { .last = &standard.first }, *streams = &standard;
 static struct order *orders, **last_order = &orders;
 static __thread bool is_thread, in_function;
@@ -44,7 +44,7 @@ static struct stream *stream_of(void *handle)
     return handle == NULL ? &standard : handle;
 }
 
-/* Streams are never forgotten, since events may tell of them. */
+/* Streams are never freed, since events may refer to them. */
 void *fake_cuda_make_stream(bool blocking)
 {
     struct stream *made = calloc(1, sizeof *made);
@@ -62,7 +62,7 @@ bool fake_cuda_is_blocking(void *stream)
     return stream_of(stream)->blocking;
 }
 
-/* Whether the calling thread is in a function of the host's that CUDA has called. */
+/* True if the calling thread runs a host function called by CUDA. */
 bool fake_cuda_is_in_function(void)
 {
     return in_function;
@@ -73,7 +73,7 @@ static bool is_held_up(const struct job *job)
     return job->other != NULL && job->other->done < job->mark;
 }
 
-/* Under the lock, which is free while the job is done. */
+/* Called with the lock held; releases it while the job runs. */
 static void do_first(struct stream *stream)
 {
     struct job *job = stream->first;
@@ -90,16 +90,16 @@ static void do_first(struct stream *stream)
         stream->last = &stream->first;
     stream->done++;
     free(job);
-    pthread_cond_broadcast(&news);
+    pthread_cond_broadcast(&changed);
 }
 
-/* Under the lock. What is waited for by a stream was queued before, so that this comes to an end. */
+/* Called with the lock held. A stream waits only for work queued earlier, so the recursion ends. */
 static void drain(struct stream *stream, long mark)
 {
     while (stream->done < mark) {
         const struct job *job = stream->first;
         if (stream->busy || (job->by_thread && !is_thread))
-            pthread_cond_wait(&news, &lock);
+            pthread_cond_wait(&changed, &lock);
         else if (is_held_up(job))
             drain(job->other, job->mark);
         else
@@ -113,7 +113,7 @@ static void *see_to_orders(void *unused)
     pthread_mutex_lock(&lock);
     for (;;) {
         while (orders == NULL)
-            pthread_cond_wait(&news, &lock);
+            pthread_cond_wait(&changed, &lock);
         struct order *order = orders;
         drain(order->stream, order->mark);
         orders = order->next;
@@ -136,7 +136,7 @@ static void give_order(struct stream *stream)
         working = pthread_create(&thread, NULL, see_to_orders, NULL) == 0;
 }
 
-/* The same numbers in each run. */
+/* Pseudorandom numbers, equal in every run. */
 static unsigned draw(void)
 {
     static unsigned state = 1;
@@ -170,7 +170,7 @@ static void queue(struct stream *stream, struct job wanted)
     stream->queued++;
     if (job->by_thread)
         give_order(stream);
-    pthread_cond_broadcast(&news);
+    pthread_cond_broadcast(&changed);
     do_some();
     pthread_mutex_unlock(&lock);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A runtime of CUDA for machines without a device, as far as the library and its tests call it. Device
- * memory is memory that faults when the host touches it: its pages are mapped twice, for the program
- * without any rights. What is new or was given back is not zero. Work in streams is done later
- * (fake_queue.c). Kernels are the twins of tests/cuda/twin, which open all arrays for as long as they run.
- * Any call can be refused, but for those that give back, and for the question what an address is, which
- * fails only where the device is broken. */
+/* A fake CUDA runtime for machines without a device, with the functions that the library and its tests call.
+ * The host faults on device memory: its pages are mapped twice, without access rights for the program. New
+ * and freed memory is not zero. Streams run their work later (fake_queue.c). Kernels are the twins of
+ * tests/cuda/twin, which open all arrays while they run. Any call can be made to fail, except releases, and
+ * queries of an address on a working device. */
 
 #include <cuda_runtime_api.h>
 
@@ -25,15 +24,15 @@ struct array {
     char *device, *alias;
     size_t bytes, room;
     int place;
-    bool taken; /* else the next array of this size may have it */
+    bool taken; /* else the next array of this size may reuse it */
 };
 
 struct copy {
     void *to;
-    const void *from; /* or NULL for so many bytes that are the same */
+    const void *from; /* or NULL to set the bytes to one value */
     size_t bytes;
     int byte;
-    void *taken; /* at once, from memory that is not pinned */
+    void *taken; /* copied at once, from memory that is not pinned */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,7 +43,7 @@ static size_t region_used;
 static int opened;
 static long copied, pageable;
 
-/* How many bytes were ever copied in streams from and to the host; of these, where its memory is pageable. */
+/* Bytes copied in streams from and to the host, and those from or to pageable memory. */
 long fake_cuda_copied(void)
 {
     return __atomic_load_n(&copied, __ATOMIC_RELAXED);
@@ -64,7 +63,7 @@ static struct array *find(const void *address)
     return NULL;
 }
 
-/* Where the host may touch what is at an address. */
+/* Host address of device memory. */
 static void *reach(const void *address)
 {
     pthread_mutex_lock(&lock);
@@ -75,13 +74,13 @@ static void *reach(const void *address)
     return at;
 }
 
-/* The same for who stands in for an MPI that reaches device memory. */
+/* Host address of device memory, for the fake CUDA-aware MPI. */
 void *fake_cuda_reach(const void *address)
 {
     return reach(address);
 }
 
-/* Memory of the host that CUDA knows nothing of. */
+/* True for host memory that CUDA does not know. */
 static bool is_pageable(const void *address)
 {
     return reach(address) == address && !fake_cuda_shares(address);
@@ -98,7 +97,8 @@ static void do_copy(void *argument)
     free(copy);
 }
 
-/* From pageable memory that may change as soon as this returns, and to it at once. */
+/* A copy from pageable memory reads it at once, since it may change after the return; a copy to it completes
+ * at once. */
 static void queue_copy(cudaStream_t stream, struct copy wanted)
 {
     struct copy *copy = malloc(sizeof *copy);
@@ -151,7 +151,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
-/* In the default stream. */
+/* Copy in the default stream. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     (void)kind;
@@ -171,7 +171,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return cudaSuccess;
 }
 
-/* As the runtime does, the driver is loaded when it is needed. */
+/* The runtime loads the driver on demand. */
 void fake_cuda_load_driver(void)
 {
     static bool loaded;
@@ -179,7 +179,7 @@ void fake_cuda_load_driver(void)
         dlopen("libcuda.so.1", RTLD_NOW);
 }
 
-/* All device memory is one mapping, so that kernels open it by one call of the system's. */
+/* All device memory is one mapping, so one system call opens it for kernels. */
 static bool map_region(void)
 {
     int file = memfd_create("device", 0);
@@ -193,7 +193,7 @@ static bool map_region(void)
     return region != NULL;
 }
 
-/* One of as many pages, or a new one. */
+/* Find a free array with this number of pages, or make one. */
 static struct array *choose(size_t room)
 {
     for (int i = 0; i < arrays_used; i++)
@@ -208,7 +208,7 @@ static struct array *choose(size_t room)
     return array;
 }
 
-/* How many arrays have not been given back. */
+/* Number of arrays that are not freed. */
 long fake_cuda_taken(void)
 {
     long taken = 0;
@@ -220,8 +220,8 @@ long fake_cuda_taken(void)
     return taken;
 }
 
-/* What is in new memory, and in memory that was given back. */
-static void spoil(const struct array *array)
+/* Fill new and freed memory with a pattern. */
+static void fill_pattern(const struct array *array)
 {
     memset(array->alias, 0xa5, array->bytes);
 }
@@ -238,7 +238,7 @@ static cudaError_t take_array(void **memory, size_t bytes)
         array->taken = true;
         array->bytes = bytes + 1;
         array->place = fake_cuda_device();
-        spoil(array);
+        fill_pattern(array);
         *memory = array->device;
     }
     pthread_mutex_unlock(&lock);
@@ -257,9 +257,9 @@ static void free_array(void *memory)
     pthread_mutex_lock(&lock);
     struct array *array = find(memory);
     if (array != NULL) {
-        spoil(array);
+        fill_pattern(array);
         array->taken = false;
-        if (array->room >= LARGE) /* else opening memory later on takes longer */
+        if (array->room >= LARGE) /* opening the memory later would take longer */
             madvise(array->device, array->room, MADV_DONTNEED);
     }
     pthread_mutex_unlock(&lock);
@@ -267,7 +267,7 @@ static void free_array(void *memory)
         fake_cuda_unshare(memory);
 }
 
-/* The device stands still. */
+/* Waits for the device. */
 cudaError_t cudaFree(void *memory)
 {
     fake_cuda_forbid(__func__);
@@ -284,7 +284,7 @@ cudaError_t cudaFree(void *memory)
     return cudaSuccess;
 }
 
-/* For kernels that are functions of the host: while any is open, the host may touch device memory. */
+/* For kernels that are host functions: while any is open, the host may access device memory. */
 static void protect(int rights)
 {
     if (region_used != 0)
@@ -323,7 +323,7 @@ void fake_cuda_launch(void *stream, void (*work)(void *), void *argument)
     fake_cuda_queue(stream, do_launch, launch);
 }
 
-/* The pool's memory is not counted: it is there already once a call was made. */
+/* The pool's memory is not counted; it exists after the first call. */
 cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
 {
     (void)pool, (void)stream;

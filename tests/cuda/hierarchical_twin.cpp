@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of cuda/hierarchical.cu on CPU threads that race for cells (twin/cuda/parallel.cuh), against
- * the host's own driver: both must sort the same occurrences into each part. */
+/* Tests the kernels of cuda/hierarchical.cu on CPU threads that race for cells (twin/cuda/parallel.cuh),
+ * against the host's driver: both must sort the same occurrences into each part. */
 
 #include <algorithm>
 #include <cstdio>
@@ -48,7 +48,7 @@ bool agree(const sar_hierarchical_params &params, const sar_partition_map &map, 
     return same;
 }
 
-/* Random, or with few different values, or all equal: by the number of different indices. */
+/* Random indices, few distinct ones, or all equal, by the number of distinct indices. */
 managed<uint64_t> make_indices(size_t nnz, uint64_t count, uint64_t different)
 {
     managed<uint64_t> index(nnz);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lets programs of tests/mpi, which know nothing of devices, make their calls on device memory: its
- * functions stand before the library's weak ones, copy what they are given to a device, call, and copy
- * what came back. Nonblocking calls are waited for at once. Blocks of pinned memory are the smallest there
- * can be. When all is over nothing may be left on the device. */
+/* Redirects programs of tests/mpi, which use host memory, to device memory. Its functions replace the
+ * library's weak ones: they copy the arguments to a device, call the library, and copy the result back.
+ * Nonblocking calls are completed at once. Pinned blocks have the minimum size. At the end the device must
+ * have no allocated memory. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -15,14 +15,14 @@
 
 enum { MOST = 1024 };
 
-/* An array of a program and what stands for it. */
+/* An array of a program and its device copy. */
 struct twin {
     void *host, *device;
     size_t bytes;
     MPI_Aint offset;
 };
 
-/* What the library does not tell of a result or a plan. */
+/* Facts of a result or a plan that the library cannot report. */
 struct known {
     const void *of;
     size_t index_bytes, element_bytes, count;
@@ -91,7 +91,7 @@ static void drop(void *device)
         require(cudaFree(device));
 }
 
-/* Of count elements, from the first byte that MPI looks at. */
+/* Copy count elements, starting from the first byte that MPI accesses. */
 static struct twin make_twin(const void *host, MPI_Count count, MPI_Datatype type)
 {
     struct twin twin = { .host = (void *)(uintptr_t)host, .device = (void *)(uintptr_t)host };
@@ -263,7 +263,7 @@ int MPIX_Sparse_result_free(MPIX_Sparse_result *result)
     return PMPIX_Sparse_result_free(result);
 }
 
-/* What the runtime of fake_runtime.c counts, and no other. */
+/* Read the counters of fake_runtime.c; the real runtime has none. */
 int MPI_Finalize(void)
 {
     int code = PMPI_Finalize();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table's vectors in device memory, reduced and coded there, against the same calls on the host's: bit
- * for bit, in each format that devices write, and with one that they do not. tests/cuda/on_device.c takes
- * the vectors there. */
+/* Tests the vectors of the table in device memory, reduced and encoded there, against calls on host memory,
+ * bit for bit. Covers each format that devices write, and one that they do not. tests/cuda/on_device.c copies
+ * the vectors. */
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "check.h"
 #include "patterns.h"
 
-static const struct knobs settings[] = {
+static const struct settings settings[] = {
     { "balanced", NULL, "hash", "1", NULL },
     { "balanced", "coo", "cyclic", "4", "200" },
     { "balanced", "elias_fano", "hash", "64", "40" },
@@ -27,51 +27,51 @@ static const struct {
 enum {
     SETTINGS = sizeof settings / sizeof settings[0],
     SHAPES = sizeof shapes / sizeof shapes[0],
-    EVERY = 3 /* of the combinations of a vector and a setting one in so many is run */
+    EVERY = 3 /* one combination of vector and setting in so many runs */
 };
 
 static MPI_Comm comms[SETTINGS];
 
-/* What the runtime of fake_runtime.c counts, and no other. */
+/* Read a counter of fake_runtime.c; the real runtime has none. */
 static long kernels(void)
 {
     long (*count)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "fake_cuda_kernels");
     return count == NULL ? 0 : count();
 }
 
-/* The host's call is the first one of such a vector, which is profiled. */
+/* The call on host memory is first, so it is the one that is profiled. */
 static void compare(const struct oracle *o, bool in_place, MPI_Comm comm)
 {
-    const struct kind *kind = &o->kind;
-    size_t bytes = (size_t)kind->count * element_bytes(kind);
+    const struct tensor_desc *desc = &o->desc;
+    size_t bytes = (size_t)desc->count * element_bytes(desc);
     unsigned char *host = malloc(bytes), *device = malloc(bytes);
-    MPI_Datatype type = row_type(kind);
-    MPI_Op op = op_types[kind->op].op;
+    MPI_Datatype type = row_type(desc);
+    MPI_Op op = op_types[desc->op].op;
     memset(host, 1, bytes);
     memcpy(device, o->mine, bytes);
-    check_success(PMPIX_Sparse_allreduce(o->mine, host, kind->count, type, op, comm), "a call on the host's");
-    check_success(MPIX_Sparse_allreduce(in_place ? MPI_IN_PLACE : o->mine, device, kind->count, type, op,
+    check_success(PMPIX_Sparse_allreduce(o->mine, host, desc->count, type, op, comm), "a call on the host's");
+    check_success(MPIX_Sparse_allreduce(in_place ? MPI_IN_PLACE : o->mine, device, desc->count, type, op,
                                         comm),
                   "a call on the device's");
     check(memcmp(host, device, bytes) == 0, "expected the bits that the host makes");
-    row_type_free(kind, &type);
+    row_type_free(desc, &type);
     free(host);
     free(device);
 }
 
-/* Into results that are used again. The host's arrays and copies of the device's lie in the host's memory. */
-static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device, const struct kind *kind,
-                            size_t index_bytes)
+/* Results are reused. Arrays of the host call, and copies of the device's, lie in host memory. */
+static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device,
+                            const struct tensor_desc *desc, size_t index_bytes)
 {
     MPI_Count n, found;
     const void *index[2], *value[2];
-    size_t bytes = (size_t)kind->count * element_bytes(kind);
+    size_t bytes = (size_t)desc->count * element_bytes(desc);
     unsigned char *dense = malloc(2 * bytes + 1);
     check_success(PMPIX_Sparse_result_get(host, &n, &index[0], &value[0]), "the host's result");
     check_success(MPIX_Sparse_result_get(device, &found, &index[1], &value[1]), "the device's result");
     check(n == found, "expected %lld elements, found %lld", (long long)n, (long long)found);
     check(n == 0 || memcmp(index[0], index[1], (size_t)n * index_bytes) == 0, "expected the host's indices");
-    check(n == 0 || memcmp(value[0], value[1], (size_t)n * element_bytes(kind)) == 0,
+    check(n == 0 || memcmp(value[0], value[1], (size_t)n * element_bytes(desc)) == 0,
           "expected the bits of the host's values");
     check_success(PMPIX_Sparse_result_dense(host, dense), "the host's result as a vector");
     check_success(MPIX_Sparse_result_dense(device, dense + bytes), "the device's");
@@ -79,43 +79,43 @@ static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device, 
     free(dense);
 }
 
-/* Coordinates of both widths, in the order in which they were drawn. */
+/* Coordinates with both index widths, in the order drawn. */
 static void compare_coordinates(const struct tensor *t, MPI_Comm comm)
 {
     static MPIX_Sparse_result host = MPIX_SPARSE_RESULT_NULL, device = MPIX_SPARSE_RESULT_NULL;
-    const struct kind *kind = &t->kind;
-    MPI_Datatype type = row_type(kind);
-    MPI_Op op = op_types[kind->op].op;
+    const struct tensor_desc *desc = &t->desc;
+    MPI_Datatype type = row_type(desc);
+    MPI_Op op = op_types[desc->op].op;
     for (int i = 0; i < 4; i += 2) {
         MPI_Datatype index_type = index_types[i].type;
         int index_bytes;
         void *indices = typed_indices(t, &index_types[i]);
         MPI_Type_size(index_type, &index_bytes);
         check_success(PMPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, index_type,
-                                                 kind->count, type, op, comm, &host),
+                                                 desc->count, type, op, comm, &host),
                       "a call on the host's coordinates");
-        check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, index_type, kind->count,
+        check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, index_type, desc->count,
                                                 type, op, comm, &device),
                       "a call on the device's coordinates");
-        compare_results(host, device, kind, (size_t)index_bytes);
+        compare_results(host, device, desc, (size_t)index_bytes);
         free(indices);
     }
-    row_type_free(kind, &type);
+    row_type_free(desc, &type);
     check_success(MPIX_Sparse_result_free(&host), "MPIX_Sparse_result_free");
     check_success(MPIX_Sparse_result_free(&device), "MPIX_Sparse_result_free");
 }
 
-static void run(const struct pattern *pattern, const struct kind *kind, size_t key)
+static void run(const struct pattern *pattern, const struct tensor_desc *desc, size_t key)
 {
     struct tensor tensor;
     struct oracle oracle;
-    tensor_draw(pattern, kind, key, &tensor);
+    tensor_draw(pattern, desc, key, &tensor);
     oracle_make(&tensor, &oracle);
     for (size_t s = 0; s < SETTINGS; s++) {
         if (mix(key * SETTINGS + s) % EVERY != 0)
             continue;
-        check_case("%s, %s %s of %lld x %zu, %s", pattern->name, base_types[kind->base].name,
-                   op_types[kind->op].name, (long long)kind->count, kind->row, knobs_text(&settings[s]));
+        check_case("%s, %s %s of %lld x %zu, %s", pattern->name, base_types[desc->base].name,
+                   op_types[desc->op].name, (long long)desc->count, desc->row, settings_text(&settings[s]));
         compare(&oracle, s % 2 == 0, comms[s]);
         compare_coordinates(&tensor, comms[s]);
     }
@@ -123,12 +123,13 @@ static void run(const struct pattern *pattern, const struct kind *kind, size_t k
     oracle_free(&oracle);
 }
 
-/* A device has one NaN. */
+/* Devices return one NaN for all. */
 static void run_patterns(void)
 {
     for (size_t p = 0; patterns[p].name != NULL; p++)
         for (size_t s = 0; s < SHAPES && strcmp(patterns[p].name, "NaN") != 0; s++)
-            run(&patterns[p], &(struct kind){ FLOAT32, SUM, shapes[s].row, shapes[s].count }, p * SHAPES + s);
+            run(&patterns[p], &(struct tensor_desc){ FLOAT32, SUM, shapes[s].row, shapes[s].count },
+                p * SHAPES + s);
 }
 
 static const struct pattern *pattern_of(const char *name)
@@ -143,7 +144,8 @@ static void run_types(void)
 {
     const struct pattern *random = pattern_of("random 0.1");
     for (int i = 0; i < BASES * OPS; i++)
-        run(random, &(struct kind){ (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 },
+        run(random,
+            &(struct tensor_desc){ (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 },
             1000 + (size_t)i);
 }
 
@@ -151,10 +153,10 @@ static void run_types(void)
 static void run_reals(size_t setting)
 {
     enum { COUNT = 3000 };
-    struct kind kind = { FLOAT32, SUM, 1, COUNT };
+    struct tensor_desc desc = { FLOAT32, SUM, 1, COUNT };
     static float mine[COUNT];
-    struct oracle oracle = { .kind = kind, .mine = (unsigned char *)mine };
-    check_case("reals, %s", knobs_text(&settings[setting]));
+    struct oracle oracle = { .desc = desc, .mine = (unsigned char *)mine };
+    check_case("reals, %s", settings_text(&settings[setting]));
     for (uint64_t i = 0; i < COUNT; i++) {
         uint64_t bits = mix(i * 1000 + (uint64_t)rank);
         float magnitude = (float)(1 << bits % 20);
@@ -163,7 +165,7 @@ static void run_reals(size_t setting)
     compare(&oracle, false, comms[setting]);
 }
 
-/* Kernels of the device's calls on a vector, or on coordinates. */
+/* Number of kernels in device calls on a vector, or on coordinates. */
 static long kernels_of(const struct tensor *tensor, const struct oracle *oracle, MPI_Comm comm)
 {
     long before = kernels();
@@ -174,18 +176,18 @@ static long kernels_of(const struct tensor *tensor, const struct oracle *oracle,
     return kernels() - before;
 }
 
-/* Where messages have fewer elements than is asked for, kernels have less to do. */
+/* Messages with fewer elements than the limit need fewer kernels. */
 static void check_least(void)
 {
     struct tensor tensor;
     struct oracle oracle;
     setenv("MPIX_SPARSE_CUDA_LEAST", "1000000", 1);
-    MPI_Comm comm = knobs_comm(&settings[0]);
-    tensor_draw(pattern_of("random 0.1"), &(struct kind){ FLOAT32, SUM, 1, 4000 }, 1, &tensor);
+    MPI_Comm comm = settings_comm(&settings[0]);
+    tensor_draw(pattern_of("random 0.1"), &(struct tensor_desc){ FLOAT32, SUM, 1, 4000 }, 1, &tensor);
     oracle_make(&tensor, &oracle);
-    for (int face = 0; face < 2; face++) {
-        const struct oracle *dense = face == 0 ? &oracle : NULL;
-        check_case("messages too small for a device, face %d", face);
+    for (int api = 0; api < 2; api++) {
+        const struct oracle *dense = api == 0 ? &oracle : NULL;
+        check_case("messages too small for a device, interface %d", api);
         long without = kernels_of(&tensor, dense, comm), with = kernels_of(&tensor, dense, comms[0]);
         check(ranks == 1 || kernels() == 0 || with > without, "expected more than %ld kernels, found %ld",
               without, with);
@@ -200,7 +202,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     setenv("MPIX_SPARSE_CUDA_LEAST", "0", 1);
     for (size_t s = 0; s < SETTINGS; s++)
-        comms[s] = knobs_comm(&settings[s]);
+        comms[s] = settings_comm(&settings[s]);
     run_patterns();
     run_types();
     for (size_t s = 0; s < SETTINGS; s++)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python package on device memory: what it does on the host, bit for bit."""
+"""Test the Python package on device memory: it gives the results of host memory, bit for bit."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ import mpix_sparse  # noqa: E402
 from mpix_sparse import _arrays, _dlpack  # noqa: E402
 
 COUNT = 20000
-runtime = ctypes.CDLL("libmpix_sparse_cuda.so")  # and with it CUDA's
+runtime = ctypes.CDLL("libmpix_sparse_cuda.so")  # and CUDA with it
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 
 
@@ -25,7 +25,7 @@ def require(error):
 
 
 class Memory:
-    """Device memory, until nobody needs it."""
+    """Device memory, freed with its last reference."""
 
     def __init__(self, size):
         self.address = ctypes.c_void_p()
@@ -36,7 +36,7 @@ class Memory:
 
 
 class DeviceArray:
-    """As much of an array library as the package asks for."""
+    """The part of an array library that the package uses."""
 
     def __init__(self, shape, dtype, memory=None):
         self.shape, self.dtype = shape, numpy.dtype(dtype)
@@ -56,14 +56,14 @@ class DeviceArray:
 
 
 class Library(DeviceArray):
-    """An array that numpy.empty_like() makes more of."""
+    """An array type that numpy.empty_like() creates."""
 
     def __array_function__(self, function, types, arguments, named):
         return Library(named["shape"], named["dtype"]) if function is numpy.empty_like else NotImplemented
 
 
 class InStream(Library):
-    """An array whose interface names a stream."""
+    """An array with a stream in its interface."""
 
     @property
     def __cuda_array_interface__(self):
@@ -71,7 +71,7 @@ class InStream(Library):
 
 
 class Dlpack:
-    """The same, known by DLPack alone."""
+    """An array that supports only DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -140,7 +140,7 @@ class Device(unittest.TestCase):
         self.expect([mpix_sparse.allreduce(to_device(mine))], [mpix_sparse.allreduce(mine)])
 
     def test_stream(self):
-        """A stream of the array's own is waited for where a hint names it."""
+        """A call waits for the array's own stream if a hint names one."""
         stream = ctypes.c_void_p()
         require(runtime.cudaStreamCreateWithFlags(ctypes.byref(stream), 1))
         mpix_sparse.set_info(stream=stream.value)
@@ -180,7 +180,7 @@ class Device(unittest.TestCase):
 
 
 class Exported:
-    """Hides all but DLPack."""
+    """Hide all interfaces except DLPack."""
 
     def __init__(self, array):
         self.__dlpack__ = array.__dlpack__

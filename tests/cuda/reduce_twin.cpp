@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of cuda/reduce.cu and cuda/coalesce.cu on CPU threads against the host's code. For every type
- * and op, the results must have the same elements and bits, also where sums are inexact. */
+/* Tests the kernels of cuda/reduce.cu and cuda/coalesce.cu on CPU threads against the host's code. For every
+ * type and op, the results must have the same elements and bits, even if sums are inexact. */
 
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ sar_vec_desc make_desc(sar_dtype dtype, sar_op op, size_t row_len, unsigned inde
     return desc;
 }
 
-/* Numbers of all magnitudes around 1, some of them -0; of integers, any bits. */
+/* Numbers of all magnitudes around 1, some of them -0; integers have any bits. */
 void make_value(sar_dtype dtype, uint64_t hash, void *to)
 {
     double number = hash % 17 == 0 ? -0.0 : ((double)(hash >> 11) / 4503599627370496.0 - 1) * (1 << hash % 9);
@@ -52,7 +52,7 @@ void make_value(sar_dtype dtype, uint64_t hash, void *to)
     }
 }
 
-/* Elements at given indices, and the memory they are in. */
+/* Elements at given indices, and their memory. */
 struct elements {
     bytes index, value;
     sar_spvec vec;
@@ -145,7 +145,7 @@ bool canonicalizes(const sar_vec_desc &desc, size_t nnz, uint64_t different)
     return good;
 }
 
-/* Failures for one type and op. */
+/* Number of failures for one type and op. */
 int failures_of(const sar_vec_desc &given)
 {
     int failures = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays in device memory that pass through blocks of pinned memory far smaller than they are: outcomes are
- * right, little is pinned, and a function of CUDA that fails on one rank leaves no rank waiting, no wrong
- * outcome that is told to be right, and nothing behind for the next call; nor where elements stay on the
- * device. */
+/* Tests device arrays that pass through pinned blocks far smaller than the arrays. Results are right and
+ * little memory is pinned. If a CUDA call fails on one rank, no rank hangs, no wrong result is returned as
+ * right, and the next call works. Also tests elements that stay on the device. */
 
 #include <cuda_runtime_api.h>
 #include <mpix_sparse.h>
@@ -18,7 +17,8 @@ static const char *const schemes[] = { "balanced", "dense", "recursive_doubling"
 enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
 
 static MPI_Comm comm;
-static const char *least = "10000000"; /* elements of a message that a device reduces and codes */
+static const char *least =
+    "10000000"; /* minimum number of elements of a message that a device reduces and encodes */
 static float *in, *out;
 static int32_t *indices;
 
@@ -63,7 +63,7 @@ static int reduce_in_place(void)
     return MPIX_Sparse_allreduce(MPI_IN_PLACE, in, COUNT, MPI_FLOAT, MPI_SUM, comm);
 }
 
-/* All elements, the zeros too, into a vector that is made of the result. */
+/* Reduce all elements as coordinates, also zeros, and expand the result to a vector. */
 static int reduce_coordinates(void)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -79,11 +79,10 @@ static void open_comm(const char *scheme)
 {
     setenv("MPIX_SPARSE_STAGING", "4096", 1);
     setenv("MPIX_SPARSE_CUDA_LEAST", least, 1);
-    comm = knobs_comm(&(struct knobs){ .scheme = scheme, .segment = "2000" });
+    comm = settings_comm(&(struct settings){ .scheme = scheme, .segment = "2000" });
 }
 
-/* Of the arrays nothing comes from memory that is pageable, or goes there: findings and numbers of elements
- * are all that does. */
+/* No array is copied from or to pageable memory; only flags and numbers of elements are. */
 static void reduce_staged(int (*reduce)(void))
 {
     enum { MOST = 1024 };
@@ -95,9 +94,9 @@ static void reduce_staged(int (*reduce)(void))
           pageable);
 }
 
-static void check_outcomes(const char *scheme)
+static void check_results(const char *scheme)
 {
-    check_case("%s, outcomes", scheme);
+    check_case("%s, results", scheme);
     open_comm(scheme);
     long before = 0;
     for (int round = 0; round < 6; round++) {
@@ -112,8 +111,8 @@ static void check_outcomes(const char *scheme)
     MPI_Comm_free(&comm);
 }
 
-/* A call is carried out with each function of CUDA that it calls failing once, on one rank at a time. */
-static void check_refusals(const char *scheme, int (*reduce)(void), const float *outcome)
+/* Repeat a call with each of its CUDA calls failing once, on one rank at a time. */
+static void check_refusals(const char *scheme, int (*reduce)(void), const float *expected_result)
 {
     long calls = 0, most, failures = 0;
     open_comm(scheme);
@@ -132,18 +131,18 @@ static void check_refusals(const char *scheme, int (*reduce)(void), const float 
         tell_runtime("fake_cuda_refuse", 0);
         failures += code != MPI_SUCCESS;
         if (code == MPI_SUCCESS)
-            expect_sums(outcome);
+            expect_sums(expected_result);
         if (n % ROUNDS_BETWEEN != 0 && n != most)
             continue;
         fill();
         check_success(reduce(), "a call behind");
-        expect_sums(outcome);
+        expect_sums(expected_result);
     }
     check(most == 0 || failures > 0, "expected some of %ld calls to fail, found none", most);
     MPI_Comm_free(&comm);
 }
 
-/* A few blocks, of a vector that is a thousand times as large. */
+/* A vector a thousand times as large as its few blocks. */
 static void check_pinned(void)
 {
     enum { LARGE = 1 << 20, MOST = 64 * BLOCK, MOST_OF_MESSAGES = 64 * BLOCK };
@@ -188,12 +187,12 @@ int main(int argc, char **argv)
     check_alarm(240);
     make_arrays();
     for (int s = 0; s < SCHEMES; s++) {
-        check_outcomes(schemes[s]);
+        check_results(schemes[s]);
         check_refusals(schemes[s], reduce_to_other, out);
     }
     check_refusals("balanced", reduce_coordinates, out);
     least = "0";
-    check_outcomes("balanced");
+    check_results("balanced");
     check_refusals("balanced", reduce_to_other, out);
     check_refusals("balanced", reduce_coordinates, out);
     check_pinned();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in the order of a stream, and the stream that a hint names. */
+/* Tests calls in stream order, and the stream that a hint names. */
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ enum { COUNT = 30000, STEP = 83, CALLS = 5 };
 
 static MPI_Comm comm;
 static cudaStream_t stream;
-static char log_file[] = "/tmp/mpix_sparse_streams.XXXXXX"; /* of this rank */
+static char log_file[] = "/tmp/mpix_sparse_streams.XXXXXX"; /* this rank's log */
 
 static float *vector(int round)
 {
@@ -46,7 +46,7 @@ static void wait_for(void *gate)
         sched_yield();
 }
 
-/* The stream stands before a gate while calls are queued: whoever waited there would hang. */
+/* The stream waits at a gate while calls are queued; a call that waited for the stream would hang. */
 static void check_order(void)
 {
     static bool gate;
@@ -71,7 +71,7 @@ static void check_order(void)
     }
 }
 
-/* What one call leaves is what the next one takes. */
+/* The result of one call is the input of the next. */
 static void check_chain(void)
 {
     float *v = vector(0);
@@ -102,7 +102,7 @@ static void check_refusals(void)
     require(cudaFree(v));
 }
 
-/* The lines of the log since it was read last, of which one is here. */
+/* Read the new lines of the log; returns their number and one of them. */
 static int lines_of_log(char *line, int room)
 {
     static long seen;
@@ -116,7 +116,7 @@ static int lines_of_log(char *line, int room)
     return lines;
 }
 
-/* Nobody but the log tells of what goes wrong in a call's turn where the error handler does not. */
+/* Only the log reports an error during an enqueued call if the error handler does not. */
 static void check_warning(void)
 {
     char line[1024] = "";
@@ -138,7 +138,7 @@ static void check_warning(void)
     require(cudaFree(v));
 }
 
-/* Where MPI was started for fewer threads. */
+/* Test an MPI with less thread support. */
 static void check_threads(void)
 {
     float *v = vector(0);
@@ -165,11 +165,11 @@ static MPI_Info stream_info(const char *text)
     return info;
 }
 
-/* Of a scheme that elements come to the host for, in streams that wait for the caller's. */
+/* Force a scheme that copies elements to the host, in streams that wait for the caller's. */
 static void check_hint(void)
 {
-    float *v = vector(1); /* with elements on all ranks */
-    MPI_Comm hinted = knobs_comm(&(struct knobs){ .scheme = "recursive_doubling" });
+    float *v = vector(1); /* all ranks have elements */
+    MPI_Comm hinted = settings_comm(&(struct settings){ .scheme = "recursive_doubling" });
     MPI_Info info = stream_info(NULL), bad = stream_info(rank == 0 ? "blue" : NULL);
     MPI_Request request;
     MPIX_Sparse_plan plan;
@@ -202,7 +202,7 @@ static void check_hint(void)
     require(cudaFree(v));
 }
 
-/* An argument asks for an MPI of one thread. */
+/* An argument selects an MPI of one thread. */
 int main(int argc, char **argv)
 {
     int wanted = argc > 1 ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, log = mkstemp(log_file);

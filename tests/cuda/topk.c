@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Top-k sparsification of tensors in device memory: the same elements, values and velocities as on the host,
+/* Tests top-k sparsification of device tensors: elements, values and velocities equal those of host tensors,
  * bit for bit. */
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ enum { COUNT = 20000 };
 
 static MPI_Comm comm;
 
-/* A step of DGC. */
+/* State of DGC. */
 struct state {
     float *gradient, *velocity, *residual, *values;
     int64_t *indices;
@@ -67,7 +67,7 @@ static void expect_selected(const struct state *host, const struct state *device
     expect_same(host->velocity, device->velocity, COUNT * sizeof(float), "velocity");
 }
 
-/* The same steps in memory of the host and of a device. */
+/* Run the same steps in host and device memory. */
 static void check_topk(void)
 {
     static float gradient[COUNT], velocity[COUNT], residual[COUNT], values[COUNT];
@@ -92,7 +92,7 @@ static void check_topk(void)
         require(cudaFree(arrays[i]));
 }
 
-/* All arrays of a call are on one side. */
+/* All arrays of a call must be in host memory, or all in device memory. */
 static void check_topk_mixtures(void)
 {
     static float host[COUNT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of cuda/topk.cu on CPU threads against the host's: the same samples, the same values and
+/* Tests the kernels of cuda/topk.cu on CPU threads against the host's code: equal samples, equal values and
  * velocities after steps, and the same elements selected and zeroed, bit for bit. */
 
 #include <cmath>
@@ -24,7 +24,7 @@ namespace
 
 using bytes = managed<unsigned char>;
 
-/* Many equal values, some 0, some tiny, a few infinite. */
+/* Many equal values; some 0, some tiny, a few infinite. */
 double number_of(uint64_t hash)
 {
     if (hash % 499 == 0)
@@ -96,7 +96,7 @@ bool same_vec(const sar_vec_desc &desc, const sar_spvec &a, const sar_spvec &b)
                                              std::memcmp(a.value, b.value, a.nnz * desc.element_size) == 0));
 }
 
-/* Selects on the device, and clears the selected elements. */
+/* Select on the device, and clear the selected elements. */
 bool choose(const sar_device_vec &vector, const side &device, const sar_topk_limit &limit, sar_spvec *vec)
 {
     sar_nonzero_mask mask;

@@ -103,15 +103,15 @@ static void check_run(const struct sar_wire_layout *layout, const struct sar_spv
     (void)read;
 }
 
-/* What was read comes through another message as it is, but for the bits of NaNs that are narrowed. */
-static void check_again(struct sar_msg_key *envelope, const struct sar_wire *wire,
-                        const struct sar_spvec *run, struct sar_arena *arena)
+/* Decoded elements survive another encoding unchanged, except for the bits of NaNs rounded to 16 bits. */
+static void check_again(struct sar_msg_key *msg_key, const struct sar_wire *wire, const struct sar_spvec *run,
+                        struct sar_arena *arena)
 {
-    const struct sar_wire_layout *layout = &envelope->layout;
+    const struct sar_wire_layout *layout = &msg_key->layout;
     struct sar_msg message;
     struct sar_spvec again;
-    require(sar_msg_encode(envelope, wire, run, arena, &message) == SAR_OK);
-    require(sar_msg_decode(envelope, &message, arena, &again) == SAR_OK);
+    require(sar_msg_encode(msg_key, wire, run, arena, &message) == SAR_OK);
+    require(sar_msg_decode(msg_key, &message, arena, &again) == SAR_OK);
     require(again.nnz == run->nnz);
     if (run->nnz == 0)
         return;
@@ -126,15 +126,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sar_spvec run = { NULL, NULL, 0 };
     if (size < CONTROL)
         return 0;
-    struct sar_msg_key envelope = { input_layout(data), FINGERPRINT, EPOCH, 0 };
+    struct sar_msg_key msg_key = { input_layout(data), FINGERPRINT, EPOCH, 0 };
     struct sar_msg message = input_message(data, size);
     if (message.buffer == NULL)
         return 0;
-    if (sar_msg_decode(&envelope, &message, &arena, &run) == SAR_OK) {
+    if (sar_msg_decode(&msg_key, &message, &arena, &run) == SAR_OK) {
         struct sar_msg_header header;
         memcpy(&header, message.buffer, sizeof header);
-        check_run(&envelope.layout, &run);
-        check_again(&envelope, sar_wires[header.wire], &run, &arena);
+        check_run(&msg_key.layout, &run);
+        check_again(&msg_key, sar_wires[header.wire], &run, &arena);
     }
     sar_arena_recycle(&arena);
     free(message.buffer);

@@ -23,7 +23,7 @@ enum { MOST_BYTES = 4096, KEPT = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of the address sanitizer, where it is linked. */
+/* Function of the address sanitizer, if it is linked. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 struct input {
@@ -141,7 +141,7 @@ static void mutate(unsigned long seconds, unsigned long runs, uint64_t seed)
     printf("%llu executions, seed %llu\n", (unsigned long long)executions, (unsigned long long)seed);
 }
 
-/* Whether an argument is the option of that name, whose number goes to *number. */
+/* True if an argument is the option of that name; writes its number to *number. */
 static bool option(const char *argument, const char *name, unsigned long *number)
 {
     size_t length = strlen(name);

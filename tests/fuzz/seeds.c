@@ -51,13 +51,13 @@ static void seed(const char *folder, unsigned layout_bits, unsigned wire, const 
 {
     uint8_t control[CONTROL] = { (uint8_t)layout_bits, (uint8_t)(wire | FIT_HEADER), (uint8_t)pattern->span,
                                  (uint8_t)(pattern->span >> 8) };
-    struct sar_msg_key envelope = { input_layout(control), FINGERPRINT, EPOCH, 0 };
+    struct sar_msg_key msg_key = { input_layout(control), FINGERPRINT, EPOCH, 0 };
     struct sar_arena arena = { 0 };
     struct sar_msg message;
-    struct sar_spvec run = make_run(&envelope.layout, pattern);
+    struct sar_spvec run = make_run(&msg_key.layout, pattern);
     control[4] = (uint8_t)run.nnz;
     control[5] = (uint8_t)(run.nnz >> 8);
-    if (sar_msg_encode(&envelope, sar_wires[wire], &run, &arena, &message) != SAR_OK)
+    if (sar_msg_encode(&msg_key, sar_wires[wire], &run, &arena, &message) != SAR_OK)
         exit(1);
     const unsigned char *bytes = message.buffer;
     write_seed(folder, control, bytes + SAR_MSG_HEADER_BYTES, (size_t)message.bytes - SAR_MSG_HEADER_BYTES);

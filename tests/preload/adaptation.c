@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts what reaches MPI behind libmpix_sparse_preload with default knobs: calls on dense data are calls of
- * PMPI_Allreduce and, rarely enough, glances; when the same vector turns sparse, the library takes it, and
- * when it is dense again it leaves it. */
+/* Counts MPI calls below libmpix_sparse_preload with default settings. Dense data cause calls of
+ * PMPI_Allreduce and rare probes. When the same vector becomes sparse, the library takes it; when it becomes
+ * dense again, the library returns it to MPI. */
 
 #include <mpi.h>
 
@@ -14,16 +14,16 @@
 enum {
     COUNT = 1 << 20,
     BYTES = 4 * COUNT,
-    LOOK_BYTES = 1 << 18, /* that a glance is reckoned at */
+    LOOK_BYTES = 1 << 18, /* cost that the library assumes for a probe */
     DENSE_CALLS = 60,
     SPARSE_CALLS = 120,
-    LAST = 30 /* calls of a phase, when all is learnt */
+    LAST = 30 /* calls of a phase after adaptation */
 };
 
 static struct seen {
-    int plain;   /* allreduces of the vector */
-    int glances; /* of two numbers */
-    int others;  /* what else the library asks of MPI */
+    int plain;  /* allreduces of the vector */
+    int probes; /* allreduces of two numbers */
+    int others; /* other MPI calls of the library */
 } seen;
 
 typedef int (*allreduce_fn)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
@@ -31,13 +31,13 @@ typedef int (*iallreduce_fn)(const void *, void *, int, MPI_Datatype, MPI_Op, MP
 typedef int (*isend_fn)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 typedef int (*dup_fn)(MPI_Comm, MPI_Comm *);
 
-/* The definition behind this program and the libraries put before MPI's. */
+/* The next definition after this program and the libraries loaded before MPI. */
 #define NEXT(type, name) ((type)(uintptr_t)dlsym(RTLD_NEXT, name))
 
 int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
                    MPI_Comm comm)
 {
-    *(count == COUNT ? &seen.plain : count == 2 ? &seen.glances : &seen.others) += 1;
+    *(count == COUNT ? &seen.plain : count == 2 ? &seen.probes : &seen.others) += 1;
     return NEXT(allreduce_fn, "PMPI_Allreduce")(sendbuf, recvbuf, count, datatype, op, comm);
 }
 
@@ -64,7 +64,7 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *twin)
 static float in[COUNT], out[COUNT];
 static int rank, ranks, failures;
 
-/* Element i of `every` holds a number of which all orders of addition make the same sum. */
+/* Every `every`-th element is a number; all orders of addition give the same sum. */
 static void fill(int every)
 {
     memset(in, 0, sizeof in);
@@ -72,7 +72,7 @@ static void fill(int every)
         in[i] = (float)(1 + i / every % 7);
 }
 
-/* Calls of the phase, and what they became; results are looked at here and there. */
+/* Make the calls of a phase, and count the MPI calls. Some results are checked. */
 static struct seen reduce(int calls, int every)
 {
     struct seen before = seen;
@@ -82,7 +82,7 @@ static struct seen reduce(int calls, int every)
         if (out[i] != (float)ranks * in[i] || (every > 1 && out[i + 1] != 0))
             failures++;
     }
-    return (struct seen){ seen.plain - before.plain, seen.glances - before.glances,
+    return (struct seen){ seen.plain - before.plain, seen.probes - before.probes,
                           seen.others - before.others };
 }
 
@@ -90,19 +90,19 @@ static void require(int holds, const char *what, struct seen s)
 {
     if (holds)
         return;
-    printf("rank %d of %d: %s: %d plain, %d glances, %d others\n", rank, ranks, what, s.plain, s.glances,
+    printf("rank %d of %d: %s: %d plain, %d probes, %d others\n", rank, ranks, what, s.plain, s.probes,
            s.others);
     failures++;
 }
 
-/* Nothing but the program's calls, and glances worth 2 % of their bytes. */
+/* Only the program's calls, and probes that cost 2 % of their bytes. */
 static void test_dense(void)
 {
     fill(1);
     struct seen s = reduce(DENSE_CALLS, 1);
     require(s.plain == DENSE_CALLS && s.others == 0, "dense data", s);
-    require((double)s.glances * LOOK_BYTES <= 0.02 * s.plain * BYTES, "glances too often", s);
-    require((s.glances > 0) == (ranks > 1), "glances", s);
+    require((double)s.probes * LOOK_BYTES <= 0.02 * s.plain * BYTES, "probes too often", s);
+    require((s.probes > 0) == (ranks > 1), "probes", s);
 }
 
 static void test_turned_sparse(void)
@@ -110,7 +110,7 @@ static void test_turned_sparse(void)
     fill(1000);
     reduce(SPARSE_CALLS - LAST, 1000);
     struct seen s = reduce(LAST, 1000);
-    if (ranks > 1) /* a trial of MPI_Allreduce now and then is what the selector does */
+    if (ranks > 1) /* the selector tries MPI_Allreduce now and then */
         require(s.plain <= LAST / 3 && s.others > 0, "sparse data", s);
     else
         require(s.plain == LAST && s.others == 0, "one rank", s);
@@ -124,7 +124,7 @@ static void test_turned_dense(void)
     require(s.plain == LAST && s.others == 0, "dense data again", s);
 }
 
-/* What ranks tell each other in shared memory cannot be counted: let them be on two nodes. */
+/* Use two nodes, since messages in shared memory cannot be counted. */
 int main(int argc, char **argv)
 {
     setenv("MPIX_SPARSE_NODES", "2", 1);
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     test_turned_sparse();
     test_turned_dense();
     if (rank == 0)
-        printf("%d glances\n", seen.glances);
+        printf("%d probes\n", seen.probes);
     MPI_Finalize();
     return failures != 0;
 }

@@ -1,6 +1,5 @@
-"""A numpy program that knows nothing of this library. It sums the gradients of an embedding table, some rows
-of which are in use, and of a dense layer, in all the ways of mpi4py; it prints a hash of what each rank
-received."""
+"""An unmodified numpy program. It sums the gradients of an embedding table, some rows of which are used, and
+of a dense layer, with all interfaces of mpi4py. It prints a hash of each rank's results."""
 
 import hashlib
 
@@ -22,7 +21,7 @@ def gradient(step, dense):
 
 
 def sums(comm, mine):
-    """The same sum in four ways."""
+    """Compute one sum in four ways."""
     out = numpy.empty_like(mine)
     comm.Allreduce(mine, out, MPI.SUM)
     yield out

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What libmpix_sparse_preload costs a program whose data are dense: calls of MPI_Allreduce, which go through
- * the library where it is put before this program, in turns with calls of PMPI_Allreduce, which do not.
- * Without the library both are the same, and show what the machine makes of that. SAR_COST_ROUNDS says how
- * often. */
+/* Measures the overhead of libmpix_sparse_preload on dense data. Calls of MPI_Allreduce, which the library
+ * intercepts if it is loaded, alternate with calls of PMPI_Allreduce, which it does not. Without the library
+ * the two are equal, and show the noise of the machine. SAR_COST_ROUNDS sets the number of rounds. */
 
 #include <mpi.h>
 
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 100, CALLS = 16 /* in a row, timed together */, MOST = 1 << 20 /* floats */ };
+enum { ROUNDS = 100, CALLS = 16 /* consecutive calls, timed together */, MOST = 1 << 20 /* floats */ };
 
 static float in[MOST], out[MOST], expected[MOST];
 static int rank;
@@ -51,7 +50,7 @@ static struct times times_of(double *seconds, int n)
     return (struct times){ seconds[n / 2], sum / n };
 }
 
-/* Each goes first in every other round. */
+/* Each of the two is first in every other round. */
 static void take_turns(int count, int rounds, double *with, double *without)
 {
     for (int i = 0; i < rounds; i++) {
@@ -63,7 +62,7 @@ static void take_turns(int count, int rounds, double *with, double *without)
     }
 }
 
-/* Whether the results are the same. */
+/* Measure; returns whether the results are equal. */
 static int measure(int count, int rounds, double *with, double *without)
 {
     take_turns(count, 1, with, without);

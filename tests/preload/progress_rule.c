@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that counts on what MPI promises: that a nonblocking call goes on while a rank that started it
- * is in another function of MPI. Rank 0 hears from each of the others only after their call is complete. */
+/* Tests MPI's progress rule: a nonblocking call completes while a rank that started it blocks in another MPI
+ * function. Rank 0 receives from each other rank only after that rank's call is complete. */
 
 #include <mpi.h>
 
@@ -24,7 +24,7 @@ static void hear_of(MPI_Request *request, int rank, int ranks)
     MPI_Wait(request, MPI_STATUS_IGNORE);
 }
 
-/* MPI_Request_get_status tells of the end without freeing the request. */
+/* MPI_Request_get_status reports completion without freeing the request. */
 static void ask_for(MPI_Request *request)
 {
     int done = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts which communicators libmpix_sparse_preload sets up, by the duplicates that it makes of them, in a
- * program that makes communicators, reduces sparse vectors there a few times, and frees them. */
+/* Counts the communicators that libmpix_sparse_preload sets up, by the duplicates that it makes. The program
+ * makes communicators, reduces sparse vectors on each a few times, and frees them. */
 
 #include <mpi.h>
 
@@ -11,8 +11,8 @@
 
 enum {
     COUNT = 1 << 20,
-    FEW_CALLS = 5,    /* with one look among them */
-    MANY_CALLS = 110, /* that pay for a set-up, though MPI makes them */
+    FEW_CALLS = 5,    /* including one probe */
+    MANY_CALLS = 110, /* enough to pay for a set-up, though MPI runs them */
     COMMUNICATORS = 12
 };
 
@@ -27,7 +27,7 @@ int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *twin)
 static float in[COUNT], out[COUNT];
 static int ranks, failures;
 
-/* Set-ups of a communicator that lives for so many calls. */
+/* Number of set-ups of a communicator with this number of calls. */
 static int use(int calls)
 {
     MPI_Comm comm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that knows nothing of this library. Its values are small whole numbers, so that every order of
- * reduction gives the same bits; it prints a hash of what each rank received, to be compared with a run that
- * had libmpix_sparse_preload in front. */
+/* A program that does not use the library. Its values are small integers, so every order of reduction gives
+ * the same bits. It prints a hash of each rank's results, which tests/preload/run compares with a run under
+ * libmpix_sparse_preload. */
 
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-/* One line for what all ranks got. */
+/* Print one line for the results of all ranks. */
 static void say(const char *what, uint64_t mine)
 {
     uint64_t all[64] = { 0 };
@@ -49,38 +49,38 @@ static uint32_t mix(uint32_t x)
     return x ^ (x >> 16);
 }
 
-struct kind {
+struct type_desc {
     const char *name;
     MPI_Datatype type;
     char letter; /* f float, d double, else an integer */
     int size;
 };
 
-static void put(const struct kind *kind, size_t i, int value)
+static void put(const struct type_desc *type_desc, size_t i, int value)
 {
     float f = (float)value;
     double d = value;
     int64_t wide = value;
     int32_t narrow = value;
-    const void *from = kind->letter == 'f'   ? (const void *)&f
-                       : kind->letter == 'd' ? (const void *)&d
-                       : kind->size == 8     ? (const void *)&wide
-                                             : (const void *)&narrow;
-    memcpy(in + i * (size_t)kind->size, from, (size_t)kind->size);
+    const void *from = type_desc->letter == 'f'   ? (const void *)&f
+                       : type_desc->letter == 'd' ? (const void *)&d
+                       : type_desc->size == 8     ? (const void *)&wide
+                                                  : (const void *)&narrow;
+    memcpy(in + i * (size_t)type_desc->size, from, (size_t)type_desc->size);
 }
 
 /* One element in `every` is not zero. */
-static void fill(const struct kind *kind, int count, uint32_t every, int round)
+static void fill(const struct type_desc *type_desc, int count, uint32_t every, int round)
 {
     memset(in, 0, sizeof in);
     for (int i = 0; i < count; i++) {
         uint32_t draw = mix((uint32_t)i + 77777u * (uint32_t)(world_rank + 1) + 1013u * (uint32_t)round);
         if (draw % every == 0)
-            put(kind, (size_t)i, (int)(draw >> 8) % 3 + 1);
+            put(type_desc, (size_t)i, (int)(draw >> 8) % 3 + 1);
     }
 }
 
-static const struct kind kinds[] = {
+static const struct type_desc type_descs[] = {
     { "float", MPI_FLOAT, 'f', 4 },       { "double", MPI_DOUBLE, 'd', 8 },
     { "int", MPI_INT, 'i', 4 },           { "int64", MPI_INT64_T, 'i', 8 },
     { "unsigned", MPI_UNSIGNED, 'i', 4 }, { "uint64", MPI_UINT64_T, 'i', 8 },
@@ -91,18 +91,18 @@ static const struct {
     MPI_Op op;
 } ops[] = { { "sum", MPI_SUM }, { "max", MPI_MAX }, { "min", MPI_MIN }, { "prod", MPI_PROD } };
 
-enum { KINDS = sizeof kinds / sizeof kinds[0], OPS = sizeof ops / sizeof ops[0] };
+enum { KINDS = sizeof type_descs / sizeof type_descs[0], OPS = sizeof ops / sizeof ops[0] };
 
-static uint64_t reduce(const struct kind *kind, MPI_Op op, int count, uint32_t every, int in_place,
+static uint64_t reduce(const struct type_desc *type_desc, MPI_Op op, int count, uint32_t every, int in_place,
                        MPI_Comm comm)
 {
     uint64_t h = 1;
     for (int round = 0; round < ROUNDS; round++) {
-        fill(kind, count, every, round);
+        fill(type_desc, count, every, round);
         memset(out, 0x55, sizeof out);
         if (in_place)
             memcpy(out, in, sizeof out);
-        MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, kind->type, op, comm);
+        MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, type_desc->type, op, comm);
         h = hash(h, out, sizeof out);
     }
     return h;
@@ -115,8 +115,9 @@ static void test_types_and_ops(void)
     for (int k = 0; k < KINDS; k++)
         for (int o = 0; o < OPS; o++)
             for (int s = 0; s < 3; s++) {
-                snprintf(what, sizeof what, "%s %s %u", kinds[k].name, ops[o].name, (unsigned)every[s]);
-                say(what, reduce(&kinds[k], ops[o].op, COUNT, every[s], (k + o + s) % 2, MPI_COMM_WORLD));
+                snprintf(what, sizeof what, "%s %s %u", type_descs[k].name, ops[o].name, (unsigned)every[s]);
+                say(what,
+                    reduce(&type_descs[k], ops[o].op, COUNT, every[s], (k + o + s) % 2, MPI_COMM_WORLD));
             }
 }
 
@@ -124,9 +125,10 @@ static void test_odd_counts(void)
 {
     static const int counts[] = { 0, 1, 2, 3, 7, 63, 64, 65, 255, 257, 4097 };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        say("count", reduce(&kinds[0], MPI_SUM, counts[i], i % 2 ? 1 : 50, (int)i % 3 == 0, MPI_COMM_WORLD));
-    for (int count = 100; count < 300; count++) { /* shapes that come once */
-        fill(&kinds[2], count, 20, count);
+        say("count",
+            reduce(&type_descs[0], MPI_SUM, counts[i], i % 2 ? 1 : 50, (int)i % 3 == 0, MPI_COMM_WORLD));
+    for (int count = 100; count < 300; count++) { /* entries that occur once */
+        fill(&type_descs[2], count, 20, count);
         MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     }
     say("once", hash(1, out, sizeof out));
@@ -139,7 +141,7 @@ static void add_pairs(void *from, void *to, int *n, MPI_Datatype *type)
         ((int *)to)[i] = 2 * ((int *)to)[i] + ((const int *)from)[i] * 2;
 }
 
-/* What the library does not take: it must come out as MPI makes it. */
+/* Calls that the library does not take must return MPI's results. */
 static void test_others(void)
 {
     MPI_Op op;
@@ -149,7 +151,7 @@ static void test_others(void)
     MPI_Type_vector(2, 1, 2, MPI_INT, &gapped);
     MPI_Type_commit(&row);
     MPI_Type_commit(&gapped);
-    fill(&kinds[2], COUNT, 10, 1);
+    fill(&type_descs[2], COUNT, 10, 1);
     for (int round = 0; round < ROUNDS; round++) {
         memset(out, 0, sizeof out);
         MPI_Allreduce(in, out, COUNT, MPI_INT, op, MPI_COMM_WORLD);
@@ -172,16 +174,16 @@ static void test_communicators(void)
 {
     MPI_Comm half, twin;
     uint64_t h = 1;
-    for (int i = 0; i < 20; i++) { /* churn */
+    for (int i = 0; i < 20; i++) { /* many entries */
         MPI_Comm_dup(MPI_COMM_WORLD, &twin);
         MPI_Comm_split(twin, world_rank % 2, -world_rank, &half);
-        h = h * 3 + reduce(&kinds[i % KINDS], MPI_SUM, 1000, i % 2 ? 1 : 100, 0, half);
+        h = h * 3 + reduce(&type_descs[i % KINDS], MPI_SUM, 1000, i % 2 ? 1 : 100, 0, half);
         MPI_Comm_free(&half);
-        h = h * 3 + reduce(&kinds[i % KINDS], MPI_MAX, 1000, i % 2 ? 1 : 100, 1, twin);
+        h = h * 3 + reduce(&type_descs[i % KINDS], MPI_MAX, 1000, i % 2 ? 1 : 100, 1, twin);
         MPI_Comm_free(&twin);
     }
     say("churn", h);
-    say("self", reduce(&kinds[0], MPI_SUM, COUNT, 100, 0, MPI_COMM_SELF));
+    say("self", reduce(&type_descs[0], MPI_SUM, COUNT, 100, 0, MPI_COMM_SELF));
 }
 
 static void test_intercommunicator(void)
@@ -193,19 +195,19 @@ static void test_intercommunicator(void)
         return;
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 5, &inter);
-    say("inter", reduce(&kinds[0], MPI_SUM, COUNT, 100, 0, inter));
+    say("inter", reduce(&type_descs[0], MPI_SUM, COUNT, 100, 0, inter));
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
 }
 
-/* Several in flight; waited for in orders that differ between ranks. */
+/* Several pending calls, completed in orders that differ between ranks. */
 static void test_nonblocking(void)
 {
     enum { FLIGHTS = 4, PIECE = COUNT / FLIGHTS };
     MPI_Request requests[FLIGHTS];
-    uint64_t h = reduce(&kinds[0], MPI_SUM, PIECE, 200, 0, MPI_COMM_WORLD);
+    uint64_t h = reduce(&type_descs[0], MPI_SUM, PIECE, 200, 0, MPI_COMM_WORLD);
     for (int round = 0; round < ROUNDS; round++) {
-        fill(&kinds[0], COUNT, round % 2 ? 1 : 200, round);
+        fill(&type_descs[0], COUNT, round % 2 ? 1 : 200, round);
         for (int i = 0; i < FLIGHTS; i++)
             MPI_Iallreduce((float *)(void *)in + i * PIECE, (float *)(void *)out + i * PIECE, PIECE,
                            MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
@@ -221,7 +223,7 @@ static void test_large_count(void)
 #ifdef HAVE_MPI_LARGE_COUNT
     uint64_t h = 1;
     for (int round = 0; round < ROUNDS; round++) {
-        fill(&kinds[1], COUNT, 300, round);
+        fill(&type_descs[1], COUNT, 300, round);
         MPI_Allreduce_c(in, out, (MPI_Count)COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         h = hash(h, out, sizeof out);
     }
@@ -232,7 +234,7 @@ static void test_large_count(void)
 #ifdef HAVE_MPI_ALLREDUCE_INIT
 enum { PARTS = 3, SHARE = COUNT / PARTS };
 
-/* In orders that differ between ranks, or all at once. */
+/* Start in orders that differ between ranks, or all at once. */
 static void start(MPI_Request *requests, int round)
 {
     if (round % 2)
@@ -293,8 +295,8 @@ static void finish(MPI_Request *requests, int way)
     }
 }
 
-/* MPICH 4.0.2 takes persistent allreduces for active for ever after the last four of these ways: they are for
- * runs in which all starts go to the library. */
+/* MPICH 4.0.2 considers persistent allreduces active for ever after the last four of these ways. They only
+ * run if the library takes all starts. */
 static int ways(void)
 {
     return getenv("SAR_ALL_WAYS") != NULL ? 7 : 3;
@@ -310,7 +312,7 @@ static void test_persistent(void)
                            MPI_FLOAT, i == 1 ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
                            &requests[i]);
     for (int round = 0; round < 28; round++) {
-        fill(&kinds[0], COUNT, round < 14 ? 300 : 1, round);
+        fill(&type_descs[0], COUNT, round < 14 ? 300 : 1, round);
         start(requests, round / 7);
         MPI_Irecv(&got, 1, MPI_INT, world_rank, 9, MPI_COMM_WORLD, &requests[PARTS]);
         MPI_Send(&word, 1, MPI_INT, world_rank, 9, MPI_COMM_WORLD);

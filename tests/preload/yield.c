@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For LD_PRELOAD: MPICH spins where it waits, and on more ranks than processors keeps the one that it waits
- * for from running, so that a call takes time slices of the system. This lets others run where UCX finds
- * nothing to do. */
+/* Library for LD_PRELOAD that makes waiting ranks yield. MPICH spins when it waits, and with more ranks than
+ * processors delays the rank that it waits for by time slices. The library yields when UCX has no event. */
 
 #include <dlfcn.h>
 #include <sched.h>

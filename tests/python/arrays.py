@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What counts as an array: buffers, DLPack, __cuda_array_interface__; and the handles of MPI's constants."""
+"""Test array arguments: buffers, DLPack, __cuda_array_interface__; and handles of MPI constants."""
 
 import array
 import ctypes
@@ -17,7 +17,7 @@ TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 
 
 
 class OnlyDlpack:
-    """An array that shows itself through DLPack alone."""
+    """An array that supports only DLPack."""
 
     def __init__(self, inside):
         self.inside = inside
@@ -41,7 +41,7 @@ class Exporting:
 
 
 class OnDevice:
-    """An array that says it is on a device."""
+    """An array that claims to be on a device."""
 
     def __init__(self, address, shape, strides=None):
         interface = {
@@ -88,7 +88,7 @@ class Arrays(unittest.TestCase):
         numpy.testing.assert_array_equal(out, source * SIZE)
 
     def test_dlpack_export(self):
-        """What devices' results do, in memory that NumPy can look at."""
+        """Test device results in memory that NumPy can read."""
         for name in "float32 int64 uint8 complex128".split():
             data = numpy.arange(6).reshape(2, 3).astype(name)
             found = numpy.from_dlpack(Exporting(data))

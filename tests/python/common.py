@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests share. Every rank runs the same tests; one that fails ends all, for the others would
-wait."""
+"""Functions shared by the tests. Every rank runs the same tests. A failure on one rank aborts all ranks,
+which would hang otherwise."""
 
 import io
 import os
@@ -15,13 +15,13 @@ SKIP = 77
 
 
 def skip_file(reason):
-    """End this test program: what it needs is not there."""
+    """Skip this test program, because a requirement is missing."""
     print(f"SKIP: {reason}")
     sys.exit(SKIP)
 
 
 def need(name, package):
-    """Import a module, or end this test program."""
+    """Import a module, or skip this test program."""
     try:
         return __import__(name, fromlist=["_"])
     except ImportError as reason:
@@ -29,19 +29,19 @@ def need(name, package):
 
 
 def draw(seed, rank=None):
-    """Random numbers, the same on all ranks, or other ones on each."""
+    """A random generator: equal on all ranks, or different on each."""
     return numpy.random.default_rng([seed, 0 if rank is None else rank + 1])
 
 
 def whole(count, density, dtype, rank, seed=1):
-    """A vector of small whole numbers, mostly zero, so that every order of additions gives the same bits."""
+    """A vector of small integers, mostly zero, so that every order of additions gives the same bits."""
     random = draw(seed, rank)
     values = random.integers(1, 9, count)
     return numpy.where(random.random(count) < density, values, 0).astype(dtype)
 
 
 def main():
-    """Run the tests of the program and end it. Ranks but the first are heard only where they fail."""
+    """Run the tests of the program and exit. Ranks other than the first print only failures."""
     mpix_sparse.init()
     first = mpix_sparse.rank() == 0
     heard = sys.stderr if first else io.StringIO()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Coordinates: types, rows, duplicates, empty ranks, and the memory of results."""
+"""Test coordinates: types, rows, duplicates, empty ranks, and the memory of results."""
 
 import gc
 import unittest
@@ -15,7 +15,7 @@ VALUE_TYPES = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64
 
 
 def elements(rank, value_type="float32", index_type="int64", row=()):
-    """Unsorted indices, some of them twice, and whole values."""
+    """Unsorted indices, some repeated, and integral values."""
     random = draw(3, rank)
     indices = random.integers(0, COUNT, 300 + 100 * rank)
     return indices.astype(index_type), random.integers(1, 9, (len(indices), *row)).astype(value_type)

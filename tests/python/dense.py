@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense arrays: every type and op against NumPy, in place and not, with rows, and matrices of
+"""Test dense arrays: every type and op against NumPy, in place and not, with rows, and matrices of
 scipy.sparse."""
 
 import functools
@@ -17,7 +17,7 @@ BITS = {"band": numpy.bitwise_and, "bor": numpy.bitwise_or, "bxor": numpy.bitwis
 
 
 def expected(function, make):
-    """What all ranks' arrays come to."""
+    """The reduction of all ranks' arrays."""
     return functools.reduce(function, [make(rank) for rank in range(SIZE)])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""examples/dgc runs, learns, sends less, and with its defaults ends within 2 % of whole gradients."""
+"""Test that examples/dgc runs, learns, sends less, and by default ends within 2 % of dense gradients."""
 
 import contextlib
 import io
@@ -9,7 +9,7 @@ import sys
 from common import need
 
 need("torch", "python3-torch")
-# Which scheme and format are fastest, and so how many bytes are sent, is left to chance on a busy machine.
+# Force a scheme: automatic selection, and so the number of bytes, varies on a busy machine.
 os.environ["MPIX_SPARSE_SCHEME"] = "balanced"
 os.environ["MPIX_SPARSE_WIRE"] = "coo"
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/dgc"))
@@ -18,7 +18,7 @@ import train  # noqa: E402
 
 import mpix_sparse  # noqa: E402
 
-HELD = mpix_sparse.size() == 2  # long enough to end where whole gradients do, on so many ranks alone
+HELD = mpix_sparse.size() == 2  # only these runs are long enough to reach dense accuracy
 LENGTH = ["--letters", "4", "--steps", "600"] if HELD else ["--steps", "40"]
 
 for wrong in (["--steps", "0"], ["--ratios", "7"], ["--text", "nowhere"], ["--warmup", "-1"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong on one rank is an exception on all, soon, and the next call works."""
+"""Test errors on one rank: all ranks get an exception soon, and the next call works."""
 
 import unittest
 
@@ -17,8 +17,8 @@ class Errors(unittest.TestCase):
         self.assertEqual(mpix_sparse.allreduce_coo(INDICES, VALUES, 100).nnz, 3)
 
     def fails(self, error, sentence, call, others="nnz is -1"):
-        """`call` fails with its own error on the rank that is at fault, the last, and with `others`
-        elsewhere."""
+        """Check that `call` fails with its own error on the last rank, which is at fault, and with `others`
+        on the other ranks."""
         mine = (error, sentence) if RANK == SIZE - 1 else (mpix_sparse.Error, others)
         with self.assertRaisesRegex(*mine):
             call(RANK == SIZE - 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls in flight: any order of waiting, interrupts, threads, and handles that are dropped."""
+"""Test nonblocking calls: any order of waiting, interrupts, threads, and dropped handles."""
 
 import gc
 import signal
@@ -75,7 +75,8 @@ class Handles(unittest.TestCase):
             del handle, source
             gc.collect()
         self.assertEqual([w.category for w in told], [ResourceWarning] if dropped else [])
-        # Calls of a communicator end in the order of their starts, and each start looks after those dropped.
+        # Calls of a communicator complete in the order of their starts, and each start checks dropped
+        # handles.
         for _ in range(2):
             mpix_sparse.iallreduce(mine(0)).wait()
         gc.collect()
@@ -83,7 +84,7 @@ class Handles(unittest.TestCase):
         numpy.testing.assert_array_equal(out, total(9))
 
     def test_interrupted(self):
-        """The last rank comes late; the others are interrupted while they wait, and wait again."""
+        """The last rank is late; the others are interrupted while they wait, and wait again."""
         if RANK == SIZE - 1:
             time.sleep(0.5)
         handle = mpix_sparse.iallreduce(mine(10))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Profile, report and version; the structures are those of the header."""
+"""Test profile, report and version; the structures match the header."""
 
 import os
 import re
@@ -17,7 +17,7 @@ KINDS = {"MPI_Count": "c_long", "int": "c_int", "double": "c_double", "char": "c
 
 
 def declared(struct):
-    """The types and names of a structure's fields in the header."""
+    """Read the types and names of a structure's fields from the header."""
     with open(HEADER, encoding="utf-8") as header:
         body = re.search(r"typedef struct \{([^}]*)\} " + struct, header.read()).group(1)
     return re.findall(r"^ *(\w+) +(\w+)(?:\[(\w+)\])?;", body, re.MULTILINE)

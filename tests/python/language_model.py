@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The language model of examples/: however gradients are summed it learns the same, and it does learn."""
+"""Test the language model of examples/: it learns, and equally well with every way to sum gradients."""
 
 import contextlib
 import io
@@ -32,7 +32,7 @@ HAS_GLOO = torch.distributed.is_available() and torch.distributed.is_gloo_availa
 
 
 def write_text(path):
-    """Sentences over 300 words, of which few are frequent and each is mostly followed by the same one."""
+    """Sentences of 300 words; few words are frequent, and most words are followed by a fixed one."""
     draw = random.Random(5)
     words, word = [], 0
     for _ in range(3000):
@@ -53,7 +53,7 @@ class LanguageModel(unittest.TestCase):
         cls.folder.cleanup()
 
     def train(self, *options):
-        """What was measured, and printed."""
+        """Return the measurements and the output."""
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             measured = train.main(["--text", str(self.text), *SMALL, *options])
         return measured, printed.getvalue()
@@ -71,7 +71,7 @@ class LanguageModel(unittest.TestCase):
             self.assertTrue((way.whole > way.transfer).all(), way.name)
 
     def test_late(self):
-        """What others wait for a rank that is late for its step belongs to no later step's transfer."""
+        """Waiting for a rank that is late for a step does not count as transfer of a later step."""
         way, calls = train.WAYS["mpix_sparse"], itertools.count()
 
         class Late(way):
@@ -109,7 +109,7 @@ class LanguageModel(unittest.TestCase):
         self.assertEqual(kinds, ["setup"] + 90 * ["step"] + 3 * ["summary"])
 
     def test_wrong_options(self):
-        """Refused before anything is trained, with a sentence."""
+        """Bad arguments are refused with a message before training."""
         empty = os.path.join(self.folder.name, "empty")
         open(empty, "w").close()
         wrong = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators of mpi4py; one that is built for another MPI is refused with a sentence."""
+"""Test communicators of mpi4py; one built for another MPI is refused with a message."""
 
 import subprocess
 import sys

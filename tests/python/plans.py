@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans: steady calls, fused starts, elements that come with each call, floats of 16 bits, and lives."""
+"""Test plans: repeated starts, fused starts, new elements for each start, 16-bit floats, and lifetimes."""
 
 import gc
 import unittest
@@ -100,7 +100,7 @@ class Plans(unittest.TestCase):
 
 
 class Bfloat(mpix_sparse._arrays.Array):
-    """One number in bfloat16, of which NumPy knows nothing."""
+    """A bfloat16 number, a type that NumPy lacks support for."""
 
     def __init__(self, bits):
         memory = numpy.array([bits], "uint16")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Top-k sparsification against sorting."""
+"""Test top-k sparsification against a sort."""
 
 import unittest
 
@@ -10,19 +10,19 @@ import mpix_sparse
 
 
 def group_of_all():
-    """All ranks, as a group."""
+    """The group of all ranks."""
     return mpix_sparse._mpi.constant("COMM_WORLD")
 
 
 def gathered(array):
-    """All ranks' arrays, which are of one size, behind one another."""
+    """Concatenate all ranks' arrays, which have one size."""
     whole = numpy.zeros((mpix_sparse.size(), array.size), array.dtype)
     whole[mpix_sparse.rank()] = array
     return mpix_sparse.allreduce(whole).reshape(-1)
 
 
 def kth(values, ratio):
-    """The threshold, by sorting."""
+    """Compute the threshold by a sort."""
     return numpy.sort(numpy.abs(values))[-max(1, int(ratio * values.size + 0.5))]
 
 
@@ -45,7 +45,7 @@ class Topk(unittest.TestCase):
             self.assertTrue(0.006 < (numpy.abs(mine) >= threshold).mean() < 0.015)
 
     def test_everything(self):
-        """With ratio 1 no sample decides what travels."""
+        """With ratio 1 no sample decides the selection."""
         gradient = draw(5, mpix_sparse.rank()).normal(size=50000).astype("float32")
         velocity, residual = numpy.zeros((2, 50000), "float32")
         for group in (None, group_of_all()):

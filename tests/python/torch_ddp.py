@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DistributedDataParallel over this library, by its backend or by the hook: training is that on the joined
-batch, on ranks that lack gradients, have other numbers of batches, or go wrong."""
+"""Test DistributedDataParallel over this library, by its backend or by the hook. Training equals training on
+the joined batch, for ranks without gradients, ranks with different numbers of batches, and ranks with
+errors."""
 
 import os
 import socket
@@ -33,7 +34,7 @@ WORDS, WIDTH, STEPS = 200, 6, 5
 
 
 class Model(torch.nn.Module):
-    """An embedding with sparse gradients, layers of several buckets, and one that only rank 0 uses."""
+    """An embedding with sparse gradients, layers of several buckets, and a layer that only rank 0 uses."""
 
     def __init__(self, sparse):
         super().__init__()
@@ -53,7 +54,7 @@ def make_model(sparse=True):
 
 
 def loss_of(model, step, rank, extra):
-    """Of sentences of their rank's own length; the layer `extra` is for "all" ranks, or for the "first"."""
+    """Sentences of a length that depends on the rank; all ranks use the layer `extra`, or only the first."""
     generator = torch.Generator().manual_seed(100 * step + rank)
     text = torch.randint(0, WORDS, (6, 5 + rank), generator=generator)
     classes = torch.randint(0, 3, (6,), generator=generator)
@@ -101,7 +102,7 @@ class Parallel(unittest.TestCase):
         self.same(train_together(hvd.DdpState(), GLOO), train_alone())
 
     def test_part_of_the_ranks(self):
-        """Of any backend, whatever order the ranks of its group are in."""
+        """The group may have any backend, and any order of ranks."""
         some = sorted({0, SIZE - 1})
         for backend in "mpix_sparse", "gloo":
             group = dist.new_group(some, backend=backend)
@@ -123,17 +124,17 @@ class Parallel(unittest.TestCase):
             self.same(train_together(state, extra="first", find_unused_parameters=True), alone)
 
     def test_other_numbers_of_batches(self):
-        """Later ranks have more batches; those that are done stand by."""
+        """Later ranks have more batches; ranks that are done keep joining."""
         more = lambda rank: 2 + rank  # noqa: E731
         alone = train_alone(steps=more)
-        # Without the hook what stands for rows is coordinates, which the others refuse.
+        # Without the hook a rank passes coordinates in place of rows, which the others refuse.
         self.same(train_together(steps=more, sparse=False), alone)
         for sparse in (False, True):
             self.same(train_together(hvd.DdpState(), steps=more, sparse=sparse), alone)
 
     def test_compression_and_op(self):
         alone = train_alone()
-        self.same(train_together(hvd.DdpState(hvd.Compression.bf16)), alone, 1e-12)  # floats of 64 bits stay
+        self.same(train_together(hvd.DdpState(hvd.Compression.bf16)), alone, 1e-12)  # 64 bits: uncompressed
         summed = train_together(hvd.DdpState(op=hvd.Sum))
         self.same(summed, alone) if SIZE == 1 else self.assertRaises(AssertionError, self.same, summed, alone)
 

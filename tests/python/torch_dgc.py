@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compression.dgc: training with it against the algorithm written down in NumPy for all ranks at once."""
+"""Test Compression.dgc: training against the algorithm in NumPy for all ranks at once."""
 
 import io
 import math
@@ -20,13 +20,13 @@ RATE = 0.1
 
 
 def gradient_of(step, rank, weight):
-    """What a rank's loss makes of a weight."""
+    """The gradient of a rank's loss."""
     random = numpy.random.default_rng([step, rank])
     return weight * 0.1 + random.normal(size=(ROWS, COLUMNS))
 
 
 class Model(torch.nn.Module):
-    """A parameter that is compressed, a small one, and an embedding whose gradients are sparse."""
+    """A compressed parameter, a small one, and an embedding with sparse gradients."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ class Model(torch.nn.Module):
 
 
 def train(model, steps, **how):
-    """With gradients that are given. Returns the optimizer."""
+    """Train with given gradients. Returns the optimizer."""
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     how = {"sample_ratio": 1, "dense_below": 100, **how}
     optimizer = hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(**how))
@@ -51,14 +51,14 @@ def train(model, steps, **how):
 
 
 def begin(model, **how):
-    """An optimizer with a warm-up, and thresholds from samples."""
+    """An optimizer with a warm-up, and thresholds estimated from samples."""
     how = {"ratio": 0.02, "momentum": 0.5, "warmup_epochs": 5, "sample_ratio": 0.3, "dense_below": 100, **how}
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     return hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(**how))
 
 
 def go_on(model, optimizer, steps):
-    """With gradients whose sums are exact in any order. Returns the losses."""
+    """Train with gradients whose sums are exact in any order. Returns the losses."""
     losses = []
     for step in steps:
         optimizer.zero_grad()
@@ -72,7 +72,7 @@ def go_on(model, optimizer, steps):
 
 
 def saved(value):
-    """It, from a file of this rank."""
+    """The state, saved to a file of this rank and loaded."""
     file = io.BytesIO()
     torch.save(value, file)
     file.seek(0)
@@ -85,7 +85,7 @@ def threshold_of(residual, ratio):
 
 
 def select(residual, velocity, threshold, masking):
-    """What travels, and what stays."""
+    """The selected elements, and the residual."""
     chosen = numpy.abs(residual) >= threshold
     travels = numpy.where(chosen, residual, 0)
     residual[chosen] = 0
@@ -95,7 +95,8 @@ def select(residual, velocity, threshold, masking):
 
 
 def expected(steps, ratio_at, momentum, clip=None, joint=False, masking=False):
-    """The weight after some steps, by all ranks' states in one place, which may have one threshold."""
+    """The weight after some steps, computed from all ranks' states in one process; a common threshold is
+    optional."""
     weight = numpy.zeros((ROWS, COLUMNS))
     velocity, residual = numpy.zeros((2, SIZE, ROWS, COLUMNS))
     for step in range(steps):
@@ -168,7 +169,7 @@ class Dgc(unittest.TestCase):
         self.assertGreater(int((model.weight.grad != 0).sum()), 0)
 
     def test_checkpoint(self):
-        """Going on from one is as if there had been no end."""
+        """Training that resumes from a state equals uninterrupted training."""
         whole, first, second = Model(), Model(), Model()
         losses = go_on(whole, begin(whole), range(8))
         optimizer = begin(first)
@@ -208,7 +209,7 @@ class Dgc(unittest.TestCase):
         self.assertNotIn("mpix_sparse", hvd.DistributedOptimizer(plain).state_dict())
 
     def test_loading_all_or_nothing(self):
-        """What is wrong with a state, for whichever parameter, is found before anything is loaded."""
+        """An invalid state of any parameter is refused before anything is loaded."""
         model = Model()
         optimizer = begin(model, dense_below=1)
         go_on(model, optimizer, range(2))
@@ -235,7 +236,7 @@ class Dgc(unittest.TestCase):
                 self.assertEqual(after["mpix_sparse"][i]["step"], before["mpix_sparse"][i]["step"])
 
     def test_overflow(self):
-        """One on one rank shows in one step and none to come, whether a parameter travels whole or not."""
+        """A NaN on one rank affects only one step, with or without compression of the parameter."""
         for dense_below in (1, 10**9):
             parameter = torch.nn.Parameter(torch.zeros(6000))
             optimizer = torch.optim.SGD([parameter], lr=0.0)
@@ -250,7 +251,7 @@ class Dgc(unittest.TestCase):
                 self.assertEqual(bool(torch.isfinite(parameter.grad).all()), step != 1)
 
     def test_other_type(self):
-        """A model that changes its type between steps, as .to() lets it."""
+        """A model that changes its type between steps by .to()."""
         model = torch.nn.Linear(100, 50)
         optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
         optimizer = hvd.DistributedOptimizer(optimizer, compression=hvd.Compression.dgc(ratio=0.1))
@@ -264,7 +265,7 @@ class Dgc(unittest.TestCase):
             self.assertLess(float((model.bias.grad.double() - moved).abs().max()), 0.01)
 
     def test_layout(self):
-        """Gradients are laid out as their parameters, so that PyTorch need not turn them."""
+        """Gradients have the memory layout of their parameters, so PyTorch need not convert them."""
         for compression in (hvd.Compression.none, hvd.Compression.dgc(1.0, momentum=0.0, dense_below=0)):
             layer = torch.nn.Conv2d(3, 4, 2).double().to(memory_format=torch.channels_last)
             optimizer = torch.optim.SGD(layer.parameters(), lr=0.5)

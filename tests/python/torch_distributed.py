@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.distributed: what the backend mpix_sparse does is what Gloo does, and more with sparse tensors."""
+"""Test torch.distributed: the backend mpix_sparse gives Gloo's results, and also supports sparse tensors."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ WORDS, WIDTH = 200, 6
 
 
 def dense(rank=RANK, shape=(30, 20), dtype=torch.float32):
-    """Small whole numbers, mostly zeros."""
+    """Small integers, mostly zeros."""
     generator = torch.Generator().manual_seed(rank)
     values = torch.randint(1, 4, shape, generator=generator)
     return (values * (torch.rand(shape, generator=generator) < 0.2)).to(dtype)
@@ -44,14 +44,14 @@ def nothing():
 
 
 def far(rank):
-    """Like rows(), but the last rank's index is out of bounds."""
+    """As rows(), with an index out of bounds on the last rank."""
     where = WORDS if rank == SIZE - 1 else 0
     return sparse_of(torch.tensor([[where]]), torch.ones(1, WIDTH), torch.empty(WORDS, WIDTH))
 
 
 class Group(unittest.TestCase):
     def same(self, call):
-        """`call` gives the same tensors with either backend."""
+        """Check that `call` gives equal tensors with both backends."""
         for ours, theirs in zip(call(None), call(GLOO)):
             self.assertEqual(ours.layout, theirs.layout)
             self.assertTrue(torch.equal(ours.to_dense(), theirs.to_dense()))
@@ -101,7 +101,7 @@ class Group(unittest.TestCase):
         self.assertTrue(torch.equal(tensor.to_dense(), rows(0).to_dense()))
 
     def test_sparse_broadcast_leaves_other_tensors(self):
-        """What a tensor was made of stays as it was, with as many elements as the root's too."""
+        """The source of a tensor stays unchanged, even with the root's number of elements."""
         indices, values = torch.tensor([[RANK]]), torch.full((1, WIDTH), float(RANK))
         tensor = sparse_of(indices, values, torch.empty(WORDS, WIDTH))
         dist.broadcast(tensor, SIZE - 1)
@@ -139,7 +139,7 @@ class Group(unittest.TestCase):
         self.assertTrue(torch.equal(back, dense()))
 
     def test_outputs_of_another_size(self):
-        """Nothing is written past the end of an output: it is refused before MPI is called."""
+        """No output is written past its end: a short one is refused before MPI is called."""
         mine, other = torch.ones(2000), torch.zeros(1)
         outs = [torch.empty(2000) for _ in range(SIZE)]
         for call in (
@@ -155,7 +155,7 @@ class Group(unittest.TestCase):
         dist.all_gather(outs, mine)
 
     def test_wrong_on_the_root(self):
-        """All ranks get an exception where the root's tensors do not go with theirs."""
+        """All ranks get an exception if the root's tensors do not match theirs."""
         root, mine = SIZE - 1, torch.ones(1000)
         few, small = ([torch.ones(n) for _ in range(ranks)] for n, ranks in ((1000, SIZE + 1), (1, SIZE)))
         for pieces in (few, small):
@@ -181,7 +181,7 @@ class Group(unittest.TestCase):
         self.assertTrue((mine == RANK).all())
 
     def test_sparse_on_the_root_only(self):
-        """Other ranks do not wait for a root that cannot send what it has."""
+        """Other ranks do not wait for a root that cannot send its tensor."""
         sparse, mine = torch.zeros(4).to_sparse(), torch.zeros(4)
         pieces = [mine] * (SIZE - 1) + [sparse] if RANK == 0 else None
         with self.assertRaisesRegex(ValueError, "of layout torch.sparse_coo|does not fit"):
@@ -236,7 +236,7 @@ class Group(unittest.TestCase):
         dist.barrier()
 
     def test_groups_come_and_go(self):
-        """A group has the communicators of one of its ranks that was destroyed: MPI has a few thousand."""
+        """A group reuses the communicators of a destroyed group of its ranks: MPI has a few thousand."""
         some = sorted({0, SIZE - 1})
         had = []
         for i in range(4):
@@ -259,7 +259,7 @@ class Group(unittest.TestCase):
             future.wait()
 
     def test_sparse_on_one_rank(self):
-        """All ranks are told, also where the dense one is so small that MPI could take it at once."""
+        """All ranks get an error, even if the dense tensor is so small that MPI could reduce it at once."""
         for count in (2, WORDS, 50 * WORDS) if SIZE > 1 else ():
             for dtype in (torch.float32, torch.bfloat16):
                 tensor = torch.ones(count, WIDTH, dtype=dtype)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DistributedOptimizer: training on several ranks is training on the joined batch, whatever each rank
-lacks."""
+"""Test DistributedOptimizer: training on several ranks equals training on the joined batch, even if ranks
+have no gradients of some parameters."""
 
 import concurrent.futures
 import collections
@@ -24,7 +24,7 @@ WORDS, WIDTH = 400, 16
 
 
 class Model(torch.nn.Module):
-    """An embedding far larger than the rest, a part that only some ranks use, and one that nobody does."""
+    """An embedding far larger than the rest, a part that only some ranks use, and an unused part."""
 
     def __init__(self, sparse=True):
         super().__init__()
@@ -43,7 +43,7 @@ class Model(torch.nn.Module):
 
 
 def batch(step, rank):
-    """Sentences, classes, and whether the part called extra is used: by rank 0 alone, from step 2 on."""
+    """Sentences, classes, and whether the rank uses the part `extra`: only rank 0 does, from step 2 on."""
     generator = torch.Generator().manual_seed(100 * step + rank)
     text = torch.randint(0, WORDS, (6, 5), generator=generator)
     return text, torch.randint(0, 3, (6,), generator=generator), rank == 0 and step >= 2
@@ -64,7 +64,7 @@ def make_optimizer(model, kind):
 
 
 def train_alone(model, steps, kind=torch.optim.SGD, passes=1):
-    """On the joined batch of all ranks: the mean of their losses."""
+    """Train on the joined batch of all ranks, with the mean of their losses."""
     optimizer = make_optimizer(model, kind)
     for step in range(steps):
         optimizer.zero_grad()
@@ -91,14 +91,14 @@ fill = _reducer.ParameterSlot.fill
 
 
 def filled_slowly(slot, prescale):
-    """Lets other threads come in between."""
+    """Let other threads run in between."""
     time.sleep(0.002)
     fill(slot, prescale)
 
 
 class Trained(unittest.TestCase):
     def same(self, ours, theirs, tolerance=1e-10):
-        """Orders of addition differ, and Adagrad makes much of a gradient that nearly cancels."""
+        """Orders of addition differ, and Adagrad amplifies a gradient that nearly cancels."""
         for (name, mine), (_, other) in zip(ours.named_parameters(), theirs.named_parameters()):
             off = float((mine - other).abs().max())
             self.assertLessEqual(off, tolerance, name)
@@ -225,7 +225,7 @@ class Optimizer(Trained):
         optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
 
     def test_one_after_another(self):
-        """An optimizer that is gone leaves no hooks behind, whatever it had left to do."""
+        """A deleted optimizer leaves no hooks, even with pending work."""
         ours = make_model(False)
         for begin in (0, 2, 4):
             optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
@@ -241,7 +241,8 @@ class Optimizer(Trained):
     @unittest.mock.patch("mpix_sparse.torch._reducer.GROUP_BYTES", 0)
     @unittest.mock.patch("mpix_sparse.torch._reducer.ParameterSlot.fill", filled_slowly)
     def test_backward_passes_in_threads(self):
-        """As PyTorch makes them for a model on several devices: gradients come at the same time."""
+        """Use several layers, as PyTorch does for a model on several devices: gradients arrive at the same
+        time."""
         layers = [torch.nn.Linear(300, 300, bias=False) for _ in range(4)]
         parameters = [layer.weight for layer in layers]
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0))
@@ -305,7 +306,7 @@ class Optimizer(Trained):
             hvd.DistributedOptimizer(base, op=hvd.Sum, gradient_predivide_factor=2.0)
 
     def test_other_parameters(self):
-        """On the last rank in another order, of another shape, or fewer: an exception on all ranks."""
+        """The last rank has another order, another shape, or fewer parameters: all ranks get an exception."""
         for there, shape in (("ba", (3, 3)), ("ab", (9,)), ("a", (3, 3))) if SIZE > 1 else ():
             last = RANK == SIZE - 1
             named = [

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A script as Horovod's documentation has its users write them; the import line is all that names this
-package."""
+"""A script as in Horovod's documentation; only the import line names this package."""
 
 import os
 
@@ -27,7 +26,7 @@ loader = torch.utils.data.DataLoader(dataset, batch_size=BATCH, sampler=sampler,
 model = torch.nn.Sequential(torch.nn.Linear(FEATURES, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05 * hvd.size(), momentum=0.5)
 
-# Where training resumes is known to rank 0.
+# Only rank 0 knows the epoch to resume from.
 resume_from_epoch = hvd.broadcast(
     torch.tensor(0 if hvd.rank() == 0 else -1), root_rank=0, name="resume"
 ).item()
@@ -89,7 +88,7 @@ for data, target in list(loader)[: 3 + hvd.rank()]:
     optimizer.step()
 hvd.broadcast_parameters(model.state_dict(), root_rank=hvd.join())
 
-# What all ranks have found out, together.
+# Combine the results of all ranks.
 correct = hvd.allgather(
     (model(inputs[hvd.rank() :: hvd.size()]).argmax(1) == targets[hvd.rank() :: hvd.size()])
 )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DistributedOptimizer: steps that ranks leave out, that schedulers know of, and that others make alone."""
+"""Test DistributedOptimizer with steps that some ranks skip, with schedulers, and with steps of one rank
+alone."""
 
 import copy
 import unittest.mock
@@ -17,7 +18,7 @@ from mpix_sparse.torch import _world  # noqa: E402
 
 class Steps(Trained):
     def test_schedule_made_before(self):
-        """A scheduler replaces its optimizer's step(); gradients are reduced all the same."""
+        """A scheduler replaces its optimizer's step(); gradients are still reduced."""
         ours, theirs = make_model(), make_model()
         base, alone = (torch.optim.SGD(model.parameters(), lr=0.5) for model in (ours, theirs))
         schedules = [torch.optim.lr_scheduler.StepLR(each, 1, 0.5) for each in (base, alone)]
@@ -40,12 +41,12 @@ class Steps(Trained):
         self.assertIs(optimizer.param_groups, schedules[0].optimizer.param_groups)
 
     def test_synchronized_and_not_stepped(self):
-        """As where the norm of the gradients says that a step is to be left out."""
+        """Skip a step, as a test of the gradients' norm may do."""
         ours, theirs = make_model(False), make_model(False)
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.5))
         alone = torch.optim.SGD(theirs.parameters(), lr=0.5)
         for step in range(4):
-            # Rank 0 alone has gradients in the second step.
+            # Only rank 0 has gradients in the second step.
             gone = step == 1 and RANK > 0
             optimizer.zero_grad(set_to_none=True)
             if not gone:
@@ -60,8 +61,8 @@ class Steps(Trained):
         self.same(ours, theirs)
 
     def test_synchronized_and_left_out_by_the_model(self):
-        """The model forgets its gradients, of which its optimizer learns nothing; then rank 0 alone has some.
-        It makes a step more than the others do."""
+        """The model drops its gradients without notice to its optimizer. Then only rank 0 has gradients, and
+        makes one step more than the others."""
         for forward, sparse in ((63, False), (0, False), (63, True), (0, True)):
             mpix_sparse.set_info(_world.world().plain, forward=forward)
             self.leave_out_by_the_model(make_model(sparse), make_model(sparse))
@@ -89,7 +90,7 @@ class Steps(Trained):
         self.same(ours, theirs)
 
     def test_wrapped_twice(self):
-        """One after another is well, and two at a time are not."""
+        """Consecutive optimizers work, and two at a time are refused."""
         ours = make_model(False)
         base = torch.optim.SGD(ours.parameters(), lr=0.5)
         schedule = torch.optim.lr_scheduler.StepLR(base, 1, 1.0)
@@ -105,8 +106,8 @@ class Steps(Trained):
         self.same(ours, train_alone(make_model(False), 2))
 
     def test_join(self):
-        """Later ranks have more batches; the last one's model is that of all batches. Also where all calls
-        are agreed on, and none waits inside MPI."""
+        """Later ranks have more batches; the last rank's model equals that of all batches. Also with a
+        consistency check for every call, where no rank waits inside MPI."""
         for forward in (63, 0, 63):
             mpix_sparse.set_info(_world.world().plain, forward=forward)
             self.join_after_batches()
@@ -130,7 +131,7 @@ class Steps(Trained):
         self.assertEqual(hvd.join(), SIZE - 1)
 
     def test_join_without_the_optimizer(self):
-        """It was a function's, and is gone where the function has returned."""
+        """An optimizer local to a function is freed at the function's return."""
         ours = make_model()
 
         def train(steps):
@@ -146,7 +147,7 @@ class Steps(Trained):
         self.assertIsNone(reducer())
 
     def test_join_with_another_optimizer(self):
-        """Made in its place where others still step the one before, or not made yet: a sentence."""
+        """A new optimizer while other ranks use the old one, or have none yet: an error with a message."""
         gone = hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
         number = gone._reducer._number
         del gone

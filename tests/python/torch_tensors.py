@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpix_sparse.torch: tensors, dense and sparse, in every way, against plain sums and against Gloo's
+"""Test mpix_sparse.torch: dense and sparse tensors, in all interfaces, against plain sums and Gloo's
 allreduce."""
 
 import inspect
@@ -21,14 +21,14 @@ RANK, SIZE = hvd.rank(), hvd.size()
 
 
 def dense(rank, shape=(50, 40), dtype=torch.float32, seed=1):
-    """Whole numbers, mostly zeros."""
+    """Integral numbers, mostly zeros."""
     generator = torch.Generator().manual_seed(1000 * seed + rank)
     values = torch.randint(1, 9, shape, generator=generator)
     return (values * (torch.rand(shape, generator=generator) < 0.1)).to(dtype)
 
 
 def rows(rank, count=500, width=8, nnz=30):
-    """An uncoalesced sparse gradient; that of rank 1 is empty."""
+    """An uncoalesced sparse gradient; empty on rank 1."""
     generator = torch.Generator().manual_seed(rank)
     nnz = 0 if rank == 1 else nnz
     indices = torch.randint(0, count, (1, nnz), generator=generator)
@@ -79,7 +79,7 @@ class Tensors(unittest.TestCase):
         self.assertTrue(torch.equal(turned, total.t()))
 
     def test_conjugated_and_negated(self):
-        """Views whose memory holds other numbers than they do."""
+        """Views whose memory has numbers other than their own."""
         wanted = torch.tensor([1 - 2j, 3 + 4j])
         for view, numbers in (
             (torch.tensor([1 + 2j, 3 - 4j]).conj(), wanted),
@@ -131,7 +131,7 @@ class Tensors(unittest.TestCase):
             torch.ops.mpix_sparse.allreduce(tensor, "sum", 1.0, 1.0)
 
     def test_gradients_of_the_others(self):
-        """As with Horovod, whose gathers and broadcasts have the mean of gradients over ranks for theirs."""
+        """As in Horovod, the gradient of gather and broadcast is the mean of the ranks' gradients."""
         mean = (SIZE + 1) / 2
         mine = torch.ones(RANK + 1, 2, requires_grad=True)
         out = hvd.allgather(mine)
@@ -150,7 +150,7 @@ class Tensors(unittest.TestCase):
             hvd.grouped_allreduce(ours, op=hvd.Max)[0].sum().backward()
 
     def test_shape_of_the_interface(self):
-        """Names and order of arguments are those of Horovod's documentation."""
+        """Names and order of arguments match Horovod's documentation."""
         name, factors = "average name", "op prescale_factor postscale_factor process_set"
         for function, names in (
             (hvd.allreduce, f"tensor {name} compression {factors}"),
@@ -222,7 +222,7 @@ class Tensors(unittest.TestCase):
             self.assertEqual([out.tolist() for out in outs], [[(SIZE - 1) / 2 + i] * 2 for i in range(3)])
 
     def test_grouped_refusals(self):
-        """Before anything is started, so ranks need not agree on it."""
+        """The check precedes the start, so ranks need not agree."""
         single = torch.arange(3.0)
         wrong = [
             (ValueError, "no Average of int64", torch.arange(3)),
@@ -244,7 +244,7 @@ class Tensors(unittest.TestCase):
         self.assertTrue(torch.equal(hvd.allreduce(rows(RANK)).to_dense(), total / SIZE))
 
     def test_no_such_tensor(self):
-        """Nothing is started, so ranks need not agree on it."""
+        """No call starts, so ranks need not agree."""
         tensor = torch.ones(3, 4)
         wrong = [
             ("not list", lambda: hvd.allreduce([1, 2])),
@@ -293,7 +293,7 @@ class Tensors(unittest.TestCase):
         hvd.barrier()
 
     def test_allgather_of_other_rows(self):
-        """On the last rank; all ranks are told."""
+        """An error on the last rank reaches all ranks."""
         mine, last = torch.ones(2, 3), RANK == SIZE - 1
         for other in (torch.ones(2, 4), torch.ones(2, 3).double(), torch.ones(2, 3, 1)) if SIZE > 1 else ():
             with self.assertRaisesRegex(ValueError, "rows here are float.*another type or shape on rank"):

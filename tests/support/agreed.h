@@ -6,8 +6,8 @@
 #include "scheme/engine/agreed.h"
 #include "scheme/scheme.h"
 
-/** What is agreed on where each rank has `nnz` elements of its own choice, and nothing is asked for but
- * segments of 256 KiB. Every rank is a node, as far as anybody asks. */
+/** The agreed facts of a call in which each rank has `nnz` elements. Segments are 256 KiB long; no other
+ * setting differs from its default. Each rank is a node of its own. */
 static inline struct sar_agreed agreed_plain(struct sar_vec_desc shape, struct sar_machine machine,
                                              double nnz)
 {
@@ -26,7 +26,7 @@ static inline struct sar_agreed agreed_plain(struct sar_vec_desc shape, struct s
                                 .partition.grain = SAR_AUTO };
 }
 
-/** The place of a scheme in sar_schemes. */
+/** Index of a scheme in sar_schemes. */
 static inline int scheme_index(const struct sar_scheme *scheme)
 {
     int i = 0;

@@ -13,13 +13,13 @@
 int rank, ranks;
 bool oversubscribed, sleep_in_waits;
 
-static const struct knobs no_knobs;
+static const struct settings no_settings;
 
 static char present_case[512] = "start";
 static long long checks;
 static int nodes_asked;
 
-/* Binding may give each rank a processor of its own: what counts is how many there are to all of them. */
+/* Count the processors of all ranks together: a launcher may bind each rank to a processor of its own. */
 static void find_processors(void)
 {
     cpu_set_t mine;
@@ -36,17 +36,17 @@ static void find_processors(void)
     sleep_in_waits = 2 * ranks > processors;
 }
 
-static bool is_scheme(const struct knobs *knobs, const char *name)
+static bool is_scheme(const struct settings *settings, const char *name)
 {
-    return knobs->scheme != NULL && strcmp(knobs->scheme, name) == 0;
+    return settings->scheme != NULL && strcmp(settings->scheme, name) == 0;
 }
 
-/* An odd number of ranks is on two nodes, unless the scheme needs one. */
-static void set_nodes(const struct knobs *knobs)
+/* Use two nodes on an odd number of ranks, unless the scheme needs one node. */
+static void set_nodes(const struct settings *settings)
 {
-    bool two = ranks % 2 == 1 && !is_scheme(knobs, "shared");
+    bool two = ranks % 2 == 1 && !is_scheme(settings, "shared");
     char text[16];
-    two |= ranks > 2 && is_scheme(knobs, "two_level");
+    two |= ranks > 2 && is_scheme(settings, "two_level");
     snprintf(text, sizeof text, "%d", nodes_asked > 0 ? nodes_asked : two ? 2 : 0);
     setenv("MPIX_SPARSE_NODES", text, 1);
 }
@@ -63,10 +63,10 @@ int check_begin(int *argc, char ***argv, int threads)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     find_processors();
-    knobs_set(&no_knobs);
+    settings_set(&no_settings);
     setenv("MPIX_SPARSE_SEED", "20210", 1);
     setenv("MPIX_SPARSE_FORWARD", "0", 1);
-    set_nodes(&no_knobs);
+    set_nodes(&no_settings);
     return provided;
 }
 
@@ -165,14 +165,14 @@ static void set(const char *name, const char *value)
         unsetenv(name);
 }
 
-void knobs_set(const struct knobs *knobs)
+void settings_set(const struct settings *settings)
 {
-    set("MPIX_SPARSE_SCHEME", knobs->scheme);
-    set("MPIX_SPARSE_WIRE", knobs->wire);
-    set("MPIX_SPARSE_PARTITION", knobs->partition);
-    set("MPIX_SPARSE_GRAIN", knobs->grain);
-    set("MPIX_SPARSE_SEGMENT", knobs->segment);
-    set("MPIX_SPARSE_CHUNK", knobs->segment != NULL ? "8192" : NULL);
+    set("MPIX_SPARSE_SCHEME", settings->scheme);
+    set("MPIX_SPARSE_WIRE", settings->wire);
+    set("MPIX_SPARSE_PARTITION", settings->partition);
+    set("MPIX_SPARSE_GRAIN", settings->grain);
+    set("MPIX_SPARSE_SEGMENT", settings->segment);
+    set("MPIX_SPARSE_CHUNK", settings->segment != NULL ? "8192" : NULL);
 }
 
 MPI_Comm comm_duplicate(void)
@@ -183,24 +183,24 @@ MPI_Comm comm_duplicate(void)
     return comm;
 }
 
-MPI_Comm knobs_comm(const struct knobs *knobs)
+MPI_Comm settings_comm(const struct settings *settings)
 {
     int none = 0, sum;
-    knobs_set(knobs);
-    set_nodes(knobs);
+    settings_set(settings);
+    set_nodes(settings);
     MPI_Comm comm = comm_duplicate();
     check_success(MPIX_Sparse_allreduce(&none, &sum, 0, MPI_INT, MPI_SUM, comm), "the first call");
-    knobs_set(&no_knobs);
+    settings_set(&no_settings);
     return comm;
 }
 
-const char *knobs_text(const struct knobs *knobs)
+const char *settings_text(const struct settings *settings)
 {
     static char text[128];
     snprintf(text, sizeof text, "scheme %s, wire %s, partition %s, grain %s, segment %s",
-             knobs->scheme ? knobs->scheme : "-", knobs->wire ? knobs->wire : "-",
-             knobs->partition ? knobs->partition : "-", knobs->grain ? knobs->grain : "-",
-             knobs->segment ? knobs->segment : "-");
+             settings->scheme ? settings->scheme : "-", settings->wire ? settings->wire : "-",
+             settings->partition ? settings->partition : "-", settings->grain ? settings->grain : "-",
+             settings->segment ? settings->segment : "-");
     return text;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of the two interfaces whose whole outcome is checked. */
+/* Calls of both interfaces, with a check of every part of the result. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ static void print_number(enum base base, const void *at, char *text, size_t room
         snprintf(text, room, "%llx", (unsigned long long)bits);
 }
 
-/* Name the first number that differs. */
-static void compare(const struct kind *k, const void *found, const void *expected, size_t n,
+/* Report the first number that differs. */
+static void compare(const struct tensor_desc *k, const void *found, const void *expected, size_t n,
                     const uint64_t *index, const char *what)
 {
     char left[64] = "", right[64] = "";
@@ -51,7 +51,7 @@ static void compare(const struct kind *k, const void *found, const void *expecte
     if (!equal) {
         while (equal_numbers(k, a + i * bytes, b + i * bytes, 1))
             i++;
-        struct kind one = { k->base, k->op, 1, 1 };
+        struct tensor_desc one = { k->base, k->op, 1, 1 };
         while (equal_numbers(&one, a + i * bytes + j * size, b + i * bytes + j * size, 1))
             j++;
         print_number(k->base, a + i * bytes + j * size, left, sizeof left);
@@ -72,18 +72,18 @@ void compare_result(const struct oracle *o, const struct index_type *type, MPIX_
             check(false, "expected index %llu at place %zu of the result, found %llu",
                   (unsigned long long)o->index[i], i, (unsigned long long)index_at(indices, type, i));
     }
-    compare(&o->kind, values, o->value, o->nnz, o->index, "result");
+    compare(&o->desc, values, o->value, o->nnz, o->index, "result");
 }
 
 static void compare_result_dense(const struct oracle *o, MPIX_Sparse_result result)
 {
-    size_t bytes = element_bytes(&o->kind), count = (size_t)o->kind.count;
+    size_t bytes = element_bytes(&o->desc), count = (size_t)o->desc.count;
     unsigned char *found = get_memory(count, bytes), *expected = get_memory(count, bytes);
     memset(found, 0xa5, count * bytes);
     for (size_t i = 0; i < o->nnz; i++)
         memcpy(expected + o->index[i] * bytes, o->value + i * bytes, bytes);
     check_success(MPIX_Sparse_result_dense(result, found), "MPIX_Sparse_result_dense");
-    compare(&o->kind, found, expected, count, NULL, "result as a dense vector");
+    compare(&o->desc, found, expected, count, NULL, "result as a dense vector");
     free(found);
     free(expected);
 }
@@ -92,23 +92,23 @@ void call_coo(const struct tensor *t, const struct oracle *o, const struct index
               MPIX_Sparse_result *result)
 {
     void *indices = typed_indices(t, type);
-    size_t index_bytes = t->nnz * type->size, value_bytes = t->nnz * element_bytes(&t->kind);
-    MPI_Datatype element = row_type(&t->kind);
+    size_t index_bytes = t->nnz * type->size, value_bytes = t->nnz * element_bytes(&t->desc);
+    MPI_Datatype element = row_type(&t->desc);
     uint64_t before = hash_bytes(indices, index_bytes, hash_bytes(t->value, value_bytes, 1));
-    check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, type->type, t->kind.count,
-                                            element, op_types[t->kind.op].op, comm, result),
+    check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, type->type, t->desc.count,
+                                            element, op_types[t->desc.op].op, comm, result),
                   "MPIX_Sparse_allreduce_coo");
     check(before == hash_bytes(indices, index_bytes, hash_bytes(t->value, value_bytes, 1)),
           "expected the caller's coordinates as they were, found them changed");
     compare_result(o, type, *result);
     compare_result_dense(o, *result);
-    row_type_free(&t->kind, &element);
+    row_type_free(&t->desc, &element);
     free(indices);
 }
 
 void call_dense(const struct oracle *o, bool in_place, MPI_Comm comm)
 {
-    const struct kind *k = &o->kind;
+    const struct tensor_desc *k = &o->desc;
     size_t count = (size_t)k->count, bytes = element_bytes(k);
     unsigned char *out = get_memory(count, bytes);
     uint64_t before = hash_bytes(o->mine, count * bytes, 2);

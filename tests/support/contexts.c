@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-/* MPI_Comm_split is one of the functions that oversubscribed_mpi.c does not know. */
+/* Use MPI_Comm_split, which oversubscribed_mpi.c does not replace. */
 int contexts_left(void)
 {
 #ifdef MPICH_VERSION

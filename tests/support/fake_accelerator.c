@@ -9,7 +9,7 @@
 
 enum { JOBS = 4096, BLOCKS = 4096 };
 
-/* Work in a stream: a kernel; or, without one, a wait for another stream. */
+/* One job of a stream: a kernel, or a wait for another stream if there is no kernel. */
 static struct job {
     void *stream, *other;
     size_t until;
@@ -25,7 +25,7 @@ struct event {
 };
 
 static struct block {
-    unsigned char *memory; /* NULL once it was released */
+    unsigned char *memory; /* NULL after its release */
     size_t bytes;
 } blocks[BLOCKS];
 
@@ -45,7 +45,7 @@ void fake_accel_begin(int refuse)
     fake_accel_work = (struct fake_accel_work){ 0 };
 }
 
-/* All that is in a stream among the first jobs, and what it waits for. */
+/* Run all jobs of a stream among the first `until` jobs, and the jobs that they depend on. */
 static void run_until(void *stream, size_t until)
 {
     for (struct job *job = jobs; job < jobs + until; job++) {
@@ -99,7 +99,7 @@ static enum sar_status allocate_pinned(int place, size_t bytes, void **memory)
     return SAR_OK;
 }
 
-/* The block that an address is in. */
+/* Find the block that contains an address. */
 static struct block *find(const void *address)
 {
     const unsigned char *at = address;
@@ -138,7 +138,7 @@ static enum sar_status copy(int place, void *to, const void *from, size_t bytes,
                             &(struct fake_accel_args){ .to = to, .from = from, .bytes = bytes });
 }
 
-/* What is queued is done even where waiting for it fails. */
+/* Run the queued jobs even if the wait itself fails. */
 static enum sar_status wait_for(int place, void *stream)
 {
     (void)place;
@@ -146,7 +146,7 @@ static enum sar_status wait_for(int place, void *stream)
     return function();
 }
 
-/* Lanes are events that nobody records. */
+/* Make a stream as an event that nobody records. */
 static enum sar_status make_event(int place, void **event)
 {
     (void)place;
@@ -196,7 +196,7 @@ static enum sar_status take(int place, size_t bytes, void *stream, void **memory
     return SAR_OK;
 }
 
-/* Behind what is queued in that stream. */
+/* Free memory after the jobs queued in the stream. */
 static void give_back(int place, void *memory, void *stream)
 {
     (void)place;

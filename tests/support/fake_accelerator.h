@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An accelerator whose device is the host, and as late as one may be: what is queued in a stream is done
- * only once somebody waits for the stream, for an event behind it, or for a stream that follows it. So
- * whoever waits for too little, or lets go of memory too early, has wrong numbers. */
+/* An accelerator whose device is the host. It delays work as long as the interface permits: a queued job runs
+ * only when a caller waits for its stream, for an event after it, or for a stream that depends on it. Code
+ * that waits too little, or frees memory too early, therefore computes wrong numbers. */
 
 #ifndef SAR_TESTS_SUPPORT_FAKE_ACCELERATOR_H
 #define SAR_TESTS_SUPPORT_FAKE_ACCELERATOR_H
@@ -11,7 +11,7 @@
 
 #include "device/accelerator.h"
 
-/** What kernels take: copies of what their caller may change once they are queued. */
+/** Arguments of a kernel. They are copies, so that the caller may change its own after queueing. */
 struct fake_accel_args {
     struct sar_device_vec vector;
     struct sar_nonzero_mask marks;
@@ -23,16 +23,16 @@ struct fake_accel_args {
 
 typedef void (*fake_accel_kernel_fn)(const struct fake_accel_args *arguments);
 
-/** Of all that was queued since fake_accel_begin: copies and kernels, how many of these are yet to be done,
- * and the most that ever were; and the functions called. */
+/** Counters since fake_accel_begin: copies and kernels queued, those still waiting, the maximum that waited
+ * at a time; and functions called. */
 struct fake_accel_work {
     size_t queued, waiting, most_waiting;
     int functions;
 };
 
-/** What is not given back: lanes, events and memory of the device; blocks of pinned memory and their bytes.
- * And how many blocks were ever pinned, and the most bytes at a time; and how many arrays of the device's
- * were ever made that are no pool's. */
+/** Resources not yet released: open streams, events and device arrays; pinned blocks and their bytes. Also
+ * the total number of pinned blocks, the maximum of pinned bytes, and the number of device arrays made
+ * outside of pools. */
 struct fake_accel_memory {
     int open, arrays_ever;
     size_t pinned, pinned_bytes, pinned_most, pinned_ever;
@@ -41,27 +41,27 @@ struct fake_accel_memory {
 extern struct fake_accel_work fake_accel_work;
 extern struct fake_accel_memory fake_accel_memory;
 
-/** For tests to set the functions that they need: here are copy, wait, memory and lanes. */
+/** The table of functions. It has copy, wait, memory and streams; a test adds the functions that it uses. */
 extern struct sar_accelerator fake_accelerator;
 
-/** Forget what is queued, and let the refused-th function from now on fail; 0 for none. */
+/** Forget queued jobs, and let function call number `refused` from now on fail; 0 for none. */
 void fake_accel_begin(int refused);
 
-/** Queue a kernel; counts as a function, and may fail. */
+/** Queue a kernel. Counts as a function call, and may fail. */
 enum sar_status fake_accel_queue(void *stream, fake_accel_kernel_fn kernel,
                                  const struct fake_accel_args *arguments);
 
-/** Do all that is queued in a stream. */
+/** Run all jobs of a stream. */
 void fake_accel_run(void *stream);
 
-/** Whether an address is in pinned memory. */
+/** True if an address is in pinned memory. */
 bool fake_accel_is_pinned(const void *address);
 
-/** Have the library give back what it keeps for later calls. */
+/** Make the library release the memory that it keeps for later calls. */
 void fake_accel_end(void);
 
-/** Free the pinned memory that the library must not give back, since a device may still be writing to it; for
- * the end of a group of tests. */
+/** Free pinned memory that the library must not free, because a device may still write to it. Runs at the end
+ * of a test group. */
 int fake_accel_free_lost(void **state);
 
 #endif

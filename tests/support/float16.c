@@ -3,13 +3,13 @@
 
 #include <math.h>
 
-/* Bits of the fraction; the exponent has the other 15. */
+/* Number of fraction bits; the exponent has the rest of 15 bits. */
 static int fraction_bits(enum sar_dtype base)
 {
     return base == SAR_BF16 ? 7 : 10;
 }
 
-/* Exponent of the least normal number. */
+/* Exponent of the smallest normal number. */
 static int least_exponent(enum sar_dtype base)
 {
     return base == SAR_BF16 ? -126 : -14;
@@ -34,8 +34,8 @@ float float16_value(enum sar_dtype base, uint16_t bits)
     return copysignf(size, bits >> 15 != 0 ? -1.0f : 1.0f);
 }
 
-/* The bits of a size that is no NaN. Numbers ascend with their bits, so that a fraction that is rounded up to
- * the next power of two carries into the exponent, and at last into infinity. */
+/* Bits of a magnitude that is no NaN. Bits ascend with magnitudes, so a fraction rounded up to the next power
+ * of two carries into the exponent, and finally into infinity. */
 static uint16_t bits_of_size(enum sar_dtype base, double size)
 {
     int width = fraction_bits(base), least = least_exponent(base), exponent;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floats of 16 bits the obvious way, number by number. */
+/* Reference conversion of 16-bit floats, one number at a time. */
 
 #ifndef SAR_TESTS_SUPPORT_FLOAT16_H
 #define SAR_TESTS_SUPPORT_FLOAT16_H
@@ -11,10 +11,10 @@
 
 bool is_float16(enum sar_dtype base);
 
-/** The number that 16 bits of SAR_BF16 or SAR_FP16 stand for. */
+/** Value of a SAR_BF16 or SAR_FP16 number. */
 float float16_value(enum sar_dtype base, uint16_t bits);
 
-/** The nearest of them to a number, of two as near the even one. */
+/** Nearest 16-bit float to a number; ties go to even. */
 uint16_t float16_of(enum sar_dtype base, double value);
 
 #endif

@@ -7,7 +7,7 @@ module fortran_check
   private
   public :: check_begin, check_end, check, check_success, check_error, check_sum, fill
 
-  integer(MPI_COUNT_KIND), parameter, public :: count = 1000 ! of the vectors that are filled
+  integer(MPI_COUNT_KIND), parameter, public :: count = 1000 ! elements of a filled vector
 
   integer, public :: rank, ranks
   type(MPI_Comm), public :: comm ! returns errors
@@ -15,7 +15,7 @@ module fortran_check
 
 contains
 
-  ! Every call is agreed on, so that all ranks hear of what is wrong on one.
+  ! Turns the fallback off, so that all ranks learn of an error on one rank.
   subroutine check_begin()
     interface
       integer(c_int) function setenv(name, value, overwrite) bind(C)
@@ -64,7 +64,7 @@ contains
     call check_code(code, says, what)
   end subroutine
 
-  ! Element 10 on all ranks, element 100 + rank on one.
+  ! Sets element 10 on all ranks, and element 100 + rank on this rank.
   subroutine fill(buffer)
     integer, intent(out) :: buffer(count)
     buffer = 0
@@ -82,7 +82,7 @@ contains
     call check(all(buffer == expected), what)
   end subroutine
 
-  ! Empty words stand for success.
+  ! An empty text means success.
   subroutine check_code(code, says, what)
     integer, intent(in) :: code
     character(*), intent(in) :: says, what

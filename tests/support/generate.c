@@ -56,7 +56,7 @@ static size_t choose_ends(const struct pattern *pattern, uint64_t span, size_t r
     return 2;
 }
 
-/* Every 1/density-th, from the last one backwards. */
+/* Choose every 1/density-th index, starting from the last one. */
 static size_t choose_every(const struct pattern *pattern, uint64_t span, size_t room, struct rng *rng,
                            uint64_t *index)
 {
@@ -68,7 +68,7 @@ static size_t choose_every(const struct pattern *pattern, uint64_t span, size_t 
     return n;
 }
 
-/* A stretch in the middle. */
+/* Choose a contiguous range in the middle. */
 static size_t choose_block(const struct pattern *pattern, uint64_t span, size_t room, struct rng *rng,
                            uint64_t *index)
 {
@@ -79,7 +79,7 @@ static size_t choose_block(const struct pattern *pattern, uint64_t span, size_t 
     return n;
 }
 
-/* Each element with the same probability; where the room would not do, so that it does. */
+/* Choose each index with the same probability, lowered if the capacity would be exceeded. */
 static size_t choose_random(const struct pattern *pattern, uint64_t span, size_t room, struct rng *rng,
                             uint64_t *index)
 {
@@ -143,7 +143,7 @@ void uint_store(uint64_t value, size_t size, void *out)
     memcpy(out, as[size], size);
 }
 
-/* Extremes of any width and either sign are among the special ones. */
+/* Special values include extremes of every width and sign. */
 static uint64_t whole_value(enum values kind, size_t size, struct rng *rng)
 {
     static const uint64_t special[] = { 0, 1, UINT64_MAX, (uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, 2, 3 };

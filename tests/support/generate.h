@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the unit tests share: numbers that look random and are the same in every run, index sets, runs in
- * memory of exactly their size, and the obvious way to reduce. */
+/* Input for unit tests: reproducible random numbers, index sets, vectors in memory of exactly their size, and
+ * a reference reduction. */
 
 #ifndef SAR_TESTS_SUPPORT_GENERATE_H
 #define SAR_TESTS_SUPPORT_GENERATE_H
@@ -13,7 +13,7 @@
 #include "vector/spvec.h"
 #include "wire/message.h"
 
-/** A stream of numbers. Equal states give equal streams. */
+/** A generator of random numbers. Equal states give equal numbers. */
 struct rng {
     uint64_t state;
 };
@@ -21,13 +21,13 @@ struct rng {
 uint64_t rng_next(struct rng *rng);
 uint64_t rng_below(struct rng *rng, uint64_t limit);
 
-/** From 0 to 1, the latter excluded. */
+/** Random number in [0, 1). */
 double rng_unit(struct rng *rng);
 
-/** A way to choose indices. */
+/** A distribution of indices. */
 struct pattern {
     const char *name;
-    /** Write ascending indices below span, at most `room` of them; returns their number. */
+    /** Write at most `room` ascending indices below `span`; returns their number. */
     size_t (*choose)(const struct pattern *pattern, uint64_t span, size_t room, struct rng *rng,
                      uint64_t *index);
     double density;
@@ -36,7 +36,7 @@ struct pattern {
 enum { PATTERNS = 11 };
 extern const struct pattern patterns[PATTERNS];
 
-/** What values are like. */
+/** Classes of random values. */
 enum values {
     VALUES_INEXACT, /**< sums of floats depend on their order; integers wrap around */
     VALUES_SPECIAL, /**< zeros of both signs, infinities, NaNs, denormals, extremes; explicit zeros */
@@ -49,41 +49,41 @@ void values_fill(enum sar_dtype base, enum values kind, void *out, size_t n, str
 /** Bytes of a basic type. */
 size_t base_size(enum sar_dtype base);
 
-/** Make them 0 or 1 where the op is logical, as its outcomes are. */
+/** Set values to 0 or 1 if the op is logical, as its results are. */
 void values_normalize(enum sar_dtype base, enum sar_op op, void *values, size_t n);
 
-/** The lowest `size` bytes of a number, 1, 2, 4 or 8. */
+/** Store the lowest `size` bytes of a number: 1, 2, 4 or 8. */
 void uint_store(uint64_t value, size_t size, void *out);
 
-/** A shape in which absent elements are not zeros, with indices as narrow as the count allows. */
+/** A vec_desc in which absent elements are not zeros, with the narrowest index type that fits the count. */
 struct sar_vec_desc vec_desc_make(enum sar_dtype base, enum sar_op op, uint64_t count, size_t row);
 
-/** malloc that neither fails nor returns NULL. The sanitizers see every byte before and behind. */
+/** Allocate memory of exactly this size; never returns NULL. The sanitizers detect accesses outside of it. */
 void *exact_alloc(size_t bytes);
 
-/** A run with these indices and random values that are settled, in memory of exactly its size. */
+/** Make a vector with these indices and random normalized values, in memory of exactly its size. */
 struct sar_spvec spvec_make(const struct sar_vec_desc *shape, const uint64_t *index, size_t nnz,
                             enum values kind, struct rng *rng);
 
-/** Such a run with room for nnz elements, uninitialised. */
+/** Make an uninitialised vector of capacity nnz in memory of exactly its size. */
 struct sar_spvec spvec_alloc(const struct sar_vec_desc *shape, size_t nnz);
 
 void spvec_free(struct sar_spvec *run);
 
-/** Equal indices and values: in bits, but that any NaN equals any other. */
+/** True if indices and values are equal bit for bit, except that any two NaNs are equal. */
 bool spvec_equal(const struct sar_vec_desc *shape, const struct sar_spvec *a, const struct sar_spvec *b);
 
-/** Indices that ascend strictly below span. */
+/** True if indices ascend strictly and are below span. */
 bool spvec_ascends(const struct sar_spvec *run, unsigned index_size, uint64_t span);
 
-/** The obvious way to fold one basic value. */
+/** Reference reduction of one basic value. */
 void reference_fold(enum sar_dtype base, enum sar_op op, void *sum, const void *value);
 
-/** The obvious way to reduce: the least index of all runs, then each run's elements of this index; sums and
- * products of 16 bits as floats, rounded in the end. */
+/** Reference reduction of n vectors. Takes the smallest index of all vectors, and reduces its elements in the
+ * order of the vectors. Sums and products of 16-bit floats are computed in fp32 and rounded once. */
 struct sar_spvec reference_reduce(const struct sar_vec_desc *shape, const struct sar_spvec runs[], size_t n);
 
-/** Make a header's check fit its other fields. */
+/** Recompute a header's checksum. */
 void header_set_check(struct sar_msg_header *header);
 
 #endif

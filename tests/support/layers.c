@@ -11,22 +11,22 @@ static MPIX_Sparse_plan make_plan(const struct layer *layer, unsigned char *out,
 {
     MPIX_Sparse_plan plan;
     check_success(MPIX_Sparse_allreduce_init(layer->in_place ? MPI_IN_PLACE : layer->in, out,
-                                             layer->kind.count, layer->type, op_types[layer->kind.op].op,
+                                             layer->desc.count, layer->type, op_types[layer->desc.op].op,
                                              comm, info, &plan),
                   "MPIX_Sparse_allreduce_init");
     return plan;
 }
 
-/* Mostly sums of floats; one layer is large. */
+/* Most layers are float sums; one layer is large. */
 static void make_layer(struct layer *layer, int i, MPI_Comm comm, MPI_Info info)
 {
     static const int64_t counts[] = { 64, 0, 1, 7, 3000, 100, 511, 1000 };
-    struct kind kind = { i % 7 == 3 ? INT64 : FLOAT32, i % 11 == 5 ? MAX : SUM, i % 5 == 4 ? 3 : 1,
-                         i == 17 ? 50000 : counts[i % 8] };
-    *layer = (struct layer){ .kind = kind,
-                             .bytes = (size_t)kind.count * element_bytes(&kind),
+    struct tensor_desc desc = { i % 7 == 3 ? INT64 : FLOAT32, i % 11 == 5 ? MAX : SUM, i % 5 == 4 ? 3 : 1,
+                                i == 17 ? 50000 : counts[i % 8] };
+    *layer = (struct layer){ .desc = desc,
+                             .bytes = (size_t)desc.count * element_bytes(&desc),
                              .in_place = i % 3 == 2,
-                             .type = row_type(&kind) };
+                             .type = row_type(&desc) };
     layer->in = get_memory(layer->bytes + 1, 1);
     layer->out = get_memory(layer->bytes + 1, 1);
     layer->expected = get_memory(layer->bytes + 1, 1);
@@ -38,23 +38,23 @@ static void free_layer(struct layer *layer)
 {
     check_success(MPIX_Sparse_plan_free(&layer->plan), "MPIX_Sparse_plan_free");
     check_success(MPIX_Sparse_plan_free(&layer->alone), "MPIX_Sparse_plan_free");
-    row_type_free(&layer->kind, &layer->type);
+    row_type_free(&layer->desc, &layer->type);
     free(layer->in);
     free(layer->out);
     free(layer->expected);
 }
 
-struct layer *make_layers(int n, int kinds, MPI_Comm comm, const char *scheme, const char *fuse)
+struct layer *make_layers(int n, int descs, MPI_Comm comm, const char *scheme, const char *fuse)
 {
     struct layer *layers = get_memory((size_t)n, sizeof *layers);
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpix_sparse_scheme", scheme);
     MPI_Info_set(info, "mpix_sparse_fuse", fuse);
-    /* Where messages seem to cost nothing, as measured on a busy machine, some would be made two. */
+    /* A busy machine may measure a very low message cost, which would split some messages in two. */
     MPI_Info_set(info, "mpix_sparse_segment", "1000000000");
     for (int i = 0; i < n; i++)
-        make_layer(&layers[i], i % kinds, comm, info);
+        make_layer(&layers[i], i % descs, comm, info);
     MPI_Info_free(&info);
     return layers;
 }
@@ -68,15 +68,15 @@ void free_layers(struct layer *layers, int n)
 
 static void fill(struct layer *layer, int i, unsigned round, bool exact)
 {
-    size_t size = element_bytes(&layer->kind);
+    size_t size = element_bytes(&layer->desc);
     bool nothing = round % 3 == 1 && rank == (int)round % ranks;
     memset(layer->in, 0, layer->bytes);
-    for (int64_t e = 0; e < layer->kind.count && !nothing; e++) {
+    for (int64_t e = 0; e < layer->desc.count && !nothing; e++) {
         uint64_t key = mix(mix(mix((uint64_t)e + 1) + (uint64_t)i) + round * 64u + (unsigned)rank);
         if (key % 8 != 0)
             continue;
-        put_numbers(&layer->kind, key, layer->in + (size_t)e * size);
-        if (!exact && layer->kind.base == FLOAT32)
+        put_numbers(&layer->desc, key, layer->in + (size_t)e * size);
+        if (!exact && layer->desc.base == FLOAT32)
             *(float *)(layer->in + (size_t)e * size) *= 1 + (float)(key % 9973) / 7919;
     }
     memcpy(layer->out, layer->in, layer->bytes);
@@ -114,7 +114,7 @@ static void test_in_turn(int n, MPI_Request *requests)
     }
 }
 
-/* Odd ranks go the other way around. */
+/* Odd ranks wait in the opposite order. */
 void wait_somehow(int n, MPI_Request *requests, unsigned round)
 {
     int done = 0;
@@ -158,12 +158,12 @@ void check_layers(const struct layer *layers, int n)
 void check_against_mpi(const struct layer *layers, int n)
 {
     for (int i = 0; i < n; i++) {
-        const struct kind *kind = &layers[i].kind;
+        const struct tensor_desc *desc = &layers[i].desc;
         unsigned char *dense = get_memory(layers[i].bytes + 1, 1);
-        MPI_Allreduce(layers[i].in, dense, (int)(kind->count * (int64_t)kind->row),
-                      base_types[kind->base].type, op_types[kind->op].op, MPI_COMM_WORLD);
-        check(equal_numbers(kind, layers[i].out, dense, (size_t)kind->count),
-              "expected the outcome of MPI_Allreduce in layer %d", i);
+        MPI_Allreduce(layers[i].in, dense, (int)(desc->count * (int64_t)desc->row),
+                      base_types[desc->base].type, op_types[desc->op].op, MPI_COMM_WORLD);
+        check(equal_numbers(desc, layers[i].out, dense, (size_t)desc->count),
+              "expected the result of MPI_Allreduce in layer %d", i);
         free(dense);
     }
 }

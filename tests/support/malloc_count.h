@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes that are taken from malloc and its kin and not given back.
+/* Count of bytes allocated with malloc, calloc and realloc, and not freed.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free. */
 #ifndef SAR_TESTS_SUPPORT_MALLOC_COUNT_H
@@ -7,14 +7,14 @@
 
 #include <stdint.h>
 
-/** Begin to look for the most that is held at a time; returns what is held now, which may be less than
- * nothing: what was made elsewhere is given back here, too. */
+/** Restart the measurement of the peak. Returns the bytes now allocated. The number can be negative, since
+ * memory from other allocators is freed here too. */
 int64_t malloc_count_begin(void);
 
-/** The most since then. */
+/** Peak of allocated bytes since malloc_count_begin. */
 int64_t malloc_count_peak(void);
 
-/** Count other memory. */
+/** Count memory of another allocator. */
 void malloc_count_add(int64_t bytes);
 
 #endif

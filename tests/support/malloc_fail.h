@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Allocations that fail: of malloc and its kin, and of what else asks here.
+/* Injection of allocation failures into malloc, calloc, realloc, and other allocators that call
+ * malloc_fail_next.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
 #ifndef SAR_TESTS_SUPPORT_MALLOC_FAIL_H
@@ -7,13 +8,13 @@
 
 #include <stdbool.h>
 
-/** Which allocation is to fail, from 0 on; -1 for none. */
+/** Number of the allocation that fails, from 0; -1 for none. */
 extern long malloc_fail_at;
 
-/** How many there have been since this was last set to 0. */
+/** Allocations since the test last set this to 0. */
 extern long malloc_fail_calls;
 
-/** Count an allocation; whether it is to fail. */
+/** Count an allocation; returns true if it must fail. */
 bool malloc_fail_next(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocking MPI functions for more ranks than processors. MPICH spins in them and never gives the
- * processor to the rank that it waits for, so that each costs a time slice of the system, a hundred times
- * what it takes. These are the nonblocking functions and a loop that yields; the library under test, which
- * calls the PMPI names, and the test programs both get them at link time. */
+/* Replacements of blocking MPI functions for more ranks than processors. MPICH spins in these functions and
+ * does not yield, so each call costs a time slice, a hundred times its usual time. The replacements call the
+ * nonblocking functions in a loop that yields. The library, which calls the PMPI names, and the test programs
+ * get them at link time. */
 
 #include <dlfcn.h>
 #include <mpi.h>
@@ -14,8 +14,8 @@
 
 enum { LOOKS = 20 /* before the first yield */, YIELDS = 100 /* before the first sleep */ };
 
-/* Give the processor away after so many fruitless looks. A sleeper comes back sooner than one that
- * yielded where other programs want the processor too. */
+/* Yield or sleep after this many unsuccessful polls. If other programs use the processor, a sleeping process
+ * is scheduled sooner than one that yielded. */
 static void rest(int looks)
 {
     if (!sleep_in_waits)
@@ -37,13 +37,13 @@ static int finish(MPI_Request *request, MPI_Status *status)
     return code;
 }
 
-/* The outcome of a nonblocking call that has just been made. */
+/* Complete a nonblocking call, and return its code. */
 static int finish_call(int code, MPI_Request *request)
 {
     return code == MPI_SUCCESS ? finish(request, MPI_STATUS_IGNORE) : code;
 }
 
-/* MPI's own function behind one that is defined here. */
+/* Find MPI's function of this name. */
 static void find(const char *name, void *function)
 {
     void *found = dlsym(RTLD_NEXT, name);
@@ -51,7 +51,7 @@ static void find(const char *name, void *function)
     memcpy(function, &found, sizeof found);
 }
 
-/* Of generalized requests MPI waits otherwise than it tests. */
+/* MPI_Wait and MPI_Test treat generalized requests differently. */
 int PMPI_Wait(MPI_Request *request, MPI_Status *status)
 {
     int (*wait)(MPI_Request *, MPI_Status *);
@@ -61,7 +61,7 @@ int PMPI_Wait(MPI_Request *request, MPI_Status *status)
     return wait(request, status);
 }
 
-/* The library's own loop looks for messages with this one. */
+/* The library's progress loop probes for messages with this function. */
 int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
     static _Thread_local int looks;
@@ -116,7 +116,7 @@ int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
     return finish_call(PMPI_Comm_idup(comm, copy, &request), &request);
 }
 
-/* Without memory: a program here makes allocations fail. */
+/* Allocates no memory, since alloc_failure.c makes allocations fail. */
 static int all_on_one_node(MPI_Comm comm)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "";
@@ -127,7 +127,7 @@ static int all_on_one_node(MPI_Comm comm)
     return least[0] == ~least[1];
 }
 
-/* It has no nonblocking form, and is the slowest of all. Ranks that share a node all get a duplicate. */
+/* Has no nonblocking form, and is the slowest function. If all ranks share a node, each gets a duplicate. */
 int PMPI_Comm_split_type(MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *part)
 {
     int (*split)(MPI_Comm, int, int, MPI_Info, MPI_Comm *);

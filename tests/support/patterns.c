@@ -8,13 +8,13 @@
 
 #include "check.h"
 
-static bool is_float(const struct kind *k)
+static bool is_float(const struct tensor_desc *k)
 {
     return k->base == FLOAT32 || k->base == FLOAT64;
 }
 
-/* x in every number of an element. */
-static void put_real(const struct kind *k, double x, void *out)
+/* Write x to every number of an element. */
+static void put_real(const struct tensor_desc *k, double x, void *out)
 {
     float single = (float)x;
     for (size_t i = 0; i < k->row; i++) {
@@ -39,10 +39,10 @@ static double exact_real(enum op op, uint64_t bits)
     return sign * (double)(bits / 2 % 64 + 1) / 4;
 }
 
-void put_numbers(const struct kind *k, uint64_t key, void *out)
+void put_numbers(const struct tensor_desc *k, uint64_t key, void *out)
 {
     size_t size = base_types[k->base].size;
-    struct kind one = { k->base, k->op, 1, 1 };
+    struct tensor_desc one = { k->base, k->op, 1, 1 };
     bool halve = (k->base == UINT32 || k->base == UINT64) && (k->op == MAX || k->op == MIN);
     for (size_t i = 0; i < k->row; i++) {
         uint64_t bits = mix(key + i * 0x10001);
@@ -57,14 +57,14 @@ void put_numbers(const struct kind *k, uint64_t key, void *out)
 
 static void add(struct tensor *t, uint64_t key, uint64_t index)
 {
-    if (index < (uint64_t)t->kind.count)
-        put_numbers(&t->kind, key ^ mix(index * 64 + (uint64_t)rank), tensor_add(t, index));
+    if (index < (uint64_t)t->desc.count)
+        put_numbers(&t->desc, key ^ mix(index * 64 + (uint64_t)rank), tensor_add(t, index));
 }
 
 static void add_real(struct tensor *t, uint64_t index, double x)
 {
-    if (index < (uint64_t)t->kind.count)
-        put_real(&t->kind, x, tensor_add(t, index));
+    if (index < (uint64_t)t->desc.count)
+        put_real(&t->desc, x, tensor_add(t, index));
 }
 
 static void empty(struct tensor *t, uint64_t key, double density)
@@ -81,28 +81,28 @@ static void first(struct tensor *t, uint64_t key, double density)
 static void last(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    add(t, key, (uint64_t)t->kind.count - 1);
+    add(t, key, (uint64_t)t->desc.count - 1);
 }
 
 static void single(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
     if (rank == ranks / 2)
-        add(t, key, (uint64_t)t->kind.count / 3);
+        add(t, key, (uint64_t)t->desc.count / 3);
 }
 
-/* One element a rank, but none on the last one. */
+/* One element on each rank; none on the last rank. */
 static void one_each(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
     if (rank != ranks - 1 || ranks == 1)
-        add(t, key, (uint64_t)t->kind.count * (uint64_t)rank / (uint64_t)ranks);
+        add(t, key, (uint64_t)t->desc.count * (uint64_t)rank / (uint64_t)ranks);
 }
 
 static void on_one_rank(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; rank == ranks - 1 && i < t->kind.count; i += 2)
+    for (int64_t i = 0; rank == ranks - 1 && i < t->desc.count; i += 2)
         add(t, key, (uint64_t)i);
 }
 
@@ -116,21 +116,21 @@ static void one_block(struct tensor *t, uint64_t key, double density)
 static void strided(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += ranks)
+    for (int64_t i = 0; i < t->desc.count; i += ranks)
         add(t, key, (uint64_t)i);
 }
 
 static void disjoint(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = rank; i < t->kind.count; i += 2 * ranks)
+    for (int64_t i = rank; i < t->desc.count; i += 2 * ranks)
         add(t, key, (uint64_t)i);
 }
 
 static void identical(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 1; i < t->kind.count; i += 3)
+    for (int64_t i = 1; i < t->desc.count; i += 3)
         add(t, key, (uint64_t)i);
 }
 
@@ -141,12 +141,12 @@ static bool chance(uint64_t key, uint64_t index, double density)
 
 static void at_random(struct tensor *t, uint64_t key, double density)
 {
-    for (int64_t i = 0; i < t->kind.count; i++)
+    for (int64_t i = 0; i < t->desc.count; i++)
         if (chance(key, (uint64_t)i, density))
             add(t, key, (uint64_t)i);
 }
 
-/* Twice as many on each rank as on the one before. */
+/* Each rank has twice as many elements as the rank before it. */
 static void growing(struct tensor *t, uint64_t key, double density)
 {
     at_random(t, key, ldexp(density, rank - ranks + 1));
@@ -161,7 +161,7 @@ static void some_empty(struct tensor *t, uint64_t key, double density)
 static void zeros(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = rank % 2; i < t->kind.count; i += 3) {
+    for (int64_t i = rank % 2; i < t->desc.count; i += 3) {
         if (chance(key, (uint64_t)i, 0.5))
             tensor_add(t, (uint64_t)i);
         else
@@ -169,23 +169,23 @@ static void zeros(struct tensor *t, uint64_t key, double density)
     }
 }
 
-/* Rows that are zero but for one number. */
+/* Rows of zeros with one other number. */
 static void nearly_zero(struct tensor *t, uint64_t key, double density)
 {
-    size_t size = base_types[t->kind.base].size;
-    for (int64_t i = 0; i < t->kind.count; i++) {
+    size_t size = base_types[t->desc.base].size;
+    for (int64_t i = 0; i < t->desc.count; i++) {
         if (!chance(key, (uint64_t)i, density))
             continue;
         unsigned char *at = tensor_add(t, (uint64_t)i);
-        size_t place = (size_t)mix(key ^ (uint64_t)i) % t->kind.row * size;
-        put_numbers(&(struct kind){ t->kind.base, t->kind.op, 1, 1 }, key + (uint64_t)i, at + place);
+        size_t place = (size_t)mix(key ^ (uint64_t)i) % t->desc.row * size;
+        put_numbers(&(struct tensor_desc){ t->desc.base, t->desc.op, 1, 1 }, key + (uint64_t)i, at + place);
     }
 }
 
 static void nans(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += 2) {
+    for (int64_t i = 0; i < t->desc.count; i += 2) {
         if (chance(key, (uint64_t)i, 0.1))
             add_real(t, (uint64_t)i, (double)NAN);
         else
@@ -196,7 +196,7 @@ static void nans(struct tensor *t, uint64_t key, double density)
 static void infinities(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += 3) {
+    for (int64_t i = 0; i < t->desc.count; i += 3) {
         if (chance(key, (uint64_t)i, 0.2))
             add_real(t, (uint64_t)i, i % 2 == 0 && rank % 2 == 0 ? -(double)INFINITY : (double)INFINITY);
         else
@@ -204,11 +204,11 @@ static void infinities(struct tensor *t, uint64_t key, double density)
     }
 }
 
-/* Alone, met by a zero, met by absence, met by a number, and on all ranks. */
+/* -0.0 on one rank only, and together with a zero, an absent element, a number, and on all ranks. */
 static void minus_zeros(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i++) {
+    for (int64_t i = 0; i < t->desc.count; i++) {
         if (i % 5 == 4)
             add_real(t, (uint64_t)i, -0.0);
         else if (i % 5 == 3 && rank % 2 == 0)
@@ -223,42 +223,43 @@ static void minus_zeros(struct tensor *t, uint64_t key, double density)
 static void minus_zeros_only(struct tensor *t, uint64_t key, double density)
 {
     (void)key, (void)density;
-    for (int64_t i = 1; i < t->kind.count; i += 4)
+    for (int64_t i = 1; i < t->desc.count; i += 4)
         add_real(t, (uint64_t)i, -0.0);
 }
 
 static void denormals(struct tensor *t, uint64_t key, double density)
 {
-    double least = t->kind.base == FLOAT32 ? 0x1p-149 : 0x1p-1074;
+    double least = t->desc.base == FLOAT32 ? 0x1p-149 : 0x1p-1074;
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += 2)
+    for (int64_t i = 0; i < t->desc.count; i += 2)
         add_real(t, (uint64_t)i, least * (double)(1 + mix(key ^ (uint64_t)i) % 1000));
 }
 
-/* Values that somebody who asks whether |x| > 1e-8 would drop. */
+/* Values that a test for |x| > 1e-8 would drop. */
 static void tiny(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += 2)
+    for (int64_t i = 0; i < t->desc.count; i += 2)
         add_real(t, (uint64_t)i, ldexp(1 + (double)(mix(key ^ (uint64_t)i) % 16), -60));
 }
 
-/* +x and -x on pairs of ranks; what is over has nothing. The index stays, with +0.0. */
+/* +x and -x on pairs of ranks; an unpaired rank has no element. The index stays in the result, with value
+ * +0.0. */
 static void cancelled(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
     if (rank == ranks - 1 && ranks % 2 == 1)
         return;
-    for (int64_t i = 0; i < t->kind.count; i += 3)
+    for (int64_t i = 0; i < t->desc.count; i += 3)
         add_real(t, (uint64_t)i, (rank % 2 == 0 ? 1 : -1) * (double)(1 + mix(key ^ (uint64_t)i) % 9));
 }
 
-/* The same, but the last rank has a -0.0 where others have come to +0.0. */
+/* As cancelled, and the last rank has -0.0 at an element whose other sum is +0.0. */
 static void cancelled_to_minus_zero(struct tensor *t, uint64_t key, double density)
 {
     int pairs = (ranks - 1) / 2;
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += 3) {
+    for (int64_t i = 0; i < t->desc.count; i += 3) {
         if (rank == ranks - 1)
             add_real(t, (uint64_t)i, -0.0);
         else if (rank < 2 * pairs)
@@ -269,7 +270,7 @@ static void cancelled_to_minus_zero(struct tensor *t, uint64_t key, double densi
 static void duplicates(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = 0; i < t->kind.count; i += 2)
+    for (int64_t i = 0; i < t->desc.count; i += 2)
         for (uint64_t again = mix(key ^ (uint64_t)i) % 3; again < 3; again++)
             add(t, key + again, (uint64_t)i);
 }
@@ -277,17 +278,17 @@ static void duplicates(struct tensor *t, uint64_t key, double density)
 static void descending(struct tensor *t, uint64_t key, double density)
 {
     (void)density;
-    for (int64_t i = t->kind.count; i-- > 0;)
+    for (int64_t i = t->desc.count; i-- > 0;)
         if (chance(key, (uint64_t)i, 0.4))
             add(t, key, (uint64_t)i);
 }
 
-/* Any order, some indices several times. */
+/* Indices in any order, some repeated. */
 static void shuffled(struct tensor *t, uint64_t key, double density)
 {
-    for (double left = density * (double)t->kind.count; left > 0; left--)
+    for (double left = density * (double)t->desc.count; left > 0; left--)
         add(t, key ^ mix((uint64_t)left),
-            mix(key ^ mix((uint64_t)left * 64 + (uint64_t)rank)) % ((uint64_t)t->kind.count));
+            mix(key ^ mix((uint64_t)left * 64 + (uint64_t)rank)) % ((uint64_t)t->desc.count));
 }
 
 const struct pattern patterns[] = {
@@ -329,9 +330,10 @@ const struct pattern patterns[] = {
     { .name = NULL },
 };
 
-void tensor_draw(const struct pattern *pattern, const struct kind *kind, uint64_t seed, struct tensor *tensor)
+void tensor_draw(const struct pattern *pattern, const struct tensor_desc *desc, uint64_t seed,
+                 struct tensor *tensor)
 {
-    *tensor = (struct tensor){ .kind = *kind };
+    *tensor = (struct tensor){ .desc = *desc };
     pattern->add(tensor, mix(seed), pattern->density);
 }
 

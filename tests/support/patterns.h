@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors of many kinds: where the elements of each rank lie, and what they hold. */
+/* Distributions of test vectors: positions of each rank's elements, and their values. */
 #ifndef SAR_TESTS_SUPPORT_PATTERNS_H
 #define SAR_TESTS_SUPPORT_PATTERNS_H
 
@@ -8,25 +8,25 @@
 struct pattern {
     const char *name;
     void (*add)(struct tensor *tensor, uint64_t key, double density);
-    double density; /**< for the random ones */
+    double density; /**< for random patterns */
     bool floats_only;
-    bool sums_only;  /**< MPI leaves open what the other ops make of it */
-    bool exact_bits; /**< has values for which equality with MPI does not mean equal bits on all ranks */
+    bool sums_only;  /**< MPI does not define the result for other ops */
+    bool exact_bits; /**< equality with MPI does not imply equal bits on all ranks */
 };
 
-/** Ended by one without name. */
+/** All patterns; the last entry has no name. */
 extern const struct pattern patterns[];
 
-/** The one of this name, which there must be. */
+/** Find a pattern by name; aborts if there is none. */
 const struct pattern *pattern_find(const char *name);
 
-/** This rank's elements; `seed` is equal on all ranks. */
-void tensor_draw(const struct pattern *pattern, const struct kind *kind, uint64_t seed,
+/** Draw this rank's elements. `seed` is equal on all ranks. */
+void tensor_draw(const struct pattern *pattern, const struct tensor_desc *desc, uint64_t seed,
                  struct tensor *tensor);
 
-/** Numbers whose reduction over all our ranks is exact in any order: small whole quarters for float sums,
- * powers of two for float products, any bits for integers, without the sign bit where MPICH 4.0.2
- * mistakes unsigned numbers for signed ones (MAX and MIN). Never zero. */
-void put_numbers(const struct kind *kind, uint64_t key, void *out);
+/** Write numbers whose reduction over all ranks is exact in any order, and never zero: small multiples of 1/4
+ * for float sums, powers of two for float products, any bits for integers. The sign bit is clear for MAX and
+ * MIN of unsigned numbers, which MPICH 4.0.2 compares as signed. */
+void put_numbers(const struct tensor_desc *desc, uint64_t key, void *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions the obvious way. */
+/* Reference implementations of the reductions. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
         *(type *)sum = a;                                \
     } while (0)
 
-/* The builtins give the low bits of the true sum or product. */
+/* Builtin functions return the low bits of the exact sum or product. */
 #define FOLD_WHOLE(type)                                                \
     do {                                                                \
         type a = *(type *)sum, b = *(const type *)value;                \
@@ -91,7 +91,7 @@ static uint64_t least_index(const struct sar_vec_desc *shape, const struct sar_s
     return least;
 }
 
-/* The runs with floats in the place of 16 bits. */
+/* Convert vectors of 16-bit floats to fp32. */
 static struct sar_spvec *widened(const struct sar_vec_desc *shape, const struct sar_spvec runs[], size_t n)
 {
     struct sar_spvec *wide = exact_alloc(n * sizeof *wide);
@@ -105,9 +105,9 @@ static struct sar_spvec *widened(const struct sar_vec_desc *shape, const struct 
     return wide;
 }
 
-/* What floats give, rounded once. */
-static struct sar_spvec reduce_halves(const struct sar_vec_desc *shape, const struct sar_spvec runs[],
-                                      size_t n)
+/* Reduce in fp32, and round once. */
+static struct sar_spvec reduce_float16(const struct sar_vec_desc *shape, const struct sar_spvec runs[],
+                                       size_t n)
 {
     struct sar_spvec *wide = widened(shape, runs, n);
     struct sar_vec_desc floats = vec_desc_make(SAR_FLOAT, shape->op, shape->count, shape->row_len);
@@ -127,7 +127,7 @@ static struct sar_spvec reduce_halves(const struct sar_vec_desc *shape, const st
 struct sar_spvec reference_reduce(const struct sar_vec_desc *shape, const struct sar_spvec runs[], size_t n)
 {
     if (is_float16(shape->dtype) && (shape->op == SAR_SUM || shape->op == SAR_PROD))
-        return reduce_halves(shape, runs, n);
+        return reduce_float16(shape, runs, n);
     size_t *at = memset(exact_alloc(n * sizeof *at), 0, n * sizeof *at), sum = 0, size = shape->element_size;
     for (size_t r = 0; r < n; r++)
         sum += runs[r].nnz;

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/** One knob's text; an array of these, ended by a null name, stands in for the environment. */
+/** Name and value of a setting. An array of these, terminated by a null name, replaces the environment. */
 struct setting {
     const char *name, *text;
 };
 
-/** Look a knob up in such an array. */
+/** Find a setting's value in such an array. */
 static inline const char *setting_find(const char *name, void *from)
 {
     for (const struct setting *setting = from; setting->name != NULL; setting++)

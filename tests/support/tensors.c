@@ -23,30 +23,30 @@ const struct index_type index_types[INDEX_TYPES] = {
     { "uint64 indices", MPI_UINT64_T, 8 },
 };
 
-size_t element_bytes(const struct kind *kind)
+size_t element_bytes(const struct tensor_desc *desc)
 {
-    return kind->row * base_types[kind->base].size;
+    return desc->row * base_types[desc->base].size;
 }
 
-MPI_Datatype row_type(const struct kind *kind)
+MPI_Datatype row_type(const struct tensor_desc *desc)
 {
-    MPI_Datatype type = base_types[kind->base].type;
-    if (kind->row == 1)
+    MPI_Datatype type = base_types[desc->base].type;
+    if (desc->row == 1)
         return type;
-    MPI_Type_contiguous((int)kind->row, type, &type);
+    MPI_Type_contiguous((int)desc->row, type, &type);
     MPI_Type_commit(&type);
     return type;
 }
 
-void row_type_free(const struct kind *kind, MPI_Datatype *type)
+void row_type_free(const struct tensor_desc *desc, MPI_Datatype *type)
 {
-    if (kind->row != 1)
+    if (desc->row != 1)
         MPI_Type_free(type);
 }
 
 void *tensor_add(struct tensor *tensor, uint64_t index)
 {
-    size_t bytes = element_bytes(&tensor->kind);
+    size_t bytes = element_bytes(&tensor->desc);
     if (tensor->nnz == tensor->room) {
         tensor->room = 2 * tensor->room + 16;
         tensor->index = realloc(tensor->index, tensor->room * sizeof *tensor->index);
@@ -66,7 +66,7 @@ void tensor_free(struct tensor *tensor)
     tensor->nnz = tensor->room = 0;
 }
 
-/* Integers wrap around, as unsigned ones do by definition: MPI's do so too on all machines we know. */
+/* Integers wrap around as unsigned ones; all known MPI libraries do the same. */
 #define REDUCE(type, wide)                                         \
     do {                                                           \
         type *a = inout;                                           \
@@ -93,7 +93,7 @@ void reduce_numbers(enum base base, enum op op, void *inout, const void *in, siz
     }
 }
 
-/* MPICH 4.0.2 compares unsigned numbers as signed, so those for MAX and MIN stay below the sign bit. */
+/* MPICH 4.0.2 compares unsigned numbers as signed, so identities for MAX and MIN leave the sign bit clear. */
 static void put_one_identity(enum base base, enum op op, void *out)
 {
     static const float single[OPS] = { -0.0f, -INFINITY, INFINITY, 1 };
@@ -114,11 +114,11 @@ void put_identity(enum base base, enum op op, void *out, size_t n)
         put_one_identity(base, op, (unsigned char *)out + i * base_types[base].size);
 }
 
-/* This rank's elements in a dense buffer of identities, those of one index reduced; `there` tells which
- * there are. */
-static unsigned char *spread(const struct tensor *t, unsigned char *there)
+/* Write this rank's elements to a dense buffer of identities, reducing equal indices. `there` marks the
+ * elements that are present. */
+static unsigned char *expand(const struct tensor *t, unsigned char *there)
 {
-    const struct kind *k = &t->kind;
+    const struct tensor_desc *k = &t->desc;
     size_t bytes = element_bytes(k);
     unsigned char *out = get_memory((size_t)k->count, bytes);
     put_identity(k->base, k->op, out, (size_t)k->count * k->row);
@@ -135,7 +135,7 @@ static unsigned char *spread(const struct tensor *t, unsigned char *there)
 
 static void gather_union(struct oracle *o, const unsigned char *sums, const unsigned char *there)
 {
-    size_t bytes = element_bytes(&o->kind), count = (size_t)o->kind.count;
+    size_t bytes = element_bytes(&o->desc), count = (size_t)o->desc.count;
     o->index = get_memory(count, sizeof *o->index);
     o->value = get_memory(count, bytes);
     for (size_t i = 0; i < count; i++) {
@@ -148,13 +148,13 @@ static void gather_union(struct oracle *o, const unsigned char *sums, const unsi
 
 void oracle_make(const struct tensor *t, struct oracle *o)
 {
-    const struct kind *k = &t->kind;
+    const struct tensor_desc *k = &t->desc;
     size_t count = (size_t)k->count, bytes = element_bytes(k);
     int numbers = (int)(count * k->row);
     MPI_Datatype type = base_types[k->base].type;
     MPI_Op op = op_types[k->op].op;
-    unsigned char *there = get_memory(count, 1), *sums = spread(t, there);
-    *o = (struct oracle){ .kind = *k };
+    unsigned char *there = get_memory(count, 1), *sums = expand(t, there);
+    *o = (struct oracle){ .desc = *k };
     o->mine = get_memory(count, bytes);
     o->dense = get_memory(count, bytes);
     for (size_t i = 0; i < count; i++)
@@ -188,7 +188,7 @@ static double as_double(enum base base, const void *at)
     return twofold;
 }
 
-static bool equal_number(const struct kind *k, const void *found, const void *expected)
+static bool equal_number(const struct tensor_desc *k, const void *found, const void *expected)
 {
     if (memcmp(found, expected, base_types[k->base].size) == 0)
         return true;
@@ -200,7 +200,7 @@ static bool equal_number(const struct kind *k, const void *found, const void *ex
     return (k->op == MAX || k->op == MIN) && a == 0 && b == 0;
 }
 
-bool equal_numbers(const struct kind *k, const void *found, const void *expected, size_t elements)
+bool equal_numbers(const struct tensor_desc *k, const void *found, const void *expected, size_t elements)
 {
     size_t bytes = elements * element_bytes(k), size = base_types[k->base].size;
     const unsigned char *a = found, *b = expected;
@@ -219,11 +219,11 @@ bool result_is_empty(MPIX_Sparse_result result)
     return nnz == 0;
 }
 
-uint64_t result_hash(MPIX_Sparse_result result, const struct kind *kind, const struct index_type *type)
+uint64_t result_hash(MPIX_Sparse_result result, const struct tensor_desc *desc, const struct index_type *type)
 {
     MPI_Count nnz;
     const void *indices, *values;
     check_success(MPIX_Sparse_result_get(result, &nnz, &indices, &values), "MPIX_Sparse_result_get");
     uint64_t hash = hash_bytes(indices, (size_t)nnz * type->size, (uint64_t)nnz);
-    return hash_bytes(values, (size_t)nnz * element_bytes(kind), hash);
+    return hash_bytes(values, (size_t)nnz * element_bytes(desc), hash);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every argument wrong once: on the first rank, on the last, on all. Every rank must get an error that
- * names the argument and the rank, and both values where ranks differ, soon, through the communicator's
- * error handler, once; outputs stay as they were, and the next call works. */
+/* Tests each argument error of the allreduce calls: on the first rank, on the last rank, and on all. Every
+ * rank must return an error within SOON. The error names the argument, the rank, and both values if ranks
+ * differ. The error handler runs once, outputs stay unchanged, and the next call succeeds. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum { COUNT = 100, NNZ = 3 };
 
 static const double SOON = 1, SOON_IF_OVERSUBSCRIBED = 5; /* seconds */
 
-/* All that the two calls take. */
+/* All arguments of the two calls. */
 struct arguments {
     bool dense;
     const void *indices, *values, *sendbuf;
@@ -28,8 +28,7 @@ struct arguments {
 };
 
 static int32_t indices[NNZ] = { 5, 3, 99 };
-/* Room for what a wrong count or datatype makes of COUNT floats: a rank's own buffer is as long as it
- * says. */
+/* Buffers large enough for any wrong count or datatype of a case. */
 static float values[4 * NNZ] = { 1, 2, 3 }, sendbuf[4 * COUNT], recvbuf[4 * COUNT];
 static MPIX_Sparse_result result;
 static MPI_Datatype pair_type;
@@ -197,15 +196,15 @@ static void function_other(struct arguments *a)
     a->dense = !a->dense;
 }
 
-enum { ANYWHERE, ON_ONE_RANK /* is no fault when all ranks do it */ };
+enum { ANYWHERE, ON_ONE_RANK /* valid if all ranks do it */ };
 
 static const struct fault {
     const char *name;
     bool dense;
-    void (*spoil)(struct arguments *arguments);
+    void (*corrupt)(struct arguments *arguments);
     const char *says;
     int where;
-    const char *right, *wrong; /* where ranks differ: what the others have, and the rank at fault */
+    const char *right, *wrong; /* if ranks differ: value of the other ranks and of the rank at fault */
 } faults[] = {
     { "index -1", false, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
     { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, NULL, NULL },
@@ -254,7 +253,7 @@ static const struct fault {
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
-/* What the error handler saw. */
+/* Calls of the error handler, and its last code. */
 static int handled, handled_code;
 
 static void handle(MPI_Comm *comm, int *code, ...)
@@ -280,8 +279,8 @@ static int call(const struct arguments *a, MPI_Comm comm)
 
 static uint64_t outputs(void)
 {
-    static const struct kind kind = { FLOAT32, SUM, 1, COUNT };
-    uint64_t hash = result_hash(result, &kind, &index_types[0]);
+    static const struct tensor_desc desc = { FLOAT32, SUM, 1, COUNT };
+    uint64_t hash = result_hash(result, &desc, &index_types[0]);
     return hash_bytes(recvbuf, sizeof recvbuf, hash ^ (uint64_t)(uintptr_t)result);
 }
 
@@ -294,7 +293,7 @@ static void check_good_calls(MPI_Comm comm)
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
 }
 
-/* Of all that have the right value the first rank is named. */
+/* The error names the first of the ranks with the right value. */
 static void check_values(int code, const struct fault *fault, int wrong)
 {
     char words[128];
@@ -304,14 +303,14 @@ static void check_values(int code, const struct fault *fault, int wrong)
     check_error(code, words, -1);
 }
 
-/* `wrong` is the rank at fault, or -1 for all. */
+/* `wrong` is the rank at fault, or -1 for all ranks. */
 static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool counts)
 {
     struct arguments a = good_arguments(fault->dense);
     uint64_t before = outputs();
-    check_case("%s, %s face, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
+    check_case("%s, %s interface, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
     if (wrong < 0 || wrong == rank)
-        fault->spoil(&a);
+        fault->corrupt(&a);
     handled = 0;
     double start = MPI_Wtime();
     int code = call(&a, comm);
@@ -354,9 +353,9 @@ int main(int argc, char **argv)
     MPI_Type_contiguous(2, MPI_CHAR, &pair_type);
     MPI_Type_commit(&pair_type);
     MPI_Op_create(add_pairs, 1, &user_op);
-    returning = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    returning = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_faults(returning, false);
-    counting = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    counting = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     MPI_Comm_create_errhandler(handle, &handler);
     MPI_Comm_set_errhandler(counting, handler);
     try_faults(counting, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call finds as the one before left it is not found out again: its datatype is not looked into, and
- * schemes are not asked for their prices, unless something has changed.
+/* Tests that a repeated call uses cached facts: it does not decode its datatype again and does not price the
+ * schemes again, unless an input changed.
  *
  * Link with -Wl,--wrap=PMPI_Type_get_contents,--wrap=sar_select, and with the library's objects. */
 
@@ -18,10 +18,10 @@ int __wrap_PMPI_Type_get_contents(MPI_Datatype type, int integers, int addresses
                                   MPI_Aint displacements[], MPI_Datatype inner[]);
 
 enum sar_status __real_sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
-                                  const struct sar_cost_history *lessons, const struct sar_scheme *forced,
+                                  const struct sar_cost_history *history, const struct sar_scheme *forced,
                                   struct sar_price_cache *predictions, struct sar_selection *selection);
 enum sar_status __wrap_sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
-                                  const struct sar_cost_history *lessons, const struct sar_scheme *forced,
+                                  const struct sar_cost_history *history, const struct sar_scheme *forced,
                                   struct sar_price_cache *predictions, struct sar_selection *selection);
 
 static int looks, selections;
@@ -37,11 +37,11 @@ int __wrap_PMPI_Type_get_contents(MPI_Datatype type, int integers, int addresses
 }
 
 enum sar_status __wrap_sar_select(const struct sar_agreed *agreed, const struct sar_config *config,
-                                  const struct sar_cost_history *lessons, const struct sar_scheme *forced,
+                                  const struct sar_cost_history *history, const struct sar_scheme *forced,
                                   struct sar_price_cache *predictions, struct sar_selection *selection)
 {
     selections++;
-    return __real_sar_select(agreed, config, lessons, forced, predictions, selection);
+    return __real_sar_select(agreed, config, history, forced, predictions, selection);
 }
 
 static MPI_Datatype row_of(int n)
@@ -52,7 +52,7 @@ static MPI_Datatype row_of(int n)
     return type;
 }
 
-/* All ranks have the same elements, of ones. */
+/* All ranks have the same elements, with value 1. */
 static void call(int nnz, int row, MPI_Datatype type)
 {
     const void *sums = NULL;
@@ -88,7 +88,7 @@ static void ask_once(void)
     MPI_Type_free(&type);
 }
 
-/* MPI gives out the handle of a type that was freed again. */
+/* MPI reuses the handle of a freed type. */
 static void change_rows(void)
 {
     static const int rows[] = { 3, ROW, 1, 8, 3, 2, ROW };
@@ -107,7 +107,7 @@ static void change_rows(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    setenv("MPIX_SPARSE_SCHEME", "recursive_doubling", 1); /* one that is not asked for has trials first */
+    setenv("MPIX_SPARSE_SCHEME", "recursive_doubling", 1); /* a scheme that is not forced has trials first */
     for (int i = 0; i < MANY; i++)
         indices[i] = (uint32_t)i * 17;
     for (int i = 0; i < MANY * ROW; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Manners of a library among others in one program: communicators of all sorts come and go, results
- * outlive them, threads use several at once, tools put themselves between by PMPI. */
+/* Tests that the library coexists with other libraries in one program: communicators are made and freed,
+ * results outlive them, threads use several communicators at once, and PMPI tools intercept calls. */
 
 #include <mpix_sparse.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 enum { SLOTS = 64 };
 
-/* Every rank r of a communicator has 1 at index 0 and r + 1 at index r + 1. */
+/* Rank r of the communicator has 1 at index 0 and r + 1 at index r + 1. */
 static void check_sums(MPI_Comm comm, MPIX_Sparse_result result, int round)
 {
     MPI_Count nnz = -1;
@@ -80,8 +80,8 @@ static void try_duplicate(void)
     use(MPI_COMM_WORLD, 5);
 }
 
-/* The halves do different numbers of calls. The communicator stays for MPI_Finalize to deal with. */
-static void try_halves(void)
+/* The two halves make different numbers of calls. MPI_Finalize releases the communicator. */
+static void try_float16(void)
 {
     MPI_Comm half, backwards;
     check_case("odd and even ranks");
@@ -97,7 +97,7 @@ static void try_halves(void)
     use(MPI_COMM_SELF, 3);
 }
 
-static void try_result_alone(void)
+static void try_result_only(void)
 {
     MPI_Comm comm;
     int n;
@@ -141,7 +141,7 @@ static void try_many(void)
           after);
 }
 
-/* Of a communicator whose first use fails nothing must stay. */
+/* A failed first use leaves no state on the communicator. */
 static void try_failed_first_use(void)
 {
     int before = contexts_left();
@@ -150,16 +150,16 @@ static void try_failed_first_use(void)
         const float value = 1;
         float sum;
         MPI_Comm comm = comm_duplicate();
-        knobs_set(&(struct knobs){ "nonsense", NULL, NULL, NULL, NULL });
+        settings_set(&(struct settings){ "nonsense", NULL, NULL, NULL, NULL });
         check_error(MPIX_Sparse_allreduce(&value, &sum, 1, MPI_FLOAT, MPI_SUM, comm), "nonsense", -1);
-        knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+        settings_set(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
         MPI_Comm_free(&comm);
     }
     int after = contexts_left_again(before);
     check(after >= before, "expected room for %d communicators, found %d", before, after);
 }
 
-/* As it may with MPI alone, whose MPI_Comm_free waits for nobody. */
+/* MPI_Comm_free does not synchronize, so ranks may free communicators at different times. */
 static void try_free_in_turn(void)
 {
     MPI_Comm comm[2];
@@ -188,7 +188,7 @@ static void *use_often(void *comm)
     return NULL;
 }
 
-/* Where MPI has them; tests/mpi/api/threads tells where it has not. */
+/* Runs if MPI supports threads. tests/mpi/api/threads reports the case without support. */
 static void try_threads(int provided)
 {
     enum { THREADS = 2 };
@@ -207,7 +207,7 @@ static void try_threads(int provided)
         MPI_Comm_free(&comms[i]);
 }
 
-/* A tool's function takes the place of the library's, and reaches it under its other name. */
+/* A tool's function replaces the library's, and calls it under its PMPIX name. */
 static int intercepted;
 
 int MPIX_Sparse_get_version(int *version)
@@ -250,8 +250,8 @@ int main(int argc, char **argv)
 {
     int provided = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     try_duplicate();
-    try_halves();
-    try_result_alone();
+    try_float16();
+    try_result_only();
     try_many();
     try_failed_first_use();
     try_free_in_turn();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense calls that the library cannot speed up give what MPI_Allreduce gives: users' ops, other ops,
- * other types, derived types with gaps; whatever scheme is asked for. */
+/* Tests that dense calls outside the library's types and ops return the bytes of MPI_Allreduce under every
+ * scheme: user-defined ops, other builtin ops, other types, derived types with gaps. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void fill(uint64_t seed)
     memset(found, 0x77, BYTES);
 }
 
-/* Every byte of recvbuf is compared, also those in gaps and behind its end. */
+/* Compare every byte of recvbuf, including gaps and the bytes after its end. */
 static void compare(MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     check_success(MPI_Allreduce(in, expected, (int)count, type, op, comm), "MPI_Allreduce");
@@ -59,7 +59,7 @@ static void try_types(MPI_Comm comm)
     }
 }
 
-/* All bytes of the struct are set, so that padding compares equal. */
+/* Set all bytes of the struct, so that padding compares equal. */
 static void try_pairs(MPI_Comm comm)
 {
     struct {
@@ -80,7 +80,7 @@ static void try_pairs(MPI_Comm comm)
     }
 }
 
-/* Largest magnitude, of floats. */
+/* Op: the float of largest magnitude. */
 static void larger_magnitude(void *from, void *to, int *n, MPI_Datatype *type)
 {
     const float *a = from;
@@ -91,7 +91,7 @@ static void larger_magnitude(void *from, void *to, int *n, MPI_Datatype *type)
             b[i] = a[i];
 }
 
-/* The first rank's: associative, but the order of ranks matters. */
+/* Op: the first rank's value. It is associative and not commutative. */
 static void keep_first(void *from, void *to, int *n, MPI_Datatype *type)
 {
     (void)type;
@@ -119,7 +119,7 @@ static void try_own_ops(MPI_Comm comm)
     MPI_Op_free(&first);
 }
 
-/* Two ints of three, an element every four. */
+/* Two of three ints, with an extent of four. */
 enum { USED = 2, EXTENT = 4 };
 
 static void add_vectors(void *from, void *to, int *n, MPI_Datatype *type)
@@ -149,8 +149,7 @@ static void try_derived(MPI_Comm comm)
     MPI_Type_free(&vector);
 }
 
-/* Rows of rows are rows, and so are duplicates of them: those the library does take, with the same
- * outcome. */
+/* Rows of rows and duplicates of rows are rows. The library reduces them itself, with the same result. */
 static void try_rows(MPI_Comm comm)
 {
     MPI_Datatype three, six, copy;
@@ -178,7 +177,7 @@ int main(int argc, char **argv)
     static const char *const schemes[] = { "auto", "dense", "balanced", "recursive_doubling", "allgather" };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        MPI_Comm comm = knobs_comm(&(struct knobs){ schemes[i], NULL, NULL, NULL, NULL });
+        MPI_Comm comm = settings_comm(&(struct settings){ schemes[i], NULL, NULL, NULL, NULL });
         try_types(comm);
         try_pairs(comm);
         try_own_ops(comm);

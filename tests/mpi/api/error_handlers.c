@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Error handlers of users: each rank's own is called once for an error, with the code that comes back and the
- * communicator of the call, for blocking calls, those in flight and plans. For MPI_ERRORS_ARE_FATAL see
- * tests/abort. */
+/* Tests users' error handlers. Each rank's handler runs once for an error, with the returned code and the
+ * communicator of the call. Covers blocking calls, nonblocking calls and plans. tests/abort covers
+ * MPI_ERRORS_ARE_FATAL. */
 
 #include <mpix_sparse.h>
 
@@ -9,7 +9,7 @@
 
 enum { COUNT = 50 };
 
-/* What the handler saw. */
+/* Arguments and calls of the handler. */
 static struct {
     int calls, code;
     MPI_Comm comm;
@@ -24,7 +24,7 @@ static void handle(MPI_Comm *comm, int *code, ...)
 
 static float in[COUNT] = { 1 }, out[COUNT];
 
-/* One error for each rank that has the handler, and the code of the others. */
+/* Expect one handler call on each rank that has the handler; the other ranks only return the code. */
 static void check_seen(MPI_Comm comm, int code, const char *says, bool handles)
 {
     int result = MPI_UNEQUAL;
@@ -54,7 +54,7 @@ static void try_blocking(MPI_Comm comm, bool handles)
     check_seen(comm, MPIX_Sparse_profile(in, -1, MPI_FLOAT, comm, &profile), "count is -1", handles);
 }
 
-/* The handler is called when the call is done; MPI_Wait gives the code, through a handler of MPI's. */
+/* The handler runs when the call completes. MPI_Wait returns the code through MPI's own handler. */
 static void try_in_flight(MPI_Comm comm, bool handles)
 {
     MPI_Request request;
@@ -108,7 +108,7 @@ static void try_all(int handlers)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     try_all(0);
     try_all(1);
     try_all(ranks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every datatype of MPI's with every op of MPI's, on dense buffers: what MPI defines gives the bytes of
- * MPI_Allreduce, what it does not an error, in all forms of the call. What MPI leaves open, as logical ops on
- * floats, is left to it. */
+/* Tests every MPI datatype with every MPI op on dense buffers, in all forms of the call. Pairs that MPI
+ * defines give the bytes of MPI_Allreduce; undefined pairs give an error. Pairs that MPI leaves open, such as
+ * logical ops on floats, follow MPI. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 
 enum { MOST_COUNT = 700, MOST_SIZE = 32, BYTES = MOST_COUNT * MOST_SIZE };
 
-/* Groups of MPI-4, 6.9.2: Integers of C, of Fortran, Addresses, Reals, Complex, Logical, Byte, Pairs. */
+/* Groups of MPI-4, section 6.9.2: integers of C and Fortran, addresses, reals, complex, logical, byte,
+ * pairs. */
 #define TYPE(group, type)  \
     {                      \
 #type, group, type \
@@ -105,7 +106,7 @@ enum { TYPES = sizeof types / sizeof types[0], OPS = sizeof ops / sizeof ops[0] 
 
 static unsigned char in[BYTES], out[BYTES], expected[BYTES];
 
-/* Not all bits of 16 bytes are a number where these are the 10 bytes of x86, whose padding is nobody's. */
+/* 16-byte long doubles of x86 hold 10 bytes of number; the padding is undefined. */
 static bool is_long(int t)
 {
     static const char *const names[] = { "LONG_DOUBLE", "REAL16", "COMPLEX32" };
@@ -115,7 +116,7 @@ static bool is_long(int t)
     return any;
 }
 
-/* Small whole numbers as words of 4 bytes: whatever type they are read as, sums of them are exact. */
+/* Fill with small integers as 4-byte words. Sums of them are exact in any type. */
 static void fill(int t)
 {
     memset(in, 0, BYTES);
@@ -133,7 +134,7 @@ static void clear_padding(unsigned char *buffer)
         memset(buffer + i + 10, 0, 6);
 }
 
-/* A form of the call: from `from` into out. */
+/* A form of the call, from `from` into `out`. */
 struct form {
     const char *name;
     int (*call)(const void *from, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
@@ -177,7 +178,7 @@ static bool are_equal(int t)
     return memcmp(out, expected, BYTES) == 0;
 }
 
-/* What MPI does not define, or this one lacks. */
+/* Pairs that MPI does not define, or that this MPI does not support. */
 static void try_undefined(int t, int o, const struct form *form, int count, MPI_Comm comm)
 {
     memcpy(out, expected, BYTES);
@@ -218,7 +219,7 @@ static void try_all(const char *forward, const char *scheme)
 {
     static const int counts[] = { 0, 13, MOST_COUNT };
     setenv("MPIX_SPARSE_FORWARD", forward, 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
     for (int t = 0; t < TYPES; t++) {
         if (types[t].type == MPI_DATATYPE_NULL)
             continue;
@@ -232,9 +233,9 @@ static void try_all(const char *forward, const char *scheme)
 
 int main(int argc, char **argv)
 {
-    setenv("MPIX_SPARSE_LOG_FILE", "/dev/null", 1); /* of errors without a text, thousands */
+    setenv("MPIX_SPARSE_LOG_FILE", "/dev/null", 1); /* thousands of errors without a text */
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     try_all("63", NULL);
     try_all("0", NULL);
     try_all("0", "balanced");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that go to MPI_Allreduce as they are: on the way the library asks MPI nothing, takes no lock, looks
- * through no libraries, and does not look at arguments that it knows. What it remembers instead of asking
- * goes with what it was of.
+/* Tests the path of calls that pass to MPI_Allreduce. The library makes no other MPI call, takes no lock,
+ * searches no loaded libraries, and does not read cached arguments. Cached facts are dropped together with
+ * the object that they describe.
  *
  * Link with the library's objects, and --wrap for the functions wrapped here. */
 
@@ -48,40 +48,40 @@ enum { CALLS = 100, COUNT = 64, LARGE = 1 << 15, TENSORS = SAR_TENSOR_STATES_MAX
 
 static double standing[2 * COUNT];
 
-struct kind {
+struct call_desc {
     const char *name;
     MPI_Datatype type;
     MPI_Op op;
     bool in_place;
 };
 
-static void call(const struct kind *kind, int calls, double *in, double *out, MPI_Comm comm)
+static void call(const struct call_desc *call_desc, int calls, double *in, double *out, MPI_Comm comm)
 {
     for (int i = 0; i < calls; i++)
-        check_success(MPIX_Sparse_allreduce(kind->in_place ? MPI_IN_PLACE : in, out, COUNT, kind->type,
-                                            kind->op, comm),
+        check_success(MPIX_Sparse_allreduce(call_desc->in_place ? MPI_IN_PLACE : in, out, COUNT,
+                                            call_desc->type, call_desc->op, comm),
                       "MPIX_Sparse_allreduce");
 }
 
-static void measure(const struct kind *kind, double *in, double *out, MPI_Comm comm)
+static void measure(const struct call_desc *call_desc, double *in, double *out, MPI_Comm comm)
 {
-    call(kind, 2, in, out, comm);
+    call(call_desc, 2, in, out, comm);
     reductions = questions = looks = searches = 0;
-    call(kind, CALLS, in, out, comm);
+    call(call_desc, CALLS, in, out, comm);
     int asked = questions + searches;
     check(reductions == CALLS && asked == 0 && looks == 0,
           "expected %d calls of MPI_Allreduce and nothing else, found %d, %d and %d", CALLS, reductions,
           asked, looks);
 }
 
-/* Other buffers are looked at, in memory that was mapped by one search, and nothing else is. */
+/* Alternating buffers cost one search of the mapped memory, and nothing else. */
 static void measure_turns(double *in[2], double *out, int most, MPI_Comm comm)
 {
-    const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
-    call(&kind, 2, in[0], out, comm);
+    const struct call_desc call_desc = { "float", MPI_FLOAT, MPI_SUM, false };
+    call(&call_desc, 2, in[0], out, comm);
     reductions = questions = looks = searches = 0;
     for (int i = 0; i < CALLS; i++)
-        call(&kind, 1, in[i % 2], out, comm);
+        call(&call_desc, 1, in[i % 2], out, comm);
     int asked = questions, searched = searches;
     check(reductions == CALLS && asked == 0 && looks == 0 && searched <= most * CALLS,
           "expected %d calls of MPI_Allreduce and at most %d searches, found %d, %d, %d and %d", CALLS,
@@ -138,7 +138,7 @@ static bool call_large(int count, MPI_Comm comm)
     return was_handed_over(count, comm);
 }
 
-/* A communicator on which dense vectors are settled at once: the price of an element is high. */
+/* A communicator that always chooses dense, because the price of an element is high. */
 static MPI_Comm make_settled(void)
 {
     MPI_Comm comm;
@@ -151,7 +151,7 @@ static MPI_Comm make_settled(void)
     return comm;
 }
 
-/* Calls that follow on one that was agreed on, which come 1, 3, 7, 15 ... apart. */
+/* Calls after a consistency check, which comes after 1, 3, 7, 15 ... calls. */
 static void try_following(void)
 {
     int handed_over = 0;
@@ -171,10 +171,10 @@ static void try_following(void)
     MPI_Comm_free(&comm);
 }
 
-/* Wherever the buffers are of which no search is needed to tell that they are the host's. */
+/* Buffers in all memory that is known to be the host's without a search. */
 static void try_kinds(MPI_Comm comm)
 {
-    static const struct kind kinds[] = {
+    static const struct call_desc call_descs[] = {
         { "float", MPI_FLOAT, MPI_SUM, false },
         { "double in place", MPI_DOUBLE, MPI_MAX, true },
         { "pairs", MPI_2INT, MPI_MAXLOC, false },
@@ -183,56 +183,56 @@ static void try_kinds(MPI_Comm comm)
         { "complex", MPI_C_FLOAT_COMPLEX, MPI_PROD, false },
     };
     double local[2 * COUNT] = { 0 }, result[2 * COUNT];
-    double *heap = sbrk(2 * COUNT * sizeof *heap); /* where no sanitizer has a word in it */
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        check_case("%s, from the stack to the heap", kinds[i].name);
-        measure(&kinds[i], local, heap, comm);
-        check_case("%s, from the heap to the program's own memory", kinds[i].name);
-        measure(&kinds[i], heap, standing, comm);
-        check_case("%s, from the program's own memory to the stack", kinds[i].name);
-        measure(&kinds[i], standing, result, comm);
+    double *heap = sbrk(2 * COUNT * sizeof *heap); /* a region that no sanitizer instruments */
+    for (size_t i = 0; i < sizeof call_descs / sizeof *call_descs; i++) {
+        check_case("%s, from the stack to the heap", call_descs[i].name);
+        measure(&call_descs[i], local, heap, comm);
+        check_case("%s, from the heap to the program's own memory", call_descs[i].name);
+        measure(&call_descs[i], heap, standing, comm);
+        check_case("%s, from the program's own memory to the stack", call_descs[i].name);
+        measure(&call_descs[i], standing, result, comm);
     }
 }
 
-/* What is wrong with a call is told after a thousand good ones like it, too. */
+/* A wrong argument is reported after a thousand right calls with the same arguments. */
 static void try_wrong(MPI_Comm comm)
 {
-    const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
+    const struct call_desc call_desc = { "float", MPI_FLOAT, MPI_SUM, false };
     double in[COUNT] = { 0 }, out[COUNT];
     MPI_Comm freed = comm;
     check_case("a wrong call after good ones");
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     check_error(MPIX_Sparse_allreduce(in, NULL, COUNT, MPI_FLOAT, MPI_SUM, comm), "recvbuf is null", -1);
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     check_error(MPIX_Sparse_allreduce(in, in, COUNT, MPI_FLOAT, MPI_SUM, comm), "sendbuf", -1);
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     check_error(MPIX_Sparse_allreduce(in, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, comm), "recvbuf", -1);
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     MPI_Comm_dup(comm, &freed);
-    call(&kind, 3, in, out, freed);
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, freed);
+    call(&call_desc, 3, in, out, comm);
     MPI_Comm_free(&freed);
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
 }
 
 static void try_hints(MPI_Comm comm)
 {
-    const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
+    const struct call_desc call_desc = { "float", MPI_FLOAT, MPI_SUM, false };
     double in[COUNT] = { 0 }, out[COUNT];
     MPI_Info info;
     check_case("hints between calls");
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpix_sparse_forward", "0");
     MPI_Info_set(info, "mpix_sparse_scheme", "allgather");
     check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
     MPI_Info_free(&info);
     reductions = 0;
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     check(reductions == 0, "expected that no call goes to MPI_Allreduce, %d did", reductions);
 }
 
-/* MPI gives a new communicator the handle of one that was freed. */
+/* MPI gives a new communicator the handle of a freed one. */
 static MPI_Comm renew(MPI_Comm *comm)
 {
     MPI_Comm old = *comm, made;
@@ -245,10 +245,10 @@ static MPI_Comm renew(MPI_Comm *comm)
 
 static void use_new(MPI_Comm comm)
 {
-    const struct kind kind = { "float", MPI_FLOAT, MPI_SUM, false };
+    const struct call_desc call_desc = { "float", MPI_FLOAT, MPI_SUM, false };
     double in[COUNT] = { 0 }, out[COUNT];
     contexts = 0;
-    call(&kind, 3, in, out, comm);
+    call(&call_desc, 3, in, out, comm);
     check(contexts == 1, "expected that a new communicator gets a context, %d were made", contexts);
 }
 
@@ -280,7 +280,7 @@ static void *use_twice(void *of)
     return NULL;
 }
 
-/* What one thread remembers another one frees. */
+/* One thread frees an object that another thread has cached. */
 static void try_stale_in_thread(int provided)
 {
     struct errand errand;
@@ -303,8 +303,8 @@ int main(int argc, char **argv)
 {
     int provided = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     unsetenv("MPIX_SPARSE_FORWARD");
-    unsetenv("MPIX_SPARSE_LOG"); /* at level trace each call takes locks to tell of itself */
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    unsetenv("MPIX_SPARSE_LOG"); /* level trace logs each call, which takes locks */
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_kinds(comm);
     try_turns(comm);
     try_start(comm);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program leaves behind at MPI_Finalize: communicators that were used, plans, results. MPI_Finalize
- * ends, and plans and results can be read and freed afterwards. */
+/* Tests MPI_Finalize with communicators, plans and results still in use. MPI_Finalize returns, and plans and
+ * results can be read and freed afterwards. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void run(MPIX_Sparse_plan plan)
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* MPI is no more, so a check that fails can only say so. */
+/* MPI is finalized, so a failed check can only print. */
 static int complain(const char *what)
 {
     fprintf(stderr, "FAIL: after MPI_Finalize: %s\n", what);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A child of fork() calls the library: each function returns an error, soon, and the parent goes on. What
- * both of them have of results stays as it is until they free it themselves, whoever does so first. */
+/* Tests library calls in a child of fork(). Each function returns an error within TIMEOUT, and the parent
+ * continues. Results of parent and child stay valid until each process frees its own, in either order. */
 
 #include <mpix_sparse.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 
 enum {
     COUNT = 64,
-    PATIENCE = 30, /* seconds */
-    NNZ = 5000,    /* enough for memory that ranks share */
+    TIMEOUT = 30, /* seconds */
+    NNZ = 5000,   /* enough for shared memory */
     STEP = 7,
-    CALLS = 4 /* behind a fork */
+    CALLS = 4 /* after a fork */
 };
 
 static float in[COUNT] = { 1 }, out[COUNT];
@@ -28,7 +28,7 @@ static void call(MPI_Comm comm, int expected)
     check(out[0] == (float)expected, "expected %d, found %g", expected, (double)out[0]);
 }
 
-/* The parent's threads may have held locks of MPI. */
+/* The parent's threads may hold locks of MPI. */
 static bool refused(int code, bool quiet)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -39,8 +39,8 @@ static bool refused(int code, bool quiet)
     return strstr(text, "fork()") != NULL;
 }
 
-/* A number for the call that is not refused, or 0. The plan and the result are there when `used`; `quiet`:
- * nothing is in flight. */
+/* Returns the number of a call that was not refused, or 0. If `used`, the plan and the result exist. If
+ * `quiet`, no call is in flight. */
 static int try_all(bool used, bool quiet)
 {
     MPI_Request request;
@@ -78,7 +78,7 @@ static void try_child(bool used, bool quiet)
     pid_t child = fork();
     check(child >= 0, "expected a child");
     if (child == 0) {
-        alarm(PATIENCE);
+        alarm(TIMEOUT);
         _exit(try_all(used, quiet));
     }
     check(waitpid(child, &status, 0) == child, "expected to wait for the child");
@@ -103,7 +103,7 @@ static MPIX_Sparse_result reduce_many(MPI_Comm comm, float value)
     return made;
 }
 
-/* Elements that are not those of reduce_many. */
+/* Count elements that differ from those of reduce_many. */
 static int count_wrong(MPIX_Sparse_result from, float value)
 {
     MPI_Count nnz = 0;
@@ -117,14 +117,14 @@ static int count_wrong(MPIX_Sparse_result from, float value)
     return wrong;
 }
 
-/* Outcomes that would overwrite one that nobody holds. */
+/* Make results that would overwrite one without an owner. */
 static void reduce_others(MPI_Comm comm)
 {
     MPIX_Sparse_result others[CALLS];
     for (int i = 0; i < CALLS; i++)
         others[i] = reduce_many(comm, (float)(1000 + i));
     for (int i = 0; i < CALLS; i++) {
-        check(count_wrong(others[i], (float)(1000 + i)) == 0, "expected outcome %d to be right", i);
+        check(count_wrong(others[i], (float)(1000 + i)) == 0, "expected result %d to be right", i);
         check_success(MPIX_Sparse_result_free(&others[i]), "MPIX_Sparse_result_free");
     }
 }
@@ -136,7 +136,7 @@ static void end_child(pid_t child)
     check(status == 0, "expected the child to find its result whole, found status %d", status);
 }
 
-/* Before the parent goes on. */
+/* The child frees before the parent continues. */
 static void free_in_child(MPI_Comm comm, bool some)
 {
     MPIX_Sparse_result kept = reduce_many(comm, 1);
@@ -152,7 +152,7 @@ static void free_in_child(MPI_Comm comm, bool some)
     check_success(MPIX_Sparse_result_free(&kept), "MPIX_Sparse_result_free");
 }
 
-/* A child looks at its result when the parent's is gone and others have been made. */
+/* The child reads its result after the parent freed its own and made others. */
 static void keep_in_child(MPI_Comm comm)
 {
     MPIX_Sparse_result kept = reduce_many(comm, 1);
@@ -161,7 +161,7 @@ static void keep_in_child(MPI_Comm comm)
     check(pipe(gate) == 0, "expected a pipe");
     pid_t child = fork();
     if (child == 0) {
-        alarm(PATIENCE);
+        alarm(TIMEOUT);
         bool good = read(gate[0], &word, 1) == 1 && count_wrong(kept, 1) == 0;
         _exit(!good || MPIX_Sparse_result_free(&kept) != MPI_SUCCESS);
     }
@@ -176,7 +176,7 @@ static void keep_in_child(MPI_Comm comm)
     reduce_others(comm);
 }
 
-/* Once parent and child have let go, its memory is used again. */
+/* Memory is reused after parent and child have freed the result. */
 static void reuse_after(MPI_Comm comm)
 {
     const void *before, *found;
@@ -194,13 +194,13 @@ static void reuse_after(MPI_Comm comm)
     check_success(MPIX_Sparse_result_free(&kept), "MPIX_Sparse_result_free");
 }
 
-/* Whatever the children of earlier cases hold, on a communicator of its own. */
+/* Uses a communicator of its own, since children of earlier cases still hold memory. */
 static void try_results(void)
 {
     static const char *const schemes[] = { "shared", "balanced" };
     for (int i = 0; i < 2; i++) {
         nodes_set(1);
-        MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = schemes[i] });
+        MPI_Comm comm = settings_comm(&(struct settings){ .scheme = schemes[i] });
         check_case("a child that frees a result of %s", schemes[i]);
         free_in_child(comm, false);
         free_in_child(comm, true);

@@ -49,7 +49,7 @@ contains
     call check_error(code, 'argument recvbuf', 'MPI_IN_PLACE as recvbuf')
   end subroutine
 
-  ! Columns of matrices, explicit and assumed shapes, one element in place of an array.
+  ! Sections of matrices, explicit and assumed shapes, and one element in place of an array.
   subroutine try_sections()
     integer :: matrix(count, 3), wide(2 * count), code
     integer, allocatable :: some(:)
@@ -69,7 +69,7 @@ contains
     call check(all(some == [1, ranks, 1, 1]), 'a section of one element')
   end subroutine
 
-  ! On one rank or on all: every rank is told.
+  ! A strided section on one rank or on all: every rank gets an error.
   subroutine try_strided()
     integer :: buffer(2 * count), matrix(2, count), other(count), code, stride, indices(4), values(4)
     type(MPIX_Sparse_result) :: result
@@ -118,7 +118,7 @@ contains
     call check_error(code, 'argument result', 'no result to write')
   end subroutine
 
-  ! Indices count from 0: that of element i of a dense array is i - 1.
+  ! Indices start from 0: element i of a dense array has index i - 1.
   subroutine check_result(result, what)
     type(MPIX_Sparse_result), intent(inout) :: result
     character(*), intent(in) :: what
@@ -155,7 +155,7 @@ contains
     call check(.not. c_associated(result%handle), 'a freed result')
   end subroutine
 
-  ! Long indices, and numbers of all lengths. Coordinates take only types that the library knows.
+  ! 8-byte indices, and numbers of all lengths. Coordinates accept only types that the library knows.
   subroutine try_types()
     call try_type(MPI_REAL, 4)
     call try_type(MPI_REAL8, 8)
@@ -163,7 +163,7 @@ contains
     call try_type(MPI_INTEGER8, 8)
   end subroutine
 
-  ! Zero bits are zero in all of them.
+  ! Zero bits are zero in all types.
   subroutine try_type(datatype, size)
     type(MPI_Datatype), intent(in) :: datatype
     integer, intent(in) :: size
@@ -329,7 +329,7 @@ contains
     call MPI_Comm_free(hinted)
   end subroutine
 
-  ! fortran_tool sees what is called by its MPI name.
+  ! fortran_tool intercepts calls of MPI names.
   subroutine try_profiling_names()
     integer :: buffer(count), seen_before, version, code
     seen_before = seen

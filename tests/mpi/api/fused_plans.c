@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans started together: a model's layers of many sizes, some empty, of several types and ops, with a rank
- * that has nothing. What comes out has the bits of plans started one by one, however one waits for it; what
- * cannot start names the plan, and nothing starts. */
+/* Tests plans started together: layers of many sizes, types and ops, some empty, and one rank without
+ * elements. Results equal those of plans started one by one, bit for bit, for every way to wait. A start that
+ * fails names the plan, and starts no plan. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "check.h"
 #include "layers.h"
 
-enum { FEW = 6, PATIENCE = 120 /* seconds */ };
+enum { FEW = 6, TIMEOUT = 120 /* seconds */ };
 
-/* The order of additions of ring, hybrid and dense depends on where in the vector an element stands. */
+/* In ring, hybrid and dense, the order of additions depends on an element's position. */
 static void try_layers(MPI_Comm comm, const char *scheme, const char *fuse, unsigned rounds)
 {
     static const char *const moving[] = { "ring", "hybrid", "dense", "auto" };
@@ -22,7 +22,7 @@ static void try_layers(MPI_Comm comm, const char *scheme, const char *fuse, unsi
         exact |= strcmp(scheme, moving[i]) == 0;
     struct layer *layers = make_layers(LAYERS, LAYERS, comm, scheme, fuse);
     for (unsigned round = 0; round < rounds; round++) {
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         fill_layers(layers, LAYERS, round, exact);
         start_together(layers, LAYERS, round);
         start_one_by_one(layers, LAYERS);
@@ -40,7 +40,7 @@ static void expect_error(int code, int n, const MPI_Request *requests, const cha
         check(requests[i] == MPI_REQUEST_NULL, "expected request %d untouched", i);
 }
 
-/* None starts where one cannot. */
+/* If one plan cannot start, no plan starts. */
 static void try_refusals(MPI_Comm comm)
 {
     MPIX_Sparse_plan plans[FEW], coordinates;
@@ -69,7 +69,7 @@ static void try_refusals(MPI_Comm comm)
     free_layers(layers, FEW);
 }
 
-/* Rank 0 names two plans in the other order. */
+/* Rank 0 lists two plans in another order. */
 static void try_mismatch(MPI_Comm comm)
 {
     MPIX_Sparse_plan plans[2];
@@ -94,7 +94,7 @@ static void try_mismatch(MPI_Comm comm)
     free_layers(layers, 2);
 }
 
-/* Plans of a communicator that is gone, and of two communicators; the first plan of a group goes first. */
+/* Plans of a freed communicator, and of two communicators. The first plan of a fused start is freed first. */
 static void try_freeing(MPI_Comm comm)
 {
     MPI_Comm other;
@@ -127,7 +127,7 @@ static void try_freeing(MPI_Comm comm)
 
 static void try_everything(void)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsigned rounds = oversubscribed ? 2 : 5;
     try_layers(comm, "balanced", "12000", rounds);
     try_layers(comm, "recursive_doubling", "12000", rounds);

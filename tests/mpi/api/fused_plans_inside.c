@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans started together, from inside: far fewer messages than one by one, and no memory taken once all is
- * settled; what fails on the way names the plans, on all ranks, and the next start works.
+/* Tests the cost and failures of plans started together: far fewer messages than one by one, and no
+ * allocation after warm-up. A failure names the plans on all ranks, and the next start succeeds.
  *
- * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=PMPI_Isend, and with the
- * library's objects. */
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=PMPI_Isend, and with the library's
+ * objects. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -13,25 +13,24 @@
 #include "layers.h"
 #include "malloc_fail.h"
 
-enum { FEW = 6, PATIENCE = 120 /* seconds */ };
+enum { FEW = 6, TIMEOUT = 120 /* seconds */ };
 
 int __real_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
-/* Which message is to be spoilt, -1 for none, and how many there have been. */
-static long spoils = -1, sent;
+/* Number of the message to corrupt, -1 for none; messages so far. */
+static long corrupt_at = -1, sent;
 
-/* A message that is spoilt loses a byte. */
+/* A corrupted message is one byte shorter. */
 int __wrap_PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {
-    return __real_PMPI_Isend(buffer, sent++ == spoils ? n - 1 : n, type, to, tag, comm, request);
+    return __real_PMPI_Isend(buffer, sent++ == corrupt_at ? n - 1 : n, type, to, tag, comm, request);
 }
 
-/* Messages of a start that finds all as the one before left it; `malloc_fail_calls` tells of its
- * allocations. */
+/* Count messages of a repeated start; `malloc_fail_calls` counts its allocations. */
 static long count(struct layer *layers, int n, void (*start)(struct layer *, int))
 {
     for (int i = 0; i < 3; i++)
@@ -46,11 +45,11 @@ static void start_all(struct layer *layers, int n)
     start_together(layers, n, 0);
 }
 
-/* The layers are of 8 kinds, and a few of them too large; empty ones cost nothing to fuse. */
+/* The layers are of 8 sorts. A few are too large to fuse; empty ones cost nothing. */
 static void try_counts(MPI_Comm comm, const char *fuse, bool fused)
 {
     check_case("messages, fuse %s", fuse);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     struct layer *layers = make_layers(LAYERS, LAYERS, comm, "balanced", fuse);
     fill_layers(layers, LAYERS, 0, true);
     long alone = count(layers, LAYERS, start_one_by_one), together = count(layers, LAYERS, start_all);
@@ -61,7 +60,7 @@ static void try_counts(MPI_Comm comm, const char *fuse, bool fused)
     free_layers(layers, LAYERS);
 }
 
-/* Memory of a communicator comes and goes with what its calls need; that of a group alone stays. */
+/* A communicator's memory follows the needs of its calls; memory of a fused start stays. */
 static void try_steady(MPI_Comm comm)
 {
     check_case("a group again and again");
@@ -74,17 +73,17 @@ static void try_steady(MPI_Comm comm)
     free_layers(layers, FEW);
 }
 
-/* Where messages are dear, all layers are small; where they cost nothing, only the empty ones. */
+/* With expensive messages all layers count as small; with free messages only empty ones do. */
 static void try_model(const char *alpha, bool fused)
 {
     setenv("MPIX_SPARSE_ALPHA", alpha, 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_ALPHA");
     try_counts(comm, "auto", fused);
     MPI_Comm_free(&comm);
 }
 
-/* What a start under failure gives: one error for all, or what it should. */
+/* Start with an injected failure: all ranks return one error, or the right result. */
 static bool start_badly(struct layer *layers, int n)
 {
     MPIX_Sparse_plan plans[LAYERS];
@@ -95,7 +94,7 @@ static bool start_badly(struct layer *layers, int n)
     check_success(MPIX_Sparse_plan_start_all(n, plans, requests), "MPIX_Sparse_plan_start_all");
     for (int i = 0; i < n; i++) {
         code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-        malloc_fail_at = spoils = -1;
+        malloc_fail_at = corrupt_at = -1;
         MPI_Error_string(code, text, &length);
         check(code == MPI_SUCCESS || strstr(text, "plans[") != NULL, "expected a plan's name, found '%s'",
               text);
@@ -105,13 +104,13 @@ static bool start_badly(struct layer *layers, int n)
     return code == MPI_SUCCESS;
 }
 
-/* Every allocation of a first start fails once, on one rank. */
-static void try_starved(MPI_Comm comm)
+/* Each allocation of a first start fails once, on one rank. */
+static void try_alloc_failures(MPI_Comm comm)
 {
     int refused = 1;
     for (long which = 0; refused; which++) {
         check_case("allocation %ld of a first start fails", which);
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         struct layer *layers = make_layers(FEW, ALIKE, comm, "balanced", "100000");
         fill_layers(layers, FEW, 0, true);
         start_one_by_one(layers, FEW);
@@ -130,35 +129,37 @@ static void try_starved(MPI_Comm comm)
     }
 }
 
-/* A message of a group that agrees on nothing any more arrives damaged. */
-static void try_spoilt(MPI_Comm comm)
+/* Corrupt a message of a fused start that skips the consistency check. */
+static void try_corrupted(MPI_Comm comm)
 {
     check_case("a message of a group is cut short");
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     struct layer *layers = make_layers(FEW, ALIKE, comm, "balanced", "100000");
     for (unsigned round = 0; round < 8; round++) {
-        bool spoilt = round % 2 == 1 && round > 3 && ranks > 1;
+        bool corrupted = round % 2 == 1 && round > 3 && ranks > 1;
         fill_layers(layers, FEW, 3 * round, true);
         start_one_by_one(layers, FEW);
         sent = 0;
-        spoils = spoilt && rank == 0 ? (long)round % (ranks - 1) : -1;
+        corrupt_at = corrupted && rank == 0 ? (long)round % (ranks - 1) : -1;
         int good = start_badly(layers, FEW), all;
         MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-        check(!all == spoilt, "expected a%s in round %u", spoilt ? "n error" : " success", round);
+        check(!all == corrupted, "expected a%s in round %u", corrupted ? "n error" : " success", round);
     }
     free_layers(layers, FEW);
 }
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for the thread where MPI asks for one */
+    check_begin(
+        &argc, &argv,
+        MPI_THREAD_MULTIPLE); /* MPI libraries without generalized request polling need the progress thread */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_counts(comm, "12000", ranks > 1);
     try_counts(comm, "0", false);
     try_steady(comm);
-    try_starved(comm);
-    try_spoilt(comm);
+    try_alloc_failures(comm);
+    try_corrupted(comm);
     MPI_Comm_free(&comm);
     try_model("1", ranks > 1);
     try_model("1e-30", false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hints for communicators: set, read back, forgotten by duplicates, refused where they are wrong or differ
- * between ranks; and who goes before whom: environment, communicator, plan. */
+/* Tests info hints of communicators: set, read back, dropped by duplicates, refused if a value is wrong or
+ * differs between ranks. Also tests precedence: environment, communicator, plan. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int set_hint(MPI_Comm comm, const char *key, const char *value)
     return code;
 }
 
-/* NULL stands for no such key. */
+/* NULL: the info object has no such key. */
 static void check_hint(MPI_Comm comm, const char *key, const char *expected)
 {
     MPI_Info info;
@@ -105,7 +105,7 @@ static void try_precedence(void)
     MPI_Comm_free(&comm);
 }
 
-/* MPI 4 gives duplicates no hints. */
+/* MPI 4 does not copy hints to duplicates. */
 static void try_duplicates(void)
 {
     MPI_Comm comm = comm_duplicate(), copy;
@@ -119,8 +119,8 @@ static void try_duplicates(void)
     MPI_Comm_free(&comm);
 }
 
-/* Knobs that the communicator itself works by. */
-static void try_deep_knobs(void)
+/* Settings that the communicator's state depends on. */
+static void try_deep_settings(void)
 {
     MPI_Comm comm = comm_duplicate();
     MPI_Info info = hint("mpix_sparse_chunk", "8192");
@@ -168,7 +168,7 @@ static void try_refusals(void)
         check_refused(comm, set_hint(comm, last ? NULL : "mpix_sparse_learn", "off"),
                       "mpix_sparse_learn is 'off' on rank 0 and 'on' on rank");
     }
-    check_success(set_hint(comm, "mpix_sparse_no_knob", "1"), "a key that is no knob");
+    check_success(set_hint(comm, "mpix_sparse_no_knob", "1"), "a key that is no setting");
     check_success(set_hint(comm, "mpix_sparse_learn", last ? "no" : "0"), "one value in two spellings");
     check_success(MPIX_Sparse_comm_set_info(comm, MPI_INFO_NULL), "no hints");
     check_error(MPIX_Sparse_comm_get_info(comm, NULL), "argument info_used is null", -1);
@@ -178,7 +178,7 @@ static void try_refusals(void)
     MPI_Comm_free(&comm);
 }
 
-/* Hints wait for calls in flight, which go on by the knobs that they were started under. */
+/* A new hint applies after pending calls, which finish under the settings that they started with. */
 static void try_in_flight(void)
 {
     MPI_Comm comm = comm_duplicate();
@@ -194,7 +194,7 @@ static void try_in_flight(void)
     MPI_Comm_free(&comm);
 }
 
-/* Whether MPI itself keeps a key of ours for a communicator. */
+/* True if MPI itself stores our key for a communicator. */
 static bool is_kept(MPI_Comm comm)
 {
     MPI_Info info;
@@ -206,7 +206,7 @@ static bool is_kept(MPI_Comm comm)
     return found != 0;
 }
 
-/* What MPI keeps the library goes by. */
+/* The library uses keys that MPI stores. */
 static void try_mpi(bool with_dup)
 {
     MPI_Info info = hint("mpix_sparse_scheme", "ring");
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     try_precedence();
     try_duplicates();
-    try_deep_knobs();
+    try_deep_settings();
     try_refusals();
     try_in_flight();
     try_mpi(false);

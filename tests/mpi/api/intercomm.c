@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Intercommunicators: dense calls give what MPI_Allreduce gives, the other group's sums; what else takes a
- * communicator refuses them. */
+/* Tests intercommunicators. Dense calls return MPI_Allreduce's result, which is the sum of the other group.
+ * All other functions refuse an intercommunicator. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static double in[COUNT], out[COUNT], expected[COUNT];
 
 static void compare(const char *what)
 {
-    check(memcmp(out, expected, sizeof out) == 0, "expected the outcome of MPI_Allreduce, %s", what);
+    check(memcmp(out, expected, sizeof out) == 0, "expected the result of MPI_Allreduce, %s", what);
     memset(out, 0x77, sizeof out);
 }
 

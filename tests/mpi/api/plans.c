@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans: the same tensor many times, until the plan is steady and after it has been looked at again;
- * values and elements that change between calls; hints; errors of a steady plan; the order of freeing. */
+/* Tests plans: repeated starts with and without the consistency check, values and elements that change
+ * between starts, hints, errors in starts that skip the check, and the order of freeing. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -17,27 +17,27 @@ static void wait_for(MPI_Request *request)
     check_success(MPI_Wait(request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* Each round reduces another vector through the buffer that the plan knows. */
+/* Each round reduces another vector in the plan's buffer. */
 static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
 {
-    struct kind kind = { FLOAT32, SUM, 1, 3000 };
-    size_t bytes = (size_t)kind.count * element_bytes(&kind);
+    struct tensor_desc desc = { FLOAT32, SUM, 1, 3000 };
+    size_t bytes = (size_t)desc.count * element_bytes(&desc);
     unsigned char *in = get_memory(bytes, 1), *out = get_memory(bytes, 1);
     MPIX_Sparse_plan plan = MPIX_SPARSE_PLAN_NULL;
     MPI_Request request;
-    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, kind.count, MPI_FLOAT,
+    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, desc.count, MPI_FLOAT,
                                              MPI_SUM, comm, info, &plan),
                   "MPIX_Sparse_allreduce_init");
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct tensor tensor;
         struct oracle oracle;
-        tensor_draw(&patterns[round / 4 % 7], &kind, round, &tensor);
+        tensor_draw(&patterns[round / 4 % 7], &desc, round, &tensor);
         oracle_make(&tensor, &oracle);
         memcpy(in_place ? out : in, oracle.mine, bytes);
         check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
         wait_for(&request);
-        check(equal_numbers(&kind, out, oracle.dense, (size_t)kind.count),
-              "expected the outcome of MPI_Allreduce in round %u", round);
+        check(equal_numbers(&desc, out, oracle.dense, (size_t)desc.count),
+              "expected the result of MPI_Allreduce in round %u", round);
         tensor_free(&tensor);
         oracle_free(&oracle);
     }
@@ -49,17 +49,17 @@ static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
 
 static void try_coo(MPI_Comm comm, MPI_Info info)
 {
-    struct kind kind = { INT64, SUM, 2, 5000 };
-    MPI_Datatype type = row_type(&kind);
+    struct tensor_desc desc = { INT64, SUM, 2, 5000 };
+    MPI_Datatype type = row_type(&desc);
     MPIX_Sparse_plan plan;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPI_Request request;
-    check_success(MPIX_Sparse_allreduce_coo_init(MPI_UINT64_T, kind.count, type, MPI_SUM, comm, info, &plan),
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_UINT64_T, desc.count, type, MPI_SUM, comm, info, &plan),
                   "MPIX_Sparse_allreduce_coo_init");
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct tensor tensor;
         struct oracle oracle;
-        tensor_draw(&patterns[round % 9], &kind, round, &tensor);
+        tensor_draw(&patterns[round % 9], &desc, round, &tensor);
         oracle_make(&tensor, &oracle);
         void *indices = typed_indices(&tensor, &index_types[3]);
         check_success(MPIX_Sparse_plan_start_coo(plan, indices, tensor.value, (MPI_Count)tensor.nnz, &result,
@@ -73,10 +73,10 @@ static void try_coo(MPI_Comm comm, MPI_Info info)
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
-    row_type_free(&kind, &type);
+    row_type_free(&desc, &type);
 }
 
-/* One plan makes the messages of its scheme and no others once it is steady. */
+/* A plan that skips the check sends the messages of its scheme, and no others. */
 static void try_hints(MPI_Comm comm)
 {
     float in[64] = { 1 }, out[64];
@@ -136,8 +136,8 @@ static void try_many(MPI_Comm comm)
         check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
 }
 
-/* A wrong index in a call that agrees on nothing: its rank says which, the others that one failed. The
- * plan goes on. */
+/* A wrong index in a start that skips the consistency check: its rank reports the index, the others a failed
+ * rank. The next start succeeds. */
 static void try_steady_errors(MPI_Comm comm)
 {
     const float value = 1;
@@ -194,7 +194,8 @@ static void try_misuse(MPI_Comm parent)
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
 }
 
-/* Ranks but the last make a plan, start one or call; the last does what a mismatch must tell of. */
+/* All ranks but the last make a plan, start one or call. The last rank does something else, which the error
+ * must name. */
 static void try_mismatches(MPI_Comm comm)
 {
     float in[4] = { 0 }, out[4];
@@ -223,10 +224,12 @@ static void try_mismatches(MPI_Comm comm)
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for the thread where MPI asks for one */
+    check_begin(
+        &argc, &argv,
+        MPI_THREAD_MULTIPLE); /* MPI libraries without generalized request polling need the progress thread */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     setenv("MPIX_SPARSE_PROFILE_EVERY", "40", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         MPI_Info info;
         check_case("plans of %s", schemes[i]);

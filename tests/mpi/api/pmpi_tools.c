@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tool that puts itself in front of MPI and of this library, as a tracer does: it sees each call of the
- * program once, and nothing that the library does to carry it out. */
+/* Tests PMPI tools that intercept MPI and this library, as a tracer does. The tool sees each call of the
+ * program once, and no call that the library makes itself. */
 
 #include <mpix_sparse.h>
 #include <stdatomic.h>
 
 #include "check.h"
 
-static atomic_int inner, outer;      /* calls of MPI, and of the library */
-static _Atomic(const char *) latest; /* of MPI */
+static atomic_int inner, outer;      /* intercepted calls of MPI, and of the library */
+static _Atomic(const char *) latest; /* name of an MPI function */
 
 static void see(const char *name)
 {
@@ -98,7 +98,7 @@ SEE_OURS(Sparse_get_report, (MPI_Comm c, MPIX_Sparse_report_t *r), (c, r))
 SEE_OURS(Sparse_comm_set_info, (MPI_Comm c, MPI_Info i), (c, i))
 SEE_OURS(Sparse_result_free, (MPIX_Sparse_result * r), (r))
 
-/* What the tool has seen since the last look. */
+/* Check the calls intercepted since the last check. */
 static void check_seen(const char *what, int calls)
 {
     int ours = atomic_exchange(&outer, 0), theirs = atomic_exchange(&inner, 0);
@@ -113,7 +113,7 @@ enum { COUNT = 2000 };
 static const int32_t indices[] = { 3, 1999 };
 static float in[COUNT], out[COUNT];
 
-/* PMPI_Wait, since the program's own call would be seen. */
+/* PMPI_Wait, since the tool would intercept MPI_Wait. */
 static void finish(int code, MPI_Request *request)
 {
     check_success(code, "starting a call");
@@ -159,7 +159,7 @@ static void try_nonblocking(MPI_Comm comm)
     atomic_store(&outer, 0);
 }
 
-static void try_looking(MPI_Comm comm)
+static void try_result_access(MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile;
     MPIX_Sparse_report_t report;
@@ -169,18 +169,18 @@ static void try_looking(MPI_Comm comm)
     check_seen("looking", 3);
 }
 
-/* From the first use of a communicator, which measures the machine, to its end. */
+/* From the first use of a communicator, which measures the machine, until its end. */
 static void try_all(const char *scheme)
 {
     MPI_Comm comm;
     check_case("tools and scheme %s", scheme);
-    knobs_set(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     atomic_store(&inner, 0);
     try_blocking(comm);
     try_nonblocking(comm);
-    try_looking(comm);
+    try_result_access(comm);
     PMPI_Comm_free(&comm);
     check_seen("MPI_Comm_free", 0);
 }

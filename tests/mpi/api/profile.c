@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPIX_Sparse_profile against a slow and obvious computation: who has what is gathered, and every choice
- * of k ranks is looked at. */
+/* Tests MPIX_Sparse_profile against a slow reference, which gathers all ranks' indices and visits every
+ * choice of k ranks. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "patterns.h"
 #include "tensors.h"
 
-/* A row of count bytes for each rank. */
+/* For each rank, a row of `count` bytes that mark its elements. */
 struct presence {
     size_t count;
     unsigned char *has;
@@ -39,7 +39,7 @@ static long long both_have(const struct presence *p, int r, int q)
     return n;
 }
 
-/* Elements that one of a set of ranks has; bit r of the set stands for rank r. */
+/* Number of elements that any rank of the set has; bit r of the set stands for rank r. */
 static long long union_of(const struct presence *p, unsigned set)
 {
     long long n = 0;
@@ -125,12 +125,12 @@ static void check_gammas(const MPIX_Sparse_profile_t *found, const struct presen
 static MPIX_Sparse_profile_t measure(const struct oracle *o, MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile;
-    MPI_Datatype type = row_type(&o->kind);
+    MPI_Datatype type = row_type(&o->desc);
     memset(&profile, 0, sizeof profile);
-    check_success(MPIX_Sparse_profile(o->mine, o->kind.count, type, comm, &profile), "MPIX_Sparse_profile");
-    row_type_free(&o->kind, &type);
-    check(profile.count == o->kind.count && profile.ranks == ranks,
-          "expected %lld elements on %d ranks, found %lld on %d", (long long)o->kind.count, ranks,
+    check_success(MPIX_Sparse_profile(o->mine, o->desc.count, type, comm, &profile), "MPIX_Sparse_profile");
+    row_type_free(&o->desc, &type);
+    check(profile.count == o->desc.count && profile.ranks == ranks,
+          "expected %lld elements on %d ranks, found %lld on %d", (long long)o->desc.count, ranks,
           (long long)profile.count, profile.ranks);
     check_equal_on_ranks(hash_bytes(&profile, sizeof profile, 1), "the profile");
     return profile;
@@ -138,7 +138,7 @@ static MPIX_Sparse_profile_t measure(const struct oracle *o, MPI_Comm comm)
 
 static void gather_presence(const struct oracle *o, struct presence *p)
 {
-    size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
+    size_t count = (size_t)o->desc.count, bytes = element_bytes(&o->desc);
     unsigned char *mine = get_memory(count, 1), *zero = get_memory(bytes, 1);
     for (size_t i = 0; i < count; i++)
         mine[i] = memcmp(o->mine + i * bytes, zero, bytes) != 0;
@@ -148,17 +148,17 @@ static void gather_presence(const struct oracle *o, struct presence *p)
     free(zero);
 }
 
-static void try_pattern(const struct pattern *pattern, const struct kind *kind, MPI_Comm comm)
+static void try_pattern(const struct pattern *pattern, const struct tensor_desc *desc, MPI_Comm comm)
 {
     struct tensor tensor;
     struct oracle oracle;
     struct presence p;
-    check_case("%s, %lld x %zu elements", pattern->name, (long long)kind->count, kind->row);
-    tensor_draw(pattern, kind, 5, &tensor);
+    check_case("%s, %lld x %zu elements", pattern->name, (long long)desc->count, desc->row);
+    tensor_draw(pattern, desc, 5, &tensor);
     oracle_make(&tensor, &oracle);
     gather_presence(&oracle, &p);
     MPIX_Sparse_profile_t found = measure(&oracle, comm);
-    check(found.sampled == kind->count, "expected exact figures, found %lld elements sampled",
+    check(found.sampled == desc->count, "expected exact figures, found %lld elements sampled",
           (long long)found.sampled);
     check_densities(&found, &p);
     check_gammas(&found, &p);
@@ -167,15 +167,15 @@ static void try_pattern(const struct pattern *pattern, const struct kind *kind, 
     oracle_free(&oracle);
 }
 
-/* Beyond 2^20 elements a sample has to do, and to be near. */
+/* Beyond 2^20 elements the profile uses a sample, whose figures must be close. */
 static void try_sample(MPI_Comm comm)
 {
     const double density = 0.02, tolerance = 0.1;
-    struct kind kind = { FLOAT32, SUM, 1, 1 << 21 };
-    struct oracle o = { .kind = kind, .mine = get_memory((size_t)kind.count, sizeof(float)) };
+    struct tensor_desc desc = { FLOAT32, SUM, 1, 1 << 21 };
+    struct oracle o = { .desc = desc, .mine = get_memory((size_t)desc.count, sizeof(float)) };
     double all = 1 - pow(1 - density, ranks);
     check_case("a sample");
-    for (int64_t i = 0; i < kind.count; i++)
+    for (int64_t i = 0; i < desc.count; i++)
         if ((double)(mix((uint64_t)i * 64 + (uint64_t)rank) >> 11) < density * 0x1p53)
             ((float *)o.mine)[i] = 1;
     MPIX_Sparse_profile_t found = measure(&o, comm);
@@ -185,8 +185,8 @@ static void try_sample(MPI_Comm comm)
         expect(found.gamma[found.gammas - 1], all / density, tolerance, "densification");
     check(found.overlap < 2 * density + 0.01, "expected an overlap of %g, found %g", density, found.overlap);
     check(found.skewness >= 1 && found.skewness < 1.1, "expected a skewness of 1, found %g", found.skewness);
-    memset(o.mine, 0, (size_t)kind.count * sizeof(float));
-    for (int64_t i = 0; i < kind.count; i += 50)
+    memset(o.mine, 0, (size_t)desc.count * sizeof(float));
+    for (int64_t i = 0; i < desc.count; i += 50)
         ((float *)o.mine)[i] = 1;
     found = measure(&o, comm);
     if (ranks > 1) {
@@ -196,17 +196,17 @@ static void try_sample(MPI_Comm comm)
     free(o.mine);
 }
 
-/* The largest vector whose figures are exact. */
+/* The largest vector with exact figures. */
 static void try_exact_limit(MPI_Comm comm)
 {
-    struct kind kind = { FLOAT32, SUM, 1, 1 << 20 };
-    struct oracle o = { .kind = kind, .mine = get_memory((size_t)kind.count, sizeof(float)) };
+    struct tensor_desc desc = { FLOAT32, SUM, 1, 1 << 20 };
+    struct oracle o = { .desc = desc, .mine = get_memory((size_t)desc.count, sizeof(float)) };
     check_case("2^20 elements");
-    for (int64_t i = rank % 4; i < kind.count; i += 4)
+    for (int64_t i = rank % 4; i < desc.count; i += 4)
         ((float *)o.mine)[i] = 1;
     MPIX_Sparse_profile_t found = measure(&o, comm);
-    double classes = ranks < 4 ? ranks : 4; /* ranks that are equal modulo 4 have the same elements */
-    check(found.sampled == kind.count, "expected exact figures, found %lld elements sampled",
+    double classes = ranks < 4 ? ranks : 4; /* ranks that are equal modulo 4 have equal elements */
+    check(found.sampled == desc.count, "expected exact figures, found %lld elements sampled",
           (long long)found.sampled);
     expect(found.density, 0.25, 1e-9, "density");
     expect(found.density_out, classes / 4, 1e-9, "density of the union");
@@ -218,15 +218,15 @@ static void try_exact_limit(MPI_Comm comm)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     const int64_t counts[] = { 24 * ranks, 0, 1, 201 };
     for (size_t i = 0; patterns[i].name != NULL; i++) {
         size_t turn = i % 4;
-        struct kind kind = { i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, 1 + i % 3 / 2, counts[turn] };
-        try_pattern(&patterns[i], &kind, comm);
-        kind.count = counts[0];
+        struct tensor_desc desc = { i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, 1 + i % 3 / 2, counts[turn] };
+        try_pattern(&patterns[i], &desc, comm);
+        desc.count = counts[0];
         if (turn != 0)
-            try_pattern(&patterns[i], &kind, comm);
+            try_pattern(&patterns[i], &desc, comm);
     }
     try_exact_limit(comm);
     try_sample(comm);

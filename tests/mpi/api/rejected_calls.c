@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is refused apart from the arguments of an allreduce: communicators that can carry no call, knobs, null
- * outputs, the arguments of the profile. */
+/* Tests errors other than those of allreduce arguments: communicators that support no call, bad settings,
+ * null outputs, arguments of the profile. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void check_good_calls(MPI_Comm comm)
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
 }
 
-/* What the error handler saw. */
+/* Number of calls of the error handler. */
 static int handled;
 
 static void handle(MPI_Comm *comm, int *code, ...)
@@ -43,7 +43,7 @@ static void handle(MPI_Comm *comm, int *code, ...)
     handled++;
 }
 
-/* All four functions refuse it, each through a handler, once. */
+/* All four functions refuse the communicator; each calls the error handler once. */
 static void check_refused(MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile;
@@ -56,7 +56,8 @@ static void check_refused(MPI_Comm comm)
     check(handled == 4, "expected four calls of the error handler, found %d", handled);
 }
 
-/* They have no handler: that of the world is called. MPICH knows stale handles, others crash on them. */
+/* These handles have no error handler, so MPI_COMM_WORLD's is called. MPICH detects stale handles; other
+ * libraries crash. */
 static void try_no_comm(MPI_Errhandler handler)
 {
     MPI_Errhandler old;
@@ -104,9 +105,9 @@ static void try_intercommunicator(MPI_Errhandler handler)
     MPI_Comm_free(&half);
 }
 
-static const struct bad_knob {
+static const struct bad_setting {
     const char *name, *value;
-} bad_knobs[] = {
+} bad_settings[] = {
     { "MPIX_SPARSE_SCHEME", "nonsense" }, { "MPIX_SPARSE_GRAIN", "3" },
     { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", " " },
     { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
@@ -119,38 +120,38 @@ static const struct bad_knob {
     { "MPIX_SPARSE_STALL", "-1" },        { "MPIX_SPARSE_STALL", "nan" },
 };
 
-/* Rank 0's environment holds for all; that of the others is not looked at. A communicator whose first use was
- * refused is as good as new. */
-static void try_knob(const struct bad_knob *knob, int whose, bool then_good)
+/* Rank 0's environment applies to all ranks, and other ranks' is ignored. After a refused first use the
+ * communicator is as good as new. */
+static void try_setting(const struct bad_setting *setting, int target, bool then_good)
 {
     char kept[64] = "";
-    const char *old = getenv(knob->name);
+    const char *old = getenv(setting->name);
     snprintf(kept, sizeof kept, "%s", old == NULL ? "" : old);
-    check_case("%s=%s on rank %d", knob->name, knob->value, whose);
+    check_case("%s=%s on rank %d", setting->name, setting->value, target);
     MPI_Comm comm = comm_duplicate();
-    if (rank == whose)
-        setenv(knob->name, knob->value, 1);
-    if (whose == 0) {
-        check_error(call_dense(comm), knob->name, -1);
-        const char *half = strchr(knob->value, '/');
-        check_error(call_coo(comm), half != NULL ? half + 1 : knob->value, -1);
-        unsetenv(knob->name);
+    if (rank == target)
+        setenv(setting->name, setting->value, 1);
+    if (target == 0) {
+        check_error(call_dense(comm), setting->name, -1);
+        const char *half = strchr(setting->value, '/');
+        check_error(call_coo(comm), half != NULL ? half + 1 : setting->value, -1);
+        unsetenv(setting->name);
     }
     if (then_good)
         check_good_calls(comm);
-    unsetenv(knob->name);
+    unsetenv(setting->name);
     if (kept[0] != '\0')
-        setenv(knob->name, kept, 1);
+        setenv(setting->name, kept, 1);
     MPI_Comm_free(&comm);
 }
 
-/* First uses that go well take long, so only some are tried. */
-static void try_knobs(void)
+/* A successful first use takes long, so only some are run. */
+static void try_settings(void)
 {
-    for (size_t i = 0; i < sizeof bad_knobs / sizeof bad_knobs[0]; i++)
-        try_knob(&bad_knobs[i], 0, i % 4 == 0);
+    for (size_t i = 0; i < sizeof bad_settings / sizeof bad_settings[0]; i++)
+        try_setting(&bad_settings[i], 0, i % 4 == 0);
     if (ranks > 1)
-        try_knob(&bad_knobs[0], ranks - 1, true);
+        try_setting(&bad_settings[0], ranks - 1, true);
 }
 
 static void try_outputs(void)
@@ -173,7 +174,7 @@ static void try_outputs(void)
     MPI_Comm_free(&comm);
 }
 
-/* Rank `wrong` is at fault, or with -1 all are. */
+/* Rank `wrong` is at fault; all ranks if it is -1. */
 static void try_profile(int wrong, MPI_Comm comm)
 {
     MPIX_Sparse_profile_t profile, before;
@@ -201,7 +202,7 @@ static void try_profile(int wrong, MPI_Comm comm)
     check_success(MPIX_Sparse_profile(values, NNZ, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
 }
 
-/* Elements whose bytes are more than an int counts. */
+/* Elements of more bytes than an int can count. */
 static void try_long_element(MPI_Comm comm)
 {
     enum { NUMBERS = 1 << 29 };
@@ -222,9 +223,9 @@ int main(int argc, char **argv)
     MPI_Comm_create_errhandler(handle, &handler);
     try_no_comm(handler);
     try_intercommunicator(handler);
-    try_knobs();
+    try_settings();
     try_outputs();
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_long_element(comm);
     try_profile(-1, comm);
     if (ranks > 1) {

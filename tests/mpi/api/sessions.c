@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The library on communicators of sessions: without MPI_Init, in several sessions one after another and two
- * at once, and beside MPI_Init and MPI_Finalize, which come and go while a session stays.
+/* Tests communicators of MPI sessions: without MPI_Init, in consecutive sessions, in two concurrent sessions,
+ * and with MPI_Init and MPI_Finalize while a session is open.
  *
- * Two things MPICH 4.0.2 cannot do, without the library either: MPI_Session_init crashes once the last
- * session has been closed, so that one stays open here; and MPI_Test of an MPI_Iallreduce crashes on one
- * rank. */
+ * MPICH 4.0.2 fails in two cases even without the library. MPI_Session_init crashes after the last session
+ * was closed, so one session stays open here. MPI_Test of an MPI_Iallreduce crashes on one rank. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -74,7 +73,7 @@ static void use_plan(MPI_Comm comm)
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
-/* Codes of an earlier session mean nothing any more. */
+/* Error codes of an earlier session are invalid. */
 static void use_wrongly(MPI_Comm comm)
 {
     float in[1] = { 0 };
@@ -93,7 +92,7 @@ static void use(MPI_Comm comm)
     use_dense(comm, 2);
 }
 
-/* Nothing of the library stays where its first use fails. */
+/* A failed first use leaves no state of the library. */
 static void fail(MPI_Comm comm)
 {
     float in = 1, out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads at work at once, each on communicators of its own that come and go: blocking calls, calls in
- * flight, plans, profiles, reports, hints. */
+/* Tests concurrent threads. Each makes and frees its own communicators, and uses blocking calls, nonblocking
+ * calls, plans, profiles, reports and hints. */
 
 #include <mpix_sparse.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 enum { THREADS = 4, ROUNDS = 10, LIVES = 3, COUNT = 500 };
 
-/* What one thread works on. */
+/* Data of one thread. */
 struct work {
     MPI_Comm parent, comm;
     int number;
@@ -47,7 +47,7 @@ static void block(struct work *w, int round)
     check_sums(w, sums, round);
 }
 
-/* Two calls and a plan's in flight, and a blocking call behind them. */
+/* Two calls and a plan's start pending, followed by a blocking call. */
 static void fly(struct work *w, MPIX_Sparse_plan plan, int round)
 {
     float first[COUNT], second[COUNT], third[COUNT];

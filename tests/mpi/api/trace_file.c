@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The trace file: it is JSON, its spans nest, those of a call cover it, and all calls and their bytes are in
- * it, more than are kept in memory. */
+/* Tests the trace file. It is JSON, its spans nest, and the spans of a call cover the call. It has all calls
+ * with their bytes, also more than memory keeps. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@ struct span {
 };
 
 static char path[] = "/tmp/mpix_sparse_XXXXXX";
-static char own[64]; /* the trace of this rank */
+static char own[64]; /* this rank's trace */
 static struct span spans[EVENTS];
 static int n;
-static bool threads; /* nonblocking calls can be made on all MPI libraries */
+static bool threads; /* nonblocking calls work on all MPI libraries */
 
 static void read_span(const char *line)
 {
@@ -43,7 +43,7 @@ static void read_span(const char *line)
     n++;
 }
 
-/* One event a line, in an array. */
+/* Read the array of events, one event a line. */
 static void read_trace(void)
 {
     char line[LINE], last[LINE] = "";
@@ -83,7 +83,7 @@ static void check_nesting(void)
     }
 }
 
-/* A phase is what a call holds and no other span of it does. */
+/* A phase is a span that only a call contains. */
 static bool is_phase(const struct span *s)
 {
     static const char *const inner[] = {
@@ -101,8 +101,8 @@ static long long length(const struct span *s)
     return s->until - s->from;
 }
 
-/* Phases cover most of the time of most calls: of any one, the system may take the processor away between
- * two. */
+/* Phases cover most of the time of most calls. The system may suspend the process between two phases of any
+ * one call. */
 static void check_cover(int calls)
 {
     int seen = 0, covered = 0;
@@ -140,7 +140,7 @@ static void call_blocking(MPI_Comm comm)
                   "MPIX_Sparse_allreduce");
 }
 
-/* Two on one communicator, between them one on another. */
+/* Two calls on one communicator, and between them one on another. */
 static void call_in_flight(MPI_Comm comm, MPI_Comm other)
 {
     MPI_Request requests[FLIGHTS];
@@ -172,7 +172,7 @@ static long long sent_in_call(MPI_Comm comm)
     return (long long)report.bytes_sent;
 }
 
-/* Calls of all kinds: how many. *sent is what some of them are known to have sent. */
+/* Make calls of all sorts; returns their number. *sent is the known number of bytes sent by some of them. */
 static int make_calls(MPI_Comm comm, MPI_Comm other, long long *sent)
 {
     int calls = 0;
@@ -196,12 +196,12 @@ static int make_calls(MPI_Comm comm, MPI_Comm other, long long *sent)
     return calls;
 }
 
-/* Small calls, which go to MPI as they are. */
+/* Small calls, which pass to MPI. */
 static void call_small(int calls)
 {
     MPI_Request request;
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     for (int i = 0; i < calls; i++) {
         check_success(MPIX_Sparse_allreduce(in, out[0], 3, MPI_FLOAT, MPI_SUM, comm),
                       "MPIX_Sparse_allreduce");
@@ -232,15 +232,15 @@ static void set_trace(void)
 
 int main(int argc, char **argv)
 {
-    const struct knobs balanced = { "balanced", NULL, NULL, NULL, NULL };
+    const struct settings balanced = { "balanced", NULL, NULL, NULL, NULL };
     MPIX_Sparse_profile_t profile;
     long long sent = 0;
     threads = check_begin(&argc, &argv, MPI_THREAD_MULTIPLE) == MPI_THREAD_MULTIPLE;
     set_trace();
-    MPI_Comm comm = knobs_comm(&balanced);
+    MPI_Comm comm = settings_comm(&balanced);
     if (threads)
         setenv("MPIX_SPARSE_PROGRESS", "thread", 1);
-    MPI_Comm other = knobs_comm(&balanced);
+    MPI_Comm other = settings_comm(&balanced);
     int calls = 2 + make_calls(comm, other, &sent);
     check_success(MPIX_Sparse_profile(in, COUNT, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
     call_small(SMALL);
@@ -251,7 +251,8 @@ int main(int argc, char **argv)
     check_json();
     check_nesting();
     check_cover(calls);
-    check_small("MPI_Allreduce", 1 + SMALL); /* a new communicator is used for one with no elements */
+    check_small("MPI_Allreduce",
+                1 + SMALL); /* the first use of a communicator makes a call without elements */
     check_small("MPI_Iallreduce", SMALL);
     check(n > 1024, "expected more spans than are kept, found %d", n);
     check(sent_by("call") >= sent && sent_by("balanced") == sent_by("call"),

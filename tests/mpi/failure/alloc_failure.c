@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every allocation of the library fails once, on one rank: the first of a call, the second, and so on
- * until a call gets through. No rank hangs, each returns an error that tells of memory or of another rank
- * or else holds the right outcome, and the next call works.
+/* Tests allocation failures. Every allocation of the library fails once, on one rank: the first of a call,
+ * the second, and so on until a call succeeds. No rank hangs. Each rank returns the right result, or an error
+ * about memory or another rank, and the next call succeeds.
  *
- * Memory that ranks share comes as files that are mapped: these fail, too, and the next call is to share
- * memory again. With the name of a scheme: in calls of that scheme alone, of few sizes.
+ * Shared memory consists of mapped files. These fail too, and the next call must share memory again. With a
+ * scheme's name as argument, tests only that scheme and few sizes.
  *
  * Link with -Wl,--wrap= of malloc, calloc, realloc, memfd_create, mmap and sar_comm_state_suspend_shm, and
  * with the library's objects, not the shared library: MPI's own allocations must succeed, since MPI does not
@@ -21,7 +21,7 @@
 #include "patterns.h"
 #include "tensors.h"
 
-enum { PATIENCE = 280 /* seconds */ };
+enum { TIMEOUT = 280 /* seconds */ };
 
 int __real_memfd_create(const char *name, unsigned flags);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
@@ -47,12 +47,12 @@ void __wrap_sar_comm_state_suspend_shm(struct sar_comm_state *context)
     context->no_shm_calls = 1;
 }
 
-enum face { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, FACES };
+enum api { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, APIS };
 
-static const char *const face_names[FACES] = { "COO", "COO into an old result", "dense", "dense in place",
-                                               "profile" };
+static const char *const api_names[APIS] = { "COO", "COO into an old result", "dense", "dense in place",
+                                             "profile" };
 
-/* Scratch memory comes in blocks, so that with each size it is another step that needs a new one. */
+/* Scratch memory comes in blocks, so each size lets another step need a new block. */
 static const int64_t sizes[] = { 600, 800, 1100, 1500, 2200, 3000, 4700, 6500, 9000, 14000, 20000, 30000 };
 
 enum { SIZES = sizeof sizes / sizeof sizes[0], FEW_SIZES = 5 };
@@ -68,7 +68,7 @@ static struct vector small, large;
 
 struct state {
     MPI_Comm comm;
-    enum face face;
+    enum api api;
     MPIX_Sparse_result result;
     float *out;
     MPIX_Sparse_profile_t profile;
@@ -76,7 +76,7 @@ struct state {
 
 static void make_vector(struct vector *v, const char *name, int64_t count)
 {
-    tensor_draw(pattern_find(name), &(struct kind){ FLOAT32, SUM, 1, count }, 17, &v->tensor);
+    tensor_draw(pattern_find(name), &(struct tensor_desc){ FLOAT32, SUM, 1, count }, 17, &v->tensor);
     oracle_make(&v->tensor, &v->oracle);
     v->type = &index_types[strcmp(name, "shuffled") == 0 ? 2 : 0];
     v->indices = typed_indices(&v->tensor, v->type);
@@ -91,14 +91,14 @@ static void free_vector(struct vector *v)
 
 static int call(struct state *s, const struct vector *v)
 {
-    const struct kind *k = &v->tensor.kind;
+    const struct tensor_desc *k = &v->tensor.desc;
     MPI_Datatype type = row_type(k);
     int code;
-    if (s->face == PROFILE)
+    if (s->api == PROFILE)
         code = MPIX_Sparse_profile(v->oracle.mine, k->count, type, s->comm, &s->profile);
-    else if (s->face == DENSE_IN_PLACE)
+    else if (s->api == DENSE_IN_PLACE)
         code = MPIX_Sparse_allreduce(MPI_IN_PLACE, s->out, k->count, type, MPI_SUM, s->comm);
-    else if (s->face == DENSE)
+    else if (s->api == DENSE)
         code = MPIX_Sparse_allreduce(v->oracle.mine, s->out, k->count, type, MPI_SUM, s->comm);
     else
         code = MPIX_Sparse_allreduce_coo(v->indices, v->tensor.value, (MPI_Count)v->tensor.nnz, v->type->type,
@@ -109,23 +109,23 @@ static int call(struct state *s, const struct vector *v)
 
 static void check_right(const struct state *s, const struct vector *v)
 {
-    if (s->face == PROFILE)
+    if (s->api == PROFILE)
         check(s->profile.ranks == ranks && s->profile.density > 0, "expected a profile, found none");
-    else if (s->face == DENSE || s->face == DENSE_IN_PLACE)
-        check(equal_numbers(&v->oracle.kind, s->out, v->oracle.dense, (size_t)v->oracle.kind.count),
+    else if (s->api == DENSE || s->api == DENSE_IN_PLACE)
+        check(equal_numbers(&v->oracle.desc, s->out, v->oracle.dense, (size_t)v->oracle.desc.count),
               "expected the right sums, found others");
     else
         compare_result(&v->oracle, v->type, s->result);
 }
 
-static void call_well(struct state *s, const struct vector *v)
+static void call_and_check(struct state *s, const struct vector *v)
 {
-    memcpy(s->out, v->oracle.mine, (size_t)v->oracle.kind.count * element_bytes(&v->oracle.kind));
+    memcpy(s->out, v->oracle.mine, (size_t)v->oracle.desc.count * element_bytes(&v->oracle.desc));
     check_success(call(s, v), "a call with enough memory");
     check_right(s, v);
 }
 
-static void check_outcome(const struct state *s, int code, bool mine)
+static void check_result(const struct state *s, int code, bool mine)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
@@ -140,83 +140,83 @@ static void check_outcome(const struct state *s, int code, bool mine)
           mine ? "" : " or of another rank", text);
 }
 
-/* Starve one rank in a call of the large vector. False when the call made no so many allocations. */
-static bool starve(struct state *s, int whose, long which)
+/* Fail one allocation on rank `target` in a call of the large vector. Returns false if the call made fewer
+ * allocations. */
+static bool fail_alloc(struct state *s, int target, long which)
 {
-    bool reuses = s->face == COO_REUSED;
-    uint64_t before = reuses ? result_hash(s->result, &small.oracle.kind, small.type) : 0;
-    if (s->face == COO)
+    bool reuses = s->api == COO_REUSED;
+    uint64_t before = reuses ? result_hash(s->result, &small.oracle.desc, small.type) : 0;
+    if (s->api == COO)
         check_success(MPIX_Sparse_result_free(&s->result), "MPIX_Sparse_result_free");
-    memcpy(s->out, large.oracle.mine, (size_t)large.oracle.kind.count * element_bytes(&large.oracle.kind));
-    malloc_fail_at = rank == whose ? which : -1;
+    memcpy(s->out, large.oracle.mine, (size_t)large.oracle.desc.count * element_bytes(&large.oracle.desc));
+    malloc_fail_at = rank == target ? which : -1;
     malloc_fail_calls = 0;
     int code = call(s, &large);
     int refused = malloc_fail_at >= 0 && malloc_fail_calls > malloc_fail_at;
     malloc_fail_at = -1;
-    check_outcome(s, code, refused);
+    check_result(s, code, refused);
     if (code != MPI_SUCCESS && reuses)
-        check(result_hash(s->result, &small.oracle.kind, small.type) == before || result_is_empty(s->result),
+        check(result_hash(s->result, &small.oracle.desc, small.type) == before || result_is_empty(s->result),
               "expected the result as it was or empty, found it changed");
-    check(code == MPI_SUCCESS || s->face != COO || s->result == MPIX_SPARSE_RESULT_NULL,
+    check(code == MPI_SUCCESS || s->api != COO || s->result == MPIX_SPARSE_RESULT_NULL,
           "expected no result after an error");
-    MPI_Bcast(&refused, 1, MPI_INT, whose, MPI_COMM_WORLD);
+    MPI_Bcast(&refused, 1, MPI_INT, target, MPI_COMM_WORLD);
     check(refused || code == MPI_SUCCESS, "expected success with enough memory everywhere");
     return refused != 0;
 }
 
-/* A communicator in use keeps its scratch memory until it has not needed it for a while: two small calls. */
-static void try_in_use(MPI_Comm comm, const struct knobs *knobs, int whose)
+/* A communicator keeps its scratch memory until some calls have not needed it: two small calls release it. */
+static void try_in_use(MPI_Comm comm, const struct settings *settings, int target)
 {
-    struct state s = { .comm = comm, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
-    for (int face = 0; face < FACES; face++) {
-        bool refused =
-            face != PROFILE || large.oracle.kind.count == sizes[0]; /* it takes as much for any size */
-        s.face = (enum face)face;
+    struct state s = { .comm = comm, .out = get_memory((size_t)large.oracle.desc.count, sizeof *s.out) };
+    for (int api = 0; api < APIS; api++) {
+        bool refused = api != PROFILE ||
+                       large.oracle.desc.count == sizes[0]; /* a profile allocates the same for any size */
+        s.api = (enum api)api;
         for (long which = 0; refused; which++) {
-            check_case("allocation %ld on rank %d, %s of %lld, %s", which, whose, face_names[face],
-                       (long long)large.oracle.kind.count, knobs_text(knobs));
-            check_alarm(PATIENCE);
-            call_well(&s, &small);
-            call_well(&s, &small);
-            refused = starve(&s, whose, which);
+            check_case("allocation %ld on rank %d, %s of %lld, %s", which, target, api_names[api],
+                       (long long)large.oracle.desc.count, settings_text(settings));
+            check_alarm(TIMEOUT);
+            call_and_check(&s, &small);
+            call_and_check(&s, &small);
+            refused = fail_alloc(&s, target, which);
         }
     }
     check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
     free(s.out);
 }
 
-/* Ascending indices are used where they lie, others need memory to be sorted in, so much that what comes
- * later needs no more. Rank 1 is one that may keep its neighbour's elements, and hand back the outcome.
- * */
-static void try_size(MPI_Comm comm, int64_t size, const struct knobs *knobs)
+/* Ascending indices are used in place. Others need memory to be sorted in, which later steps then reuse. Rank
+ * 1 can keep its neighbour's elements, and return the result. */
+static void try_size(MPI_Comm comm, int64_t size, const struct settings *settings)
 {
     for (int sorted = 0; sorted < 2; sorted++) {
         make_vector(&large, sorted ? "random 0.5" : "shuffled", size);
-        try_in_use(comm, knobs, 0);
+        try_in_use(comm, settings, 0);
         if (ranks > 2)
-            try_in_use(comm, knobs, 1);
+            try_in_use(comm, settings, 1);
         if (ranks > 1)
-            try_in_use(comm, knobs, ranks - 1);
+            try_in_use(comm, settings, ranks - 1);
         free_vector(&large);
     }
 }
 
-static void try_first_use(const struct knobs *knobs, enum face face, int whose)
+static void try_first_use(const struct settings *settings, enum api api, int target)
 {
     bool refused = true;
-    struct state s = { .face = face, .out = get_memory((size_t)large.oracle.kind.count, sizeof *s.out) };
+    struct state s = { .api = api, .out = get_memory((size_t)large.oracle.desc.count, sizeof *s.out) };
     for (long which = 0; refused; which++) {
-        check_case("allocation %ld on rank %d, %s, first use, %s", which, whose, face_names[face],
-                   knobs_text(knobs));
-        check_alarm(PATIENCE);
-        knobs_set(knobs);
+        check_case("allocation %ld on rank %d, %s, first use, %s", which, target, api_names[api],
+                   settings_text(settings));
+        check_alarm(TIMEOUT);
+        settings_set(settings);
         s.comm = comm_duplicate();
-        refused = starve(&s, whose, which);
+        refused = fail_alloc(&s, target, which);
         if (which % 4 == 0)
-            call_well(&s, &large);
+            call_and_check(&s, &large);
         MPI_Comm_free(&s.comm);
     }
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
     free(s.out);
 }
@@ -232,17 +232,17 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < SCHEMES; i++) {
         if (only != NULL && (schemes[i] == NULL || strcmp(only, schemes[i]) != 0))
             continue;
-        struct knobs knobs = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
-        /* A profile takes so much memory that the scheme needs no more. */
+        struct settings settings = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
+        /* A profile allocates so much memory that the scheme needs no more. */
         setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
-        MPI_Comm comm = knobs_comm(&knobs);
+        MPI_Comm comm = settings_comm(&settings);
         for (size_t j = 0; j < (only == NULL ? SIZES : FEW_SIZES); j++)
             if (!oversubscribed || (i + j + (size_t)ranks) % 4 == 0)
-                try_size(comm, sizes[j], &knobs);
+                try_size(comm, sizes[j], &settings);
         MPI_Comm_free(&comm);
         make_vector(&large, "shuffled", sizes[only == NULL ? SIZES - 1 : FEW_SIZES - 1]);
         if (i > 0 && (!oversubscribed || i == 3))
-            try_first_use(&knobs, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
+            try_first_use(&settings, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
         free_vector(&large);
     }
     check_alarm(0);

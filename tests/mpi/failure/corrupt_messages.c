@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the library that arrive cut short or with a bit changed: nothing hangs or crashes, whoever
- * gets a message whose header is wrong or whose length is wrong returns an error, those that do not hold
- * the right outcome, and the next call works. The messages are damaged on their way into MPI, by an
- * PMPI_Isend of ours. With the name of a scheme: those of that scheme alone. */
+/* Tests truncated messages and flipped bits. No rank hangs or crashes. A rank that receives a wrong header
+ * or length returns an error; all others return an error or the right result; the next call succeeds. A
+ * PMPI_Isend of this program corrupts the messages. With a scheme's name as argument, tests only that
+ * scheme. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -12,48 +12,51 @@
 #include "patterns.h"
 #include "tensors.h"
 
-enum { HEADER = 64, PATIENCE = 120 /* seconds */ };
+enum { HEADER = 64, TIMEOUT = 120 /* seconds */ };
 
 enum how { CUT, CUT_HALF, CUT_ONE, FLIP_HEADER, FLIP_PAYLOAD };
 
 static struct {
     enum how how;
-    size_t where; /* bytes left, or which bit */
-    long message; /* of this rank's in a call; -1 for none */
+    size_t where; /* bytes kept, or number of the bit */
+    long message; /* number of this rank's message in a call; -1 for none */
     long sent;
-    int peer; /* that a damaged message went to, or -1 */
+    int peer; /* receiver of the corrupted message, or -1 */
     unsigned char *copy;
-} damage = { .message = -1 };
+} corruption = { .message = -1 };
 
-/* Bytes to send after damaging n; n itself when nothing was to be damaged. */
-static int spoil(const void *buffer, int n)
+/* Corrupt a message of n bytes; returns the bytes to send, which is n if only a bit changed or nothing. */
+static int corrupt(const void *buffer, int n)
 {
     size_t bits = 8 * (size_t)n, header = 8 * (size_t)HEADER;
-    size_t left = damage.how == CUT ? damage.where : damage.how == CUT_HALF ? (size_t)n / 2 : (size_t)n - 1;
-    damage.copy = get_memory((size_t)n, 1);
-    memcpy(damage.copy, buffer, (size_t)n);
-    if (damage.how <= CUT_ONE)
+    size_t left = corruption.how == CUT        ? corruption.where
+                  : corruption.how == CUT_HALF ? (size_t)n / 2
+                                               : (size_t)n - 1;
+    corruption.copy = get_memory((size_t)n, 1);
+    memcpy(corruption.copy, buffer, (size_t)n);
+    if (corruption.how <= CUT_ONE)
         return left < (size_t)n ? (int)left : n;
-    if (damage.how == FLIP_PAYLOAD && bits == header)
+    if (corruption.how == FLIP_PAYLOAD && bits == header)
         return n;
-    size_t bit = damage.how == FLIP_HEADER ? damage.where % header : header + damage.where % (bits - header);
-    damage.copy[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    size_t bit = corruption.how == FLIP_HEADER ? corruption.where % header
+                                               : header + corruption.where % (bits - header);
+    corruption.copy[bit / 8] ^= (unsigned char)(1u << bit % 8);
     return n;
 }
 
-/* The library calls this name; MPI's own function has the other one, too. */
+/* The library calls this name. MPI's own function also has the MPI_ name. */
 int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request *request)
 {
-    if (damage.message < 0 || damage.sent++ != damage.message)
+    if (corruption.message < 0 || corruption.sent++ != corruption.message)
         return MPI_Isend(buffer, n, type, to, tag, comm, request);
-    int left = spoil(buffer, n);
-    if (left != n || memcmp(damage.copy, buffer, (size_t)n) != 0)
-        damage.peer = to;
-    return MPI_Isend(damage.copy, left, type, to, tag, comm, request);
+    int left = corrupt(buffer, n);
+    if (left != n || memcmp(corruption.copy, buffer, (size_t)n) != 0)
+        corruption.peer = to;
+    return MPI_Isend(corruption.copy, left, type, to, tag, comm, request);
 }
 
-static long damaged; /* messages so far */
+static long corrupted; /* messages so far */
 
 struct state {
     const struct tensor *tensor;
@@ -67,22 +70,22 @@ static int call(struct state *s, float *out)
 {
     const struct tensor *t = s->tensor;
     if (s->dense)
-        return MPIX_Sparse_allreduce(s->oracle->mine, out, t->kind.count, MPI_FLOAT, MPI_SUM, s->comm);
+        return MPIX_Sparse_allreduce(s->oracle->mine, out, t->desc.count, MPI_FLOAT, MPI_SUM, s->comm);
     void *indices = typed_indices(t, &index_types[0]);
-    int code = MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T, t->kind.count,
+    int code = MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T, t->desc.count,
                                          MPI_FLOAT, MPI_SUM, s->comm, &s->result);
     free(indices);
     return code;
 }
 
-static void check_outcome(const struct state *s, int code, const float *out, uint64_t before)
+static void check_result(const struct state *s, int code, const float *out, uint64_t before)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     bool found_by_itself, told;
     if (code == MPI_SUCCESS) {
         if (s->dense)
-            check(equal_numbers(&s->oracle->kind, out, s->oracle->dense, (size_t)s->oracle->kind.count),
+            check(equal_numbers(&s->oracle->desc, out, s->oracle->dense, (size_t)s->oracle->desc.count),
                   "expected the right sums with a success, found others");
         else
             compare_result(s->oracle, &index_types[0], s->result);
@@ -92,12 +95,12 @@ static void check_outcome(const struct state *s, int code, const float *out, uin
     found_by_itself = strstr(text, "truncated or inconsistent") != NULL;
     told = strstr(text, "another rank") != NULL;
     check(found_by_itself || told, "expected an error that tells of messages or ranks, found '%s'", text);
-    check(s->dense || result_hash(s->result, &s->oracle->kind, &index_types[0]) == before ||
+    check(s->dense || result_hash(s->result, &s->oracle->desc, &index_types[0]) == before ||
               result_is_empty(s->result),
           "expected the result as it was or empty, found it changed");
 }
 
-static void call_well(struct state *s)
+static void call_and_check(struct state *s)
 {
     if (s->dense)
         call_dense(s->oracle, false, s->comm);
@@ -105,30 +108,30 @@ static void call_well(struct state *s)
         call_coo(s->tensor, s->oracle, &index_types[0], s->comm, &s->result);
 }
 
-/* Damages message number `message` of a rank; false when it sends no so many. */
-static bool try_damage(struct state *s, int rank_at_fault, long message, enum how how, size_t where)
+/* Corrupt message number `message` of a rank. Returns false if the rank sends fewer messages. */
+static bool try_corruption(struct state *s, int rank_at_fault, long message, enum how how, size_t where)
 {
-    float *out = get_memory((size_t)s->oracle->kind.count, sizeof *out);
-    uint64_t before = s->dense ? 0 : result_hash(s->result, &s->oracle->kind, &index_types[0]);
-    damage.how = how;
-    damage.where = where;
-    damage.message = rank == rank_at_fault ? message : -1;
-    damage.sent = 0;
-    damage.peer = -1;
+    float *out = get_memory((size_t)s->oracle->desc.count, sizeof *out);
+    uint64_t before = s->dense ? 0 : result_hash(s->result, &s->oracle->desc, &index_types[0]);
+    corruption.how = how;
+    corruption.where = where;
+    corruption.message = rank == rank_at_fault ? message : -1;
+    corruption.sent = 0;
+    corruption.peer = -1;
     int code = call(s, out);
-    int peer = damage.peer, more = damage.sent > message;
-    damage.message = -1;
+    int peer = corruption.peer, more = corruption.sent > message;
+    corruption.message = -1;
     MPI_Bcast(&peer, 1, MPI_INT, rank_at_fault, MPI_COMM_WORLD);
     MPI_Bcast(&more, 1, MPI_INT, rank_at_fault, MPI_COMM_WORLD);
-    damaged += peer >= 0;
+    corrupted += peer >= 0;
     if (how != FLIP_PAYLOAD) {
-        check_outcome(s, code, out, before);
+        check_result(s, code, out, before);
         check(peer != rank || code != MPI_SUCCESS, "expected an error from whom the damaged message went to");
         check(peer >= 0 || code == MPI_SUCCESS, "expected success, as nothing was damaged");
     }
-    call_well(s);
-    free(damage.copy);
-    damage.copy = NULL;
+    call_and_check(s);
+    free(corruption.copy);
+    corruption.copy = NULL;
     free(out);
     return more != 0;
 }
@@ -162,7 +165,7 @@ static const struct {
 
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static void try_messages(struct state *s, const char *knobs, int rank_at_fault)
+static void try_messages(struct state *s, const char *settings, int rank_at_fault)
 {
     bool more = true;
     for (long message = 0; more; message++) {
@@ -170,37 +173,37 @@ static void try_messages(struct state *s, const char *knobs, int rank_at_fault)
             uint64_t bits = mix((uint64_t)message * WAYS + i + (uint64_t)(rank_at_fault + s->dense) * 1000);
             if ((oversubscribed || ranks > 4) && i > 0 && bits % (uint64_t)(2 * ranks) != 0)
                 continue;
-            check_case("way %zu to damage message %ld of rank %d, %s face, %s", i, message, rank_at_fault,
-                       s->dense ? "dense" : "COO", knobs);
-            more = try_damage(s, rank_at_fault, message, ways[i].how, ways[i].where);
+            check_case("way %zu to damage message %ld of rank %d, %s interface, %s", i, message,
+                       rank_at_fault, s->dense ? "dense" : "COO", settings);
+            more = try_corruption(s, rank_at_fault, message, ways[i].how, ways[i].where);
         }
     }
 }
 
-/* Each bit of a header. */
+/* Flip each bit of a header. */
 static void try_headers(struct state *s)
 {
     for (size_t bit = 0; bit < 8 * (size_t)HEADER; bit += oversubscribed || ranks > 4 ? 31 : 1) {
         check_case("bit %zu of a header", bit);
-        try_damage(s, ranks - 1, 0, FLIP_HEADER, bit);
+        try_corruption(s, ranks - 1, 0, FLIP_HEADER, bit);
     }
 }
 
-static void try_knobs(const struct knobs *knobs, bool headers)
+static void try_settings(const struct settings *settings, bool headers)
 {
-    const struct kind kind = { FLOAT32, SUM, 1, 300 };
+    const struct tensor_desc desc = { FLOAT32, SUM, 1, 300 };
     struct tensor tensor;
     struct oracle oracle;
-    tensor_draw(pattern_find("random 0.5"), &kind, 11, &tensor);
+    tensor_draw(pattern_find("random 0.5"), &desc, 11, &tensor);
     oracle_make(&tensor, &oracle);
-    struct state s = { &tensor, &oracle, knobs_comm(knobs), false, MPIX_SPARSE_RESULT_NULL };
+    struct state s = { &tensor, &oracle, settings_comm(settings), false, MPIX_SPARSE_RESULT_NULL };
     for (int dense = 0; dense < 2; dense++) {
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         s.dense = dense;
-        call_well(&s);
-        try_messages(&s, knobs_text(knobs), 0);
+        call_and_check(&s);
+        try_messages(&s, settings_text(settings), 0);
         if (ranks > 1)
-            try_messages(&s, knobs_text(knobs), ranks - 1);
+            try_messages(&s, settings_text(settings), ranks - 1);
     }
     if (headers)
         try_headers(&s);
@@ -210,14 +213,14 @@ static void try_knobs(const struct knobs *knobs, bool headers)
     MPI_Comm_free(&s.comm);
 }
 
-/* Segments one behind the other, with all ranks and between nodes; of three, two have a rank more if ranks
- * are five. */
+/* Consecutive segments, among all ranks and between nodes. With five ranks, two of three nodes have an
+ * additional rank. */
 static void try_segments(void)
 {
-    try_knobs(&(struct knobs){ "balanced", "coo", NULL, "1", "200" }, false);
+    try_settings(&(struct settings){ "balanced", "coo", NULL, "1", "200" }, false);
     for (int nodes = 2; nodes <= 3 && nodes < ranks; nodes++) {
         nodes_set(nodes);
-        try_knobs(&(struct knobs){ "two_level", "coo", NULL, "1", "200" }, false);
+        try_settings(&(struct settings){ "two_level", "coo", NULL, "1", "200" }, false);
     }
     nodes_set(0);
 }
@@ -231,11 +234,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)
             if (only == NULL || strcmp(only, schemes[i]) == 0)
-                try_knobs(&(struct knobs){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
+                try_settings(&(struct settings){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
     if (only == NULL)
         try_segments();
     check_alarm(0);
     check_case("all");
-    check(ranks == 1 || damaged > 100, "expected more messages to pass through here than %ld", damaged);
+    check(ranks == 1 || corrupted > 100, "expected more messages to pass through here than %ld", corrupted);
     return check_end("corrupt_messages");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks of `two_level` that cannot share memory any more, on one rank or all. What a rank cannot bring it
- * tells the ranks of all nodes in time, so that the call goes by another scheme. What it cannot map, or put
- * the outcome into, fails the call; it tells them in the next one, though that be of a plan whose ranks agree
- * on nothing. Later they share memory again.
+/* Tests loss of shared memory in `two_level`, on one rank or on all. A rank that cannot write its elements
+ * announces that in time to all nodes, and the call uses another scheme. A rank that cannot map memory, or
+ * write the result, fails the call and announces that in the next call. This also holds for plans that skip
+ * the consistency check. Later calls share memory again.
  *
- * Where another rank has failed when neighbours meet, the call fails on all ranks; what fails later on a rank
- * does not matter then.
+ * If another rank has failed before the barrier of the node, the call fails on all ranks, and later failures
+ * do not matter.
  *
  * Link with -Wl,--wrap= of memfd_create, open, sar_owner_split and sar_owner_begin, and with the library's
  * objects. */
@@ -24,7 +24,7 @@ enum {
     COUNT = OVERLAP_COUNT,
     MANY = COUNT / OVERLAP_STEP,
     FEW = 10,
-    APART = 64 /* calls without shared memory, once there was none */
+    APART = 64 /* calls without shared memory after a failure */
 };
 
 int __real_memfd_create(const char *name, unsigned flags);
@@ -32,14 +32,14 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_memfd_create(const char *name, unsigned flags);
 int __wrap_open(const char *path, int flags, ...);
 
-enum lack { NOTHING, FILES, WAYS_TO_MAP };
+enum fault { NOTHING, FILES, WAYS_TO_MAP };
 
-static enum lack lack;
+static enum fault fault;
 
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
     errno = EMFILE;
-    return lack == FILES ? -1 : __real_memfd_create(name, flags);
+    return fault == FILES ? -1 : __real_memfd_create(name, flags);
 }
 
 int __wrap_open(const char *path, int flags, ...)
@@ -49,7 +49,7 @@ int __wrap_open(const char *path, int flags, ...)
     int mode = (flags & O_CREAT) != 0 ? va_arg(rest, int) : 0;
     va_end(rest);
     errno = EACCES;
-    return lack == WAYS_TO_MAP && strncmp(path, "/proc/", 6) == 0 ? -1 : __real_open(path, flags, mode);
+    return fault == WAYS_TO_MAP && strncmp(path, "/proc/", 6) == 0 ? -1 : __real_open(path, flags, mode);
 }
 
 enum sar_status __real_sar_owner_split(struct sar_task *request, uint32_t segment,
@@ -61,7 +61,7 @@ enum sar_status __wrap_sar_owner_begin(struct sar_task *request);
 
 enum moment { NEVER, BEFORE_THEY_MEET, LATER };
 
-static enum moment breaks; /* once */
+static enum moment breaks; /* breaks once */
 
 static bool breaks_now(enum moment now)
 {
@@ -122,12 +122,12 @@ static void expect_shared(MPI_Comm comm, bool expected)
 
 static MPI_Comm open_comm(void)
 {
-    return knobs_comm(&(struct knobs){ .scheme = "two_level" });
+    return settings_comm(&(struct settings){ .scheme = "two_level" });
 }
 
 static void check_afterwards(MPI_Comm comm)
 {
-    lack = NOTHING;
+    fault = NOTHING;
     for (int i = 0; i < APART; i++)
         reduce(comm, false, FEW);
     reduce(comm, false, MANY);
@@ -135,14 +135,14 @@ static void check_afterwards(MPI_Comm comm)
     MPI_Comm_free(&comm);
 }
 
-static void try_call(int whose, bool dense)
+static void try_call(int target, bool dense)
 {
-    check_case("no descriptors on rank %d, %s", whose, dense ? "dense" : "coordinates");
+    check_case("no descriptors on rank %d, %s", target, dense ? "dense" : "coordinates");
     MPI_Comm comm = open_comm();
     reduce(comm, dense, FEW);
     expect_shared(comm, true);
-    if (whose < 0 || rank == whose)
-        lack = FILES;
+    if (target < 0 || rank == target)
+        fault = FILES;
     for (int i = 0; i < 3; i++) {
         reduce(comm, dense, MANY);
         expect_shared(comm, false);
@@ -164,7 +164,7 @@ static void expect_run(MPIX_Sparse_plan plan, int nnz)
     overlap_check(out, nnz);
 }
 
-/* Some ranks may be done before they could hear of it. */
+/* Some ranks may finish before they can receive the announcement. */
 static void expect_failure(MPIX_Sparse_plan plan, int nnz)
 {
     int failed = run(plan, nnz) != MPI_SUCCESS;
@@ -172,17 +172,17 @@ static void expect_failure(MPIX_Sparse_plan plan, int nnz)
     check(failed > 0, "expected a call that fails");
 }
 
-static void try_plan(int whose, enum lack what, bool late)
+static void try_plan(int target, enum fault what, bool late)
 {
     MPIX_Sparse_plan plan;
-    check_case("no %s on rank %d for a plan", what == FILES ? "descriptors" : "way to map", whose);
+    check_case("no %s on rank %d for a plan", what == FILES ? "descriptors" : "way to map", target);
     MPI_Comm comm = open_comm();
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
     expect_run(plan, FEW);
     expect_run(plan, FEW);
-    if (whose < 0 || rank == whose)
-        lack = what;
+    if (target < 0 || rank == target)
+        fault = what;
     if (late)
         expect_failure(plan, MANY);
     for (int i = 0; i < 3; i++) {
@@ -193,15 +193,15 @@ static void try_plan(int whose, enum lack what, bool late)
     check_afterwards(comm);
 }
 
-/* Rank 0 cannot share memory, and another one breaks in the same call. */
-static void try_both(int whose, enum moment when)
+/* Rank 0 cannot share memory, and another rank fails in the same call. */
+static void try_both(int target, enum moment when)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    check_case("no descriptors on rank 0, and rank %d breaks %s", whose, when == LATER ? "later" : "before");
+    check_case("no descriptors on rank 0, and rank %d breaks %s", target, when == LATER ? "later" : "before");
     MPI_Comm comm = open_comm();
     reduce(comm, false, FEW);
-    lack = rank == 0 ? FILES : NOTHING;
-    breaks = rank == whose ? when : NEVER;
+    fault = rank == 0 ? FILES : NOTHING;
+    breaks = rank == target ? when : NEVER;
     if (when == LATER) {
         reduce(comm, false, MANY);
         expect_shared(comm, false);
@@ -209,51 +209,51 @@ static void try_both(int whose, enum moment when)
         fill(MANY);
         check_error(MPIX_Sparse_allreduce_coo(indices, values, MANY, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM,
                                               comm, &result),
-                    rank == whose ? "out of memory" : "another rank", -1);
+                    rank == target ? "out of memory" : "another rank", -1);
         check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
         reduce(comm, false, MANY);
     }
     check_afterwards(comm);
 }
 
-/* A rank that is alone on its node brings nothing, but takes its part of the outcome, which is later. */
-static bool is_alone(int whose, int nodes)
+/* The only rank of a node writes no elements, but takes its part of the result at a later time. */
+static bool is_alone(int target, int nodes)
 {
     int n = 0;
     for (int r = 0; r < ranks; r++)
-        n += whose >= 0 && r * nodes / ranks == whose * nodes / ranks;
+        n += target >= 0 && r * nodes / ranks == target * nodes / ranks;
     return n == 1;
 }
 
-static void try_rank(int whose, int nodes)
+static void try_rank(int target, int nodes)
 {
-    bool alone = is_alone(whose, nodes);
+    bool alone = is_alone(target, nodes);
     for (int dense = 0; dense < 2 && !alone; dense++)
-        try_call(whose, dense != 0);
-    try_plan(whose, FILES, alone);
+        try_call(target, dense != 0);
+    try_plan(target, FILES, alone);
     if (!alone)
-        try_plan(whose, WAYS_TO_MAP, true);
+        try_plan(target, WAYS_TO_MAP, true);
 }
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* plans need it */
     check_alarm(280);
     if (ranks < 3)
         return check_skip("shm_loss", "no node of several ranks beside another one");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     nodes_set(2);
-    for (int whose = 1; whose < ranks; whose++) {
-        if (whose * 2 / ranks > 0) /* its neighbours fare well */
-            try_both(whose, LATER);
-        if (!is_alone(whose, 2))
-            try_both(whose, BEFORE_THEY_MEET);
+    for (int target = 1; target < ranks; target++) {
+        if (target * 2 / ranks > 0) /* its neighbours succeed */
+            try_both(target, LATER);
+        if (!is_alone(target, 2))
+            try_both(target, BEFORE_THEY_MEET);
     }
     for (int nodes = 2; nodes <= 3 && nodes < ranks; nodes++) {
         nodes_set(nodes);
-        for (int whose = -1; whose < ranks; whose++)
-            try_rank(whose, nodes);
+        for (int target = -1; target < ranks; target++)
+            try_rank(target, nodes);
     }
     return check_end("shm_loss");
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What skeletons of the benchmark read: equal shares of what all ranks of a node have written, at places of
- * each rank's own, as much as was asked for; and only what the rank itself has written where one of them
- * cannot share memory.
+/* Tests the shared buffers of the benchmark's message replay. Each rank reads an equal share of the data of
+ * all ranks of its node, at its own positions. If a rank cannot share memory, each reads only its own data.
  *
  * Link with -Wl,--wrap=perf_membw_read and --wrap=sar_shm_region_map, and with the library's objects. */
 
@@ -35,11 +34,11 @@ enum sar_status __wrap_sar_shm_region_map(const struct sar_shm_handle *name, str
     return fails ? SAR_NO_SHM : __real_sar_shm_region_map(name, segment);
 }
 
-static void check_reading(const struct perf_shm_buffer *shelf, size_t bytes, bool shares)
+static void check_reading(const struct perf_shm_buffer *shm_buffer, size_t bytes, bool shares)
 {
     check_case("%zu bytes, %s", bytes, shares ? "of all" : "alone");
     memset(read_of, 0, sizeof read_of);
-    perf_shm_buffer_read(shelf, bytes, WRITTEN);
+    perf_shm_buffer_read(shm_buffer, bytes, WRITTEN);
     for (int r = 0; r < ranks; r++) {
         size_t share = shares ? bytes / (size_t)ranks : 0;
         size_t expected = r != rank ? share : bytes - (size_t)(ranks - 1) * share;
@@ -47,20 +46,20 @@ static void check_reading(const struct perf_shm_buffer *shelf, size_t bytes, boo
     }
 }
 
-static void check_shelf(bool shares)
+static void check_shm_buffer(bool shares)
 {
     static const size_t sizes[] = { 0, 1, 1000, WRITTEN, 5 * WRITTEN + 7 };
     struct perf_world world = { .rank = rank, .ranks = ranks, .nodes = 1, .node_ranks = ranks };
-    struct perf_shm_buffer shelf;
+    struct perf_shm_buffer shm_buffer;
     fails = !shares && rank == 0;
-    perf_shm_buffer_open(&shelf, &world, BYTES);
-    memset(perf_shm_buffer_data(&shelf), 255, BYTES);
-    memset(perf_shm_buffer_data(&shelf), rank, WRITTEN);
+    perf_shm_buffer_open(&shm_buffer, &world, BYTES);
+    memset(perf_shm_buffer_data(&shm_buffer), 255, BYTES);
+    memset(perf_shm_buffer_data(&shm_buffer), rank, WRITTEN);
     MPI_Barrier(MPI_COMM_WORLD);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        check_reading(&shelf, sizes[i], shares);
+        check_reading(&shm_buffer, sizes[i], shares);
     MPI_Barrier(MPI_COMM_WORLD);
-    perf_shm_buffer_close(&shelf);
+    perf_shm_buffer_close(&shm_buffer);
 }
 
 int main(int argc, char **argv)
@@ -68,9 +67,9 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     check_alarm(60);
     if (ranks > MOST_RANKS)
-        return check_skip("shelf", "more ranks than it has room for");
-    check_shelf(true);
+        return check_skip("bench_shm_buffer", "more ranks than it has room for");
+    check_shm_buffer(true);
     if (ranks > 1)
-        check_shelf(false);
-    return check_end("shelf");
+        check_shm_buffer(false);
+    return check_end("bench_shm_buffer");
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What coordinates take on one node beside inputs and outcomes: at most one and a half times as much as these
- * have themselves, in any order, of every size of indices and elements, whatever ranks have in common.
- * Counted are all bytes asked of malloc, and of shared memory, also such that is given back, every page that
- * was touched: others cost nothing. An outcome is one for the node.
+/* Tests the memory of coordinate calls on one node, beyond inputs and results. It must be at most one and a
+ * half times the size of inputs and results, for any order, index type, element size and overlap. Counts all
+ * bytes allocated by malloc, and every touched page of shared memory, freed or not. All ranks of the node
+ * share one result.
  *
- * With the argument `all` tells what each case took, with one more argument at so many bytes of a rank.
+ * With the argument `all` the program prints the memory of each case; a second argument is the bytes of a
+ * rank.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
  * library's objects. */
@@ -20,16 +21,16 @@
 #include "malloc_count.h"
 
 enum {
-    BYTES = 3 << 20, /* of a rank's input, about */
-    CALLS = 2,       /* the first takes memory, later ones find it */
+    BYTES = 3 << 20, /* approximate input of a rank */
+    CALLS = 2,       /* the first call allocates, later ones reuse */
     FILES = 64,
-    PATIENCE = 600 /* seconds */
+    TIMEOUT = 600 /* seconds */
 };
 
 int __real_ftruncate(int file, off_t bytes);
 int __wrap_ftruncate(int file, off_t bytes);
 
-/* All shared memory that was made since the last case began. */
+/* All shared memory made since the current case began. */
 static int files[FILES], files_n;
 
 int __wrap_ftruncate(int file, off_t bytes)
@@ -57,7 +58,7 @@ static void forget_files(void)
 enum order { SORTED, UNSORTED, DUPLICATES, OUTLIERS, ORDERS };
 enum common { ALL, QUARTER, NOTHING, ON_ONE_RANK, COMMONS };
 
-enum { EACH = 3 /* times that an index stands there, of duplicates */ };
+enum { EACH = 3 /* repetitions of an index in input with duplicates */ };
 
 static const char *const orders[ORDERS] = { "sorted", "unsorted", "each index three times",
                                             "close but for outliers" };
@@ -80,8 +81,8 @@ static const struct element {
     size_t bytes;
     int row;
 } elements[] = {
-    { "halves", 2, 1 },     { "floats", 4, 1 },        { "doubles", 8, 1 },
-    { "rows of 3", 12, 3 }, { "rows of 64", 256, 64 },
+    { "16-bit floats", 2, 1 }, { "floats", 4, 1 },        { "doubles", 8, 1 },
+    { "rows of 3", 12, 3 },    { "rows of 64", 256, 64 },
 };
 
 enum { INDICES = sizeof indices / sizeof *indices, ELEMENTS = sizeof elements / sizeof *elements };
@@ -99,7 +100,7 @@ struct input {
     MPI_Datatype type;
 };
 
-/* The k-th of the different indices of this rank, each at its distance from the next. */
+/* The k-th distinct index of this rank. */
 static uint64_t index_of(const struct setting *s, const struct input *in, size_t k)
 {
     uint64_t step = s->order == OUTLIERS ? 8 : s->index->count / in->different;
@@ -108,7 +109,7 @@ static uint64_t index_of(const struct setting *s, const struct input *in, size_t
     return s->order == OUTLIERS && k + 4 > in->different ? s->index->count - 8 * (in->different - k) : index;
 }
 
-/* Different numbers below a power of two, one for each. */
+/* A permutation of the numbers below a power of two. */
 static size_t shuffled(size_t i, size_t n)
 {
     return (i * 0x9e3779b1u + 12345) & (n - 1);
@@ -141,7 +142,7 @@ static void drop(struct input *in)
     free(in->value);
 }
 
-/* As many as fit, a power of two. */
+/* The largest power of two that fits. */
 static size_t nnz_of(const struct setting *s, size_t bytes)
 {
     size_t nnz = 1024, each = s->index->bytes + s->element->bytes;
@@ -151,7 +152,7 @@ static size_t nnz_of(const struct setting *s, size_t bytes)
     return nnz;
 }
 
-static int64_t elements_of_outcome(const struct setting *s, size_t nnz)
+static int64_t elements_of_result(const struct setting *s, size_t nnz)
 {
     int64_t n = (int64_t)nnz, outliers = s->order == OUTLIERS ? 3 : 0;
     switch (s->common) {
@@ -161,8 +162,8 @@ static int64_t elements_of_outcome(const struct setting *s, size_t nnz)
     }
 }
 
-/* Bytes taken in a call by all ranks together. */
-static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm comm, int64_t outcome,
+/* Bytes allocated in a call by all ranks together. */
+static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm comm, int64_t result_elements,
                      MPIX_Sparse_result *result)
 {
     int64_t before = malloc_count_begin(), bytes;
@@ -173,31 +174,32 @@ static int64_t taken(const struct setting *s, const struct input *in, MPI_Comm c
                   "MPIX_Sparse_allreduce_coo");
     bytes = malloc_count_peak() - before + touched();
     check_success(MPIX_Sparse_result_get(*result, &nnz, NULL, NULL), "MPIX_Sparse_result_get");
-    check(nnz == outcome, "expected %lld elements, found %lld", (long long)outcome, (long long)nnz);
+    check(nnz == result_elements, "expected %lld elements, found %lld", (long long)result_elements,
+          (long long)nnz);
     MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     return bytes;
 }
 
-/* What calls took, beside an outcome, in units of all inputs and as many outcomes. */
+/* Check the memory of calls, beyond the result, in units of all inputs and the result. */
 static void try_setting(const struct setting *s, size_t room, bool tells)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = "shared" });
+    MPI_Comm comm = settings_comm(&(struct settings){ .scheme = "shared" });
     struct input in;
     fill(s, &in, nnz_of(s, room));
     size_t each = s->index->bytes + s->element->bytes;
-    int64_t nnz = elements_of_outcome(s, in.different), outcome = nnz * (int64_t)each;
+    int64_t nnz = elements_of_result(s, in.different), result_elements = nnz * (int64_t)each;
     int64_t inputs = (int64_t)(in.nnz * each), most = 0;
     MPI_Allreduce(MPI_IN_PLACE, &inputs, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     for (int call = 0; call < CALLS; call++) {
         int64_t bytes = taken(s, &in, comm, nnz, &result);
         most = bytes > most ? bytes : most;
     }
-    double ratio = (double)(most - outcome) / (double)(inputs + ranks * outcome);
+    double ratio = (double)(most - result_elements) / (double)(inputs + ranks * result_elements);
     if (tells && rank == 0)
         printf("%5.2f %s %s, %s, %s, %s\n", ratio, ratio > 1.5 ? "!" : " ", s->element->name, s->index->name,
                orders[s->order], commons[s->common]);
-    check(tells || ratio <= 1.5, "expected at most 1.5 times inputs and outcomes, found %.2f", ratio);
+    check(tells || ratio <= 1.5, "expected at most 1.5 times inputs and results, found %.2f", ratio);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     MPI_Comm_free(&comm);
     drop(&in);
@@ -207,7 +209,7 @@ static void try_setting(const struct setting *s, size_t room, bool tells)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     bool tells = argc > 1 && strcmp(argv[1], "all") == 0;
     size_t room = argc > 2 ? strtoull(argv[2], NULL, 10) : BYTES;
     setenv("MPIX_SPARSE_ELEMENT", "fp16", 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that ranks share comes as files, whose descriptors no communicator keeps: hundreds of them live with
- * no more descriptors than the program has without. Where such memory cannot be had, on one rank or on all,
- * when a communicator is first used, when a shelf must grow or for an outcome, calls do without and are
- * right, and later ones share memory again.
+/* Tests that communicators keep no file descriptors of shared memory: hundreds of communicators need no more
+ * descriptors than the program without the library. If shared memory is not available on one rank or on all,
+ * calls succeed without it, and later calls share memory again. Failures occur at first use, when a
+ * shm_buffer grows, or for a result.
  *
  * Link with -Wl,--wrap= of memfd_create, ftruncate, mmap and open, and with the library's objects. */
 
@@ -28,8 +28,8 @@ enum {
     FEW = 10,
     COMMS = 300,
     COMMS_IF_OVERSUBSCRIBED = 60,
-    SPARE = 12, /* descriptors that the library may have for a while */
-    APART = 64  /* calls without shared memory, once there was none */
+    SPARE = 12, /* descriptors that the library may hold for a short time */
+    APART = 64  /* calls without shared memory after a failure */
 };
 
 int __real_memfd_create(const char *name, unsigned flags);
@@ -41,7 +41,7 @@ int __wrap_ftruncate(int file, off_t bytes);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 int __wrap_open(const char *path, int flags, ...);
 
-/* What a rank lacks. */
+/* The resource that a rank is denied. */
 enum fault { NONE, FILES, FILE_SIZE, MEMFD, SPACE, MAPPINGS, PROC, FAULTS };
 
 static const char *const fault_names[FAULTS] = { "nothing",      "descriptors", "size of files",
@@ -49,7 +49,7 @@ static const char *const fault_names[FAULTS] = { "nothing",      "descriptors", 
                                                  "others' /proc" };
 
 static enum fault fault;
-static long faults; /* met */
+static long faults; /* faults that occurred */
 
 static bool fails(enum fault by, int why)
 {
@@ -82,7 +82,7 @@ int __wrap_open(const char *path, int flags, ...)
     return strncmp(path, "/proc/", 6) == 0 && fails(PROC, EACCES) ? -1 : __real_open(path, flags, mode);
 }
 
-/* The soft limit of a resource, and what it was. */
+/* Set the soft limit of a resource; returns the old limit. */
 static rlim_t limit(int resource, rlim_t most)
 {
     struct rlimit now;
@@ -93,8 +93,8 @@ static rlim_t limit(int resource, rlim_t most)
     return before;
 }
 
-/* Let a rank lack something until it lacks nothing. */
-static void lack(enum fault what)
+/* Deny a resource to this rank until the fault is cleared. */
+static void deny(enum fault what)
 {
     static rlim_t files, size;
     if (fault == FILES)
@@ -108,24 +108,24 @@ static void lack(enum fault what)
         size = limit(RLIMIT_FSIZE, 16);
 }
 
-/* Descriptors of the process; *shared of them are memory that ranks share. */
+/* Descriptors of the process; *shared counts those of shared memory. */
 static int descriptors(int *shared)
 {
-    char target[64];
+    char link[64];
     DIR *all = opendir("/proc/self/fd");
     int n = 0;
     *shared = 0;
     check(all != NULL, "expected to read the process's descriptors");
     for (struct dirent *entry; (entry = readdir(all)) != NULL; n++) {
-        ssize_t length = readlinkat(dirfd(all), entry->d_name, target, sizeof target - 1);
-        target[length > 0 ? length : 0] = '\0';
-        *shared += strstr(target, "memfd:mpix_sparse") != NULL;
+        ssize_t length = readlinkat(dirfd(all), entry->d_name, link, sizeof link - 1);
+        link[length > 0 ? length : 0] = '\0';
+        *shared += strstr(link, "memfd:mpix_sparse") != NULL;
     }
     closedir(all);
     return n;
 }
 
-/* Mappings of memory that ranks share. */
+/* Mappings of shared memory. */
 static int mappings(void)
 {
     char line[512];
@@ -171,22 +171,22 @@ static int reduce_coo(MPI_Comm comm, int nnz, MPIX_Sparse_result *result)
                                      result);
 }
 
-enum face { COO, DENSE, IN_PLACE, FACES };
+enum api { COO, DENSE, IN_PLACE, APIS };
 
-static const char *const face_names[FACES] = { "coordinates", "dense", "in place" };
+static const char *const api_names[APIS] = { "coordinates", "dense", "in place" };
 
-static int reduce(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *result)
+static int reduce(MPI_Comm comm, enum api api, int nnz, MPIX_Sparse_result *result)
 {
-    if (face == COO)
+    if (api == COO)
         return reduce_coo(comm, nnz, result);
-    return reduce_dense(comm, nnz, face == IN_PLACE);
+    return reduce_dense(comm, nnz, api == IN_PLACE);
 }
 
-static void expect(MPI_Comm comm, enum face face, int nnz, MPIX_Sparse_result *result)
+static void expect(MPI_Comm comm, enum api api, int nnz, MPIX_Sparse_result *result)
 {
     MPIX_Sparse_result own = MPIX_SPARSE_RESULT_NULL, *into = result == NULL ? &own : result;
-    check_success(reduce(comm, face, nnz, into), face_names[face]);
-    if (face == COO)
+    check_success(reduce(comm, api, nnz, into), api_names[api]);
+    if (api == COO)
         check_success(MPIX_Sparse_result_dense(*into, out), "MPIX_Sparse_result_dense");
     overlap_check(out, nnz);
     check_success(MPIX_Sparse_result_free(&own), "MPIX_Sparse_result_free");
@@ -201,10 +201,10 @@ static bool ran_shared(MPI_Comm comm)
 
 static MPI_Comm open_comm(const char *scheme)
 {
-    return knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    return settings_comm(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
 }
 
-/* Calls of several kinds and sizes; some communicators keep results as long as they live. */
+/* Calls of several sorts and sizes. Some communicators keep results until they are freed. */
 static void use(MPI_Comm comm, int i, MPIX_Sparse_result kept[2])
 {
     expect(comm, COO, FEW, NULL);
@@ -237,7 +237,7 @@ static void check_many(const char *scheme)
     }
 }
 
-/* Systems limit their number. */
+/* Systems limit the number of mappings. */
 static void check_mappings(void)
 {
     int before = mappings();
@@ -250,7 +250,7 @@ static void check_mappings(void)
     MPI_Comm_free(&comm);
 }
 
-/* A communicator that others free later keeps its duplicate until then, and no memory. */
+/* A communicator that other ranks free later keeps its duplicate until then, and no memory. */
 static void check_freed_early(void)
 {
     int before = mappings();
@@ -268,59 +268,60 @@ static void check_freed_early(void)
     check(after <= before, "expected %d mappings, found %d", before, after);
 }
 
-enum moment { FIRST_USE, GROWTH, OUTCOME, MOMENTS };
+enum moment { FIRST_USE, GROWTH, RESULT, MOMENTS };
 
-static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger shelf",
-                                                   "for an outcome" };
+static const char *const moment_names[MOMENTS] = { "at the first use", "for a larger buffer",
+                                                   "for a result" };
 
-/* A communicator that comes to the moment, lacking something; results keep what could be written again. */
-static MPI_Comm lead_to(enum moment moment, enum face face, enum fault what, MPIX_Sparse_result kept[2])
+/* Run a communicator up to this moment under a fault. A kept result stays valid as far as it could be
+ * written. */
+static MPI_Comm lead_to(enum moment moment, enum api api, enum fault what, MPIX_Sparse_result kept[2])
 {
     if (moment == FIRST_USE)
-        lack(what);
+        deny(what);
     MPI_Comm comm = open_comm("shared");
     if (moment == GROWTH)
-        expect(comm, face, SOME, &kept[0]);
-    for (int k = 0; k < 2 && moment == OUTCOME; k++)
-        expect(comm, face, MANY, &kept[k]);
+        expect(comm, api, SOME, &kept[0]);
+    for (int k = 0; k < 2 && moment == RESULT; k++)
+        expect(comm, api, MANY, &kept[k]);
     if (moment != FIRST_USE)
-        lack(what);
+        deny(what);
     return comm;
 }
 
-/* Later all share memory again, and keep no descriptor. */
-static void check_afterwards(MPI_Comm comm, enum face face, bool window)
+/* Later calls share memory again, and keep no descriptor. */
+static void check_afterwards(MPI_Comm comm, enum api api, bool window)
 {
     for (int i = 0; i < APART; i++)
-        expect(comm, face, FEW, NULL);
-    expect(comm, face, MANY, NULL);
+        expect(comm, api, FEW, NULL);
+    expect(comm, api, MANY, NULL);
     check(ran_shared(comm) == window, "expected memory %s",
           window ? "to be shared again" : "not to be shared");
     check_none_stays();
 }
 
 /* Rank 0 makes the memory for coordinates, and the others map it. */
-static bool can_have_outcome(enum fault what, enum face face, int whose)
+static bool can_share_result(enum fault what, enum api api, int target)
 {
     bool by_maker = what == MEMFD || what == SPACE || what == FILE_SIZE;
-    return face != COO || (by_maker && whose > 0) || (what == PROC && whose == 0);
+    return api != COO || (by_maker && target > 0) || (what == PROC && target == 0);
 }
 
-static void check_lack(enum fault what, enum moment moment, enum face face, int whose)
+static void check_denied(enum fault what, enum moment moment, enum api api, int target)
 {
     MPIX_Sparse_result kept[3] = { MPIX_SPARSE_RESULT_NULL, MPIX_SPARSE_RESULT_NULL,
                                    MPIX_SPARSE_RESULT_NULL };
-    check_case("%s lacking %s on rank %d, %s", fault_names[what], moment_names[moment], whose,
-               face_names[face]);
+    check_case("%s without %s on rank %d, %s", fault_names[what], moment_names[moment], target,
+               api_names[api]);
     faults = 0;
-    MPI_Comm comm = lead_to(moment, face, whose < 0 || rank == whose ? what : NONE, kept);
-    expect(comm, face, MANY, &kept[2]);
+    MPI_Comm comm = lead_to(moment, api, target < 0 || rank == target ? what : NONE, kept);
+    expect(comm, api, MANY, &kept[2]);
     bool shares = ran_shared(comm);
-    expect(comm, face, FEW, NULL);
-    lack(NONE);
-    bool can = moment == OUTCOME && can_have_outcome(what, face, whose);
+    expect(comm, api, FEW, NULL);
+    deny(NONE);
+    bool can = moment == RESULT && can_share_result(what, api, target);
     check(shares == can, "expected memory %s", can ? "to be shared" : "not to be shared");
-    check_afterwards(comm, face, moment != FIRST_USE);
+    check_afterwards(comm, api, moment != FIRST_USE);
     for (int k = 0; k < 3; k++)
         check_success(MPIX_Sparse_result_free(&kept[k]), "MPIX_Sparse_result_free");
     MPI_Comm_free(&comm);
@@ -335,21 +336,21 @@ static void start(MPIX_Sparse_plan plan, int nnz)
     overlap_check(out, nnz);
 }
 
-/* A plan goes on by what was agreed on before. */
-static void check_plan(int whose)
+/* A plan reuses the results of an earlier consistency check. */
+static void check_plan(int target)
 {
     MPIX_Sparse_plan plan;
-    check_case("no descriptors on rank %d for a plan", whose);
+    check_case("no descriptors on rank %d for a plan", target);
     MPI_Comm comm = open_comm("shared");
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
     start(plan, FEW);
     start(plan, FEW);
-    if (whose < 0 || rank == whose)
-        lack(FILES);
+    if (target < 0 || rank == target)
+        deny(FILES);
     start(plan, MANY);
     check(!ran_shared(comm), "expected memory not to be shared");
-    lack(NONE);
+    deny(NONE);
     start(plan, FEW);
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check_afterwards(comm, DENSE, true);
@@ -358,11 +359,11 @@ static void check_plan(int whose)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* for plans */
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* plans need it */
     check_alarm(280);
     if (ranks == 1)
         return check_skip("file_descriptors", "one rank shares nothing");
-    expect(open_comm("shared"), COO, FEW, NULL); /* what MPI opens once */
+    expect(open_comm("shared"), COO, FEW, NULL); /* descriptors that MPI opens once */
     check_mappings();
     check_freed_early();
     check_many("shared");
@@ -370,10 +371,10 @@ int main(int argc, char **argv)
         check_many("two_level");
     for (int what = FILES; what < FAULTS; what++)
         for (int moment = 0; moment < MOMENTS; moment++)
-            for (int face = 0; face < FACES; face++)
-                for (int whose = -1; whose<ranks; whose += ranks> 2 && whose == 0 ? ranks - 1 : 1)
-                    check_lack((enum fault)what, (enum moment)moment, (enum face)face, whose);
-    for (int whose = -1; whose < ranks; whose++)
-        check_plan(whose);
+            for (int api = 0; api < APIS; api++)
+                for (int target = -1; target<ranks; target += ranks> 2 && target == 0 ? ranks - 1 : 1)
+                    check_denied((enum fault)what, (enum moment)moment, (enum api)api, target);
+    for (int target = -1; target < ranks; target++)
+        check_plan(target);
     return check_end("file_descriptors");
 }

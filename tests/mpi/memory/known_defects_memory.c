@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much memory the library takes, where other implementations of sparse allreduce take too much: every
- * scheme of the registry, with coordinates, and `balanced` with dense buffers.
+/* Tests bounds on memory where other implementations of sparse allreduce need too much: every scheme with
+ * coordinates, and `balanced` with dense buffers.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free, and with the library's objects. */
 
@@ -13,16 +13,16 @@
 #include "malloc_count.h"
 #include "scheme/scheme.h"
 
-enum { PATIENCE = 280 /* seconds */, SEGMENT = 16384, WHOLE = 100000000 };
+enum { TIMEOUT = 280 /* seconds */, SEGMENT = 16384, WHOLE = 100000000 };
 
-/* A vector of 8-byte numbers, and the elements of its fullest rank, one in `step`. */
+/* A vector of 8-byte numbers; the fullest rank has one element in `step`. */
 struct size {
     int64_t count, nnz, step;
 };
 
-/* Bytes that the library holds at most on the greediest rank in a call, beyond what it held before. Ranks
- * other than `whose` have one element, unless that is negative. */
-static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
+/* Peak of the library's memory in a call, above its memory before, on the rank with the highest peak. If
+ * `target` is not negative, other ranks have one element. */
+static uint64_t bytes_for(const struct size *s, int target, MPI_Comm comm)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     int64_t *index = get_memory((size_t)s->nnz, sizeof *index);
@@ -30,7 +30,7 @@ static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
     for (int64_t k = 0; k < s->nnz; k++)
         index[k] = k * s->step;
     int64_t before = malloc_count_begin();
-    check_success(MPIX_Sparse_allreduce_coo(index, value, whose < 0 || rank == whose ? s->nnz : 1,
+    check_success(MPIX_Sparse_allreduce_coo(index, value, target < 0 || rank == target ? s->nnz : 1,
                                             MPI_INT64_T, s->count, MPI_INT64_T, MPI_SUM, comm, &result),
                   "MPIX_Sparse_allreduce_coo");
     uint64_t bytes = (uint64_t)(malloc_count_peak() - before);
@@ -41,13 +41,13 @@ static uint64_t bytes_for(const struct size *s, int whose, MPI_Comm comm)
     return bytes;
 }
 
-/* Those that have a dense vector by their nature. */
+/* Schemes that need a dense vector by definition. */
 static bool carries_everything(const char *scheme)
 {
     return strcmp(scheme, "dense") == 0;
 }
 
-/* SparCML: temporaries of the vector's length for a handful of elements. Here a bitmap would be too much. */
+/* SparCML: temporary buffers of the vector's length for few elements. The bound excludes even a bitmap. */
 static void handful(MPI_Comm comm)
 {
     const struct size size = { .count = 50000000, .nnz = 3, .step = 9 };
@@ -57,8 +57,8 @@ static void handful(MPI_Comm comm)
           (unsigned long long)found);
 }
 
-/* Horovod (#554, 4.25 GB), PyTorch (#22226): every rank's elements are padded to the fullest rank's. What is
- * allowed here is less than that from 13 ranks on, and more than the log n messages that some keep. */
+/* Horovod (#554, 4.25 GB), PyTorch (#22226): every rank's elements are padded to those of the fullest rank.
+ * The bound is below that from 13 ranks on, and above the log n messages that some schemes keep. */
 static void uneven(MPI_Comm comm)
 {
     const struct size size = { .count = 10000000, .nnz = 100000, .step = 9 };
@@ -70,7 +70,7 @@ static void uneven(MPI_Comm comm)
 
 static void try_scheme(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, NULL });
     check_case("memory for a handful, scheme %s", scheme);
     handful(comm);
     check_case("memory for uneven ranks, scheme %s", scheme);
@@ -78,31 +78,31 @@ static void try_scheme(const char *scheme)
     MPI_Comm_free(&comm);
 }
 
-/* What is under way of three steps. */
+/* Bytes in transit in three steps. */
 static uint64_t under_way(void)
 {
     return 32 * (uint64_t)ranks * SEGMENT + (1 << 20);
 }
 
-/* In segments balanced holds, beside the outcome, indices in the library's own width and what is under way of
- * three steps; without, all of its messages. */
+/* With segments balanced holds, beyond the result, indices in the library's width and the messages of three
+ * steps in transit. Without segments it holds all of its messages. */
 static void segments(int segment, bool cut)
 {
     const struct size size = { .count = 2000000, .nnz = 400000, .step = 5 };
-    const uint64_t outcome = 16 * (uint64_t)size.nnz;
+    const uint64_t result_bytes = 16 * (uint64_t)size.nnz;
     char bytes[16];
     snprintf(bytes, sizeof bytes, "%d", segment);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", "coo", "hash", NULL, bytes });
     check_case("memory of balanced in segments of %s bytes", bytes);
     uint64_t found = bytes_for(&size, -1, comm);
-    check((found <= 2 * outcome + under_way()) == cut, "expected %s %llu bytes, found %llu",
-          cut ? "at most" : "more than", (unsigned long long)(2 * outcome + under_way()),
+    check((found <= 2 * result_bytes + under_way()) == cut, "expected %s %llu bytes, found %llu",
+          cut ? "at most" : "more than", (unsigned long long)(2 * result_bytes + under_way()),
           (unsigned long long)found);
     MPI_Comm_free(&comm);
 }
 
-/* With dense buffers: beside what is under way the elements of this rank and of the outcome, which are more
- * than foreseen, since no two ranks have one in common. */
+/* Dense buffers: beyond messages in transit, the elements of this rank and of the result. The result has more
+ * elements than estimated, since ranks have no element in common. */
 static void dense_segments(void)
 {
     enum { COUNT = 4000000, STEP = 25, NNZ = COUNT / STEP };
@@ -113,7 +113,7 @@ static void dense_segments(void)
     for (int k = 0; k < NNZ; k++)
         dense[k * STEP + rank % STEP] = 1;
     snprintf(bytes, sizeof bytes, "%d", SEGMENT);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", "coo", "hash", NULL, bytes });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", "coo", "hash", NULL, bytes });
     check_case("memory of balanced with dense buffers");
     int64_t before = malloc_count_begin();
     for (int call = 0; call < 2; call++)
@@ -130,7 +130,7 @@ static void dense_segments(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     for (size_t s = 0; sar_schemes[s] != NULL; s++)
         if (!carries_everything(sar_schemes[s]->name))
             try_scheme(sar_schemes[s]->name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks of a node map each other's memory, and do not meet again in a small call once all is mapped and
- * read. So what a rank has made in a large call, to which it brought nothing, must be mapped by the small
- * one behind that, for the rank may go on to give it back; and where something cannot be mapped in a small
- * call all ranks hear of it. Results that are kept take mappings, but not all that a process may have.
+/* Tests that ranks of a node map each other's new memory in time. A small call skips the final barrier after
+ * all memory was mapped and read. Memory that a rank without elements made in a large call must be mapped in
+ * the next small call, because the rank may free it afterwards. If a mapping fails in a small call, all ranks
+ * learn of it. Kept results hold mappings, but not all that a process may have.
  *
  * Link with -Wl,--wrap=sar_shm_region_map, and with the library's objects. */
 
@@ -29,7 +29,7 @@ enum sar_status __wrap_sar_shm_region_map(const struct sar_shm_handle *name, str
     return __real_sar_shm_region_map(name, segment);
 }
 
-/* Element i of each rank is at i times STEP, behind that of the rank before. */
+/* Element i of each rank is at i times STEP, after the element of the previous rank. */
 static int reduce(MPI_Comm comm, int nnz, MPIX_Sparse_result *result)
 {
     enum { STEP = COUNT / MANY };
@@ -80,8 +80,8 @@ static void check_empty(void)
     MPI_Comm_free(&comm);
 }
 
-/* A call that is agreed on opens the window, which maps without this. What could not be mapped in a large
- * call is to be mapped in the small one behind it. */
+/* A call with a consistency check opens the group, which maps without this function. Memory not mapped in a
+ * large call must be mapped in the small call after it. */
 static void check_failure(void)
 {
     MPI_Comm comm = open_comm();
@@ -115,7 +115,7 @@ static MPI_Count count_wrong(MPIX_Sparse_result result)
     return nnz == ranks * MANY ? wrong : ranks * MANY;
 }
 
-/* Ranks that have kept different numbers of results go on without shared memory together. */
+/* Ranks that keep different numbers of results disable shared memory together. */
 static void check_kept(void)
 {
     enum { KEPT = 24, MOST = 8, APART = 64 };

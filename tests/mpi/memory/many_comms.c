@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thousand communicators, duplicated and split, used by blocking calls, calls in flight and plans, and
- * freed, also under a call: MPI has room for as many afterwards as before, and memory does not grow. */
+/* Tests a thousand communicators, duplicated and split, with blocking calls, nonblocking calls and plans.
+ * Some are freed during a call. MPI has as many free context ids afterwards as before, and memory does not
+ * grow. */
 
 #include <limits.h>
 #include <malloc.h>
@@ -12,9 +13,9 @@
 
 enum {
     COMMS = 1000,
-    COMMS_IF_OVERSUBSCRIBED = 240, /* where ranks share processors */
-    SLICES = 5,                    /* of the communicators; memory is looked at after each */
-    SLACK = 16 << 10,              /* bytes a slice; its communicators cost more */
+    COMMS_IF_OVERSUBSCRIBED = 240, /* if ranks share processors */
+    SLICES = 5,                    /* memory is measured after each slice of the communicators */
+    SLACK = 16 << 10,              /* bytes a slice; a leak of its communicators is larger */
     COUNT = 300
 };
 
@@ -60,7 +61,7 @@ static void use_nonblocking(MPI_Comm comm, int n)
     MPI_Comm_free(&comm);
 }
 
-/* Freed while a call is in flight, which MPI_Comm_free completes. */
+/* Free a communicator during a call, which MPI_Comm_free completes. */
 static void use_and_free_early(MPI_Comm comm, int n)
 {
     MPI_Request request;
@@ -70,7 +71,7 @@ static void use_and_free_early(MPI_Comm comm, int n)
     wait_for(&request, out, n);
 }
 
-/* One plan is freed before its communicator, the other after it. */
+/* Free one plan before its communicator, and the other after it. */
 static void use_plans(MPI_Comm comm, int n)
 {
     MPIX_Sparse_plan plans[2];
@@ -93,7 +94,7 @@ static void use_nothing(MPI_Comm comm, int n)
     MPI_Comm_free(&comm);
 }
 
-/* Communicator i of its kind: all ranks, or the odd and the even ones. */
+/* Use and free communicator i of its sort: all ranks, or the odd and the even ranks. */
 static void live(int i, void (*use)(MPI_Comm comm, int n))
 {
     MPI_Comm comm;
@@ -107,7 +108,7 @@ static void live(int i, void (*use)(MPI_Comm comm, int n))
     use(comm, n);
 }
 
-/* Bytes that are allocated; 0 where nobody counts them. */
+/* Allocated bytes; 0 if malloc does not report them. */
 static long long allocated(void)
 {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
@@ -124,8 +125,8 @@ enum { USES = sizeof uses / sizeof uses[0] };
 
 static int comms = COMMS;
 
-/* What a slice of the communicators loses, the best of all but the first: MPI libraries keep what they needed
- * most, which grows now and then (UCX's room for early messages by 148 kB at once), but a leak is in each. */
+/* The smallest growth of all slices but the first. MPI libraries grow now and then to a new peak, as UCX does
+ * for early messages (148 kB at once); a leak occurs in each slice. */
 static long long lost(void (*const what[])(MPI_Comm comm, int n), int n)
 {
     long long before = 0, least = LLONG_MAX;
@@ -152,7 +153,7 @@ int main(int argc, char **argv)
         comms = COMMS_IF_OVERSUBSCRIBED;
     check_case("%d communicators that the library does not see", comms);
     long long without = lost(nothing, 1);
-    live(0, use_blocking); /* what is made once */
+    live(0, use_blocking); /* one-time allocations */
     check_case("%d communicators", comms);
     int before = contexts_left();
     long long with = lost(uses, USES);

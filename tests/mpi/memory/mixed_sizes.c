@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Large and small calls that take turns, as layers of a network do: once each has been made some times, none
- * takes memory any more that would have to be mapped and zeroed again, neither of malloc nor such as ranks
- * share, but for a few pieces: how much `balanced` needs depends on what has arrived when. Results are handed
- * in again, or freed: one after the other, or both at the end of a round.
+/* Tests alternating large and small calls, as layers of a network make them. After warm-up no call allocates
+ * memory that must be mapped and zeroed, neither by malloc nor shared. A few pieces are allowed, since the
+ * needs of `balanced` depend on the order of arrival. Results are reused, or freed one by one, or freed at
+ * the end of a round.
  *
  * Link with -Wl,--wrap= of malloc, calloc, realloc and mmap, and with the library's objects. */
 
@@ -18,7 +18,7 @@ enum {
     STEP = 100,
     NNZ = COUNT / STEP,
     FEW = 100,       /* elements of a small call */
-    WORTH = 1 << 15, /* bytes of malloc that are counted */
+    WORTH = 1 << 15, /* smallest malloc that is counted */
     WARM_UP = 6,     /* rounds */
     ROUNDS = 20,
     SMALL_CALLS = 3 /* of a round */
@@ -33,7 +33,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t from);
 
-static int taken; /* how often so much */
+static int taken; /* number of such allocations */
 
 static void note(size_t bytes)
 {
@@ -64,10 +64,10 @@ void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, o
     return __real_mmap(at, bytes, protection, flags, file, from);
 }
 
-enum results { HANDED_IN, FREED, FREED_LATER, IN_DENSE_BUFFERS, KINDS };
+enum results { HANDED_IN, FREED, FREED_LATER, IN_DENSE_BUFFERS, USAGES };
 
-static const char *const kinds[KINDS] = { "results handed in again", "results freed at once",
-                                          "results freed each round", "dense buffers" };
+static const char *const usages[USAGES] = { "results handed in again", "results freed at once",
+                                            "results freed each round", "dense buffers" };
 
 struct layer {
     int32_t *index;
@@ -105,45 +105,45 @@ static void free_result(struct layer *layer)
         check_success(MPIX_Sparse_result_free(&layer->result), "MPIX_Sparse_result_free");
 }
 
-static void reduce(struct layer *layer, enum results kind, MPI_Comm comm)
+static void reduce(struct layer *layer, enum results usage, MPI_Comm comm)
 {
-    if (kind == IN_DENSE_BUFFERS)
+    if (usage == IN_DENSE_BUFFERS)
         check_success(MPIX_Sparse_allreduce(layer->dense, layer->sum, layer->count, MPI_FLOAT, MPI_SUM, comm),
                       "MPIX_Sparse_allreduce");
     else
         check_success(MPIX_Sparse_allreduce_coo(layer->index, layer->value, layer->nnz, MPI_INT32_T,
                                                 layer->count, MPI_FLOAT, MPI_SUM, comm, &layer->result),
                       "MPIX_Sparse_allreduce_coo");
-    if (kind == FREED)
+    if (usage == FREED)
         free_result(layer);
 }
 
-static void play(struct layer *large, struct layer *small, enum results kind, MPI_Comm comm)
+static void play(struct layer *large, struct layer *small, enum results usage, MPI_Comm comm)
 {
     for (int i = 0; i < SMALL_CALLS; i++)
-        reduce(small, kind, comm);
-    reduce(large, kind, comm);
-    if (kind == FREED_LATER) {
+        reduce(small, usage, comm);
+    reduce(large, usage, comm);
+    if (usage == FREED_LATER) {
         free_result(small);
         free_result(large);
     }
 }
 
-/* Results are a rank's own memory, which goes with them, where ranks do not share it. */
-static bool can_stay(const char *scheme, enum results kind)
+/* Without shared memory a result owns its memory, which is freed with it. */
+static bool can_stay(const char *scheme, enum results usage)
 {
-    return kind == HANDED_IN || kind == IN_DENSE_BUFFERS || (ranks > 1 && strcmp(scheme, "shared") == 0);
+    return usage == HANDED_IN || usage == IN_DENSE_BUFFERS || (ranks > 1 && strcmp(scheme, "shared") == 0);
 }
 
-static void try_kind(struct layer *large, struct layer *small, const char *scheme, enum results kind)
+static void try_usage(struct layer *large, struct layer *small, const char *scheme, enum results usage)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = scheme });
-    check_case("%s, %s", scheme, kinds[kind]);
+    MPI_Comm comm = settings_comm(&(struct settings){ .scheme = scheme });
+    check_case("%s, %s", scheme, usages[usage]);
     for (int round = 0; round < WARM_UP; round++)
-        play(large, small, kind, comm);
+        play(large, small, usage, comm);
     taken = 0;
     for (int round = 0; round < ROUNDS; round++)
-        play(large, small, kind, comm);
+        play(large, small, usage, comm);
     int most = taken;
     MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     check(most <= ROUNDS / 2, "expected to take hardly any memory, found %d pieces in %d rounds", most,
@@ -163,9 +163,9 @@ int main(int argc, char **argv)
     fill(&large, COUNT, NNZ);
     fill(&small, FEW, 10);
     for (size_t i = 0; i < 2; i++)
-        for (int kind = 0; kind < KINDS; kind++)
-            if (can_stay(schemes[i], (enum results)kind))
-                try_kind(&large, &small, schemes[i], (enum results)kind);
+        for (int usage = 0; usage < USAGES; usage++)
+            if (can_stay(schemes[i], (enum results)usage))
+                try_usage(&large, &small, schemes[i], (enum results)usage);
     drop(&large);
     drop(&small);
     return check_end("mixed_sizes");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ranks take beside inputs and outcomes: on one node at most one and a half times as much as these have
- * themselves, on two twice as much, also where messages go in many segments. Counted are the bytes asked for,
- * also those of shared memory that are never touched.
+/* Tests the memory of calls beyond inputs and results. On one node it is at most one and a half times the
+ * size of inputs and results; on two nodes it is twice their size, also with many segments. Counts requested
+ * bytes, including shared memory that is never touched.
  *
  * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=ftruncate, and with the
  * library's objects. */
@@ -13,12 +13,12 @@
 #include "check.h"
 #include "malloc_count.h"
 
-enum { COUNT = 8000000, STEP = 25, NNZ = COUNT / STEP, CONSTANT = 2 << 20, PATIENCE = 120 /* seconds */ };
+enum { COUNT = 8000000, STEP = 25, NNZ = COUNT / STEP, CONSTANT = 2 << 20, TIMEOUT = 120 /* seconds */ };
 
 int __real_ftruncate(int file, off_t bytes);
 int __wrap_ftruncate(int file, off_t bytes);
 
-/* All shared memory that was ever made. */
+/* All shared memory ever made. */
 int __wrap_ftruncate(int file, off_t bytes)
 {
     malloc_count_add((int64_t)bytes);
@@ -29,10 +29,10 @@ enum order { ASCENDING, DESCENDING, IN_DENSE_BUFFERS, ORDERS };
 
 static const char *const orders[ORDERS] = { "ascending", "descending", "in dense buffers" };
 
-/* A scheme, nodes, each of which has an outcome in the end, and in halves how much may be taken. */
+/* A scheme; the number of nodes, each of which holds a result; and the memory allowed, in half_units. */
 struct setting {
     const char *scheme;
-    int nodes, halves;
+    int nodes, half_units;
 };
 
 struct buffers {
@@ -40,7 +40,7 @@ struct buffers {
     float *value, *dense, *sum;
 };
 
-/* Every rank has some elements of its own; one in four all have. */
+/* Each rank has elements of its own, and one element in four is common to all ranks. */
 static int32_t index_of(int32_t k)
 {
     return k * STEP + (k % 4 == 0 ? 0 : rank % STEP);
@@ -62,7 +62,7 @@ static int64_t union_of_ranks(void)
     return NNZ / 4 + (int64_t)(NNZ - NNZ / 4) * different;
 }
 
-/* Bytes taken in a call by all ranks together. */
+/* Bytes allocated in a call by all ranks together. */
 static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, MPIX_Sparse_result *result)
 {
     int64_t before = malloc_count_begin(), bytes;
@@ -78,15 +78,15 @@ static int64_t taken(const struct buffers *b, enum order order, MPI_Comm comm, M
     return bytes;
 }
 
-/* On one node dense buffers need no more than room, to spare, for what each rank has, and for its part of all
- * ranks' elements, of which there are equally many. */
+/* On one node a dense call needs at most capacity, with a margin, for each rank's elements and for its part
+ * of all ranks' elements, which has the same size. */
 static int64_t most_of(enum order order, const struct setting *setting)
 {
-    int64_t input = NNZ * 8, outcome = union_of_ranks() * 8;
+    int64_t input = NNZ * 8, result_bytes = union_of_ranks() * 8;
     if (order == IN_DENSE_BUFFERS && setting->nodes == 1)
         return ranks * (11 * input / 4 + CONSTANT / 2);
-    int64_t outcomes = order == IN_DENSE_BUFFERS ? 0 : setting->nodes * outcome;
-    return outcomes + ranks * (setting->halves * (input + outcome) / 2 + CONSTANT);
+    int64_t results = order == IN_DENSE_BUFFERS ? 0 : setting->nodes * result_bytes;
+    return results + ranks * (setting->half_units * (input + result_bytes) / 2 + CONSTANT);
 }
 
 static void try_order(const struct buffers *b, enum order order, const struct setting *setting, MPI_Comm comm)
@@ -105,7 +105,7 @@ static void try_setting(struct buffers *b, const struct setting *setting)
 {
     nodes_set(setting->nodes);
     for (int order = 0; order < ORDERS; order++) {
-        MPI_Comm comm = knobs_comm(&(struct knobs){ setting->scheme, "coo", NULL, "64", "100000" });
+        MPI_Comm comm = settings_comm(&(struct settings){ setting->scheme, "coo", NULL, "64", "100000" });
         fill(b, (enum order)order);
         try_order(b, (enum order)order, setting, comm);
         MPI_Comm_free(&comm);
@@ -115,7 +115,7 @@ static void try_setting(struct buffers *b, const struct setting *setting)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     struct buffers b = { get_memory(NNZ, sizeof *b.index), get_memory(NNZ, sizeof *b.value),
                          get_memory(COUNT, sizeof *b.dense), get_memory(COUNT, sizeof *b.sum) };
     try_setting(&b, &(struct setting){ "shared", 1, 3 });

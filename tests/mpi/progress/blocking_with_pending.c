@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank makes a blocking call on a communicator while its call on another is in flight; the others come to
- * the blocking call only when that one is done: so it has to move meanwhile. */
+/* Tests progress of a pending call during a blocking call. One rank blocks on one communicator with a call
+ * pending on another. The other ranks start the blocking call only after the pending call is complete, so the
+ * first rank must progress both. */
 
 #include <mpix_sparse.h>
 
@@ -41,7 +42,7 @@ static void free_comm(MPI_Comm *comm)
     MPI_Comm_free(comm);
 }
 
-/* What is made on a communicator that has been used, or is new to the library. */
+/* The call to make, on a used communicator or on a new one. */
 static const struct {
     const char *name;
     void (*make)(MPI_Comm *comm);
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     check_alarm(100);
     in[0] = 1;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     for (size_t way = 0; way < sizeof blocking / sizeof blocking[0]; way++)
         for (int round = 0; round < ROUNDS; round++)
             try(comm, (int)way, round % 2 == 0 ? 0 : ranks - 1);

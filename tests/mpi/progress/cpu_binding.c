@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that wait let others run at once where there are fewer processors for them than they are: as bound,
- * on this communicator and on others of the program, and as containers are limited to the time of some. They
- * do not where each has a processor of its own.
+/* Tests that waiting ranks yield at once if there are fewer processors than ranks: by binding, on this
+ * communicator or on others of the program, or by a container's quota. They do not yield if each rank has a
+ * processor.
  *
  * Link with -Wl,--wrap=sar_topology_cgroup_cpus, and with the library's objects. */
 
@@ -27,7 +27,7 @@ static void bind_to(const cpu_set_t *set)
     check(sched_setaffinity(0, sizeof *set, set) == 0, "expected to bind the rank");
 }
 
-/* The processor of some number among those that this rank may run on. */
+/* The n-th processor of this rank's affinity mask. */
 static cpu_set_t one_of(int number)
 {
     cpu_set_t one;
@@ -38,7 +38,7 @@ static cpu_set_t one_of(int number)
     return one;
 }
 
-static bool opens_crowded(MPI_Comm comm)
+static bool opens_oversubscribed_here(MPI_Comm comm)
 {
     struct sar_comm net;
     check(sar_comm_open(comm, &net) == SAR_OK, "expected a communicator");
@@ -50,19 +50,19 @@ static bool opens_crowded(MPI_Comm comm)
 static void expect(MPI_Comm comm, bool expected, const char *what)
 {
     check_case("%s", what);
-    bool found = opens_crowded(comm);
+    bool found = opens_oversubscribed_here(comm);
     check(found == expected, "expected %s, found otherwise", expected ? "to yield" : "to spin");
 }
 
-/* What the launcher tells, by the name that is looked at first. */
-static void tell_launched(int n)
+/* Set the launcher's variable that the library reads first. */
+static void set_launcher(int n)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", n);
     setenv("MPI_LOCALNRANKS", text, 1);
 }
 
-/* On several processors, or there is no difference. */
+/* Needs several processors; with one there is no difference. */
 static void try_bound(int processors)
 {
     cpu_set_t mine = one_of(0);
@@ -88,11 +88,11 @@ static void try_quota(int processors)
 
 static void try_others(int processors)
 {
-    tell_launched(processors);
+    set_launcher(processors);
     expect(MPI_COMM_SELF, false, "one of as many ranks as processors");
-    tell_launched(1000);
+    set_launcher(1000);
     expect(MPI_COMM_SELF, true, "one of a thousand ranks");
-    tell_launched(0);
+    set_launcher(0);
     expect(MPI_COMM_SELF, false, "one of ranks that nobody has counted");
 }
 
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     int processors = CPU_COUNT(&allowed);
     if (processors < 2)
         return check_skip("cpu_binding", "one processor");
-    tell_launched(ranks);
+    set_launcher(ranks);
     try_bound(processors);
     try_quota(processors);
     try_others(processors);

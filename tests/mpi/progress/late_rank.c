@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank is late: the others say so, by its number and host, in their logs, while they wait; then it comes,
- * the outcome is right, and what the ranks told each other has all been received in the end.
+/* Tests the watchdog. One rank is late; while the others wait, their logs name its rank and host. Then it
+ * arrives, the result is right, and all heartbeats have been received.
  *
  * Link with -Wl,--wrap=PMPI_Isend,--wrap=PMPI_Recv, and with the library's objects. */
 
@@ -39,7 +39,7 @@ int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI
     return __real_PMPI_Recv(buf, n, type, from, tag, comm, status);
 }
 
-enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, PATIENCE = 1500 /* looks at a log, of 20 ms */ };
+enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, TIMEOUT = 1500 /* polls of a log, 20 ms apart */ };
 
 #define WAITED "MPIX_SPARSE WARN comm: waited "
 
@@ -53,7 +53,7 @@ static void nap(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* What a rank has logged since its last look. */
+/* Read the lines that a rank has logged since the last read. */
 static const char *read_log(int of)
 {
     static char text[TEXT];
@@ -66,20 +66,20 @@ static const char *read_log(int of)
     return text;
 }
 
-/* On all ranks, before one of them looks at another's again. */
+/* Empty the logs on all ranks before any of them is read again. */
 static void empty_logs(void)
 {
     check(truncate(path, 0) == 0, "expected to empty %s", path);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void check_outcome(const float *out)
+static void check_result(const float *out)
 {
     for (int i = 0; i < count; i++)
         check(out[i] == (i < ranks ? 1.0f : 0.0f), "found %g at index %d", (double)out[i], i);
 }
 
-/* Whether a line of a log has both, the second one at its end. */
+/* True if a line of a log contains `where`, and ends in the other text. */
 static bool has_line(const char *log, const char *where, const char *end)
 {
     for (const char *next; (next = strchr(log, '\n')) != NULL; log = next + 1) {
@@ -91,23 +91,23 @@ static bool has_line(const char *log, const char *where, const char *end)
     return false;
 }
 
-/* The late rank stays away until all others have told of it, however slow they are. */
+/* The late rank waits until all others have logged it. */
 static void stay_away(const char *where, const char *end)
 {
     for (int r = 0; r < ranks; r++)
-        for (int looks = 0; r != rank && looks < PATIENCE && !has_line(read_log(r), where, end); looks++)
+        for (int looks = 0; r != rank && looks < TIMEOUT && !has_line(read_log(r), where, end); looks++)
             nap(0.02);
 }
 
-static void check_told(int late, const char *where, const char *end)
+static void check_logged(int late, const char *where, const char *end)
 {
     const char *log = read_log(rank);
     check(rank == late || has_line(log, where, end), "expected '%s' and '%s', found: %s", where, end, log);
     empty_logs();
 }
 
-/* How a line ends that names the late rank, which is on this host, and no other. */
-static const char *alone(int late)
+/* End of a line that names only the late rank, on this host. */
+static const char *only_late(int late)
 {
     static char end[2 * HOST];
     char host[HOST] = "";
@@ -116,10 +116,10 @@ static const char *alone(int late)
     return end;
 }
 
-/* The same, or it may name others before it. */
+/* End of a line that names the late rank, and possibly others before it. */
 static const char *last(int late)
 {
-    return strchr(alone(late), ' ') + strlen(" rank");
+    return strchr(only_late(late), ' ') + strlen(" rank");
 }
 
 static void call(MPI_Comm comm)
@@ -127,23 +127,24 @@ static void call(MPI_Comm comm)
     float in[COUNT] = { 0 }, out[COUNT];
     in[rank] = 1;
     check_success(MPIX_Sparse_allreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
-    check_outcome(out);
+    check_result(out);
 }
 
 static void try_late(MPI_Comm comm, int late)
 {
     check_case("rank %d is late for a call", late);
     if (rank == late)
-        stay_away("in the consistency check", alone(late));
+        stay_away("in the consistency check", only_late(late));
     call(comm);
-    check_told(late, "in the consistency check", alone(late));
+    check_logged(late, "in the consistency check", only_late(late));
     call(comm);
     check(oversubscribed || strlen(read_log(rank)) == 0, "expected a call that is not late to log nothing");
     empty_logs();
 }
 
-/* The late rank starts the call before all others, and then computes. Which of them get through the agreement
- * is MPI's affair: those name, rightly, also the ones that it keeps there, and these only the late one. */
+/* The late rank starts the call before all others, and then computes. MPI decides which ranks complete the
+ * consistency check. Ranks that it delays are named correctly too; those after the check name only the late
+ * rank. */
 static void try_idle(MPI_Comm comm, int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
@@ -152,7 +153,7 @@ static void try_idle(MPI_Comm comm, int late)
     check_case("rank %d leaves its call in flight alone", late);
     in[rank] = 1;
     if (MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request) != MPI_SUCCESS)
-        return; /* threads would move it */
+        return; /* a progress thread would progress the call */
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     if (rank != late)
         MPI_Barrier(MPI_COMM_WORLD);
@@ -164,18 +165,18 @@ static void try_idle(MPI_Comm comm, int late)
     }
     while (!done)
         check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    check_outcome(out);
-    check_told(late, WAITED, last(late));
+    check_result(out);
+    check_logged(late, WAITED, last(late));
 }
 
-/* A call so small that it would go to MPI, had nobody set MPIX_SPARSE_STALL. */
+/* A call so small that it would pass to MPI if MPIX_SPARSE_STALL were not set. */
 static void try_small(int late)
 {
     MPIX_Sparse_report_t report;
     unsetenv("MPIX_SPARSE_FORWARD");
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
-    MPI_Comm unwatched = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm unwatched = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_FORWARD", "0", 1);
     count = ranks;
     try_late(comm, late);
@@ -189,63 +190,63 @@ static void try_small(int late)
     MPI_Comm_free(&unwatched);
 }
 
-/* The first use of a communicator: no host is known yet. */
+/* The first use of a communicator, before hosts are known. */
 static void try_opening(int late)
 {
     char where[64], end[64];
     MPI_Comm comm;
     check_case("rank %d is late for the first call", late);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in it */
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in this communicator */
     snprintf(where, sizeof where, "%d ranks of a communicator", ranks);
     snprintf(end, sizeof end, "no call from rank %d", late);
     if (rank == late)
         stay_away(where, end);
     call(comm);
-    check_told(late, where, end);
+    check_logged(late, where, end);
     MPI_Comm_free(&comm);
 }
 
-/* A plan that agrees on nothing any more, in the middle of a scheme that MPI carries out or one of ours. */
+/* A plan that skips the consistency check, in a scheme of MPI or of the library. */
 static void try_plan(const char *scheme, const char *where, int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
     MPIX_Sparse_plan plan;
     MPI_Request request;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, NULL, NULL, NULL, NULL });
     check_case("rank %d is late for a plan of %s", late, scheme);
     in[rank] = 1;
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
                   "MPIX_Sparse_allreduce_init");
     for (int round = 0; round < 3; round++) {
         if (rank == late && round == 2)
-            stay_away(where, alone(late));
+            stay_away(where, only_late(late));
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
-            break; /* for lack of threads */
+            break; /* MPI has too little thread support */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-        check_outcome(out);
+        check_result(out);
         if (round < 2)
             empty_logs();
         else
-            check_told(late, where, alone(late));
+            check_logged(late, where, only_late(late));
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     MPI_Comm_free(&comm);
 }
 
-/* Whether the rank is on the second of two nodes. */
+/* True if the rank is on the second of two nodes. */
 static bool is_behind(int of)
 {
     return of >= (ranks + 1) / 2;
 }
 
-/* A plan that goes from node to node: whoever waits for the late rank itself names it, which are its
- * neighbours at the meeting, and on the other node the rank that its messages go to. */
+/* A plan between nodes. Ranks that wait for the late rank itself name it: its neighbours at the barrier, and
+ * on the other node the rank that its messages go to. */
 static void try_nodes(int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
     MPIX_Sparse_plan plan;
     MPI_Request request;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "two_level", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "two_level", NULL, NULL, NULL, NULL });
     check_case("rank %d is late on another node", late);
     in[rank] = 1;
     check_success(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &plan),
@@ -254,10 +255,10 @@ static void try_nodes(int late)
         if (rank == late && round == 2)
             stay_away(WAITED, "");
         if (MPIX_Sparse_plan_start(plan, &request) != MPI_SUCCESS)
-            break; /* for lack of threads */
+            break; /* MPI has too little thread support */
         check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-        check_outcome(out);
-        int found = round == 2 && has_line(read_log(rank), WAITED, alone(late));
+        check_result(out);
+        int found = round == 2 && has_line(read_log(rank), WAITED, only_late(late));
         int beyond = found && is_behind(rank) != is_behind(late);
         MPI_Allreduce(MPI_IN_PLACE, &beyond, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         check(round < 2 || beyond, "expected rank %d to be named on the other node", late);
@@ -274,10 +275,10 @@ static void check_words(void)
     long long all = 1;
     float one = 1, sum;
     for (int i = 0; i < 100 && all != 0; i++) {
-        MPI_Comm alone; /* what was put aside goes when another communicator is used */
-        MPI_Comm_dup(MPI_COMM_SELF, &alone);
-        MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, alone);
-        MPI_Comm_free(&alone);
+        MPI_Comm only_late; /* deferred frees run when another communicator is used */
+        MPI_Comm_dup(MPI_COMM_SELF, &only_late);
+        MPIX_Sparse_allreduce(&one, &sum, 1, MPI_FLOAT, MPI_SUM, only_late);
+        MPI_Comm_free(&only_late);
         MPI_Allreduce(&words, &all, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     }
     check(all == 0, "expected that all words are received, %lld are not", all);
@@ -285,7 +286,7 @@ static void check_words(void)
 
 static void try_all(void)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     empty_logs();
     try_late(comm, 0);
     try_late(comm, ranks - 1);
@@ -305,7 +306,7 @@ static void try_off(void)
 {
     check_case("stalls are not watched");
     setenv("MPIX_SPARSE_STALL", "0", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     if (rank == 0)
         nap(0.6);
     call(comm);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in flight: many at once, on one communicator and on several, waited for in any order; their errors;
- * and communicators that are freed under them. */
+/* Tests nonblocking calls: many pending, on one and on several communicators, completed in any order. Also
+ * tests their errors, and communicators that are freed during a call. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { CALLS = 12, COMMS = 3 };
 
-/* One call, of either face. */
+/* A call of one of the two interfaces. */
 struct call {
     struct tensor tensor;
     struct oracle oracle;
@@ -23,30 +23,30 @@ struct call {
     bool dense;
 };
 
-static size_t bytes_of(const struct kind *kind)
+static size_t bytes_of(const struct tensor_desc *desc)
 {
-    return (size_t)kind->count * element_bytes(kind);
+    return (size_t)desc->count * element_bytes(desc);
 }
 
 static void make(struct call *c, unsigned i)
 {
-    struct kind kind = { i % 2 == 0 ? FLOAT32 : INT64, SUM, 1 + i % 3, 100 + 977 * (int64_t)i };
+    struct tensor_desc desc = { i % 2 == 0 ? FLOAT32 : INT64, SUM, 1 + i % 3, 100 + 977 * (int64_t)i };
     *c = (struct call){ .dense = i % 3 == 1, .request = MPI_REQUEST_NULL };
-    tensor_draw(&patterns[i % 7], &kind, i, &c->tensor);
+    tensor_draw(&patterns[i % 7], &desc, i, &c->tensor);
     oracle_make(&c->tensor, &c->oracle);
     c->indices = typed_indices(&c->tensor, &index_types[i % INDEX_TYPES]);
-    c->out = get_memory(bytes_of(&kind), 1);
-    c->type = row_type(&kind);
+    c->out = get_memory(bytes_of(&desc), 1);
+    c->type = row_type(&desc);
 }
 
 static void start(struct call *c, unsigned i, MPI_Comm comm)
 {
-    const struct kind *kind = &c->tensor.kind;
-    int code = c->dense ? MPIX_Isparse_allreduce(c->oracle.mine, c->out, kind->count, c->type,
-                                                 op_types[kind->op].op, comm, &c->request)
+    const struct tensor_desc *desc = &c->tensor.desc;
+    int code = c->dense ? MPIX_Isparse_allreduce(c->oracle.mine, c->out, desc->count, c->type,
+                                                 op_types[desc->op].op, comm, &c->request)
                         : MPIX_Isparse_allreduce_coo(c->indices, c->tensor.value, (MPI_Count)c->tensor.nnz,
-                                                     index_types[i % INDEX_TYPES].type, kind->count, c->type,
-                                                     op_types[kind->op].op, comm, &c->result, &c->request);
+                                                     index_types[i % INDEX_TYPES].type, desc->count, c->type,
+                                                     op_types[desc->op].op, comm, &c->result, &c->request);
     check_success(code, "starting a call");
     check(c->request != MPI_REQUEST_NULL, "expected a request");
 }
@@ -55,19 +55,19 @@ static void finish(struct call *c, unsigned i)
 {
     check(c->request == MPI_REQUEST_NULL, "expected that the request is gone");
     if (c->dense)
-        check(equal_numbers(&c->tensor.kind, c->out, c->oracle.dense, (size_t)c->tensor.kind.count),
-              "expected the outcome of MPI_Allreduce in call %u", i);
+        check(equal_numbers(&c->tensor.desc, c->out, c->oracle.dense, (size_t)c->tensor.desc.count),
+              "expected the result of MPI_Allreduce in call %u", i);
     else
         compare_result(&c->oracle, &index_types[i % INDEX_TYPES], c->result);
     check_success(MPIX_Sparse_result_free(&c->result), "MPIX_Sparse_result_free");
-    row_type_free(&c->tensor.kind, &c->type);
+    row_type_free(&c->tensor.desc, &c->type);
     free(c->indices);
     free(c->out);
     tensor_free(&c->tensor);
     oracle_free(&c->oracle);
 }
 
-/* Ways to wait for n requests; odd ranks go the other way around. */
+/* Ways to wait for n requests; odd ranks wait in the opposite order. */
 static void wait_in_turn(struct call *calls, int n)
 {
     for (int i = 0; i < n; i++)
@@ -126,7 +126,7 @@ static void try_many(const MPI_Comm comms[], int n, int way)
         finish(&calls[i], i);
 }
 
-/* Ranks start their calls on two communicators in opposite orders, then wait for the one they began with. */
+/* Ranks start calls on two communicators in opposite orders, then wait for the first that they started. */
 static void try_crossed(const MPI_Comm comms[])
 {
     struct call calls[2];
@@ -143,7 +143,7 @@ static void try_crossed(const MPI_Comm comms[])
         finish(&calls[i], i);
 }
 
-/* A blocking call behind calls in flight, on the same communicator and on another. */
+/* A blocking call after pending calls, on their communicator and on another. */
 static void try_blocking(const MPI_Comm comms[])
 {
     struct call calls[2];
@@ -162,8 +162,8 @@ static void try_blocking(const MPI_Comm comms[])
         finish(&calls[i], i + 3);
 }
 
-/* The first rank has done with a call on another communicator when it begins a blocking one, the others have
- * not: all must ask MPI for the same function. */
+/* On the first rank a call on another communicator is complete when it starts a blocking call; on the others
+ * it is pending. All ranks must call the same MPI function. */
 static void try_uneven(const MPI_Comm comms[], MPI_Comm dense)
 {
     struct call call;
@@ -180,7 +180,7 @@ static void try_uneven(const MPI_Comm comms[], MPI_Comm dense)
     finish(&call, 4);
 }
 
-/* MPI_Comm_free completes what is in flight. */
+/* MPI_Comm_free completes pending calls. */
 static void try_free(MPI_Comm parent)
 {
     struct call call;
@@ -195,7 +195,7 @@ static void try_free(MPI_Comm parent)
     finish(&call, 5);
 }
 
-/* A request that is freed is not waited for: a later call on the communicator is. */
+/* Nobody waits for a freed request; a later call on the communicator is completed. */
 static void try_request_free(MPI_Comm comm)
 {
     float one = 1, sum = 0, later = 0;
@@ -239,7 +239,7 @@ static void try_errors(MPI_Comm comm)
     check_error(code, "argument request is null", ranks - 1);
 }
 
-/* The last rank starts late, so that the first call is in flight on all others when they start the second. */
+/* The last rank starts late, so the first call is pending on all others when they start the second. */
 static void try_result_in_use(MPI_Comm comm)
 {
     const float value = 1;
@@ -272,9 +272,9 @@ static void try_all(const char *progress)
     MPI_Comm comms[COMMS], dense;
     setenv("MPIX_SPARSE_PROGRESS", progress, 1);
     for (int i = 0; i < COMMS; i++)
-        comms[i] =
-            knobs_comm(&(struct knobs){ i == 1 ? "balanced" : NULL, NULL, NULL, NULL, i == 2 ? "40" : NULL });
-    dense = knobs_comm(&(struct knobs){ "dense", NULL, NULL, NULL, NULL });
+        comms[i] = settings_comm(
+            &(struct settings){ i == 1 ? "balanced" : NULL, NULL, NULL, NULL, i == 2 ? "40" : NULL });
+    dense = settings_comm(&(struct settings){ "dense", NULL, NULL, NULL, NULL });
     for (int way = 0; way < WAYS; way++)
         for (int n = 1; n <= COMMS; n += COMMS - 1)
             try_many(comms, n, way);
@@ -291,11 +291,11 @@ static void try_all(const char *progress)
         MPI_Comm_free(&comms[i]);
 }
 
-/* Once a thread is there it makes progress for all: it comes last. */
+/* The test with the progress thread is last, since the thread progresses all calls. */
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     try_all("wait");
     try_all("thread");
     return check_end("nonblocking");

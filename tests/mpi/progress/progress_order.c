@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A large call waits for other ranks at a meeting, a small one is forwarded to MPI: ranks that wait for them
- * in different orders all get both, on one communicator and on two, and so do those that make a blocking call
- * meanwhile. */
+/* Tests that progress does not depend on the order of waits. A large call waits at a shared-memory barrier; a
+ * small one passes to MPI. Ranks that wait for them in different orders complete both, on one communicator
+ * and on two, also with a blocking call between. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-/* Where no thread of the library's moves calls, MPI may do even less while it asks about them. */
+/* Without a progress thread, MPI may do less work while the library polls. */
 #ifdef HAVE_MPIX_GREQUEST_START
 enum { LEVEL = MPI_THREAD_SINGLE };
 #else
@@ -21,7 +21,7 @@ enum {
     SMALL = 10,
     APART = 97,
     ROUNDS = 40,
-    PATIENCE = 120 /* seconds */,
+    TIMEOUT = 120 /* seconds */,
     LATE = 2000 /* us */
 };
 
@@ -56,7 +56,7 @@ static void start_large(MPI_Comm comm, MPI_Request *request)
                   "MPIX_Isparse_allreduce");
 }
 
-/* The last rank, which comes late, waits for the small one first. */
+/* The last rank is late, and waits for the small call first. */
 static void try_orders(MPI_Comm comm, MPI_Comm other)
 {
     MPI_Request requests[2];
@@ -71,7 +71,8 @@ static void try_orders(MPI_Comm comm, MPI_Comm other)
     check_success(MPI_Wait(&requests[!first], MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* It makes the large call, which blocks, once the small one is over; the others before they wait for that. */
+/* The last rank makes the blocking large call after the small call; the others make it before they wait for
+ * the small call. */
 static void try_blocking(MPI_Comm comm, MPI_Comm other)
 {
     MPI_Request request;
@@ -90,9 +91,9 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, LEVEL);
     unsetenv("MPIX_SPARSE_FORWARD");
     unsetenv("MPIX_SPARSE_NODES");
-    sleep_in_waits = false; /* MPI's own ways to wait are looked at here */
+    sleep_in_waits = false; /* this test measures MPI's own ways to wait */
     MPI_Comm comm, other;
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     fill();

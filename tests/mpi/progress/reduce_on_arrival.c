@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owners reduce the push as it arrives: the last rank keeps its message to rank 0 back until rank 0 has
- * reduced what the others sent it. Nobody else has to wait for that, and the outcome is right.
+/* Tests that owners reduce parts of the push as they arrive. The last rank withholds its message to rank 0
+ * until rank 0 has reduced the other parts. No other rank waits, and the result is right.
  *
  * Link with -Wl,--wrap=PMPI_Isend,--wrap=sar_reduce, and with the library's objects. */
 
@@ -15,12 +15,12 @@ enum {
     NNZ = 20000,
     STEP = 7,
     COUNT = NNZ * STEP,
-    PUSH = 1000 /* bytes, at least */,
+    PUSH = 1000 /* lower bound in bytes */,
     TAG = 77,
-    PATIENCE = 20 /* seconds */
+    TIMEOUT = 20 /* seconds */
 };
 
-static bool armed, told, kept_back, heard;
+static bool armed, notified, kept_back, received_events;
 
 enum sar_status __real_sar_reduce(const struct sar_vec_desc *shape, const struct sar_spvec runs[], size_t n,
                                   struct sar_arena *arena, struct sar_spvec *out);
@@ -35,28 +35,28 @@ enum sar_status __wrap_sar_reduce(const struct sar_vec_desc *shape, const struct
                                   struct sar_arena *arena, struct sar_spvec *out)
 {
     enum sar_status status = __real_sar_reduce(shape, runs, n, arena, out);
-    if (armed && rank == 0 && !told) {
+    if (armed && rank == 0 && !notified) {
         MPI_Send(NULL, 0, MPI_BYTE, ranks - 1, TAG, MPI_COMM_WORLD);
-        told = true;
+        notified = true;
     }
     return status;
 }
 
-static bool hear_from_the_owner(void)
+static bool receive_from_owner(void)
 {
     int there = 0;
-    for (time_t start = time(NULL); !there && time(NULL) - start < PATIENCE;)
+    for (time_t start = time(NULL); !there && time(NULL) - start < TIMEOUT;)
         MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
     return there != 0;
 }
 
-/* What is longer than the messages about a call is the push. */
+/* A message longer than those of the consistency check belongs to the push. */
 int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {
     if (armed && !kept_back && rank == ranks - 1 && to == 0 && n > PUSH) {
         kept_back = true;
-        heard = hear_from_the_owner();
+        received_events = receive_from_owner();
     }
     return __real_PMPI_Isend(buf, n, type, to, tag, comm, request);
 }
@@ -93,13 +93,13 @@ static void call(MPI_Comm comm)
 
 static void try_scheme(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, NULL });
     check_case("scheme %s", scheme);
-    kept_back = heard = told = false;
+    kept_back = received_events = notified = false;
     armed = true;
     call(comm);
     armed = false;
-    check(rank != ranks - 1 || (kept_back && heard), "expected rank 0 to reduce while this rank %s",
+    check(rank != ranks - 1 || (kept_back && received_events), "expected rank 0 to reduce while this rank %s",
           kept_back ? "kept its message back" : "had a message for it");
     if (rank == ranks - 1)
         MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of long messages to other nodes a rank hands MPI no more than it is told to at a time; of short ones, and
- * of those to neighbours, all. Everything arrives all the same, whatever the size of pieces.
+/* Tests the throttle. A rank posts at most a given number of long messages to other nodes at a time. It posts
+ * short messages, and messages within the node, at once. All messages arrive, whatever the chunk size.
  *
  * Link with -Wl,--wrap=PMPI_Isend, and with the library's objects. */
 
@@ -16,7 +16,7 @@ int __real_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag
 int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
-static int sent; /* messages handed to MPI */
+static int sent; /* messages posted to MPI */
 
 int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
@@ -27,7 +27,7 @@ int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag
 
 enum { LANES = SAR_CHANNEL_CLASSES, NODES = 2, COUNT = 200000, LONG = 65536 };
 
-/* Ranks of other nodes than this one's. */
+/* Number of ranks on other nodes. */
 static int far_ranks(const struct sar_comm *net)
 {
     return ranks - sar_nodes_size(&net->nodes, net->nodes.node[rank]);
@@ -45,7 +45,8 @@ static void check_arrived(const struct sar_exchange *x, uint64_t bytes)
     }
 }
 
-/* A message of so many bytes to all others on all lanes, `at_once` of which are handed over at first. */
+/* Send messages of this size to all other ranks on all channels; the first `at_once` are posted
+ * immediately. */
 static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once)
 {
     unsigned char *buffer = malloc(bytes);
@@ -84,7 +85,7 @@ static void try_exchanges(struct sar_comm *net, int throttle)
     sar_arena_free(&arena);
 }
 
-/* Whole calls, whose messages are long and in pieces. */
+/* Complete calls with long messages in chunks. */
 static void try_calls(void)
 {
     float *in = calloc(COUNT, sizeof *in), *out = calloc(COUNT, sizeof *out);

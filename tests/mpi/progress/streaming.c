@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each part of a push leaves as soon as it is encoded, and messages of others are taken in between. A rank
- * that fails to encode a part still tells all whom it has not sent theirs: nobody waits.
+/* Tests that each part of a push is sent as soon as it is encoded, and that messages are received in between.
+ * A rank that fails to encode a part notifies all ranks that still expect one, so nobody waits.
  *
- * Link with -Wl,--wrap= of PMPI_Isend, PMPI_Iprobe, PMPI_Irecv, PMPI_Testsome and sar_msg_encode,
- * and with the library's objects. */
+ * Link with -Wl,--wrap= of PMPI_Isend, PMPI_Iprobe, PMPI_Irecv, PMPI_Testsome and sar_msg_encode, and with
+ * the library's objects. */
 
 #include <mpix_sparse.h>
 #include <time.h>
@@ -13,26 +13,26 @@
 
 enum {
     NNZ = 20000,
-    MANY = 300000, /* a part is many pieces then */
+    MANY = 300000, /* a part then has many chunks */
     STEP = 7,
-    PUSH = 5000 /* bytes, at least */,
+    PUSH = 5000 /* lower bound in bytes */,
     TAG = 77,
-    REQUESTS_EACH = 4, /* a rank: on two lanes, to it and from it */
+    REQUESTS_EACH = 4, /* requests for one peer: two channels, both directions */
     LOOKS = 50,
     TRIES = 500,
-    PATIENCE = 200 /* seconds */
+    TIMEOUT = 200 /* seconds */
 };
 
-static bool armed, told;
-static int encoded, sent, received; /* of the call */
-static int fails;                   /* the encoding that does, from 1 on; or 0 */
-static bool blind;                  /* MPI rarely says what is over */
+static bool armed, notified;
+static int encoded, sent, received; /* counters of the call */
+static int fails;                   /* number of the encoding that fails, from 1; or 0 */
+static bool blind;                  /* PMPI_Testsome rarely reports completions */
 static int looks;
 
-enum sar_status __real_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
+enum sar_status __real_sar_msg_encode(const struct sar_msg_key *msg_key, const struct sar_wire *wire,
                                       const struct sar_spvec *run, struct sar_arena *arena,
                                       struct sar_msg *message);
-enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
+enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *msg_key, const struct sar_wire *wire,
                                       const struct sar_spvec *run, struct sar_arena *arena,
                                       struct sar_msg *message);
 int __real_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -48,8 +48,8 @@ int __real_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MP
 int __wrap_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                       MPI_Request *request);
 
-/* On rank 0 until all others have sent it their parts. */
-static void hear_from_all(void)
+/* On rank 0, wait until all others have sent their parts to it. */
+static void receive_from_all(void)
 {
     for (int r = 1; r < ranks; r++)
         MPI_Recv(NULL, 0, MPI_BYTE, r, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -60,32 +60,32 @@ static void check_order(void)
     check(sent == encoded, "expected %d messages before part %d is encoded, found %d", encoded, encoded + 1,
           sent);
     if (rank == 0 && encoded == 0)
-        hear_from_all();
+        receive_from_all();
     if (rank == 0 && encoded == ranks - 2)
         check(received > 0, "expected that parts are received before the last is encoded");
 }
 
-enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *envelope, const struct sar_wire *wire,
+enum sar_status __wrap_sar_msg_encode(const struct sar_msg_key *msg_key, const struct sar_wire *wire,
                                       const struct sar_spvec *run, struct sar_arena *arena,
                                       struct sar_msg *message)
 {
     if (armed && encoded < ranks - 1)
         check_order();
     if (blind && rank == 0)
-        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL); /* others send meanwhile */
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL); /* others send in the meantime */
     if (++encoded == fails)
         return SAR_NO_MEMORY;
-    return __real_sar_msg_encode(envelope, wire, run, arena, message);
+    return __real_sar_msg_encode(msg_key, wire, run, arena, message);
 }
 
-/* What is longer than the messages about a call is the push, and later the pull. */
+/* A message longer than those of the consistency check belongs to the push, and later to the pull. */
 int __wrap_PMPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request)
 {
     int code = __real_PMPI_Isend(buf, n, type, to, tag, comm, request);
     sent += n > PUSH;
-    if (armed && n > PUSH && to == 0 && !told) {
-        told = true;
+    if (armed && n > PUSH && to == 0 && !notified) {
+        notified = true;
         MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
     }
     return code;
@@ -98,7 +98,7 @@ int __wrap_PMPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MP
     return __real_PMPI_Irecv(buf, n, type, from, tag, comm, request);
 }
 
-/* MPI may take its time to say what is over. */
+/* Report completions late, as MPI may. */
 int __wrap_PMPI_Testsome(int n, MPI_Request requests[], int *over, int list[], MPI_Status statuses[])
 {
     check(n <= REQUESTS_EACH * ranks, "expected at most %d requests under way, found %d",
@@ -110,7 +110,7 @@ int __wrap_PMPI_Testsome(int n, MPI_Request requests[], int *over, int list[], M
     return __real_PMPI_Testsome(n, requests, over, list, statuses);
 }
 
-/* And see a message late. */
+/* Report a message late, as MPI may. */
 int __wrap_PMPI_Iprobe(int from, int tag, MPI_Comm comm, int *seen, MPI_Status *status)
 {
     int code = __real_PMPI_Iprobe(from, tag, comm, seen, status);
@@ -129,7 +129,7 @@ static int call(MPI_Comm comm, int nnz)
         value[i] = (float)(rank + 1);
     }
     encoded = sent = received = 0;
-    told = false;
+    notified = false;
     int code = MPIX_Sparse_allreduce_coo(index, value, nnz, MPI_INT32_T, nnz * STEP, MPI_FLOAT, MPI_SUM, comm,
                                          &result);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
@@ -138,7 +138,7 @@ static int call(MPI_Comm comm, int nnz)
 
 static void try_scheme(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, NULL });
     check_case("scheme %s", scheme);
     armed = true;
     check_success(call(comm, NNZ), "MPIX_Sparse_allreduce_coo");
@@ -154,10 +154,10 @@ static void try_scheme(const char *scheme)
     MPI_Comm_free(&comm);
 }
 
-/* Messages in many pieces, of which no more may be received at a time than there is room for. */
+/* Messages in many chunks, more than the receives that may be posted at a time. */
 static void try_pieces(const char *scheme)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ scheme, "coo", NULL, NULL, "1073741824" });
+    MPI_Comm comm = settings_comm(&(struct settings){ scheme, "coo", NULL, NULL, "1073741824" });
     check_case("scheme %s, in pieces", scheme);
     blind = true;
     check_success(call(comm, MANY), "MPIX_Sparse_allreduce_coo");
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     if (ranks < 3)
         return check_skip("streaming", "two parts to be sent are needed");
-    check_alarm(PATIENCE);
+    check_alarm(TIMEOUT);
     for (int i = 0; schemes[i] != NULL; i++)
         try_scheme(schemes[i]);
     try_pieces("sparse_ps");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many calls on one communicator whose schemes the library chooses: while it profiles, tries schemes out
- * and learns, every outcome is right and all ranks choose alike, whatever one rank alone sees. Reports name
- * formats where there are messages. */
+/* Tests automatic selection over many calls on one communicator. While the library profiles, tries schemes
+ * and measures them, every result is right and all ranks select the same scheme, whatever one rank's data
+ * are. Reports name formats if messages were sent. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -30,25 +30,25 @@ static void check_same_choice(MPI_Comm comm)
     check(report.measured_seconds > 0, "expected a measured time, found %g", report.measured_seconds);
 }
 
-/* A few tensors take turns, each with a density that changes from call to call. */
-static void try_mixture(const struct knobs *knobs)
+/* A few tensors alternate, with densities that change from call to call. */
+static void try_mixture(const struct settings *settings)
 {
-    static const struct kind kinds[TENSORS] = { { FLOAT32, SUM, 1, 5000 },
-                                                { FLOAT64, MAX, 1, 300 },
-                                                { INT32, SUM, 4, 999 },
-                                                { FLOAT32, PROD, 1, 5000 },
-                                                { UINT64, SUM, 1, 20000 } };
-    MPI_Comm comm = knobs_comm(knobs);
+    static const struct tensor_desc descs[TENSORS] = { { FLOAT32, SUM, 1, 5000 },
+                                                       { FLOAT64, MAX, 1, 300 },
+                                                       { INT32, SUM, 4, 999 },
+                                                       { FLOAT32, PROD, 1, 5000 },
+                                                       { UINT64, SUM, 1, 20000 } };
+    MPI_Comm comm = settings_comm(settings);
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (uint64_t i = 0; i < CALLS; i++) {
         uint64_t bits = mix(i);
         struct pattern pattern = *pattern_find(bits % 3 == 0 ? "shuffled" : "random 0.1");
-        const struct kind *kind = &kinds[bits / 8 % TENSORS];
+        const struct tensor_desc *desc = &descs[bits / 8 % TENSORS];
         struct tensor tensor;
         struct oracle oracle;
         pattern.density = pow(10, -(double)(bits >> 32 & 0xff) / 64);
-        check_case("call %d, density %g, %s", (int)i, pattern.density, knobs_text(knobs));
-        tensor_draw(&pattern, kind, i, &tensor);
+        check_case("call %d, density %g, %s", (int)i, pattern.density, settings_text(settings));
+        tensor_draw(&pattern, desc, i, &tensor);
         oracle_make(&tensor, &oracle);
         if (bits >> 8 & 1)
             call_coo(&tensor, &oracle, &index_types[i % INDEX_TYPES], comm, &result);
@@ -62,19 +62,19 @@ static void try_mixture(const struct knobs *knobs)
     MPI_Comm_free(&comm);
 }
 
-/* One rank sees nothing, or everything, and the others the contrary. */
+/* One rank has no elements, or all; the other ranks have the opposite. */
 static void try_contrast(bool dense)
 {
-    const struct kind kind = { FLOAT32, SUM, 1, 40000 };
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    const struct tensor_desc desc = { FLOAT32, SUM, 1, 40000 };
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (int i = 0; i < 50; i++) {
         struct pattern pattern = *pattern_find("random 0.1");
         struct tensor tensor;
         struct oracle oracle;
         pattern.density = (i % 4 < 2) == (rank == i % ranks) ? 1 : i % 2 == 0 ? 0 : 1e-3;
-        check_case("contrast, call %d, %s face", i, dense ? "dense" : "COO");
-        tensor_draw(&pattern, &kind, (uint64_t)i, &tensor);
+        check_case("contrast, call %d, %s interface", i, dense ? "dense" : "COO");
+        tensor_draw(&pattern, &desc, (uint64_t)i, &tensor);
         oracle_make(&tensor, &oracle);
         if (dense)
             call_dense(&oracle, false, comm);
@@ -88,17 +88,17 @@ static void try_contrast(bool dense)
     MPI_Comm_free(&comm);
 }
 
-/* More tensors than the library remembers. */
+/* More tensors than the library tracks. */
 static void try_many_tensors(void)
 {
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     for (int i = 0; i < 150; i++) {
-        struct kind kind = { FLOAT32, SUM, 1, 100 + i % 50 };
+        struct tensor_desc desc = { FLOAT32, SUM, 1, 100 + i % 50 };
         struct tensor tensor;
         struct oracle oracle;
         check_case("tensor %d of many", i);
-        tensor_draw(pattern_find("random 0.1"), &kind, (uint64_t)i, &tensor);
+        tensor_draw(pattern_find("random 0.1"), &desc, (uint64_t)i, &tensor);
         oracle_make(&tensor, &oracle);
         call_coo(&tensor, &oracle, &index_types[0], comm, &result);
         if (i % 5 == 0)
@@ -110,16 +110,16 @@ static void try_many_tensors(void)
     MPI_Comm_free(&comm);
 }
 
-/* The paper's model, and a model with constants given, choose without measuring anything. */
+/* The paper's model, and a model with given constants, select without measurements. */
 static void try_models(void)
 {
     setenv("MPIX_SPARSE_MODEL", "paper", 1);
-    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    try_mixture(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_MODEL");
     setenv("MPIX_SPARSE_ALPHA", "1e-5", 1);
     setenv("MPIX_SPARSE_BETA", "1e-6", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
-    try_mixture(&(struct knobs){ NULL, "smallest", NULL, NULL, NULL });
+    try_mixture(&(struct settings){ NULL, "smallest", NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_ALPHA");
     unsetenv("MPIX_SPARSE_BETA");
     unsetenv("MPIX_SPARSE_LEARN");
@@ -130,7 +130,7 @@ static bool is_none(const char *name)
     return strcmp(name, "none") == 0;
 }
 
-/* Formats are those of messages: a rank that sends none names none. */
+/* Reports name the formats of messages; a rank that sends no message names none. */
 static void check_formats(MPI_Comm comm)
 {
     MPIX_Sparse_report_t report;
@@ -142,14 +142,14 @@ static void check_formats(MPI_Comm comm)
 
 static void try_formats(const char *scheme, int nodes)
 {
-    const struct kind kind = { FLOAT32, SUM, 1, 5000 };
+    const struct tensor_desc desc = { FLOAT32, SUM, 1, 5000 };
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     struct tensor tensor;
     struct oracle oracle;
     nodes_set(nodes);
     check_case("formats of %s on %d nodes", scheme, nodes);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = scheme });
-    tensor_draw(pattern_find("random 0.1"), &kind, 1, &tensor);
+    MPI_Comm comm = settings_comm(&(struct settings){ .scheme = scheme });
+    tensor_draw(pattern_find("random 0.1"), &desc, 1, &tensor);
     oracle_make(&tensor, &oracle);
     call_coo(&tensor, &oracle, &index_types[0], comm, &result);
     check_formats(comm);
@@ -173,9 +173,9 @@ static void try_all_formats(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    try_mixture(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     setenv("MPIX_SPARSE_PROFILE_EVERY", "2", 1);
-    try_mixture(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    try_mixture(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_PROFILE_EVERY");
     try_contrast(false);
     try_contrast(true);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of cache that ranks time, of sar_cacheline_latency_measure: again and again, with any number of
- * tries, with a rank that comes late, and alone. A rank that does not keep step with its partner would wait
- * for ever. */
+/* Tests sar_cacheline_latency_measure: repeated, with any number of tries, with a late rank, and on one rank.
+ * A rank that loses step with its partner would hang. */
 
 #include <mpi.h>
 #include <stdint.h>
@@ -14,7 +13,7 @@ static const double LONGEST = 1e-6;
 
 static struct sar_cacheline_probe lines;
 
-/* At the beginning of each rank's part of a window. */
+/* The cache line at the start of each rank's part of a shared region. */
 static atomic_uint_least64_t *line_of(const void *window, int of)
 {
     void *memory;
@@ -24,7 +23,7 @@ static atomic_uint_least64_t *line_of(const void *window, int of)
     return memory;
 }
 
-/* Ranks that have to take turns may find no partner at work. */
+/* On oversubscribed processors the partner may not run at the same time. */
 static double time_them(int tries)
 {
     lines.trials = tries;
@@ -50,7 +49,7 @@ static void check_again(void)
     }
 }
 
-/* What it takes is told by nobody's clock: that all come back is what counts. */
+/* No time is checked; the test passes if all ranks return. */
 static void check_late(void)
 {
     for (int late = 0; late < ranks; late++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Constants of the machine: a calibration file is used where it fits, not used where it does not, and refused
- * where it is none; and measuring them costs no more than it may.
- * Link with -Wl,--wrap=PMPI_Sendrecv,--wrap=PMPI_Allreduce and the library's objects, to look inside. */
+/* Tests machine constants. A calibration file is used if it matches, ignored if it does not match, and
+ * refused if it is malformed. Measuring the constants stays within its bounds of messages and bytes.
+ *
+ * Link with -Wl,--wrap=PMPI_Sendrecv,--wrap=PMPI_Allreduce and the library's objects, to access internals. */
 
 #include <math.h>
 #include <mpix_sparse.h>
@@ -22,7 +23,7 @@ int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int 
 int __real_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 
-/* What this rank has sent since the last look. */
+/* Messages and bytes that this rank has sent since the last reset. */
 static struct {
     long long messages, bytes, reductions, reduced;
 } sent;
@@ -48,7 +49,7 @@ int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, M
 
 enum { TEXT = 4096 };
 
-static char folder[] = "/tmp/mpix_sparse_XXXXXX"; /* rank 0's */
+static char folder[] = "/tmp/mpix_sparse_XXXXXX"; /* of rank 0 */
 static char path[64], good[TEXT];
 static struct sar_calibration calibration;
 
@@ -70,7 +71,7 @@ static void read_text(const char *from, char text[TEXT])
     fclose(file);
 }
 
-/* The file of this communicator, with invented constants. */
+/* Write a file for this communicator with invented constants. */
 static void make_file(void)
 {
     struct sar_comm net;
@@ -88,7 +89,7 @@ static void make_file(void)
     read_text(path, good);
 }
 
-/* A new communicator whose rank 0 has CALIBRATION=value; returns what opening its context returns. */
+/* Open a new communicator with CALIBRATION=value on rank 0; returns the status. */
 static enum sar_status open_with(const char *value, MPI_Comm *comm, struct sar_comm_state **context,
                                  char sentence[SAR_ERROR_TEXT_SIZE])
 {
@@ -104,7 +105,8 @@ static enum sar_status open_with(const char *value, MPI_Comm *comm, struct sar_c
 
 static bool equal_constants(const struct sar_machine *a, const struct sar_machine *b)
 {
-    return a->ranks == b->ranks && memcmp(&a->alpha, &b->alpha, 10 * sizeof a->alpha) == 0; /* all of them */
+    return a->ranks == b->ranks &&
+           memcmp(&a->alpha, &b->alpha, 10 * sizeof a->alpha) == 0; /* all constants */
 }
 
 static void check_call(MPI_Comm comm)
@@ -114,14 +116,14 @@ static void check_call(MPI_Comm comm)
     check(sum == ranks, "expected %d, found %d", ranks, sum);
 }
 
-/* Where the knob that is called so came from. */
-static enum sar_config_source origin_of(const struct sar_comm_state *context, const char *knob)
+/* Source of a setting's value. */
+static enum sar_config_source origin_of(const struct sar_comm_state *context, const char *setting)
 {
     const char *name = "", *fallback, *help;
     char text[SAR_SETTING_PATH];
     enum sar_config_source origin = SAR_SOURCES;
     size_t i = 0;
-    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, knob) != 0)
+    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, setting) != 0)
         i++;
     sar_config_format(&context->settings.policy.config, i, text, sizeof text, &origin);
     return origin;
@@ -141,7 +143,7 @@ static void try_file_that_fits(void)
     check_call(comm);
     MPI_Comm_free(&comm);
 
-    check_case("a file that fits, and a knob that goes before it");
+    check_case("a file that fits, and a setting that goes before it");
     if (rank == 0)
         setenv("MPIX_SPARSE_BETA", "9e-10", 1);
     check(open_with(path, &comm, &context, sentence) == SAR_OK, "expected a context: %s", sentence);
@@ -153,13 +155,13 @@ static void try_file_that_fits(void)
     MPI_Comm_free(&comm);
 }
 
-/* A change of the good file. */
+/* A modification of the valid file. */
 struct edit {
     const char *from, *to;
-    const char *says; /* what the sentence must hold */
+    const char *says; /* text that the message must contain */
 };
 
-/* Behind `from`, up to the end of the line, stands something else; without `from`, in all of the file. */
+/* Replace the rest of the line after `from`; if `from` is NULL, replace the file. */
 static void apply_edit(const struct edit *e, char text[TEXT])
 {
     const char *at = e->from == NULL ? good : strstr(good, e->from);
@@ -180,11 +182,11 @@ static const struct edit misfits[] = {
     { "\"processors\":", "99999", "it is for 99999 processors" },
     { "\"ranks\":", "100000", "it is for 100000 ranks" },
     { "\"nodes\":", "100000", "it is for 100000 nodes" },
-    { "\"over", "look\": 1", "no overhead: it is older" }, /* written before there was one */
+    { "\"over", "look\": 1", "no overhead: it is older" }, /* written by a version without this constant */
 };
 
-/* Standard error of rank 0 goes to a file while a communicator's context is made. */
-static enum sar_status open_aside(MPI_Comm *comm, struct sar_comm_state **context, char log[TEXT])
+/* Open a communicator with rank 0's standard error in a file. */
+static enum sar_status open_redirected(MPI_Comm *comm, struct sar_comm_state **context, char log[TEXT])
 {
     char name[64], sentence[SAR_ERROR_TEXT_SIZE];
     int kept = -1;
@@ -206,7 +208,7 @@ static enum sar_status open_aside(MPI_Comm *comm, struct sar_comm_state **contex
     return status;
 }
 
-/* The constants are measured, and whoever wants explanations is told why. */
+/* The constants are measured, and MPIX_SPARSE_EXPLAIN prints the reason. */
 static void try_misfit(const struct edit *e)
 {
     MPI_Comm comm;
@@ -217,12 +219,12 @@ static void try_misfit(const struct edit *e)
         apply_edit(e, text);
         write_text(text);
     }
-    check(open_aside(&comm, &context, log) == SAR_OK, "expected a context");
+    check(open_redirected(&comm, &context, log) == SAR_OK, "expected a context");
     check(sent.messages > 0, "expected the constants to be measured");
     check(context->settings.machine.ranks == ranks &&
               context->settings.machine.dense_beta != invented.dense_beta,
           "expected other constants than the file's");
-    check(origin_of(context, "ALPHA") == SAR_SOURCE_DEFAULT, "expected no knob from the file");
+    check(origin_of(context, "ALPHA") == SAR_SOURCE_DEFAULT, "expected no setting from the file");
     check(rank != 0 || strstr(log, e->says) != NULL, "expected '%s' in: %s", e->says, log);
     MPI_Comm_free(&comm);
 }
@@ -252,7 +254,7 @@ static const struct edit bad_files[] = {
     { "\"near_overhead\":", "{}", "near_overhead" },
 };
 
-/* Every rank gets the same error, which names the knob; the communicator is as good as new. */
+/* Every rank gets the same error, which names the setting. The communicator is as good as new. */
 static void check_refused(const char *value, const char *says)
 {
     MPI_Comm comm = comm_duplicate();
@@ -317,7 +319,7 @@ static void try_no_file(void)
     check_refused(path, "64 KiB");
 }
 
-/* What cannot be written leaves what was there, and nothing besides. */
+/* A failed write leaves the old file unchanged, and no other file. */
 static void try_writing(void)
 {
     char why[SAR_ERROR_TEXT_SIZE] = "", text[TEXT], other[64];
@@ -341,7 +343,7 @@ static void try_writing(void)
     check(unlink(path) == 0 && rmdir(folder) == 0, "expected nothing else in %s", folder);
 }
 
-/* Seconds for a communicator whose constants are measured. */
+/* Seconds of a first use that measures the constants. */
 static double time_first_use(void)
 {
     MPI_Comm comm;
@@ -355,8 +357,8 @@ static double time_first_use(void)
     return seconds;
 }
 
-/* It takes less than 50 ms on 4 ranks of one node that have it for themselves. What is checked is what bounds
- * it, messages and bytes; the time is told. */
+/* The measurement takes less than 50 ms on 4 ranks of one idle node. The test checks the bounds of messages
+ * and bytes, and prints the time. */
 static void try_cost(void)
 {
     enum { MOST_MESSAGES = 28, MOST_BYTES = 4 << 20, TIMES = 5 };
@@ -399,7 +401,7 @@ static const bool has_jansson = false;
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    unsetenv("MPIX_SPARSE_LOG_FILE"); /* warnings are read from the standard error */
+    unsetenv("MPIX_SPARSE_LOG_FILE"); /* the test reads warnings from the standard error */
     try_cost();
     if (has_jansson)
         try_files();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every scheme with every format and partition over a table of vectors, against MPI_Allreduce, bit for
- * bit. The more ranks, the smaller the share of all combinations that is run: each rank count runs
- * another one. */
+/* Tests every scheme with every format and partition on a table of vectors, against MPI_Allreduce, bit for
+ * bit. The share of combinations decreases with the number of ranks; each number of ranks runs another
+ * share. */
 
 #include <math.h>
 #include <stdio.h>
@@ -21,36 +21,37 @@ enum {
     WIRES = sizeof wires / sizeof wires[0],
     GRAINS = sizeof grains / sizeof grains[0],
     MOST_CONFIGS = 512,
-    FACES = 3 /* coordinates, dense, dense in place */
+    APIS = 3 /* coordinates, dense, dense in place */
 };
 
 struct config {
-    struct knobs knobs;
-    int nodes; /* 0: not asked for */
+    struct settings settings;
+    int nodes; /* 0: default */
     MPI_Comm comm;
-    MPIX_Sparse_result result; /* handed from call to call */
+    MPIX_Sparse_result result; /* reused by later calls */
     const struct index_type *index_type;
 };
 
-/* Many ranks, few processors, or an argument: only a share of all combinations is run. */
+/* With many ranks, few processors, or an argument, only a share of all combinations runs. */
 static bool few;
 
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
-static int nodes; /* of configurations to be added */
+static int nodes; /* nodes of the configurations added next */
 
 static void add_config(const char *scheme, const char *wire, const char *partition, const char *grain,
                        const char *segment)
 {
-    struct knobs knobs = { scheme, wire, partition, grain, segment };
+    struct settings settings = { scheme, wire, partition, grain, segment };
     check(config_count < MOST_CONFIGS, "too many configurations for the table");
     nodes_set(nodes);
-    configs[config_count] = (struct config){ knobs, nodes, knobs_comm(&knobs), MPIX_SPARSE_RESULT_NULL,
-                                             &index_types[config_count % INDEX_TYPES] };
+    configs[config_count] =
+        (struct config){ settings, nodes, settings_comm(&settings), MPIX_SPARSE_RESULT_NULL,
+                         &index_types[config_count % INDEX_TYPES] };
     config_count++;
 }
 
-/* A communicator's first use takes long, so many ranks have to do with each format and each partition
+/* The first use of a communicator takes long, so with many ranks each format and each partition runs only
  * once. */
 static void add_balanced(void)
 {
@@ -66,7 +67,7 @@ static void add_balanced(void)
     }
 }
 
-/* Each rank may be a node of its own only where there is one. */
+/* Each rank may be a node of its own only if the test runs on one node. */
 static void add_two_level(void)
 {
     static const char *const partitions[] = { "hash", "cyclic", "range" };
@@ -100,47 +101,47 @@ static void free_configs(void)
 
 static bool is_forced(const struct config *c)
 {
-    return strcmp(c->knobs.scheme, "auto") != 0;
+    return strcmp(c->settings.scheme, "auto") != 0;
 }
 
-/* MPI is not trusted with some MAX and MIN: see src/scheme/dense.c. Vectors may be its. */
-static bool gives_way(const struct config *c, const struct kind *kind, bool coordinates)
+/* Some MAX and MIN are not delegated to MPI: see src/scheme/dense.c. Vectors may have such an op. */
+static bool gives_way(const struct config *c, const struct tensor_desc *desc, bool coordinates)
 {
-    bool is_signed = kind->base == INT32 || kind->base == INT64;
-    bool is_unsigned = kind->base == UINT32 || kind->base == UINT64;
-    if (kind->op != MAX && kind->op != MIN)
+    bool is_signed = desc->base == INT32 || desc->base == INT64;
+    bool is_unsigned = desc->base == UINT32 || desc->base == UINT64;
+    if (desc->op != MAX && desc->op != MIN)
         return false;
-    return coordinates ? strcmp(c->knobs.scheme, "dense") == 0 && !is_signed : is_unsigned;
+    return coordinates ? strcmp(c->settings.scheme, "dense") == 0 && !is_signed : is_unsigned;
 }
 
-static void check_report(const struct config *c, const struct kind *kind, MPI_Count nnz_out)
+static void check_report(const struct config *c, const struct tensor_desc *desc, MPI_Count nnz_out)
 {
     MPIX_Sparse_report_t report;
     check_success(MPIX_Sparse_get_report(c->comm, &report), "MPIX_Sparse_get_report");
-    check(!is_forced(c) || gives_way(c, kind, nnz_out >= 0) || strcmp(report.scheme, c->knobs.scheme) == 0,
-          "expected scheme %s to run, found %s", c->knobs.scheme, report.scheme);
-    check(report.count == kind->count && report.row == (MPI_Count)kind->row && report.ranks == ranks,
-          "expected %lld x %zu on %d ranks in the report, found %lld x %lld on %d", (long long)kind->count,
-          kind->row, ranks, (long long)report.count, (long long)report.row, report.ranks);
+    check(!is_forced(c) || gives_way(c, desc, nnz_out >= 0) || strcmp(report.scheme, c->settings.scheme) == 0,
+          "expected scheme %s to run, found %s", c->settings.scheme, report.scheme);
+    check(report.count == desc->count && report.row == (MPI_Count)desc->row && report.ranks == ranks,
+          "expected %lld x %zu on %d ranks in the report, found %lld x %lld on %d", (long long)desc->count,
+          desc->row, ranks, (long long)report.count, (long long)report.row, report.ranks);
     if (nnz_out >= 0)
         check(report.nnz_out == nnz_out, "expected %lld elements in the report, found %lld",
               (long long)nnz_out, (long long)report.nnz_out);
 }
 
-static void run(struct config *c, const struct tensor *t, const struct oracle *o, int face,
+static void run(struct config *c, const struct tensor *t, const struct oracle *o, int api,
                 const char *pattern)
 {
-    check_case("%s, %s %s of %lld x %zu, %s, %s, %d nodes", pattern, base_types[t->kind.base].name,
-               op_types[t->kind.op].name, (long long)t->kind.count, t->kind.row,
-               face == 0 ? c->index_type->name : "dense face", knobs_text(&c->knobs), c->nodes);
-    if (face == 0)
+    check_case("%s, %s %s of %lld x %zu, %s, %s, %d nodes", pattern, base_types[t->desc.base].name,
+               op_types[t->desc.op].name, (long long)t->desc.count, t->desc.row,
+               api == 0 ? c->index_type->name : "dense interface", settings_text(&c->settings), c->nodes);
+    if (api == 0)
         call_coo(t, o, c->index_type, c->comm, &c->result);
     else
-        call_dense(o, face == 2, c->comm);
-    check_report(c, &t->kind, face == 0 ? (MPI_Count)o->nnz : -1);
+        call_dense(o, api == 2, c->comm);
+    check_report(c, &t->desc, api == 0 ? (MPI_Count)o->nnz : -1);
 }
 
-/* Whether the share of combinations for so many ranks has this one. */
+/* True if the share for this number of ranks contains the combination. */
 static bool chosen(size_t combination, int share)
 {
     return mix(combination * 64 + (uint64_t)ranks) % (uint64_t)share == 0;
@@ -155,20 +156,20 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void run_shape(const struct pattern *pattern, size_t number, size_t shape)
 {
-    struct kind kind = { FLOAT32, SUM, shapes[shape].row, shapes[shape].count };
+    struct tensor_desc desc = { FLOAT32, SUM, shapes[shape].row, shapes[shape].count };
     struct tensor tensor;
     struct oracle oracle;
-    tensor_draw(pattern, &kind, number * SHAPES + shape, &tensor);
+    tensor_draw(pattern, &desc, number * SHAPES + shape, &tensor);
     oracle_make(&tensor, &oracle);
     for (size_t i = 0; i < config_count; i++) {
         size_t combination = (number * SHAPES + shape) * MOST_CONFIGS + i;
         if (!chosen(combination, few ? 2 + ranks / 3 : 1))
             continue;
-        for (int face = 0; face < FACES; face++)
-            if (!few || combination % FACES == (size_t)face)
-                run(&configs[i], &tensor, &oracle, face, pattern->name);
-        if (pattern->exact_bits && (!few || combination % FACES == 0))
-            check_equal_on_ranks(result_hash(configs[i].result, &kind, configs[i].index_type), "the result");
+        for (int api = 0; api < APIS; api++)
+            if (!few || combination % APIS == (size_t)api)
+                run(&configs[i], &tensor, &oracle, api, pattern->name);
+        if (pattern->exact_bits && (!few || combination % APIS == 0))
+            check_equal_on_ranks(result_hash(configs[i].result, &desc, configs[i].index_type), "the result");
     }
     tensor_free(&tensor);
     oracle_free(&oracle);
@@ -181,22 +182,22 @@ static void run_patterns(void)
             run_shape(&patterns[p], p, s);
 }
 
-/* The first configuration of each scheme with a type, an op and each index type. */
-static void run_types(const struct pattern *pattern, const struct kind *kind)
+/* Run the first configuration of each scheme with a type, an op and each index type. */
+static void run_types(const struct pattern *pattern, const struct tensor_desc *desc)
 {
     struct tensor tensor;
     struct oracle oracle;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    tensor_draw(pattern, kind, 99, &tensor);
+    tensor_draw(pattern, desc, 99, &tensor);
     oracle_make(&tensor, &oracle);
     for (size_t i = 0; i < config_count; i++) {
         struct config c = configs[i];
-        if (i > 0 && strcmp(c.knobs.scheme, configs[i - 1].knobs.scheme) == 0)
+        if (i > 0 && strcmp(c.settings.scheme, configs[i - 1].settings.scheme) == 0)
             continue;
         for (size_t j = 0; j < INDEX_TYPES; j++) {
             c.index_type = &index_types[j];
             c.result = result;
-            if (chosen(i * INDEX_TYPES + j + 64 * kind->base + 512 * kind->op, few ? 4 : 1))
+            if (chosen(i * INDEX_TYPES + j + 64 * desc->base + 512 * desc->op, few ? 4 : 1))
                 run(&c, &tensor, &oracle, 0, pattern->name);
             result = c.result;
         }
@@ -216,77 +217,78 @@ static void run_all_types(void)
         for (size_t i = 0; i < NAMES; i++)
             wanted |= strcmp(names[i], patterns[p].name) == 0;
         for (int i = 0; wanted && i < BASES * OPS; i++) {
-            struct kind kind = { (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 };
-            run_types(&patterns[p], &kind);
+            struct tensor_desc desc = { (enum base)(i / OPS), (enum op)(i % OPS), (size_t)(1 + i % 2), 257 };
+            run_types(&patterns[p], &desc);
         }
     }
 }
 
-/* Reals whose sum depends on the order. */
-static void draw_reals(const struct kind *kind, struct tensor *t)
+/* Floats whose sum depends on the order. */
+static void draw_reals(const struct tensor_desc *desc, struct tensor *t)
 {
-    *t = (struct tensor){ .kind = *kind };
-    for (int64_t i = 0; i < kind->count; i++) {
+    *t = (struct tensor){ .desc = *desc };
+    for (int64_t i = 0; i < desc->count; i++) {
         uint64_t bits = mix((uint64_t)i * 1000 + (uint64_t)rank);
         double x = ldexp((double)(bits >> 11), (int)(bits % 20) - 60) * (bits % 2 == 0 ? 1 : -1);
         float single = (float)x;
         if (bits % 3 == 0)
             continue;
         void *at = tensor_add(t, (uint64_t)i);
-        memcpy(at, kind->base == FLOAT32 ? (void *)&single : (void *)&x, base_types[kind->base].size);
+        memcpy(at, desc->base == FLOAT32 ? (void *)&single : (void *)&x, base_types[desc->base].size);
     }
 }
 
-/* Sums from left to right in the order of ranks, of each of so many nodes, and of these sums in the order of
- * nodes; in place of what MPI_Allreduce gave. */
+/* Replace MPI_Allreduce's result: sum in rank order within each of `groups` nodes, then sum these in node
+ * order. */
 static void sum_in_order(struct oracle *o, int groups)
 {
-    size_t count = (size_t)o->kind.count, bytes = element_bytes(&o->kind);
+    size_t count = (size_t)o->desc.count, bytes = element_bytes(&o->desc);
     unsigned char *all = get_memory(count * (size_t)ranks, bytes), zero[8] = { 0 };
     MPI_Allgather(o->mine, (int)(count * bytes), MPI_BYTE, all, (int)(count * bytes), MPI_BYTE,
                   MPI_COMM_WORLD);
-    put_identity(o->kind.base, SUM, o->value, o->nnz);
+    put_identity(o->desc.base, SUM, o->value, o->nnz);
     for (size_t i = 0; i < o->nnz; i++) {
         unsigned char *sum = o->value + i * bytes, part[8];
-        put_identity(o->kind.base, SUM, part, 1);
+        put_identity(o->desc.base, SUM, part, 1);
         for (int r = 0; r < ranks; r++) {
             const unsigned char *in = all + ((size_t)r * count + o->index[i]) * bytes;
             if (memcmp(in, zero, bytes) != 0)
-                reduce_numbers(o->kind.base, SUM, part, in, 1);
+                reduce_numbers(o->desc.base, SUM, part, in, 1);
             if (r + 1 < ranks && (r + 1) * groups / ranks == r * groups / ranks)
                 continue;
-            reduce_numbers(o->kind.base, SUM, sum, part, 1);
-            put_identity(o->kind.base, SUM, part, 1);
+            reduce_numbers(o->desc.base, SUM, sum, part, 1);
+            put_identity(o->desc.base, SUM, part, 1);
         }
         memcpy(o->dense + o->index[i] * bytes, sum, bytes);
     }
     free(all);
 }
 
-/* In groups of how many ranks a scheme adds up, where that is promised. */
+/* Number of groups in which a scheme sums, if it guarantees an order. */
 static int groups_of(const struct config *c)
 {
-    bool in_order = strcmp(c->knobs.scheme, "allgather") == 0 || strcmp(c->knobs.scheme, "balanced") == 0;
-    return in_order ? ranks : strcmp(c->knobs.scheme, "two_level") == 0 ? c->nodes : 0;
+    bool in_order =
+        strcmp(c->settings.scheme, "allgather") == 0 || strcmp(c->settings.scheme, "balanced") == 0;
+    return in_order ? ranks : strcmp(c->settings.scheme, "two_level") == 0 ? c->nodes : 0;
 }
 
 static void run_disorderly(struct config *c, const struct oracle *o)
 {
     unsigned char out[8 * 700] = { 0 };
-    check_case("reals, %s", knobs_text(&c->knobs));
-    check_success(MPIX_Sparse_allreduce(o->mine, out, o->kind.count, base_types[o->kind.base].type, MPI_SUM,
+    check_case("reals, %s", settings_text(&c->settings));
+    check_success(MPIX_Sparse_allreduce(o->mine, out, o->desc.count, base_types[o->desc.base].type, MPI_SUM,
                                         c->comm),
                   "MPIX_Sparse_allreduce");
-    if (strcmp(c->knobs.scheme, "dense") != 0)
+    if (strcmp(c->settings.scheme, "dense") != 0)
         check_equal_on_ranks(hash_bytes(out, sizeof out, 3), "the sums");
 }
 
 static void run_reals(enum base base)
 {
-    struct kind kind = { base, SUM, 1, 700 };
+    struct tensor_desc desc = { base, SUM, 1, 700 };
     struct tensor tensor;
     struct oracle oracle;
-    draw_reals(&kind, &tensor);
+    draw_reals(&desc, &tensor);
     oracle_make(&tensor, &oracle);
     for (int groups = 0; groups <= ranks; groups++) {
         if (groups > 3 && groups != ranks)
@@ -299,7 +301,7 @@ static void run_reals(enum base base)
             else if (groups == 0)
                 run_disorderly(&configs[i], &oracle);
             else
-                run(&configs[i], &tensor, &oracle, (int)i % FACES, "reals in their order");
+                run(&configs[i], &tensor, &oracle, (int)i % APIS, "reals in their order");
     }
     tensor_free(&tensor);
     oracle_free(&oracle);
@@ -313,7 +315,7 @@ static void run_unsigned(struct config *c, enum op op)
     const uint32_t indices[] = { 10, 11, 11 };
     MPI_Count nnz;
     const void *sums;
-    check_case("unsigned %s, %s", op_types[op].name, knobs_text(&c->knobs));
+    check_case("unsigned %s, %s", op_types[op].name, settings_text(&c->settings));
     if (op == MAX) {
         expected[0] += (uint32_t)ranks - 1;
         expected[1] = ranks - 1 + 5 > 7 ? (uint32_t)ranks - 1 + 5 : 7;
@@ -334,7 +336,7 @@ static void run_all_unsigned(void)
     }
 }
 
-/* Vectors too long for a dense buffer: nothing in a call may grow with count. */
+/* Vectors too long for a dense buffer: no cost of a call may grow with count. */
 static void run_vast(struct config *c, int64_t count, const struct index_type *type)
 {
     uint64_t wide[] = { 0, (uint64_t)count / 2 + (uint64_t)rank, (uint64_t)count - 1 };
@@ -342,7 +344,7 @@ static void run_vast(struct config *c, int64_t count, const struct index_type *t
     int64_t values[] = { 1, rank, 3 };
     MPI_Count nnz = 0;
     const void *indices, *sums;
-    check_case("%lld elements, %s, %s", (long long)count, type->name, knobs_text(&c->knobs));
+    check_case("%lld elements, %s, %s", (long long)count, type->name, settings_text(&c->settings));
     check_success(MPIX_Sparse_allreduce_coo(type->size == 4 ? (void *)narrow : (void *)wide, values, 3,
                                             type->type, count, MPI_INT64_T, MPI_SUM, c->comm, &c->result),
                   "MPIX_Sparse_allreduce_coo");
@@ -357,16 +359,17 @@ static void run_vast(struct config *c, int64_t count, const struct index_type *t
     }
 }
 
-/* Formats that have a bit or a value for each element are out of the question, and so are MPI_Allreduce,
- * and parts of more than 2^32 elements. */
+/* Leaves out formats with a bit or a value for each element, MPI_Allreduce, and parts of more than 2^32
+ * elements. */
 static void run_all_vast(void)
 {
     const int64_t edge = (int64_t)1 << 32;
     for (size_t i = 0; i < config_count; i++) {
         struct config *c = &configs[i];
-        bool balanced = strcmp(c->knobs.scheme, "balanced") == 0 || strcmp(c->knobs.scheme, "two_level") == 0;
-        if (strcmp(c->knobs.scheme, "dense") == 0 || c->knobs.wire == NULL ||
-            strcmp(c->knobs.wire, "coo") != 0)
+        bool balanced =
+            strcmp(c->settings.scheme, "balanced") == 0 || strcmp(c->settings.scheme, "two_level") == 0;
+        if (strcmp(c->settings.scheme, "dense") == 0 || c->settings.wire == NULL ||
+            strcmp(c->settings.wire, "coo") != 0)
             continue;
         if (!balanced || ranks > 1)
             run_vast(c, edge, &index_types[1]);

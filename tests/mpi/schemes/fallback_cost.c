@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call on dense buffers costs where nothing can be gained, counted: collectives and messages that MPI
- * is asked for, and bytes of the caller's that are looked at. The price of an element is
- * high, so that what has many is too dense. And what comes of arguments that are wrong on one rank. */
+/* Tests the cost of dense calls that cannot gain. Counts collectives and messages requested from MPI, and
+ * bytes of the caller's buffers read by the library. The price of an element is high, so that full vectors
+ * count as too dense. Also tests arguments that are wrong on one rank. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ size_t __wrap_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const
 
 int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    int agreements = counted.agreements; /* the patient one is made of a nonblocking one */
+    int agreements = counted.agreements; /* the yielding version makes a nonblocking call of its own */
     int code = __real_PMPI_Allreduce(in, out, n, type, op, comm);
     counted.agreements = agreements;
     counted.reductions++;
@@ -89,7 +89,7 @@ static void check_counts(int agreements, size_t looked_at)
           counted.looked_at);
 }
 
-/* Agreements come 1, 3, 7, 15 … calls apart. */
+/* Consistency checks come after 1, 3, 7, 15 … calls. */
 static void try_dense(MPI_Comm comm)
 {
     static const int counts[] = { 5000, 20000, MOST };
@@ -111,7 +111,7 @@ static void try_small(MPI_Comm comm)
     }
 }
 
-static void try_foreign(MPI_Comm comm)
+static void try_unsupported(MPI_Comm comm)
 {
     static char from[MOST], to[MOST];
     check_case("an op that no scheme takes");
@@ -129,7 +129,7 @@ static bool runs_dense(MPI_Comm comm)
     return strcmp(report.scheme, "dense") == 0;
 }
 
-/* A tensor that becomes sparse is noticed, and one that becomes dense again. */
+/* The library detects a tensor that becomes sparse, and one that becomes dense again. */
 static void try_change(MPI_Comm comm)
 {
     int calls = 0;
@@ -149,8 +149,8 @@ static void try_change(MPI_Comm comm)
     check(runs_dense(comm), "expected dense at once");
 }
 
-/* What only the last rank gets wrong all ranks are told of, where the others agree on their calls, as they do
- * on those of a size not seen before. */
+/* An error on the last rank reaches all ranks if the call has a consistency check, as calls of a new size
+ * have. */
 static void try_wrong(MPI_Comm comm)
 {
     bool wrong = rank == ranks - 1;
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
         return check_skip("fallback_cost", "one rank has nothing to agree on");
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
-    setenv("MPIX_SPARSE_NODES", "2", 1); /* in shared memory nothing is counted */
+    setenv("MPIX_SPARSE_NODES", "2", 1); /* shared memory cannot be counted */
     setenv("MPIX_SPARSE_GAMMA", "1e-6", 1);
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
         in[i] = 1;
     try_small(comm);
     try_dense(comm);
-    try_foreign(comm);
+    try_unsupported(comm);
     try_change(comm);
     try_wrong(comm);
     MPI_Comm_free(&comm);

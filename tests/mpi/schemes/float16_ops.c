@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Integers of 2 bytes that stand for floats of 16 bits, by a knob or a hint of a plan, by every scheme:
- * floats in the order of ranks, rounded once, where a scheme has one reduction or an element few
- * contributions; else within the bound of mpix_sparse(7); the same bits on all ranks; and integers still
- * where nobody said otherwise. */
+/* Tests 2-byte integers that represent 16-bit floats, by a setting or a plan's hint, in every scheme. A
+ * scheme with one reduction, or few contributions to an element, gives sums in rank order rounded once. Other
+ * results stay within the bound of mpix_sparse(7). All ranks have the same bits. Without the setting, the
+ * values are integers. */
 
 #include <math.h>
 #include <mpix_sparse.h>
@@ -31,16 +31,16 @@ static uint16_t in[COUNT], out[COUNT];
 static const struct format *format;
 static int op;
 
-static uint64_t roll(size_t i, int at_rank)
+static uint64_t random_bits(size_t i, int at_rank)
 {
     return mix(i * 64 + (size_t)at_rank);
 }
 
-/* Two ranks have an element, or one has, any 16 bits that are no signalling NaN. */
+/* An element on one or two ranks, with any 16 bits except signalling NaNs. */
 static uint16_t draw_two(size_t i, int at_rank)
 {
     size_t first = mix(i) % (size_t)ranks, second = (first + 1) % (size_t)ranks;
-    uint16_t bits = (uint16_t)roll(i, at_rank);
+    uint16_t bits = (uint16_t)random_bits(i, at_rank);
     bool has = (size_t)at_rank == first || ((size_t)at_rank == second && i % 3 != 0);
     if (!has)
         return 0;
@@ -50,7 +50,7 @@ static uint16_t draw_two(size_t i, int at_rank)
 /* Numbers around 1 of both signs on most ranks. */
 static uint16_t draw_many(size_t i, int at_rank)
 {
-    uint64_t bits = roll(i, at_rank);
+    uint64_t bits = random_bits(i, at_rank);
     double number = ldexp(1 + (double)(bits >> 12) * 0x1p-52, (int)(bits % 8) - 4);
     return bits / 16 % 4 == 0 ? 0 : float16_of(format->base, bits / 8 % 2 == 0 ? number : -number);
 }
@@ -62,7 +62,7 @@ static void fill(uint16_t (*draw)(size_t i, int at_rank))
     memset(out, 0x77, sizeof out);
 }
 
-/* The obvious way to fold, in the order of ranks. */
+/* Reference reduction in rank order. */
 static float fold(float a, float b)
 {
     switch (op) {
@@ -78,7 +78,7 @@ static bool is_zero(uint16_t bits)
     return (bits & 0x7fff) == 0;
 }
 
-/* MAX and MIN leave open which of two zeros is meant, and which outcome a NaN has. */
+/* MAX and MIN leave open which of two zeros they return, and the result for a NaN. */
 static bool agrees(uint16_t found, uint16_t expected, bool nan)
 {
     if (found == expected || (op != 0 && op != 3 && nan))
@@ -88,7 +88,7 @@ static bool agrees(uint16_t found, uint16_t expected, bool nan)
     return isnan(float16_value(format->base, found)) && isnan(float16_value(format->base, expected));
 }
 
-/* With `absent`, elements of no bits do not take part. */
+/* If `absent`, elements of zero bits do not take part. */
 static void check_two(bool absent)
 {
     for (size_t i = 0; i < COUNT; i++) {
@@ -108,7 +108,7 @@ static void check_two(bool absent)
     }
 }
 
-/* How often a contribution is rounded, alone or as part of a sum, by schemes of several reductions. */
+/* Number of roundings of a contribution, alone or in a sum, in schemes with several reductions. */
 static int roundings(const char *scheme)
 {
     static const char *const once[] = { "allgather", "shared", EVERY_OWNER_SCHEME };
@@ -123,7 +123,7 @@ static int roundings(const char *scheme)
     return strcmp(scheme, "recursive_doubling") == 0 || strcmp(scheme, "hybrid") == 0 ? steps : ranks - 1;
 }
 
-/* Floats, folded in the order of ranks. */
+/* Floats, reduced in rank order. */
 static void check_once(bool absent)
 {
     for (size_t i = 0; i < COUNT; i++) {
@@ -202,7 +202,7 @@ static void check_many(const char *scheme, bool absent)
 
 static void try_calls(const char *scheme, MPI_Comm comm)
 {
-    bool same = strcmp(scheme, "dense") != 0 && strcmp(scheme, "auto") != 0; /* else it is MPI's business */
+    bool same = strcmp(scheme, "dense") != 0 && strcmp(scheme, "auto") != 0; /* otherwise MPI decides */
     static void (*const calls[])(MPI_Comm comm) = { call_dense, call_in_place, call_coo };
     for (op = 0; op < OPS; op++) {
         for (int c = 0; c < 3; c++) {
@@ -212,7 +212,7 @@ static void try_calls(const char *scheme, MPI_Comm comm)
             if (c == 2 || op == 0 || ranks == 2)
                 check_two(c == 2);
             if (same)
-                check_equal_on_ranks(hash_bytes(out, sizeof out, 1), "the outcome");
+                check_equal_on_ranks(hash_bytes(out, sizeof out, 1), "the result");
             fill(draw_many);
             calls[c](comm);
             if (same)
@@ -244,7 +244,7 @@ static void try_plan(const char *scheme, MPI_Comm comm)
     MPI_Info_free(&info);
 }
 
-/* Without the knob they are what MPI says; in coordinates they wrap around, in Open MPI 4.1 they do not. */
+/* Without the setting MPI's rules apply. Coordinates wrap around; in Open MPI 4.1 they do not. */
 static void try_integers(MPI_Comm comm)
 {
     static uint16_t expected[COUNT];
@@ -271,13 +271,13 @@ int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
-    MPI_Comm plain = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
+    MPI_Comm plain = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         format = &formats[(i + (size_t)ranks) % 2];
         setenv("MPIX_SPARSE_ELEMENT", format->name, 1);
         MPI_Comm comm =
-            knobs_comm(&(struct knobs){ schemes[i], NULL, NULL, NULL, i % 3 == 0 ? "100" : NULL });
+            settings_comm(&(struct settings){ schemes[i], NULL, NULL, NULL, i % 3 == 0 ? "100" : NULL });
         unsetenv("MPIX_SPARSE_ELEMENT");
         try_calls(schemes[i], comm);
         try_plan(schemes[i], plain);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coordinates of every integer type, logical and byte with every op, in every scheme and format, against a
- * plain loop over all ranks' elements: rows, equal indices, any order, few elements and none. What MPI does
- * not define is an error. Dense buffers with the same pairs give the bytes of MPI_Allreduce. */
+/* Tests coordinates of every integer, logical and byte type with every op, in every scheme and format,
+ * against a plain loop over all ranks' elements. Cases include rows, equal indices, any order, few elements
+ * and none. Undefined pairs give an error. Dense buffers give the bytes of MPI_Allreduce. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum {
     BYTES = MOST_COUNT * MOST_ROW * MOST_SIZE
 };
 
-/* Signed, unsigned, of Fortran and addresses, logical, byte, and reals. */
+/* Signed, unsigned, Fortran and address integers; logical; byte; reals. */
 static const struct {
     const char *name;
     MPI_Datatype type;
@@ -60,7 +60,7 @@ static const struct {
 
 enum { TYPES = sizeof types / sizeof types[0] };
 
-/* What all ranks agree on. */
+/* Parameters that are equal on all ranks. */
 struct trial {
     int t, o;
     MPI_Count count;
@@ -80,7 +80,7 @@ static size_t element_size(const struct trial *trial)
     return types[trial->t].size * trial->row;
 }
 
-/* A logical has two values. Half of all others are 0 where that is what an op looks at. */
+/* A logical has two values. Half of the other values are 0 if the op depends on zero. */
 static void put_value(const struct trial *trial, uint64_t key, unsigned char *out)
 {
     uint64_t bits = mix(key);
@@ -93,7 +93,8 @@ static void put_value(const struct trial *trial, uint64_t key, unsigned char *ou
             out[i] = (unsigned char)(bits >> 8 * i);
 }
 
-/* A rank's elements, which all ranks can make: some indices twice, in any order in every second trial. */
+/* Draw a rank's elements; every rank can draw those of all. Some indices repeat; every second trial has them
+ * unsorted. */
 static int draw(const struct trial *trial, int of)
 {
     uint64_t key = mix(trial->seed * 64 + (uint64_t)of);
@@ -101,13 +102,14 @@ static int draw(const struct trial *trial, int of)
     bool ascending = trial->seed % 2 == 0;
     int32_t index = -1;
     for (int i = 0; i < n; i++) {
-        uint64_t roll = mix(key + (uint64_t)i);
-        index = ascending ? index + 1 + (int32_t)(roll % 7) : (int32_t)(roll % (uint64_t)trial->count);
+        uint64_t random_bits = mix(key + (uint64_t)i);
+        index = ascending ? index + 1 + (int32_t)(random_bits % 7)
+                          : (int32_t)(random_bits % (uint64_t)trial->count);
         if (index >= trial->count)
             return i;
         index_of[i] = index;
         for (size_t k = 0; k < trial->row; k++)
-            put_value(trial, roll + k, value_of + ((size_t)i * trial->row + k) * types[trial->t].size);
+            put_value(trial, random_bits + k, value_of + ((size_t)i * trial->row + k) * types[trial->t].size);
     }
     return n;
 }
@@ -163,7 +165,7 @@ static void fold(int t, enum op o, unsigned char *sum, const unsigned char *valu
     }
 }
 
-/* Values of a logical op that nothing was folded into become 0 or 1, too. */
+/* Logical ops set values to 0 or 1, even without a second contribution. */
 static void settle(const struct trial *trial, unsigned char *element)
 {
     static const unsigned char zero[MOST_SIZE];
@@ -172,7 +174,7 @@ static void settle(const struct trial *trial, unsigned char *element)
         fold(trial->t, LOR, element + k * size, zero);
 }
 
-/* The plain loop. */
+/* Compute the expected result by a plain loop. */
 static void expect(const struct trial *trial)
 {
     size_t bytes = element_size(trial), size = types[trial->t].size;
@@ -204,7 +206,7 @@ static MPI_Datatype element_type(const struct trial *trial)
     return type;
 }
 
-/* In one of the forms of the call. */
+/* Make the call in one of its forms. */
 static int call(const struct trial *trial, int form, int nnz, MPI_Datatype type, MPI_Comm comm,
                 MPIX_Sparse_result *result)
 {
@@ -249,7 +251,7 @@ static void compare(const struct trial *trial, MPIX_Sparse_result result)
     check(memcmp(found, expected, (size_t)trial->count * bytes) == 0, "expected another dense vector");
 }
 
-/* This rank's elements in a vector, and MPI's outcome. */
+/* Reduce this rank's elements as a dense vector, and compare with MPI. */
 static void try_dense(const struct trial *trial, MPI_Datatype type, MPI_Comm comm)
 {
     size_t bytes = element_size(trial);
@@ -273,7 +275,7 @@ static void check_undefined(int code)
     check(class == MPI_ERR_OP, "expected class MPI_ERR_OP, found %d", class);
 }
 
-/* With an argument none but the first. */
+/* 1 if the program has an argument */
 static int forms = 3;
 
 static void try_trial(const struct trial *trial, int form, const char *how, MPI_Comm comm)
@@ -296,23 +298,24 @@ static void try_trial(const struct trial *trial, int form, const char *how, MPI_
         MPI_Type_free(&type);
 }
 
-/* Of all combinations a share, another one for each configuration and number of ranks. */
-static void try_all(const struct knobs *knobs, uint64_t number)
+/* Run a share of all combinations; each configuration and number of ranks runs another share. */
+static void try_all(const struct settings *settings, uint64_t number)
 {
     static const MPI_Count counts[] = { MOST_COUNT, 1, 57, 0, 300, MOST_COUNT };
     static const size_t rows[] = { 1, 1, 3, 4, MOST_ROW, 1, 2 };
     uint64_t share = oversubscribed ? 6 : 3;
-    MPI_Comm comm = knobs_comm(knobs);
+    MPI_Comm comm = settings_comm(settings);
     for (int i = 0; i < TYPES * OPS; i++) {
-        uint64_t roll = mix(number * 1000 + (uint64_t)i + (uint64_t)ranks * 77);
-        struct trial trial = { i / OPS, i % OPS, counts[roll / 8 % 6], rows[roll / 64 % 7], roll / 512 };
-        if (types[trial.t].type != MPI_DATATYPE_NULL && roll % share == 0)
-            try_trial(&trial, (int)(roll / 4096 % (uint64_t)forms), knobs_text(knobs), comm);
+        uint64_t random_bits = mix(number * 1000 + (uint64_t)i + (uint64_t)ranks * 77);
+        struct trial trial = { i / OPS, i % OPS, counts[random_bits / 8 % 6], rows[random_bits / 64 % 7],
+                               random_bits / 512 };
+        if (types[trial.t].type != MPI_DATATYPE_NULL && random_bits % share == 0)
+            try_trial(&trial, (int)(random_bits / 4096 % (uint64_t)forms), settings_text(settings), comm);
     }
     MPI_Comm_free(&comm);
 }
 
-/* Bytes, and rows of three of them. */
+/* Bytes, and rows of three bytes. */
 static void try_profile(MPI_Comm comm)
 {
     enum { COUNT = 90 };
@@ -332,8 +335,8 @@ static void try_profile(MPI_Comm comm)
     }
 }
 
-/* As halves they have four ops. Without the knob they are integers. */
-static void try_halves(void)
+/* Interpreted as 16-bit floats they have four ops. Without the setting they are integers. */
+static void try_float16(void)
 {
     uint16_t values[] = { 0x3f80, 0x4000 }; /* 1 and 2 as bfloat16 */
     const int32_t indices[] = { 3, 3 };
@@ -341,10 +344,10 @@ static void try_halves(void)
     MPI_Count nnz;
     const void *sum;
     setenv("MPIX_SPARSE_ELEMENT", "bf16", 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     try_profile(comm);
     unsetenv("MPIX_SPARSE_ELEMENT");
-    check_case("integers that stand for halves");
+    check_case("integers that stand for 16-bit floats");
     check_success(MPIX_Sparse_allreduce_coo(indices, values, rank == 0 ? 2 : 0, MPI_INT32_T, 5, MPI_SHORT,
                                             MPI_SUM, comm, &result),
                   "MPIX_Sparse_allreduce_coo");
@@ -365,20 +368,20 @@ int main(int argc, char **argv)
     static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, "auto" };
     static const char *const wires[] = { NULL, EVERY_WIRE };
     enum { SCHEMES = sizeof schemes / sizeof schemes[0], WIRES = sizeof wires / sizeof wires[0] };
-    setenv("MPIX_SPARSE_LOG_FILE", "/dev/null", 1); /* of errors without a text, hundreds */
+    setenv("MPIX_SPARSE_LOG_FILE", "/dev/null", 1); /* hundreds of errors without a text */
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     forms = argc > 1 ? 1 : forms;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait has no other */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     for (uint64_t i = 0; i < SCHEMES; i++)
-        try_all(&(struct knobs){ schemes[i], NULL, NULL, NULL, NULL }, i);
+        try_all(&(struct settings){ schemes[i], NULL, NULL, NULL, NULL }, i);
     for (uint64_t i = 0; i < WIRES; i++) {
-        try_all(&(struct knobs){ "balanced", wires[i], NULL, i % 2 == 0 ? "4" : NULL,
-                                 i % 3 == 0 ? "200" : NULL },
+        try_all(&(struct settings){ "balanced", wires[i], NULL, i % 2 == 0 ? "4" : NULL,
+                                    i % 3 == 0 ? "200" : NULL },
                 100 + i);
-        try_all(&(struct knobs){ schemes[1 + (i + (uint64_t)ranks) % (SCHEMES - 2)], wires[i], NULL, NULL,
-                                 NULL },
+        try_all(&(struct settings){ schemes[1 + (i + (uint64_t)ranks) % (SCHEMES - 2)], wires[i], NULL, NULL,
+                                    NULL },
                 200 + i);
     }
-    try_halves();
+    try_float16();
     return check_end("integers");
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What other implementations of sparse allreduce get wrong in the calls themselves: order, buffers,
- * messages, communicators, sizes, memory. Each test names the implementation and its defect, and runs for
- * every scheme of the registry. known_defects.c has the defects that lie in the vectors.
- */
+/* Tests calls that other implementations of sparse allreduce get wrong: order, buffers, messages,
+ * communicators, sizes, memory. Each test names the implementation and its defect, and runs every scheme.
+ * known_defects.c covers defects of the vectors. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -13,13 +12,13 @@
 #include "check.h"
 #include "scheme/scheme.h"
 
-enum { PATIENCE = 280 /* seconds, for one scheme */ };
+enum { TIMEOUT = 280 /* seconds, for one scheme */ };
 
 static const char *present_scheme;
 
 static MPI_Comm make_comm(const char *wire, const char *segment)
 {
-    return knobs_comm(&(struct knobs){ present_scheme, wire, NULL, NULL, segment });
+    return settings_comm(&(struct settings){ present_scheme, wire, NULL, NULL, segment });
 }
 
 static void name_case(const char *test)
@@ -32,15 +31,15 @@ static bool is(const char *scheme)
     return strcmp(present_scheme, scheme) == 0;
 }
 
-/* Let one rank come late. */
-static void delay(int whose)
+/* Delay one rank. */
+static void delay(int target)
 {
-    if (rank == whose % ranks)
+    if (rank == target % ranks)
         nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
 }
 
-/* Coordinates of which all ranks have `shared`, one index in `step`, and each one of its own at the end:
- * sums are known without any communication. */
+/* Coordinates with `shared` elements common to all ranks, one index in `step`, and an element of each rank at
+ * the end. The sums are known without communication. */
 struct comb {
     int64_t count, shared, step;
     int64_t key; /* added to the values */
@@ -62,7 +61,7 @@ static void check_comb(const struct comb *c, int n, MPIX_Sparse_result result)
     }
 }
 
-/* The caller's buffers are spoilt as soon as the call has returned. */
+/* Overwrite the caller's buffers as soon as the call has returned. */
 static void reduce_comb(const struct comb *c, MPI_Comm comm, MPIX_Sparse_result *result)
 {
     int r, n;
@@ -93,7 +92,7 @@ static void reduce_comb_once(const struct comb *c, MPI_Comm comm)
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
-/* Reals whose sum depends on the order. */
+/* Floats whose sum depends on the order. */
 static void draw_reals(float *reals, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -103,7 +102,7 @@ static void draw_reals(float *reals, int n)
     }
 }
 
-/* SparCML adds in the order of arrival; Open MPI (#11721) and NCCL (#855, #1497) are asked for equal bits
+/* SparCML adds in the order of arrival. Users of Open MPI (#11721) and NCCL (#855, #1497) request equal bits
  * on all ranks and in every run. */
 static void order_of_additions(void)
 {
@@ -125,7 +124,8 @@ static void order_of_additions(void)
     MPI_Comm_free(&comm);
 }
 
-/* SparCML never waits for its sends: what it sends is overwritten, its communicator freed, too early. */
+/* SparCML never waits for its sends: send buffers are overwritten, and the communicator is freed, too
+ * early. */
 static void sends_that_nobody_waits_for(void)
 {
     MPI_Comm comm = make_comm(NULL, NULL);
@@ -138,7 +138,7 @@ static void sends_that_nobody_waits_for(void)
     MPI_Comm_free(&comm);
 }
 
-/* SparCML's tags are the same in every call: a fast rank's next message is taken for this call's. */
+/* SparCML's tags are equal in every call: a fast rank's next message is taken for one of this call. */
 static void calls_that_overtake(void)
 {
     MPI_Comm comm = make_comm(NULL, NULL);
@@ -155,8 +155,8 @@ static void calls_that_overtake(void)
     MPI_Comm_free(&comm);
 }
 
-/* SparCML sends with small tags on the user's communicator: where the user receives from anyone, or has
- * sent before, messages go astray. */
+/* SparCML sends with small tags on the user's communicator: messages are mixed up with the user's, who
+ * receives from any source or has sent before. */
 static void messages_of_the_user(void)
 {
     enum { TAGS = 4 };
@@ -187,23 +187,23 @@ static void messages_of_the_user(void)
     MPI_Comm_free(&comm);
 }
 
-/* SparCML works on MPI_COMM_WORLD only. Here two groups work at the same time, each on vectors of its own,
- * one with its ranks backwards. */
+/* SparCML works only on MPI_COMM_WORLD. Here two groups work at the same time, each on its own vectors, and
+ * one has its ranks in reverse order. */
 static void groups(void)
 {
     MPI_Comm half;
     name_case("groups");
-    knobs_set(&(struct knobs){ present_scheme, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ present_scheme, NULL, NULL, NULL, NULL });
     MPI_Comm_split(MPI_COMM_WORLD, rank % 3 == 1, rank % 3 == 1 ? -rank : rank, &half);
     for (int64_t i = 0; i < 4 + rank % 3 % 2; i++)
         reduce_comb_once(&(struct comb){ 2000 + i, 300 + 50 * (rank % 3 == 1), 4, i }, half);
     reduce_comb_once(&(struct comb){ 1000, 90, 4, 5 }, MPI_COMM_SELF);
-    knobs_set(&(struct knobs){ NULL, NULL, NULL, NULL, NULL });
+    settings_set(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     MPI_Comm_free(&half);
 }
 
-/* Zen's released code sizes its memory in the first call; oneCCL's caller had to supply memory for a
- * result of unknown size. */
+/* Zen's released code sizes its memory in the first call; oneCCL's caller had to allocate memory for a result
+ * of unknown size. */
 static void growing_calls(void)
 {
     static const int64_t sizes[] = { 0, 1, 30, 1000, 20000, 10, 0, 3000 };
@@ -220,7 +220,7 @@ static void growing_calls(void)
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
-/* SparCML: int lengths and offsets overflow at 2 GiB. Those that carry every element are left out. */
+/* SparCML: int lengths and offsets overflow at 2 GiB. Schemes that send every element are left out. */
 static void vast_vectors(void)
 {
     for (int segments = 0; segments < 2 && ranks > 1 && !is("dense"); segments++) {
@@ -232,7 +232,7 @@ static void vast_vectors(void)
     }
 }
 
-/* Indices `at` + i `step` on all ranks. */
+/* Check the balance for indices `at` + i `step` on all ranks. */
 static void check_balance(MPI_Comm comm, int32_t at, int32_t step, MPI_Count count)
 {
     enum { NNZ = 20000 };
@@ -252,9 +252,9 @@ static void check_balance(MPI_Comm comm, int32_t at, int32_t step, MPI_Count cou
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
-/* Sparse PS: one server has most elements when they stand together. Ok-Topk: an imbalance of 1.4 to 5.1
- * when they have moved since boundaries were computed. Cyclic parts: all elements in one when indices are
- * multiples of the ranks. The schemes named after these have the defect on purpose. */
+/* Sparse PS: contiguous elements go to one server. Ok-Topk: an imbalance of 1.4 to 5.1 if elements moved
+ * since boundaries were computed. Cyclic parts: one part gets all indices that are multiples of the number of
+ * ranks. The schemes named after these have the defect on purpose. */
 static void balance(void)
 {
     MPI_Comm comm = make_comm(NULL, NULL);
@@ -268,7 +268,7 @@ static void balance(void)
     MPI_Comm_free(&comm);
 }
 
-/* Horovod (#433), NCCL (#754), RCCL (#1661): cannot be told which algorithm to take, nor asked which ran. */
+/* Horovod (#433), NCCL (#754), RCCL (#1661): the user cannot select an algorithm, nor query which one ran. */
 static void scheme_asked_for(void)
 {
     MPI_Comm comm = make_comm(NULL, NULL);
@@ -281,7 +281,7 @@ static void scheme_asked_for(void)
     MPI_Comm_free(&comm);
 }
 
-/* MPICH 4.0.2 as Debian builds it crashes the job at a count of -1. */
+/* MPICH 4.0.2 as Debian builds it crashes at a count of -1. */
 static void negative_counts(void)
 {
     MPI_Comm comm = make_comm(NULL, NULL);
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t s = 0; sar_schemes[s] != NULL; s++) {
         present_scheme = sar_schemes[s]->name;
-        check_alarm(PATIENCE);
+        check_alarm(TIMEOUT);
         for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
             tests[i]();
     }

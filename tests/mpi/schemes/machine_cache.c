@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Constants of the machine are measured once for the same processes in the same order, and again for others.
- *
- * All ranks take the same, whatever each of them remembers.
+/* Tests that machine constants are measured once for the same processes in the same order, and again for
+ * others. All ranks use equal constants, whatever their own caches hold.
  *
  * Link with -Wl,--wrap=PMPI_Sendrecv,--wrap=sar_comm_max, and with the library's objects. */
 
@@ -20,7 +19,7 @@ int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int 
                          MPI_Datatype type_in, int from, int tag_in, MPI_Comm comm, MPI_Status *status);
 
 static int messages;
-static bool differs; /* what is measured, on rank 0 */
+static bool differs; /* the measured value, on rank 0 */
 
 enum sar_status __wrap_sar_comm_max(const struct sar_comm *net, double *values, int n)
 {
@@ -37,7 +36,7 @@ int __wrap_PMPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int 
     return __real_PMPI_Sendrecv(out, n, type, to, tag, in, m, type_in, from, tag_in, comm, status);
 }
 
-/* Use a communicator for the first time, and free it; whether that took measuring. */
+/* Use a communicator for the first time, and free it. Returns true if that measured constants. */
 static bool measures(MPI_Comm comm)
 {
     int one = 1, sum = 0, size;
@@ -56,7 +55,7 @@ static MPI_Comm split(int colour, int key)
     return comm;
 }
 
-/* Make a context; its constants. */
+/* Open a communicator's state; returns its constants. */
 static struct sar_machine look_at(MPI_Comm comm)
 {
     struct sar_comm_state *context = NULL;
@@ -105,8 +104,8 @@ int main(int argc, char **argv)
     remember_differently();
     nodes_set(ranks);
     check_case("other nodes");
-    MPI_Comm apart = knobs_comm(&(struct knobs){ "balanced", NULL, NULL, NULL, NULL });
+    MPI_Comm separate = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
     check(messages > 0, "expected constants to be measured");
-    MPI_Comm_free(&apart);
+    MPI_Comm_free(&separate);
     return check_end("machine_cache");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that are far from each other write what all of them read past the caches, and others do not; the
- * outcomes are the same, bit by bit, whatever the lengths of elements and where lines begin. Ranks of which
- * one alone takes its node to be crowded time no lines, and do not wait for it. Ranks that move notice.
+/* Tests nontemporal stores. Ranks on different sockets write data that all ranks read past the caches; other
+ * ranks do not. Results have the same bits for all element lengths and alignments. If only one rank considers
+ * its node oversubscribed, no rank measures cache lines, and none waits. Ranks that move to another socket
+ * are detected.
  *
  * Link with -Wl,--wrap=sar_spvec_copy_nt, and with the library's objects. */
 
@@ -20,7 +21,7 @@ void __real_sar_spvec_copy_nt(const struct sar_vec_desc *shape, const struct sar
 void __wrap_sar_spvec_copy_nt(const struct sar_vec_desc *shape, const struct sar_spvec *from,
                               struct sar_spvec *to);
 
-static long streamed; /* elements */
+static long streamed; /* elements written past the caches */
 
 void __wrap_sar_spvec_copy_nt(const struct sar_vec_desc *shape, const struct sar_spvec *from,
                               struct sar_spvec *to)
@@ -36,7 +37,7 @@ struct tensor {
     float values[MOST * ROW_MOST];
 };
 
-/* A third of the elements are those of all ranks. */
+/* A third of the elements is common to all ranks. */
 static void make(struct tensor *t, int nnz, int row, bool sorted)
 {
     int step = COUNT / nnz;
@@ -63,7 +64,7 @@ static uint64_t hash_of(MPIX_Sparse_result result, int row)
     return hash_bytes(values, (size_t)nnz * (size_t)row * sizeof(float), hash);
 }
 
-/* The same outcome on all ranks, twice: the second goes where the first was. */
+/* Reduce twice with equal results; the second result reuses the memory of the first. */
 static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -79,7 +80,7 @@ static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
                       "MPIX_Sparse_allreduce_coo");
         hash = hash_of(result, t->row) + 31 * hash;
     }
-    check_equal_on_ranks(hash, "the outcome");
+    check_equal_on_ranks(hash, "the result");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     if (t->row > 1)
         MPI_Type_free(&element);
@@ -89,22 +90,22 @@ static uint64_t reduce(MPI_Comm comm, const struct tensor *t)
 static MPI_Comm open_comm(const char *scheme, double far)
 {
     sar_numa_distance_remote_seconds = far;
-    return knobs_comm(&(struct knobs){ .scheme = scheme });
+    return settings_comm(&(struct settings){ .scheme = scheme });
 }
 
-/* All that is brought and, where a cache has room for a part, all that is made of it, twice. Whether it has
- * depends on how parts are cut where they are about as large. */
+/* All inputs, and the result if a part fits a cache, are written past the caches in both calls. For parts
+ * near the cache size the exact cut decides. */
 static void check_streamed(const struct tensor *t)
 {
-    long brought = 2 * ranks * (long)t->nnz, expected = brought + 2 * nnz_out;
-    int sharers = ranks % 2 == 0 ? ranks : ranks / 2; /* on one node, or the smaller of two */
+    long contributed = 2 * ranks * (long)t->nnz, expected = contributed + 2 * nnz_out;
+    int sharers = ranks % 2 == 0 ? ranks : ranks / 2; /* on one node, or on the smaller of two */
     bool fits = nnz_out * (1 + t->row) * (long)sizeof(float) / sharers < 900000;
     MPI_Allreduce(MPI_IN_PLACE, &streamed, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (ranks % 2 == 0 && fits)
         check(streamed == expected, "expected %ld elements past the caches, found %ld", expected, streamed);
     else
-        check(streamed >= (ranks % 2 == 0 ? brought : fits),
-              "expected what is brought past the caches, found %ld", streamed);
+        check(streamed >= (ranks % 2 == 0 ? contributed : fits),
+              "expected what is contributed past the caches, found %ld", streamed);
 }
 
 static void compare(const char *scheme)
@@ -112,7 +113,7 @@ static void compare(const char *scheme)
     static const int sizes[] = { 200, 1001, MOST }, rows[] = { 1, 3, 16, ROW_MOST };
     static struct tensor t;
     uint64_t first = sar_numa_distance_first_call;
-    /* A communicator does not look while another one's ranks are taken to be far. */
+    /* A communicator does not measure the distance while another one's ranks are taken to be remote. */
     sar_numa_distance_first_call = sar_numa_distance_call_interval;
     MPI_Comm plain = open_comm("recursive_doubling", INFINITY), near = open_comm(scheme, INFINITY),
              far = open_comm(scheme, -1);
@@ -122,9 +123,9 @@ static void compare(const char *scheme)
             check_case("%s, %d elements of %d floats", scheme, t.nnz, t.row);
             uint64_t expected = reduce(plain, &t);
             streamed = 0;
-            check(reduce(near, &t) == expected, "expected the outcome of recursive_doubling, near");
+            check(reduce(near, &t) == expected, "expected the result of recursive_doubling, near");
             check(streamed == 0, "expected nothing past the caches, found %ld elements", streamed);
-            check(reduce(far, &t) == expected, "expected the outcome of recursive_doubling, far");
+            check(reduce(far, &t) == expected, "expected the result of recursive_doubling, far");
             check_streamed(&t);
         }
     }
@@ -142,7 +143,7 @@ static long streamed_by_all(void)
     return sum;
 }
 
-/* Without waiting for it at once. */
+/* Start without waiting. */
 static void reduce_later(MPI_Comm comm, const struct tensor *t)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -154,8 +155,8 @@ static void reduce_later(MPI_Comm comm, const struct tensor *t)
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
-/* The distance is looked at again in each fourth call that all ranks wait in, of which knobs_comm makes the
- * first, and in no other. */
+/* The distance is measured in every fourth call in which all ranks wait, and in no other. settings_comm makes
+ * the first call. */
 static void check_moving(const char *scheme)
 {
     static struct tensor t;
@@ -187,8 +188,8 @@ static bool streams(MPI_Comm comm, const struct tensor *t)
     return streamed_by_all() > 0;
 }
 
-/* At first in the second, fourth, eighth ... call, of which knobs_comm makes the first, and each reduce()
- * two. */
+/* At first the distance is measured in the second, fourth, eighth ... call. settings_comm makes the first
+ * call, and each reduce() two. */
 static void check_moving_at_first(const char *scheme)
 {
     static struct tensor t;
@@ -211,7 +212,7 @@ static void check_moving_at_first(const char *scheme)
     sar_numa_distance_first_call = first;
 }
 
-/* As whoever launched it may tell one rank alone. */
+/* The launcher may inform only one rank. */
 static void check_disagreement(void)
 {
     static const char *const names[] = { "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which rank owns what, where that is a scheme's own business: omni deals blocks out one by one or in
- * contiguous ranges, and oktopk's boundaries follow the data every so many calls. Bytes and imbalances must
- * be those that follow from that. */
+/* Tests ownership of elements in schemes that define it. omni assigns blocks one by one or in contiguous
+ * ranges; oktopk recomputes boundaries after a number of calls. Bytes and imbalances must match the
+ * definition. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -13,13 +13,13 @@
 
 enum { COUNT = 10000, BLOCK = 256, HEADER = 64, PRESENCE = BLOCK / 8 };
 
-/* What all ranks know of all ranks' elements: some blocks have many, others none. */
+/* True if rank r has element i; all ranks can compute it. Some blocks are full, others empty. */
 static bool has(int r, int64_t i)
 {
     return mix((uint64_t)i / 900 + 5) % 3 != 0 && mix((uint64_t)(i * 64 + r)) % 40 == 0;
 }
 
-/* Ranks that have an element. */
+/* Number of ranks that have an element. */
 static int owners_of(int64_t i)
 {
     int owners = 0;
@@ -28,23 +28,23 @@ static int owners_of(int64_t i)
     return owners;
 }
 
-enum { ALL = -1 }; /* in place of a rank: what any of them has */
+enum { ALL = -1 }; /* in place of a rank: any rank */
 
-/* A block's owner, and the block's number in that one's part. */
-struct place {
+/* A block's owner, and the block's number in the owner's part. */
+struct block_pos {
     int owner;
     int64_t block;
 };
 
-static struct place place_of(bool contiguous, int64_t i)
+static struct block_pos block_pos_of(bool contiguous, int64_t i)
 {
     int64_t span = (COUNT + ranks - 1) / ranks, block = i / BLOCK;
     if (contiguous)
-        return (struct place){ (int)(i / span), i % span / BLOCK };
-    return (struct place){ (int)(block % ranks), block / ranks };
+        return (struct block_pos){ (int)(i / span), i % span / BLOCK };
+    return (struct block_pos){ (int)(block % ranks), block / ranks };
 }
 
-/* What a rank has in a part: elements, and blocks that hold any. */
+/* A rank's contribution to a part: elements, and blocks that are not empty. */
 struct load {
     long long elements, blocks;
 };
@@ -54,12 +54,12 @@ static struct load load_of(bool contiguous, int r, int owner)
     struct load load = { 0, 0 };
     int64_t last = -1;
     for (int64_t i = 0; i < COUNT; i++) {
-        struct place place = place_of(contiguous, i);
-        if (place.owner != owner || !(r == ALL ? owners_of(i) > 0 : has(r, i)))
+        struct block_pos block_pos = block_pos_of(contiguous, i);
+        if (block_pos.owner != owner || !(r == ALL ? owners_of(i) > 0 : has(r, i)))
             continue;
         load.elements++;
-        load.blocks += place.block != last;
-        last = place.block;
+        load.blocks += block_pos.block != last;
+        last = block_pos.block;
     }
     return load;
 }
@@ -76,7 +76,7 @@ static double imbalance(bool contiguous, int r)
     return sum == 0 ? 1 : (double)(most * ranks) / (double)sum;
 }
 
-/* Each element counts the ranks that have it. */
+/* Each sum is the number of ranks that have the element. */
 static void check_sums(MPIX_Sparse_result result)
 {
     MPI_Count nnz = -1;
@@ -120,11 +120,11 @@ static void check_near(double found, double expected, const char *what)
     check(fabs(found - expected) <= 1e-9 * expected, "expected %s of %g, found %g", what, expected, found);
 }
 
-/* A block goes whole, with its number and a bit for each of its slots. */
+/* Blocks are sent whole, with their number and a bit for each slot. */
 static void try_omni(const char *partition, bool contiguous)
 {
     const long long block = BLOCK * (long long)sizeof(float) + (long long)sizeof(uint32_t) + PRESENCE;
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "omni", NULL, partition, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "omni", NULL, partition, NULL, NULL });
     long long blocks = (ranks - 1) * load_of(contiguous, ALL, rank).blocks;
     check_case("omni, partition %s", partition == NULL ? "not said" : partition);
     MPIX_Sparse_report_t report = reduce(comm);
@@ -140,20 +140,20 @@ static void try_omni(const char *partition, bool contiguous)
     MPI_Comm_free(&comm);
 }
 
-enum { STRETCH = 1000, SPACE = 100 * STRETCH };
+enum { RANGE = 1000, SPACE = 100 * RANGE };
 static const double EVEN = 1.1;
 
-/* All ranks have one stretch of elements. */
-static double imbalance_of_stretch(MPI_Comm comm, int32_t at, int32_t count)
+/* All ranks have one contiguous range of elements. */
+static double imbalance_of_range(MPI_Comm comm, int32_t at, int32_t count)
 {
-    static int32_t index[STRETCH];
-    static float value[STRETCH];
+    static int32_t index[RANGE];
+    static float value[RANGE];
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPIX_Sparse_report_t report;
-    for (int32_t i = 0; i < STRETCH; i++)
+    for (int32_t i = 0; i < RANGE; i++)
         index[i] = at + i;
-    check_success(MPIX_Sparse_allreduce_coo(index, value, STRETCH, MPI_INT32_T, count, MPI_FLOAT, MPI_SUM,
-                                            comm, &result),
+    check_success(MPIX_Sparse_allreduce_coo(index, value, RANGE, MPI_INT32_T, count, MPI_FLOAT, MPI_SUM, comm,
+                                            &result),
                   "MPIX_Sparse_allreduce_coo");
     check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
@@ -162,23 +162,23 @@ static double imbalance_of_stretch(MPI_Comm comm, int32_t at, int32_t count)
     return report.push_imbalance;
 }
 
-/* The stretch moves in every call: where boundaries are computed all have equal shares of it, and until the
- * next time one rank has all. Tensors count their calls by themselves. */
+/* The range moves in every call. When boundaries are computed, all ranks have equal shares of it; until the
+ * next time one rank has all. Each tensor counts its own calls. */
 static void try_oktopk(int recompute)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", recompute);
     setenv("MPIX_SPARSE_RECOMPUTE", text, 1);
-    MPI_Comm comm = knobs_comm(&(struct knobs){ "oktopk", NULL, NULL, NULL, NULL });
+    MPI_Comm comm = settings_comm(&(struct settings){ "oktopk", NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_RECOMPUTE");
     for (int call = 0; call < 9; call++) {
         int32_t at = (1 + 7 * call % 9) * (SPACE / 10);
         bool fresh = call % recompute == 0;
         check_case("oktopk, boundaries for %d calls, call %d", recompute, call);
-        double found = imbalance_of_stretch(comm, at, SPACE);
+        double found = imbalance_of_range(comm, at, SPACE);
         check(fresh ? found < EVEN : found == ranks, "expected an imbalance of %d, found %g",
               fresh ? 1 : ranks, found);
-        found = call == 1 ? imbalance_of_stretch(comm, at, SPACE + 1) : 1;
+        found = call == 1 ? imbalance_of_range(comm, at, SPACE + 1) : 1;
         check(found < EVEN, "expected another tensor's imbalance to be 1, found %g", found);
     }
     MPI_Comm_free(&comm);

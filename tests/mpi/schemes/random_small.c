@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small calls of every sort, drawn at random, against MPI_Allreduce, bit for bit.
+/* Tests random small calls against MPI_Allreduce, bit for bit.
  *
  *     random_small [CASES [SEED [FIRST]]]
  *
- * A failure names its case: FIRST begins with that one. */
+ * A failure prints its case. FIRST starts with that case. */
 
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ enum { MOST_COMMS = 96, CASES = 2000, MOST_COUNT = 2000, TIMED = 10000 };
 #define ONE_OF(list, bits) ((list)[(bits) % (sizeof(list) / sizeof((list)[0]))])
 
 struct setting {
-    struct knobs knobs;
+    struct settings settings;
     MPI_Comm comm;
     MPIX_Sparse_result result;
 };
@@ -38,13 +38,13 @@ static struct setting *find_setting(uint64_t seed, uint64_t bits)
 {
     size_t number = bits % (oversubscribed ? MOST_COMMS / 4 : MOST_COMMS);
     struct setting *s = &settings[number];
-    if (s->knobs.scheme != NULL)
+    if (s->settings.scheme != NULL)
         return s;
     uint64_t draw = mix(seed * MOST_COMMS + number);
-    s->knobs =
-        (struct knobs){ ONE_OF(schemes, draw), ONE_OF(wires, draw >> 16), ONE_OF(partitions, draw >> 32),
-                        ONE_OF(grains, draw >> 48), ONE_OF(segments, draw >> 56) };
-    s->comm = knobs_comm(&s->knobs);
+    s->settings =
+        (struct settings){ ONE_OF(schemes, draw), ONE_OF(wires, draw >> 16), ONE_OF(partitions, draw >> 32),
+                           ONE_OF(grains, draw >> 48), ONE_OF(segments, draw >> 56) };
+    s->comm = settings_comm(&s->settings);
     s->result = MPIX_SPARSE_RESULT_NULL;
     return s;
 }
@@ -67,10 +67,10 @@ static int64_t draw_count(uint64_t bits)
     return (int64_t)((bits >> 8) % (most < MOST_COUNT ? most : MOST_COUNT));
 }
 
-static struct kind draw_kind(uint64_t bits, const struct pattern *p)
+static struct tensor_desc draw_kind(uint64_t bits, const struct pattern *p)
 {
     uint64_t row = bits % 8;
-    return (struct kind){
+    return (struct tensor_desc){
         .base = (enum base)((bits >> 8) % (p->floats_only ? 2 : BASES)),
         .op = p->sums_only ? SUM : (enum op)((bits >> 16) % OPS),
         .row = row < 4 ? 1 : (size_t)row - 2,
@@ -83,14 +83,14 @@ static void run_case(uint64_t seed, long number)
     uint64_t key = mix(seed ^ mix((uint64_t)number)), bits = mix(key);
     struct setting *s = find_setting(seed, bits);
     struct pattern p = draw_pattern(mix(key + 1));
-    struct kind kind = draw_kind(mix(key + 2), &p);
+    struct tensor_desc desc = draw_kind(mix(key + 2), &p);
     const struct index_type *type = &ONE_OF(index_types, bits >> 8);
     struct tensor tensor;
     struct oracle oracle;
     check_case("case %ld of seed %llu: %s, density %g, %s %s of %lld x %zu, %s", number,
-               (unsigned long long)seed, p.name, p.density, base_types[kind.base].name,
-               op_types[kind.op].name, (long long)kind.count, kind.row, knobs_text(&s->knobs));
-    tensor_draw(&p, &kind, key, &tensor);
+               (unsigned long long)seed, p.name, p.density, base_types[desc.base].name,
+               op_types[desc.op].name, (long long)desc.count, desc.row, settings_text(&s->settings));
+    tensor_draw(&p, &desc, key, &tensor);
     oracle_make(&tensor, &oracle);
     if (bits >> 16 & 1)
         call_dense(&oracle, bits >> 17 & 1, s->comm);
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     for (long i = first; i < first + cases; i++)
         run_case(seed, i);
     for (size_t i = 0; i < MOST_COMMS; i++) {
-        if (settings[i].knobs.scheme == NULL)
+        if (settings[i].settings.scheme == NULL)
             continue;
         check_success(MPIX_Sparse_result_free(&settings[i].result), "MPIX_Sparse_result_free");
         MPI_Comm_free(&settings[i].comm);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether each rank reduces all for itself follows from what all ranks have brought, not from what was
- * agreed of it, which may be of earlier calls or estimated from a sample: outcomes of coordinates lie in
- * storage that ranks have in common as soon as they are large, and clusters that a sample misses come out
- * right. */
+/* Tests that ranks decide by their actual elements whether each of them reduces everything. Figures of the
+ * consistency check may be old or estimated, and must not decide. Large results of coordinates lie in memory
+ * that all ranks share. Clusters of elements that a sample misses are reduced correctly. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -12,8 +11,8 @@
 #include "check.h"
 
 enum {
-    FEW = 100, /* elements of a rank, if all others together have at most FEW_OTHERS: then each rank */
-    FEW_OTHERS = 1024, /* reduces all of them itself (src/scheme/shared.c) */
+    FEW = 100,         /* elements of a rank; if all other ranks have at most FEW_OTHERS, each rank */
+    FEW_OTHERS = 1024, /* reduces all elements itself (src/scheme/shared.c) */
     MANY = 40000,
     STRIDE = 13,
     COUNT = MANY * STRIDE + STRIDE,
@@ -22,7 +21,7 @@ enum {
     LONG = 4 << 20
 };
 
-/* Whether memory of this process is shared by the library's ranks. */
+/* True if the memory is shared between the library's ranks. */
 static bool is_shared(const void *memory)
 {
     char line[512];
@@ -39,7 +38,7 @@ static bool is_shared(const void *memory)
     return shared;
 }
 
-static MPI_Comm comm; /* whose ranks share memory */
+static MPI_Comm comm; /* its ranks share memory */
 
 static void start(MPIX_Sparse_plan plan, const int32_t *index, const float *value, MPI_Count nnz,
                   MPIX_Sparse_result *result)
@@ -49,8 +48,8 @@ static void start(MPIX_Sparse_plan plan, const int32_t *index, const float *valu
     check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-/* Starts `calls` with nnz elements of each rank; the outcome's values. */
-static const void *outcome_of(MPIX_Sparse_plan plan, int calls, int nnz, MPIX_Sparse_result *result)
+/* Make `calls` starts with nnz elements on each rank; returns the values of the result. */
+static const void *result_of(MPIX_Sparse_plan plan, int calls, int nnz, MPIX_Sparse_result *result)
 {
     int32_t *index = get_memory((size_t)nnz, sizeof *index);
     float *value = get_memory((size_t)nnz, sizeof *value);
@@ -77,16 +76,16 @@ static void check_grown(void)
     check_case("a plan of small calls");
     int others = ranks - 1;
     int few = FEW * others <= FEW_OTHERS ? FEW : FEW_OTHERS / others;
-    const void *found = outcome_of(plan, SETTLED, few, &result);
+    const void *found = result_of(plan, SETTLED, few, &result);
     check(!is_shared(found), "expected a copy of each rank");
     check_case("the same with large calls");
-    found = outcome_of(plan, 3, MANY, &result);
+    found = result_of(plan, 3, MANY, &result);
     check(is_shared(found), "expected one copy that ranks share");
     MPIX_Sparse_result_free(&result);
     MPIX_Sparse_plan_free(&plan);
 }
 
-/* Long enough for a sample to miss them. */
+/* Long enough that a sample misses the elements. */
 static void check_clusters(void)
 {
     float *in = get_memory(LONG, sizeof *in), *out = get_memory(LONG, sizeof *out);
@@ -108,7 +107,7 @@ static void check_clusters(void)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* as in plans.c */
-    comm = knobs_comm(&(struct knobs){ .scheme = "shared" });
+    comm = settings_comm(&(struct settings){ .scheme = "shared" });
     MPIX_Sparse_report_t report;
     float one = 1;
     MPIX_Sparse_allreduce(MPI_IN_PLACE, &one, 1, MPI_FLOAT, MPI_SUM, comm);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elements that only one rank has, NaNs, infinities and zeros of both signs among them: they come out as they
- * went in, by every scheme and by those that the library tries. */
+/* Tests elements that only one rank has, including NaNs, infinities and zeros of both signs. They keep their
+ * bits in every scheme, and in those that automatic selection tries. */
 
 #include <math.h>
 #include <mpix_sparse.h>
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     for (size_t s = 0; s < sizeof schemes / sizeof schemes[0]; s++) {
         for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
             MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-            MPI_Comm comm = knobs_comm(&(struct knobs){ .scheme = schemes[s] });
+            MPI_Comm comm = settings_comm(&(struct settings){ .scheme = schemes[s] });
             check_case("%s of %s", ops[o].name, schemes[s]);
             for (int i = 0; i < (s == 0 ? TRIALS : 2); i++)
                 reduce(comm, ops[o].op, &result);

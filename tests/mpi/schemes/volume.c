@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the schemes send, byte for byte. Apart from headers, Balanced Parallelism with coordinates in the
- * push and a hash bitmap in the pull must send what the Zen paper says: rank r, with I_r^j of its
- * elements in part j, sends
+/* Tests the bytes that schemes send, exactly. Apart from headers, Balanced Parallelism with coordinates in
+ * the push and a hash bitmap in the pull must send the bytes that the Zen paper states. Rank r, with I_r^j of
+ * its elements in part j, sends
  *
  *     sum over j != r of |I_r^j| (4 + s)  +  (n - 1) (|I^r| s + ceil(slots of part r / 8))
  *
@@ -18,18 +18,18 @@
 
 enum { HEADER = 64, INDEX = 4 };
 
-/* Which rank has which element. */
+/* The elements of each rank. */
 struct presence {
-    struct kind kind;
+    struct tensor_desc desc;
     size_t count;
     bool dense;         /* elements of dense buffers */
-    unsigned char *has; /* a row of count bytes for each rank */
+    unsigned char *has; /* for each rank, a row of `count` bytes */
 };
 
-/* In a dense buffer, an element of zero bits is none. */
+/* In a dense buffer an element of zero bits is absent. */
 static bool is_there(const struct oracle *o, size_t index)
 {
-    size_t bytes = element_bytes(&o->kind);
+    size_t bytes = element_bytes(&o->desc);
     unsigned char any = 0;
     for (size_t i = 0; i < bytes; i++)
         any |= o->mine[index * bytes + i];
@@ -38,8 +38,8 @@ static bool is_there(const struct oracle *o, size_t index)
 
 static void gather_presence(const struct tensor *t, const struct oracle *o, bool dense, struct presence *p)
 {
-    *p = (struct presence){ t->kind, (size_t)t->kind.count, dense,
-                            get_memory((size_t)t->kind.count * (size_t)ranks, 1) };
+    *p = (struct presence){ t->desc, (size_t)t->desc.count, dense,
+                            get_memory((size_t)t->desc.count * (size_t)ranks, 1) };
     unsigned char *mine = get_memory(p->count, 1);
     for (size_t i = 0; dense && i < p->count; i++)
         mine[i] = is_there(o, i);
@@ -62,7 +62,7 @@ static bool any_has(const struct presence *p, size_t index)
     return any;
 }
 
-/* The partitions whose maps are no secret. */
+/* Partitions with maps that this test knows. */
 struct partition {
     const char *name, *grain;
 };
@@ -75,7 +75,7 @@ static int part_of(const struct presence *p, const struct partition *partition, 
     return (int)(index / strtoul(partition->grain, NULL, 10) % n);
 }
 
-/* Elements of rank r in part j; with r = -1 those of the union, with r = -2 all slots. */
+/* Elements of rank r in part j; r = -1 counts the union, r = -2 all slots. */
 static long long in_part(const struct presence *p, const struct partition *partition, int r, int j)
 {
     long long n = 0;
@@ -118,7 +118,7 @@ static void expect_real(double found, double expected, const char *what)
           expected, found);
 }
 
-/* What holds for every scheme that sends messages itself. */
+/* Relations that hold for every scheme that sends its own messages. */
 static void check_counts(const MPIX_Sparse_report_t *r, const struct presence *p, long long messages)
 {
     long long nnz = 0, most = 0;
@@ -131,14 +131,14 @@ static void check_counts(const MPIX_Sparse_report_t *r, const struct presence *p
     expect(r->nnz_in, elements(p, rank), "elements on this rank");
     expect(r->nnz_in_sum, nnz, "elements on all ranks");
     expect(r->nnz_in_max, most, "elements on the fullest rank");
-    if (!p->dense || r->nnz_out > elements(p, -1)) /* elements of dense buffers may add up to none */
+    if (!p->dense || r->nnz_out > elements(p, -1)) /* elements of dense buffers may cancel */
         expect(r->nnz_out, elements(p, -1), "elements of the result");
     int64_t sums[] = { (int64_t)r->bytes_sent, (int64_t)r->bytes_received };
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     expect(sums[1], sums[0], "bytes received on all ranks, as many as sent");
 }
 
-/* Bytes of a pull of so many sums in a part of so many slots. */
+/* Bytes of a pull with this number of sums in a part with this number of slots. */
 static long long pull_bytes(const char *wire, long long sums, long long slots, long long s)
 {
     return strcmp(wire, "coo") == 0 ? sums * (INDEX + s) : sums * s + (slots + 7) / 8;
@@ -162,7 +162,7 @@ static void check_imbalance(const MPIX_Sparse_report_t *r, const struct presence
 static void check_balanced(const MPIX_Sparse_report_t *r, const struct presence *p,
                            const struct partition *partition, const char *pull)
 {
-    long long s = (long long)element_bytes(&p->kind), sent = 0, received = 0, messages = 2 * (ranks - 1);
+    long long s = (long long)element_bytes(&p->desc), sent = 0, received = 0, messages = 2 * (ranks - 1);
     for (int j = 0; j < ranks; j++) {
         long long slots = in_part(p, partition, -2, j), sums = in_part(p, partition, -1, j);
         long long message = pull_bytes(pull, sums, slots, s);
@@ -179,10 +179,10 @@ static void check_balanced(const MPIX_Sparse_report_t *r, const struct presence 
           "expected coo and %s, found %s and %s", pull, r->push_wire, r->pull_wire);
 }
 
-/* Where the hash puts things is not known, but that it is a partition bounds what is sent. */
+/* The test does not know the hash's map, but any partition bounds the bytes. */
 static void check_hashed(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long s = (long long)element_bytes(&p->kind), nnz = 0, count = (long long)p->count;
+    long long s = (long long)element_bytes(&p->desc), nnz = 0, count = (long long)p->count;
     int64_t sent = (int64_t)(r->bytes_sent - r->header_bytes_sent);
     for (int q = 0; q < ranks; q++)
         nnz += elements(p, q);
@@ -202,7 +202,7 @@ static void check_hashed(const MPIX_Sparse_report_t *r, const struct presence *p
 
 static void check_allgather(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), received = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), received = 0;
     for (int q = 0; q < ranks; q++)
         received += q == rank ? 0 : elements(p, q);
     check_counts(r, p, ranks - 1);
@@ -211,7 +211,7 @@ static void check_allgather(const MPIX_Sparse_report_t *r, const struct presence
     expect(r->bytes_received - HEADER * (ranks - 1), received * element, "bytes of payload received");
 }
 
-/* Whether any of the ranks first, first + 1 … first + n - 1 has an element. */
+/* True if any of the ranks first, first + 1 … first + n - 1 has an element. */
 static bool any_of(const struct presence *p, int first, int n, size_t index)
 {
     bool any = false;
@@ -228,11 +228,11 @@ static long long union_of(const struct presence *p, int first, int n)
     return sum;
 }
 
-/* Powers of two only: at distance d a rank sends what its d neighbours have together. Of dense buffers it
- * sends less where they add up to zero. */
+/* Powers of two only: at distance d a rank sends the union of d neighbours. Of dense buffers it sends fewer
+ * elements if sums cancel. */
 static void check_doubling(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0, messages = 0;
     if ((ranks & (ranks - 1)) != 0)
         return;
     for (int d = 1; d < ranks; d *= 2, messages++)
@@ -245,10 +245,10 @@ static void check_doubling(const MPIX_Sparse_report_t *r, const struct presence 
 
 static const struct partition ranges = { "range", NULL };
 
-/* A push to the owners, and the sums of all parts but those of the ranks behind. */
+/* A push to the owners, and the sums of all parts except those of the next ranks. */
 static void check_split(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = ranks - 1;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0, messages = ranks - 1;
     for (int j = 0; j < ranks; j++)
         sent += j == rank ? 0 : in_part(p, &ranges, rank, j);
     for (int parts = 1, n; parts < ranks; parts += n, messages++) {
@@ -260,7 +260,7 @@ static void check_split(const MPIX_Sparse_report_t *r, const struct presence *p)
     expect(r->bytes_sent - r->header_bytes_sent, sent * element, "bytes of payload sent");
 }
 
-/* Elements of a part that any of n ranks has, from one on, around the ring. */
+/* Elements of a part that any of n ranks has, starting from one rank around the ring. */
 static long long union_in_part(const struct presence *p, int part, int first, int n)
 {
     long long sum = 0;
@@ -273,10 +273,11 @@ static long long union_in_part(const struct presence *p, int part, int first, in
     return sum;
 }
 
-/* In step i a rank sends the part that began i ranks before, with what all these had; later the sums. */
+/* In step i a rank sends the part that started i ranks before, with the union of these ranks; later it sends
+ * sums. */
 static void check_ring(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0;
     for (int i = 0; i < 2 * (ranks - 1); i++) {
         int part = (rank + 2 * ranks - i) % ranks;
         sent += union_in_part(p, part, part, i < ranks ? i + 1 : ranks);
@@ -285,10 +286,10 @@ static void check_ring(const MPIX_Sparse_report_t *r, const struct presence *p)
     expect(r->bytes_sent - r->header_bytes_sent, sent * element, "bytes of payload sent");
 }
 
-/* Powers of two only. Groups grow as long as 3 s k 2^T < count; then two messages a level. */
+/* Powers of two only. Groups grow while 3 s k 2^T < count; after that there are two messages a level. */
 static void check_hybrid(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
-    double value = (double)element_bytes(&p->kind), most = 1, group = ranks < 2 ? 1 : 2;
+    double value = (double)element_bytes(&p->desc), most = 1, group = ranks < 2 ? 1 : 2;
     if ((ranks & (ranks - 1)) != 0)
         return;
     for (int q = 0; q < ranks; q++)
@@ -298,12 +299,12 @@ static void check_hybrid(const MPIX_Sparse_report_t *r, const struct presence *p
     check_counts(r, p, llround(log2(group) + 2 * log2(ranks / group)));
 }
 
-/* On two nodes, the first of which may have a rank more. A rank sends to the owners that it speaks with what
- * its node has of their parts, and its part of the outcome to one rank of the other node. */
+/* Two nodes; the first may have one rank more. A rank sends to its owners the node's elements of their parts,
+ * and sends its part of the result to one rank of the other node. */
 static void check_two_level(const MPIX_Sparse_report_t *r, const struct presence *p)
 {
     const struct partition cyclic = { "cyclic", "1" };
-    long long element = INDEX + (long long)element_bytes(&p->kind), sent = 0, messages = 0;
+    long long element = INDEX + (long long)element_bytes(&p->desc), sent = 0, messages = 0;
     int half = (ranks + 1) / 2, first = rank < half ? 0 : half, n = first == 0 ? half : ranks - half;
     if (ranks <= 2)
         return;
@@ -333,7 +334,7 @@ static const struct partition open_maps[PARTITIONS] = {
 static const char *const pulls[PARTITIONS] = { "hash_bitmap", "hash_bitmap", "hash_bitmap", "coo" };
 
 static const struct {
-    struct knobs knobs;
+    struct settings settings;
     void (*check)(const MPIX_Sparse_report_t *report, const struct presence *p);
 } others[] = {
     { { "balanced", "coo/hash_bitmap", "hash", "1", NULL }, check_hashed },
@@ -353,11 +354,11 @@ static void make_comms(void)
 {
     for (int i = 0; i < PARTITIONS; i++) {
         const char *wire = strcmp(pulls[i], "coo") == 0 ? "coo" : "coo/hash_bitmap";
-        comms[i] =
-            knobs_comm(&(struct knobs){ "balanced", wire, open_maps[i].name, open_maps[i].grain, NULL });
+        comms[i] = settings_comm(
+            &(struct settings){ "balanced", wire, open_maps[i].name, open_maps[i].grain, NULL });
     }
     for (int i = 0; i < OTHERS; i++)
-        comms[PARTITIONS + i] = knobs_comm(&others[i].knobs);
+        comms[PARTITIONS + i] = settings_comm(&others[i].settings);
 }
 
 static void run(const struct tensor *t, bool dense)
@@ -385,11 +386,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; patterns[i].name != NULL; i++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             bool dense = (i + c) % 2 == 1;
-            struct kind kind = { i % 3 == 0 ? FLOAT64 : FLOAT32, SUM, 1 + c % 2, counts[c] };
+            struct tensor_desc desc = { i % 3 == 0 ? FLOAT64 : FLOAT32, SUM, 1 + c % 2, counts[c] };
             struct tensor t;
-            check_case("%s, %lld elements, %s face", patterns[i].name, (long long)kind.count,
+            check_case("%s, %lld elements, %s interface", patterns[i].name, (long long)desc.count,
                        dense ? "dense" : "COO");
-            tensor_draw(&patterns[i], &kind, i, &t);
+            tensor_draw(&patterns[i], &desc, i, &t);
             run(&t, dense);
             tensor_free(&t);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of 16 bits on the way, by every scheme in every format: the same bits on all ranks whatever the
- * values, as with full ones; errors within the bound of doc/formats.md; no error where everything fits 16
- * bits, nor where the knob has no effect; and as few bytes as promised. */
+/* Tests 16-bit values on the wire, in every scheme and format. All ranks have the same bits. Errors stay
+ * within the bound of doc/formats.md. There is no error if all values fit 16 bits, or the setting has no
+ * effect. Messages have the documented number of bytes. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ enum { HEADER = 64 };
 
 static const struct format {
     const char *name;
-    double unit, least; /* unit roundoff; the least number */
+    double unit, least; /* unit roundoff; smallest number */
 } formats[] = { { "bf16", 0x1p-8, 0x1p-133 }, { "fp16", 0x1p-11, 0x1p-24 }, { "full", 0, 0 } };
 
 enum { NARROW = 2, FORMATS = sizeof formats / sizeof formats[0] };
 
-/* What is run, and how it is called in a case's name. */
+/* A scheme and settings, with their name in a case. */
 struct config {
     const struct sar_scheme *scheme;
     const char *wire; /* NULL: automatic */
@@ -30,20 +30,20 @@ struct config {
 
 static MPI_Comm comm_for(const struct config *c, const char *values, const char *segment)
 {
-    struct knobs knobs = { c->scheme->name, c->wire, NULL, NULL, segment };
+    struct settings settings = { c->scheme->name, c->wire, NULL, NULL, segment };
     setenv("MPIX_SPARSE_WIRE_VALUES", values, 1);
-    MPI_Comm comm = knobs_comm(&knobs);
+    MPI_Comm comm = settings_comm(&settings);
     unsetenv("MPIX_SPARSE_WIRE_VALUES");
     return comm;
 }
 
-static void name_case(const struct config *c, const struct kind *kind, const char *what)
+static void name_case(const struct config *c, const struct tensor_desc *desc, const char *what)
 {
-    check_case("%s, %s of %lld x %zu, %s, wire %s, %s", what, op_types[kind->op].name, (long long)kind->count,
-               kind->row, c->scheme->name, c->wire == NULL ? "auto" : c->wire, c->format->name);
+    check_case("%s, %s of %lld x %zu, %s, wire %s, %s", what, op_types[desc->op].name, (long long)desc->count,
+               desc->row, c->scheme->name, c->wire == NULL ? "auto" : c->wire, c->format->name);
 }
 
-/* How often a contribution is rounded at most, alone and as part of a sum. */
+/* Maximum number of roundings of a contribution, alone and in a sum. */
 static int roundings(const char *scheme)
 {
     int power = 0;
@@ -62,65 +62,65 @@ static int roundings(const char *scheme)
     return 2;
 }
 
-/* A float of this rank at an index, or nothing. */
+/* Draw a float of this rank at an index; returns false for no element. */
 typedef bool (*draw_fn)(uint64_t index, int at_rank, size_t k, float *value);
 
-static uint64_t roll(uint64_t index, int at_rank, size_t k)
+static uint64_t random_bits(uint64_t index, int at_rank, size_t k)
 {
     return mix(index * 4096 + k * 64 + (uint64_t)at_rank);
 }
 
-/* Small whole numbers: so are their sums. */
+/* Small integers, whose sums are small integers. */
 static bool draw_whole(uint64_t index, int at_rank, size_t k, float *value)
 {
-    uint64_t bits = roll(index, at_rank, k);
+    uint64_t bits = random_bits(index, at_rank, k);
     *value = (float)(1 + bits % 4) * (bits / 4 % 2 == 0 ? 1 : -1);
-    return roll(index, at_rank, 60) % 3 != 0;
+    return random_bits(index, at_rank, 60) % 3 != 0;
 }
 
 static bool draw_positive(uint64_t index, int at_rank, size_t k, float *value)
 {
-    *value = (float)(1 + roll(index, at_rank, k) % 4);
-    return roll(index, at_rank, 60) % 3 != 0;
+    *value = (float)(1 + random_bits(index, at_rank, k) % 4);
+    return random_bits(index, at_rank, 60) % 3 != 0;
 }
 
-/* Numbers of 24 bits, no two ranks having the same element. */
+/* 24-bit numbers; no two ranks have the same element. */
 static bool draw_disjoint(uint64_t index, int at_rank, size_t k, float *value)
 {
-    *value = 1 + (float)(1 + roll(index, at_rank, k) % 1000) * 0x1p-23f;
+    *value = 1 + (float)(1 + random_bits(index, at_rank, k) % 1000) * 0x1p-23f;
     return index % (uint64_t)ranks == (uint64_t)at_rank;
 }
 
 static bool draw_real(uint64_t index, int at_rank, size_t k, float *value)
 {
-    uint64_t bits = roll(index, at_rank, k);
+    uint64_t bits = random_bits(index, at_rank, k);
     double x = ldexp((double)(bits >> 11), (int)(bits % 24) - 73);
     *value = (float)(bits / 32 % 2 == 0 ? x : -x);
-    return roll(index, at_rank, 60) % 4 != 0;
+    return random_bits(index, at_rank, 60) % 4 != 0;
 }
 
-/* What overflows, underflows to zeros of both signs, and is no number. */
+/* Values that overflow, underflow to zeros of both signs, or are NaN. */
 static bool draw_extreme(uint64_t index, int at_rank, size_t k, float *value)
 {
     static const float all[] = { 1e-20f,  -1e-20f,  1e-42f,   -1e-42f, -0.0f,    65504,  -65520,
                                  3.4e38f, -3.4e38f, INFINITY, NAN,     0x1p-24f, 1e-7f,  -6e-5f,
                                  1,       -1,       1e-20f,   -1e-20f, 1e-42f,   -1e-42f };
-    uint64_t bits = roll(index, at_rank, k);
+    uint64_t bits = random_bits(index, at_rank, k);
     *value = all[bits % (index % 2 == 0 ? 5 : sizeof all / sizeof all[0])];
-    return roll(index, at_rank, 60) % 2 != 0;
+    return random_bits(index, at_rank, 60) % 2 != 0;
 }
 
-static void draw(draw_fn value_at, const struct kind *kind, struct tensor *t)
+static void draw(draw_fn value_at, const struct tensor_desc *desc, struct tensor *t)
 {
-    *t = (struct tensor){ .kind = *kind };
-    for (uint64_t i = 0; i < (uint64_t)kind->count; i++) {
+    *t = (struct tensor){ .desc = *desc };
+    for (uint64_t i = 0; i < (uint64_t)desc->count; i++) {
         float value;
         if (!value_at(i, rank, 0, &value))
             continue;
         void *at = tensor_add(t, i);
-        for (size_t k = 0; k < kind->row; k++) {
+        for (size_t k = 0; k < desc->row; k++) {
             value_at(i, rank, k, &value);
-            if (kind->base == FLOAT32)
+            if (desc->base == FLOAT32)
                 ((float *)at)[k] = value;
             else
                 ((double *)at)[k] = value;
@@ -128,16 +128,17 @@ static void draw(draw_fn value_at, const struct kind *kind, struct tensor *t)
     }
 }
 
-/* Everything is exact: what call_coo and call_dense check. */
-static void run_exact(const struct config *c, draw_fn value_at, const struct kind *kind, const char *what)
+/* All values are exact, as call_coo and call_dense check. */
+static void run_exact(const struct config *c, draw_fn value_at, const struct tensor_desc *desc,
+                      const char *what)
 {
     struct tensor t;
     struct oracle o;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    draw(value_at, kind, &t);
+    draw(value_at, desc, &t);
     oracle_make(&t, &o);
-    name_case(c, kind, what);
-    call_coo(&t, &o, &index_types[kind->count % INDEX_TYPES], c->comm, &result);
+    name_case(c, desc, what);
+    call_coo(&t, &o, &index_types[desc->count % INDEX_TYPES], c->comm, &result);
     call_dense(&o, false, c->comm);
     call_dense(&o, true, c->comm);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
@@ -145,33 +146,33 @@ static void run_exact(const struct config *c, draw_fn value_at, const struct kin
     oracle_free(&o);
 }
 
-/* The outcome of both faces, and that all ranks have it; the caller frees it. */
-static float *outcome(const struct config *c, const struct tensor *t, const struct oracle *o, bool dense)
+/* Compute the result of both interfaces, and check that all ranks have it. The caller frees it. */
+static float *reduce_both(const struct config *c, const struct tensor *t, const struct oracle *o, bool dense)
 {
-    size_t count = (size_t)t->kind.count, bytes = element_bytes(&t->kind);
+    size_t count = (size_t)t->desc.count, bytes = element_bytes(&t->desc);
     float *out = get_memory(count, bytes);
-    MPI_Datatype type = row_type(&t->kind);
-    MPI_Op op = op_types[t->kind.op].op;
+    MPI_Datatype type = row_type(&t->desc);
+    MPI_Op op = op_types[t->desc.op].op;
     if (dense) {
-        check_success(MPIX_Sparse_allreduce(o->mine, out, t->kind.count, type, op, c->comm),
+        check_success(MPIX_Sparse_allreduce(o->mine, out, t->desc.count, type, op, c->comm),
                       "MPIX_Sparse_allreduce");
     } else {
         MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
         void *indices = typed_indices(t, &index_types[0]);
         check_success(MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, index_types[0].type,
-                                                t->kind.count, type, op, c->comm, &result),
+                                                t->desc.count, type, op, c->comm, &result),
                       "MPIX_Sparse_allreduce_coo");
         check_success(MPIX_Sparse_result_dense(result, out), "MPIX_Sparse_result_dense");
         check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
         free(indices);
     }
-    row_type_free(&t->kind, &type);
+    row_type_free(&t->desc, &type);
     if (strcmp(c->scheme->name, "dense") != 0)
-        check_equal_on_ranks(hash_bytes(out, count * bytes, 1), "the outcome");
+        check_equal_on_ranks(hash_bytes(out, count * bytes, 1), "the result");
     return out;
 }
 
-/* The exact outcome, and the sum of the contributions' sizes, on all ranks. */
+/* Compute the exact result, and the sum of the contributions' magnitudes, on all ranks. */
 static void add_up(const struct oracle *o, double *exact, double *sizes, size_t n)
 {
     const float *mine = (const float *)o->mine;
@@ -179,20 +180,20 @@ static void add_up(const struct oracle *o, double *exact, double *sizes, size_t 
         exact[i] = mine[i];
         sizes[i] = fabs(exact[i]);
     }
-    MPI_Allreduce(MPI_IN_PLACE, exact, (int)n, MPI_DOUBLE, op_types[o->kind.op].op, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, exact, (int)n, MPI_DOUBLE, op_types[o->desc.op].op, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, sizes, (int)n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void check_errors(const struct config *c, const struct oracle *o, const float *out)
 {
-    size_t n = (size_t)o->kind.count * o->kind.row;
+    size_t n = (size_t)o->desc.count * o->desc.row;
     double *exact = get_memory(n, sizeof *exact), *sizes = get_memory(n, sizeof *sizes);
     int times = roundings(c->scheme->name);
     double share = pow(1 + c->format->unit, times) - 1 + ranks * 0x1p-24;
     add_up(o, exact, sizes, n);
     for (size_t i = 0; i < n; i++) {
         double bound = share * sizes[i] + times * ranks * c->format->least / 2;
-        if (o->kind.op != SUM)
+        if (o->desc.op != SUM)
             bound = times == 0 ? 0 : c->format->unit * fabs(exact[i]) + c->format->least / 2;
         check(fabs(out[i] - exact[i]) <= bound, "expected %.9g within %.3g, found %.9g", exact[i], bound,
               (double)out[i]);
@@ -201,16 +202,16 @@ static void check_errors(const struct config *c, const struct oracle *o, const f
     free(sizes);
 }
 
-static void run_inexact(const struct config *c, draw_fn value_at, const struct kind *kind, bool dense,
+static void run_inexact(const struct config *c, draw_fn value_at, const struct tensor_desc *desc, bool dense,
                         bool bounded)
 {
     struct tensor t;
     struct oracle o;
-    draw(value_at, kind, &t);
+    draw(value_at, desc, &t);
     oracle_make(&t, &o);
-    name_case(c, kind, bounded ? "reals" : "extremes");
-    float *out = outcome(c, &t, &o, dense);
-    if (bounded && (dense || kind->op == SUM))
+    name_case(c, desc, bounded ? "reals" : "extremes");
+    float *out = reduce_both(c, &t, &o, dense);
+    if (bounded && (dense || desc->op == SUM))
         check_errors(c, &o, out);
     free(out);
     tensor_free(&t);
@@ -220,9 +221,9 @@ static void run_inexact(const struct config *c, draw_fn value_at, const struct k
 static void run_extremes(const struct config *c)
 {
     for (enum op op = SUM; op <= MIN; op++) {
-        run_inexact(c, draw_extreme, &(struct kind){ FLOAT32, op, 1, 300 }, true, false);
-        run_inexact(c, draw_extreme, &(struct kind){ FLOAT32, op, 3, 300 }, true, false);
-        run_inexact(c, draw_extreme, &(struct kind){ FLOAT32, op, 1, 300 }, false, false);
+        run_inexact(c, draw_extreme, &(struct tensor_desc){ FLOAT32, op, 1, 300 }, true, false);
+        run_inexact(c, draw_extreme, &(struct tensor_desc){ FLOAT32, op, 3, 300 }, true, false);
+        run_inexact(c, draw_extreme, &(struct tensor_desc){ FLOAT32, op, 1, 300 }, false, false);
     }
 }
 
@@ -234,28 +235,28 @@ static void run_config(const struct config *c)
     } shapes[] = { { 300, 1 }, { 40, 3 }, { 2000, 1 } };
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         for (enum op op = SUM; op <= MIN; op++) {
-            struct kind kind = { FLOAT32, op, shapes[s].row, shapes[s].count };
+            struct tensor_desc desc = { FLOAT32, op, shapes[s].row, shapes[s].count };
             bool dense = (s + op) % 2 == 0;
-            run_exact(c, draw_whole, &kind, "whole numbers");
-            run_inexact(c, draw_real, &kind, dense, true);
-            run_inexact(c, draw_real, &kind, !dense, true);
+            run_exact(c, draw_whole, &desc, "whole numbers");
+            run_inexact(c, draw_real, &desc, dense, true);
+            run_inexact(c, draw_real, &desc, !dense, true);
         }
     }
-    run_exact(c, draw_disjoint, &(struct kind){ FLOAT32, PROD, 1, 100 }, "products");
-    run_exact(c, draw_disjoint, &(struct kind){ FLOAT64, SUM, 1, 100 }, "doubles");
+    run_exact(c, draw_disjoint, &(struct tensor_desc){ FLOAT32, PROD, 1, 100 }, "products");
+    run_exact(c, draw_disjoint, &(struct tensor_desc){ FLOAT64, SUM, 1, 100 }, "doubles");
 }
 
-/* Bytes of all ranks behind the headers, of a call whose numbers and sums are all above zero. */
+/* Bytes of all ranks without headers, in a call whose numbers and sums are all positive. */
 static long long payload(const struct config *c, const char *values)
 {
-    struct kind kind = { FLOAT32, SUM, 1, 3000 };
+    struct tensor_desc desc = { FLOAT32, SUM, 1, 3000 };
     struct tensor t;
     struct oracle o;
     MPIX_Sparse_report_t report;
     MPI_Comm comm = comm_for(c, values, NULL);
-    draw(draw_positive, &kind, &t);
+    draw(draw_positive, &desc, &t);
     oracle_make(&t, &o);
-    name_case(c, &kind, "bytes");
+    name_case(c, &desc, "bytes");
     call_dense(&o, false, comm);
     check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
     int64_t sums[] = { (int64_t)report.bytes_received, (int64_t)report.header_bytes_sent };
@@ -266,7 +267,7 @@ static long long payload(const struct config *c, const char *values)
     return sums[0] - sums[1];
 }
 
-/* An element of 8 bytes takes 6 in coo, and 2 fewer in all formats that send each value once. */
+/* An 8-byte element takes 6 bytes in coo, and 2 fewer in all formats that send each value once. */
 static void run_bytes(struct config c, bool few)
 {
     c.wire = "coo";
@@ -288,7 +289,7 @@ static void run_bytes(struct config c, bool few)
     }
 }
 
-/* Each format, or with few, each rank count another share of them. */
+/* Run each format, or a share of them if `few`; each number of ranks runs another share. */
 static void run_wires(size_t s, size_t f, bool few)
 {
     struct config c = { .scheme = sar_schemes[s], .format = &formats[f] };
@@ -304,27 +305,27 @@ static void run_wires(size_t s, size_t f, bool few)
     }
 }
 
-/* The outcome of reals where the hash has a seed; the caller frees it. */
+/* Reduce reals under a hash seed; the caller frees the result. */
 static float *seeded(struct config c, const char *seed, const struct tensor *t)
 {
     setenv("MPIX_SPARSE_SEED", seed, 1);
     c.comm = comm_for(&c, c.format->name, "200");
-    float *out = outcome(&c, t, NULL, false);
+    float *out = reduce_both(&c, t, NULL, false);
     MPI_Comm_free(&c.comm);
     return out;
 }
 
-/* Who owns an element does not show in its bits. */
+/* An element's bits do not depend on its owner. */
 static void run_seeds(const struct config *c)
 {
     const char *before = getenv("MPIX_SPARSE_SEED");
     char *old = before == NULL ? NULL : strcpy(get_memory(strlen(before) + 1, 1), before);
-    const struct kind kind = { FLOAT32, SUM, 1, 2000 };
+    const struct tensor_desc desc = { FLOAT32, SUM, 1, 2000 };
     struct tensor t;
-    draw(draw_real, &kind, &t);
-    name_case(c, &kind, "two seeds");
+    draw(draw_real, &desc, &t);
+    name_case(c, &desc, "two seeds");
     float *one = seeded(*c, "1", &t), *other = seeded(*c, "2", &t);
-    check(memcmp(one, other, (size_t)kind.count * sizeof *one) == 0, "expected equal bits for seeds 1 and 2");
+    check(memcmp(one, other, (size_t)desc.count * sizeof *one) == 0, "expected equal bits for seeds 1 and 2");
     free(one);
     free(other);
     tensor_free(&t);

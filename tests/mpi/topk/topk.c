@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Top-k sparsification against sorting all elements of all ranks: the threshold, the selection, and some
- * steps of DGC in a row. */
+/* Tests top-k sparsification against a sort of all ranks' elements: the threshold, the selection, and
+ * consecutive steps of DGC. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { COUNT = 3000, STEPS = 4 };
 
-/* A tensor's part on this rank, its state, and what is selected. */
+/* A tensor's part on this rank, its DGC state, and the selected elements. */
 struct state {
     MPI_Comm comm;
     MPI_Count count;
@@ -23,7 +23,7 @@ struct state {
 
 static struct state ours, theirs;
 
-/* From -1 to 1, and the more of them the smaller they are. */
+/* Random number from -1 to 1; small numbers are more likely. */
 static float number(uint64_t key)
 {
     double unit = (double)(mix(key) >> 11) / (double)(1LL << 52) - 1;
@@ -42,7 +42,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The k-th largest magnitude of all ranks' numbers, sorted. */
+/* The k-th largest magnitude of all ranks' numbers, by sorting. */
 static float exact_threshold(const struct state *s, double ratio)
 {
     int n, counts[64], places[64], total = 0;
@@ -62,7 +62,7 @@ static float exact_threshold(const struct state *s, double ratio)
     return total == 0 ? 0 : all[k > 0 ? k - 1 : 0];
 }
 
-/* What has to go so that no more than `capacity` stay: the smallest, of equal ones the last. */
+/* Drop elements until `capacity` are left: the smallest first, and of equal ones the last. */
 static void drop_smallest(struct state *s, MPI_Count capacity)
 {
     while (s->nnz > capacity) {
@@ -193,7 +193,7 @@ static void try_sampling(MPI_Comm comm)
     free(buf);
 }
 
-/* They are sent, and gone. */
+/* NaNs are selected, sent and cleared. */
 static void try_nans(MPI_Comm comm, int masking)
 {
     MPIX_Sparse_dgc_t how = { 0.001, 1, 0.5, 1, 0, masking };
@@ -214,19 +214,19 @@ static void try_nans(MPI_Comm comm, int masking)
     check(isinf(threshold), "expected infinity, found %g", threshold);
 }
 
-static void try_halves(MPI_Comm comm)
+static void try_float16(MPI_Comm comm)
 {
     static uint16_t gradient[COUNT], velocity[COUNT], residual[COUNT];
     MPIX_Sparse_dgc_t how = { 0.01, 1, 0.5, 1, 0, 1 };
-    MPI_Comm halves;
+    MPI_Comm float16_comm;
     MPI_Info info;
-    MPI_Comm_dup(comm, &halves);
-    MPI_Comm_set_errhandler(halves, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(comm, &float16_comm);
+    MPI_Comm_set_errhandler(float16_comm, MPI_ERRORS_RETURN);
     for (int i = 0; i < COUNT; i++)
         gradient[i] = (uint16_t)(i % 100 == 0 ? 0xbf80 + i / 100 : 0x3c00);
     for (int known = 0; known < 2; known++) {
-        check_case("halves, %d", known);
-        int code = MPIX_Sparse_dgc_step(gradient, velocity, residual, COUNT, MPI_UINT16_T, &how, halves,
+        check_case("16-bit floats, %d", known);
+        int code = MPIX_Sparse_dgc_step(gradient, velocity, residual, COUNT, MPI_UINT16_T, &how, float16_comm,
                                         MPI_INT32_T, COUNT, ours.indices, ours.values, &ours.nnz);
         if (known) {
             check_success(code, "MPIX_Sparse_dgc_step");
@@ -237,10 +237,10 @@ static void try_halves(MPI_Comm comm)
         }
         MPI_Info_create(&info);
         MPI_Info_set(info, "mpix_sparse_element", "bf16");
-        check_success(MPIX_Sparse_comm_set_info(halves, info), "MPIX_Sparse_comm_set_info");
+        check_success(MPIX_Sparse_comm_set_info(float16_comm, info), "MPIX_Sparse_comm_set_info");
         MPI_Info_free(&info);
     }
-    MPI_Comm_free(&halves);
+    MPI_Comm_free(&float16_comm);
 }
 
 int main(int argc, char **argv)
@@ -258,7 +258,7 @@ int main(int argc, char **argv)
     try_sampling(comm);
     try_nans(comm, 0);
     try_nans(comm, 1);
-    try_halves(comm);
+    try_float16(comm);
     MPI_Comm_free(&comm);
     return check_end("topk");
 }

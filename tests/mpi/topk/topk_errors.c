@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Top-k sparsification with every argument wrong once, and with every allocation of a step failing once: all
- * ranks get an error, and nothing has changed. Linked as alloc_failure.c is. */
+/* Tests errors of top-k sparsification: each argument wrong once, and each allocation of a step failing once.
+ * All ranks get an error, and no data change. Linked like alloc_failure.c. */
 
 #include <mpix_sparse.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { COUNT = 200000, CAPACITY = 20000 };
 
-/* A tensor, its state, and what is selected; and how it was before. */
+/* A tensor, its DGC state and the selected elements, with a copy of all before the step. */
 struct state {
     float gradient[COUNT], velocity[COUNT], residual[COUNT], values[COUNT];
     int32_t indices[COUNT];
@@ -37,7 +37,7 @@ static void check_untouched(void)
     check(memcmp(&now, &before, sizeof now) == 0, "expected nothing to change in a call that fails");
 }
 
-/* All that a step takes. */
+/* All arguments of a step. */
 struct arguments {
     void *gradient, *velocity, *residual, *indices, *values;
     MPI_Count count, capacity, *nnz;
@@ -124,7 +124,7 @@ static void try_wrong(MPI_Comm comm, int which)
                            { 0.01, 1, 0.9, 1, 0, 1 },
                            NULL };
     a.given = &a.how;
-    bool relative = which > 22; /* right by itself, and unlike that of others */
+    bool relative = which > 22; /* valid by itself, but different from the other ranks */
     if (rank == ranks - 1)
         make_wrong(&a, which);
     check_case("%s", wrongs[which]);
@@ -136,7 +136,7 @@ static void try_wrong(MPI_Comm comm, int which)
     check_untouched();
 }
 
-static void try_wrong_alone(MPI_Comm comm)
+static void try_wrong_on_one_rank(MPI_Comm comm)
 {
     double threshold;
     float buf[2] = { 1, 2 };
@@ -159,9 +159,8 @@ static void try_wrong_alone(MPI_Comm comm)
                 "argument comm is MPI_COMM_NULL", -1);
 }
 
-/* One rank gets no memory for one thing: where the step cannot do without, all fail, and nothing has changed.
- */
-static void try_starved(MPI_Comm comm)
+/* One allocation fails on one rank. If the step needs it, all ranks fail, and no data change. */
+static void try_alloc_failures(MPI_Comm comm)
 {
     MPIX_Sparse_dgc_t how = { 0.1, 1, 0.9, 1, 0, 1 };
     int refused = 1, failed = 0;
@@ -200,8 +199,8 @@ int main(int argc, char **argv)
     MPI_Type_contiguous(2, MPI_FLOAT, &pair);
     for (int i = 0; i < WRONGS; i++)
         try_wrong(comm, i);
-    try_wrong_alone(comm);
-    try_starved(comm);
+    try_wrong_on_one_rank(comm);
+    try_alloc_failures(comm);
     MPI_Type_free(&pair);
     MPI_Comm_free(&comm);
     return check_end("topk_errors");

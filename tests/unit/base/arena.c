@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arena: alignment, overflow, what reset keeps, and every allocation failing once. Linked with
+/* Tests the arena: alignment, overflow, memory kept by reset, and every allocation failing once. Linked with
  * --wrap=malloc. */
 
 #include <stdarg.h>
@@ -16,9 +16,9 @@
 #include "array_length.h"
 #include "base/arena.h"
 
-static size_t calls;                   /* of malloc since set_failure */
+static size_t calls;                   /* calls of malloc since set_failure */
 static size_t failing_from = SIZE_MAX; /* first call that fails */
-static size_t failing_until;           /* first call after it that does not */
+static size_t failing_until;           /* first later call that succeeds */
 
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
@@ -27,7 +27,7 @@ void *__wrap_malloc(size_t bytes)
 {
     size_t call = calls++;
     if (bytes > SIZE_MAX / 4)
-        return NULL; /* as malloc does itself, but the address sanitizer would stop the program */
+        return NULL; /* return NULL as malloc does; the address sanitizer's malloc would abort */
     return call >= failing_from && call < failing_until ? NULL : __real_malloc(bytes);
 }
 
@@ -47,7 +47,7 @@ static int no_failure(void **state)
 
 static const size_t sizes[] = { 1, 0, 63, 64, 65, 4096, 16383, 16384, 16385, 100000, 7, 1000000, 3 };
 
-/* Take a piece of each size and write all of it. */
+/* Allocate each size and write all of it. */
 static void take_all(struct sar_arena *arena, unsigned char *pieces[])
 {
     for (size_t i = 0; i < LENGTH(sizes); i++) {
@@ -133,7 +133,7 @@ static void test_equal_use_allocates_once(void **state)
     sar_arena_free(&arena);
 }
 
-/* A use of so many bytes. */
+/* Allocate this number of bytes, and reset. */
 static void use_once(struct sar_arena *arena, size_t bytes)
 {
     void *memory;
@@ -150,8 +150,8 @@ static size_t calls_of_use(struct sar_arena *arena, size_t bytes)
 
 enum { LARGE_USE = 1 << 26, SMALLER_USE = 1 << 20, SMALL_USE = 100 };
 
-/* A single large call must not hold its memory for ever, nor more than the largest of later ones need. */
-static void test_reset_drops_what_has_long_been_too_large(void **state)
+/* A single large call keeps its memory only for a time, and later only the maximum of the following calls. */
+static void test_reset_releases_excess_memory(void **state)
 {
     struct sar_arena arena = { 0 };
     (void)state;
@@ -166,7 +166,7 @@ static void test_reset_drops_what_has_long_been_too_large(void **state)
     sar_arena_free(&arena);
 }
 
-/* Layers of a network, of which one is large. */
+/* Layers of a network, one of which is large. */
 static void test_uses_that_take_turns(void **state)
 {
     struct sar_arena arena = { 0 };
@@ -179,8 +179,8 @@ static void test_uses_that_take_turns(void **state)
     sar_arena_free(&arena);
 }
 
-/* What was taken before the mark stays as it is. Equal use takes no memory the second time, and no more than
- * what there was at a time. */
+/* Data allocated before the mark stay unchanged. A second equal use allocates nothing, and the arena holds no
+ * more than the peak. */
 static void test_return_to_a_mark(void **state)
 {
     struct sar_arena arena = { 0 };
@@ -223,7 +223,7 @@ static void test_an_unused_arena(void **state)
     sar_arena_free(&arena);
 }
 
-/* Pieces and resets until one fails; the pieces that were given before must still be whole. */
+/* Allocate and reset until one call fails. Earlier pieces must keep their data. */
 static enum sar_status use(struct sar_arena *arena)
 {
     unsigned char *given[LENGTH(sizes)];
@@ -248,33 +248,33 @@ static enum sar_status use(struct sar_arena *arena)
     return SAR_OK;
 }
 
-/* Blocks of somebody else's, who gives more than is asked for. */
-static int lent;
+/* Blocks of another allocator, which returns more than requested. */
+static int allocated_blocks;
 static size_t largest;
 
-static void *lend(struct sar_allocator *supply, size_t *bytes)
+static void *alloc_block(struct sar_allocator *allocator, size_t *bytes)
 {
-    (void)supply;
+    (void)allocator;
     if (calls++ >= failing_from)
         return NULL;
-    lent++;
+    allocated_blocks++;
     largest = *bytes > largest ? *bytes : largest;
     *bytes += 4096;
     return __real_malloc(*bytes);
 }
 
-static void take_back(struct sar_allocator *supply, void *memory)
+static void take_back(struct sar_allocator *allocator, void *memory)
 {
-    (void)supply;
-    lent--;
+    (void)allocator;
+    allocated_blocks--;
     free(memory);
 }
 
-/* Later use takes one block at once, until it is for less. */
-static void test_a_supply_of_blocks(void **state)
+/* Later use takes one block, until it needs less. */
+static void test_a_allocator_of_blocks(void **state)
 {
-    struct sar_allocator supply = { lend, take_back };
-    struct sar_arena arena = { .allocator = &supply };
+    struct sar_allocator allocator = { alloc_block, take_back };
+    struct sar_arena arena = { .allocator = &allocator };
     unsigned char *pieces[LENGTH(sizes)];
     void *memory;
     (void)state;
@@ -283,9 +283,9 @@ static void test_a_supply_of_blocks(void **state)
         for (size_t i = 0; i < LENGTH(sizes); i++)
             for (size_t k = 0; k < sizes[i]; k++)
                 assert_int_equal(pieces[i][k], i + 1);
-        assert_true(round == 0 ? lent > 1 : lent == 1);
+        assert_true(round == 0 ? allocated_blocks > 1 : allocated_blocks == 1);
         sar_arena_release(&arena);
-        assert_int_equal(lent, 0);
+        assert_int_equal(allocated_blocks, 0);
     }
     for (int round = 0; round < 2; round++) {
         largest = 0;
@@ -296,11 +296,11 @@ static void test_a_supply_of_blocks(void **state)
     set_failure(0, SIZE_MAX);
     assert_int_equal(sar_arena_alloc(&arena, 1, 100, &memory), SAR_NO_MEMORY);
     sar_arena_free(&arena);
-    assert_int_equal(lent, 0);
+    assert_int_equal(allocated_blocks, 0);
 }
 
-/* A second try with a smaller block, and reset, which asks ahead, may hide a single failure, but then all
- * must go on as if nothing had been. */
+/* Reset allocates in advance, and a failed allocation is retried with a smaller block. Both may hide a single
+ * failure, which then must have no effect. */
 static void test_one_allocation_fails(void **state)
 {
     struct sar_arena arena = { 0 };
@@ -345,11 +345,11 @@ int main(void)
         cmocka_unit_test_setup(test_zeroed, no_failure),
         cmocka_unit_test_setup(test_sizes_that_overflow, no_failure),
         cmocka_unit_test_setup(test_equal_use_allocates_once, no_failure),
-        cmocka_unit_test_setup(test_reset_drops_what_has_long_been_too_large, no_failure),
+        cmocka_unit_test_setup(test_reset_releases_excess_memory, no_failure),
         cmocka_unit_test_setup(test_uses_that_take_turns, no_failure),
         cmocka_unit_test_setup(test_return_to_a_mark, no_failure),
         cmocka_unit_test_setup(test_an_unused_arena, no_failure),
-        cmocka_unit_test_setup_teardown(test_a_supply_of_blocks, no_failure, no_failure),
+        cmocka_unit_test_setup_teardown(test_a_allocator_of_blocks, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_one_allocation_fails, no_failure, no_failure),
         cmocka_unit_test_setup_teardown(test_all_later_allocations_fail, no_failure, no_failure),
     };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The array that grows: it keeps what is in it, refuses what cannot be, and gives back what is far too
- * much. */
+/* Tests the growable array: it keeps its data, refuses impossible sizes, and releases excess memory. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +48,7 @@ static size_t bytes_after(struct sar_buffer *buffer, size_t use)
     return buffer->bytes;
 }
 
-/* Memory stays from use to use until many in a row have needed less than a quarter of it. */
+/* Memory is kept until many consecutive uses have needed less than a quarter of it. */
 static void test_reset(void **state)
 {
     static const size_t uses[] = { 1000000, 900000, 400000, 200000, 100, 1000000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of knobs: defaults, what each takes and refuses, and names that are no knob. */
+/* Tests the table of settings: defaults, accepted and refused values, unknown names. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,9 +25,9 @@ static enum sar_status load_one(const char *name, const char *text, struct sar_c
 
 enum field { TEXT, INT, BOOL, WHOLE, DOUBLE };
 
-/* What a field of the configuration must hold. */
+/* Expected value of a field of the configuration. */
 struct wanted {
-    const char *knob, *text;
+    const char *setting, *text;
     enum field field;
     size_t offset;
     const char *as_text;
@@ -48,7 +48,7 @@ static void check(const struct sar_config *config, const struct wanted *w)
     case DOUBLE: number = *(const double *)field; break;
     }
     if (number != w->as_number)
-        fail_msg("%s=%s gave %g", w->knob, w->text, number);
+        fail_msg("%s=%s gave %g", w->setting, w->text, number);
 }
 
 static const struct wanted defaults[] = {
@@ -105,21 +105,22 @@ static void test_defaults(void **state)
     assert_string_equal(sentence, "");
 }
 
-/* The list that manuals and the bench are checked against holds these knobs and no others. */
+/* The documented list, which manual pages and the benchmark are checked against, has exactly these
+ * settings. */
 static void test_description(void **state)
 {
     const char *name = NULL, *fallback = NULL, *help = NULL;
-    size_t knobs = 0;
+    size_t settings = 0;
     (void)state;
     for (size_t i = 0; i < LENGTH(defaults); i++) {
-        if (i > 0 && strcmp(defaults[i].knob, defaults[i - 1].knob) == 0)
+        if (i > 0 && strcmp(defaults[i].setting, defaults[i - 1].setting) == 0)
             continue;
-        assert_true(sar_config_setting(knobs++, &name, &fallback, &help));
-        assert_string_equal(name, defaults[i].knob);
+        assert_true(sar_config_setting(settings++, &name, &fallback, &help));
+        assert_string_equal(name, defaults[i].setting);
         assert_string_equal(fallback, defaults[i].text);
         assert_true(strlen(help) > 10);
     }
-    assert_false(sar_config_setting(knobs, &name, &fallback, &help));
+    assert_false(sar_config_setting(settings, &name, &fallback, &help));
     assert_false(sar_config_setting(SIZE_MAX, &name, &fallback, &help));
 }
 
@@ -185,17 +186,17 @@ static const struct wanted good[] = {
     { "PRELOAD_LIMIT", "0", DOUBLE, AT(preload_limit), NULL, 0 },
 };
 
-/* A knob that is set changes its field, and leaves the fields of the other knobs at their defaults. */
+/* A setting changes its field, and leaves all other fields at their defaults. */
 static void test_good_values(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LENGTH(good); i++) {
         struct sar_config config;
         char sentence[256];
-        assert_int_equal(load_one(good[i].knob, good[i].text, &config, sentence, sizeof sentence), SAR_OK);
+        assert_int_equal(load_one(good[i].setting, good[i].text, &config, sentence, sizeof sentence), SAR_OK);
         check(&config, &good[i]);
         for (size_t k = 0; k < LENGTH(defaults); k++) {
-            if (strcmp(defaults[k].knob, good[i].knob) != 0)
+            if (strcmp(defaults[k].setting, good[i].setting) != 0)
                 check(&config, &defaults[k]);
         }
     }
@@ -279,11 +280,11 @@ static const struct setting bad[] = {
     { "PRELOAD_LIMIT", "-1" },
 };
 
-static const char *help_of(const char *knob)
+static const char *help_of(const char *setting)
 {
     const char *name, *fallback, *help;
     for (size_t i = 0; sar_config_setting(i, &name, &fallback, &help); i++) {
-        if (strcmp(name, knob) == 0)
+        if (strcmp(name, setting) == 0)
             return help;
     }
     return NULL;
@@ -308,7 +309,7 @@ static void test_bad_values(void **state)
     }
 }
 
-/* Whoever asks for too much is told what is the most. */
+/* An error for a number above the maximum names the maximum. */
 static void test_refusals_name_the_most(void **state)
 {
     static const char *const limited[] = { "NODES", "THROTTLE", "STAGING", "CHUNK" };
@@ -345,7 +346,7 @@ static void test_a_sentence_keeps_to_its_room(void **state)
     }
 }
 
-/* What knobs print as their defaults is what they do when they are not set. */
+/* The default that a setting prints equals its behaviour when it is not set. */
 static void test_defaults_pass_through_the_parsers(void **state)
 {
     struct setting settings[64] = { { NULL, NULL } }, none = { NULL, NULL };

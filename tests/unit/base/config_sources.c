@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the values of knobs come from, and how they are shown. */
+/* Tests the sources of settings, and how settings are printed. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void load(struct sar_config *config)
     assert_int_equal(sar_config_load(config, setting_find, &none, sentence, sizeof sentence), SAR_OK);
 }
 
-/* Apply a source that has one knob. */
+/* Apply a source with one setting. */
 static enum sar_status apply_one(struct sar_config *config, enum sar_config_source origin, const char *name,
                                  const char *text)
 {
@@ -32,21 +32,21 @@ static enum sar_status apply_one(struct sar_config *config, enum sar_config_sour
                             sizeof sentence);
 }
 
-static size_t place_of(const char *knob)
+static size_t place_of(const char *setting)
 {
     const char *name = "", *fallback, *help;
     size_t i = 0;
-    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, knob) != 0)
+    while (sar_config_setting(i, &name, &fallback, &help) && strcmp(name, setting) != 0)
         i++;
     return i;
 }
 
-static void check_shown(const struct sar_config *config, const char *knob, const char *text,
+static void check_shown(const struct sar_config *config, const char *setting, const char *text,
                         enum sar_config_source origin)
 {
     char shown[256];
     enum sar_config_source from;
-    assert_true(sar_config_format(config, place_of(knob), shown, sizeof shown, &from));
+    assert_true(sar_config_format(config, place_of(setting), shown, sizeof shown, &from));
     assert_string_equal(shown, text);
     assert_int_equal(from, origin);
 }
@@ -77,7 +77,7 @@ static const struct setting good[] = {
     { "LOG_FILE", "/tmp/log.%h.%p" },
 };
 
-/* A value is shown as a text that sets it to that value again. */
+/* A printed value, parsed again, gives the same value. */
 static void test_values_are_shown(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_values_are_shown(void **state)
     }
 }
 
-/* Every word for a switch is shown as one of two. */
+/* Every word for a switch is printed as on or off. */
 static void test_switches_are_shown(void **state)
 {
     static const char *const words[] = { "off", "on", "0", "1", "no", "yes" };
@@ -124,8 +124,8 @@ static void test_defaults_are_shown(void **state)
     assert_false(sar_config_format(&config, SIZE_MAX, shown, sizeof shown, &origin));
 }
 
-/* Whichever is applied first, the origin that goes before the other has its way. */
-static void test_origins(void **state)
+/* The source of higher precedence wins, in any order of application. */
+static void test_sources(void **state)
 {
     (void)state;
     for (int first = SAR_SOURCE_CALIBRATION; first < SAR_SOURCES; first++) {
@@ -159,7 +159,7 @@ static void test_a_bad_source_changes_nothing(void **state)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
-/* A bad value is told of by the name that the user wrote. */
+/* An error names the setting as the user wrote it. */
 static void test_spelling(void **state)
 {
     static const struct {
@@ -184,7 +184,7 @@ static void test_spelling(void **state)
     }
 }
 
-static void test_origin_of_a_knob(void **state)
+static void test_source_of_a_setting(void **state)
 {
     struct sar_config config;
     (void)state;
@@ -195,7 +195,7 @@ static void test_origin_of_a_knob(void **state)
     assert_int_equal(sar_config_source_of(&config, "NO_KNOB"), SAR_SOURCE_DEFAULT);
 }
 
-/* Values are compared, not how they were written nor where. */
+/* Comparison uses values, not their spelling or source. */
 static void test_comparison(void **state)
 {
     struct sar_config a, b;
@@ -218,7 +218,7 @@ static void test_comparison(void **state)
     }
 }
 
-static void test_names_of_origins(void **state)
+static void test_names_of_sources(void **state)
 {
     (void)state;
     for (int i = 0; i < SAR_SOURCES; i++)
@@ -234,12 +234,12 @@ int main(void)
         cmocka_unit_test(test_values_are_shown),
         cmocka_unit_test(test_switches_are_shown),
         cmocka_unit_test(test_defaults_are_shown),
-        cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_a_bad_source_changes_nothing),
         cmocka_unit_test(test_spelling),
-        cmocka_unit_test(test_origin_of_a_knob),
+        cmocka_unit_test(test_source_of_a_setting),
         cmocka_unit_test(test_comparison),
-        cmocka_unit_test(test_names_of_origins),
+        cmocka_unit_test(test_names_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

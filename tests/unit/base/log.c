@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log: what asks for which lines, how a line looks, where it goes, and many threads at once. */
+/* Tests the log: levels and components, format of a line, destination, concurrent threads. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void begin(const char *log, const char *name)
     unsetenv("MPIX_SPARSE_LOG");
 }
 
-/* What the log has told into a file, which is removed. */
+/* Read the log file, and remove it. */
 static const char *end(const char *name)
 {
     sar_log_close();
@@ -55,7 +55,7 @@ static void test_levels(void **state)
                          i == SAR_COMPONENT_COMM || i == SAR_COMPONENT_MPI ? SAR_LOG_TRACE : SAR_LOG_WARN);
 }
 
-/* Names that components had before still select them. */
+/* Old component names still select the components. */
 static void test_old_names(void **state)
 {
     static const struct {
@@ -137,7 +137,7 @@ static void test_path(void **state)
     assert_string_equal(end(text), "");
 }
 
-/* Let the standard error go to a file; the standard error of before. */
+/* Redirect the standard error to a file; returns the old one. */
 static int catch_stderr(const char *name)
 {
     snprintf(path, sizeof path, "%s/%s", temp_dir, name);
@@ -154,7 +154,7 @@ static void release_stderr(int before)
     close(before);
 }
 
-/* The log of these settings must begin with such a warning on the standard error, and go on there. */
+/* Bad settings print a warning on the standard error, and the log goes there. */
 static void check_bad(const char *log, const char *file, const char *warning)
 {
     char expected[2048];
@@ -201,7 +201,7 @@ static void *tell_many(void *number)
     return NULL;
 }
 
-/* Every line is there once, whole. */
+/* Every line is complete, and present once. */
 static void test_threads(void **state)
 {
     pthread_t threads[THREADS];

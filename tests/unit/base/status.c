@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every status has a sentence of its own, and every sentence takes two texts. */
+/* Tests that every status has its own sentence, and that every sentence takes two texts. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 
-/* The sentence with two texts put in, which must both be there and in order. */
+/* Format the sentence with two texts, which it must contain in order. */
 static void fill_in(int status, char *sentence, size_t room)
 {
     const char *text = sar_status_text((enum sar_status)status);
@@ -58,8 +58,9 @@ static void test_numbers_that_are_no_status(void **state)
     }
 }
 
-/* The worst of several ranks' statuses is the largest. A mismatch between ranks explains what it led to. */
-static void test_the_order_tells_which_is_worse(void **state)
+/* The maximum of several ranks' statuses is the worst. A mismatch between ranks explains the errors that it
+ * causes. */
+static void test_order_of_severity(void **state)
 {
     (void)state;
     assert_int_equal(SAR_OK, 0);
@@ -89,10 +90,8 @@ static void test_try_leaves_with_what_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentences_take_two_texts),
-        cmocka_unit_test(test_sentences_differ),
-        cmocka_unit_test(test_numbers_that_are_no_status),
-        cmocka_unit_test(test_the_order_tells_which_is_worse),
+        cmocka_unit_test(test_sentences_take_two_texts),    cmocka_unit_test(test_sentences_differ),
+        cmocka_unit_test(test_numbers_that_are_no_status),  cmocka_unit_test(test_order_of_severity),
         cmocka_unit_test(test_try_leaves_with_what_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The trace: the name of its file, what is in it with many threads and more spans than are kept, files that
- * cannot be written, that nothing is looked at while nobody follows, and what a follower hears. */
+/* Tests the trace: the file's name, its contents with many threads and more spans than memory keeps, and
+ * files that cannot be written. Without a trace hook nothing is recorded; with one, the hook receives all
+ * events. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 
 enum { THREADS = 4, SPANS = 700, NAME = 512, LINE = 1024 };
 
-/* Warnings go to a file. */
+/* Redirect warnings to a file. */
 static int begin_all(void **state)
 {
     char path[NAME];
@@ -85,7 +86,7 @@ static void test_names(void **state)
     assert_non_null(strstr(temp_dir_read("rank3.json"), "\"rank 3\""));
 }
 
-/* The file is kept that was opened first. */
+/* A second open keeps the first file. */
 static void test_twice(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void test_unwritable(void **state)
     assert_non_null(strstr(end(), "WARN base: cannot write the trace to "));
 }
 
-/* A disk without room is told of once, in the end. */
+/* A full disk is reported once, at the end. */
 static void test_full(void **state)
 {
     char path[NAME];
@@ -143,7 +144,7 @@ static void *make_many(void *lane)
     return NULL;
 }
 
-/* The spans of each lane, in their order. */
+/* The spans of each track are in order. */
 static void check_lanes(const char *text)
 {
     int next[THREADS] = { 0 }, lane, stage;
@@ -156,7 +157,7 @@ static void check_lanes(const char *text)
         assert_int_equal(next[i], SPANS);
 }
 
-/* Every span is there once, whole. */
+/* Every span is complete, and present once. */
 static void test_threads(void **state)
 {
     pthread_t threads[THREADS];
@@ -176,53 +177,53 @@ static void test_threads(void **state)
     assert_string_equal(text + strlen(text) - 5, "}}\n]\n");
 }
 
-/* What a follower has heard. */
-struct heard {
+/* Events received by a trace hook. */
+struct received_events {
     int spans, places, messages;
     uint64_t sent, received, elements;
-    int64_t worked; /* until when */
+    int64_t worked; /* end of the work */
 };
 
-static void hear_span(void *data, const struct sar_span *span, const struct sar_span_context *scene,
-                      int64_t until)
+static void on_span(void *data, const struct sar_span *span, const struct sar_span_context *context,
+                    int64_t until)
 {
-    struct heard *heard = data;
+    struct received_events *received_events = data;
     assert_string_equal(span->name, "wait");
     assert_true(until >= span->start_ns);
-    heard->spans++;
-    heard->places += scene->stage_index;
+    received_events->spans++;
+    received_events->places += context->stage_index;
 }
 
-static void hear_message(void *data, const struct sar_message_event *passage)
+static void on_message(void *data, const struct sar_message_event *event)
 {
-    struct heard *heard = data;
-    assert_int_equal(passage->peer, 2);
-    heard->messages++;
-    *(passage->sent ? &heard->sent : &heard->received) += passage->bytes;
+    struct received_events *received_events = data;
+    assert_int_equal(event->peer, 2);
+    received_events->messages++;
+    *(event->sent ? &received_events->sent : &received_events->received) += event->bytes;
 }
 
-static void hear_work(void *data, const struct sar_span *span, int64_t until)
+static void on_work(void *data, const struct sar_span *span, int64_t until)
 {
-    struct heard *heard = data;
+    struct received_events *received_events = data;
     assert_string_equal(span->work.kind, "reduce");
     assert_string_equal(span->work.format, "none");
     assert_int_equal(span->work.bytes, 4 * span->work.elements);
     assert_true(until >= span->start_ns);
-    assert_int_equal(heard->spans, 0);
-    heard->elements += span->work.elements;
-    heard->worked = until;
+    assert_int_equal(received_events->spans, 0);
+    received_events->elements += span->work.elements;
+    received_events->worked = until;
     usleep(1000);
 }
 
-static void hear_end(void *data, const struct sar_span *span, const struct sar_span_context *scene,
-                     int64_t until)
+static void on_end(void *data, const struct sar_span *span, const struct sar_span_context *context,
+                   int64_t until)
 {
-    struct heard *heard = data;
+    struct received_events *received_events = data;
     (void)span;
-    (void)scene;
-    heard->spans++;
-    if (heard->worked != 0)
-        assert_true(until - heard->worked >= 1000000);
+    (void)context;
+    received_events->spans++;
+    if (received_events->worked != 0)
+        assert_true(until - received_events->worked >= 1000000);
 }
 
 static void make_work(uint64_t elements)
@@ -233,24 +234,25 @@ static void make_work(uint64_t elements)
     sar_span_end(&span, &(struct sar_span_context){ 0, 7, 1, 1, 0, 0 });
 }
 
-/* Work is told before its span ends, so that what is done then is in the span; the file has it too. */
+/* The hook receives work before its span ends, so that the span includes the hook's own work. The file has it
+ * too. */
 static void test_work(void **state)
 {
-    struct heard heard = { 0 };
-    const struct sar_trace_hook follower = { &heard, hear_end, NULL, hear_work };
+    struct received_events received_events = { 0 };
+    const struct sar_trace_hook hook = { &received_events, on_end, NULL, on_work };
     (void)state;
     begin("work");
-    sar_trace_set_hook(&follower);
+    sar_trace_set_hook(&hook);
     make_work(25);
-    assert_int_equal(heard.elements, 25);
-    assert_int_equal(heard.spans, 1);
-    heard = (struct heard){ 0 };
+    assert_int_equal(received_events.elements, 25);
+    assert_int_equal(received_events.spans, 1);
+    received_events = (struct received_events){ 0 };
     make_span("wait", 0, 3);
-    assert_int_equal(heard.spans, 1);
-    assert_int_equal(heard.elements, 0);
+    assert_int_equal(received_events.spans, 1);
+    assert_int_equal(received_events.elements, 0);
     sar_trace_set_hook(NULL);
     make_work(5);
-    assert_int_equal(heard.elements, 0);
+    assert_int_equal(received_events.elements, 0);
     assert_string_equal(end(), "");
     const char *text = temp_dir_read("work.3");
     assert_non_null(strstr(text, "\"work\": \"reduce\", \"format\": \"none\", \"elements\": 25, "
@@ -258,13 +260,13 @@ static void test_work(void **state)
     assert_null(strstr(strstr(text, "\"wait\""), "\"elements\": 25"));
 }
 
-/* A follower hears of spans and messages until it is taken away, with a trace file beside it or without. */
-static void test_follower(void **state)
+/* A trace hook receives spans and messages until it is removed, with or without a trace file. */
+static void test_hook(void **state)
 {
-    struct heard heard = { 0 };
-    const struct sar_trace_hook follower = { &heard, hear_span, hear_message, NULL };
+    struct received_events received_events = { 0 };
+    const struct sar_trace_hook hook = { &received_events, on_span, on_message, NULL };
     (void)state;
-    sar_trace_set_hook(&follower);
+    sar_trace_set_hook(&hook);
     assert_true(sar_trace_wanted());
     make_span("wait", 0, 3);
     begin("beside");
@@ -277,20 +279,20 @@ static void test_follower(void **state)
     assert_false(sar_trace_wanted());
     make_span("wait", 0, 5);
     sar_trace_message(&(struct sar_message_event){ 1, 0, 2, true, 1 });
-    assert_int_equal(heard.spans, 2);
-    assert_int_equal(heard.places, 7);
-    assert_int_equal(heard.messages, 2);
-    assert_int_equal(heard.sent, 100);
-    assert_int_equal(heard.received, 30);
+    assert_int_equal(received_events.spans, 2);
+    assert_int_equal(received_events.places, 7);
+    assert_int_equal(received_events.messages, 2);
+    assert_int_equal(received_events.sent, 100);
+    assert_int_equal(received_events.received, 30);
     assert_non_null(strstr(temp_dir_read("beside.3"), "\"wait\""));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),     cmocka_unit_test(test_names),    cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_follower), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_events),     cmocka_unit_test(test_names), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_off),        cmocka_unit_test(test_full),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_hook),  cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests_name("trace", tests, begin_all, temp_dir_remove);
 }

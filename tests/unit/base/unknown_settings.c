@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which variables of the environment look like knobs and are none. */
+/* Tests the detection of environment variables that look like settings and are unknown. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void test_unknown_names(void **state)
     assert_null(sar_config_unknown(environment, &at, &length));
 }
 
-/* The names that the library itself goes by are no unknown ones. */
+/* Names of the library itself are known. */
 static void test_known_names(void **state)
 {
     const char *name, *fallback, *help;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turns of the benchmark's rows are fair. */
+/* Tests that the order of the benchmark's rows is fair. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,34 +14,34 @@
 
 enum { MOST = 24 };
 
-struct tally {
-    int at[MOST][MOST];    /* of each row at each place of an iteration */
-    int after[MOST][MOST]; /* of each row right after each one in the same iteration */
-    int joint[MOST][MOST]; /* … right after the last one of the iteration before */
+struct counts {
+    int at[MOST][MOST];    /* count of each row at each position of an iteration */
+    int after[MOST][MOST]; /* count of each row directly after each other row, in one iteration */
+    int joint[MOST][MOST]; /* count of each row directly after the last row of the previous iteration */
 };
 
-static struct tally tally_of(int from, int iterations, int n)
+static struct counts counts_of(int from, int iterations, int n)
 {
-    struct tally tally;
-    memset(&tally, 0, sizeof tally);
+    struct counts counts;
+    memset(&counts, 0, sizeof counts);
     for (int i = from; i < from + iterations; i++) {
         for (int k = 0; k < n; k++)
-            tally.at[perf_interleave(k, i, n)][k]++;
+            counts.at[perf_interleave(k, i, n)][k]++;
         for (int k = 1; k < n; k++)
-            tally.after[perf_interleave(k, i, n)][perf_interleave(k - 1, i, n)]++;
-        tally.joint[perf_interleave(0, i + 1, n)][perf_interleave(n - 1, i, n)]++;
+            counts.after[perf_interleave(k, i, n)][perf_interleave(k - 1, i, n)]++;
+        counts.joint[perf_interleave(0, i + 1, n)][perf_interleave(n - 1, i, n)]++;
     }
-    return tally;
+    return counts;
 }
 
 static void check_fair(int from, int n)
 {
     int times = n % 2 == 0 ? 1 : 2;
-    struct tally tally = tally_of(from, n * times, n);
+    struct counts counts = counts_of(from, n * times, n);
     for (int r = 0; r < n; r++)
         for (int other = 0; other < n; other++) {
-            assert_int_equal(tally.at[r][other], times);
-            assert_int_equal(tally.after[r][other], r == other ? 0 : times);
+            assert_int_equal(counts.at[r][other], times);
+            assert_int_equal(counts.after[r][other], r == other ? 0 : times);
         }
 }
 
@@ -53,15 +53,15 @@ static void test_fair(void **state)
             check_fair(from, n);
 }
 
-/* No row stands out by whom it meets where iterations join. */
+/* No row is favoured at the boundaries of iterations. */
 static void test_joints(void **state)
 {
     (void)state;
     for (int n = 3; n <= MOST; n++) {
-        struct tally tally = tally_of(0, 2 * n, n);
+        struct counts counts = counts_of(0, 2 * n, n);
         for (int r = 0; r < n; r++)
             for (int other = 0; other < n; other++)
-                assert_in_range(tally.joint[r][other], 0, 3);
+                assert_in_range(counts.joint[r][other], 0, 3);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the benchmark's limits write is what they are asked to, in every way of writing. */
+/* Tests that the benchmark's memory bounds write the bytes they should, by every kind of store. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static void test_fill(void **state)
     }
 }
 
-/* How many bytes of a line are to be written. */
+/* Number of bytes of a cache line to write. */
 static size_t bytes_of(const uint64_t *lines, size_t line, bool whole)
 {
     bool has = lines[line / PERF_GROUP_LINES] >> line % PERF_GROUP_LINES & 1;
@@ -68,7 +68,7 @@ static void test_lines(void **state)
     }
 }
 
-/* Nothing behind the end is read, which valgrind and sanitizers see. */
+/* No read goes past the end; valgrind and sanitizers check this. */
 static void test_read(void **state)
 {
     static const size_t sizes[] = { 0, 1, 7, 64, 255, 256, 257, 10000 };

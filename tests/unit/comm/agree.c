@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ballots: merged in any order and grouping they give the same outcome, which names the lowest ranks. MPI
- * itself is not started. */
+/* Tests the messages of the consistency check: merged in any order and grouping they give one result, which
+ * names the lowest ranks. MPI is not started. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { MOST_RANKS = 17, ROUNDS = 400 };
 
-/* Few different values, so that ties are common; now and then the extremes. */
+/* Few distinct values, so that ties are common, and sometimes extremes. */
 static int64_t random_value(struct rng *rng)
 {
     switch (rng_below(rng, 20)) {
@@ -26,25 +26,25 @@ static int64_t random_value(struct rng *rng)
     }
 }
 
-static struct sar_agree_msg random_ballot(int rank, struct rng *rng)
+static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
 {
     struct sar_comm net = { .rank = rank, .ranks = MOST_RANKS };
     int64_t field[SAR_AGREE_FIELDS];
     for (int i = 0; i < SAR_AGREE_FIELDS; i++)
         field[i] = random_value(rng);
-    struct sar_agree_msg ballot = sar_agree_msg_make(&net, field);
-    ballot.nnz_sum = ballot.nnz_max = (int64_t)rng_below(rng, 1000);
-    ballot.last_call_ns = (int64_t)rng_below(rng, 1000000);
-    ballot.may_block = (int64_t)rng_below(rng, 2);
-    ballot.dense_path = (int64_t)rng_below(rng, 2);
-    ballot.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
-    ballot.status_value = rank * 10;
-    return ballot;
+    struct sar_agree_msg agree_msg = sar_agree_msg_make(&net, field);
+    agree_msg.nnz_sum = agree_msg.nnz_max = (int64_t)rng_below(rng, 1000);
+    agree_msg.last_call_ns = (int64_t)rng_below(rng, 1000000);
+    agree_msg.may_block = (int64_t)rng_below(rng, 2);
+    agree_msg.dense_path = (int64_t)rng_below(rng, 2);
+    agree_msg.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
+    agree_msg.status_value = rank * 10;
+    return agree_msg;
 }
 
 static void assert_same(const struct sar_agree_msg *a, const struct sar_agree_msg *b)
 {
-    assert_memory_equal(a, b, sizeof *a); /* nothing but int64_t inside, hence no padding */
+    assert_memory_equal(a, b, sizeof *a); /* all members are int64_t, so there is no padding */
 }
 
 static struct sar_agree_msg merged(const struct sar_agree_msg *in, struct sar_agree_msg inout)
@@ -58,9 +58,9 @@ static void test_commutative_and_associative(void **state)
     (void)state;
     for (uint64_t round = 0; round < ROUNDS * 10; round++) {
         struct rng rng = { round };
-        struct sar_agree_msg a = random_ballot((int)(round % 3), &rng);
-        struct sar_agree_msg b = random_ballot((int)((round + 1) % 3), &rng);
-        struct sar_agree_msg c = random_ballot((int)((round + 2) % 3), &rng);
+        struct sar_agree_msg a = random_agree_msg((int)(round % 3), &rng);
+        struct sar_agree_msg b = random_agree_msg((int)((round + 1) % 3), &rng);
+        struct sar_agree_msg c = random_agree_msg((int)((round + 2) % 3), &rng);
         struct sar_agree_msg ab = merged(&a, b), ba = merged(&b, a), bc = merged(&b, c);
         assert_same(&ab, &ba);
         struct sar_agree_msg left = merged(&ab, c), right = merged(&a, bc);
@@ -68,25 +68,25 @@ static void test_commutative_and_associative(void **state)
     }
 }
 
-/* Merge neighbours, or any two, until one ballot is left: whatever tree an MPI library builds. */
-static struct sar_agree_msg merge_somehow(struct sar_agree_msg *ballots, int n, struct rng *rng)
+/* Merge neighbours, or any two, until one message is left: the tree of any MPI library. */
+static struct sar_agree_msg merge_somehow(struct sar_agree_msg *agree_msgs, int n, struct rng *rng)
 {
     while (n > 1) {
         int from = (int)rng_below(rng, (uint64_t)n), to = (int)rng_below(rng, (uint64_t)n - 1);
         if (to >= from)
             to++;
-        sar_agree_msg_merge(&ballots[from], &ballots[to]);
-        ballots[from] = ballots[--n];
+        sar_agree_msg_merge(&agree_msgs[from], &agree_msgs[to]);
+        agree_msgs[from] = agree_msgs[--n];
     }
-    return ballots[0];
+    return agree_msgs[0];
 }
 
-/* What a look at all ballots at once finds; ranks in order, so that the first is the lowest. */
-static struct sar_agree_msg reference_merge(const struct sar_agree_msg *ballots, int n)
+/* Merge all messages at once, in rank order, so that the first is the lowest. */
+static struct sar_agree_msg reference_merge(const struct sar_agree_msg *agree_msgs, int n)
 {
-    struct sar_agree_msg all = ballots[0];
+    struct sar_agree_msg all = agree_msgs[0];
     for (int r = 1; r < n; r++) {
-        const struct sar_agree_msg *b = &ballots[r];
+        const struct sar_agree_msg *b = &agree_msgs[r];
         all.nnz_sum += b->nnz_sum;
         if (b->nnz_max > all.nnz_max)
             all.nnz_max = b->nnz_max;
@@ -120,33 +120,33 @@ static void test_any_tree_names_the_lowest_ranks(void **state)
     (void)state;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct rng rng = { round };
-        struct sar_agree_msg ballots[MOST_RANKS], copy[MOST_RANKS];
+        struct sar_agree_msg agree_msgs[MOST_RANKS], copy[MOST_RANKS];
         int n = 1 + (int)(round % MOST_RANKS);
         for (int r = 0; r < n; r++)
-            ballots[r] = random_ballot(r, &rng);
-        struct sar_agree_msg expected = reference_merge(ballots, n);
+            agree_msgs[r] = random_agree_msg(r, &rng);
+        struct sar_agree_msg expected = reference_merge(agree_msgs, n);
         for (int tree = 0; tree < 8; tree++) {
-            memcpy(copy, ballots, sizeof copy);
+            memcpy(copy, agree_msgs, sizeof copy);
             struct sar_agree_msg all = merge_somehow(copy, n, &rng);
             assert_same(&all, &expected);
         }
     }
 }
 
-static void test_a_ballot(void **state)
+static void test_one_message(void **state)
 {
     static const int64_t field[SAR_AGREE_FIELDS] = { 5, -6, 7, INT64_MAX, 0, -1 };
     struct sar_comm net = { .rank = 3, .ranks = 5 };
-    struct sar_agree_msg ballot = sar_agree_msg_make(&net, field);
+    struct sar_agree_msg agree_msg = sar_agree_msg_make(&net, field);
     (void)state;
-    assert_int_equal(ballot.status, SAR_OK);
-    assert_int_equal(ballot.status_rank, 3);
-    assert_true(ballot.nnz_sum == 0 && ballot.nnz_max == 0 && ballot.may_block == 0 &&
-                ballot.dense_path == 0);
-    assert_true(ballot.last_call_ns == 0);
+    assert_int_equal(agree_msg.status, SAR_OK);
+    assert_int_equal(agree_msg.status_rank, 3);
+    assert_true(agree_msg.nnz_sum == 0 && agree_msg.nnz_max == 0 && agree_msg.may_block == 0 &&
+                agree_msg.dense_path == 0);
+    assert_true(agree_msg.last_call_ns == 0);
     for (int i = 0; i < SAR_AGREE_FIELDS; i++) {
-        assert_true(ballot.field[i].min == field[i] && ballot.field[i].max == field[i]);
-        assert_true(ballot.field[i].min_rank == 3 && ballot.field[i].max_rank == 3);
+        assert_true(agree_msg.field[i].min == field[i] && agree_msg.field[i].max == field[i]);
+        assert_true(agree_msg.field[i].min_rank == 3 && agree_msg.field[i].max_rank == 3);
     }
 }
 
@@ -155,7 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commutative_and_associative),
         cmocka_unit_test(test_any_tree_names_the_lowest_ranks),
-        cmocka_unit_test(test_a_ballot),
+        cmocka_unit_test(test_one_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

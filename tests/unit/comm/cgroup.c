@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The quota of control groups, of both versions, as a folder has them in place of the file system. */
+/* Tests the processor quota of control groups, versions 1 and 2, read from a folder that replaces the file
+ * system. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +52,7 @@ static const struct {
       { { "proc/self/cgroup", "0::/a/b\n" },
         { "sys/fs/cgroup/a/b/cpu.max", "200000 100000\n" },
         { "sys/fs/cgroup/a/cpu.max", "300000 100000\n" } } },
-    /* in a container: the path is that outside, or leads there */
+    /* in a container the path is the outer one, or leads to it */
     { 4, { { "proc/self/cgroup", "0::/x/y\n" }, { "sys/fs/cgroup/cpu.max", "400000 100000\n" } } },
     { 4,
       { { "proc/self/cgroup", "0::/../y\n" },
@@ -117,7 +118,7 @@ static void test_quota(void **state)
     }
 }
 
-/* Whatever it is. */
+/* The quota of this machine is only read; any value is valid. */
 static void test_here(void **state)
 {
     (void)state;

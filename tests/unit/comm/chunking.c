@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages in pieces: what a sender cuts the receiver puts together, and it knows which piece is the last.
- * A piece that is too long, and all behind it, has no place. */
+/* Tests messages in chunks. The receiver reassembles the sender's chunks, and knows which chunk is the last.
+ * It refuses a chunk that is too long, and all chunks after it. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { CHUNK = 8192, MOST = 5 * CHUNK };
 
 static unsigned char memory[MOST];
 
-/* As the exchange does: the first of several pieces is there when the receiver learns how many bytes come. */
+/* As in the exchange, the first of several chunks is present when the receiver learns the message's size. */
 static void *place_of(struct sar_chunked_recv *r, uint64_t piece, uint64_t bytes)
 {
     if (!sar_chunked_recv_is_first(r))
@@ -44,7 +44,7 @@ static void move(uint64_t bytes)
     assert_int_equal(r.received, bytes);
 }
 
-/* All that is behind the header, each piece from its place and to its place. */
+/* Move everything after the header, each chunk from and to its own position. */
 static void move_apart(uint64_t bytes)
 {
     static unsigned char from[MOST], to[MOST];
@@ -91,7 +91,7 @@ static void test_all_arrives(void **state)
                 move(bytes);
 }
 
-static void test_what_does_not_fit_has_no_place(void **state)
+static void test_oversized_chunk_is_refused(void **state)
 {
     struct sar_chunked_recv r = {
         .buffer = memory, .bytes = CHUNK, .received = SAR_FIRST_CHUNK_BYTES, .incomplete = true
@@ -103,7 +103,7 @@ static void test_what_does_not_fit_has_no_place(void **state)
     assert_null(sar_chunked_recv_next(&r, 0));
 }
 
-static void test_what_is_over_has_no_place(void **state)
+static void test_excess_chunk_is_refused(void **state)
 {
     struct sar_chunked_recv r = { .buffer = memory, .bytes = CHUNK };
     (void)state;
@@ -116,8 +116,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_arrives),
         cmocka_unit_test(test_payloads_arrive_elsewhere),
-        cmocka_unit_test(test_what_does_not_fit_has_no_place),
-        cmocka_unit_test(test_what_is_over_has_no_place),
+        cmocka_unit_test(test_oversized_chunk_is_refused),
+        cmocka_unit_test(test_excess_chunk_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

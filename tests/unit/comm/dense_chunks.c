@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a reduction of many elements is cut into calls of MPI, which counts with int. */
+/* Tests how a reduction of many elements is split into MPI calls, which count with int. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,8 @@ static const uint64_t counts[] = { 0,
                                    ((uint64_t)1 << 32) + 1,
                                    ((uint64_t)1 << 36) + 3 };
 
-/* Each piece fits an int, and 1 GiB unless it is one element; none is empty; together they are all. */
+/* Each piece fits an int, is at most 1 GiB unless it is one element, and is not empty. Together they cover
+ * all elements. */
 static void check_pieces(uint64_t count, MPI_Aint extent)
 {
     uint64_t done = 0, pieces = 0, most = (uint64_t)SAR_DENSE_ALLREDUCE_CHUNK_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks and nodes that are pretended: sizes, order, and who speaks with whom. */
+/* Tests the emulation of nodes: sizes, order, and partners of ranks. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { MOST = 40 };
 
-/* Each rank is in its place of its node, nodes follow each other, and their sizes differ by one at most. */
+/* Each rank has its position within its node, nodes are in order, and their sizes differ by at most one. */
 static void check_order(const struct sar_nodes *nodes, int ranks)
 {
     int least = ranks;
@@ -27,7 +27,8 @@ static void check_order(const struct sar_nodes *nodes, int ranks)
     }
 }
 
-/* Every rank of a node speaks with as many as its neighbours, or one more, and with its like if it can. */
+/* Every rank of a node has as many partners as its neighbours, or one more, and the rank of equal position
+ * where possible. */
 static void check_partners(const struct sar_nodes *nodes, int ranks)
 {
     for (int j = 0; j < nodes->n; j++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which NUMA node memory is asked for, on machines that hwloc makes up. */
+/* Tests the choice of NUMA nodes for memory, on synthetic hwloc topologies. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void test_home(void **state)
 }
 #endif
 
-/* Whatever this machine is, the memory can be used. */
+/* On this machine the memory is usable, whatever its topology. */
 static void test_place(void **state)
 {
     static unsigned char memory[1 << 16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks as threads of one process, so that the thread sanitizer sees what it cannot see between processes:
- * what is written before a meeting, on cards and on shelves, is there for all who have met, and parts are cut
- * where all find them alike.
+/* Tests shared memory with ranks as threads of one process, so that the thread sanitizer checks them. Data
+ * written to messages and buffers before a barrier are visible to all ranks after it. All ranks find equal
+ * cuts of parts.
  *
  * Link with -Wl,--wrap=PMPI_Iprobe: there is no MPI here. */
 
@@ -18,7 +18,7 @@
 #include "comm/shm/group.h"
 #include "vector/multiselect.h"
 
-enum { RANKS = 4, MEETINGS = 2000, MOST = 200, CONTENT = 1000 };
+enum { RANKS = 4, BARRIERS = 2000, MOST = 200, CONTENT = 1000 };
 
 int __wrap_PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status);
 int __wrap_PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
@@ -31,7 +31,7 @@ int __wrap_PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status
     return MPI_SUCCESS;
 }
 
-struct card {
+struct message {
     uint64_t number, nnz;
 };
 
@@ -40,35 +40,35 @@ struct rank {
     struct sar_comm net;
     pthread_t thread;
     uint64_t wrong;
-    size_t cut[RANKS]; /* the middle of all runs, found by this rank */
+    size_t cut[RANKS]; /* middle of all vectors, as this rank finds it */
 };
 
 static struct rank all[RANKS];
 
-static uint32_t *shelf_of(int rank, unsigned turn)
+static uint32_t *shm_buffer_of(int rank, unsigned turn)
 {
     return all[rank].window.buffers[turn].own.memory;
 }
 
-/* Numbers that ascend, as many as the rank and the meeting say. */
-static size_t fill(int rank, uint64_t meeting)
+/* Write ascending numbers; the rank and the barrier define how many. */
+static size_t fill(int rank, uint64_t barrier)
 {
-    size_t nnz = (size_t)(meeting * 7 + (uint64_t)rank * 31) % MOST;
+    size_t nnz = (size_t)(barrier * 7 + (uint64_t)rank * 31) % MOST;
     for (size_t i = 0; i < nnz; i++)
-        shelf_of(rank, meeting % 2)[i] = (uint32_t)(i * RANKS + (size_t)rank + meeting);
+        shm_buffer_of(rank, barrier % 2)[i] = (uint32_t)(i * RANKS + (size_t)rank + barrier);
     return nnz;
 }
 
-static void cut_in_half(struct rank *mine, uint64_t meeting)
+static void cut_in_half(struct rank *mine, uint64_t barrier)
 {
     const struct sar_vec_desc shape = { .count = UINT32_MAX, .index_size = 4, .element_size = 4 };
     struct sar_spvec runs[RANKS];
     size_t spare[2 * RANKS], total = 0, below = 0;
     for (int r = 0; r < RANKS; r++) {
-        const struct card *card = sar_shm_barrier_msg(&mine->window, r);
-        uint32_t *index = shelf_of(r, meeting % 2);
-        mine->wrong += card->number != meeting * CONTENT + (uint64_t)r;
-        runs[r] = (struct sar_spvec){ index, NULL, (size_t)card->nnz };
+        const struct message *message = sar_shm_barrier_msg(&mine->window, r);
+        uint32_t *index = shm_buffer_of(r, barrier % 2);
+        mine->wrong += message->number != barrier * CONTENT + (uint64_t)r;
+        runs[r] = (struct sar_spvec){ index, NULL, (size_t)message->nnz };
         total += runs[r].nnz;
     }
     sar_multiselect(&shape, runs, RANKS, (struct sar_multiselect_target){ total / 2, 0 }, mine->cut, spare);
@@ -77,16 +77,16 @@ static void cut_in_half(struct rank *mine, uint64_t meeting)
     mine->wrong += below > total / 2 || below + RANKS < total / 2;
 }
 
-/* Two shelves in turn, as nobody waits for those who still read. */
+/* Two buffers alternate, since ranks do not wait for readers of the last one. */
 static void *run(void *rank)
 {
     struct rank *mine = rank;
-    for (uint64_t meeting = 1; meeting <= MEETINGS; meeting++) {
-        size_t nnz = fill(mine->window.rank, meeting);
-        struct card card = { meeting * CONTENT + (uint64_t)mine->window.rank, nnz };
-        sar_shm_barrier_arrive(&mine->window, "test", &card, sizeof card);
+    for (uint64_t barrier = 1; barrier <= BARRIERS; barrier++) {
+        size_t nnz = fill(mine->window.rank, barrier);
+        struct message message = { barrier * CONTENT + (uint64_t)mine->window.rank, nnz };
+        sar_shm_barrier_arrive(&mine->window, "test", &message, sizeof message);
         mine->wrong += !sar_shm_barrier_test(&mine->net, true);
-        cut_in_half(mine, meeting);
+        cut_in_half(mine, barrier);
     }
     return NULL;
 }
@@ -116,7 +116,7 @@ static void close_rank(int r)
     }
 }
 
-static void test_meetings(void **state)
+static void test_barriers(void **state)
 {
     (void)state;
     for (int r = 0; r < RANKS; r++)
@@ -137,6 +137,6 @@ static void test_meetings(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_meetings) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_barriers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

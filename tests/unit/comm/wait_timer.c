@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a wait is told of, and how ranks are listed. */
+/* Tests when a wait is reported, and how ranks are listed. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 #include "comm/watchdog.h"
 
-/* Once when the limit has passed, and then each time that the wait has doubled. */
-static void test_telling(void **state)
+/* Report once after the limit, and then each time that the wait has doubled. */
+static void test_warnings(void **state)
 {
     static const struct {
         double waited;
@@ -28,7 +28,7 @@ static void test_telling(void **state)
 
 enum { RANKS = 8 };
 
-/* Numbers in MPI_COMM_WORLD that are those of the communicator, but for the last two; and hosts. */
+/* Ranks in MPI_COMM_WORLD, which equal those of the communicator except for the last two; hosts. */
 static int numbers[RANKS] = { 0, 1, 2, 3, 4, 5, 60, 61 };
 static char hosts[RANKS][SAR_HOST_CHARS] = { "a", "a", "a", "a", "b", "b", "b", "c" };
 
@@ -40,8 +40,8 @@ static bool is_marked(const void *marks, int rank)
 static void check_list(const char *marks, bool with_hosts, size_t room, const char *expected)
 {
     char text[64];
-    struct sar_rank_names roster = { (int)strlen(marks), numbers, with_hosts ? hosts : NULL };
-    sar_rank_names_format(text, room, &roster, is_marked, marks);
+    struct sar_rank_names rank_names = { (int)strlen(marks), numbers, with_hosts ? hosts : NULL };
+    sar_rank_names_format(text, room, &rank_names, is_marked, marks);
     assert_string_equal(text, expected);
 }
 
@@ -65,7 +65,7 @@ static void test_hosts(void **state)
     check_list("xxxxxxxx", true, 64, "ranks 0 to 3 on a; 4 to 5, 60 on b; 61 on c");
 }
 
-/* What there is no room for is left out whole. */
+/* An entry that does not fit is left out completely. */
 static void test_room(void **state)
 {
     (void)state;
@@ -78,7 +78,7 @@ static void test_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_telling), cmocka_unit_test(test_numbers),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_warnings), cmocka_unit_test(test_numbers),
                                         cmocka_unit_test(test_hosts), cmocka_unit_test(test_room) };
     return cmocka_run_group_tests_name("wait_timer", tests, NULL, NULL);
 }

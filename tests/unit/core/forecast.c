@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that nobody makes: what would be agreed on, and the bytes that prices are made for. */
+/* Tests forecasts of calls: the agreed facts, and the bytes that prices assume. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void check_close(double found, double wanted)
         fail_msg("%.9g is not %.9g", found, wanted);
 }
 
-/* What the selector is told. */
+/* The facts passed to the selector. */
 static void test_agreed(void **state)
 {
     struct sar_config config = config_make("smallest");
@@ -60,17 +60,17 @@ static void test_agreed(void **state)
     struct sar_agreed a = sar_forecast_agreed(&f, &config);
     assert_int_equal(a.desc.element_size, 12);
     check_close(a.data.nnz_mean, 10000);
-    check_close(a.machine.gamma * 1e12, 4000 + 4 * 8 * 100); /* as rows cost in a call */
+    check_close(a.machine.gamma * 1e12, 4000 + 4 * 8 * 100); /* the cost of rows in a call */
     check_close(a.machine.dense_alpha, 6e-5);
     check_close(a.machine.dense_beta * 1e12, 2 * 7.0 / 8 * 320);
     assert_int_equal(a.partition.kind, SAR_PARTITION_CYCLIC);
     assert_true(a.wire.push_smallest && a.wire.pull_smallest && a.wire.push == NULL);
     assert_int_equal(a.topo.nodes, 8);
     f.dense_face = true;
-    assert_false(sar_forecast_agreed(&f, &config).desc.absent_is_zero); /* as in a call that adds */
+    assert_false(sar_forecast_agreed(&f, &config).desc.absent_is_zero); /* as in a call with a sum */
 }
 
-/* Three nodes, the last of which has fewer ranks. */
+/* Three nodes; the last has fewer ranks. */
 static void test_agreed_nodes(void **state)
 {
     struct sar_config config = config_make("auto");
@@ -87,9 +87,8 @@ static void test_agreed_nodes(void **state)
     assert_int_equal(a.topo.node_ranks, 8);
 }
 
-/* A price is linear in beta, so where nothing else costs, it is bytes times beta: of every scheme, in every
- * format. */
-static void test_bytes_are_what_costs(void **state)
+/* A price is linear in beta. If nothing else costs, it is bytes times beta, for every scheme and format. */
+static void test_price_is_bytes_times_beta(void **state)
 {
     static const int ranks[] = { 2, 3, 8, 13, 128 };
     static const double densities[] = { 1e-4, 0.01, 0.2, 1 };
@@ -107,14 +106,14 @@ static void test_bytes_are_what_costs(void **state)
     }
 }
 
-/* 8 ranks have 1000 of 1000000 elements each, of which no two have any in common: what the fullest part has
- * over the mean where ranks, nodes or the outcome are so dense. */
+/* 8 ranks with 1000 of 1000000 elements each, none in common: the fullest part over the mean, at the density
+ * of ranks, nodes or the result. */
 static double fullest_at(double density)
 {
     return 1 + sqrt(2 * log(8) * (1 - density) * 8 / 8000);
 }
 
-/* By hand: indices and values of 4 bytes each, and 64 bytes of header. */
+/* By hand: 4-byte indices, 4-byte values, and 64 bytes of header. */
 static void test_bytes_of_coordinates(void **state)
 {
     struct sar_config config = config_make("coo");
@@ -128,7 +127,7 @@ static void test_bytes_of_coordinates(void **state)
                 7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
 }
 
-/* The same with values of 2 bytes, but for the scheme that sends floats. */
+/* By hand, with 2-byte values, except for the scheme that sends floats. */
 static void test_bytes_of_narrow_values(void **state)
 {
     struct sar_config config = config_make("coo"), narrow = config;
@@ -143,7 +142,8 @@ static void test_bytes_of_narrow_values(void **state)
     check_close(sar_forecast_bytes(&sar_scheme_dense, &a), sar_forecast_bytes(&sar_scheme_dense, &full));
 }
 
-/* Four nodes of two ranks without an element in common: a rank sends half its node's to three others. */
+/* Four nodes of two ranks without common elements: a rank sends half of its node's elements to three
+ * others. */
 static void test_bytes_between_nodes(void **state)
 {
     struct sar_config config = config_make("coo");
@@ -158,8 +158,8 @@ static void test_bytes_between_nodes(void **state)
                 7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
 }
 
-/* Work and latency change the price, and with the formats fixed, not the bytes. */
-static void test_bytes_are_bytes_alone(void **state)
+/* Work and latency change the price, but with fixed formats not the bytes. */
+static void test_bytes_ignore_work_and_latency(void **state)
 {
     struct sar_config config = config_make("coo");
     (void)state;
@@ -174,7 +174,7 @@ static void test_bytes_are_bytes_alone(void **state)
     }
 }
 
-/* The scheme with the least price, on nodes with one network each; within them as info's --ranks-per-node. */
+/* The cheapest scheme, on nodes with one network each, as with --ranks-per-node of info. */
 static const struct sar_scheme *best(double density, double growth, int nodes, int each)
 {
     static const struct sar_cost_history none = { .trials = { 0 } };
@@ -195,8 +195,7 @@ static const struct sar_scheme *best(double density, double growth, int nodes, i
     return sar_schemes[s.choice];
 }
 
-/* Several ranks on a node: it is summed up before it is sent. One rank: there is nothing to sum up. One node:
- * nothing to send. */
+/* Several ranks on a node: the node sums before it sends. One rank: there is no sum. One node: no message. */
 static void test_levels(void **state)
 {
     static const double densities[] = { 1e-3, 1e-4, 0.01 }, growths[] = { -1, 0.7, 0 };
@@ -208,15 +207,15 @@ static void test_levels(void **state)
     }
 }
 
-/* One rank sends nothing, and yet no outcome is for nothing; the cheapest one is a copy. */
+/* One rank sends nothing, but its result still has a price; the cheapest scheme is a copy. */
 static void test_one_rank(void **state)
 {
     struct sar_config config = config_make("auto");
     struct sar_forecast f = forecast_make(1000000, 0.01, 1);
     (void)state;
     assert_ptr_equal(best(0.01, -1, 1, 1), &sar_scheme_shared);
-    for (int face = 0; face < 2; face++) {
-        f.dense_face = face == 1;
+    for (int api = 0; api < 2; api++) {
+        f.dense_face = api == 1;
         struct sar_agreed a = sar_forecast_agreed(&f, &config);
         for (int i = 0; sar_schemes[i] != NULL; i++) {
             assert_true(sar_schemes[i]->unsupported_reason(&a) != NULL || sar_schemes[i]->seconds(&a) > 0);
@@ -230,11 +229,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agreed),
         cmocka_unit_test(test_agreed_nodes),
-        cmocka_unit_test(test_bytes_are_what_costs),
+        cmocka_unit_test(test_price_is_bytes_times_beta),
         cmocka_unit_test(test_bytes_of_coordinates),
         cmocka_unit_test(test_bytes_of_narrow_values),
         cmocka_unit_test(test_bytes_between_nodes),
-        cmocka_unit_test(test_bytes_are_bytes_alone),
+        cmocka_unit_test(test_bytes_ignore_work_and_latency),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_one_rank),
     };

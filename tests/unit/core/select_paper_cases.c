@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the selector takes on invented machines, against what the Zen paper says of the same cases.
+/* Tests the selector on invented machines against statements of the Zen paper.
  *
- * The paper counts bytes of whole messages in its own formats, coordinates for all but OmniReduce and the
- * dense allreduce, and leaves latency and work out. So its sentences are put to its six schemes, with its
- * formats, no work and no segments. Other schemes and formats of ours may truly be cheaper: of the
- * library's own choice is asked only that none of the paper's other schemes comes before the one that the
- * paper takes. */
+ * The paper counts bytes of whole messages in its own formats: coordinates for all schemes except OmniReduce
+ * and the dense allreduce. It ignores latency and work. So its statements are checked for its six schemes,
+ * with its formats, no work and no segments. Other schemes and formats of the library may be cheaper. For the
+ * library's own choice the test only requires that no other scheme of the paper precedes the one that the
+ * paper selects. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,17 +28,16 @@ static const struct network networks[] = { { 1, 50e-6 },  { 1, 10e-6 },  { 10, 5
                                            { 25, 10e-6 }, { 25, 2e-6 },  { 100, 5e-6 }, { 100, 1e-6 },
                                            { 400, 2e-6 }, { 400, 1e-6 }, { 400, 10e-6 } };
 
-/* A tensor of floats. The union of k ranks has k^growth times the elements of one, but not more than there
- * are: 0 is full overlap, 1 none; negative: ranks are independent. */
+/* A float tensor. The union of k ranks has k^growth times the elements of one rank, up to the vector's
+ * length: 0 is full overlap, 1 none, negative means independent ranks. */
 struct tensor {
     const char *name;
     double count, density, growth;
 };
 
-/* Where the paper tells how the union grows, growth is taken from there: NMT's from "36 % lower" below,
- * BERT's from 1.06 % that become 40.8 % over 128, DeepFM's from an overlap of a third, which makes 1.67
- * times the elements over two; LSTM's is put between them. Top 5 % of 128 MB stands for Llama, OPT and
- * Gemma. */
+/* The paper determines growth: NMT's by "36 % lower" below, BERT's by 1.06 % that become 40.8 % over 128
+ * ranks, DeepFM's by an overlap of a third, which makes 1.67 times the elements over two ranks; LSTM's is
+ * between them. Top 5 % of 128 MB represents Llama, OPT and Gemma. */
 enum { NMT = 2 };
 static const struct tensor workloads[] = { { "LSTM", 406e6, 0.0113, 0.7 },
                                            { "DeepFM", 214e6, 0.028, 0.74 },
@@ -46,13 +45,13 @@ static const struct tensor workloads[] = { { "LSTM", 406e6, 0.0113, 0.7 },
                                            { "BERT", 23e6, 0.0106, 0.7525 },
                                            { "top 5 %", 33554432, 0.05, -1 } };
 
-/* The skewness that the paper shows: over 60 % in the first of 8 parts, about 70 times the mean of 128. */
+/* Skewness in the paper: over 60 % in the first of 8 parts, about 70 times the mean of 128 parts. */
 static double skewness(int ranks)
 {
     return fmin(ranks, pow(ranks, 0.87));
 }
 
-/* MPI_Allreduce is a ring's bytes and a tree's messages. */
+/* MPI_Allreduce with the bytes of a ring and the messages of a tree. */
 static struct sar_agreed agreed_of(const struct network *network, const struct tensor *tensor, int ranks)
 {
     double n = ranks, alpha = network->alpha, beta = 8 / (network->gigabits * 1e9);
@@ -72,12 +71,12 @@ static struct sar_agreed agreed_of(const struct network *network, const struct t
 
 static const struct sar_config by_model = { .model = SAR_MODEL_MEASURED };
 static const struct sar_config by_paper = { .model = SAR_MODEL_PAPER };
-static const struct sar_cost_history no_lessons = { .trials = { 0 } };
+static const struct sar_cost_history no_history = { .trials = { 0 } };
 
 static struct sar_selection select_for(const struct sar_agreed *agreed, const struct sar_config *config)
 {
     struct sar_selection s;
-    assert_int_equal(sar_select(agreed, config, &no_lessons, NULL, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(agreed, config, &no_history, NULL, NULL, &s), SAR_OK);
     return s;
 }
 
@@ -88,8 +87,8 @@ static const struct sar_scheme *const papers[PAPERS] = {
     &sar_scheme_sparse_ps, &sar_scheme_omni,      &sar_scheme_balanced
 };
 
-/* The selector's prices of the paper's schemes, with the paper's formats. Of OmniReduce's partitions the
- * paper describes the contiguous one. */
+/* The selector's prices of the paper's schemes in the paper's formats. OmniReduce has the contiguous
+ * partition that the paper describes. */
 static int papers_choice(const struct sar_agreed *agreed, double price[PAPERS])
 {
     struct sar_agreed coordinates = *agreed, blocks = *agreed;
@@ -116,8 +115,8 @@ static void expect(int wanted, const struct network *network, const struct tenso
                  price[wanted]);
 }
 
-/* Whether the least message of Balanced Parallelism, a part of one rank's elements, takes longer than its
- * latency: where it does not, the paper's equations do not apply. */
+/* True if the shortest message of Balanced Parallelism, a part of one rank's elements, takes longer than its
+ * latency. Otherwise the paper's equations do not apply. */
 static bool is_about_bytes(const struct network *network, const struct tensor *tensor, int ranks)
 {
     double bytes = tensor->count * tensor->density * 8 / ranks;
@@ -136,8 +135,9 @@ static void test_full_overlap(void **state)
     }
 }
 
-/* "No overlaps: n - 1, while the right-hand term is (n-1) (1 + 1/n), which is slightly larger": at any number
- * of ranks. By bytes allgather, which the paper's selector does not have, ties with recursive doubling. */
+/* "No overlaps: n - 1, while the right-hand term is (n-1) (1 + 1/n), which is slightly larger", at any
+ * number of ranks. By bytes, allgather ties with recursive doubling; the paper's selector does not have
+ * allgather. */
 static void test_no_overlap(void **state)
 {
     const struct tensor tensor = { "no overlap", 1e9, 9e-4, 1 };
@@ -177,8 +177,8 @@ static void test_batch_of_one(void **state)
     }
 }
 
-/* "When n = 16 [balanced wins] even if the overlap ratio of any two tensors is as low as 0.05", as it is of
- * ranks that choose one element in twenty each. */
+/* "When n = 16 [balanced wins] even if the overlap ratio of any two tensors is as low as 0.05". Ranks that
+ * choose one element in twenty have that overlap. */
 static void test_an_overlap_of_a_twentieth(void **state)
 {
     const struct tensor tensor = { "overlap 0.05", 1e8, 0.05, -1 };
@@ -187,8 +187,8 @@ static void test_an_overlap_of_a_twentieth(void **state)
         expect(BALANCED, &networks[k], &tensor, 16);
 }
 
-/* The models of the paper's evaluation on 16 ranks and more: balanced, as long as the union is not so full
- * that coordinates take more than all elements: 2 M d (gamma^n + 1) against 2 M. */
+/* The models of the paper's evaluation on 16 ranks and more select balanced. This holds while the union is so
+ * sparse that coordinates take less than all elements: 2 M d (gamma^n + 1) against 2 M. */
 static void test_workloads(void **state)
 {
     int balanced = 0;
@@ -232,8 +232,9 @@ static void test_case_study(void **state)
     assert_true(price[OMNI] > 0.99 * price[DENSE]);
 }
 
-/* SparCML's own code for vectors of 4 million floats, in milliseconds, simulated with SimGrid at 25 Gb/s and
- * 10 us, without work. Of each rank's elements 0.3 are common to all, the others independent. */
+/* SparCML's own code for vectors of 4 million floats: milliseconds simulated with SimGrid at 25 Gb/s and 10
+ * us, without work. A share of 0.3 of each rank's elements is common to all ranks; the others are
+ * independent. */
 enum { RUNS = 5 };
 static const struct sar_scheme *const simulated[RUNS] = { &sar_scheme_dense, &sar_scheme_recursive_doubling,
                                                           &sar_scheme_split_allgather,
@@ -258,7 +259,7 @@ static struct sar_agreed agreed_as_simulated(const struct simulation *s)
     return a;
 }
 
-/* Prices come close to these times, and the same scheme is the fastest. */
+/* Prices are close to these times, and the same scheme is the fastest. */
 static void test_simulated_times(void **state)
 {
     (void)state;
@@ -280,7 +281,7 @@ static void test_simulated_times(void **state)
     }
 }
 
-/* Nearly dense vectors: MPI_Allreduce. Blocks that are all full are dense too, and tie with it in bytes. */
+/* Nearly dense vectors select MPI_Allreduce. Full blocks are dense too, and tie with it in bytes. */
 static void test_dense_vectors(void **state)
 {
     (void)state;
@@ -296,7 +297,7 @@ static void test_dense_vectors(void **state)
     }
 }
 
-/* A handful of elements: a scheme of log n messages, or fewer. Prices here are the library's own. */
+/* Few elements select a scheme of at most log n messages, by the library's own prices. */
 static void test_few_bytes(void **state)
 {
     const struct tensor tensor = { "few", 1000, 0.01, -1 };
@@ -316,9 +317,9 @@ static void test_few_bytes(void **state)
     }
 }
 
-/* The library's own choice for the workloads, with all formats, in segments, and with hardly any work: of the
- * paper's schemes balanced or none. Segments cost little more than the messages they are cut from, where a
- * segment takes longer than its latency. */
+/* The library's own choice for the workloads, with all formats, segments, and almost no work: no scheme of
+ * the paper except balanced. Segments cost little more than the messages they divide if a segment takes
+ * longer than its latency. */
 static void test_own_choice(void **state)
 {
     (void)state;
@@ -340,7 +341,7 @@ static void test_own_choice(void **state)
     }
 }
 
-/* On one node memory is what costs, and there it has to be shared. */
+/* On one node memory bandwidth dominates, and the scheme must share memory. */
 static void test_shared_memory(void **state)
 {
     struct network node = { 80, 1e-6 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library says about a selection: the table of prices, and the sentence in the report. */
+/* Tests the text about a selection: the table of prices, and the sentence in the report. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,12 +30,12 @@ static struct sar_agreed agreed_make(int ranks)
 enum { ROOM = 4096 };
 
 static void write_table(const struct sar_selection *s, const struct sar_agreed *a,
-                        const struct sar_cost_history *lessons, const struct sar_profile *profile,
+                        const struct sar_cost_history *history, const struct sar_profile *profile,
                         char *table)
 {
     FILE *to = fmemopen(table, ROOM, "w");
     assert_non_null(to);
-    sar_selection_explain(s, a, lessons, profile, to);
+    sar_selection_explain(s, a, history, profile, to);
     assert_int_equal(fclose(to), 0);
 }
 
@@ -51,12 +51,13 @@ static char *line_of(const char *table, const char *scheme, char *line, size_t r
     return line;
 }
 
-/* Every scheme has a line: its prices, or why it is not eligible. The one that runs is marked. */
+/* Every scheme has a line with its prices, or the reason why it is not eligible. The selected one is
+ * marked. */
 static void check_table(const struct sar_selection *s, const struct sar_agreed *a,
-                        const struct sar_cost_history *lessons)
+                        const struct sar_cost_history *history)
 {
     char table[ROOM], line[256], number[64];
-    write_table(s, a, lessons, NULL, table);
+    write_table(s, a, history, NULL, table);
     for (int i = 0; sar_schemes[i] != NULL; i++) {
         assert_non_null(line_of(table, sar_schemes[i]->name, line, sizeof line));
         assert_true((strstr(line, "<-") != NULL) == (i == s->scheme));
@@ -68,7 +69,7 @@ static void check_table(const struct sar_selection *s, const struct sar_agreed *
         assert_non_null(strstr(line, number));
         snprintf(number, sizeof number, " %.1f ", s->prices[i].price * 1e6);
         assert_non_null(strstr(line, number));
-        snprintf(number, sizeof number, " %u ", lessons->trials[i]);
+        snprintf(number, sizeof number, " %u ", history->trials[i]);
         assert_non_null(strstr(line, number));
         if (i == s->scheme)
             assert_non_null(strstr(line, s->reason));
@@ -82,33 +83,33 @@ static void check_table(const struct sar_selection *s, const struct sar_agreed *
 static void test_the_table(void **state)
 {
     const struct sar_config *configs[] = { &learning, &paper };
-    struct sar_cost_history lessons = { .ratio = { 2, 3, 0.5, 4 }, .trials = { 31, 17, 0, 1 } };
+    struct sar_cost_history history = { .ratio = { 2, 3, 0.5, 4 }, .trials = { 31, 17, 0, 1 } };
     (void)state;
     for (unsigned k = 0; k < 16; k++) {
         struct sar_agreed a = agreed_make(k < 8 ? 8 : 3);
         struct sar_selection s;
         a.call.native = k % 2 == 0;
         a.call.dense_face = true;
-        assert_int_equal(sar_select(&a, configs[k / 2 % 2], &lessons,
+        assert_int_equal(sar_select(&a, configs[k / 2 % 2], &history,
                                     k / 4 % 2 == 0 ? NULL : &sar_scheme_allgather, NULL, &s),
                          SAR_OK);
-        check_table(&s, &a, &lessons);
+        check_table(&s, &a, &history);
     }
 }
 
-/* With a profile the table tells what was measured, without one that nothing was. */
-static void test_the_table_tells_the_profile(void **state)
+/* With a profile the table has the measured figures; without one it says that nothing was measured. */
+static void test_table_shows_the_profile(void **state)
 {
     struct sar_agreed a = agreed_make(8);
-    struct sar_cost_history lessons = { .trials = { 0 } };
+    struct sar_cost_history history = { .trials = { 0 } };
     struct sar_profile profile = { .overlap = 0.375, .skewness = 2.25 };
     struct sar_selection s;
     char with[ROOM], without[ROOM];
     (void)state;
     a.data.densification = (struct sar_densification){ 4, { 1, 2, 4, 8 }, { 1, 1.625, 2.5, 3.875 } };
-    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
-    write_table(&s, &a, &lessons, &profile, with);
-    write_table(&s, &a, &lessons, NULL, without);
+    assert_int_equal(sar_select(&a, &learning, &history, NULL, NULL, &s), SAR_OK);
+    write_table(&s, &a, &history, &profile, with);
+    write_table(&s, &a, &history, NULL, without);
     static const char *const in_both[] = { "gamma^2 1.625", "gamma^4 2.500", "gamma^8 3.875" };
     for (size_t i = 0; i < LENGTH(in_both); i++) {
         assert_non_null(strstr(with, in_both[i]));
@@ -120,7 +121,7 @@ static void test_the_table_tells_the_profile(void **state)
     assert_non_null(strstr(without, "independent"));
 }
 
-/* A selection made by hand, in which `runs` is of the given price in seconds. */
+/* Build a selection by hand, in which `runs` has the given price in seconds. */
 static struct sar_selection selection_make(const char *why, int runs, int choice)
 {
     struct sar_selection s = {
@@ -133,7 +134,7 @@ static struct sar_selection selection_make(const char *why, int runs, int choice
     return s;
 }
 
-/* The sentence names what ran against what, with prices in milliseconds. */
+/* The sentence names the selected scheme and its best alternative, with prices in milliseconds. */
 static void test_the_reason(void **state)
 {
     static const struct {
@@ -158,15 +159,15 @@ static void test_the_reason(void **state)
     }
 }
 
-static void test_reasons_without_a_rival(void **state)
+static void test_reasons_without_a_candidate(void **state)
 {
     struct sar_agreed a = agreed_make(8);
-    struct sar_cost_history lessons = { .trials = { 0 } };
+    struct sar_cost_history history = { .trials = { 0 } };
     struct sar_selection s;
     char text[256];
     (void)state;
     a.call.native = false;
-    assert_int_equal(sar_select(&a, &learning, &lessons, NULL, NULL, &s), SAR_OK);
+    assert_int_equal(sar_select(&a, &learning, &history, NULL, NULL, &s), SAR_OK);
     sar_selection_reason(&s, text, sizeof text);
     assert_non_null(strstr(text, "no other"));
     s = selection_make("cheapest", 0, 0);
@@ -211,9 +212,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_table),
-        cmocka_unit_test(test_the_table_tells_the_profile),
+        cmocka_unit_test(test_table_shows_the_profile),
         cmocka_unit_test(test_the_reason),
-        cmocka_unit_test(test_reasons_without_a_rival),
+        cmocka_unit_test(test_reasons_without_a_candidate),
         cmocka_unit_test(test_a_reason_keeps_to_its_room),
         cmocka_unit_test(test_slots_of_a_profile),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Payloads on their way from and to a device, over one that is lazy: what kernels and copies wait for each
- * other, in which memory messages are, how much of it is pinned, and that nothing is lost when any one
- * function fails. */
+/* Tests payloads to and from a device, on an accelerator that delays its work. Checks the order of kernels
+ * and copies, the memory of messages, the amount of pinned memory, and that nothing leaks if any one function
+ * fails. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static enum sar_status add_kernel(void *stream, void *to, const void *from)
     return fake_accel_queue(stream, kernel, &(struct fake_accel_args){ .to = to, .from = from });
 }
 
-/* A payload is a run's values. */
+/* A payload is a vector's values. */
 static enum sar_status encode(const struct sar_device_vec *vector, const struct sar_spvec *run,
                               const struct sar_encoded *payload)
 {
@@ -37,10 +37,10 @@ static enum sar_status encode(const struct sar_device_vec *vector, const struct 
 }
 
 static enum sar_status decode(const struct sar_device_vec *vector, const struct sar_encoded *payload,
-                              struct sar_spvec *run, struct sar_device_flags *findings)
+                              struct sar_spvec *run, struct sar_device_flags *flags)
 {
     run->value = payload->memory;
-    (void)findings;
+    (void)flags;
     return add_kernel(vector->stream, run->index, payload->memory);
 }
 
@@ -50,7 +50,7 @@ static const struct sar_vec_desc shape = {
     .count = NNZ, .element_size = sizeof(float), .index_size = sizeof(uint32_t), .row_len = 1
 };
 
-static struct sar_arena turns[SAR_EXEC_ARENAS], arena; /* these stay from call to call */
+static struct sar_arena turns[SAR_EXEC_ARENAS], arena; /* kept from call to call */
 static float vectors[8][NNZ];
 
 static void begin(struct sar_device_exec *worker, int refuse)
@@ -74,7 +74,7 @@ static int clean_up(void **state)
     (void)state;
     sar_arena_free(&arena);
     fake_accel_end();
-    assert_int_equal(fake_accel_memory.open, 0); /* nothing is left */
+    assert_int_equal(fake_accel_memory.open, 0); /* all is released */
     return 0;
 }
 
@@ -91,7 +91,7 @@ static enum sar_status send_out(struct sar_device_exec *worker, int v, struct sa
     return sar_device_exec_encode(worker, &shape, &run, payload);
 }
 
-/* Whoever waits for a payload waits for no kernel behind it. */
+/* A wait for a payload does not wait for later kernels. */
 static void payloads_leave_one_by_one(void **state)
 {
     struct sar_device_exec worker;
@@ -115,7 +115,7 @@ static void payloads_leave_one_by_one(void **state)
     end(&worker);
 }
 
-/* The second one is on the device before the first was decoded. */
+/* The second payload is on the device before the first was decoded. */
 static void payloads_come_beside_kernels(void **state)
 {
     struct sar_device_exec worker;
@@ -146,7 +146,7 @@ static enum sar_status send_there(struct sar_device_exec *worker, int v, struct 
     return sar_device_exec_encode_in_place(worker, &shape, &run, payload);
 }
 
-/* Each is waited for as those are that are copied, and the memory is another call's thereafter. */
+/* A payload decoded in place is waited for like a copied one; then the next call owns the memory. */
 static void payloads_stay_there(void **state)
 {
     struct sar_device_exec worker;
@@ -173,7 +173,7 @@ static void payloads_stay_there(void **state)
     }
 }
 
-/* Messages of a few turns, each of some kilobytes. */
+/* Messages of some kilobytes in alternating arenas. */
 static size_t take_messages(struct sar_device_exec *worker, int n)
 {
     size_t are_pinned = 0;
@@ -189,7 +189,7 @@ static size_t take_messages(struct sar_device_exec *worker, int n)
     return are_pinned;
 }
 
-/* How many bytes these are is known after the first call. */
+/* The number of bytes is known after the first call. */
 static void messages_are_pinned(void **state)
 {
     struct sar_device_exec worker;
@@ -205,7 +205,7 @@ static void messages_are_pinned(void **state)
     assert_int_equal(fake_accel_memory.pinned_ever, before);
 }
 
-/* What is beyond the bound is not pinned; in the end tensors of two sizes leave each other's memory alone. */
+/* Memory above the limit is not pinned; finally tensors of two sizes do not release each other's memory. */
 static void pinned_memory_is_bounded(void **state)
 {
     struct sar_device_exec worker;

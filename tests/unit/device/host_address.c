@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known to be the host's memory without a look at what is loaded: it may never hold for memory that
- * is mapped, where a device's could be. */
+/* Tests the classification of host memory without a search of the loaded libraries. It must never apply to
+ * mapped memory, which could be a device's. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void of_the_program(void **state)
     assert_true(sar_host_address_is_certain(standing + sizeof standing - 1));
 }
 
-/* It grows between looks. */
+/* The heap grows between checks. */
 static void in_the_heap(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void mapped(void **state)
     assert_false(sar_host_address_is_certain((void *)UINTPTR_MAX));
 }
 
-/* What is behind a thread's stack may be mapped, and another thread's stack is no less so. */
+/* Memory after a thread's stack may be mapped; another thread's stack is host memory too. */
 static void *look_around(void *of_main)
 {
     char local[64] = "";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays that pass through a ring of pinned blocks, over a device that is lazy: what comes and goes, what is
- * under way meanwhile, how much memory is pinned, and that nothing is lost when any one function fails. */
+/* Tests arrays that pass through a ring of pinned blocks, on an accelerator that delays its work. Checks the
+ * data, the copies in progress, the amount of pinned memory, and that nothing leaks if any one function
+ * fails. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 enum { COUNT = 1000, BLOCK = 512 };
 
-/* The marks are a list of indices. */
+/* The mask is a list of indices. */
 static void compact_kernel(const struct fake_accel_args *a)
 {
     for (size_t i = 0; i < a->run.nnz; i++) {
@@ -60,14 +61,14 @@ static const struct sar_vec_desc shape = {
     .count = COUNT, .element_size = sizeof(double), .index_size = sizeof(uint32_t), .row_len = 1
 };
 
-/* Nothing is open but what is kept for later calls, which goes now. */
+/* Check that only cached memory is left, and release it. */
 static void end(void)
 {
     fake_accel_end();
     assert_int_equal(fake_accel_memory.open, 0);
 }
 
-/* Each element doubled on the host, from one array to another or in place. */
+/* Double each element on the host, from one array to another or in place. */
 static enum sar_status double_all(double *in, double *out, size_t piece)
 {
     struct sar_host_pipeline pipe;
@@ -112,40 +113,40 @@ static void pieces_pass(void **state)
     assert_int_equal(fake_accel_memory.pinned, 0);
 }
 
-/* A block has no room for anything else. */
+/* A block has no room for other data. */
 static void powers_of_two_fit(void **state)
 {
     (void)state;
     for (size_t bytes = 4096; bytes <= 1 << 16; bytes *= 2) {
-        struct sar_host_copy mirror;
+        struct sar_host_copy host_copy;
         size_t before = fake_accel_memory.pinned_bytes;
         fake_accel_begin(0);
-        assert_int_equal(sar_host_copy_alloc(&memory, NULL, bytes, &mirror), SAR_OK);
+        assert_int_equal(sar_host_copy_alloc(&memory, NULL, bytes, &host_copy), SAR_OK);
         assert_int_equal(fake_accel_memory.pinned_bytes - before, bytes);
-        sar_host_copy_release(&mirror);
+        sar_host_copy_release(&host_copy);
     }
     end();
 }
 
-/* Memory that cannot be pinned does as well. */
+/* Unpinned memory works too. */
 static void any_memory_serves(void **state)
 {
     double in[COUNT], out[COUNT];
-    struct sar_host_copy mirror;
+    struct sar_host_copy host_copy;
     (void)state;
     fake_accel_begin(1);
     fill(in);
-    assert_int_equal(sar_host_copy_alloc(&memory, in, sizeof in, &mirror), SAR_OK);
+    assert_int_equal(sar_host_copy_alloc(&memory, in, sizeof in, &host_copy), SAR_OK);
     assert_int_equal(fake_accel_memory.pinned, 0);
-    mirror.copy_in = true;
-    assert_int_equal(sar_host_copies_read(&memory, &mirror, 1), SAR_OK);
-    memcpy(out, mirror.host, sizeof out);
+    host_copy.copy_in = true;
+    assert_int_equal(sar_host_copies_read(&memory, &host_copy, 1), SAR_OK);
+    memcpy(out, host_copy.host, sizeof out);
     assert_memory_equal(in, out, sizeof in);
-    sar_host_copy_release(&mirror);
+    sar_host_copy_release(&host_copy);
     end();
 }
 
-/* While a piece is worked on the next two are queued already. */
+/* During the work on a piece the next two are already queued. */
 static void pieces_come_ahead(void **state)
 {
     double in[COUNT];
@@ -158,7 +159,7 @@ static void pieces_come_ahead(void **state)
                      SAR_OK);
     for (size_t k = 0; k < 10; k++) {
         assert_int_equal(sar_host_pipeline_wait(&pipe, k), SAR_OK);
-        assert_int_equal(fake_accel_work.queued, k + 3 + k); /* that come, and that go */
+        assert_int_equal(fake_accel_work.queued, k + 3 + k); /* copies to the host, and back */
         assert_true(fake_accel_work.waiting >= 2);
         assert_memory_equal(sar_host_pipeline_chunk(&pipe, k), (char *)in + k * BLOCK, BLOCK);
         assert_int_equal(sar_host_pipeline_write_back(&pipe, k), SAR_OK);
@@ -167,8 +168,8 @@ static void pieces_come_ahead(void **state)
     end();
 }
 
-/* The elements of `in` come to the host, and go to `out`. */
-static enum sar_status bring_and_write(const double *in, double *out)
+/* Copy the elements of `in` to the host, and write them to `out`. */
+static enum sar_status copy_in_and_out(const double *in, double *out)
 {
     static uint32_t marked[COUNT];
     struct sar_nonzero_mask marks = { marked, 0 };
@@ -200,7 +201,7 @@ static void elements_pass(void **state)
         memset(out, 1, sizeof out);
         if (round == 2)
             memset(in, 0, sizeof in);
-        assert_int_equal(bring_and_write(in, out), SAR_OK);
+        assert_int_equal(copy_in_and_out(in, out), SAR_OK);
         assert_memory_equal(in, out, sizeof in);
         assert_true(round == 0 || fake_accel_memory.pinned == before.pinned);
         assert_true(round == 0 || fake_accel_memory.open == before.open);
@@ -211,7 +212,7 @@ static void elements_pass(void **state)
     assert_int_equal(fake_accel_memory.pinned, 0);
 }
 
-/* One function fails, the next time all is well. */
+/* One function fails; the next call succeeds. */
 static void each_function_may_fail(void **state)
 {
     double in[COUNT], out[COUNT];
@@ -221,13 +222,13 @@ static void each_function_may_fail(void **state)
         for (int n = 1, last = n; n <= last; n++) {
             fake_accel_begin(n);
             fill(in);
-            enum sar_status status = which == 0 ? bring_and_write(in, out) : double_all(in, out, BLOCK);
+            enum sar_status status = which == 0 ? copy_in_and_out(in, out) : double_all(in, out, BLOCK);
             last = fake_accel_work.functions >= n ? n + 1 : n;
             if (status == SAR_OK && which == 0)
                 assert_memory_equal(in, out, sizeof in);
             failures += status != SAR_OK;
             fake_accel_begin(0);
-            assert_int_equal(bring_and_write(in, out), SAR_OK);
+            assert_int_equal(copy_in_and_out(in, out), SAR_OK);
             assert_memory_equal(in, out, sizeof in);
             end();
         }

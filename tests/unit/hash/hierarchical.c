@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hierarchical hashing: no occurrence is lost or changed, by one thread or by eight that race for cells, and
- * running out of memory is reported. Linked with --wrap=malloc. */
+/* Tests hierarchical hashing: no occurrence is lost or changed, by one thread or by eight that race for
+ * cells. Out-of-memory is reported. Linked with --wrap=malloc. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "array_length.h"
 #include "hash/hierarchical.h"
 
-/* Who watches threads sees a race the first time, and takes long. */
+/* The thread sanitizer detects a race at once, and is slow. */
 #if defined(__SANITIZE_THREAD__)
 enum { RACES = 60, VARIANT_STEP = 5 };
 #else
@@ -35,7 +35,7 @@ void *__wrap_malloc(size_t bytes)
     return calls++ >= failing_from ? NULL : __real_malloc(bytes);
 }
 
-/* Many threads take small ranges in turn, so that they meet in the same cells. */
+/* Many threads take small ranges in turn, so that they access the same cells. */
 struct crew {
     size_t n;
     sar_range_fn *body;
@@ -78,7 +78,7 @@ static void on_threads(size_t n, sar_range_fn *body, void *context)
     pthread_barrier_destroy(&crew.start);
 }
 
-/* Inputs. `different` is the number of different indices; 1 gives element 0 alone. */
+/* An input. `different` is the number of distinct indices; 1 gives only element 0. */
 struct sample {
     const char *name;
     size_t nnz;
@@ -100,7 +100,7 @@ static const struct sample samples[] = {
     { "a vector of 2^40", 3000, (uint64_t)1 << 40, (uint64_t)1 << 40, SAR_PARTITION_HASH },
 };
 
-/* A prime step: all different where there are enough to choose from. */
+/* A prime step gives distinct indices if there are enough. */
 static uint64_t make_index(const struct sample *sample, size_t i)
 {
     return i * 2654435761u % sample->different;
@@ -127,7 +127,7 @@ static void free_input(struct sar_hash_input *input)
     free((void *)input->value);
 }
 
-/* Each position of the input stands in the output once, in its index's part, with its index and value. */
+/* Each input position is in the output once, in the part of its index, with its index and value. */
 static void check_output(const struct sar_partition_map *map, const struct sar_hash_input *input,
                          const struct sar_hash_output *out)
 {
@@ -161,7 +161,7 @@ static struct sar_hash_output hash(const struct sar_hierarchical_params *how,
     return out;
 }
 
-/* All variants of one input: k, cells, second level, memory, order. */
+/* Run all variants of one input: k, cells, second level, memory, order. */
 static void check_variants(const struct sar_partition_map *map, const struct sar_hash_input *input,
                            struct sar_arena *arena)
 {
@@ -200,7 +200,7 @@ static void test_nothing_is_lost(void **state)
     sar_arena_free(&arena);
 }
 
-/* Racing for a handful of cells, again and again: here a check followed by a write would lose some. */
+/* Race for few cells, repeatedly: a check followed by a separate write would lose occurrences. */
 static void test_races(void **state)
 {
     const struct sample sample = { "", 2000, 1 << 20, 1 << 20, SAR_PARTITION_HASH };
@@ -250,7 +250,7 @@ static void test_sorted_output_is_the_same_from_run_to_run(void **state)
     free_input(&input);
 }
 
-static void test_positions_alone(void **state)
+static void test_positions_only(void **state)
 {
     struct sar_hash_input input = make_input(&samples[5], 4);
     struct sar_partition_map map = sar_partition_map_make(SAR_PARTITION_HASH, samples[5].count, 4, 1, SEED);
@@ -272,7 +272,7 @@ static void test_positions_alone(void **state)
     free_input(&input);
 }
 
-/* Skew makes it run again, in memory that is in proportion to nnz and not to nnz times parts. */
+/* Skewed input needs a rerun, in memory proportional to nnz and not to nnz times parts. */
 static void test_skew_costs_little_memory(void **state)
 {
     const struct sample sample = { "", 100000, 1 << 20, 1, SAR_PARTITION_HASH };
@@ -291,7 +291,7 @@ static void test_skew_costs_little_memory(void **state)
     free_input(&input);
 }
 
-/* Two parallel cells, three serial ones, and behind them what must not be touched. */
+/* Two parallel cells and three serial ones, followed by memory that must not change. */
 static void test_full_serial_memory_is_not_exceeded(void **state)
 {
     enum { PARALLEL = 2, CELLS = 5, GUARD = 11, BEHIND = 0x5a5a5a5a };
@@ -374,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_lost),
         cmocka_unit_test(test_races),
         cmocka_unit_test(test_sorted_output_is_the_same_from_run_to_run),
-        cmocka_unit_test(test_positions_alone),
+        cmocka_unit_test(test_positions_only),
         cmocka_unit_test(test_skew_costs_little_memory),
         cmocka_unit_test(test_full_serial_memory_is_not_exceeded),
         cmocka_unit_test(test_layout),

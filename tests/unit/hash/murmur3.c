@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hash functions against known answers and against a plain byte-wise MurmurHash3_x86_32. */
+/* Tests the hash functions against known answers, and against a plain byte-wise MurmurHash3_x86_32. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static uint32_t rotate(uint32_t x, unsigned bits)
     return x << bits | x >> (32 - bits);
 }
 
-/* As published, one byte after the other. */
+/* The published algorithm, byte by byte. */
 static uint32_t scramble(uint32_t k)
 {
     return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u;
@@ -64,7 +64,7 @@ static uint64_t make_key(size_t i)
     return (uint64_t)i * 0x9e3779b97f4a7c15u;
 }
 
-/* Published answers; they show that the byte-wise function above is the right one. */
+/* Published answers validate the byte-wise function above. */
 static void test_published_answers(void **state)
 {
     static const struct {
@@ -122,7 +122,7 @@ static void test_finalisers(void **state)
     assert_true(sar_mix64(1) == 0xb456bcfc34c2cb2cu);
 }
 
-/* x ^= x >> s is undone by repeating it; the multiplications by the constants' inverses. */
+/* Repeating x ^= x >> s inverts it; inverse constants invert the multiplications. */
 static uint32_t unmix32(uint32_t h)
 {
     h ^= h >> 16;
@@ -157,7 +157,7 @@ static int ascending(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* For a fixed seed the hash of a 4-byte key is one to one. */
+/* For a fixed seed the hash of a 4-byte key is a bijection. */
 static void test_no_collisions(void **state)
 {
     uint32_t *hash = malloc(KEYS * sizeof *hash);
@@ -188,7 +188,7 @@ static void test_range(void **state)
     }
 }
 
-/* Each bit of the key turns each bit of the hash in about half of all cases. */
+/* Each bit of the key flips each bit of the hash in about half of all cases. */
 static void test_avalanche(void **state)
 {
     (void)state;

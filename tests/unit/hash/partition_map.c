@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Partition maps: each a one-to-one layout of the vector into parts, and balanced where that is promised. */
+/* Tests partition maps: each is a bijection from the vector to slots of parts, and is balanced where
+ * documented. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ enum { MOST_PARTS = 1000, WHOLE = 4097, SAMPLES = 600, SEED = 42 };
 
 static const uint32_t parts_table[] = { 1, 2, 3, 4, 5, 7, 8, 13, 128, MOST_PARTS };
 
-/* The last ones have more than 2^32 elements, and for small grains more than 2^32 blocks. */
+/* The last counts have more than 2^32 elements, and for small grains more than 2^32 blocks. */
 static const uint64_t counts_table[] = { 0,
                                          1,
                                          63,
@@ -58,7 +59,7 @@ static struct sar_slot check_place(const struct sar_partition_map *map, uint64_t
     return place;
 }
 
-/* All indices in order: each part must get its slots 0, 1, 2 … in this order, and as many as it says. */
+/* In index order each part must get its slots 0, 1, 2 …, and as many as it reports. */
 static void check_whole(const struct sar_partition_map *map)
 {
     uint64_t next[MOST_PARTS] = { 0 };
@@ -77,7 +78,7 @@ static void test_whole_vectors(void **state)
         for_all_maps(counts_table[c], check_whole);
 }
 
-/* First, last, around the edges of lines, and scattered ones. */
+/* First and last index, boundaries of stripes, and scattered indices. */
 static uint64_t sample(const struct sar_partition_map *map, uint64_t k)
 {
     uint64_t line = (uint64_t)map->parts << map->grain_shift;
@@ -89,7 +90,7 @@ static uint64_t sample(const struct sar_partition_map *map, uint64_t k)
     }
 }
 
-/* Neighbours in a part must ascend: look at the slot after each sample. */
+/* Slots of a part must ascend: check the slot after each sample. */
 static void check_sampled(const struct sar_partition_map *map)
 {
     if (map->count == 0)
@@ -133,7 +134,7 @@ static void test_slots(void **state)
         for_all_maps(counts_table[c], check_slots);
 }
 
-/* Every part gets something as soon as there are enough blocks. */
+/* No part is empty if there are enough blocks. */
 static void test_onto(void **state)
 {
     (void)state;
@@ -164,7 +165,7 @@ static void test_division(void **state)
     }
 }
 
-/* Where non-zeros are. Each gives index number i of nnz, ascending and different. */
+/* A distribution of non-zeros: returns index i of nnz, ascending and distinct. */
 struct pattern {
     const char *name;
     uint64_t (*index)(uint64_t i, uint32_t parts, unsigned grain);
@@ -205,7 +206,7 @@ static uint64_t scattered(uint64_t i, uint32_t parts, unsigned grain)
     return i * 20 + sar_mix32((uint32_t)i) % 20;
 }
 
-/* Gaps that grow with the index, as ranks of words in a text do. */
+/* Gaps grow with the index, as between ranks of words in a text. */
 static uint64_t zipf(uint64_t i, uint32_t parts, unsigned grain)
 {
     (void)parts, (void)grain;
@@ -258,7 +259,7 @@ static void test_hash_balances(void **state)
     }
 }
 
-/* The paper's figure: imbalance below 1.1 at 16 parts, for single indices of whatever pattern. */
+/* The paper's limit: imbalance below 1.1 at 16 parts with single indices, for every pattern. */
 static void test_hash_is_within_the_papers_limit(void **state)
 {
     (void)state;
@@ -266,7 +267,7 @@ static void test_hash_is_within_the_papers_limit(void **state)
         assert_true(imbalance(SAR_PARTITION_HASH, &patterns[k], 200000, 16, 1) < 1.1);
 }
 
-/* What the hash is for: without it, an equal stride puts everything into one part. */
+/* Purpose of the hash: without it, a constant stride puts everything into one part. */
 static void test_cyclic_and_range_do_not(void **state)
 {
     (void)state;
@@ -289,7 +290,7 @@ static void test_seeds_give_different_maps(void **state)
     }
 }
 
-/* Two indices meet in a part with probability 1 / parts at most, over the seeds. */
+/* Over the seeds, two indices share a part with probability at most 1 / parts. */
 static void test_universal(void **state)
 {
     (void)state;

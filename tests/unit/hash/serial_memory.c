@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What hierarchical hashing costs, against theory and against the Zen paper: the share of occurrences that go
- * to serial memory, and what a single hash without serial memory loses. */
+/* Tests the cost of hierarchical hashing against theory and the Zen paper: the share of occurrences in serial
+ * memory, and the loss of a single hash without serial memory. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 
 enum { NNZ = 1000000, PARTS = 16, SEED = 5 };
 
-/* The limit for large nnz, with `memory` parallel cells an occurrence. A level of m cells keeps
- * m (1 - exp(-x / m)) of x. Where all hashes share the cells, all k find a taken one with probability a^k
- * at a fill of a, so da/dx = 1 - a^k. */
+/* The limit for large nnz, with `memory` parallel cells an occurrence. A level of m cells keeps m (1 - exp(-x
+ * / m)) of x. If all hashes share the cells, all k find an occupied one with probability a^k at a fill of a,
+ * so da/dx = 1 - a^k. */
 static double predict_levels(unsigned hashes, double memory)
 {
     double rest = 1;
@@ -38,7 +38,7 @@ static double predict_shared(unsigned hashes, double memory)
     return 1 - fill * memory;
 }
 
-/* All different indices, and so many serial cells that there is no rerun. */
+/* Distinct indices only, and enough serial cells to avoid a rerun. */
 static double serial_share(bool paper, unsigned hashes, double memory)
 {
     struct sar_arena arena = { 0 };
@@ -90,8 +90,8 @@ static void test_shared_cells(void **state)
     check_shares(true, predict_shared);
 }
 
-/* The paper: below 1 % with four hashes. Its own come to 1.2 % at two cells a non-zero, so that it must have
- * had a little more memory; ours stay far below. */
+/* The paper: below 1 % with four hashes. Its own variant gives 1.2 % at two cells a non-zero, so its memory
+ * must have been slightly larger; the library stays far below. */
 static void test_four_hashes(void **state)
 {
     (void)state;
@@ -100,8 +100,8 @@ static void test_four_hashes(void **state)
     assert_true(serial_share(true, 4, 2.2) < 0.01);
 }
 
-/* The paper's appendix: one hash, and who comes last stays. */
-static double strawman_loss(double cells)
+/* The paper's appendix: one hash, and the last occurrence stays. */
+static double lossy_hash_loss(double cells)
 {
     size_t size = (size_t)(NNZ * cells), kept = 0;
     uint32_t *memory = calloc(size, sizeof *memory);
@@ -115,16 +115,16 @@ static double strawman_loss(double cells)
 }
 
 /* With c cells an index it loses 1 - c (1 - exp(-1 / c)). The paper's two losses, 17.5 % and, with four times
- * the memory, 4.8 %, are those of 2.5 and 10 cells. It says that the former is a memory of the tensor's size
- * at 10 %, but these are 10 cells an index. */
-static void test_strawman(void **state)
+ * the memory, 4.8 %, follow from 2.5 and 10 cells. The paper assigns the former to a memory of the tensor's
+ * size at 10 %, which would be 10 cells an index. */
+static void test_lossy_hash(void **state)
 {
     static const struct {
         double cells, loss;
     } cases[] = { { 2.5, 0.175 }, { 10, 0.048 }, { 40, 0.0124 } };
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        double cells = cases[i].cells, loss = strawman_loss(cells);
+        double cells = cases[i].cells, loss = lossy_hash_loss(cells);
         print_message("strawman, %g cells an index: loses %.2f %%\n", cells, 100 * loss);
         assert_true(fabs(loss - cases[i].loss) < 0.002);
         assert_true(fabs(loss - (1 + cells * expm1(-1 / cells))) < 0.001);
@@ -137,7 +137,7 @@ int main(void)
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_shared_cells),
         cmocka_unit_test(test_four_hashes),
-        cmocka_unit_test(test_strawman),
+        cmocka_unit_test(test_lossy_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

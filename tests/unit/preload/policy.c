@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the preload library decides for a sequence of calls, and what it reports. */
+/* Tests the preload library's decisions for sequences of calls, and its report. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,76 +13,76 @@
 
 #include "preload/stats.h"
 
-static const struct sar_preload_params habits = { .limit = 0.02 };
+static const struct sar_preload_params params = { .limit = 0.02 };
 static const struct sar_preload_key small = { 16384, SAR_FLOAT, SAR_SUM };    /* 64 KiB */
 static const struct sar_preload_key large = { 1 << 22, SAR_DOUBLE, SAR_MAX }; /* 32 MiB */
 
-/* What looks may cost, in bytes that the calls move themselves. */
+/* Cost of probes, in bytes that the calls move themselves. */
 static double cost_of(const struct sar_preload_key *key)
 {
     double bytes = (double)sar_preload_key_bytes(key);
     return bytes < SAR_SAMPLE_COST_BYTES ? bytes : SAR_SAMPLE_COST_BYTES;
 }
 
-/* One call of dense data. Returns the move. */
+/* One call on dense data. Returns the decision. */
 static enum sar_decision call_dense(struct sar_preload_entry *shape)
 {
-    enum sar_decision move = sar_preload_entry_decide(shape, &habits);
+    enum sar_decision move = sar_preload_entry_decide(shape, &params);
     if (move == SAR_DECISION_SAMPLE)
         sar_preload_entry_sampled(shape, false);
     assert_int_not_equal(move, SAR_DECISION_SPARSE);
     return move;
 }
 
-/* At no time have glances cost more than the limit, and they become ever fewer. */
-static void check_glances(const struct sar_preload_key *key, int calls, int least, int most)
+/* The cost of probes never exceeds the limit, and probes become rarer. */
+static void check_probes(const struct sar_preload_key *key, int calls, int least, int most)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(key);
-    int glances = 0;
+    int probes = 0;
     for (int i = 1; i <= calls; i++) {
-        glances += call_dense(&shape) == SAR_DECISION_SAMPLE;
-        assert_true(glances * cost_of(key) <=
-                    habits.limit * i * (double)sar_preload_key_bytes(key) * (1 + 1e-9));
+        probes += call_dense(&shape) == SAR_DECISION_SAMPLE;
+        assert_true(probes * cost_of(key) <=
+                    params.limit * i * (double)sar_preload_key_bytes(key) * (1 + 1e-9));
     }
-    assert_in_range(glances, least, most);
+    assert_in_range(probes, least, most);
 }
 
-static void test_glances_keep_to_the_limit(void **state)
+static void test_probes_keep_to_the_limit(void **state)
 {
     (void)state;
-    check_glances(&small, 49, 0, 0);
-    check_glances(&small, 50, 1, 1);
-    check_glances(&small, 1000000, 11, 35);
-    check_glances(&large, 1, 1, 1);
-    check_glances(&large, 1000000, 1000, 3000);
+    check_probes(&small, 49, 0, 0);
+    check_probes(&small, 50, 1, 1);
+    check_probes(&small, 1000000, 11, 35);
+    check_probes(&large, 1, 1, 1);
+    check_probes(&large, 1000000, 1000, 3000);
 }
 
-/* A shape that looks sparse and that the library would rather not have taken, over and over: its agreements
- * and the set-up are paid for, too, before the next look. */
+/* An entry that repeatedly looks sparse, but runs slower with the library. The cost of consistency checks and
+ * set-up is also paid before the next probe. */
 static void check_disappointments(const struct sar_preload_key *key, int most)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(key);
     double spent = 0, bytes = 0;
     int looks = 0;
     for (int i = 0; i < 3000000; i++) {
-        enum sar_decision move = sar_preload_entry_decide(&shape, &habits);
+        enum sar_decision move = sar_preload_entry_decide(&shape, &params);
         if (move == SAR_DECISION_SAMPLE) {
-            assert_true(spent <= habits.limit * bytes * (1 + 1e-9));
+            assert_true(spent <= params.limit * bytes * (1 + 1e-9));
             sar_preload_entry_sampled(&shape, true);
             if (looks++ == 0) {
-                sar_preload_entry_charge_setup(&shape, &habits);
+                sar_preload_entry_charge_setup(&shape, &params);
                 spent += SAR_SETUP_COST_BYTES;
             }
             spent += cost_of(key);
         }
         if (shape.taken) {
-            sar_preload_entry_update(&shape, &habits, looks % 2 ? SAR_GAIN_NONE : SAR_GAIN_LOSS);
+            sar_preload_entry_update(&shape, &params, looks % 2 ? SAR_GAIN_NONE : SAR_GAIN_LOSS);
             spent += looks % 2 ? cost_of(key) : (double)sar_preload_key_bytes(key);
         }
         bytes += (double)sar_preload_key_bytes(key);
     }
     assert_in_range(looks, 3, most);
-    assert_true(spent <= habits.limit * bytes);
+    assert_true(spent <= params.limit * bytes);
 }
 
 static void test_disappointments_are_paid_off(void **state)
@@ -92,48 +92,48 @@ static void test_disappointments_are_paid_off(void **state)
     check_disappointments(&large, 8000);
 }
 
-/* Calls that are left to MPI pay for another set-up within the limit; those that are worth it sooner. */
-static void test_debt(void **state)
+/* Calls that MPI runs pay for another set-up within the limit; calls that gain pay sooner. */
+static void test_budget(void **state)
 {
-    double debt = sar_budget_charge_setup(0, &habits);
+    double budget = sar_budget_charge_setup(0, &params);
     int left = 0, gained = 0;
     (void)state;
-    for (double d = debt; d > 0; d = sar_budget_repay(d, &large, &habits, false))
+    for (double d = budget; d > 0; d = sar_budget_repay(d, &large, &params, false))
         left++;
-    for (double d = debt; d > 0; d = sar_budget_repay(d, &large, &habits, true))
+    for (double d = budget; d > 0; d = sar_budget_repay(d, &large, &params, true))
         gained++;
-    assert_true(SAR_RESETUP_COST_BYTES <= habits.limit * left * (double)sar_preload_key_bytes(&large));
+    assert_true(SAR_RESETUP_COST_BYTES <= params.limit * left * (double)sar_preload_key_bytes(&large));
     assert_in_range(left, 2, 13);
     assert_int_equal(gained, 1);
-    assert_true(sar_budget_charge_setup(debt, &habits) > debt);
+    assert_true(sar_budget_charge_setup(budget, &params) > budget);
 }
 
-/* Data that are sparse stay with the library from the first look on; when they have become dense, it gives
- * the shape up after as many calls as its patience lasts. */
+/* Sparse data stay with the library from the first probe on. When they become dense, the library drops the
+ * entry after a fixed number of calls. */
 static void test_sparse_is_kept(void **state)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(&large);
     (void)state;
-    assert_int_equal(sar_preload_entry_decide(&shape, &habits), SAR_DECISION_SAMPLE);
+    assert_int_equal(sar_preload_entry_decide(&shape, &params), SAR_DECISION_SAMPLE);
     sar_preload_entry_sampled(&shape, true);
     for (int i = 0; i < 1000; i++) {
-        sar_preload_entry_update(&shape, &habits, i % 100 > 90 ? SAR_GAIN_TRIAL : SAR_GAIN_FASTER);
-        assert_int_equal(sar_preload_entry_decide(&shape, &habits), SAR_DECISION_SPARSE);
+        sar_preload_entry_update(&shape, &params, i % 100 > 90 ? SAR_GAIN_TRIAL : SAR_GAIN_FASTER);
+        assert_int_equal(sar_preload_entry_decide(&shape, &params), SAR_DECISION_SPARSE);
         assert_true(shape.sparse);
     }
-    sar_preload_entry_update(&shape, &habits, SAR_GAIN_NONE);
-    sar_preload_entry_update(&shape, &habits, SAR_GAIN_FASTER);
+    sar_preload_entry_update(&shape, &params, SAR_GAIN_NONE);
+    sar_preload_entry_update(&shape, &params, SAR_GAIN_FASTER);
     for (int i = 0; i < SAR_DENSE_STREAK_MAX; i++) {
         assert_true(shape.taken);
-        sar_preload_entry_update(&shape, &habits, SAR_GAIN_NONE);
+        sar_preload_entry_update(&shape, &params, SAR_GAIN_NONE);
     }
     assert_false(shape.taken);
     assert_false(shape.sparse);
-    assert_int_equal(sar_preload_entry_decide(&shape, &habits), SAR_DECISION_MPI);
+    assert_int_equal(sar_preload_entry_decide(&shape, &params), SAR_DECISION_MPI);
 }
 
-/* A look is not put off for ever: dense data that turn sparse are found out. */
-static void test_caution_has_an_end(void **state)
+/* The backoff of probes is limited: dense data that become sparse are detected. */
+static void test_backoff_has_an_end(void **state)
 {
     struct sar_preload_entry shape = sar_preload_entry_make(&small);
     int last = 0;
@@ -160,7 +160,7 @@ static void test_limits(void **state)
     }
 }
 
-/* Shapes that come once push each other out, not the ones that come again. */
+/* Entries used once evict each other, not those used repeatedly. */
 static void test_oldest_goes(void **state)
 {
     struct sar_preload_table table = { 0 };
@@ -275,14 +275,14 @@ static void test_report(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_glances_keep_to_the_limit),
+        cmocka_unit_test(test_probes_keep_to_the_limit),
         cmocka_unit_test(test_disappointments_are_paid_off),
         cmocka_unit_test(test_sparse_is_kept),
-        cmocka_unit_test(test_caution_has_an_end),
+        cmocka_unit_test(test_backoff_has_an_end),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_oldest_goes),
         cmocka_unit_test(test_duplicates_inherit_what_is_dense),
-        cmocka_unit_test(test_debt),
+        cmocka_unit_test(test_budget),
         cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cost model: the paper's two equations with numbers worked out by hand, densification, the choice of the
- * grain, and that predicted times behave as times do. */
+/* Tests the cost model: the paper's two equations with numbers computed by hand, densification, the choice of
+ * the grain, and monotony of predicted times. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
-/* Float vectors with so many elements on each rank, on a network of 10 Gb/s. */
+/* Float vectors with this number of elements on each rank, on a network of 10 Gb/s. */
 static struct sar_agreed agreed_make(int ranks, uint64_t count, double nnz)
 {
     struct sar_machine machine = { ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10, 1e-6, 1e-6 };
@@ -93,7 +93,7 @@ static void test_small_overlap_at_16_ranks(void **state)
     assert_true(fabs(doubling_bytes(&at8) / unit - 6.6599) < 1e-3);
 }
 
-/* The paper has no equations for the others. */
+/* The paper has no equations for the other schemes. */
 static void test_schemes_the_paper_does_not_price(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_gamma_between_its_entries(void **state)
     assert_true(near(sar_densification_at(&single, 1), 1) && near(sar_densification_at(&single, 5), 1));
 }
 
-/* 1 - (1-d)^n, over d; where the power has no digits left, n - C(n,2) d + C(n,3) d^2 - … */
+/* 1 - (1-d)^n, over d; if the power loses all digits, n - C(n,2) d + C(n,3) d^2 - … */
 static double reference_gamma(double density, double n)
 {
     double sum = 0, term = n;
@@ -186,8 +186,8 @@ static void test_the_fullest_part(void **state)
     assert_true(fabs(fullest_of(&a, 16, 1) - 1.1049) < 1e-4);
 }
 
-/* Two of 64 ranks that choose a fiftieth independently have a fiftieth in common. Where every element is
- * present all parts are equal, and where there is none, or one part. */
+/* Two of 64 ranks that choose a fiftieth independently have a fiftieth in common. Parts are equal if every
+ * element is present, if none is, or if there is one part. */
 static void test_the_limits_of_the_fullest_part(void **state)
 {
     struct sar_agreed a = agreed_make(64, 1000000, 20000), full = agreed_make(64, 1000, 1000);
@@ -199,14 +199,14 @@ static void test_the_limits_of_the_fullest_part(void **state)
     assert_true(fullest_of(&one, 1, 1) == 1);
 }
 
-/* 1 + sqrt(2 n ln n g / nnz), the imbalance to expect. */
+/* 1 + sqrt(2 n ln n g / nnz), the expected imbalance. */
 static double expected_imbalance(const struct sar_agreed *a, unsigned grain)
 {
     double n = a->machine.ranks;
     return 1 + sqrt(2 * n * log(n) * grain / a->data.nnz_mean);
 }
 
-/* The largest grain that keeps to the limit, and single elements where none does. */
+/* The largest grain within the limit; single elements if there is none. */
 static void test_the_grain(void **state)
 {
     static const int ranks[] = { 1, 2, 3, 8, 16, 128, 1024 };
@@ -244,7 +244,7 @@ static void test_grain_and_partition_asked_for(void **state)
     }
 }
 
-/* What of the call grows from one step to the next. */
+/* The quantity that grows from one step to the next. */
 enum axis { COUNT, DENSITY, ALPHA, BETA, GAMMA, DENSE, AXES };
 
 static struct sar_agreed step(enum axis axis, int k, int ranks, bool dense_face)
@@ -262,7 +262,7 @@ static struct sar_agreed step(enum axis axis, int k, int ranks, bool dense_face)
     return a;
 }
 
-/* hybrid goes dense by a rule of thumb, so where it goes dense earlier it may turn out a little cheaper. */
+/* hybrid switches to dense by a rule of thumb, so an earlier switch may cost slightly less. */
 static void check_times(const struct sar_scheme *scheme, int ranks, bool dense_face)
 {
     double slack = scheme == &sar_scheme_hybrid ? 0.97 : 1;
@@ -279,7 +279,7 @@ static void check_times(const struct sar_scheme *scheme, int ranks, bool dense_f
     }
 }
 
-/* Predicted times are times, and fall along no axis. */
+/* Predicted times never decrease along an axis. */
 static void test_times_do_not_fall(void **state)
 {
     static const int ranks[] = { 1, 2, 3, 4, 5, 8, 12, 16, 100, 1024 };
@@ -292,7 +292,7 @@ static void test_times_do_not_fall(void **state)
     }
 }
 
-/* Nothing to reduce: an empty vector, or no elements on any rank. */
+/* No data to reduce: an empty vector, or no elements on any rank. */
 static void test_times_of_nothing(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void test_times_of_nothing(void **state)
     }
 }
 
-/* Values of 16 bits are counted as such, and rounding them costs work. */
+/* 16-bit values count with their size, and rounding them costs work. */
 static void test_costs_of_narrow_values(void **state)
 {
     struct sar_agreed a = agreed_make(8, 100000, 1000), narrow = a;
@@ -326,7 +326,7 @@ static void test_costs_of_narrow_values(void **state)
     }
 }
 
-/* A message's cost is that of the format it will have; one asked for is taken at any price. */
+/* A message costs as its format does; a forced format is used at any price. */
 static void test_costs_of_messages(void **state)
 {
     struct sar_agreed a = agreed_make(8, 100000, 1000);

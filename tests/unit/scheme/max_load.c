@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the model says of many ranks, against what elements that are drawn and dealt out by a map come to: how
- * many there are of the outcome, which a sample tells, and the bytes of the rank that gets the most. */
+/* Tests the model's predictions for many ranks against random elements distributed by a map: the number of
+ * elements of the result, estimated from a sample, and the bytes of the most loaded rank. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,21 +20,21 @@
 
 enum { STRIPS = 3 };
 
-/* A tensor that is as dense and as skewed as that of the paper's NMT: the first `end` of all elements, less
- * those of strips before, are that dense on each rank. */
+/* A tensor as dense and as skewed as that of the paper's NMT. The first `end` of all elements, without the
+ * strips before, have this density on each rank. */
 static const struct strip {
     double end, density;
 } nmt[STRIPS] = { { 0.0206, 0.5995 }, { 0.125, 0.0639 }, { 1, 0.00649 } };
 
 enum where { SIDE_BY_SIDE, ANYWHERE };
 
-/* Ranks of a cluster of 25 Gb/s with a vector of so many floats, and what they have. */
-struct scene {
+/* Ranks of a 25 Gb/s cluster, a vector of floats, and the ranks' elements. */
+struct cluster {
     struct sar_agreed agreed;
-    uint32_t **index; /* of each rank */
+    uint32_t **index; /* one array for each rank */
     size_t *nnz;
-    unsigned char *present; /* of each element, whether any rank has it */
-    uint32_t *place;        /* of each element as it was drawn, in the vector */
+    unsigned char *present; /* for each element, true if any rank has it */
+    uint32_t *place;        /* for each drawn element, its position in the vector */
 };
 
 static int by_size(const void *a, const void *b)
@@ -43,7 +43,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void draw_rank(struct scene *s, int rank)
+static void draw_rank(struct cluster *s, int rank)
 {
     double count = (double)s->agreed.desc.count, at = 0;
     struct rng rng = { (uint64_t)rank + 1 };
@@ -67,7 +67,7 @@ static void draw_rank(struct scene *s, int rank)
     s->agreed.data.nnz_max = fmax(s->agreed.data.nnz_max, (double)n);
 }
 
-/* The elements in their order, or in any. */
+/* The elements in order, or shuffled. */
 static uint32_t *places_make(uint64_t count, enum where where)
 {
     uint32_t *place = exact_alloc((size_t)count * sizeof *place);
@@ -80,21 +80,21 @@ static uint32_t *places_make(uint64_t count, enum where where)
     return place;
 }
 
-static struct scene scene_make(int ranks, uint64_t count, enum where where)
+static struct cluster cluster_make(int ranks, uint64_t count, enum where where)
 {
-    struct scene s = { .agreed = { .call.native = true,
-                                   .partition.max_imbalance = 1.1,
-                                   .data.skewness = 1,
-                                   .topo.nodes = ranks,
-                                   .topo.node_ranks = 1,
-                                   .wire.segment_bytes = SAR_U64_AUTO,
-                                   .partition.kind = -1,
-                                   .partition.grain = SAR_AUTO,
-                                   .partition.seed = 7 },
-                       .index = exact_alloc((size_t)ranks * sizeof *s.index),
-                       .nnz = exact_alloc((size_t)ranks * sizeof *s.nnz),
-                       .present = exact_alloc((size_t)count),
-                       .place = places_make(count, where) };
+    struct cluster s = { .agreed = { .call.native = true,
+                                     .partition.max_imbalance = 1.1,
+                                     .data.skewness = 1,
+                                     .topo.nodes = ranks,
+                                     .topo.node_ranks = 1,
+                                     .wire.segment_bytes = SAR_U64_AUTO,
+                                     .partition.kind = -1,
+                                     .partition.grain = SAR_AUTO,
+                                     .partition.seed = 7 },
+                         .index = exact_alloc((size_t)ranks * sizeof *s.index),
+                         .nnz = exact_alloc((size_t)ranks * sizeof *s.nnz),
+                         .present = exact_alloc((size_t)count),
+                         .place = places_make(count, where) };
     s.agreed.desc = vec_desc_make(SAR_FLOAT, SAR_SUM, count, 1);
     s.agreed.machine = (struct sar_machine){ .ranks = ranks, .alpha = 1e-5, .beta = 3.2e-10 };
     memset(s.present, 0, (size_t)count);
@@ -103,7 +103,7 @@ static struct scene scene_make(int ranks, uint64_t count, enum where where)
     return s;
 }
 
-static void scene_free(struct scene *s)
+static void cluster_free(struct cluster *s)
 {
     for (int r = 0; r < s->agreed.machine.ranks; r++)
         free(s->index[r]);
@@ -113,8 +113,8 @@ static void scene_free(struct scene *s)
     free(s->place);
 }
 
-/* As ranks make it of a sample that they share. */
-static struct sar_densification sampled_gamma(const struct scene *s)
+/* Computed as ranks do, from a common sample. */
+static struct sar_densification sampled_gamma(const struct cluster *s)
 {
     int ranks = s->agreed.machine.ranks;
     double sum = s->agreed.data.nnz_mean * ranks,
@@ -143,7 +143,7 @@ static struct sar_densification sampled_gamma(const struct scene *s)
     return gamma;
 }
 
-/* Bytes that elements make when they are dealt out to parts, in a message for each: added to the part's. */
+/* Add to each part the bytes of the messages that its elements make. */
 static void deal(const struct sar_agreed *a, const struct sar_partition_map *map, const uint32_t *index,
                  size_t nnz, bool pull, double *bytes)
 {
@@ -173,13 +173,13 @@ static double most_of(const double *bytes, int n)
     return most;
 }
 
-/* What a rank gets in the push from all but itself, and sends to all of these in the pull. */
-static void measure(const struct scene *s, const struct sar_partition_map *map, double *push, double *pull)
+/* Bytes that a rank receives in the push from all others, and sends to them in the pull. */
+static void measure(const struct cluster *s, const struct sar_partition_map *map, double *push, double *pull)
 {
     int ranks = s->agreed.machine.ranks;
     size_t n = 0, count = (size_t)s->agreed.desc.count;
     double others = (ranks - 1.0) / ranks, *bytes = exact_alloc((size_t)ranks * sizeof *bytes);
-    uint32_t *outcome = exact_alloc(count * sizeof *outcome);
+    uint32_t *expected_result = exact_alloc(count * sizeof *expected_result);
     for (int p = 0; p < ranks; p++)
         bytes[p] = 0;
     for (int r = 0; r < ranks; r++)
@@ -187,16 +187,16 @@ static void measure(const struct scene *s, const struct sar_partition_map *map, 
     *push = most_of(bytes, ranks) * others;
     for (size_t i = 0; i < count; i++)
         if (s->present[i])
-            outcome[n++] = (uint32_t)i;
+            expected_result[n++] = (uint32_t)i;
     for (int p = 0; p < ranks; p++)
         bytes[p] = 0;
-    deal(&s->agreed, map, outcome, n, true, bytes);
+    deal(&s->agreed, map, expected_result, n, true, bytes);
     *pull = most_of(bytes, ranks) * (ranks - 1);
-    free(outcome);
+    free(expected_result);
     free(bytes);
 }
 
-static double outcome_of(const struct scene *s)
+static double result_of(const struct cluster *s)
 {
     double n = 0;
     for (uint64_t i = 0; i < s->agreed.desc.count; i++)
@@ -209,24 +209,24 @@ static bool near(double found, double wanted, double tolerance)
     return fabs(found - wanted) <= tolerance * wanted;
 }
 
-/* Of the push the model says the most that may be expected. */
+/* For the push the model predicts the expected maximum. */
 static void check_many_ranks(int ranks, uint64_t count, enum where where)
 {
-    struct scene s = scene_make(ranks, count, where);
+    struct cluster s = cluster_make(ranks, count, where);
     double push, pull;
     s.agreed.data.densification = sampled_gamma(&s);
     struct sar_partition_map map = sar_agreed_partition_map(&s.agreed);
     struct sar_owner_cost_terms terms = sar_owner_cost_terms(&s.agreed, map);
     struct sar_owner_estimate f = sar_owner_estimate(&s.agreed, &terms);
-    double outcome = outcome_of(&s), expected = sar_agreed_union_nnz(&s.agreed, ranks);
+    double expected_result = result_of(&s), expected = sar_agreed_union_nnz(&s.agreed, ranks);
     measure(&s, &map, &push, &pull);
     double pushed = f.peers * f.push.bytes, pulled = f.peers * f.pull.bytes;
-    print_message("%d ranks: outcome %.0f of %.0f, push %.0f of %.0f bytes, pull %.0f of %.0f\n", ranks,
-                  expected, outcome, pushed, push, pulled, pull);
-    assert_true(near(expected, outcome, 0.04) && near(pulled, pull, 0.04));
+    print_message("%d ranks: result %.0f of %.0f, push %.0f of %.0f bytes, pull %.0f of %.0f\n", ranks,
+                  expected, expected_result, pushed, push, pulled, pull);
+    assert_true(near(expected, expected_result, 0.04) && near(pulled, pull, 0.04));
     assert_true(near(pushed, push, where == ANYWHERE ? 0.1 : 0.25));
     assert_true(near(pushed + pulled, push + pull, 0.04));
-    scene_free(&s);
+    cluster_free(&s);
 }
 
 static void test_64_ranks(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What several messages at once cost: by hand, and what is chosen for short vectors as they cost more. */
+/* Tests the price of several messages at once: by hand, and by the choice for short vectors as that price
+ * grows. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 
 static const double ALPHA = 10e-6, OVERHEAD = 1e-6, BETA = 3.2e-10;
 
-/* Floats on so many ranks, of which as many as told share a node. */
+/* Floats on this many ranks, of which `node_ranks` share a node. */
 static struct sar_agreed agreed_make(int ranks, int node_ranks, uint64_t count, double density)
 {
     struct sar_machine machine = { .ranks = ranks,
@@ -41,7 +42,7 @@ static void check_close(double found, double wanted)
         fail_msg("%.9g us, not %.9g", found * 1e6, wanted * 1e6);
 }
 
-/* One message, short ones, of which each keeps its sender busy, and long ones, of which the bytes do. */
+/* One message; short messages, each of which occupies its sender; and long ones, whose bytes do. */
 static void test_by_hand(void **state)
 {
     struct sar_agreed a = agreed_make(16, 1, 1000, 0.1);
@@ -55,7 +56,7 @@ static void test_by_hand(void **state)
     check_close(sar_agreed_exchange(&a, 15, 1500), ALPHA + 1500 * BETA);
 }
 
-/* Of 6 messages one goes to the only rank of the other node. */
+/* One of 6 messages goes to the only rank of the other node. */
 static void test_levels_by_hand(void **state)
 {
     struct sar_agreed a = agreed_make(7, 6, 1000, 0.1);
@@ -65,7 +66,7 @@ static void test_levels_by_hand(void **state)
     check_close(sar_agreed_exchange(&a, 12, 0), ALPHA + OVERHEAD + (ALPHA + 9 * OVERHEAD) / 10);
 }
 
-/* The vote, the vector, and which elements are there. */
+/* The consistency check, the vector, and the mask of present elements. */
 static void test_dense_coordinates(void **state)
 {
     struct sar_agreed a = agreed_make(8, 1, 1, 1);
@@ -86,8 +87,8 @@ static const struct sar_scheme *choice(struct sar_agreed a, double overhead)
     return sar_schemes[s.choice];
 }
 
-/* Of short vectors latencies are all that counts: of one step where further messages cost next to nothing, of
- * few messages where each costs as much as the first. */
+/* For short vectors only latencies count: one step if further messages are almost free, few messages if each
+ * costs as much as the first. */
 static void test_choice_of_short_vectors(void **state)
 {
     (void)state;

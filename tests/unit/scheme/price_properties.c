@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prices of all schemes on a hundred thousand random machines and calls: they are finite and positive, no
- * less than the bytes that have to move take, and grow with what there is to do and what it costs. */
+/* Tests prices of all schemes on a hundred thousand random machines and calls. Prices are finite and
+ * positive, at least the time of the bytes that must move, and grow with work and costs. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static double between(struct rng *rng, double low, double high)
     return low * pow(high / low, rng_unit(rng));
 }
 
-/* One node, or one for each rank, or some of some ranks, within which messages are cheaper. */
+/* One node, one node for each rank, or several nodes of several ranks with cheaper messages inside. */
 static void draw_nodes(struct rng *rng, struct sar_agreed *a)
 {
     int kind = (int)rng_below(rng, 3), ranks = a->machine.ranks;
@@ -62,17 +62,17 @@ static struct sar_agreed random_call(struct rng *rng)
     return a;
 }
 
-/* Fewest seconds that anything can take: a rank must be sent the values of all elements that it lacks, unless
- * its neighbours have them. */
+/* Lower bound in seconds: a rank must receive the values of all elements that it does not have, unless its
+ * neighbours have them. */
 static double floor_of(const struct sar_agreed *a)
 {
     if (a->topo.shared_memory)
         return 0;
-    double lacking = sar_agreed_union_nnz(a, a->machine.ranks) - a->data.nnz_max;
-    return fmax(lacking, 0) * (double)a->desc.element_size * a->machine.beta;
+    double missing = sar_agreed_union_nnz(a, a->machine.ranks) - a->data.nnz_max;
+    return fmax(missing, 0) * (double)a->desc.element_size * a->machine.beta;
 }
 
-/* The same for the paper's schemes, which say what they send. */
+/* Lower bound for the paper's schemes, whose messages are known. */
 static double floor_of_scheme(const struct sar_agreed *a, const struct sar_scheme *scheme)
 {
     double n = a->machine.ranks, values = 0, all = (double)a->desc.count;
@@ -90,7 +90,7 @@ static double floor_of_scheme(const struct sar_agreed *a, const struct sar_schem
     return fmax(floor_of(a), values * (double)a->desc.element_size * a->machine.beta);
 }
 
-/* What grows, by a factor. A multiple of the elements is one of the vector or, denser, in the same vector. */
+/* The quantity that grows by a factor. Multiples of the elements lengthen the vector, or make it denser. */
 enum axis { COUNT, DENSITY, ALPHA, OVERHEAD, BETA, GAMMA, AXES };
 static const char *const axes[AXES] = { "count", "density", "alpha", "overhead", "beta", "gamma" };
 
@@ -112,10 +112,10 @@ static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double facto
     return a;
 }
 
-/* By how much a price may fall. Segments are rounded to whole lines, hence a hundredth. Formats are chosen
- * for each message by itself, so that at other prices more of the work may be hidden: a tenth where they are
- * not forced. So are segments, in whole numbers, and not by their price, which counts latencies of messages
- * that are under way together once: a fifth. Of fewer slots than ranks most parts have none: a twentieth. */
+/* Tolerance for a price that falls. Segments are rounded to whole stripes: a hundredth. Each message selects
+ * its format, so other prices may hide more work: a tenth unless formats are forced. Segment counts are
+ * integers, chosen without their price, which counts overlapping latencies once: a fifth. With fewer slots
+ * than ranks most parts are empty: a twentieth. */
 static double slack(const struct sar_agreed *a)
 {
     if (a->wire.segment_bytes == SAR_U64_AUTO)
@@ -125,9 +125,9 @@ static double slack(const struct sar_agreed *a)
     return a->wire.push != NULL ? 0.01 : 0.1;
 }
 
-/* Whether a scheme does the same as before, only more of it. The denser the vectors, the sooner hybrid goes
- * over from sparse to dense stages, and these may be cheaper. So may it be that ranks of a node share work
- * that each of them does when there is little. */
+/* True if a scheme works as before with more data. With denser vectors hybrid switches earlier from sparse to
+ * dense stages, which may be cheaper. Ranks of a node may share work that each does alone when there is
+ * little. */
 static bool keeps_its_way(const struct sar_scheme *scheme, enum axis axis)
 {
     if (scheme == &sar_scheme_two_level)
@@ -166,7 +166,8 @@ static void test_random_machines(void **state)
             a.wire.push = a.wire.pull = sar_wires[rng_below(&rng, wires)];
         if (i % 4 < 2)
             a.wire.segment_bytes = SAR_U64_AUTO;
-        double factor = between(&rng, 2, 16); /* drawn before, or compilers would try different machines */
+        double factor =
+            between(&rng, 2, 16); /* drawn first, since the order of evaluation differs between compilers */
         check_prices(&a, (enum axis)rng_below(&rng, AXES), factor, i);
     }
 }

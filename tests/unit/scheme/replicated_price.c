@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often ranks of `shared` meet, by its price: where each reduces all, they do once. */
+/* Tests the number of barriers in the price of `shared`: one if each rank reduces everything. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 #include "generate.h"
 #include "scheme/scheme.h"
 
-/* What is priced for meetings, which take half an alpha each. */
-static double meetings(struct sar_agreed a)
+/* The price in units of barriers, each half an alpha. */
+static double barriers(struct sar_agreed a)
 {
     const double alpha = 1e-3;
     a.machine.alpha = 0;
@@ -24,37 +24,37 @@ static double meetings(struct sar_agreed a)
     return (sar_scheme_shared.seconds(&a) - without) / (alpha / 2);
 }
 
-static void check_meetings(const struct sar_agreed *a, double wanted)
+static void check_barriers(const struct sar_agreed *a, double wanted)
 {
-    assert_true(fabs(meetings(*a) - wanted) < 1e-6);
+    assert_true(fabs(barriers(*a) - wanted) < 1e-6);
 }
 
-/* Who has few values lets each rank reduce all. */
+/* With few values each rank reduces everything. */
 static void test_few_values(void **state)
 {
     static const struct {
         int ranks;
-        double values, meetings;
+        double values, barriers;
     } cases[] = { { 2, 150, 1 }, { 2, 151, 3 }, { 4, 150, 1 }, { 4, 151, 3 }, { 9, 128, 1 }, { 9, 129, 3 } };
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct sar_machine machine = { cases[i].ranks, .gamma = 3e-9, .memory = 1e-10 };
         struct sar_agreed a =
             agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 100000, 1), machine, cases[i].values);
-        check_meetings(&a, cases[i].meetings);
+        check_barriers(&a, cases[i].barriers);
     }
 }
 
-/* Few ranks fold into dense buffers if zeros can be folded into; many, and ranks whose elements are the same,
+/* Few ranks accumulate into dense buffers, if zero is an identity. Many ranks, and ranks with equal elements,
  * reduce parts. */
 static void test_folding(void **state)
 {
     static const struct {
         int ranks;
         enum sar_op op;
-        double ratio; /* of the union to a rank's elements */
+        double ratio; /* of the union to one rank's elements */
         bool disjoint;
-        double meetings;
+        double barriers;
     } cases[] = {
         { 2, SAR_SUM, 2, false, 1 }, { 4, SAR_SUM, 3, false, 1 },  { 4, SAR_MAX, 3, false, 2 },
         { 4, SAR_SUM, 3, true, 2 },  { 16, SAR_SUM, 1, false, 2 }, { 17, SAR_SUM, 17, false, 2 },
@@ -68,7 +68,7 @@ static void test_folding(void **state)
         a.call.dense_face = true;
         a.data.disjoint = cases[i].disjoint;
         a.data.densification = (struct sar_densification){ 2, { 1, cases[i].ranks }, { 1, cases[i].ratio } };
-        check_meetings(&a, cases[i].meetings);
+        check_barriers(&a, cases[i].barriers);
     }
 }
 

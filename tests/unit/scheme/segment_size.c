@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long the segments of balanced and two_level are when the model chooses, and how many long messages a
- * rank then has under way. */
+/* Tests the segment size that the model selects for balanced and two_level, and the number of long messages
+ * that a rank then has in transit. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void test_what_is_asked_for(void **state)
     assert_true(before > 100);
 }
 
-/* Fewer the dearer messages are beside the latency that they share, and at last the vector is whole. */
+/* The more a message costs relative to latency, the fewer segments; finally the vector is one segment. */
 static void test_against_latency(void **state)
 {
     struct sar_agreed a = hosts(16, 1);
@@ -73,8 +73,8 @@ static double segments_at(const struct sar_agreed *a, uint64_t bytes)
     return segments_of(&asked);
 }
 
-/* More the more there is to hide; from those of 256 KiB, where that is nothing, to those of 64 KiB. As at
- * first where messages are next to nothing beside work. */
+/* The more work to hide, the more segments: from 256 KiB without work to 64 KiB. If messages are almost free,
+ * as without work. */
 static void test_against_work(void **state)
 {
     struct sar_agreed a = hosts(16, 1);
@@ -91,7 +91,7 @@ static void test_against_work(void **state)
     assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
-/* Ranks of one node that are taken to be on two: messages are as fast as memory. */
+/* Ranks of one node that emulate two: messages are as fast as memory. */
 static void test_fast_messages(void **state)
 {
     struct sar_agreed a = hosts(2, 2);
@@ -102,7 +102,7 @@ static void test_fast_messages(void **state)
     assert_true(segments_of(&a) > segments_at(&a, 1 << 18));
 }
 
-/* One rank sends nothing, which is in no proportion to anything. */
+/* One rank sends nothing, and no ratio is defined. */
 static void test_one_rank(void **state)
 {
     struct sar_agreed a = hosts(1, 1);
@@ -110,8 +110,8 @@ static void test_one_rank(void **state)
     assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
-/* Ranks of a node that send together speak with fewer, in longer messages, and may have more segments; but no
- * more than the shortest messages make. */
+/* Ranks of a node that send together have fewer partners and longer messages, and may have more segments,
+ * within the limit of the shortest messages. */
 static void test_two_levels(void **state)
 {
     struct sar_agreed a = hosts(4, 4);
@@ -119,7 +119,7 @@ static void test_two_levels(void **state)
     assert_true(segments_of(&a) > 1 && segments_of(&a) <= segments_at(&a, 1 << 16));
 }
 
-/* Within a node nothing hides, and length is all that matters. */
+/* Within a node nothing overlaps, and only the length counts. */
 static void test_one_node(void **state)
 {
     struct sar_agreed a = hosts(1, 16);
@@ -130,10 +130,9 @@ static void test_one_node(void **state)
         assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
 }
 
-/* z = 1.6e6 elements on each of 16 ranks, Z = 8 z of all, in coordinates of 8 bytes at 20 Gb/s; parts are
- * equal but for .3 %. A segment of Z / t is put together in Z gamma / t; its messages, of z / 16 t and
- * Z / 16 t elements, take 9 z / 32 t * 8 * .4 ns on average, so that 8 * 32 gamma / (9 * 3.2 ns) of them pass
- * meanwhile. */
+/* z = 1.6e6 elements on each of 16 ranks, Z = 8 z of all, in coordinates of 8 bytes at 20 Gb/s; parts differ
+ * by .3 %. Reducing a segment of Z / t takes Z gamma / t. Its messages, of z / 16 t and Z / 16 t elements,
+ * take 9 z / 32 t * 8 * .4 ns on average, so 8 * 32 gamma / (9 * 3.2 ns) of them pass in that time. */
 static struct sar_agreed fast_hosts(int nodes, int node_ranks)
 {
     struct sar_machine machine = { 16, 1e-6, 4e-10, 1e-9, 1e-10, 2e-4, 8e-10, 1e-6, 1e-10, 2e-7, 2e-7 };
@@ -163,7 +162,7 @@ static void test_messages_under_way(void **state)
     assert_int_equal(throttle_at(a, 0), 4);
 }
 
-/* Of 4 nodes with 4 ranks each, one pushes 4 z / 16 and pulls Z / 16 elements, and puts Z / 4 together. */
+/* With 4 nodes of 4 ranks, a rank pushes 4 z / 16 and pulls Z / 16 elements, and reduces Z / 4. */
 static void test_messages_of_nodes_under_way(void **state)
 {
     struct sar_agreed a = fast_hosts(4, 4);
@@ -172,7 +171,7 @@ static void test_messages_of_nodes_under_way(void **state)
     assert_int_equal(throttle_at(a, 1e-9), 4);
 }
 
-/* In one segment nobody works while messages are under way but to encode others. */
+/* With one segment, encoding is the only work that overlaps with messages. */
 static void test_few_messages_of_one_segment(void **state)
 {
     struct sar_agreed a = fast_hosts(16, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prices against times of the schemes themselves, which bench/simulate has found for the paper's models,
- * drawn as bench/lib/workload.c tells, at 25 Gb/s and 10 us, without work. These tensors are skewed, so that
- * the fullest of contiguous parts counts; the times are those of bench/results. */
+/* Tests prices against times of the schemes for the paper's models. bench/simulate computed the times with
+ * the distributions of bench/lib/workload.c at 25 Gb/s and 10 us, without work; bench/results stores them.
+ * The tensors are skewed, so the fullest of contiguous parts counts. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 enum { STRIPS = 3 };
 
-/* The first `end` of all elements, less those of strips before, have `share` of a rank's, evenly. */
+/* The first `end` of all elements, without the strips before, have `share` of a rank's elements, evenly. */
 struct strip {
     double end, share;
 };

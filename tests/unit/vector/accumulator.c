@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums and products of 16 bits are computed in floats and rounded once: kernels that accumulate in floats,
- * and numbers that show each rounding. tests/unit/vector/reduce.c and canonicalize.c have the rest. */
+/* Tests that sums and products of 16-bit floats are computed in fp32 and rounded once, with numbers that show
+ * each rounding. tests/unit/vector/reduce.c and canonicalize.c test the callers. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 enum { MOST = 700, MOST_ROW = 7, POSITIONS = 13 };
 
-struct kind {
+struct type_op {
     enum sar_dtype base;
     enum sar_op op;
     const struct sar_op_kernels *kernels;
@@ -54,31 +54,31 @@ static void fold(const struct sar_op_kernels *kernels, const uint32_t *at, const
 }
 
 /* Accumulate floats and round each sum at the end. */
-static void check_wide_of(const struct kind *kind, enum values values, size_t n, size_t row)
+static void check_wide_of(const struct type_op *type_op, enum values values, size_t n, size_t row)
 {
     static struct contributions c;
     float sums[POSITIONS * MOST_ROW], expected[POSITIONS * MOST_ROW];
     uint16_t rounded[POSITIONS * MOST_ROW];
-    contribute(kind->base, values, n, row, &c);
-    fold(kind->kernels->wide, c.at, c.half, n, row, sums);
-    fold(sar_op_kernels_of(SAR_FLOAT, kind->op), c.at, c.whole, n, row, expected);
-    kind->kernels->round(rounded, sums, POSITIONS * row);
+    contribute(type_op->base, values, n, row, &c);
+    fold(type_op->kernels->wide, c.at, c.half, n, row, sums);
+    fold(sar_op_kernels_of(SAR_FLOAT, type_op->op), c.at, c.whole, n, row, expected);
+    type_op->kernels->round(rounded, sums, POSITIONS * row);
     for (size_t i = 0; i < POSITIONS * row; i++) {
         if (isnan(expected[i])) {
-            assert_true(isnan(sums[i]) && isnan(float16_value(kind->base, rounded[i])));
+            assert_true(isnan(sums[i]) && isnan(float16_value(type_op->base, rounded[i])));
             continue;
         }
         assert_memory_equal(&sums[i], &expected[i], sizeof sums[i]);
-        assert_int_equal(rounded[i], float16_of(kind->base, expected[i]));
+        assert_int_equal(rounded[i], float16_of(type_op->base, expected[i]));
     }
 }
 
-static void check_wide(const struct kind *kind)
+static void check_wide(const struct type_op *type_op)
 {
     for (size_t row = 1; row <= MOST_ROW; row++) {
         for (size_t n = 0; n <= MOST; n += 1 + n / 4) {
-            check_wide_of(kind, VALUES_INEXACT, n, row);
-            check_wide_of(kind, VALUES_SPECIAL, n, row);
+            check_wide_of(type_op, VALUES_INEXACT, n, row);
+            check_wide_of(type_op, VALUES_SPECIAL, n, row);
         }
     }
 }
@@ -87,14 +87,14 @@ static void test_wide_kernels(void **state)
 {
     (void)state;
     for (unsigned k = 0; k < SAR_DTYPES * SAR_OPS; k++) {
-        struct kind kind = { (enum sar_dtype)(k / SAR_OPS), (enum sar_op)(k % SAR_OPS), NULL };
-        bool rounds = is_float16(kind.base) && (kind.op == SAR_SUM || kind.op == SAR_PROD);
-        kind.kernels = sar_op_kernels_of(kind.base, kind.op);
-        if (kind.kernels == NULL)
+        struct type_op type_op = { (enum sar_dtype)(k / SAR_OPS), (enum sar_op)(k % SAR_OPS), NULL };
+        bool rounds = is_float16(type_op.base) && (type_op.op == SAR_SUM || type_op.op == SAR_PROD);
+        type_op.kernels = sar_op_kernels_of(type_op.base, type_op.op);
+        if (type_op.kernels == NULL)
             continue;
-        assert_true(rounds == (kind.kernels->wide != NULL) && rounds == (kind.kernels->round != NULL));
+        assert_true(rounds == (type_op.kernels->wide != NULL) && rounds == (type_op.kernels->round != NULL));
         if (rounds)
-            check_wide(&kind);
+            check_wide(&type_op);
     }
 }
 
@@ -106,7 +106,7 @@ static const struct {
 
 enum { ADDED = 9 };
 
-/* The former and eight times the latter, as rows. */
+/* One, and eight ones, as rows. */
 static void add_ones(size_t i, const struct sar_vec_desc *desc, uint16_t *value)
 {
     for (size_t k = 0; k < ADDED * desc->row_len; k++)

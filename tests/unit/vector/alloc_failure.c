@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every allocation fails for once, and every request to an arena: the caller is told, nothing leaks, and
- * the same call succeeds afterwards with the same result. Linked with --wrap for malloc, calloc,
- * realloc, free, sar_arena_alloc and sar_arena_alloc_zeroed. */
+/* Tests allocation failures: every heap allocation and every arena request fails once. The caller gets an
+ * error, nothing leaks, and the next call succeeds with the same result. Linked with --wrap for malloc,
+ * calloc, realloc, free, sar_arena_alloc and sar_arena_alloc_zeroed. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include "vector/reduce.h"
 #include "wire/round16.h"
 
-/* A kind of request and which of them fail: those from number `from` to `until`, the latter excluded. */
+/* A sort of request, and the numbers of those that fail: `from` to `until`, the latter excluded. */
 struct fault {
     size_t calls, from, until;
 };
@@ -97,7 +97,7 @@ enum sar_status __wrap_sar_arena_alloc_zeroed(struct sar_arena *arena, size_t co
     return fails(&takes) ? SAR_NO_MEMORY : __real_sar_arena_alloc_zeroed(arena, count, size, memory);
 }
 
-enum { COUNT = 200000, NNZ = 20000, PARTS = 7, FORMS = 3 /* of values, for each format */ };
+enum { COUNT = 200000, NNZ = 20000, PARTS = 7, FORMS = 3 /* variants of values for each format */ };
 
 /* Inputs, made once while no allocation fails. */
 static struct {
@@ -110,7 +110,7 @@ static struct {
     struct sar_msg messages[16][FORMS];
 } in;
 
-/* The result of a call: FNV-1a over its vecs. */
+/* Hash of a call's result: FNV-1a over its vectors. */
 static uint64_t digest(const struct sar_vec_desc *desc, const struct sar_spvec *vec, uint64_t hash)
 {
     const unsigned char *index = vec->index, *value = vec->value;
@@ -122,10 +122,10 @@ static uint64_t digest(const struct sar_vec_desc *desc, const struct sar_spvec *
     return hash;
 }
 
-/* A call of the library that takes its memory from the arena. `variant` is the action's own. */
+/* A library call that allocates from the arena. The action defines `variant`. */
 typedef enum sar_status (*action_fn)(struct sar_arena *arena, size_t variant, uint64_t *result);
 
-static enum sar_status ingest(struct sar_arena *arena, size_t variant, uint64_t *result)
+static enum sar_status canonicalize(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
     struct sar_spvec vec;
     long long bad;
@@ -147,7 +147,7 @@ static enum sar_status partition(struct sar_arena *arena, size_t variant, uint64
     return SAR_OK;
 }
 
-/* Merge by blocks of many elements, and as unrelated vecs. */
+/* Merge by blocks of many elements, and as unrelated vectors. */
 static enum sar_status assemble(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
     struct sar_partition_map map =
@@ -190,8 +190,8 @@ static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t
     return SAR_OK;
 }
 
-/* Variants for each format: zeros that may not be lost, that may, and that may with narrow values. */
-static struct sar_msg_key envelope_of(size_t variant)
+/* Variants for each format: zeros that must stay, zeros that may be dropped, and these with 16-bit values. */
+static struct sar_msg_key msg_key_of(size_t variant)
 {
     bool narrow = variant % FORMS == 2;
     struct sar_wire_layout layout = { COUNT, in.desc.element_size / (narrow ? 2 : 1), in.desc.index_size,
@@ -202,18 +202,18 @@ static struct sar_msg_key envelope_of(size_t variant)
 
 static enum sar_status round_values(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
-    struct sar_msg_key envelope = envelope_of(variant);
+    struct sar_msg_key msg_key = msg_key_of(variant);
     struct sar_spvec vec = in.vecs[0];
-    SAR_TRY(sar_round16_spvec(&envelope.layout, arena, &vec));
+    SAR_TRY(sar_round16_spvec(&msg_key.layout, arena, &vec));
     *result = digest(&in.desc, &vec, 1);
     return SAR_OK;
 }
 
 static enum sar_status encode(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
-    struct sar_msg_key envelope = envelope_of(variant);
+    struct sar_msg_key msg_key = msg_key_of(variant);
     struct sar_msg message;
-    SAR_TRY(sar_msg_encode(&envelope, sar_wires[variant / FORMS], &in.vecs[0], arena, &message));
+    SAR_TRY(sar_msg_encode(&msg_key, sar_wires[variant / FORMS], &in.vecs[0], arena, &message));
     struct sar_vec_desc bytes = { .element_size = 1 };
     *result = digest(&bytes, &(struct sar_spvec){ NULL, message.buffer, (size_t)message.bytes }, 1);
     return SAR_OK;
@@ -221,15 +221,15 @@ static enum sar_status encode(struct sar_arena *arena, size_t variant, uint64_t 
 
 static enum sar_status decode(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
-    struct sar_msg_key envelope = envelope_of(variant);
+    struct sar_msg_key msg_key = msg_key_of(variant);
     struct sar_spvec vec;
-    SAR_TRY(sar_msg_decode(&envelope, &in.messages[variant / FORMS][variant % FORMS], arena, &vec));
+    SAR_TRY(sar_msg_decode(&msg_key, &in.messages[variant / FORMS][variant % FORMS], arena, &vec));
     *result = digest(&in.desc, &vec, 1);
     return SAR_OK;
 }
 
-/* Fail one request after the other, or all from it on, until the call no longer gets so far. A request to
- * the heap that fails alone may be mended by a smaller one. */
+/* Fail one request after the other, or all from it on, until the call makes fewer requests. A smaller request
+ * may replace a failed heap request. */
 static size_t fail_each(action_fn action, size_t variant, struct fault *fault, bool alone, uint64_t wanted)
 {
     bool may_be_mended = fault == &heap && alone;
@@ -266,11 +266,11 @@ static void check(action_fn action, size_t variant, size_t least_takes)
     assert_int_equal(live, before);
 }
 
-static void test_ingest(void **state)
+static void test_canonicalize(void **state)
 {
     (void)state;
-    check(ingest, 0, 2);
-    check(ingest, 1, 1);
+    check(canonicalize, 0, 2);
+    check(canonicalize, 1, 1);
 }
 
 static void test_partition(void **state)
@@ -302,7 +302,7 @@ static void test_compact(void **state)
     check(compact, 1, 2);
 }
 
-/* One of the values becomes a zero and leaves. */
+/* One value becomes zero and is dropped. */
 static void test_round(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void test_encode(void **state)
     }
 }
 
-/* A format may need no memory at all to be read. */
+/* Decoding some formats allocates nothing. */
 static void test_decode(void **state)
 {
     (void)state;
@@ -358,9 +358,9 @@ static int set_up(void **state)
     in.dense = memset(exact_alloc(COUNT * sizeof *in.dense), 0, COUNT * sizeof *in.dense);
     sar_dense_scatter(&in.desc, &in.vecs[2], in.dense);
     for (size_t k = 0; sar_wires[k / FORMS] != NULL; k++) {
-        struct sar_msg_key envelope = envelope_of(k);
+        struct sar_msg_key msg_key = msg_key_of(k);
         struct sar_msg *message = &in.messages[k / FORMS][k % FORMS];
-        if (sar_msg_encode(&envelope, sar_wires[k / FORMS], &in.vecs[0], &in.arena, message) != SAR_OK)
+        if (sar_msg_encode(&msg_key, sar_wires[k / FORMS], &in.vecs[0], &in.arena, message) != SAR_OK)
             return -1;
     }
     free(index);
@@ -384,9 +384,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ingest), cmocka_unit_test(test_partition), cmocka_unit_test(test_assemble),
-        cmocka_unit_test(test_reduce), cmocka_unit_test(test_compact),   cmocka_unit_test(test_round),
-        cmocka_unit_test(test_encode), cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_canonicalize), cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_assemble),     cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_compact),      cmocka_unit_test(test_round),
+        cmocka_unit_test(test_encode),       cmocka_unit_test(test_decode),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

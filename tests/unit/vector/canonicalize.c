@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A caller's coordinates become a vec: index types, ranges, order, equal indices, and no needless copy. */
+/* Tests conversion of a caller's coordinates to a vector: index types, ranges, order, equal indices, and no
+ * needless copy. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "generate.h"
 #include "vector/canonicalize.h"
 
-/* An index and where the caller has it. */
+/* An index and its position in the caller's array. */
 struct entry {
     uint64_t index;
     size_t position;
@@ -47,7 +48,7 @@ static void coo_free(struct sar_coo_args *coo)
     free((void *)coo->values);
 }
 
-/* Sort by index, then by the caller's order, and reduce equal ones in it. */
+/* Sort by index, then by the caller's order, and reduce equal indices in that order. */
 static struct sar_spvec reference_sort(const struct sar_vec_desc *desc, const struct sar_coo_args *coo)
 {
     struct entry *entries = exact_alloc(coo->nnz * sizeof *entries);
@@ -117,7 +118,7 @@ static const uint64_t counts[] = { 1,
                                    0x200000000003,
                                    0x8000000000000000 };
 
-/* Every type, count and order, with indices all over the vector; every third time with equal ones. */
+/* Every type, count and order, with indices over the whole vector; every third case has equal indices. */
 static void test_types_counts_and_orders(void **state)
 {
     enum { ROOM = 300 };
@@ -141,7 +142,7 @@ static void test_types_counts_and_orders(void **state)
     }
 }
 
-/* Input long enough for every digit of the sort, and for vectors of comparisons. */
+/* Input long enough for every digit of the sort, and for vectorized comparisons. */
 static void test_long_input(void **state)
 {
     static const size_t sizes[] = { 1, 2, 3, 15, 16, 17, 63, 64, 65, 4095, 4096, 4097, 30000 };
@@ -306,7 +307,7 @@ static void test_indices_out_of_range(void **state)
 }
 
 /* An index out of range is found at any position. */
-static void test_every_place_is_looked_at(void **state)
+static void test_index_out_of_range_at_any_position(void **state)
 {
     enum { NNZ = 70 };
     (void)state;
@@ -329,7 +330,8 @@ static void test_every_place_is_looked_at(void **state)
     }
 }
 
-/* Ascending input of the library's width lies where the caller has it; of another width, its values do. */
+/* Ascending input with the library's index width is used in place; with another width, only its values
+ * are. */
 static void test_nothing_is_copied_without_need(void **state)
 {
     static const uint64_t index[] = { 0, 5, 6, 99 };
@@ -391,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_ops_and_rows),
         cmocka_unit_test(test_equal_indices_keep_the_callers_order),
         cmocka_unit_test(test_indices_out_of_range),
-        cmocka_unit_test(test_every_place_is_looked_at),
+        cmocka_unit_test(test_index_out_of_range_at_any_position),
         cmocka_unit_test(test_nothing_is_copied_without_need),
         cmocka_unit_test(test_no_elements),
         cmocka_unit_test(test_index_types),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conversion between dense buffers and vecs, compared with plain loops over bytes. Buffers have exactly their
- * size, and begin at an aligned address or one basic value behind it. */
+/* Tests conversion between dense buffers and vectors, against plain loops over bytes. Buffers have exactly
+ * their size, and begin at an aligned address or one basic value after it. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "generate.h"
 #include "vector/dense.h"
 
-/* Around the groups and strides of the scan. */
+/* Counts at the boundaries of the scan's groups and strides. */
 static const size_t counts[] = { 0,    1,    2,    15,   16,   17,   31,   32,   33,   63,   64,    65,
                                  4095, 4096, 4097, 4111, 4112, 4113, 8191, 8192, 8193, 9000, 20000, 40961 };
 
@@ -36,7 +36,7 @@ static struct sar_vec_desc element_shape(size_t kind, size_t count)
     return vec_desc_make(elements[kind].base, SAR_SUM, count, elements[kind].row);
 }
 
-/* A dense buffer and where in its memory it begins. */
+/* A dense buffer and its position in its memory. */
 struct buffer {
     unsigned char *memory, *start;
     size_t bytes;
@@ -49,7 +49,7 @@ static struct buffer buffer_make(const struct sar_vec_desc *desc, bool shifted)
     return (struct buffer){ memory, memory + gap, bytes };
 }
 
-/* Elements with a bit set somewhere, the rest zero: one bit anywhere, all of them, or a random value. */
+/* Set bits in some elements: one bit at any position, all bits, or a random value. The rest is zero. */
 static void scatter_bits(const struct sar_vec_desc *desc, double density, struct rng *rng,
                          unsigned char *start)
 {
@@ -107,7 +107,7 @@ static void check_compact(const struct sar_vec_desc *desc, const struct buffer *
     sar_arena_free(&arena);
 }
 
-/* Guesses that are right, too small, too large, and absurd. */
+/* Estimates that are exact, too small, too large, and absurd. */
 static void check_guesses(const struct sar_vec_desc *desc, const struct buffer *buffer)
 {
     size_t present = reference_count(desc, buffer->start, (size_t)desc->count);
@@ -116,7 +116,7 @@ static void check_guesses(const struct sar_vec_desc *desc, const struct buffer *
         check_compact(desc, buffer, guesses[g]);
 }
 
-/* Every element size, density and count; long vectors of large elements are left out. */
+/* Every element size, density and count, except long vectors of large elements. */
 static void for_all_buffers(void (*check)(const struct sar_vec_desc *desc, const struct buffer *buffer))
 {
     for (size_t k = 0; k < LENGTH(elements) * LENGTH(densities) * LENGTH(counts); k++) {
@@ -140,7 +140,7 @@ static void test_compact(void **state)
     for_all_buffers(check_guesses);
 }
 
-/* Every range of 64 elements has the same number of non-zeros, none to eight, at its begin or end. */
+/* Every range of 64 elements has the same number of non-zeros, zero to eight, at its begin or end. */
 static void test_few_together(void **state)
 {
     enum { COUNT = 8192, TOGETHER = 64 };
@@ -174,8 +174,8 @@ static void test_count(void **state)
     for_all_buffers(check_counts);
 }
 
-/* All elements or less than a group are counted; else the share that is present is met closely, and the ends
- * of none or all exactly. */
+/* Buffers shorter than a group are counted completely. Otherwise the estimate is close, and exact for empty
+ * and full buffers. */
 static void check_estimates(const struct sar_vec_desc *desc, const struct buffer *buffer)
 {
     size_t count = (size_t)desc->count, present = reference_count(desc, buffer->start, count);
@@ -195,8 +195,8 @@ static void test_estimate(void **state)
     for_all_buffers(check_estimates);
 }
 
-/* Scattering a vec gives the buffer back that it came from; what the vec does not name stays. Clearing
- * zeroes what it names and nothing else. */
+/* Scattering a vector restores its buffer and leaves other elements unchanged. Clearing zeroes its elements
+ * and no others. */
 static void check_scatter(const struct sar_vec_desc *desc, const struct buffer *buffer)
 {
     struct sar_arena arena = { 0 };
@@ -259,7 +259,7 @@ static void test_drop_zeros(void **state)
 }
 
 /* An element is zero if all its bits are. */
-static void test_bits_decide(void **state)
+static void test_zero_is_decided_by_bits(void **state)
 {
     static const float floats[] = { 0, -0.0f, 1e-45f, NAN, 0, 5, 0 };
     static const uint32_t floats_kept[] = { 1, 2, 3, 5 };
@@ -279,8 +279,8 @@ static void test_bits_decide(void **state)
     sar_arena_free(&arena);
 }
 
-/* A -0.0 is found at any position, and nothing else is mistaken for one: not an integer of the same bits,
- * not the half of another value. */
+/* A -0.0 is found at any position. An integer with its bits, or half of another value, is not mistaken for
+ * it. */
 static void test_negative_zero(void **state)
 {
     enum { MOST = 70 };
@@ -309,8 +309,8 @@ static void test_negative_zero(void **state)
     }
 }
 
-/* It is found in what a buffer is compacted to, around the ends of what is scanned at once, in a row too; and
- * not behind the last. */
+/* It is found during compaction, at the boundaries of the scan's blocks, also in a row, and not after the
+ * last element. */
 static void test_negative_zero_in_a_buffer(void **state)
 {
     enum { COUNT = 9001, ROWS = 4 };
@@ -331,8 +331,8 @@ static void test_negative_zero_in_a_buffer(void **state)
     }
 }
 
-/* A sign bit alone, in 16 bits of either kind. */
-static void test_negative_zero_of_halves(void **state)
+/* A sign bit alone, in both 16-bit types. */
+static void test_negative_zero_of_float16(void **state)
 {
     uint16_t halves[] = { 0, 0x8001, 0x7fff, 0xffff, 0x8000 };
     (void)state;
@@ -342,8 +342,8 @@ static void test_negative_zero_of_halves(void **state)
     }
 }
 
-/* The low half of a double looks like a float's -0.0, and two floats like a double's. */
-static void test_halves_are_not_negative_zeros(void **state)
+/* The low half of a double may look like a float's -0.0, and two floats like a double's. */
+static void test_half_values_are_not_negative_zeros(void **state)
 {
     static const uint64_t low_half = 0x3ff0000080000000;
     static const uint32_t pair[] = { 0x00000001, 0x80000001, 0x00000000, 0x3f800000 };
@@ -361,11 +361,11 @@ int main(void)
         cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_scatter_and_clear),
         cmocka_unit_test(test_drop_zeros),
-        cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_zero_is_decided_by_bits),
         cmocka_unit_test(test_negative_zero),
         cmocka_unit_test(test_negative_zero_in_a_buffer),
-        cmocka_unit_test(test_negative_zero_of_halves),
-        cmocka_unit_test(test_halves_are_not_negative_zeros),
+        cmocka_unit_test(test_negative_zero_of_float16),
+        cmocka_unit_test(test_half_values_are_not_negative_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

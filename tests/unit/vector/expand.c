@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense buffers from vecs: each byte is as a plain loop writes it, and no byte outside the buffer is written.
- * Some are so large that they are streamed to memory. The same where elements change and all else stays, and
- * where vecs that have elements in common are folded on the way. */
+/* Tests dense buffers written from vectors: each byte is as a plain loop writes it, and no byte outside the
+ * buffer changes. Some buffers are so large that nontemporal stores write them. Also tests updates of changed
+ * elements, and vectors with common elements that are reduced during the write. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static const struct {
 
 static const size_t bytes[] = { 0, 1000, 100000, 4 << 20, (4 << 20) + 4096, (6 << 20) + 12345 };
 
-/* Cut a vec at a random element. */
+/* Cut a vector at a random element. */
 static size_t cut(const struct sar_vec_desc *desc, const struct sar_spvec *vec, struct rng *rng,
                   struct sar_spvec *pieces)
 {
@@ -66,7 +66,7 @@ static void check_margin(const unsigned char *margin)
         assert_int_equal(margin[i], DIRT);
 }
 
-/* Give elements of a vec another value, or remove them. */
+/* Change the values of some elements of a vector, or remove the elements. */
 static void make_old(const struct sar_vec_desc *desc, const struct sar_spvec *vec, struct rng *rng,
                      unsigned char *buf)
 {
@@ -76,7 +76,7 @@ static void make_old(const struct sar_vec_desc *desc, const struct sar_spvec *ve
     }
 }
 
-/* `shift` is where the buffer begins, in basic values from an aligned address. */
+/* `shift` is the offset of the buffer from an aligned address, in basic values. */
 static void check(struct sar_vec_desc desc, size_t pattern, size_t shift, struct rng *rng)
 {
     size_t all = (size_t)desc.count * desc.element_size, gap = MARGIN + shift * desc.kernels->size;
@@ -172,17 +172,17 @@ static void test_fold(void **state)
     }
 }
 
-enum { EACH = 64 / sizeof(float), STEP = 21 /* a line in so many has an element */ };
+enum { EACH = 64 / sizeof(float), STEP = 21 /* one in so many cache lines has an element */ };
 
-/* The expected element at a position, counted from the begin of a line. */
+/* The expected element at a position, counted from the start of a cache line. */
 static float sparse_line_value(size_t at)
 {
     size_t line = at / EACH, k = line / STEP;
     return line % STEP != 0 ? 7 : at % EACH == (k + EACH - 1) % EACH ? (float)(k + 1) : 0;
 }
 
-/* Lines that no vec has elements in are left alone, whatever they hold, but for those at the end that are not
- * a whole block. The buffer begins in a line. */
+/* Cache lines without elements keep their data, except the last ones if they do not fill a block. The buffer
+ * starts within a line. */
 static void check_sparse_lines(size_t begin, bool folded)
 {
     enum { COUNT = (5 << 20) / sizeof(float), NNZ = COUNT / EACH / STEP + 1, TAIL = 4096 };
@@ -215,8 +215,8 @@ static void test_lines_without_elements(void **state)
     }
 }
 
-/* Ops for which zero is not neutral, and sums that are wider than their results. */
-static void test_what_is_not_folded(void **state)
+/* Ops for which zero is no identity, and accumulators wider than the results. */
+static void test_ops_without_accumulation(void **state)
 {
     struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 1, 1);
     (void)state;
@@ -237,6 +237,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand), cmocka_unit_test(test_fold),
                                         cmocka_unit_test(test_lines_without_elements),
-                                        cmocka_unit_test(test_what_is_not_folded) };
+                                        cmocka_unit_test(test_ops_without_accumulation) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels of every basic type and op, compared with a plain scalar loop. */
+/* Tests kernels of every basic type and op against a plain scalar loop. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,28 +18,28 @@
 
 enum { MOST = 70, MOST_ROW = 7, POSITIONS = 13 };
 
-struct kind {
+struct type_op {
     enum sar_dtype base;
     enum sar_op op;
     const struct sar_op_kernels *kernels;
 };
 
-static void for_all_kinds(void (*check)(const struct kind *kind))
+static void for_all_kinds(void (*check)(const struct type_op *type_op))
 {
     for (unsigned base = 0; base < SAR_DTYPES; base++) {
         for (unsigned op = 0; op < SAR_OPS; op++) {
-            struct kind kind = { (enum sar_dtype)base, (enum sar_op)op, NULL };
-            kind.kernels = sar_op_kernels_of(kind.base, kind.op);
-            if (kind.kernels != NULL)
-                check(&kind);
+            struct type_op type_op = { (enum sar_dtype)base, (enum sar_op)op, NULL };
+            type_op.kernels = sar_op_kernels_of(type_op.base, type_op.op);
+            if (type_op.kernels != NULL)
+                check(&type_op);
         }
     }
 }
 
-static void check_size(const struct kind *kind)
+static void check_size(const struct type_op *type_op)
 {
     static const size_t sizes[SAR_DTYPES] = { 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2 };
-    assert_int_equal(kind->kernels->size, sizes[kind->base]);
+    assert_int_equal(type_op->kernels->size, sizes[type_op->base]);
 }
 
 static void test_sizes(void **state)
@@ -48,8 +48,8 @@ static void test_sizes(void **state)
     for_all_kinds(check_size);
 }
 
-/* MPI defines ops on bits, and logical ones, for integers alone. */
-static void test_what_is_defined(void **state)
+/* MPI defines bitwise and logical ops only for integers. */
+static void test_defined_pairs(void **state)
 {
     (void)state;
     for (unsigned base = 0; base < SAR_DTYPES; base++) {
@@ -61,8 +61,8 @@ static void test_what_is_defined(void **state)
     }
 }
 
-/* Bits of 1, 2, 4 and 8 bytes that identities must not touch: NaNs with a payload too. As integers they are
- * just numbers. A signalling NaN is left out, as arithmetic quiets it. */
+/* Values of 1, 2, 4 and 8 bytes that identities must not change, including NaNs with a payload. Integers have
+ * the same bits. Signalling NaNs are left out, since computing quiets them. */
 static const uint8_t bits1[] = { 0, 1, 2, 0x7f, 0x80, 0x81, 0xfe, 0xff };
 static const uint16_t bits2[] = { 0,      0x8000, 0x3f80, 0xbf80, 0x3c00, 0x7f80, 0xff80, 0x7c00, 0xfc00,
                                   0x7fc0, 0xffc0, 0x7fd2, 0x7e00, 0x7e12, 0xffff, 0x0001, 0x8001, 0x007f,
@@ -95,24 +95,24 @@ static const struct {
                 [4] = { bits4, LENGTH(bits4) },
                 [8] = { bits8, LENGTH(bits8) } };
 
-/* Apply the op to an identity and each value, alone, in a vector and as a row. */
-static void check_identity(const struct kind *kind)
+/* Apply the op to an identity and each value: single, in a vector and as a row. */
+static void check_identity(const struct type_op *type_op)
 {
-    size_t size = kind->kernels->size, n = samples[size].n;
+    size_t size = type_op->kernels->size, n = samples[size].n;
     static const uint32_t at[1] = { 0 };
     uint64_t sum[LENGTH(bits8) + LENGTH(bits4)], bits[LENGTH(sum)];
     memcpy(bits, samples[size].bits, n * size);
-    values_normalize(kind->base, kind->op, bits, n);
-    kind->kernels->fill_identity(sum, n);
-    kind->kernels->apply(sum, samples[size].bits, n);
+    values_normalize(type_op->base, type_op->op, bits, n);
+    type_op->kernels->fill_identity(sum, n);
+    type_op->kernels->apply(sum, samples[size].bits, n);
     assert_memory_equal(sum, bits, n * size);
     for (size_t i = 0; i < n; i++) {
-        kind->kernels->fill_identity(sum, 1);
-        kind->kernels->apply_rows(sum, at, (const unsigned char *)samples[size].bits + i * size, 1, 1);
+        type_op->kernels->fill_identity(sum, 1);
+        type_op->kernels->apply_rows(sum, at, (const unsigned char *)samples[size].bits + i * size, 1, 1);
         assert_memory_equal(sum, (const unsigned char *)bits + i * size, size);
     }
-    kind->kernels->fill_identity(sum, n);
-    kind->kernels->apply_rows(sum, at, samples[size].bits, 1, n);
+    type_op->kernels->fill_identity(sum, n);
+    type_op->kernels->apply_rows(sum, at, samples[size].bits, 1, n);
     assert_memory_equal(sum, bits, n * size);
 }
 
@@ -122,40 +122,40 @@ static void test_identities_leave_bits_alone(void **state)
     for_all_kinds(check_identity);
 }
 
-/* Values as a vec, since vecs compare any two NaNs as equal. */
-static bool same(const struct kind *kind, const void *a, const void *b, size_t n)
+/* Compare values as vectors, since vectors treat any two NaNs as equal. */
+static bool same(const struct type_op *type_op, const void *a, const void *b, size_t n)
 {
     static uint32_t index[4096];
-    struct sar_vec_desc desc = vec_desc_make(kind->base, kind->op, LENGTH(index), 1);
+    struct sar_vec_desc desc = vec_desc_make(type_op->base, type_op->op, LENGTH(index), 1);
     struct sar_spvec left = { index, (void *)a, n }, right = { index, (void *)b, n };
     return spvec_equal(&desc, &left, &right);
 }
 
-/* Apply the op to n values, `shift` elements after an aligned address; nothing else may be written. */
-static void check_fold_of(const struct kind *kind, enum values values, size_t n, size_t shift)
+/* Apply the op to n values, `shift` elements after an aligned address. No other memory may change. */
+static void check_fold_of(const struct type_op *type_op, enum values values, size_t n, size_t shift)
 {
     struct rng rng = { n };
-    size_t size = kind->kernels->size;
+    size_t size = type_op->kernels->size;
     unsigned char *sum = exact_alloc((MOST + 2) * size), *expected = exact_alloc((MOST + 2) * size),
                   *in = exact_alloc(n * size);
-    values_fill(kind->base, values, sum, MOST + 2, &rng);
-    values_fill(kind->base, values, in, n, &rng);
+    values_fill(type_op->base, values, sum, MOST + 2, &rng);
+    values_fill(type_op->base, values, in, n, &rng);
     memcpy(expected, sum, (MOST + 2) * size);
-    kind->kernels->apply(sum + shift * size, in, n);
+    type_op->kernels->apply(sum + shift * size, in, n);
     for (size_t i = 0; i < n; i++)
-        reference_fold(kind->base, kind->op, expected + (shift + i) * size, in + i * size);
-    assert_true(same(kind, sum, expected, MOST + 2));
+        reference_fold(type_op->base, type_op->op, expected + (shift + i) * size, in + i * size);
+    assert_true(same(type_op, sum, expected, MOST + 2));
     free(sum);
     free(expected);
     free(in);
 }
 
-static void check_fold(const struct kind *kind)
+static void check_fold(const struct type_op *type_op)
 {
     for (size_t n = 0; n <= MOST; n++) {
         for (size_t shift = 0; shift < 2; shift++) {
-            check_fold_of(kind, VALUES_INEXACT, n, shift);
-            check_fold_of(kind, VALUES_SPECIAL, n, shift);
+            check_fold_of(type_op, VALUES_INEXACT, n, shift);
+            check_fold_of(type_op, VALUES_SPECIAL, n, shift);
         }
     }
 }
@@ -166,19 +166,19 @@ static void test_fold(void **state)
     for_all_kinds(check_fold);
 }
 
-static void check_fold_zero(const struct kind *kind)
+static void check_fold_zero(const struct type_op *type_op)
 {
     static const uint64_t zero = 0;
-    size_t size = kind->kernels->size;
+    size_t size = type_op->kernels->size;
     for (size_t n = 0; n <= MOST; n++) {
         struct rng rng = { n };
         uint64_t sum[MOST + 1], expected[MOST + 1];
-        values_fill(kind->base, VALUES_SPECIAL, sum, sizeof sum / size, &rng);
+        values_fill(type_op->base, VALUES_SPECIAL, sum, sizeof sum / size, &rng);
         memcpy(expected, sum, sizeof sum);
-        kind->kernels->apply_zero(sum, n);
+        type_op->kernels->apply_zero(sum, n);
         for (size_t i = 0; i < n; i++)
-            reference_fold(kind->base, kind->op, (unsigned char *)expected + i * size, &zero);
-        assert_true(same(kind, sum, expected, sizeof sum / size));
+            reference_fold(type_op->base, type_op->op, (unsigned char *)expected + i * size, &zero);
+        assert_true(same(type_op, sum, expected, sizeof sum / size));
     }
 }
 
@@ -188,37 +188,37 @@ static void test_fold_zero(void **state)
     for_all_kinds(check_fold_zero);
 }
 
-/* Rows of POSITIONS positions, each hit several times, in an order that the sums of floats show. */
-static void check_rows_of(const struct kind *kind, enum values values, size_t n, size_t row)
+/* Rows at POSITIONS positions, each repeated several times, in an order that float sums depend on. */
+static void check_rows_of(const struct type_op *type_op, enum values values, size_t n, size_t row)
 {
     struct rng rng = { n * MOST_ROW + row };
-    size_t size = kind->kernels->size, all = POSITIONS * row;
+    size_t size = type_op->kernels->size, all = POSITIONS * row;
     uint32_t *at = exact_alloc(n * sizeof *at);
     unsigned char *sum = exact_alloc(all * size), *expected = exact_alloc(all * size),
                   *in = exact_alloc(n * row * size);
-    values_fill(kind->base, values, sum, all, &rng);
-    values_fill(kind->base, values, in, n * row, &rng);
+    values_fill(type_op->base, values, sum, all, &rng);
+    values_fill(type_op->base, values, in, n * row, &rng);
     memcpy(expected, sum, all * size);
     for (size_t i = 0; i < n; i++) {
         at[i] = (uint32_t)rng_below(&rng, POSITIONS);
         for (size_t k = 0; k < row; k++)
-            reference_fold(kind->base, kind->op, expected + (at[i] * row + k) * size,
+            reference_fold(type_op->base, type_op->op, expected + (at[i] * row + k) * size,
                            in + (i * row + k) * size);
     }
-    kind->kernels->apply_rows(sum, at, in, n, row);
-    assert_true(same(kind, sum, expected, all));
+    type_op->kernels->apply_rows(sum, at, in, n, row);
+    assert_true(same(type_op, sum, expected, all));
     free(at);
     free(sum);
     free(expected);
     free(in);
 }
 
-static void check_rows(const struct kind *kind)
+static void check_rows(const struct type_op *type_op)
 {
     for (size_t row = 1; row <= MOST_ROW; row++) {
         for (size_t n = 0; n <= MOST; n += 1 + n / 8) {
-            check_rows_of(kind, VALUES_INEXACT, n, row);
-            check_rows_of(kind, VALUES_SPECIAL, n, row);
+            check_rows_of(type_op, VALUES_INEXACT, n, row);
+            check_rows_of(type_op, VALUES_SPECIAL, n, row);
         }
     }
 }
@@ -229,7 +229,7 @@ static void test_fold_rows(void **state)
     for_all_kinds(check_rows);
 }
 
-/* Worked out by hand. Of the numbers the lowest bits count, as many as a type has. */
+/* Computed by hand. A type uses the lowest bits of the numbers. */
 static const struct {
     enum sar_dtype base;
     enum sar_op op;
@@ -283,7 +283,7 @@ static void test_integers(void **state)
     }
 }
 
-/* MPI adds in the order of ranks; floats show it. 1e8 + 1 is 1e8. */
+/* MPI adds in rank order, which float sums show: 1e8 + 1 is 1e8. */
 static void test_rows_are_folded_in_order(void **state)
 {
     static const float in[] = { 1e8f, 1, -1e8f, 1 };
@@ -294,9 +294,9 @@ static void test_rows_are_folded_in_order(void **state)
     assert_true(sum == 1);
 }
 
-/* Every pair of a sample of all numbers of 16 bits: a sum is the exact one, rounded once. Twice the range of
- * binary16 fits into a double, and what of bfloat16 does not is far from any tie. */
-static void test_halves_are_rounded_once(void **state)
+/* Every pair of a sample of 16-bit floats: a sum is the exact one rounded once. Twice the range of binary16
+ * fits a double. Sums of bfloat16 that do not fit are far from any tie. */
+static void test_float16_is_rounded_once(void **state)
 {
     (void)state;
     for (unsigned base = SAR_BF16; base <= SAR_FP16; base++) {
@@ -315,9 +315,9 @@ static void test_halves_are_rounded_once(void **state)
     }
 }
 
-/* Values that logical ops take are 0 or 1 afterwards, whether or not there was anything to reduce. The
- * caller's stay as they are. */
-static void test_truth_is_settled(void **state)
+/* Operands of logical ops become 0 or 1, even without a second operand. The caller's values stay
+ * unchanged. */
+static void test_logical_values_are_normalized(void **state)
 {
     static const uint32_t up[] = { 1, 4, 6, 9 }, down[] = { 9, 6, 4, 1 };
     static const signed char values[] = { -128, 0, 1, 7 }, given[] = { -128, 0, 1, 7 };
@@ -343,15 +343,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_what_is_defined),
+        cmocka_unit_test(test_defined_pairs),
         cmocka_unit_test(test_identities_leave_bits_alone),
         cmocka_unit_test(test_fold),
         cmocka_unit_test(test_fold_zero),
         cmocka_unit_test(test_fold_rows),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_rows_are_folded_in_order),
-        cmocka_unit_test(test_halves_are_rounded_once),
-        cmocka_unit_test(test_truth_is_settled),
+        cmocka_unit_test(test_float16_is_rounded_once),
+        cmocka_unit_test(test_logical_values_are_normalized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

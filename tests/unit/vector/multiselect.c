@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cuts of several vecs are at one index; at most the target, and the most possible, is below them. */
+/* Tests cuts of several vectors at one index: at most `target` elements are below, and no larger cut would
+ * fit. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ static uint64_t index_at(const struct sar_vec_desc *desc, const struct sar_spvec
     return sar_index_get(vec->index, desc->index_size, i);
 }
 
-/* The least index that is not below the cut, and the largest that is. */
+/* The smallest index at or above the cut, and the largest below it. */
 static void check_one_index(const struct sar_vec_desc *desc, const struct sar_spvec *vecs, size_t n,
                             const size_t *cut)
 {
@@ -35,7 +36,7 @@ static void check_one_index(const struct sar_vec_desc *desc, const struct sar_sp
     assert_true(most <= least);
 }
 
-/* The elements below the cut if it were after the next index. */
+/* The number of elements below a cut after the next index. */
 static size_t one_more(const struct sar_vec_desc *desc, const struct sar_spvec *vecs, size_t n,
                        const size_t *cut)
 {

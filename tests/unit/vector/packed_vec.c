@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packed vectors: elements fit up to the capacity, are read back unchanged, and expand to the vector in
- * their own place. */
+/* Tests packed vectors: elements fit up to the capacity, are read back unchanged, and expand to the vector in
+ * place. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum { MOST = 300, PIECES = 3, GUARD = 0x5c };
 
 static const uint64_t counts[] = { 1, 2, 3, 31, 64, 257, MOST };
 
-/* A vector's memory, with a byte behind it that nobody may write to. */
+/* A vector's memory, followed by a byte that must not change. */
 static char *take(size_t bytes)
 {
     char *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
@@ -36,18 +36,18 @@ static void give_back(char *memory, size_t bytes)
     free(memory);
 }
 
-static void check_layout(const struct sar_vec_desc *desc, const struct sar_packed_vec *parcel,
+static void check_layout(const struct sar_vec_desc *desc, const struct sar_packed_vec *packed,
                          const char *memory)
 {
     size_t bytes = (size_t)desc->count * desc->element_size, each = desc->element_size + desc->index_size;
-    const char *end = (const char *)parcel->index + parcel->capacity * desc->index_size;
-    assert_int_equal(*parcel->nnz, SAR_PACKED_VEC_DENSE);
-    assert_false(sar_packed_vec_is_sparse(parcel));
-    assert_ptr_equal(parcel->value, memory);
-    assert_int_equal((uintptr_t)parcel->index % desc->index_size, 0);
-    assert_true((const char *)parcel->index >= memory + parcel->capacity * desc->element_size);
-    assert_true(parcel->capacity == 0 || end <= memory + bytes);
-    assert_true(parcel->capacity + 2 > bytes / each);
+    const char *end = (const char *)packed->index + packed->capacity * desc->index_size;
+    assert_int_equal(*packed->nnz, SAR_PACKED_VEC_DENSE);
+    assert_false(sar_packed_vec_is_sparse(packed));
+    assert_ptr_equal(packed->value, memory);
+    assert_int_equal((uintptr_t)packed->index % desc->index_size, 0);
+    assert_true((const char *)packed->index >= memory + packed->capacity * desc->element_size);
+    assert_true(packed->capacity == 0 || end <= memory + bytes);
+    assert_true(packed->capacity + 2 > bytes / each);
 }
 
 static void check_run(const struct sar_vec_desc *desc, const struct sar_spvec *vec)
@@ -56,22 +56,22 @@ static void check_run(const struct sar_vec_desc *desc, const struct sar_spvec *v
     char *memory = take(bytes), *expected = calloc(bytes, 1),
          *spare = malloc(vec->nnz * desc->index_size + 1);
     uint64_t nnz;
-    struct sar_packed_vec parcel = sar_packed_vec_layout(desc, memory, &nnz);
+    struct sar_packed_vec packed = sar_packed_vec_layout(desc, memory, &nnz);
     struct sar_spvec pieces[PIECES];
-    check_layout(desc, &parcel, memory);
+    check_layout(desc, &packed, memory);
     for (size_t i = 0; i < PIECES; i++)
         pieces[i] = sar_spvec_slice(desc, vec, vec->nnz * i / PIECES, vec->nnz * (i + 1) / PIECES);
-    bool fits = sar_packed_vec_fill(desc, pieces, PIECES, &parcel);
-    assert_int_equal(fits, vec->nnz <= parcel.capacity);
-    assert_int_equal(fits, sar_packed_vec_is_sparse(&parcel));
+    bool fits = sar_packed_vec_fill(desc, pieces, PIECES, &packed);
+    assert_int_equal(fits, vec->nnz <= packed.capacity);
+    assert_int_equal(fits, sar_packed_vec_is_sparse(&packed));
     if (fits) {
-        struct sar_spvec found = sar_packed_vec_spvec(&parcel);
+        struct sar_spvec found = sar_packed_vec_spvec(&packed);
         assert_true(spvec_equal(desc, vec, &found));
-        assert_true(sar_packed_vec_fill(desc, &found, 1, &parcel));
+        assert_true(sar_packed_vec_fill(desc, &found, 1, &packed));
         assert_true(spvec_equal(desc, vec, &found));
         sar_dense_scatter(desc, vec, expected);
-        sar_packed_vec_expand(desc, &parcel, spare);
-        assert_false(sar_packed_vec_is_sparse(&parcel));
+        sar_packed_vec_expand(desc, &packed, spare);
+        assert_false(sar_packed_vec_is_sparse(&packed));
         assert_memory_equal(memory, expected, bytes);
     }
     give_back(memory, bytes);
@@ -79,8 +79,8 @@ static void check_run(const struct sar_vec_desc *desc, const struct sar_spvec *v
     free(spare);
 }
 
-/* Indices of 8 bytes, too, which vectors have that are larger than these. */
-static void test_parcels(void **state)
+/* Also 8-byte indices, which longer vectors need. */
+static void test_packed_vectors(void **state)
 {
     struct rng rng = { 7 };
     uint64_t index[MOST];
@@ -98,8 +98,7 @@ static void test_parcels(void **state)
             }
 }
 
-/* Up to the last element of the capacity, for halves and rows of them, whose values need to be followed by a
- * gap. */
+/* Up to the last element of the capacity, for 16-bit floats and rows of them, whose values need padding. */
 static void test_room(void **state)
 {
     struct rng rng = { 9 };
@@ -119,6 +118,6 @@ static void test_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_parcels), cmocka_unit_test(test_room) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_packed_vectors), cmocka_unit_test(test_room) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Splits of a vec, restored indices and merged parts: no element is lost, the order is kept,
- * values follow. */
+/* Tests partitioned vectors, restored indices and merged parts: no element is lost, the order is kept, and
+ * values stay with their elements. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,12 +20,12 @@ enum { MOST_PARTS = 100, ROOM = 3000 };
 static const uint32_t parts_table[] = { 1, 2, 3, 7, 8, 16, MOST_PARTS };
 static const unsigned grains[] = { 1, 2, 16, 64, 256 };
 
-/* The last ones need 8-byte indices; the very last has more than 2^32 blocks for small grains. */
+/* The last counts need 8-byte indices; the very last has more than 2^32 blocks for small grains. */
 static const uint64_t counts[] = { 1,          63,         1000,
                                    4096,       100003,     4294967295,
                                    4294967296, 4294967297, ((uint64_t)1 << 38) + 77 };
 
-/* In the order of the vec each element must be the next one of its part. */
+/* In the vector's order each element must be the next one of its part. */
 static void check_parts(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                         const struct sar_spvec *vec, const struct sar_spvec parts[])
 {
@@ -45,8 +45,8 @@ static void check_parts(const struct sar_partition_map *map, const struct sar_ve
     }
 }
 
-/* Slots become indices again. Values stay, and all parts together hold each index of the vec once: this
- * does not rely on sar_partition_map_locate. */
+/* Slots convert back to indices, values stay, and all parts together hold each index once. This check does
+ * not use sar_partition_map_locate. */
 static void check_back(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                        const struct sar_spvec *vec, struct sar_spvec parts[], struct sar_arena *arena)
 {
@@ -71,7 +71,7 @@ static void check_back(const struct sar_partition_map *map, const struct sar_vec
         assert_int_equal(at[p], parts[p].nnz);
 }
 
-/* The merged parts are the vec. */
+/* The merged parts equal the vector. */
 static void check_together(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                            const struct sar_spvec *vec, const struct sar_spvec parts[],
                            struct sar_arena *arena)
@@ -82,7 +82,7 @@ static void check_together(const struct sar_partition_map *map, const struct sar
     spvec_free(&out);
 }
 
-/* Split into memory of exactly the size of the vec. */
+/* Partition into memory of exactly the vector's size. */
 static void check_into(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                        const struct sar_spvec *vec, struct sar_arena *arena)
 {
@@ -124,7 +124,7 @@ static bool fits(const struct sar_partition_map *map)
     return map->slots_max <= (uint64_t)1 << 32;
 }
 
-/* Every kind, grain, number of parts and count; the patterns take turns. */
+/* Every map, grain, number of parts and count; the patterns alternate. */
 static void test_maps(void **state)
 {
     size_t turn = 0;
@@ -143,7 +143,7 @@ static void test_maps(void **state)
     }
 }
 
-/* Values of every size, and rows; 8-byte indices where 4 would do. */
+/* Values of every size, and rows; 8-byte indices where 4 bytes suffice. */
 static void test_values_and_indices(void **state)
 {
     static const size_t rows[] = { 1, 2, 3, 64, 500 };
@@ -160,7 +160,7 @@ static void test_values_and_indices(void **state)
     }
 }
 
-/* Three parts of a cyclic map of five blocks of two, worked out by hand: blocks 0 and 3, 1 and 4, 2. */
+/* Three parts of a cyclic map of five blocks of two, computed by hand: blocks 0 and 3, 1 and 4, 2. */
 static void test_by_hand(void **state)
 {
     static const uint64_t index[] = { 0, 2, 4, 5, 6, 7, 9 };
@@ -181,7 +181,7 @@ static void test_by_hand(void **state)
     sar_arena_free(&arena);
 }
 
-/* A segment from a line in the middle on, filled so that blocks have none of their slots to all of them. */
+/* A segment that starts within the vector, with blocks that are empty, partly filled and full. */
 static void test_segment(void **state)
 {
     enum { COUNT = 40000, PARTS = 3, FROM = 4096 };

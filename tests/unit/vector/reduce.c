@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction of sorted vecs, compared with a plain one. Vecs and result have memory of exactly their size, so
- * that the sanitizers see each access beyond. */
+/* Tests the reduction of sorted vectors against a plain one. Vectors and result have memory of exactly their
+ * size, so the sanitizers detect every access outside. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ struct trial {
     struct sar_vec_desc desc;
     enum values values;
     size_t vecs;
-    size_t room;     /* most elements of a vec */
-    bool duplicates; /* within a vec */
+    size_t room;     /* maximum number of elements of a vector */
+    bool duplicates; /* within a vector */
     uint64_t seed;
 };
 
@@ -47,7 +47,7 @@ static size_t repeat(uint64_t *index, size_t nnz, size_t room, struct rng *rng)
     return n;
 }
 
-/* Make each vec of its own pattern, starting with pattern `first`. */
+/* Make each vector of its own pattern, starting with pattern `first`. */
 static void make_vecs(const struct trial *t, size_t first, struct sar_spvec vecs[])
 {
     struct rng rng = { t->seed };
@@ -99,8 +99,8 @@ static struct trial trial_make(struct window window, enum sar_dtype base, enum s
     return t;
 }
 
-/* Around the sizes of words, of words of words, and of tiles; tiles that begin off the start; the end of what
- * 4-byte indices can number, and beyond. */
+/* Lengths near the sizes of words, words of words, and tiles; tiles that start off the origin; the end of the
+ * range of 4-byte indices, and beyond. */
 static const struct window windows[] = {
     { 1, 0, 1 },
     { 2, 0, 2 },
@@ -153,8 +153,8 @@ static void test_numbers_of_vecs(void **state)
     }
 }
 
-/* As many elements as make whole tiles full, and the chunks they are worked on in; every op, since each
- * leaves something else behind for the next tile. */
+/* Enough elements to fill whole tiles and their chunks, for every op, since each leaves other data for the
+ * next tile. */
 static void test_full_vectors(void **state)
 {
     static const uint64_t counts[] = { 1023, 1024, 1025, 16384, 32768, 70000, 200000 };
@@ -187,8 +187,8 @@ static void test_rows(void **state)
     }
 }
 
-/* Every type and op; absent elements as nothing and as zeros; special values among them -0.0; rows so long
- * that they are copied where they are the first. */
+/* Every type and op; absent elements as absent and as zeros; special values including -0.0; rows so long that
+ * the first one is copied. */
 static void test_types_and_ops(void **state)
 {
     static const size_t rows[] = { 1, 3, 130 };
@@ -209,9 +209,9 @@ static void test_types_and_ops(void **state)
     }
 }
 
-/* Sums that are rounded once: more of them in a tile than floats are kept at a time, rows that are longer
- * than these, and elements that one vec alone has. */
-static void test_halves(void **state)
+/* Sums rounded once: more of them in a tile than the fp32 buffer holds, rows longer than the buffer, and
+ * elements of a single vector. */
+static void test_float16(void **state)
 {
     static const size_t rows[] = { 1, 2, 63, 64, 5000 };
     (void)state;
@@ -229,7 +229,7 @@ static void test_halves(void **state)
     }
 }
 
-/* Indices of 8 bytes where 4 would do. */
+/* 8-byte indices where 4 bytes suffice. */
 static void test_wide_indices(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void test_wide_indices(void **state)
     }
 }
 
-/* One element, the index-th of 1000, in each vec that has a value. */
+/* Reduce one element, at `index` of 1000, over the vectors that have a value. */
 static float reduce_one(uint32_t index, enum sar_op op, bool absent_is_zero, const float *const values[3])
 {
     struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, op, 1000, 1);
@@ -259,7 +259,7 @@ static float reduce_one(uint32_t index, enum sar_op op, bool absent_is_zero, con
     return result;
 }
 
-/* The result of a dense MPI_Allreduce, computed by hand. NULL: the element is absent from the vec. */
+/* The result of a dense MPI_Allreduce, computed by hand. NULL: the vector does not have the element. */
 static void test_absent_elements_by_hand(void **state)
 {
     static const float minus_zero = -0.0f, minus_two = -2, two = 2, three = 3;
@@ -305,7 +305,7 @@ static void test_the_order_is_that_of_the_vecs(void **state)
         assert_true(reduce_one(7, SAR_SUM, false, orders[i]) == sums[i]);
 }
 
-/* Equal indices within a vec are reduced in their order, before those of the next vec. */
+/* Equal indices within a vector are reduced in order, before those of the next vector. */
 static void test_the_order_within_a_run(void **state)
 {
     static const uint64_t index[] = { 5, 5, 5 };
@@ -380,7 +380,7 @@ int main(void)
         cmocka_unit_test(test_full_vectors),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types_and_ops),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_float16),
         cmocka_unit_test(test_wide_indices),
         cmocka_unit_test(test_absent_elements_by_hand),
         cmocka_unit_test(test_the_order_is_that_of_the_vecs),

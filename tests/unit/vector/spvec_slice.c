@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slices of a vec, appended to each other, are the vec. */
+/* Tests that the slices of a vector, appended to each other, are the vector. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +26,8 @@ static void draw_bounds(uint64_t count, size_t cuts, struct rng *rng, uint64_t *
     bounds[cuts] = count;
 }
 
-static void check_stretches(const struct sar_vec_desc *desc, const struct sar_spvec *vec,
-                            const uint64_t *bounds, size_t cuts, struct sar_arena *arena)
+static void check_slices(const struct sar_vec_desc *desc, const struct sar_spvec *vec, const uint64_t *bounds,
+                         size_t cuts, struct sar_arena *arena)
 {
     struct sar_spvec whole = spvec_alloc(desc, vec->nnz);
     size_t from = 0;
@@ -47,7 +47,7 @@ static void check_stretches(const struct sar_vec_desc *desc, const struct sar_sp
     spvec_free(&whole);
 }
 
-static void test_stretches(void **state)
+static void test_slices(void **state)
 {
     struct rng rng = { 5 };
     struct sar_arena arena = { 0 };
@@ -61,7 +61,7 @@ static void test_stretches(void **state)
                 size_t nnz = patterns[p].choose(&patterns[p], counts[c], ROOM, &rng, index);
                 struct sar_spvec vec = spvec_make(&desc, index, nnz, VALUES_SPECIAL, &rng);
                 draw_bounds(counts[c], cuts, &rng, bounds);
-                check_stretches(&desc, &vec, bounds, cuts, &arena);
+                check_slices(&desc, &vec, bounds, cuts, &arena);
                 sar_arena_reset(&arena);
                 spvec_free(&vec);
             }
@@ -70,6 +70,6 @@ static void test_stretches(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_stretches) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_slices) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

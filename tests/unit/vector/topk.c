@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Selection of the largest elements against sorting all of them, and what a step of DGC makes of velocity and
- * residual against the formula. */
+/* Tests selection of the largest elements against a sort, and the velocity and residual after a step of DGC
+ * against the formula. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "vector/magnitude.h"
 #include "vector/topk.h"
 
-/* Around groups and blocks. */
+/* Counts at the boundaries of groups and blocks. */
 static const size_t counts[] = { 0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 3000, 5121 };
 static const enum sar_dtype floats[] = { SAR_FLOAT, SAR_DOUBLE, SAR_BF16, SAR_FP16 };
 
@@ -27,7 +27,7 @@ struct element {
     size_t index;
 };
 
-/* The largest first, of equal ones that with the lower index. */
+/* Order by descending magnitude, then by index. */
 static int by_magnitude(const void *a, const void *b)
 {
     const struct element *x = a, *y = b;
@@ -42,7 +42,7 @@ static int by_index(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* All elements, sorted; returns how many are to be selected, which then come first and ascend. */
+/* Sort all elements; returns the number to select. These come first, in ascending order of index. */
 static size_t choose(const struct sar_dgc *of, uint64_t least, size_t capacity, struct element *e)
 {
     size_t n = 0, count = (size_t)of->count;
@@ -74,7 +74,7 @@ static void check_selection(const struct sar_vec_desc *desc, const struct sar_dg
     sar_arena_free(&arena);
 }
 
-/* A magnitude that some elements reach. */
+/* A magnitude that some element has. */
 static uint64_t any_magnitude(const struct sar_dgc *of, struct rng *rng)
 {
     return of->count == 0 ? 1 : sar_magnitude(of->dtype, of->values, rng_below(rng, of->count));
@@ -130,7 +130,7 @@ static void test_the_kth_largest(void **state)
     }
 }
 
-/* The least magnitude that is not below a number. */
+/* The smallest magnitude not below a number. */
 static void test_magnitudes_of_numbers(void **state)
 {
     static const double numbers[] = { 0,    1e-320,   1e-45,   1e-40,  5.9e-8,  6e-5,  0.1,
@@ -182,7 +182,7 @@ static uint16_t narrow(enum sar_dtype base, float value)
     return base == SAR_BF16 ? sar_to_bf16(sar_float_bits(value)) : sar_to_fp16(sar_float_bits(value));
 }
 
-/* One element by the formula, rounded after each operation. */
+/* Compute one element by the formula, rounded after each operation. */
 static void reference_step(const struct sar_dgc *of, size_t i)
 {
     if (of->dtype == SAR_FLOAT) {
@@ -206,7 +206,7 @@ static void reference_step(const struct sar_dgc *of, size_t i)
     }
 }
 
-static void test_a_step_does_what_the_formula_says(void **state)
+static void test_dgc_step_matches_formula(void **state)
 {
     enum { COUNT = 2500, WIDEST = 8 };
     static char gradient[COUNT * WIDEST], velocity[2][COUNT * WIDEST], value[2][COUNT * WIDEST];
@@ -240,7 +240,7 @@ static void set_bits(void *element, size_t bytes, uint64_t bits)
     memcpy(element, bytes == 2 ? (void *)&half : bytes == 4 ? (void *)&word : (void *)&bits, bytes);
 }
 
-/* Of three selected elements, one is finite. */
+/* One of three selected elements is finite. */
 static void check_clearing(enum sar_dtype base, bool masking)
 {
     enum { COUNT = 7, SELECTED = 3, WIDEST = 8 };
@@ -269,7 +269,7 @@ static void check_clearing(enum sar_dtype base, bool masking)
     }
 }
 
-static void test_what_is_not_finite_does_not_stay(void **state)
+static void test_non_finite_elements_are_cleared(void **state)
 {
     (void)state;
     for (size_t b = 0; b < LENGTH(floats); b++) {
@@ -285,8 +285,8 @@ int main(void)
         cmocka_unit_test(test_the_kth_largest),
         cmocka_unit_test(test_magnitudes_of_numbers),
         cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_a_step_does_what_the_formula_says),
-        cmocka_unit_test(test_what_is_not_finite_does_not_stay),
+        cmocka_unit_test(test_dgc_step_matches_formula),
+        cmocka_unit_test(test_non_finite_elements_are_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

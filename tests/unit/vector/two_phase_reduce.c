@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduction that is counted before it is written equals a plain one, in as many elements as
- * it said, and writes no byte behind them. */
+/* Tests a reduction that counts before it writes: it equals a plain reduction, has the announced number of
+ * elements, and writes no byte after them. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { VECS_MAX = 9, ROOM = 3000 };
 
-/* Sizes for which bits are kept, for which they are not, and for which that depends on the pattern. */
+/* Sizes at which the bits are kept, are not kept, and are kept depending on the pattern. */
 static const struct {
     uint64_t count, start;
 } windows[] = {
@@ -80,7 +80,7 @@ static void test_counted(void **state)
     }
 }
 
-/* More neighbours than 16 bits count, and one far off, so that a tile holds all of the former. */
+/* More close indices than 16 bits can count, and a distant one, so that one tile holds all the former. */
 static void test_close_together(void **state)
 {
     enum { NEIGHBOURS = 70000, FAR = 2900000, COUNT = 3000000 };
@@ -118,8 +118,8 @@ static struct sar_spvec every(size_t step, size_t nnz)
     return vec;
 }
 
-/* What is kept between counting and writing takes no more than the vecs; and a reduction into memory that is
- * there needs some tiles, however long the vecs are. */
+/* Memory between counting and writing is at most that of the vectors. A reduction into existing memory needs
+ * a few tiles, at any length. */
 static void test_memory(void **state)
 {
     enum { NNZ = 100000, VECS = 5, TILES = 400 << 10 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The formats: round trips, exact sizes, and bytes that are not what encode writes. The contents are
- * judged by rules that hold for any format, so that a new one is tested by being in the list. */
+/* Tests wire formats: round trips, exact sizes, and payloads that encode does not write. The checks hold for
+ * any format, so a new format in the list is tested without further code. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const struct {
 } elements[] = { { SAR_FLOAT, 1, 4 }, { SAR_DOUBLE, 1, 8 }, { SAR_FLOAT, 3, 12 }, { SAR_FLOAT, 64, 256 },
                  { SAR_INT8, 1, 1 },  { SAR_INT8, 3, 3 },   { SAR_UINT8, 4, 4 } };
 
-/* A format, a layout and a run that fits it. */
+/* A format, a layout and a vector that fits it. */
 struct sample {
     const struct sar_wire *wire;
     struct sar_wire_layout layout;
@@ -93,7 +93,7 @@ static struct sar_spvec copy_of(const struct sample *s, const struct sar_spvec *
     return copy;
 }
 
-/* Elements of zero bits may be lost where they count as absent. */
+/* Elements of zero bits may be dropped if they count as absent. */
 static bool arrived_whole(const struct sample *s, const struct sar_spvec *arrived)
 {
     struct sar_spvec sent = copy_of(s, &s->run), received = copy_of(s, arrived);
@@ -107,7 +107,7 @@ static bool arrived_whole(const struct sample *s, const struct sar_spvec *arrive
     return whole;
 }
 
-/* What encode writes into memory of exactly its size, and that it writes every byte of it. */
+/* Encode into memory of exactly the size, and check that every byte was written. */
 static void *encoded(const struct sample *s, uint64_t bytes)
 {
     unsigned char *payload = exact_alloc(bytes), *again = exact_alloc(bytes);
@@ -141,8 +141,7 @@ static void test_round_trips(void **state)
     for_all_samples(UINT64_MAX, check_round_trip);
 }
 
-/* Decode a copy of `bytes` bytes in memory of exactly their size. The outcome is a valid run, or a
- * refusal. */
+/* Decode a copy in memory of exactly `bytes` bytes. It gives a valid vector or an error. */
 static enum sar_status try_decode(const struct sample *s, const void *payload, uint64_t bytes, size_t nnz)
 {
     void *copy = memcpy(exact_alloc(bytes), payload, bytes);
@@ -161,7 +160,7 @@ static enum sar_status try_decode(const struct sample *s, const void *payload, u
     return status;
 }
 
-/* Any number of bytes but the right one is refused. */
+/* Any wrong number of bytes is refused. */
 static void check_lengths(const struct sample *s)
 {
     uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
@@ -180,7 +179,7 @@ static void test_truncations_are_refused(void **state)
     for_all_samples(257, check_lengths);
 }
 
-/* A number of elements that is not the one encoded. */
+/* A wrong number of elements. */
 static void check_other_numbers(const struct sample *s)
 {
     uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
@@ -208,7 +207,7 @@ static void test_wrong_numbers_of_elements(void **state)
     for_all_samples(257, check_other_numbers);
 }
 
-/* Every bit wrong for once; of long payloads every fifth. */
+/* Flip every bit once; of long payloads every fifth bit. */
 static void check_flips(const struct sample *s)
 {
     uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
@@ -222,13 +221,13 @@ static void check_flips(const struct sample *s)
     free(payload);
 }
 
-static void test_single_wrong_bits(void **state)
+static void test_single_bit_flips(void **state)
 {
     (void)state;
     for_all_samples(65, check_flips);
 }
 
-/* Bytes that mean nothing. */
+/* Random bytes. */
 static void check_noise(const struct sample *s)
 {
     struct rng rng = { s->run.nnz };
@@ -248,7 +247,7 @@ static void test_noise(void **state)
     for_all_samples(1000, check_noise);
 }
 
-/* Decode into memory of exactly so many indices, and look whether they are the bits set. */
+/* Decode into memory of exactly this many indices, and compare them with the bits set. */
 static enum sar_status list_bits(const struct sar_wire_layout *layout, const unsigned char *bitmap,
                                  size_t nnz)
 {
@@ -262,7 +261,7 @@ static enum sar_status list_bits(const struct sar_wire_layout *layout, const uns
     return status;
 }
 
-/* One bit more or less than told, or behind the span. */
+/* One bit more or less than announced, or beyond the span. */
 static void check_bitmap(uint64_t span, unsigned index_size, size_t gap)
 {
     struct sar_wire_layout layout = { span, 4, index_size, false, SAR_PRECISION_FULL };
@@ -288,7 +287,7 @@ static void check_bitmap(uint64_t span, unsigned index_size, size_t gap)
     free(memory);
 }
 
-/* Every span, at every address. */
+/* Every span, at every alignment. */
 static void test_bitmaps(void **state)
 {
     (void)state;
@@ -298,9 +297,8 @@ static void test_bitmaps(void **state)
     }
 }
 
-/* The paper: with bits for indices a message is smaller from 3.1 % on with 4-byte indices (1 in 32), from
- * 1.6 % with 8-byte ones, and smaller than the dense vector up to a share of 1 - 1/(8 s), 97 % for
- * floats. */
+/* The paper: a bitmap makes a message smaller from 3.1 % on with 4-byte indices (1 in 32), from 1.6 % with
+ * 8-byte ones. It is smaller than the dense vector up to a density of 1 - 1/(8 s), 97 % for floats. */
 static void test_where_formats_cross(void **state)
 {
     (void)state;
@@ -324,7 +322,7 @@ static void test_where_formats_cross(void **state)
     }
 }
 
-/* The cheapest is the one of the least bytes and work, the first of them on a tie. */
+/* The cheapest format has the fewest bytes and the least work; ties go to the first. */
 static void test_the_cheapest(void **state)
 {
     static const struct sar_wire_price prices[] = {
@@ -351,8 +349,7 @@ static void test_the_cheapest(void **state)
     }
 }
 
-/* Sizes and work grow with the number of elements; sizes stop at the largest number rather than wrap
- * around. */
+/* Sizes and work grow with the number of elements; sizes saturate and do not wrap around. */
 static void test_sizes_and_work_grow(void **state)
 {
     (void)state;
@@ -389,7 +386,7 @@ int main(void)
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_truncations_are_refused),
         cmocka_unit_test(test_wrong_numbers_of_elements),
-        cmocka_unit_test(test_single_wrong_bits),
+        cmocka_unit_test(test_single_bit_flips),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_bitmaps),
         cmocka_unit_test(test_where_formats_cross),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages: what the header tells and refuses, truncations, wrong bits, and the news of a failure. */
+/* Tests messages: header fields and their checks, truncation, flipped bits, and failure messages. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,12 +16,12 @@
 
 enum { SPAN = 130, ROOM = 20 };
 
-static struct sar_msg_key envelope_make(void)
+static struct sar_msg_key msg_key_make(void)
 {
     return (struct sar_msg_key){ { SPAN, 4, 4, true, SAR_PRECISION_FULL }, 0x12345678, 77, 0xfeedfacecafe };
 }
 
-/* A run of floats in a vector of SPAN. */
+/* A float vector in a vector of SPAN elements. */
 static struct sar_spvec sample_run(struct sar_vec_desc *shape)
 {
     struct rng rng = { 1 };
@@ -34,24 +34,24 @@ static struct sar_spvec sample_run(struct sar_vec_desc *shape)
 
 static struct sar_msg sample_message(const struct sar_wire *wire, struct sar_arena *arena)
 {
-    struct sar_msg_key envelope = envelope_make();
+    struct sar_msg_key msg_key = msg_key_make();
     struct sar_vec_desc shape;
     struct sar_msg message;
     struct sar_spvec run = sample_run(&shape);
-    assert_int_equal(sar_msg_encode(&envelope, wire, &run, arena, &message), SAR_OK);
+    assert_int_equal(sar_msg_encode(&msg_key, wire, &run, arena, &message), SAR_OK);
     spvec_free(&run);
     return message;
 }
 
 /* Decode a copy of the first `bytes` bytes, in memory of exactly their size. */
-static enum sar_status try_decode(struct sar_msg_key *envelope, const void *buffer, uint64_t bytes)
+static enum sar_status try_decode(struct sar_msg_key *msg_key, const void *buffer, uint64_t bytes)
 {
     struct sar_msg copy = { .buffer = memcpy(exact_alloc(bytes), buffer, bytes), .bytes = bytes };
     struct sar_arena arena = { 0 };
     struct sar_spvec run = { NULL, NULL, 0 };
-    enum sar_status status = sar_msg_decode(envelope, &copy, &arena, &run);
+    enum sar_status status = sar_msg_decode(msg_key, &copy, &arena, &run);
     if (status == SAR_OK)
-        assert_true(spvec_ascends(&run, envelope->layout.index_size, envelope->layout.slots));
+        assert_true(spvec_ascends(&run, msg_key->layout.index_size, msg_key->layout.slots));
     sar_arena_free(&arena);
     free(copy.buffer);
     return status;
@@ -61,18 +61,18 @@ static void test_round_trips(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        struct sar_msg_key envelope = envelope_make();
+        struct sar_msg_key msg_key = msg_key_make();
         struct sar_arena arena = { 0 };
         struct sar_vec_desc shape;
         struct sar_spvec run = sample_run(&shape), arrived;
         struct sar_msg message = sample_message(sar_wires[w], &arena);
         assert_int_equal((uintptr_t)message.buffer % SAR_ALIGNMENT, 0);
         assert_int_equal(message.bytes,
-                         SAR_MSG_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &envelope.layout, &run));
-        envelope.user_word = 0;
-        assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &arrived), SAR_OK);
+                         SAR_MSG_HEADER_BYTES + sar_wire_bytes(sar_wires[w], &msg_key.layout, &run));
+        msg_key.user_word = 0;
+        assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &arrived), SAR_OK);
         assert_true(spvec_equal(&shape, &run, &arrived));
-        assert_int_equal(envelope.user_word, 0xfeedfacecafe);
+        assert_int_equal(msg_key.user_word, 0xfeedfacecafe);
         spvec_free(&run);
         sar_arena_free(&arena);
     }
@@ -102,7 +102,7 @@ static void test_the_header(void **state)
     }
 }
 
-/* One field wrong, the check right: each is looked at for itself. */
+/* One wrong field under a right checksum, so that the field's own check runs. */
 struct wrong {
     const char *what;
     size_t offset, size;
@@ -134,7 +134,7 @@ static const struct wrong wrongs[] = {
     { "fewer elements", FIELD(nnz), (uint64_t)-1, SAR_CORRUPT },
 };
 
-static void spoil(unsigned char *buffer, const struct wrong *wrong, bool seal)
+static void corrupt(unsigned char *buffer, const struct wrong *wrong, bool seal)
 {
     struct sar_msg_header header;
     uint64_t value = 0;
@@ -147,16 +147,16 @@ static void spoil(unsigned char *buffer, const struct wrong *wrong, bool seal)
     memcpy(buffer, &header, sizeof header);
 }
 
-static void test_wrong_headers(void **state)
+static void test_malformed_headers(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         for (size_t i = 0; i < LENGTH(wrongs); i++) {
             struct sar_arena arena = { 0 };
             struct sar_msg message = sample_message(sar_wires[w], &arena);
-            struct sar_msg_key envelope = envelope_make();
-            spoil(message.buffer, &wrongs[i], true);
-            enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
+            struct sar_msg_key msg_key = msg_key_make();
+            corrupt(message.buffer, &wrongs[i], true);
+            enum sar_status status = try_decode(&msg_key, message.buffer, message.bytes);
             if (status != wrongs[i].status)
                 fail_msg("%s, wrong %s: status %d", sar_wires[w]->name, wrongs[i].what, (int)status);
             sar_arena_free(&arena);
@@ -164,33 +164,33 @@ static void test_wrong_headers(void **state)
     }
 }
 
-/* A format's number from which another one's payload does not follow. */
-static void test_the_format_of_another(void **state)
+/* The number of a format that does not match the payload. */
+static void test_mismatched_format(void **state)
 {
     (void)state;
     for (uint16_t w = 0; sar_wires[w] != NULL; w++) {
         for (uint16_t other = 0; sar_wires[other] != NULL; other++) {
             struct sar_arena arena = { 0 };
             struct sar_msg message = sample_message(sar_wires[w], &arena);
-            struct sar_msg_key envelope = envelope_make();
+            struct sar_msg_key msg_key = msg_key_make();
             struct wrong wrong = { "", FIELD(wire), (uint64_t)other - w, SAR_CORRUPT };
-            spoil(message.buffer, &wrong, true);
-            assert_int_equal(try_decode(&envelope, message.buffer, message.bytes),
+            corrupt(message.buffer, &wrong, true);
+            assert_int_equal(try_decode(&msg_key, message.buffer, message.bytes),
                              other == w ? SAR_OK : SAR_CORRUPT);
             sar_arena_free(&arena);
         }
     }
 }
 
-/* Each end expects something else: another layout, call, or epoch. */
+/* Sender and receiver expect different things: another layout, call, or epoch. */
 static void test_other_expectations(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
         struct sar_msg message = sample_message(sar_wires[w], &arena);
-        struct sar_msg_key others[] = { envelope_make(), envelope_make(), envelope_make(), envelope_make(),
-                                        envelope_make() };
+        struct sar_msg_key others[] = { msg_key_make(), msg_key_make(), msg_key_make(), msg_key_make(),
+                                        msg_key_make() };
         others[0].layout.slots++;
         others[1].layout.slots--;
         others[2].layout.element_size = 8;
@@ -202,8 +202,8 @@ static void test_other_expectations(void **state)
     }
 }
 
-/* Every single wrong bit of the header is refused; of the payload, refused or harmless. */
-static void test_single_wrong_bits(void **state)
+/* Every flipped bit of the header is refused; a flipped bit of the payload is refused or harmless. */
+static void test_single_bit_flips(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
@@ -211,9 +211,9 @@ static void test_single_wrong_bits(void **state)
         struct sar_msg message = sample_message(sar_wires[w], &arena);
         unsigned char *buffer = message.buffer;
         for (size_t bit = 0; bit < 8 * message.bytes; bit++) {
-            struct sar_msg_key envelope = envelope_make();
+            struct sar_msg_key msg_key = msg_key_make();
             buffer[bit / 8] ^= (unsigned char)(1u << (bit % 8));
-            enum sar_status status = try_decode(&envelope, buffer, message.bytes);
+            enum sar_status status = try_decode(&msg_key, buffer, message.bytes);
             assert_true(status == SAR_CORRUPT || (status == SAR_OK && bit >= 8 * SAR_MSG_HEADER_BYTES));
             buffer[bit / 8] ^= (unsigned char)(1u << (bit % 8));
         }
@@ -221,19 +221,19 @@ static void test_single_wrong_bits(void **state)
     }
 }
 
-/* The same with a check that fits: what is wrong must be seen by what it means. */
-static void test_single_wrong_bits_under_a_right_check(void **state)
+/* Every flipped bit of the header under a right checksum, so that the checks of fields must detect it. */
+static void test_single_bit_flips_with_right_checksum(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         for (size_t bit = 0; bit < 8 * offsetof(struct sar_msg_header, checksum); bit++) {
             struct sar_arena arena = { 0 };
             struct sar_msg message = sample_message(sar_wires[w], &arena);
-            struct sar_msg_key envelope = envelope_make();
+            struct sar_msg_key msg_key = msg_key_make();
             struct wrong nothing = { "", FIELD(user_word), 0, SAR_OK };
             ((unsigned char *)message.buffer)[bit / 8] ^= (unsigned char)(1u << (bit % 8));
-            spoil(message.buffer, &nothing, true);
-            enum sar_status status = try_decode(&envelope, message.buffer, message.bytes);
+            corrupt(message.buffer, &nothing, true);
+            enum sar_status status = try_decode(&msg_key, message.buffer, message.bytes);
             bool free_to_differ = bit / 8 >= offsetof(struct sar_msg_header, user_word) &&
                                   bit / 32 != offsetof(struct sar_msg_header, precision) / 4;
             assert_true(status == SAR_CORRUPT || status == SAR_OK);
@@ -244,73 +244,73 @@ static void test_single_wrong_bits_under_a_right_check(void **state)
     }
 }
 
-/* Cut short anywhere, also where the header tells the shorter length; and with a byte too many. */
+/* Truncate at any position, also with a header that announces the shorter length, and append one byte. */
 static void test_lengths(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
         struct sar_msg message = sample_message(sar_wires[w], &arena);
-        struct sar_msg_key envelope = envelope_make();
+        struct sar_msg_key msg_key = msg_key_make();
         unsigned char *longer = memcpy(exact_alloc(message.bytes + 1), message.buffer, message.bytes);
         longer[message.bytes] = 0;
-        assert_int_equal(try_decode(&envelope, longer, message.bytes), SAR_OK);
-        assert_int_equal(try_decode(&envelope, longer, message.bytes + 1), SAR_CORRUPT);
+        assert_int_equal(try_decode(&msg_key, longer, message.bytes), SAR_OK);
+        assert_int_equal(try_decode(&msg_key, longer, message.bytes + 1), SAR_CORRUPT);
         for (uint64_t bytes = 0; bytes < message.bytes; bytes++) {
             memcpy(longer, message.buffer, message.bytes);
-            assert_int_equal(try_decode(&envelope, longer, bytes), SAR_CORRUPT);
+            assert_int_equal(try_decode(&msg_key, longer, bytes), SAR_CORRUPT);
             struct wrong told = { "", FIELD(bytes), bytes - message.bytes, SAR_CORRUPT };
-            spoil(longer, &told, true);
-            assert_int_equal(try_decode(&envelope, longer, bytes), SAR_CORRUPT);
+            corrupt(longer, &told, true);
+            assert_int_equal(try_decode(&msg_key, longer, bytes), SAR_CORRUPT);
         }
         free(longer);
         sar_arena_free(&arena);
     }
 }
 
-/* A rank that failed says so in a header alone; one of another call is not listened to. */
-static void test_the_news_of_a_failure(void **state)
+/* A failed rank sends a header alone; that of another call is ignored. */
+static void test_failure_messages(void **state)
 {
-    struct sar_msg_key envelope = envelope_make(), other = envelope_make();
+    struct sar_msg_key msg_key = msg_key_make(), other = msg_key_make();
     struct sar_msg_header header, wrong;
     (void)state;
     memset(&header, 0xff, sizeof header);
-    sar_msg_failure(&envelope, &header);
-    assert_int_equal(try_decode(&envelope, &header, sizeof header), SAR_PEER_FAILED);
+    sar_msg_failure(&msg_key, &header);
+    assert_int_equal(try_decode(&msg_key, &header, sizeof header), SAR_PEER_FAILED);
     other.epoch++;
     assert_int_equal(try_decode(&other, &header, sizeof header), SAR_CORRUPT);
     wrong = header;
     wrong.checksum ^= 1;
-    assert_int_equal(try_decode(&envelope, &wrong, sizeof wrong), SAR_CORRUPT);
-    assert_int_equal(try_decode(&envelope, &header, sizeof header - 1), SAR_CORRUPT);
+    assert_int_equal(try_decode(&msg_key, &wrong, sizeof wrong), SAR_CORRUPT);
+    assert_int_equal(try_decode(&msg_key, &header, sizeof header - 1), SAR_CORRUPT);
 }
 
-/* What does not arrive leaves the note and the run as they were. */
+/* A refused message changes neither the user word nor the vector. */
 static void test_refusals_change_nothing(void **state)
 {
-    struct sar_msg_key envelope = envelope_make();
+    struct sar_msg_key msg_key = msg_key_make();
     struct sar_arena arena = { 0 };
     struct sar_msg message = sample_message(sar_wires[0], &arena);
-    struct sar_spvec run = { &envelope, &message, 5 };
+    struct sar_spvec run = { &msg_key, &message, 5 };
     (void)state;
     message.bytes--;
-    envelope.user_word = 3;
-    assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &run), SAR_CORRUPT);
-    assert_int_equal(envelope.user_word, 3);
-    assert_true(run.index == &envelope && run.value == &message && run.nnz == 5);
+    msg_key.user_word = 3;
+    assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &run), SAR_CORRUPT);
+    assert_int_equal(msg_key.user_word, 3);
+    assert_true(run.index == &msg_key && run.value == &message && run.nnz == 5);
     sar_arena_free(&arena);
 }
 
-/* More bytes than a message can have are not asked for. */
+/* Sizes beyond the maximum of a message are refused. */
 static void test_sizes_that_overflow(void **state)
 {
-    struct sar_msg_key envelope = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
+    struct sar_msg_key msg_key = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
     struct sar_spvec run = { NULL, NULL, SIZE_MAX / 2 };
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
         struct sar_arena arena = { 0 };
         struct sar_msg message = { .buffer = &run, .bytes = 1 };
-        assert_int_equal(sar_msg_encode(&envelope, sar_wires[w], &run, &arena, &message), SAR_NO_MEMORY);
+        assert_int_equal(sar_msg_encode(&msg_key, sar_wires[w], &run, &arena, &message), SAR_NO_MEMORY);
         assert_true(message.buffer == &run && message.bytes == 1);
         sar_arena_free(&arena);
     }
@@ -321,13 +321,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_the_header),
-        cmocka_unit_test(test_wrong_headers),
-        cmocka_unit_test(test_the_format_of_another),
+        cmocka_unit_test(test_malformed_headers),
+        cmocka_unit_test(test_mismatched_format),
         cmocka_unit_test(test_other_expectations),
-        cmocka_unit_test(test_single_wrong_bits),
-        cmocka_unit_test(test_single_wrong_bits_under_a_right_check),
+        cmocka_unit_test(test_single_bit_flips),
+        cmocka_unit_test(test_single_bit_flips_with_right_checksum),
         cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_the_news_of_a_failure),
+        cmocka_unit_test(test_failure_messages),
         cmocka_unit_test(test_refusals_change_nothing),
         cmocka_unit_test(test_sizes_that_overflow),
     };

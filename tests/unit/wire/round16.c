@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of 16 bits: every one of them, the middles between them and floats of all kinds, against a reference
- * that works on numbers and not on bits; and what messages make of them. */
+/* Tests 16-bit floats: each of them, the midpoints between them, and all sorts of floats, against a reference
+ * that computes with numbers instead of bits. Also tests their messages. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,11 +19,11 @@
 
 enum { ALL = 1 << 16, KINDS = 2 };
 
-/* A format of 16 bits: of the significand one bit is not stored. */
+/* A 16-bit format; one bit of the significand is not stored. */
 static const struct format {
     const char *name;
     enum sar_wire_precision values;
-    int significand, least, most; /* bits; exponents of the least and the largest normal number */
+    int significand, least, most; /* bits; exponents of the smallest and the largest normal number */
 } formats[KINDS] = { { "bf16", SAR_PRECISION_BF16, 8, -126, 127 },
                      { "fp16", SAR_PRECISION_FP16, 11, -14, 15 } };
 
@@ -34,7 +34,7 @@ static struct sar_wire_layout layout_of(const struct format *format, uint64_t sp
     };
 }
 
-/* What a pattern of bits stands for. */
+/* The number that the bits represent. */
 static double meaning(const struct format *format, uint32_t bits)
 {
     int stored = format->significand - 1, exponent = (int)(bits >> stored & (0x7fffu >> stored));
@@ -46,7 +46,7 @@ static double meaning(const struct format *format, uint32_t bits)
     return sign * ldexp(fraction + ldexp(1, stored), exponent - 1 + format->least - stored);
 }
 
-/* The nearest number of a format, ties to even. */
+/* The nearest number of a format; ties go to even. */
 static double nearest(const struct format *format, double value)
 {
     int exponent;
@@ -109,7 +109,7 @@ static void test_every_pattern(void **state)
     }
 }
 
-/* The middle between two neighbours, and the floats on both sides of it. */
+/* The midpoint of two neighbours, and the floats on both sides of it. */
 static void test_middles(void **state)
 {
     static float in[6 * ALL];
@@ -145,7 +145,7 @@ static void test_floats_of_all_kinds(void **state)
         check_rounding(f, in, N);
 }
 
-/* Every length up to some vectors' worth, so that what vectors leave over is done too. */
+/* Every length up to several vectors, to test the remainder of the vector loop. */
 static void test_lengths(void **state)
 {
     struct rng rng = { 5 };
@@ -157,8 +157,8 @@ static void test_lengths(void **state)
             check_rounding(f, in, n);
 }
 
-/* Where zeros count as absent, elements that have become zeros leave; negative ones stay. */
-static void test_what_underflows(void **state)
+/* If zeros count as absent, elements that round to zero are dropped; negative zeros stay. */
+static void test_underflow(void **state)
 {
     uint32_t index[] = { 1, 4, 5, 7, 9 };
     float value[] = { 1, 1e-20f, -1e-20f, 0x1p-24f, 0 };
@@ -178,7 +178,7 @@ static void test_what_underflows(void **state)
     sar_arena_free(&arena);
 }
 
-/* A row stays when any of its values is left. */
+/* A row stays if any of its values is not zero. */
 static void test_rows_that_underflow(void **state)
 {
     uint32_t index[] = { 2, 3, 6 };
@@ -200,20 +200,20 @@ static void check_message(const struct sar_msg_key *expected, const struct sar_w
                           const struct sar_vec_desc *shape, struct sar_spvec *run)
 {
     struct sar_arena arena = { 0 };
-    struct sar_msg_key envelope = *expected;
+    struct sar_msg_key msg_key = *expected;
     struct sar_msg message;
     struct sar_spvec arrived;
-    assert_int_equal(sar_round16_spvec(&envelope.layout, &arena, run), SAR_OK);
-    assert_int_equal(sar_msg_encode(&envelope, wire, run, &arena, &message), SAR_OK);
-    assert_int_equal(message.bytes, SAR_MSG_HEADER_BYTES + sar_wire_bytes(wire, &envelope.layout, run));
-    assert_int_equal(sar_msg_decode(&envelope, &message, &arena, &arrived), SAR_OK);
+    assert_int_equal(sar_round16_spvec(&msg_key.layout, &arena, run), SAR_OK);
+    assert_int_equal(sar_msg_encode(&msg_key, wire, run, &arena, &message), SAR_OK);
+    assert_int_equal(message.bytes, SAR_MSG_HEADER_BYTES + sar_wire_bytes(wire, &msg_key.layout, run));
+    assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &arrived), SAR_OK);
     if (!spvec_equal(shape, run, &arrived))
         fail_msg("%s, span %llu, %zu elements of %zu bytes", wire->name,
-                 (unsigned long long)envelope.layout.slots, run->nnz, envelope.layout.element_size);
+                 (unsigned long long)msg_key.layout.slots, run->nnz, msg_key.layout.element_size);
     sar_arena_free(&arena);
 }
 
-/* Rows of 1, 2 and 3, indices of both sizes, with and without zeros that may be lost. */
+/* Rows of 1, 2 and 3, indices of both sizes, with and without zeros that may be dropped. */
 static void test_messages(void **state)
 {
     enum { SPAN = 1000, VARIANTS = KINDS * 3 * 2 * 2 };
@@ -237,7 +237,7 @@ static void test_messages(void **state)
     }
 }
 
-/* A message of another kind of values is refused, even one of the same size. */
+/* A message with another value type is refused, even with the same size. */
 static void test_other_values(void **state)
 {
     uint32_t index[] = { 3 };
@@ -270,7 +270,7 @@ int main(void)
         cmocka_unit_test(test_middles),
         cmocka_unit_test(test_floats_of_all_kinds),
         cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_what_underflows),
+        cmocka_unit_test(test_underflow),
         cmocka_unit_test(test_rows_that_underflow),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_other_values),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replaces cuda/parallel.cuh in the twin tests: the same functions on CPU threads, with CCCL's OpenMP back
- * end and the runtime of tests/cuda/fake_runtime.c. */
+ * end and the fake CUDA runtime of tests/cuda/fake_runtime.c. */
 
 #ifndef SAR_TWIN_PARALLEL_CUH
 #define SAR_TWIN_PARALLEL_CUH
