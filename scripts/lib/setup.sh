@@ -1,7 +1,13 @@
 # Shared by scripts/check, scripts/demo and .ci/run: packages, configure, build, and the tests' totals.
-# Wants $top, the folder of configure.ac.
+# Wants $top, the folder of configure.ac. Sets $build, the folder that scripts/check and scripts/demo build in: $SAR_BUILD, or build/.
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # the lists are for the caller, and top comes from it
+
+build=${SAR_BUILD:-$top/build}
+case $build in
+/*) ;;
+*) build=$PWD/$build ;;
+esac
 
 base_packages="gcc libc6-dev make pkg-config libhwloc-dev libjansson-dev libstreamvbyte-dev"
 tree_packages="autoconf automake libtool"
@@ -42,9 +48,9 @@ missing_packages() {
 }
 
 apt() {
-    mkdir -p "$top/build"
-    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$top/build/apt.log" 2>&1; then
-        tail -n 20 "$top/build/apt.log"
+    mkdir -p "$build"
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$build/apt.log" 2>&1; then
+        tail -n 20 "$build/apt.log"
         return 1
     fi
 }
@@ -109,22 +115,62 @@ cores() {
     nproc 2>/dev/null || echo 2
 }
 
-# configure_in FOLDER [ARGUMENT...]: configure out of tree, unless that was done already with these arguments.
+# own_folder FOLDER: these scripts may empty the folder: it does not exist, or has nothing in it but their logs, or configure_in has made
+# it, which writes `configured` there. Otherwise says why not and fails.
+own_folder() {
+    if [ -e "$1" ] && [ ! -e "$1/configured" ]; then
+        if [ -e "$1/Makefile" ]; then
+            why="was configured by hand"
+        elif [ -n "$(built_in "$1" -print | head -n 1)" ]; then
+            why="holds files that are not of this script"
+        else
+            return 0
+        fi
+        echo "${1#"$top"/}/ $why; remove it, or set SAR_BUILD to another folder"
+        return 1
+    fi
+}
+
+# built_in FOLDER ACTION...: find what is in a folder but the logs of these scripts and a build that was put aside.
+built_in() {
+    in=$1
+    shift
+    find "$in" -mindepth 1 -maxdepth 1 ! -name apt.log ! -name demo.log ! -name previous "$@"
+}
+
+# restore FOLDER: put the build back that configure_in had put aside; keep the log of the configure that failed.
+restore() {
+    [ -d "$1/previous" ] || return 0
+    [ ! -f "$1/config.log" ] || mv "$1/config.log" "$1/previous/config-failed.log"
+    built_in "$1" -exec rm -rf {} +
+    find "$1/previous" -mindepth 1 -maxdepth 1 -exec mv {} "$1" \; && rmdir "$1/previous"
+}
+
+# configure_in FOLDER [ARGUMENT...]: configure out of tree, unless that was done already with these arguments. A build with other
+# arguments is put aside, and put back if configure fails. Leaves a folder alone that own_folder refuses.
 configure_in() {
     folder=$1
     shift
+    own_folder "$folder" || return 1
     [ -x "$top/configure" ] || "$top/bootstrap" || return 1
+    mkdir -p "$folder" || return 1
+    restore "$folder" || return 1
     stamp="$folder $*"
     if [ -f "$folder/Makefile" ] && [ "$(cat "$folder/configured" 2>/dev/null)" = "$stamp" ]; then
         return 0
     fi
-    # What was built elsewhere or otherwise is of no use; keep only the logs of these scripts.
-    if [ -d "$folder" ]; then
-        find "$folder" -mindepth 1 -maxdepth 1 ! -name apt.log ! -name demo.log -exec rm -rf {} +
+    if [ -f "$folder/Makefile" ]; then
+        mkdir "$folder/previous" && built_in "$folder" -exec mv {} "$folder/previous" \; || return 1
+    else
+        built_in "$folder" -exec rm -rf {} +
     fi
-    mkdir -p "$folder" || return 1
-    (cd "$folder" && "$top/configure" "$@") || return 1
+    : >"$folder/configured"
+    if ! (cd "$folder" && "$top/configure" "$@"); then
+        restore "$folder"
+        return 1
+    fi
     echo "$stamp" >"$folder/configured"
+    rm -rf "$folder/previous"
 }
 
 # The value of a variable in a Makefile: make_variable FOLDER NAME.
@@ -143,22 +189,22 @@ choose_python() {
     echo "$PYTHON"
 }
 
-# Configure build/ for the MPI in $MPICC, or MPICH, or Open MPI where MPICH cannot start two ranks
+# Configure $build for the MPI in $MPICC, or MPICH, or Open MPI where MPICH cannot start two ranks
 # (as some releases have shipped it).
 configure_build() {
     python=$(choose_python)
     [ -z "$python" ] || set -- PYTHON="$python" "$@"
     if [ -n "$MPICC" ]; then
-        configure_in "$top/build" MPICC="$MPICC" "$@"
+        configure_in "$build" MPICC="$MPICC" "$@"
     elif command -v mpicc.mpich >/dev/null; then
-        configure_in "$top/build" MPICC=mpicc.mpich "$@" || return 1
-        [ -z "$(make_variable "$top/build" MPIEXEC)" ] || return 0
+        configure_in "$build" MPICC=mpicc.mpich "$@" || return 1
+        [ -z "$(make_variable "$build" MPIEXEC)" ] || return 0
         heading "MPICH cannot start two ranks here; trying Open MPI"
         # shellcheck disable=SC2086  # a list of words
         install_packages $openmpi_packages || return 0
-        configure_in "$top/build" MPICC=mpicc.openmpi "$@"
+        configure_in "$build" MPICC=mpicc.openmpi "$@"
     else
-        configure_in "$top/build" "$@"
+        configure_in "$build" "$@"
     fi
 }
 
