@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "bench/lib/base.h"
+#include "comm/calibration.h"
+#include "core/policy.h"
 
 static const char *const names[PERF_SETTINGS] = {
     "MPIX_SPARSE_SCHEME", "MPIX_SPARSE_WIRE",     "MPIX_SPARSE_PARTITION",   "MPIX_SPARSE_GRAIN",
@@ -55,6 +57,32 @@ void perf_settings_restore(struct perf_environment *before)
         free(before->saved[i]);
         before->saved[i] = NULL;
     }
+}
+
+static enum sar_status check(bool with_calibration, char *error_text)
+{
+    struct sar_config config;
+    struct sar_machine machine;
+    bool fits;
+
+    SAR_TRY(sar_config_load(&config, sar_env_setting, NULL, error_text, SAR_ERROR_TEXT_SIZE));
+    SAR_TRY(sar_policy_check(&config, error_text, SAR_ERROR_TEXT_SIZE));
+    if (!with_calibration || strcmp(config.calibration, "none") == 0)
+        return SAR_OK;
+    return sar_calibration_apply(&config, NULL, &machine, &fits, error_text, SAR_ERROR_TEXT_SIZE);
+}
+
+bool perf_settings_check(const struct perf_world *world, bool with_calibration)
+{
+    char error_text[SAR_ERROR_TEXT_SIZE] = "out of memory";
+    int valid = 1;
+
+    if (world->rank == 0 && check(with_calibration, error_text) != SAR_OK) {
+        fprintf(stderr, "mpix_sparse_perf: %s\n", error_text);
+        valid = 0;
+    }
+    MPI_Bcast(&valid, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return valid;
 }
 
 struct sar_config perf_settings_config(void)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/config.h"
+#include "bench/lib/base.h"
 #include "bench/lib/parse.h"
 
 /** The settings, in the order of the table in settings.c. */
@@ -37,6 +38,10 @@ bool perf_setting_get(enum perf_setting setting, char *value);
 /** Sets the variables and saves their former values; restores these values and frees them. */
 void perf_settings_set(const struct perf_settings *settings, struct perf_environment *before);
 void perf_settings_restore(struct perf_environment *before);
+
+/** Checks all settings of the library in rank 0's environment, and the calibration file that they name, if
+ * with_calibration. Returns false on all ranks, after printing the error to stderr once. Collective. */
+bool perf_settings_check(const struct perf_world *world, bool with_calibration);
 
 /** Returns all settings of the library from the environment. Ends all ranks if a value is wrong. */
 struct sar_config perf_settings_config(void);

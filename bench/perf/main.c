@@ -286,6 +286,8 @@ int main(int argc, char **argv)
     bench = perf_alloc(1, sizeof *bench);
     perf_world_find(&bench->world);
     action = perf_options_read(argc, argv, &bench->world, &bench->options);
+    if (action == PERF_RUN && !perf_settings_check(&bench->world, bench->options.calibrate[0] == '\0'))
+        action = PERF_BAD_USAGE;
     if (action == PERF_BAD_USAGE)
         status = EXIT_USAGE;
     if (action == PERF_RUN) {
