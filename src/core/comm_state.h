@@ -130,6 +130,7 @@ struct sar_comm_last {
     double end;                        /**< PMPI_Wtime at the end of the last call that was not a fallback */
     bool reported;                     /**< a call has ended */
     bool is_fallback;                  /**< the last call was passed to MPI: `report` is of an earlier call */
+    bool warned_forced;                /**< the log says that the forced scheme cannot run here */
     struct sar_vec_desc fallback_desc; /**< vector of the last fallback */
     MPIX_Sparse_report_t report;       /**< without the reason; see sar_comm_state_report */
     struct sar_selection selection;
@@ -172,13 +173,13 @@ static inline bool sar_comm_state_any_active(void)
 /** Returns a state that owns *comm, its other members zero; or NULL if memory is short. Local. */
 struct sar_comm_state *sar_comm_state_alloc(const struct sar_comm *comm);
 
-/** Free the memory of a state, but neither its communicator nor its arenas. NULL is allowed. Local. */
+/** Frees the memory of a state, but neither its communicator nor its arenas. NULL is allowed. Local. */
 void sar_comm_state_free(struct sar_comm_state *comm_state);
 
-/** Make the memory of the last call available again. Local. */
+/** Makes the memory of the last call available again. Local. */
 void sar_comm_state_reset_memory(struct sar_comm_state *comm_state);
 
-/** Do not use shared memory in the next calls, because an allocation of it failed. All ranks do so in the
+/** Stops using shared memory in the next calls, because an allocation of it failed. All ranks do so in the
  * same call. Later calls try again. */
 void sar_comm_state_suspend_shm(struct sar_comm_state *comm_state);
 

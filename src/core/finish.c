@@ -181,11 +181,29 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
     op->comm_state->last.is_fallback = false;
 }
 
+/* Once for a communicator, since many calls may follow. */
+static void warn_forced_cannot_run(const struct sar_active_call *op)
+{
+    const struct sar_selection *s = &op->common.selection;
+    const struct sar_scheme *forced = op->policy->forced;
+    char setting[SAR_SETTING_TEXT];
+    if (forced == NULL || forced == sar_schemes[s->scheme] || op->comm_state->last.warned_forced)
+        return;
+    op->comm_state->last.warned_forced = true;
+    if (op->comm_state->comm.rank != 0)
+        return;
+    sar_config_spell("SCHEME", sar_config_source_of(&op->policy->config, "SCHEME"), setting, sizeof setting);
+    const char *why = forced->unsupported_reason(&op->common.agreed);
+    SAR_LOG(WARN, SCHEME, "%s is %s, which cannot run: %s; %s runs", setting, forced->name,
+            why == NULL ? "the call has no sparse form" : why, sar_schemes[s->scheme]->name);
+}
+
 void sar_active_call_log_selection(const struct sar_active_call *op)
 {
     const struct sar_selection *s = &op->common.selection;
     const struct sar_scheme *forced = op->policy->forced, *runs = sar_schemes[s->scheme];
     char reason[MPIX_SPARSE_REASON_MAX];
+    warn_forced_cannot_run(op);
     if (!sar_log_wanted(SAR_LOG_INFO, SAR_COMPONENT_CORE) ||
         op->common.tensor->costs.last_choice == s->choice + 1)
         return;

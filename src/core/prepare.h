@@ -8,7 +8,7 @@
 
 #include "core/active_call.h"
 
-/** Resolve 2-byte integers that the settings declare as floats, and the block size of copies. Call this
+/** Resolves 2-byte integers that the settings declare as floats, and the block size of copies. Call this
  * before the call is enqueued or passed to MPI. */
 void sar_call_args_resolve_types(struct sar_call_args *args, const struct sar_policy *policy);
 
@@ -16,7 +16,7 @@ void sar_call_args_resolve_types(struct sar_call_args *args, const struct sar_po
  * flight on the communicator. */
 enum sar_status sar_call_args_expand(struct sar_comm_state *comm_state, struct sar_call_args *args);
 
-/** Allocate memory, and check and sort the input. Errors go to args->result.error, which the agreement
+/** Allocates memory, and checks and sorts the input. Errors go to args->result.error, which the agreement
  * shares. */
 void sar_active_call_prepare(struct sar_active_call *op);
 
@@ -26,21 +26,21 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
 /** Returns the error that follows from the merged agree message; equal on all ranks. */
 struct sar_error sar_error_resolve(const struct sar_agree_msg *all);
 
-/** Fill in common.agreed and common.selection from the agreement. Equal on all ranks. Returns
+/** Fills in common.agreed and common.selection from the agreement. Equal on all ranks. Returns
  * SAR_UNSUPPORTED if no scheme can run the call. */
 enum sar_status sar_active_call_select(struct sar_active_call *op);
 
 /** Initialise the task for the selected scheme, but for its input. */
 void sar_active_call_task_init(struct sar_active_call *op);
 
-/** Reset the task for another scheme; keeps the input that does not depend on the scheme. */
+/** Resets the task for another scheme; keeps the input that does not depend on the scheme. */
 void sar_active_call_task_reset(struct sar_active_call *op);
 
-/** Copy coordinates in device memory into the task's input; no effect for other calls. An error goes to the
+/** Copies coordinates in device memory into the task's input; no effect for other calls. An error goes to the
  * exchange and is this rank's own until its messages carry it. */
 void sar_active_call_load_coo(struct sar_active_call *op);
 
-/** Make the task's input in the form that the scheme wants. Errors as in sar_active_call_load_coo. */
+/** Makes the task's input in the form that the scheme wants. Errors as in sar_active_call_load_coo. */
 void sar_active_call_load_dense(struct sar_active_call *op);
 
 /** For arrays in device memory: find the non-zero elements of a vector; or sort coordinates if they are not
@@ -48,11 +48,11 @@ void sar_active_call_load_dense(struct sar_active_call *op);
  * @param bad  see sar_canonicalize */
 enum sar_status sar_device_input_scan(struct sar_active_call *op, long long *bad);
 
-/** Copy coordinates in device memory into the task's input, unless they are there already.
+/** Copies coordinates in device memory into the task's input, unless they are there already.
  * @param bad  see sar_canonicalize */
 enum sar_status sar_device_input_load_coo(struct sar_active_call *op, long long *bad);
 
-/** Copy the non-zero elements of a vector in device memory into the task's input, unless they are there
+/** Copies the non-zero elements of a vector in device memory into the task's input, unless they are there
  * already. */
 enum sar_status sar_device_input_load_dense(struct sar_active_call *op);
 
@@ -65,7 +65,7 @@ bool sar_device_input_offer_parts(struct sar_active_call *op);
  * pointers. */
 enum sar_status sar_device_input_expand(struct sar_active_call *op);
 
-/** Release the device resources of a call. No effect for calls in host memory. */
+/** Releases the device resources of a call. No effect for calls in host memory. */
 void sar_device_input_release(struct sar_active_call *op);
 
 /** After an agreement: add the time of the previous call, now known to all ranks, to its tensor's cost
@@ -78,19 +78,19 @@ void sar_timing_feedback_begin(struct sar_active_call *op);
 /** At the end of a call: store its time for the next agreement. */
 void sar_timing_feedback_end(struct sar_active_call *op);
 
-/** Write the result into dense buffers, or into coordinates in device memory; no effect for other
+/** Writes the result into dense buffers, or into coordinates in device memory; no effect for other
  * coordinates. Errors go to args->result.error.
  * @param work  set to the work done on the host */
 void sar_active_call_write(struct sar_active_call *op, struct sar_span_work *work);
 
-/** Make this call the one that MPIX_Sparse_get_report describes. */
+/** Makes this call the one that MPIX_Sparse_get_report describes. */
 void sar_active_call_report(struct sar_active_call *op, double seconds);
 
-/** Log the selected scheme if it differs from that of the tensor's previous call, and why a forced scheme
- * cannot run. */
+/** Logs the selected scheme if it differs from that of the tensor's previous call, and why a forced scheme
+ * cannot run: as a warning of rank 0 in the first such call of a communicator. */
 void sar_active_call_log_selection(const struct sar_active_call *op);
 
-/** Log the new profile, or that there is none. */
+/** Logs the new profile, or that there is none. */
 void sar_active_call_log_profile(const struct sar_active_call *op);
 
 #endif
