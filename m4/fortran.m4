@@ -1,4 +1,4 @@
-# The Fortran bindings: built where the MPI has a Fortran compiler that knows mpi_f08.
+# The Fortran bindings: built where the MPI has a Fortran compiler that has mpi_f08.
 
 # SAR_MPI_FORTRAN_COMPILER
 # --disable-fortran. Sets MPIFC and FC to the compiler that belongs to MPICC, or FORTRAN_WHY to why there is none.
@@ -7,8 +7,12 @@ AC_DEFUN([SAR_MPI_FORTRAN_COMPILER], [
 AC_ARG_VAR([MPIFC], [MPI Fortran compiler; default: the one that belongs to MPICC])
 AC_ARG_ENABLE([fortran], [AS_HELP_STRING([--disable-fortran], [do without the Fortran bindings])])
 FORTRAN_WHY=
-set dummy $MPICC
-sar_path=`command -v "$[2]"`
+# The compiler is the last word before options: MPICC may be 'ccache mpicc' or 'mpicc -cc=clang'.
+sar_path=
+for sar_word in $MPICC; do
+  AS_CASE([$sar_word], [-*], [break])
+  sar_path=`command -v "$sar_word"`
+done
 AS_IF([test "x$enable_fortran" = xno],
   [FORTRAN_WHY="--disable-fortran was given"
    MPIFC=],
@@ -33,11 +37,11 @@ AC_SUBST([MPIFC])
 ])
 
 # SAR_FORTRAN
-# Whether C and Fortran understand each other as the bindings need it. Sets FORTRAN_WHY and SAR_FCWARN.
+# Checks that C and Fortran link as the bindings need it. Sets FORTRAN_WHY and SAR_FCWARN.
 AC_DEFUN([SAR_FORTRAN], [
 SAR_FCWARN=
 AS_IF([test -z "$FORTRAN_WHY"],
-  [AC_MSG_CHECKING([whether $MPIFC knows mpi_f08 and speaks with $CC])
+  [AC_MSG_CHECKING([whether $MPIFC has mpi_f08 and links with $CC])
    AC_LANG_PUSH([C])
    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
 #include <ISO_Fortran_binding.h>
