@@ -13,7 +13,7 @@
 #include "base/status.h"
 
 /** Most settings that struct sar_config can hold the source of. */
-enum { SAR_SETTINGS_MAX = 40 };
+enum { SAR_SETTINGS_MAX = 48 };
 
 /** Cost model that prices the schemes. */
 enum sar_model { SAR_MODEL_MEASURED, SAR_MODEL_PAPER };
