@@ -108,11 +108,11 @@ static bool is_warm(const struct sar_cost_history *history, int i)
 /* Ratio of a sparse scheme without enough trials: the best of those with enough trials. */
 static double prior_ratio_of(const struct sar_cost_history *history)
 {
-    double least = INFINITY;
+    double min_ratio = INFINITY;
     for (int i = 0; sar_schemes[i] != NULL; i++)
         if (is_warm(history, i) && !sar_schemes[i]->on_dense_buffers)
-            least = fmin(least, history->ratio[i]);
-    return isfinite(least) ? least : 1;
+            min_ratio = fmin(min_ratio, history->ratio[i]);
+    return isfinite(min_ratio) ? min_ratio : 1;
 }
 
 /* The model of MPI_Allreduce is a measurement: its ratio is 1 until it has enough trials. */

@@ -29,7 +29,7 @@ struct entry {
     size_t position;
 };
 
-static size_t least(size_t a, size_t b)
+static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -45,7 +45,7 @@ struct sar_hierarchical_params sar_hierarchical_params_make(size_t nnz, uint32_t
                                               .cell_size = nnz < UINT32_MAX ? 4 : 8,
                                               .seed = seed };
     size_t twice = 2 * (nnz / parts + (nnz % parts != 0));
-    params.parallel_cells = least(twice, most_parallel);
+    params.parallel_cells = smaller(twice, most_parallel);
     params.serial_cells = serial_for(twice);
     return params;
 }
@@ -58,7 +58,7 @@ enum sar_status sar_hash_layout(const struct sar_hierarchical_params *params, ui
     size_t cell = 0;
     for (uint32_t p = 0; p < parts; p++) {
         size_t scaled = run == 0 ? params->parallel_cells : (size_t)totals[p] << run;
-        size_t parallel = least(scaled, most_parallel);
+        size_t parallel = smaller(scaled, most_parallel);
         size_t appended = run == 0 ? params->serial_cells : serial_for(scaled);
         if (appended > SIZE_MAX - parallel || cell > SIZE_MAX - parallel - appended)
             return SAR_NO_MEMORY;
@@ -93,7 +93,8 @@ static void count_range(void *context, size_t begin, size_t end)
         sar_hash_count(job->map, job->input, i, job->totals);
 }
 
-static void each(const struct sar_hierarchical_params *params, sar_range_fn *body, struct hash_job *job)
+static void for_all_elements(const struct sar_hierarchical_params *params, sar_range_fn *body,
+                             struct hash_job *job)
 {
     if (params->parallel_for != NULL)
         params->parallel_for(job->input->nnz, body, job);
@@ -124,7 +125,7 @@ static enum sar_status fill_cells(struct hash_job *job, struct sar_arena *arena,
     for (unsigned run = 0;; run++) {
         assert(run <= SAR_RERUNS_MAX);
         SAR_TRY(take_memory(job, run, arena, memory));
-        each(&memory->params, hash_range, job);
+        for_all_elements(&memory->params, hash_range, job);
         if (!sar_hash_overflowed(memory, parts)) {
             *reruns = run;
             return SAR_OK;
@@ -133,7 +134,7 @@ static enum sar_status fill_cells(struct hash_job *job, struct sar_arena *arena,
             void *totals;
             SAR_TRY(sar_arena_alloc_zeroed(arena, parts, sizeof *job->totals, &totals));
             job->totals = totals;
-            each(&memory->params, count_range, job);
+            for_all_elements(&memory->params, count_range, job);
         }
     }
 }

@@ -135,9 +135,9 @@ static struct sar_dense_args chunk_of(const struct sar_task *task)
 {
     const struct state *state = task->state;
     struct sar_dense_args args = task->args.buffers;
-    uint64_t each = chunk_values(task), done = state->chunks_posted * each;
+    uint64_t chunk = chunk_values(task), done = state->chunks_posted * chunk;
     size_t offset = state->chunks_posted * task->args.chunk_bytes;
-    args.count = args.count - done < each ? args.count - done : each;
+    args.count = args.count - done < chunk ? args.count - done : chunk;
     if (task->device.pipeline != NULL) {
         args.sendbuf = MPI_IN_PLACE;
         args.recvbuf = sar_host_pipeline_chunk(task->device.pipeline, state->chunks_posted);

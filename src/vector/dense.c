@@ -99,12 +99,12 @@ SAR_AVX512 SAR_INLINE size_t scan_group(const void *v, unsigned size, size_t i, 
 {
     const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const unsigned char *bytes = (const unsigned char *)v + i * size;
-    unsigned each = 64 / size;
+    unsigned lanes = 64 / size;
     __m512i a[4];
     uint64_t nonzero = 0;
     for (unsigned j = 0; j < 4; j++) {
         a[j] = _mm512_loadu_si512(bytes + j * 64);
-        nonzero |= nonzero_mask(a[j], size) << j * each;
+        nonzero |= nonzero_mask(a[j], size) << j * lanes;
     }
     size_t n = (size_t)__builtin_popcountll(nonzero);
     if (n <= FEW) {
@@ -112,7 +112,7 @@ SAR_AVX512 SAR_INLINE size_t scan_group(const void *v, unsigned size, size_t i, 
         return k + n;
     }
     for (unsigned j = 0; j < 4; j++)
-        k = pack(a[j], size, _mm512_add_epi32(first, _mm512_set1_epi32((int)(i + j * each))), out, k);
+        k = pack(a[j], size, _mm512_add_epi32(first, _mm512_set1_epi32((int)(i + j * lanes))), out, k);
     return k;
 }
 
@@ -178,11 +178,11 @@ enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const vo
     size_t count = (size_t)desc->count;
     *vec = (struct sar_spvec){ NULL, NULL, 0 };
     for (size_t i = 0; i < count; i += STRIDE) {
-        size_t n = count - i < STRIDE ? count - i : STRIDE, least = vec->nnz + n + SLACK;
-        if (least > growable->capacity) {
+        size_t n = count - i < STRIDE ? count - i : STRIDE, needed = vec->nnz + n + SLACK;
+        if (needed > growable->capacity) {
             size_t wanted = growable->capacity == 0 ? expected + expected / 8
                                                     : growable->capacity + growable->capacity / 2;
-            SAR_TRY(growable->grow(growable, wanted > least ? wanted : least, vec));
+            SAR_TRY(growable->grow(growable, wanted > needed ? wanted : needed, vec));
         }
         vec->nnz = scan(desc, buf, i, n, *vec, vec->nnz);
     }

@@ -76,8 +76,8 @@ DEFINE_SUM(sum_uint64, uint64_t)
 SAR_INLINE size_t find_positions(const struct sar_spvec *vec, unsigned size, size_t from, uint64_t start,
                                  uint64_t limit, uint32_t positions[])
 {
-    size_t n = 0, most = vec->nnz - from < CHUNK ? vec->nnz - from : CHUNK;
-    for (; n < most; n++) {
+    size_t n = 0, chunk = vec->nnz - from < CHUNK ? vec->nnz - from : CHUNK;
+    for (; n < chunk; n++) {
         uint64_t index = sar_index_get(vec->index, size, from + n);
         if (index >= limit)
             break;
@@ -125,14 +125,14 @@ static struct accumulator accumulator_init(const struct sar_vec_desc *desc, cons
 /* Returns the least index that is not accumulated yet, or UINT64_MAX. */
 static uint64_t accumulator_next_index(const struct accumulator *acc, const struct sar_vec_desc *desc)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min_index = UINT64_MAX;
     for (size_t r = 0; r < acc->n; r++) {
         const struct sar_spvec *vec = &acc->vecs[r];
         size_t i = acc->next[r];
-        uint64_t index = i < vec->nnz ? sar_index_get(vec->index, desc->index_size, i) : least;
-        least = index < least ? index : least;
+        uint64_t index = i < vec->nnz ? sar_index_get(vec->index, desc->index_size, i) : min_index;
+        min_index = index < min_index ? index : min_index;
     }
-    return least;
+    return min_index;
 }
 
 /* The next element to write, and the dirty lines of the block. */
@@ -255,9 +255,9 @@ static void nt_store_dirty(unsigned char *to, unsigned char *block, uint8_t *dir
 static void write_in_place(const struct sar_vec_desc *desc, struct cursor *p, bool zeroed, unsigned char *buf)
 {
     size_t bytes = desc->element_size;
-    uint64_t each = bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1;
+    uint64_t chunk = bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1;
     for (uint64_t at = 0, n; at < desc->count; at += n) {
-        n = desc->count - at < each ? desc->count - at : each;
+        n = desc->count - at < chunk ? desc->count - at : chunk;
         if (!zeroed)
             memset(buf + at * bytes, 0, n * bytes);
         write_block(desc, p, at, at + n, buf + at * bytes);
@@ -268,12 +268,12 @@ static void expand_blocks(const struct sar_vec_desc *desc, struct cursor *p, uns
 {
     _Alignas(LINE) unsigned char block[PAGE] = { 0 };
     size_t bytes = desc->element_size;
-    uint64_t each = PAGE / bytes, at = head_of(desc, buf);
+    uint64_t chunk = PAGE / bytes, at = head_of(desc, buf);
     memset(buf, 0, at * bytes);
     write_block(desc, p, 0, at, buf);
-    for (; at + each <= desc->count; at += each) {
-        prefetch_page(desc, buf, at + PREFETCH_PAGES * each);
-        write_block(desc, p, at, at + each, block);
+    for (; at + chunk <= desc->count; at += chunk) {
+        prefetch_page(desc, buf, at + PREFETCH_PAGES * chunk);
+        write_block(desc, p, at, at + chunk, block);
         nt_store_page(buf + at * bytes, block);
     }
     memset(buf + at * bytes, 0, (desc->count - at) * bytes);
@@ -294,16 +294,16 @@ static void update_lines(const struct sar_vec_desc *desc, struct cursor *p, unsi
 {
     _Alignas(LINE) unsigned char block[BLOCK_BYTES] = { 0 };
     size_t bytes = desc->element_size;
-    uint64_t each = BLOCK_BYTES / bytes, head = head_of(desc, buf),
-             end = head + (desc->count - head) / each * each;
+    uint64_t chunk = BLOCK_BYTES / bytes, head = head_of(desc, buf),
+             end = head + (desc->count - head) / chunk * chunk;
     memset(buf, 0, head * bytes);
     write_block(desc, p, 0, head, buf);
     memset(p->dirty, 0, sizeof p->dirty);
     for (uint64_t next; (next = next_index(desc, p)) < end;) {
-        uint64_t at = next - (next - head) % each;
+        uint64_t at = next - (next - head) % chunk;
         for (uint64_t page = 0; page < PREFETCH_PAGES; page++)
-            prefetch_page(desc, buf, at + each + page * (PAGE / bytes));
-        write_block(desc, p, at, at + each, block);
+            prefetch_page(desc, buf, at + chunk + page * (PAGE / bytes));
+        write_block(desc, p, at, at + chunk, block);
         nt_store_dirty(buf + at * bytes, block, p->dirty);
     }
     memset(buf + end * bytes, 0, (desc->count - end) * bytes);

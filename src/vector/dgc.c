@@ -118,9 +118,9 @@ static void clear_velocity(const struct sar_dgc *dgc, const struct sar_vec_desc 
                            const struct sar_spvec *vec)
 {
     size_t bytes = steps[dgc->dtype].bytes;
-    uint64_t least = sar_dgc_mask_threshold(dgc);
+    uint64_t threshold = sar_dgc_mask_threshold(dgc);
     for (size_t i = 0; i < vec->nnz; i++)
-        if (sar_magnitude(dgc->dtype, vec->value, i) >= least)
+        if (sar_magnitude(dgc->dtype, vec->value, i) >= threshold)
             memset((char *)dgc->velocity + sar_index_get(vec->index, desc->index_size, i) * bytes, 0, bytes);
 }
 

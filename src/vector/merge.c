@@ -29,18 +29,18 @@ struct reader {
 };
 
 /* Write the position of the least key for a vec, and advance if the vec has this key. */
-SAR_INLINE void advance(struct reader *r, uint32_t *keys, uint32_t least, uint32_t position)
+SAR_INLINE void advance(struct reader *r, uint32_t *keys, uint32_t min_key, uint32_t position)
 {
 #if defined(USE_CMOV)
-    __asm__("cmpl %[key], %[least]\n\t"
+    __asm__("cmpl %[key], %[min_key]\n\t"
             "cmovael %[after], %[key]\n\t"
             "movl %[position], %[here]\n\t"
             "sbbq $-1, %[at]"
             : [key] "+&r"(r->key), [at] "+r"(r->at), [here] "=m"(keys[r->at])
-            : [after] "m"(keys[r->at + 1]), [least] "r"(least), [position] "r"(position)
+            : [after] "m"(keys[r->at + 1]), [min_key] "r"(min_key), [position] "r"(position)
             : "cc");
 #else
-    bool has = r->key == least;
+    bool has = r->key == min_key;
     r->key = has ? keys[r->at + 1] : r->key;
     keys[r->at] = position;
     r->at += has;
@@ -64,23 +64,23 @@ SAR_INLINE size_t merge_keys(unsigned n, uint32_t *keys, const size_t first[], u
     struct reader c = reader_of(n > 2, keys, first[2]), d = reader_of(n > 3, keys, first[3]);
     uint32_t last = 0, position = UINT32_MAX;
     for (;;) {
-        uint32_t least = lesser(a.key, b.key), other = lesser(c.key, d.key);
+        uint32_t min_key = lesser(a.key, b.key), other = lesser(c.key, d.key);
         if (n > 3) {
-            OPAQUE(least);
+            OPAQUE(min_key);
             OPAQUE(other);
         }
-        least = lesser(least, other);
-        if (least == KEY_END)
+        min_key = lesser(min_key, other);
+        if (min_key == KEY_END)
             return (uint32_t)(position + 1);
-        position += last < least;
-        last = least;
-        list[position] = least;
-        advance(&a, keys, least, position);
-        advance(&b, keys, least, position);
+        position += last < min_key;
+        last = min_key;
+        list[position] = min_key;
+        advance(&a, keys, min_key, position);
+        advance(&b, keys, min_key, position);
         if (n > 2)
-            advance(&c, keys, least, position);
+            advance(&c, keys, min_key, position);
         if (n > 3)
-            advance(&d, keys, least, position);
+            advance(&d, keys, min_key, position);
     }
 }
 
@@ -108,12 +108,12 @@ SAR_CLONES static void load_keys(const void *index, unsigned size, size_t n, uin
 /* Returns one less than the least index, so that no key is zero. */
 static uint64_t base_of(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min_index = UINT64_MAX;
     for (size_t r = 0; r < n; r++) {
         uint64_t first = vecs[r].nnz == 0 ? UINT64_MAX : sar_index_get(vecs[r].index, desc->index_size, 0);
-        least = first < least ? first : least;
+        min_index = first < min_index ? first : min_index;
     }
-    return least - 1;
+    return min_index - 1;
 }
 
 enum sar_status sar_merge(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,

@@ -17,14 +17,14 @@ enum {
 
 SAR_INLINE struct sar_index_range min_max_range(const void *index, unsigned size, size_t from, size_t n)
 {
-    uint64_t least = UINT64_MAX, most = 0;
+    uint64_t min_index = UINT64_MAX, max_index = 0;
     for (size_t i = from; i < from + n; i++) {
-        uint64_t here = sar_index_get(index, size, i);
-        least = here < least ? here : least;
-        most = here > most ? here : most;
+        uint64_t value = sar_index_get(index, size, i);
+        min_index = value < min_index ? value : min_index;
+        max_index = value > max_index ? value : max_index;
     }
-    return (struct sar_index_range){ least,
-                                     most == least ? 0 : 64 - (unsigned)__builtin_clzll(most - least) };
+    unsigned bits = max_index == min_index ? 0 : 64 - (unsigned)__builtin_clzll(max_index - min_index);
+    return (struct sar_index_range){ min_index, bits };
 }
 
 SAR_CLONES struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n)
@@ -55,14 +55,14 @@ struct sar_buckets sar_buckets_choose(const struct sar_pairs *from, size_t n, st
     for (;;) {
         unsigned shift = range.bits > bits ? range.bits - bits : 0;
         struct sar_buckets w = { range.base, (uint64_t)1 << bits, shift };
-        size_t most = 1;
+        size_t fullest = 1;
         memset(count, 0, SAR_BUCKETS * sizeof *count);
         SAR_FOR_INDEX_SIZE(from->index_size, count_buckets(from, INDEX_SIZE, n, &w, count));
         for (size_t b = 2; b <= w.n; b++)
-            most = count[b] > count[most] ? b : most;
-        if (shift == 0 || count[most] <= n / 2)
+            fullest = count[b] > count[fullest] ? b : fullest;
+        if (shift == 0 || count[fullest] <= n / 2)
             return w;
-        range = (struct sar_index_range){ w.base + ((uint64_t)(most - 1) << shift), shift };
+        range = (struct sar_index_range){ w.base + ((uint64_t)(fullest - 1) << shift), shift };
     }
 }
 

@@ -64,17 +64,17 @@ size_t sar_reduce_max_nnz(const struct sar_vec_desc *desc, const struct sar_spve
 /* Returns the length of the range that contains the indices of all vecs. */
 static uint64_t span_of(const struct sar_reduce_state *s)
 {
-    uint64_t least = UINT64_MAX, most = 0;
+    uint64_t min_index = UINT64_MAX, max_index = 0;
     for (size_t r = 0; r < s->n; r++) {
         const struct sar_spvec *vec = &s->vecs[r];
         if (vec->nnz == 0)
             continue;
         uint64_t first = sar_index_get(vec->index, s->desc->index_size, 0);
         uint64_t last = sar_index_get(vec->index, s->desc->index_size, vec->nnz - 1);
-        least = first < least ? first : least;
-        most = last > most ? last : most;
+        min_index = first < min_index ? first : min_index;
+        max_index = last > max_index ? last : max_index;
     }
-    return least <= most ? most - least + 1 : 0;
+    return min_index <= max_index ? max_index - min_index + 1 : 0;
 }
 
 static uint64_t nnz_of(const struct sar_reduce_state *s)
@@ -108,7 +108,7 @@ static uint32_t choose_slots(const struct sar_reduce_state *s)
 static enum sar_status open_state(struct sar_reduce_state *s, bool two_phase, struct sar_arena *arena)
 {
     void *next, *end;
-    size_t most = sar_reduce_max_nnz(s->desc, s->vecs, s->n);
+    size_t max_nnz = sar_reduce_max_nnz(s->desc, s->vecs, s->n);
     if (!(two_phase && s->n == 2) && span_of(s) <= nnz_of(s) * SAR_SUM_KERNEL_SLOTS_MAX)
         s->sum_kernel = sar_sum_kernel_of(s->desc, s->index_size);
     s->use_merge = two_phase && s->sum_kernel == NULL && sar_merge_is_faster(s->n, nnz_of(s), span_of(s));
@@ -116,28 +116,28 @@ static enum sar_status open_state(struct sar_reduce_state *s, bool two_phase, st
         SAR_TRY(sar_merge(s->desc, s->vecs, s->n, arena, &s->merge));
     } else {
         SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
-        most = most < s->tile.slots ? most : s->tile.slots;
+        max_nnz = max_nnz < s->tile.slots ? max_nnz : s->tile.slots;
     }
     SAR_TRY(sar_arena_alloc_zeroed(arena, s->n, sizeof *s->next, &next));
     SAR_TRY(sar_arena_alloc(arena, s->n, sizeof *s->end, &end));
     s->next = next;
     s->end = end;
-    return sar_accumulator_open(s->desc, s->n, most, arena, &s->acc);
+    return sar_accumulator_open(s->desc, s->n, max_nnz, arena, &s->acc);
 }
 
 /* Start the next tile at the least index not yet reduced; returns false at the end. */
 static bool find_start(struct sar_reduce_state *s)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min_index = UINT64_MAX;
     bool found = false;
     for (size_t r = 0; r < s->n; r++) {
         if (s->next[r] == s->vecs[r].nnz)
             continue;
         uint64_t index = sar_index_get(s->vecs[r].index, s->desc->index_size, s->next[r]);
-        least = index < least ? index : least;
+        min_index = index < min_index ? index : min_index;
         found = true;
     }
-    s->tile.start = least & ~(uint64_t)(s->tile.slots - 1);
+    s->tile.start = min_index & ~(uint64_t)(s->tile.slots - 1);
     return found;
 }
 
@@ -205,9 +205,9 @@ static void write_sums(struct sar_reduce_state *s, size_t count)
 static void write_tile(struct sar_reduce_state *s)
 {
     size_t count = sar_tile_list_indices(&s->tile, s->out.index, s->index_size, s->out.nnz),
-           most = s->acc.capacity;
+           chunk = s->acc.capacity;
     for (size_t n, at = 0; at < count; at += n, s->out.nnz += n) {
-        n = count - at < most ? count - at : most;
+        n = count - at < chunk ? count - at : chunk;
         sar_accumulator_begin(&s->acc, next_out(s), 0, n);
         for (size_t r = 0; r < s->n; r++)
             accumulate_vec(s, r, end_of_range(s, r, n, count - at), (uint32_t)at);
@@ -233,11 +233,11 @@ static void accumulate_merged(struct sar_reduce_state *s, size_t r, size_t base,
  * result, or of the range if sums are in separate memory. */
 static void write_merged(struct sar_reduce_state *s)
 {
-    size_t each = tile_capacity(s->desc), left;
+    size_t chunk = tile_capacity(s->desc), left;
     bool separate = s->acc.wide != NULL;
-    each = each < s->acc.capacity ? each : s->acc.capacity;
+    chunk = chunk < s->acc.capacity ? chunk : s->acc.capacity;
     while ((left = s->merge.nnz - s->out.nnz) != 0) {
-        size_t at = s->out.nnz, n = left < each ? left : each, base = separate ? at : 0;
+        size_t at = s->out.nnz, n = left < chunk ? left : chunk, base = separate ? at : 0;
         sar_accumulator_begin(&s->acc, separate ? next_out(s) : s->out.value, at - base, n);
         sar_merge_write_indices(&s->merge, at, n, s->out.index, s->index_size);
         for (size_t r = 0; r < s->n; r++)
@@ -316,9 +316,9 @@ static enum sar_status mark_all(struct sar_reduce_state *s, size_t tiles, struct
 /* Returns the number of tiles if keeping their bits is cheap, else 0. */
 static size_t tiles_to_keep(struct sar_reduce_state *s)
 {
-    uint64_t most = nnz_of(s) * KEPT_SLOTS_PER_ELEMENT / s->tile.slots,
+    uint64_t max_tiles = nnz_of(s) * KEPT_SLOTS_PER_ELEMENT / s->tile.slots,
              tiles = span_of(s) / s->tile.slots + 2;
-    return find_start(s) && tiles <= most ? (size_t)tiles : 0;
+    return find_start(s) && tiles <= max_tiles ? (size_t)tiles : 0;
 }
 
 enum sar_status sar_reduce_count(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,

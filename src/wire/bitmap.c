@@ -22,7 +22,7 @@ static uint64_t bytes_with(const struct sar_wire_layout *layout, uint64_t nnz, u
     return sar_add_saturate(values, sar_add_saturate(first, sar_mul_saturate(used, 8)));
 }
 
-static uint64_t least(const struct sar_wire_layout *layout, uint64_t nnz)
+static uint64_t min_bytes(const struct sar_wire_layout *layout, uint64_t nnz)
 {
     return bytes_with(layout, nnz, nnz / GROUP + (nnz % GROUP != 0));
 }
@@ -144,7 +144,7 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
 const struct sar_wire sar_wire_bitmap = {
     .name = "bitmap",
     .summary = "the values, and a bitmap without its empty words",
-    .min_bytes = least,
+    .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
     .nnz_cost = 0.7,

@@ -17,7 +17,7 @@ static uint64_t bytes_each(const struct sar_wire_layout *layout)
     return sar_add_saturate(sar_mul_saturate(BLOCK, layout->element_size), rest);
 }
 
-static uint64_t least(const struct sar_wire_layout *layout, uint64_t nnz)
+static uint64_t min_bytes(const struct sar_wire_layout *layout, uint64_t nnz)
 {
     return sar_mul_saturate(nnz / BLOCK + (nnz % BLOCK != 0), bytes_each(layout));
 }
@@ -109,7 +109,7 @@ static double share_in_use(const struct sar_wire_layout *layout, double nnz)
 const struct sar_wire sar_wire_block = {
     .name = "block",
     .summary = "blocks of 256 slots, whole, where anything is in them (OmniReduce)",
-    .min_bytes = least,
+    .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
     .nnz_cost = 1.8,

@@ -21,10 +21,11 @@ enum {
     STREAM = CONTROLS + 4 * BLOCK + SLACK
 };
 
-static uint64_t least(const struct sar_wire_layout *layout, uint64_t nnz)
+static uint64_t min_bytes(const struct sar_wire_layout *layout, uint64_t nnz)
 {
-    uint64_t controls = nnz / 4 + (nnz % 4 != 0), each = layout->element_size + 1;
-    return sar_add_saturate(sar_mul_saturate(nnz, each), sar_mul_saturate(controls, layout->index_size / 4));
+    uint64_t controls = nnz / 4 + (nnz % 4 != 0), value_bytes = layout->element_size + 1;
+    return sar_add_saturate(sar_mul_saturate(nnz, value_bytes),
+                            sar_mul_saturate(controls, layout->index_size / 4));
 }
 
 SAR_CLONES static uint64_t data_u32(const uint32_t *index, size_t n)
@@ -79,9 +80,9 @@ static void encode_u32(const uint32_t *index, size_t n, unsigned char *out)
     unsigned char stream[STREAM];
     uint32_t before = 0;
     for (size_t at = 0; at < n; at += BLOCK) {
-        uint32_t some = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
-        out = append(out, stream, streamvbyte_delta_encode(index + at, some, stream, before));
-        before = index[at + some - 1];
+        uint32_t block = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
+        out = append(out, stream, streamvbyte_delta_encode(index + at, block, stream, before));
+        before = index[at + block - 1];
     }
 }
 
@@ -91,13 +92,13 @@ static void encode_u64(const uint64_t *index, size_t n, unsigned char *out)
     uint32_t low[BLOCK], high[BLOCK];
     uint64_t before = 0;
     for (size_t at = 0; at < n; at += BLOCK) {
-        uint32_t some = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
-        for (uint32_t i = 0; i < some; before = index[at + i++]) {
+        uint32_t block = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
+        for (uint32_t i = 0; i < block; before = index[at + i++]) {
             low[i] = (uint32_t)(index[at + i] - before);
             high[i] = (uint32_t)((index[at + i] - before) >> 32);
         }
-        out = append(out, stream, streamvbyte_encode(low, some, stream));
-        out = append(out, stream, streamvbyte_encode_0124(high, some, stream));
+        out = append(out, stream, streamvbyte_encode(low, block, stream));
+        out = append(out, stream, streamvbyte_encode_0124(high, block, stream));
     }
 }
 
@@ -158,12 +159,12 @@ static bool decode_u32(const unsigned char *in, uint64_t left, size_t n, uint32_
     unsigned char stream[STREAM] = { 0 };
     uint32_t before = 0;
     for (size_t at = 0; at < n; at += BLOCK) {
-        uint32_t some = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
-        size_t bytes = fetch(in, left, some, false, stream);
+        uint32_t block = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
+        size_t bytes = fetch(in, left, block, false, stream);
         if (bytes == 0)
             return false;
-        streamvbyte_delta_decode(stream, index + at, some, before);
-        before = index[at + some - 1];
+        streamvbyte_delta_decode(stream, index + at, block, before);
+        before = index[at + block - 1];
         in += bytes;
         left -= bytes;
     }
@@ -176,19 +177,19 @@ static bool decode_u64(const unsigned char *in, uint64_t left, size_t n, uint64_
     uint32_t low[BLOCK + SLACK], high[BLOCK + SLACK];
     uint64_t before = 0;
     for (size_t at = 0; at < n; at += BLOCK) {
-        uint32_t some = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
+        uint32_t block = (uint32_t)(n - at < BLOCK ? n - at : BLOCK);
         for (int half = 0; half < 2; half++) {
-            size_t bytes = fetch(in, left, some, half == 1, stream);
+            size_t bytes = fetch(in, left, block, half == 1, stream);
             if (bytes == 0)
                 return false;
             if (half == 0)
-                streamvbyte_decode(stream, low, some);
+                streamvbyte_decode(stream, low, block);
             else
-                streamvbyte_decode_0124(stream, high, some);
+                streamvbyte_decode_0124(stream, high, block);
             in += bytes;
             left -= bytes;
         }
-        for (uint32_t i = 0; i < some; i++)
+        for (uint32_t i = 0; i < block; i++)
             index[at + i] = before += (uint64_t)high[i] << 32 | low[i];
     }
     return left == 0;
@@ -197,7 +198,7 @@ static bool decode_u64(const unsigned char *in, uint64_t left, size_t n, uint64_
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
                               struct sar_arena *arena, struct sar_spvec *vec)
 {
-    if (vec->nnz > layout->slots || bytes < least(layout, vec->nnz))
+    if (vec->nnz > layout->slots || bytes < min_bytes(layout, vec->nnz))
         return SAR_CORRUPT;
     uint64_t values = vec->nnz * layout->element_size;
     const unsigned char *in = (const unsigned char *)payload + values;
@@ -211,7 +212,7 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
 const struct sar_wire sar_wire_packed = {
     .name = "packed",
     .summary = "the values, and the differences of slots by StreamVByte",
-    .min_bytes = least,
+    .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
     .nnz_cost = 2.1,

@@ -32,9 +32,9 @@ const struct sar_wire *sar_wire_find(const char *name)
 uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layout *layout,
                         const struct sar_spvec *vec)
 {
-    uint64_t least = wire->min_bytes(layout, vec->nnz);
-    return wire->exact_bytes == NULL || least > (uint64_t)PTRDIFF_MAX ? least
-                                                                      : wire->exact_bytes(layout, vec);
+    uint64_t min_bytes = wire->min_bytes(layout, vec->nnz);
+    return wire->exact_bytes == NULL || min_bytes > (uint64_t)PTRDIFF_MAX ? min_bytes
+                                                                          : wire->exact_bytes(layout, vec);
 }
 
 /* nnz may be a mean, which is no integer: interpolate between the integers around it. */
@@ -59,16 +59,16 @@ const struct sar_wire *sar_wire_cheapest(const struct sar_wire_layout *layout, c
                                          struct sar_wire_price price)
 {
     const struct sar_wire *best = NULL;
-    double least = INFINITY;
+    double min_cost = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         const struct sar_wire *wire = sar_wires[i];
         double work = sar_wire_cost(wire, layout, (double)vec->nnz) * price.gamma;
-        if (best != NULL && (double)wire->min_bytes(layout, vec->nnz) * price.beta + work >= least)
+        if (best != NULL && (double)wire->min_bytes(layout, vec->nnz) * price.beta + work >= min_cost)
             continue;
         double cost = (double)sar_wire_bytes(wire, layout, vec) * price.beta + work;
-        if (best == NULL || cost < least) {
+        if (best == NULL || cost < min_cost) {
             best = wire;
-            least = cost;
+            min_cost = cost;
         }
     }
     return best;
@@ -88,13 +88,13 @@ const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *
                                                   struct sar_wire_price price)
 {
     const struct sar_wire *best = NULL;
-    double least = INFINITY;
+    double min_cost = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         double cost = sar_wire_expected(sar_wires[i], layout, nnz) * price.beta +
                       sar_wire_cost(sar_wires[i], layout, nnz) * price.gamma;
-        if (best == NULL || cost < least) {
+        if (best == NULL || cost < min_cost) {
             best = sar_wires[i];
-            least = cost;
+            min_cost = cost;
         }
     }
     return best;

@@ -67,9 +67,9 @@ enum sar_status sar_round16_spvec(const struct sar_wire_layout *layout, struct s
     SAR_TRY(sar_arena_alloc(arena, n, sizeof *in, &rounded));
     for (size_t i = 0; i < n; i += CHUNK) {
         uint32_t *out = (uint32_t *)rounded + i;
-        size_t some = n - i < CHUNK ? n - i : CHUNK;
-        memcpy(out, in + i, some * sizeof *out);
-        sar_round16_values(layout->precision, out, some);
+        size_t chunk = n - i < CHUNK ? n - i : CHUNK;
+        memcpy(out, in + i, chunk * sizeof *out);
+        sar_round16_values(layout->precision, out, chunk);
     }
     vec->value = rounded;
     return layout->zero_is_absent ? sar_spvec_drop_zeros(&desc, arena, vec) : SAR_OK;

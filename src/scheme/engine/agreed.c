@@ -182,12 +182,12 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
 double sar_agreed_max_load(const struct sar_agreed *agreed, double together, double groups)
 {
     double parts = agreed->machine.ranks, count = (double)agreed->desc.count;
-    double each = sar_agreed_union_nnz(agreed, together), total = groups * each;
+    double union_nnz = sar_agreed_union_nnz(agreed, together), total = groups * union_nnz;
     if (total == 0)
         return 1;
-    double shared = groups > 1 ? 2 - sar_agreed_union_nnz(agreed, 2 * together) / each : 0;
-    double excess = 1 + (groups - 1) * shared - each / count;
-    return fmin(1 + sqrt(2 * log(parts) * parts * fmax(excess, 0) / total), count / each);
+    double shared = groups > 1 ? 2 - sar_agreed_union_nnz(agreed, 2 * together) / union_nnz : 0;
+    double excess = 1 + (groups - 1) * shared - union_nnz / count;
+    return fmin(1 + sqrt(2 * log(parts) * parts * fmax(excess, 0) / total), count / union_nnz);
 }
 
 double sar_agreed_max_push_load(const struct sar_agreed *agreed)

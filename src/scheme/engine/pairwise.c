@@ -26,13 +26,13 @@ double sar_pairwise_seconds(const struct sar_agreed *a, int limit)
     double time = a->machine.ranks == 1 ? a->data.nnz_mean * a->machine.gamma : 0; /* copy to the output */
     double max_over_mean = a->data.nnz_mean > 0 ? a->data.nnz_max / a->data.nnz_mean : 1;
     double result = sar_agreed_union_nnz(a, a->machine.ranks);
-    int each = sar_pof2_below(a->machine.ranks) == a->machine.ranks ? 1 : 2; /* ranks in a position */
+    int group_ranks = sar_pof2_below(a->machine.ranks) == a->machine.ranks ? 1 : 2; /* ranks in a position */
     for (int power = 1; power < limit; power *= 2) {
-        double nnz = sar_agreed_union_nnz(a, each * power) * (power == 1 ? max_over_mean : 1);
+        double nnz = sar_agreed_union_nnz(a, group_ranks * power) * (power == 1 ? max_over_mean : 1);
         nnz = fmin(nnz, (double)a->desc.count);
         time += stage_seconds(a, power, nnz, 2 * nnz);
     }
-    if (each == 2)
+    if (group_ranks == 2)
         time +=
             stage_seconds(a, 1, a->data.nnz_max, 2 * a->data.nnz_mean) + stage_seconds(a, 1, result, result);
     return time;
