@@ -178,28 +178,28 @@ static enum sar_status attach(MPI_Comm comm, struct owner *owner)
 }
 
 /* Open a comm_state with the hints that MPI keeps for the communicator. */
-static enum sar_status open_comm_state(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence)
+static enum sar_status open_comm_state(MPI_Comm comm, struct sar_comm_state **comm_state, char *error_text)
 {
 #ifdef HAVE_MPI_COMM_SET_INFO
     struct sar_info from;
     struct sar_config_layer hints = { SAR_SOURCE_COMM_INFO, sar_info_lookup, &from };
     if (PMPI_Comm_get_info(comm, &from.info) != MPI_SUCCESS)
         from.info = MPI_INFO_NULL;
-    enum sar_status status = sar_comm_state_open(comm, &hints, comm_state, sentence);
+    enum sar_status status = sar_comm_state_open(comm, &hints, comm_state, error_text);
     if (from.info != MPI_INFO_NULL)
         PMPI_Info_free(&from.info);
     return status;
 #else
-    return sar_comm_state_open(comm, NULL, comm_state, sentence);
+    return sar_comm_state_open(comm, NULL, comm_state, error_text);
 #endif
 }
 
 /* All ranks create the comm_state or none does, so the allocation of the owner is part of the vote. */
-static enum sar_status create(MPI_Comm comm, struct owner **created, char *sentence)
+static enum sar_status create(MPI_Comm comm, struct owner **created, char *error_text)
 {
     struct owner *owner = calloc(1, sizeof *owner);
     struct sar_comm_state *comm_state = NULL;
-    enum sar_status status = open_comm_state(comm, &comm_state, sentence);
+    enum sar_status status = open_comm_state(comm, &comm_state, error_text);
     if (status == SAR_OK) {
         status = sar_comm_max_status(&comm_state->comm, owner == NULL ? SAR_NO_MEMORY : SAR_OK);
         if (status != SAR_OK)
@@ -215,7 +215,7 @@ static enum sar_status create(MPI_Comm comm, struct owner **created, char *sente
     return attach(comm, owner);
 }
 
-static enum sar_status check_comm(MPI_Comm comm, char *sentence)
+static enum sar_status check_comm(MPI_Comm comm, char *error_text)
 {
     int inter = 0;
     const char *problem = NULL;
@@ -227,7 +227,7 @@ static enum sar_status check_comm(MPI_Comm comm, char *sentence)
         problem = "not a communicator, or one that was freed";
     if (problem == NULL)
         return inter ? SAR_INTERCOMMUNICATOR : SAR_OK;
-    snprintf(sentence, SAR_ERROR_TEXT_SIZE, "%s", problem);
+    snprintf(error_text, SAR_ERROR_TEXT_SIZE, "%s", problem);
     return SAR_BAD_COMM;
 }
 
@@ -252,14 +252,14 @@ static struct owner *find(MPI_Comm comm)
 }
 
 /* A cached owner proves that the communicator is valid, so it skips the checks. */
-enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence)
+enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state **comm_state, char *error_text)
 {
     struct owner *owner = comm == MPI_COMM_NULL || sar_lifecycle_is_forked() ? NULL : find(comm);
-    sentence[0] = '\0';
+    error_text[0] = '\0';
     if (owner == NULL) {
-        SAR_TRY(check_comm(comm, sentence));
+        SAR_TRY(check_comm(comm, error_text));
         SAR_TRY(acquire_library());
-        enum sar_status status = create(comm, &owner, sentence);
+        enum sar_status status = create(comm, &owner, error_text);
         if (status != SAR_OK)
             release_library();
         SAR_TRY(status);
@@ -268,29 +268,29 @@ enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state *
     return SAR_OK;
 }
 
-static int raise_lookup(MPI_Comm comm, const char *function, enum sar_status status, const char *sentence)
+static int raise_lookup(MPI_Comm comm, const char *function, enum sar_status status, const char *error_text)
 {
     struct sar_error error = { .status = status };
-    return sar_error_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error, sentence);
+    return sar_error_raise(status == SAR_BAD_COMM ? MPI_COMM_NULL : comm, function, &error, error_text);
 }
 
 int sar_comm_state_find(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
 {
-    char sentence[SAR_ERROR_TEXT_SIZE] = "";
-    enum sar_status status = check_comm(comm, sentence);
+    char error_text[SAR_ERROR_TEXT_SIZE] = "";
+    enum sar_status status = check_comm(comm, error_text);
     struct owner *owner = status == SAR_OK ? find(comm) : NULL;
     *comm_state = owner == NULL ? NULL : owner->comm_state;
-    return raise_lookup(comm, function, status, sentence);
+    return raise_lookup(comm, function, status, error_text);
 }
 
 int sar_comm_state_get_opt(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)
 {
-    char sentence[SAR_ERROR_TEXT_SIZE];
-    enum sar_status status = sar_comm_state_get_status(comm, comm_state, sentence);
+    char error_text[SAR_ERROR_TEXT_SIZE];
+    enum sar_status status = sar_comm_state_get_status(comm, comm_state, error_text);
     if (status == SAR_OK)
         return MPI_SUCCESS;
     *comm_state = NULL;
-    return status == SAR_INTERCOMMUNICATOR ? MPI_SUCCESS : raise_lookup(comm, function, status, sentence);
+    return status == SAR_INTERCOMMUNICATOR ? MPI_SUCCESS : raise_lookup(comm, function, status, error_text);
 }
 
 int sar_comm_state_get(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state)

@@ -7,10 +7,11 @@
 
 #include "core/comm_state.h"
 
-/** Set *comm_state to the comm_state of an intracommunicator, created on first use. It lives until the
+/** Sets *comm_state to the comm_state of an intracommunicator, created on first use. It lives until the
  * communicator is freed or MPI finalizes. Collective over comm on first use, local afterwards.
- * @param sentence  SAR_ERROR_TEXT_SIZE bytes; details of SAR_BAD_SETTING and SAR_BAD_COMM, else empty */
-enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state **comm_state, char *sentence);
+ * @param error_text  SAR_ERROR_TEXT_SIZE bytes; details of SAR_BAD_SETTING and SAR_BAD_COMM, else empty */
+enum sar_status sar_comm_state_get_status(MPI_Comm comm, struct sar_comm_state **comm_state,
+                                          char *error_text);
 
 /** sar_comm_state_get_status for public functions: raises the error and returns its code. */
 int sar_comm_state_get(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state);
@@ -18,7 +19,7 @@ int sar_comm_state_get(MPI_Comm comm, const char *function, struct sar_comm_stat
 /** sar_comm_state_get that accepts intercommunicators too, and sets *comm_state to NULL for them. */
 int sar_comm_state_get_opt(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state);
 
-/** Set *comm_state to the comm_state of an intracommunicator, or to NULL if it has none. Raises an error and
+/** Sets *comm_state to the comm_state of an intracommunicator, or to NULL if it has none. Raises an error and
  * returns its code. Local. */
 int sar_comm_state_find(MPI_Comm comm, const char *function, struct sar_comm_state **comm_state);
 

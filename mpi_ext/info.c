@@ -22,7 +22,7 @@ const char *sar_info_lookup(const char *name, void *info)
 }
 
 /* The stream is not a setting: settings are equal on all ranks, but an address is valid on one rank only. */
-enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *sentence)
+enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *error_text)
 {
     struct sar_info from = { .info = info };
     const char *text = sar_info_lookup("STREAM", &from);
@@ -35,7 +35,7 @@ enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *sentence
         *stream = (void *)(uintptr_t)address;
         return SAR_OK;
     }
-    snprintf(sentence, SAR_ERROR_TEXT_SIZE,
+    snprintf(error_text, SAR_ERROR_TEXT_SIZE,
              "mpix_sparse_stream is '%.60s'; it must be the address of a stream: 0x…", text);
     return SAR_BAD_SETTING;
 }

@@ -15,10 +15,10 @@ struct sar_info {
     char value[MPI_MAX_INFO_VAL + 1]; /**< written by sar_info_lookup */
 };
 
-/** Set *stream to the address in the key mpix_sparse_stream; without the key *stream is unchanged. Returns
- * SAR_BAD_SETTING, and a sentence, if the value is not an address.
- * @param sentence  SAR_ERROR_TEXT_SIZE bytes */
-enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *sentence);
+/** Sets *stream to the address in the key mpix_sparse_stream; without the key *stream is unchanged. Returns
+ * SAR_BAD_SETTING, and an error text, if the value is not an address.
+ * @param error_text  SAR_ERROR_TEXT_SIZE bytes */
+enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *error_text);
 
 /** Returns the value of the key of a setting, or NULL. The value is valid until the next lookup. This is a
  * sar_config_lookup_fn.

@@ -20,7 +20,7 @@ int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
 {
     static const char function[] = "MPIX_Sparse_comm_set_info";
     struct sar_comm_state *comm_state;
-    char sentence[SAR_ERROR_TEXT_SIZE] = "";
+    char error_text[SAR_ERROR_TEXT_SIZE] = "";
     struct sar_info from = { .info = info };
     struct sar_config_layer hints = { SAR_SOURCE_COMM_INFO, sar_info_lookup, &from };
     int code = sar_comm_state_get(comm, function, &comm_state);
@@ -28,14 +28,14 @@ int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
         return code;
     sar_progress_drain(comm_state);
     void *stream = comm_state->device.stream;
-    struct sar_error error = { .status = sar_info_get_stream(info, &stream, sentence) };
+    struct sar_error error = { .status = sar_info_get_stream(info, &stream, error_text) };
     sar_lifecycle_invalidate();
-    error.status = sar_comm_state_configure(comm_state, error.status, &hints, sentence);
+    error.status = sar_comm_state_configure(comm_state, error.status, &hints, error_text);
     if (error.status == SAR_OK)
         comm_state->device.stream = stream;
-    else if (error.status == SAR_BAD_SETTING && sentence[0] == '\0')
-        snprintf(sentence, sizeof sentence, "mpix_sparse_stream is no address on another rank");
-    return sar_error_raise(comm, function, &error, sentence);
+    else if (error.status == SAR_BAD_SETTING && error_text[0] == '\0')
+        snprintf(error_text, sizeof error_text, "mpix_sparse_stream is no address on another rank");
+    return sar_error_raise(comm, function, &error, error_text);
 }
 
 /* Values longer than MPI_MAX_INFO_VAL are omitted. */

@@ -23,12 +23,12 @@
 
 /* Set the fields that only plans have, and the memory of this rank's arrays. */
 static void prepare(const struct sar_comm_state *comm_state, struct sar_call_args *call, MPI_Info info,
-                    char *sentence)
+                    char *error_text)
 {
     call->sig.field[SAR_AGREE_FUNCTION] = call->sig.dense_face ? SAR_FUNCTION_INIT : SAR_FUNCTION_COO_INIT;
     call->device.memory.stream = comm_state->device.stream;
     if (call->result.error.status == SAR_OK)
-        call->result.error.status = sar_info_get_stream(info, &call->device.memory.stream, sentence);
+        call->result.error.status = sar_info_get_stream(info, &call->device.memory.stream, error_text);
     if (call->sig.dense_face)
         sar_user_buffers_describe(call);
     if (!call->sig.native)
@@ -37,11 +37,11 @@ static void prepare(const struct sar_comm_state *comm_state, struct sar_call_arg
 
 /* Make the arguments that all starts share. The element type may depend on the plan's hints. */
 static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *call, MPI_Info info,
-                      struct MPIX_Sparse_plan_s *made, char *sentence)
+                      struct MPIX_Sparse_plan_s *made, char *error_text)
 {
     struct sar_info from = { .info = info };
     struct sar_config_layer hints = { SAR_SOURCE_PLAN_INFO, sar_info_lookup, &from };
-    call->result.error.status = sar_plan_open(comm_state, &hints, &made->args, &made->plan, sentence);
+    call->result.error.status = sar_plan_open(comm_state, &hints, &made->args, &made->plan, error_text);
     if (call->result.error.status != SAR_OK)
         return;
     made->args = *call;
@@ -59,23 +59,23 @@ static int make_plan(const struct sar_call_args *template, MPI_Comm comm, MPI_In
                      MPIX_Sparse_plan *plan)
 {
     struct sar_comm_state *comm_state;
-    char sentence[SAR_ERROR_TEXT_SIZE] = "";
+    char error_text[SAR_ERROR_TEXT_SIZE] = "";
     struct sar_call_args call = *template;
     int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
     struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
     sar_error_set(&call.result.error, plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK, 0);
-    prepare(comm_state, &call, info, sentence);
+    prepare(comm_state, &call, info, error_text);
     sar_progress_drain(comm_state);
     sar_progress_check(comm_state, &call);
     if (call.result.error.status == SAR_OK)
-        open_plan(comm_state, &call, info, made, sentence);
+        open_plan(comm_state, &call, info, made, error_text);
     if (call.result.error.status != SAR_OK) {
         sar_user_buffers_release(&call);
         free(made);
-        /* Ranks other than the one with a bad stream key have no sentence. */
-        const char *detail = sentence[0] != '\0' ? sentence : "mpix_sparse_stream is no address";
+        /* Ranks other than the one with a bad stream key have no error text. */
+        const char *detail = error_text[0] != '\0' ? error_text : "mpix_sparse_stream is no address";
         return sar_error_raise(comm, function, &call.result.error,
                                call.result.error.status == SAR_BAD_SETTING ? detail : NULL);
     }

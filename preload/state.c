@@ -72,22 +72,22 @@ static void check_nonblocking(struct sar_config *config)
 }
 
 /* Ignores a file with constants of another machine, as the library does. */
-static enum sar_status check_calibration(const struct sar_config *config, char *sentence, size_t capacity)
+static enum sar_status check_calibration(const struct sar_config *config, char *error_text, size_t capacity)
 {
     struct sar_config tried = *config;
     struct sar_machine machine;
     bool fits;
     if (strcmp(config->calibration, "none") == 0)
         return SAR_OK;
-    return sar_calibration_apply(&tried, NULL, &machine, &fits, sentence, capacity);
+    return sar_calibration_apply(&tried, NULL, &machine, &fits, error_text, capacity);
 }
 
 /* Checks all settings here: a bad one would otherwise fail a call of a program that knows no settings. */
-static enum sar_status load(struct sar_config *config, char *sentence, size_t capacity)
+static enum sar_status load(struct sar_config *config, char *error_text, size_t capacity)
 {
-    SAR_TRY(sar_config_load(config, sar_env_setting, NULL, sentence, capacity));
-    SAR_TRY(sar_policy_check(config, sentence, capacity));
-    return check_calibration(config, sentence, capacity);
+    SAR_TRY(sar_config_load(config, sar_env_setting, NULL, error_text, capacity));
+    SAR_TRY(sar_policy_check(config, error_text, capacity));
+    return check_calibration(config, error_text, capacity);
 }
 
 /* All ranks use rank 0's settings, since their decisions must be equal. */
@@ -97,14 +97,14 @@ void sar_preload_begin(void)
         enum sar_status status;
         struct sar_config config;
     } settings;
-    char sentence[256];
+    char error_text[256];
     int rank;
     memset(&settings, 0, sizeof settings);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        settings.status = load(&settings.config, sentence, sizeof sentence);
+        settings.status = load(&settings.config, error_text, sizeof error_text);
         if (settings.status != SAR_OK)
-            fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", sentence);
+            fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", error_text);
         else
             check_nonblocking(&settings.config);
     }
@@ -140,7 +140,7 @@ void sar_preload_end(void)
     PMPI_Comm_free_keyval(&keyval);
 }
 
-static struct sar_comm_policy *start(MPI_Comm comm)
+static struct sar_comm_policy *comm_policy_create(MPI_Comm comm)
 {
     struct sar_comm_policy *policy = calloc(1, sizeof *policy);
     int inter;
@@ -161,7 +161,7 @@ struct sar_comm_policy *sar_preload_comm_policy(MPI_Comm comm)
     int found = 0;
     if (PMPI_Comm_get_attr(comm, keyval, &policy, &found) != MPI_SUCCESS)
         return NULL;
-    return found ? policy : start(comm);
+    return found ? policy : comm_policy_create(comm);
 }
 
 bool sar_preload_has_budget(void)

@@ -36,7 +36,7 @@ struct info_settings {
     double memory; /**< seconds a byte of the calibration file; 0: no file */
 };
 
-/** Reads the environment and the calibration file. Returns false, after a sentence, on an error. */
+/** Reads the environment and the calibration file. Returns false, after printing the error to stderr. */
 bool info_settings_read(struct info_settings *settings);
 
 /** Print a table, or JSON lines. */
@@ -44,7 +44,8 @@ void info_print_build(bool json);
 void info_print_schemes(bool json);
 void info_print_settings(const struct info_settings *settings, bool json);
 
-/** Prints the table of prices. Returns false, after a sentence, if options contradict each other. */
+/** Prints the table of prices. Returns false, after printing the error to
+ * stderr, if options contradict each other. */
 bool info_print_prices(const struct info_options *options, const struct info_settings *settings);
 
 #endif

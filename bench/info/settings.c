@@ -11,9 +11,9 @@
 
 extern char **environ;
 
-static bool print_bad_setting(const char *sentence)
+static bool print_bad_setting(const char *error_text)
 {
-    fprintf(stderr, "mpix_sparse_info: %s\n", sentence);
+    fprintf(stderr, "mpix_sparse_info: %s\n", error_text);
     return false;
 }
 
@@ -21,21 +21,22 @@ static bool print_bad_setting(const char *sentence)
 static bool read_calibration(struct info_settings *settings)
 {
     struct sar_machine machine;
-    char sentence[SAR_ERROR_TEXT_SIZE] = "out of memory";
+    char error_text[SAR_ERROR_TEXT_SIZE] = "out of memory";
     bool fits = false;
 
-    if (sar_calibration_apply(&settings->config, NULL, &machine, &fits, sentence, sizeof sentence) != SAR_OK)
-        return print_bad_setting(sentence);
+    if (sar_calibration_apply(&settings->config, NULL, &machine, &fits, error_text, sizeof error_text) !=
+        SAR_OK)
+        return print_bad_setting(error_text);
     if (fits)
         settings->memory = machine.memory;
     else
-        fprintf(stderr, "mpix_sparse_info: %s is not used: %s\n", settings->config.calibration, sentence);
+        fprintf(stderr, "mpix_sparse_info: %s is not used: %s\n", settings->config.calibration, error_text);
     return true;
 }
 
 bool info_settings_read(struct info_settings *settings)
 {
-    char sentence[SAR_ERROR_TEXT_SIZE];
+    char error_text[SAR_ERROR_TEXT_SIZE];
     const char *name;
     size_t at = 0, length;
 
@@ -43,9 +44,9 @@ bool info_settings_read(struct info_settings *settings)
     while ((name = sar_config_unknown(environ, &at, &length)) != NULL)
         fprintf(stderr, "mpix_sparse_info: %.*s is set but is not a setting of this library\n", (int)length,
                 name);
-    if (sar_config_load(&settings->config, sar_env_setting, NULL, sentence, sizeof sentence) != SAR_OK ||
-        sar_policy_check(&settings->config, sentence, sizeof sentence) != SAR_OK)
-        return print_bad_setting(sentence);
+    if (sar_config_load(&settings->config, sar_env_setting, NULL, error_text, sizeof error_text) != SAR_OK ||
+        sar_policy_check(&settings->config, error_text, sizeof error_text) != SAR_OK)
+        return print_bad_setting(error_text);
     return strcmp(settings->config.calibration, "none") == 0 || read_calibration(settings);
 }
 
