@@ -57,11 +57,11 @@ struct sar_operation {
     int64_t id;     /**< identifier of the op, equal on all ranks */
 };
 
-/** Create the attribute key that invalidates cached derived types when they are freed. Local.
+/** Creates the attribute key that invalidates cached derived types when they are freed. Local.
  * Fails if MPI does. */
 enum sar_status sar_datatypes_setup(void);
 
-/** Free the attribute key and invalidate the caches of all threads. Local. */
+/** Frees the attribute key and invalidates the caches of all threads. Local. */
 void sar_datatypes_cleanup(void);
 
 /** Returns the table entry of a predefined datatype, or NULL for any other type. Local; nanoseconds. */
@@ -85,14 +85,14 @@ bool sar_datatype_op_exact(const struct sar_datatype *type, const struct sar_ope
  * @param base  set to the library type, if the handle is a predefined type */
 bool sar_datatype_exact_basic(MPI_Datatype datatype, const struct sar_operation *op, enum sar_dtype *base);
 
-/** Set *type to the index type of an MPI datatype. Returns false if the datatype is not an index type of the
+/** Sets *type to the index type of an MPI datatype. Returns false if the datatype is not an index type of the
  * interface; *type is then unchanged. Local. */
 bool sar_index_type_classify(MPI_Datatype indextype, enum sar_index_type *type);
 
 /** Returns the name of a library type, such as "float" or "int32". */
 const char *sar_dtype_name(enum sar_dtype base);
 
-/** Write the description of a datatype id or op id into `text`, for error messages.
+/** Writes the description of a datatype id or op id into `text`, for error messages.
  * @param capacity  bytes in text */
 void sar_datatype_describe(int64_t id, char *text, size_t capacity);
 void sar_operation_describe(int64_t id, char *text, size_t capacity);

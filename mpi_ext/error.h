@@ -51,14 +51,14 @@ enum sar_null_output {
     SAR_NULL_VERSION
 };
 
-/** Make an MPI error code whose text describes the error, call the error handler of comm, and return the
+/** Makes an MPI error code whose text describes the error, calls the error handler of comm, and returns the
  * code. Returns MPI_SUCCESS, and does nothing, if error->status is SAR_OK. Local.
  * @param comm      MPI_COMM_NULL: the handler of MPI_COMM_WORLD is called
  * @param function  public function to name in the text
  * @param detail    text that replaces the description of error->value; NULL for none */
 int sar_error_raise(MPI_Comm comm, const char *function, const struct sar_error *error, const char *detail);
 
-/** Make the error code for children of fork() in advance, since a child cannot ask MPI for one. Local. */
+/** Makes the error code for children of fork() in advance, since a child cannot ask MPI for one. Local. */
 void sar_error_setup(void);
 
 /** Forget all error codes: they are invalid once MPI has been finalized. Local. */

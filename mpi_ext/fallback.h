@@ -14,14 +14,14 @@
 #include "core/active_call.h"
 #include "core/fallback.h"
 
-/** Run a call by MPI_Allreduce, in chunks if it does not fit an int. Returns an MPI error code. Collective
+/** Runs a call by MPI_Allreduce, in chunks if it does not fit an int. Returns an MPI error code. Collective
  * over comm; blocking. */
 int sar_fallback_allreduce(MPI_Comm comm, const char *function, const struct sar_call_args *call);
 
 /** True if the call fits one MPI_Allreduce: its count fits an int, and its bytes fit one chunk. Local. */
 bool sar_fallback_fits_int(const struct sar_call_args *call);
 
-/** Start a call that fits an int by MPI_Iallreduce. The request is MPI's. If this rank cannot read its
+/** Starts a call that fits an int by MPI_Iallreduce. The request is MPI's. If this rank cannot read its
  * vector, the function waits for the other ranks and returns the error. Collective over comm. */
 int sar_fallback_iallreduce(MPI_Comm comm, const char *function, const struct sar_call_args *call,
                             MPI_Request *request);
@@ -49,7 +49,7 @@ struct sar_fallback_cache {
 /** Last entry of the calling thread, or NULL. Use the functions below. */
 extern _Thread_local struct sar_fallback_cache *sar_fallback_cache_last SAR_TLS_INITIAL_EXEC;
 
-/** Store a call that is about to be passed to MPI_Allreduce; clear the cache if such a call cannot be
+/** Stores a call that is about to be passed to MPI_Allreduce; clears the cache if such a call cannot be
  * repeated without checks. Local.
  * @param comm_state  NULL for an intercommunicator, whose calls are not cached */
 void sar_fallback_cache_store(MPI_Comm comm, struct sar_comm_state *comm_state,

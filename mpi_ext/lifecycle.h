@@ -13,7 +13,7 @@
  * Local. */
 bool sar_lifecycle_mpi_usable(void);
 
-/** Add `change` to the number of comm_states, including those being created. Returns the new number.
+/** Adds `change` to the number of comm_states, including those being created. Returns the new number.
  * Local. */
 int sar_lifecycle_count(int change);
 
@@ -29,7 +29,7 @@ static inline uint_fast64_t sar_lifecycle_generation(void)
     return atomic_load_explicit(&sar_lifecycle_generations, memory_order_acquire);
 }
 
-/** Start a new generation, so that every thread drops its caches. Call it before a comm_state is freed or
+/** Starts a new generation, so that every thread drops its caches. Call it before a comm_state is freed or
  * configured. Local; any thread. */
 static inline void sar_lifecycle_invalidate(void)
 {

@@ -26,14 +26,14 @@ struct sar_mpi_request {
     atomic_bool freed;   /**< MPI_Request_free was called before the call was complete */
 };
 
-/** Start a nonblocking call and set *request. Errors in arguments are raised when the request completes; if
+/** Starts a nonblocking call and sets *request. Errors in arguments are raised when the request completes; if
  * there is no request, the call runs blocking and the error is returned. Collective over comm.
  * @param call    arguments; copied
  * @param result  address of the caller's result argument; NULL for dense buffers */
 int sar_mpi_request_post(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
                          const struct sar_call_args *call, MPIX_Sparse_result **result, MPI_Request *request);
 
-/** Start the call of a plan's request; comm, plan, function and args are set. Returns an error, on this rank
+/** Starts the call of a plan's request; comm, plan, function and args are set. Returns an error, on this rank
  * only, if the plan cannot be started. Collective over the plan's communicator.
  * @param result  as in sar_mpi_request_post */
 int sar_mpi_request_restart(struct sar_mpi_request *req, MPIX_Sparse_result **result, MPI_Request *request);
@@ -41,29 +41,29 @@ int sar_mpi_request_restart(struct sar_mpi_request *req, MPIX_Sparse_result **re
 /** True if a plan's request is in use by a call that is not complete. Local. */
 bool sar_mpi_request_in_use(struct sar_mpi_request *req);
 
-/** Reserve a plan's request and create its MPI request, without starting a call. Returns the error if the
+/** Reserves a plan's request and creates its MPI request, without starting a call. Returns the error if the
  * request is in use, the communicator was freed or MPI fails. Local. */
 struct sar_error sar_mpi_request_acquire(struct sar_mpi_request *req);
 
-/** Free the MPI request of an acquired request that is not started. Local. */
+/** Frees the MPI request of an acquired request that is not started. Local. */
 void sar_mpi_request_drop(struct sar_mpi_request *req);
 
-/** Start the call in req->args on an acquired request. Collective over the plan's communicator.
+/** Starts the call in req->args on an acquired request. Collective over the plan's communicator.
  * @param plan      plan whose tensor state the call uses; NULL for none
  * @param finished  called when the call is complete */
 void sar_mpi_request_start(struct sar_mpi_request *req, struct sar_plan *plan,
                            void (*finished)(struct sar_active_call *active));
 
-/** Raise the error of a complete call on its communicator; returns its code. Local. */
+/** Raises the error of a complete call on its communicator; returns its code. Local. */
 int sar_mpi_request_raise(const struct sar_mpi_request *req);
 
-/** Complete the MPI request with `code`. Do not touch req afterwards: MPI may free it at once. Local. */
+/** Completes the MPI request with `code`. Do not touch req afterwards: MPI may free it at once. Local. */
 void sar_mpi_request_finish(struct sar_mpi_request *req, int code);
 
 /** The usual `finished` function: raise the error, deliver the output, complete the MPI request. Local. */
 void sar_mpi_request_complete(struct sar_active_call *active);
 
-/** End and join the progress thread, if it exists. No call may be active. Local. */
+/** Ends and joins the progress thread, if it exists. No call may be active. Local. */
 void sar_progress_thread_stop(void);
 
 #endif

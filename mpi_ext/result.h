@@ -37,7 +37,7 @@ struct sar_result_guard {
     bool is_new;                         /**< *handle is set only if the call succeeds */
 };
 
-/** Set the output of a coordinate call to the caller's result, or to a new one if *result is null. Sets
+/** Sets the output of a coordinate call to the caller's result, or to a new one if *result is null. Sets
  * call->result.error if the argument is invalid or memory is short. */
 void sar_result_guard_open(struct sar_result_guard *guard, MPIX_Sparse_result *result,
                            struct sar_call_args *call);

@@ -9,12 +9,12 @@
 #include "core/active_call.h"
 #include "core/comm_state.h"
 
-/** Set call->device.memory to the memory of one of the call's arrays. Null, MPI_IN_PLACE and
+/** Sets call->device.memory to the memory of one of the call's arrays. Null, MPI_IN_PLACE and
  * MPIX_SPARSE_STRIDED are skipped.
  * @param status  error if the array is on a device that the library cannot reach */
 void sar_user_buffers_locate(struct sar_call_args *call, const void *array, enum sar_status status);
 
-/** Check that another array is in `memory`. Null, MPI_IN_PLACE and MPIX_SPARSE_STRIDED are skipped.
+/** Checks that another array is in `memory`. Null, MPI_IN_PLACE and MPIX_SPARSE_STRIDED are skipped.
  * @param status  error if the array is elsewhere */
 void sar_user_buffers_check(struct sar_error *error, const struct sar_device_ctx *memory, const void *array,
                             enum sar_status status);
@@ -22,7 +22,7 @@ void sar_user_buffers_check(struct sar_error *error, const struct sar_device_ctx
 /** True if both pointers are arrays in host memory. */
 bool sar_user_buffers_on_host(const void *first, const void *second);
 
-/** Set the stream of a call until its end, before any work is queued. Sets the error SAR_CAPTURED if the
+/** Sets the stream of a call until its end, before any work is queued. Sets the error SAR_CAPTURED if the
  * stream is being captured into a graph. */
 void sar_user_buffers_set_stream(struct sar_call_args *call, void *stream);
 
@@ -37,32 +37,32 @@ static inline bool sar_user_buffers_unreadable(const struct sar_call_args *call)
     return call->result.error.status == SAR_DEVICE_FAILED || call->result.error.status == SAR_CAPTURED;
 }
 
-/** Compute the size and address of the host copies of dense buffers, without memory. Does nothing for
+/** Computes the size and address of the host copies of dense buffers, without memory. Does nothing for
  * coordinates, and for calls with an invalid argument. */
 void sar_user_buffers_describe(struct sar_call_args *call);
 
-/** Allocate the host copies of dense buffers, and point call->data.buffers at them. */
+/** Allocates the host copies of dense buffers, and points call->data.buffers at them. */
 void sar_user_buffers_alloc(struct sar_call_args *call);
 
-/** Free the host copies. */
+/** Frees the host copies. */
 void sar_user_buffers_release(struct sar_call_args *call);
 
-/** Copy the arrays from the device to the host copies, which are allocated if missing. On failure, or if the
- * device failed before, the error is SAR_DEVICE_FAILED. A captured stream is not read. In both cases the
+/** Copies the arrays from the device to the host copies, which are allocated if missing. On failure, or if
+ * the device failed before, the error is SAR_DEVICE_FAILED. A captured stream is not read. In both cases the
  * copies are poisoned, so that this rank can still take part in the collective. */
 void sar_user_buffers_read(struct sar_call_args *call);
 
 /** sar_user_buffers_read that queues the copies on the call's stream. The host copies must be allocated. */
 void sar_user_buffers_queue_read(struct sar_call_args *call);
 
-/** Copy the host copies of outputs back to the device, if `code` is MPI_SUCCESS. Returns `code`, or the code
- * of an error in the copy, which is raised on comm. */
+/** Copies the host copies of outputs back to the device, if `code` is MPI_SUCCESS. Returns `code`, or the
+ * code of an error in the copy, which is raised on comm. */
 int sar_user_buffers_write(MPI_Comm comm, const char *function, const struct sar_call_args *call, int code);
 
-/** Set all bytes of unread input copies to 0xff, so that peers cannot mistake them for valid data. */
+/** Sets all bytes of unread input copies to 0xff, so that peers cannot mistake them for valid data. */
 void sar_user_buffers_poison(struct sar_call_args *call);
 
-/** Choose how the call uses device memory: native vectors stay on the device and only their elements are
+/** Chooses how the call uses device memory: native vectors stay on the device and only their elements are
  * copied; all other vectors are read to the host. */
 void sar_user_buffers_classify(struct sar_call_args *call, struct sar_comm_state *comm_state);
 
@@ -71,14 +71,14 @@ void sar_user_buffers_classify(struct sar_call_args *call, struct sar_comm_state
  * @param comm_state  NULL for an intercommunicator, which never gets device memory */
 bool sar_user_buffers_mpi_accepts(const struct sar_call_args *call, struct sar_comm_state *comm_state);
 
-/** Wait for the work queued on arrays that MPI gets as they are. If the wait fails, poisoned host copies
+/** Waits for the work queued on arrays that MPI gets as they are. If the wait fails, poisoned host copies
  * replace the arrays. */
 void sar_user_buffers_prepare_mpi(struct sar_call_args *call, const struct sar_comm_state *comm_state);
 
-/** Prepare the arrays of a call: set the communicator's stream, describe, classify. */
+/** Prepares the arrays of a call: sets the communicator's stream, describes, classifies. */
 void sar_user_buffers_open(struct sar_call_args *call, struct sar_comm_state *comm_state);
 
-/** Write and release the host copies. Returns `code`, or the code of an error in the copy, which is
+/** Writes and releases the host copies. Returns `code`, or the code of an error in the copy, which is
  * raised. */
 int sar_user_buffers_close(MPI_Comm comm, const char *function, struct sar_call_args *call, int code);
 

@@ -17,10 +17,12 @@ bool sar_persistent_start(MPI_Request request, int *code);
 /** True if any request is tracked. */
 bool sar_persistent_is_used(void);
 
-/** Replaces requests of the program by the library's requests in progress. Returns true if there is any. */
+/** Replaces requests of the program by the library's requests in progress. Returns true if there is any.
+ * Keeps pointers into `requests`, which must stay in place until sar_persistent_swap_out is called with the
+ * same array. */
 bool sar_persistent_swap_in(int n, MPI_Request *requests);
 
-/** Restores the program's requests. */
+/** Restores the program's requests, and notes which of the library's MPI has completed. */
 void sar_persistent_swap_out(int n, MPI_Request *requests);
 
 /** Stops tracking a request that the program frees. Local. */

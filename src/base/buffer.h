@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One array that grows and keeps its content. */
+/* One array that grows and keeps its content. The struct owns the memory: callers use buffer->memory until
+ * the next sar_buffer_reserve, sar_buffer_reset or sar_buffer_free, and never free it themselves. */
 
 #ifndef SAR_BASE_BUFFER_H
 #define SAR_BASE_BUFFER_H
@@ -17,15 +18,16 @@ struct sar_buffer {
     struct sar_trim trim; /**< small uses, a use being the time between two resets */
 };
 
-/** Reserves count * size bytes. May move the memory, which is never NULL after success. On SAR_NO_MEMORY the
- * buffer is unchanged. */
+/** Reserves count * size bytes. May move the memory, which is never NULL after success; all bytes reserved
+ * before are kept. On SAR_NO_MEMORY, which also an overflow of count * size gives, the buffer is
+ * unchanged. */
 enum sar_status sar_buffer_reserve(struct sar_buffer *buffer, size_t count, size_t size);
 
-/** Ends a use. Keeps the memory, so that an equal use later allocates nothing, unless many uses in a row were
- * small (base/trim.h). */
+/** Ends a use; the content is no longer defined. Keeps the memory, so that an equal use later allocates
+ * nothing, unless many uses in a row were small (base/trim.h). */
 void sar_buffer_reset(struct sar_buffer *buffer);
 
-/** Frees the memory. */
+/** Frees the memory. The buffer is empty then, and may be used again. */
 void sar_buffer_free(struct sar_buffer *buffer);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define SAR_INLINE SAR_HOST_DEVICE static inline __attribute__((always_inline))
 
-/** Compile a loop once for each generation of x86-64. The loader chooses a variant, where the toolchain
+/** Compiles a loop once for each generation of x86-64. The loader chooses a variant, where the toolchain
  * can. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(SAR_NO_CLONES) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -26,7 +26,7 @@
 #define SAR_CLONES
 #endif
 
-/** Compile a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.
+/** Compiles a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.
  * SAR_AVX512 is undefined if the compiler has no support. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
 #define SAR_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))

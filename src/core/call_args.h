@@ -22,7 +22,7 @@ struct sar_error {
     int64_t low_rank, high_rank; /**< ranks that have the minimum and the maximum */
 };
 
-/** Record an error, unless an earlier one is recorded. No effect if status is SAR_OK. */
+/** Records an error, unless an earlier one is recorded. No effect if status is SAR_OK. */
 static inline void sar_error_set(struct sar_error *error, enum sar_status status, int64_t value)
 {
     if (error->status == SAR_OK)

@@ -60,15 +60,15 @@ static inline bool sar_fallback_repeat(const struct sar_fallback_entry *entry)
     return true;
 }
 
-/** Set the number of fallbacks of kind 3 that follow a call with this selection. Equal on all ranks. */
+/** Sets the number of fallbacks of kind 3 that follow a call with this selection. Equal on all ranks. */
 void sar_fallback_plan(struct sar_tensor_state *tensor, const struct sar_selection *selection,
                        const struct sar_policy *policy);
 
-/** Begin the trace span of a fallback, and record it for the report. Local. */
+/** Begins the trace span of a fallback, and records it for the report. Local. */
 struct sar_span sar_fallback_begin(struct sar_comm_state *comm_state, const struct sar_call_args *args,
                                    const char *name);
 
-/** End the trace span of a fallback. Local. */
+/** Ends the trace span of a fallback. Local. */
 void sar_fallback_end(const struct sar_comm_state *comm_state, struct sar_span *span);
 
 /** Returns the report of the last fallback. Local. */

@@ -16,15 +16,16 @@ struct sar_topk_params {
     uint32_t seed;
 };
 
-/** Agree on a call, and find the smallest magnitude that the largest elements of all ranks have: between 0,
+/** Agrees on a call, and finds the smallest magnitude that the largest elements of all ranks have: between 0,
  * if there are no elements, and that of infinity. Collective; the error is in args->result.error. No call
  * may be in flight on the communicator. */
 void sar_global_topk_threshold(struct sar_comm_state *comm_state, struct sar_call_args *args,
                                const struct sar_dgc *dgc, const struct sar_topk_params *params,
                                uint64_t *threshold);
 
-/** Find the threshold, then select this rank's elements from it on; for vectors in host memory. The elements
- * are in topk until the next call on the communicator. After an error nothing has changed. Collective.
+/** Finds the threshold, then selects this rank's elements from it on; for vectors in host memory. The
+ * elements are in topk until the next call on the communicator. After an error nothing has changed.
+ * Collective.
  * @param capacity  elements that the caller has memory for */
 void sar_global_topk_select(struct sar_comm_state *comm_state, struct sar_call_args *args,
                             const struct sar_dgc *dgc, const struct sar_topk_params *params, size_t capacity,

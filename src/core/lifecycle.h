@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open, configure and close the state of a communicator. */
+/* Opens, configures and closes the state of a communicator. */
 
 #ifndef SAR_CORE_LIFECYCLE_H
 #define SAR_CORE_LIFECYCLE_H
 
 #include "core/comm_state.h"
 
-/** Open the state of a communicator. Collective over user: all ranks succeed, or all return the same error.
+/** Opens the state of a communicator. Collective over user: all ranks succeed, or all return the same error.
  * @param hints       hints of the communicator, which override the environment; or NULL
  * @param comm_state  set on success; sar_comm_state_close frees it
  * @param error_text  SAR_ERROR_TEXT_SIZE bytes, set on SAR_BAD_SETTING on all ranks */
@@ -21,15 +21,15 @@ enum sar_status sar_comm_state_open(MPI_Comm user, const struct sar_config_layer
 enum sar_status sar_comm_state_configure(struct sar_comm_state *comm_state, enum sar_status mine,
                                          const struct sar_config_layer *hints, char *error_text);
 
-/** Start to close a state: tell the other ranks how many watchdog messages to expect. Collective, does not
+/** Starts to close a state: tells the other ranks how many watchdog messages to expect. Collective, does not
  * wait. No call may be in flight there. */
 void sar_comm_state_begin_close(struct sar_comm_state *comm_state);
 
-/** Free a state; calls sar_comm_state_begin_close if the caller has not. Sets comm_state of its plans to
+/** Frees a state; calls sar_comm_state_begin_close if the caller has not. Sets comm_state of its plans to
  * NULL. Collective; does not wait for late ranks, but defers the state until sar_comm_state_reap. */
 void sar_comm_state_close(struct sar_comm_state *comm_state);
 
-/** Free the deferred states that all ranks have closed.
+/** Frees the deferred states that all ranks have closed.
  * @param wait  wait until all ranks have closed all of them; collective then */
 void sar_comm_state_reap(bool wait);
 

@@ -16,7 +16,7 @@
 #include "core/call_args.h"
 #include "core/comm_state.h"
 
-/** Open a plan. Collective: all ranks succeed, or all return the same error.
+/** Opens a plan. Collective: all ranks succeed, or all return the same error.
  * @param hints       hints that override the communicator's settings
  * @param args        arguments of all starts; must outlive the plan
  * @param plan        memory of the caller; sar_plan_close releases what the plan owns
@@ -24,7 +24,7 @@
 enum sar_status sar_plan_open(struct sar_comm_state *comm_state, const struct sar_config_layer *hints,
                               const struct sar_call_args *args, struct sar_plan *plan, char *error_text);
 
-/** Release the memory of a plan, and its fusion; no start may be in flight. Local. */
+/** Releases the memory of a plan, and its fusion; no start may be in flight. Local. */
 void sar_plan_close(struct sar_plan *plan);
 
 /** Identifier of a fusion in an agreement: number of members << SAR_FUSION_SHIFT | hash of their ids. */
@@ -45,17 +45,17 @@ bool sar_fusion_accepts(const struct sar_plan *plan);
 /** True if two plans may be members of one fusion. Equal on all ranks. */
 bool sar_fusion_compatible(const struct sar_plan *a, const struct sar_plan *b);
 
-/** Make the call of the fusion of a chain of plans, and the fusion unless the leader keeps it. If memory is
+/** Makes the call of the fusion of a chain of plans, and the fusion unless the leader keeps it. If memory is
  * short, args->result.error says so and leader->fusion is NULL. Local. */
 void sar_fusion_prepare(struct sar_plan *leader, struct sar_call_args *args);
 
-/** Copy the members' vectors into the fusion's buffer. Local. */
+/** Copies the members' vectors into the fusion's buffer. Local. */
 void sar_fusion_pack(const struct sar_plan *leader);
 
-/** Copy the result to the members' buffers. Local. */
+/** Copies the result to the members' buffers. Local. */
 void sar_fusion_unpack(const struct sar_plan *leader);
 
-/** Free the fusion that a leader keeps, if any. Local. */
+/** Frees the fusion that a leader keeps, if any. Local. */
 void sar_fusion_close(struct sar_plan *leader);
 
 #endif

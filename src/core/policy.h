@@ -10,11 +10,11 @@
  * @param seed  seed of the partition hash, if the settings do not give one */
 struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed);
 
-/** Check that every scheme, wire format and partition named by the settings exists. Local.
+/** Checks that every scheme, wire format and partition named by the settings exists. Local.
  * @param error_text  size bytes, set on SAR_BAD_SETTING */
 enum sar_status sar_policy_check(const struct sar_config *config, char *error_text, size_t size);
 
-/** Apply hints, which must have equal values on all ranks. Collective: all ranks succeed, or all return the
+/** Applies hints, which must have equal values on all ranks. Collective: all ranks succeed, or all return the
  * same error and *config is unchanged.
  * @param config      equal on all ranks, in and out
  * @param error_text  SAR_ERROR_TEXT_SIZE bytes, set on SAR_BAD_SETTING */

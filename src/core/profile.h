@@ -28,12 +28,12 @@ struct sar_index_sample {
     uint16_t *holders;  /**< [slot]: ranks that have an element in it; before the sum 0 or 1 */
 };
 
-/** Set exact, fraction and threshold from sample->slots. nnz_sum elements of all ranks bound the distinct
+/** Sets exact, fraction and threshold from sample->slots. nnz_sum elements of all ranks bound the distinct
  * indices. Local. */
 void sar_index_sample_choose(struct sar_index_sample *sample, const struct sar_vec_desc *desc,
                              uint64_t nnz_sum);
 
-/** Set holders to 1 in the slots of the sampled elements of this rank. Local. */
+/** Sets holders to 1 in the slots of the sampled elements of this rank. Local. */
 void sar_index_sample_count(struct sar_index_sample *sample, const struct sar_vec_desc *desc,
                             const struct sar_spvec *vec);
 
@@ -56,7 +56,7 @@ struct sar_profile_state {
     struct sar_collective collective;
 };
 
-/** Start to profile a tensor from each rank's elements. Collective; costs a vote, an allgather of two
+/** Starts to profile a tensor from each rank's elements. Collective; costs a vote, an allgather of two
  * numbers, and an allreduce of 2 * slots bytes.
  *
  * A hash, equal on all ranks, samples the index space and maps each sampled index to a slot. Each slot
@@ -68,7 +68,7 @@ enum sar_status sar_profile_start(const struct sar_comm *comm, const struct sar_
                                   const struct sar_spvec *vec, uint32_t slots, struct sar_arena *arena,
                                   struct sar_profile_state *state);
 
-/** Make progress. Sets *done once *profile is set. Returns the same status on all ranks, except for failures
+/** Makes progress. Sets *done once *profile is set. Returns the same status on all ranks, except for failures
  * of MPI.
  * @param block  wait until the profile is done */
 enum sar_status sar_profile_advance(struct sar_profile_state *state, bool block, struct sar_profile *profile,

@@ -7,21 +7,22 @@
 
 #include "core/active_call.h"
 
-/** Run a call to its end. Collective; blocking. The error is in args->result.error. */
+/** Runs a call to its end. Collective; blocking. The error is in args->result.error. */
 void sar_progress_run(struct sar_comm_state *comm_state, struct sar_call_args *args);
 
-/** Start a call, which sar_progress advances; op->on_done is called at its end. Local, but all ranks post
+/** Starts a call, which sar_progress advances; op->on_done is called at its end. Local, but all ranks post
  * their calls in the same order. */
 void sar_progress_post(struct sar_comm_state *comm_state, struct sar_call_args *args,
                        struct sar_active_call *op);
 
-/** Advance every call in flight. Local; any thread. Returns false if another thread does so at the moment. */
+/** Advances every call in flight. Local; any thread. Returns false if another thread does so at the
+ * moment. */
 bool sar_progress(void);
 
-/** Wait for the progress lock; no call in flight advances until sar_progress_unlock. Local. */
+/** Waits for the progress lock; no call in flight advances until sar_progress_unlock. Local. */
 void sar_progress_lock(const struct sar_comm_state *comm_state);
 
-/** Release the progress lock. */
+/** Releases the progress lock. */
 void sar_progress_unlock(void);
 
 /** One iteration of a wait loop: advance every call in flight, and back off. Returns true if no call is in
@@ -29,14 +30,14 @@ void sar_progress_unlock(void);
  * @param spins  iterations so far, 0 at first */
 bool sar_progress_poll(const struct sar_comm *comm, int *spins);
 
-/** Wait for the calls in flight on a communicator. Collective. */
+/** Waits for the calls in flight on a communicator. Collective. */
 void sar_progress_drain(struct sar_comm_state *comm_state);
 
-/** Agree on the arguments of later calls, without reading the buffers. Collective; the error is in
+/** Agrees on the arguments of later calls, without reading the buffers. Collective; the error is in
  * args->result.error. No call may be in flight on the communicator. */
 void sar_progress_check(struct sar_comm_state *comm_state, struct sar_call_args *args);
 
-/** Agree, and profile the dense buffer args->data.buffers.sendbuf. Collective; the error is in
+/** Agrees, and profiles the dense buffer args->data.buffers.sendbuf. Collective; the error is in
  * args->result.error. No call may be in flight on the communicator.
  * @param slots    slots of the sample
  * @param profile  set on success */

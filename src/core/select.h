@@ -55,7 +55,7 @@ struct sar_selection {
     const char *reason;               /**< "cheapest", "asked for", "on trial", … */
 };
 
-/** Select a scheme. Local; equal arguments give equal selections.
+/** Selects a scheme. Local; equal arguments give equal selections.
  * @param forced  the forced scheme, or NULL; if it cannot run the call, the cheapest scheme runs
  * @param cache   of this tensor, updated; the caller clears it for a new profile. Or NULL
  * @return SAR_UNSUPPORTED if no scheme can run the call */
@@ -63,22 +63,22 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
                            const struct sar_cost_history *history, const struct sar_scheme *forced,
                            struct sar_price_cache *cache, struct sar_selection *selection);
 
-/** Add the time of a call to the history. Local.
+/** Adds the time of a call to the history. Local.
  * @param scheme     index of the scheme that ran
  * @param predicted  its model time, seconds
  * @param seconds    measured time from the start of the scheme */
 void sar_cost_history_add(struct sar_cost_history *history, int scheme, double predicted, double seconds);
 
-/** Add the seconds that a call took before its scheme started. Local. */
+/** Adds the seconds that a call took before its scheme started. Local. */
 void sar_cost_history_add_pre_scheme(struct sar_cost_history *history, double pre_scheme);
 
-/** Allow every candidate one more trial, since the tensor or the machine may have changed. Local. */
+/** Allows every candidate one more trial, since the tensor or the machine may have changed. Local. */
 void sar_cost_history_refresh(struct sar_cost_history *history);
 
-/** Write a sentence with the reason of the selection into text, of size bytes. Local. */
+/** Writes a sentence with the reason of the selection into text, of size bytes. Local. */
 void sar_selection_reason(const struct sar_selection *selection, char *text, size_t size);
 
-/** Print the table of prices. Local.
+/** Prints the table of prices. Local.
  * @param profile  of the tensor, or NULL if it has none yet */
 void sar_selection_explain(const struct sar_selection *selection, const struct sar_agreed *agreed,
                            const struct sar_cost_history *history, const struct sar_profile *profile,

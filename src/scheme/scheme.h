@@ -33,7 +33,7 @@ struct sar_scheme {
     double (*seconds)(const struct sar_agreed *agreed);
     /** Returns the bytes that a rank receives by the Zen paper's equation; or NULL. */
     double (*paper_bytes)(const struct sar_agreed *agreed);
-    unsigned partition_mask; /**< partition maps a user may force: bit 1 << enum sar_partition of each */
+    unsigned partition_mask; /**< partition maps a user may force: bit 1 << enum sar_partition_kind of each */
     bool on_dense_buffers;   /**< works on the caller's dense buffers without conversion */
     bool on_device;          /**< accepts input through task->device.partition and task->device.exec */
     /** Converts the caller's dense buffer to task->input.vec; NULL: core converts it. */

@@ -21,27 +21,27 @@ struct sar_accumulator {
     unsigned char *values; /**< sum at position 0: in out, or in wide */
 };
 
-/** Allocate memory from the arena for the sums of n_vecs vecs at positions below `positions`. */
+/** Allocates memory from the arena for the sums of n_vecs vecs at positions below `positions`. */
 enum sar_status sar_accumulator_open(const struct sar_vec_desc *desc, size_t n_vecs, size_t positions,
                                      struct sar_arena *arena, struct sar_accumulator *acc);
 
-/** Begin the range of n elements from position `from`, which is 0 if acc->wide is set; n <= acc->capacity.
+/** Begins the range of n elements from position `from`, which is 0 if acc->wide is set; n <= acc->capacity.
  * The result for position 0 is at `out`. */
 void sar_accumulator_begin(struct sar_accumulator *acc, void *out, size_t from, size_t n);
 
-/** Add n elements of a vec.
+/** Adds n elements of a vec.
  * @param last  position of the vec's element before these, UINT32_MAX for none; set to the last of these */
 void sar_accumulator_add(const struct sar_accumulator *acc, const uint32_t *positions, const void *value,
                          size_t n, uint32_t *last);
 
-/** Finish the n elements from position `from` after all vecs are added: add absent zeros, and round. */
+/** Finishes the n elements from position `from` after all vecs are added: adds absent zeros, and rounds. */
 void sar_accumulator_finish(const struct sar_accumulator *acc, size_t from, size_t n);
 
 enum {
     SAR_SUM_KERNEL_SLOTS_MAX = 42 /**< most slots for an element: their bits and counts take 8 bytes */
 };
 
-/** Add elements [from, end) of a vec to `out`, which begins with the tile's first element, and write their
+/** Adds elements [from, end) of a vec to `out`, which begins with the tile's first element, and writes their
  * indices. The tile has them marked, and its prefix is built. The caller sets the values of out to the
  * identity before. */
 typedef void sar_sum_kernel(const struct sar_tile *tile, const struct sar_spvec *vec, size_t from, size_t end,

@@ -16,8 +16,8 @@ enum {
     SAR_BIT_LIST_LANES = 16  /**< numbers of 4 bytes in a vector of AVX-512 */
 };
 
-/** Write the numbers of the set bits plus `base`, ascending and in `size` bytes each, to out[at], out[at + 1]
- * …; returns how many bits are set. */
+/** Writes the numbers of the set bits plus `base`, ascending and in `size` bytes each, to out[at], out[at +
+ * 1] …; returns how many bits are set. */
 SAR_INLINE size_t sar_bit_list(uint64_t bits, uint64_t base, void *out, unsigned size, size_t at)
 {
     size_t n = (size_t)__builtin_popcountll(bits), i = 0;

@@ -22,8 +22,9 @@ struct sar_coo_args {
     enum sar_index_type type; /**< type of the indices */
 };
 
-/** Make a vec of a caller's elements: check the range of indices, sort if needed, and reduce equal indices.
- * If the input is canonical already, the vec shares the caller's arrays; else the arena owns its arrays.
+/** Makes a vec of a caller's elements: checks the range of indices, sorts if needed, and reduces equal
+ * indices. If the input is canonical already, the vec shares the caller's arrays; else the arena owns its
+ * arrays.
  * @param bad  set to the first index out of range, in the caller's type, for SAR_BAD_INDEX or, with
  *             uint64, SAR_BAD_UNSIGNED_INDEX */
 enum sar_status sar_canonicalize(const struct sar_vec_desc *desc, const struct sar_coo_args *coo,

@@ -10,7 +10,7 @@
 /** Returns the number of non-zeros of buf[0, n). Runs at memory bandwidth. */
 size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t n);
 
-/** Estimate the non-zeros of buf from about `sample` elements, in groups at hashed positions. Exact if the
+/** Estimates the non-zeros of buf from about `sample` elements, in groups at hashed positions. Exact if the
  * sample contains all elements or is smaller than a group. */
 size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample);
 
@@ -24,7 +24,7 @@ struct sar_growable {
     size_t capacity; /**< elements that the arrays can hold; 0 at first */
 };
 
-/** Make a vec of the non-zeros of buf.
+/** Makes a vec of the non-zeros of buf.
  * @param expected  guess of their number; the memory grows as needed */
 enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const void *buf, size_t expected,
                                        struct sar_growable *growable, struct sar_spvec *vec);
@@ -33,11 +33,12 @@ enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const vo
 enum sar_status sar_dense_compact(const struct sar_vec_desc *desc, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_spvec *vec);
 
-/** Remove elements without a bit set from a vec. If there are any, the vec moves to arrays from the arena. */
+/** Removes elements without a bit set from a vec. If there are any, the vec moves to arrays from the
+ * arena. */
 enum sar_status sar_spvec_drop_zeros(const struct sar_vec_desc *desc, struct sar_arena *arena,
                                      struct sar_spvec *vec);
 
-/** Write the elements of a vec to buf at their indices; the rest of buf stays. */
+/** Writes the elements of a vec to buf at their indices; the rest of buf stays. */
 void sar_dense_scatter(const struct sar_vec_desc *desc, const struct sar_spvec *vec, void *buf);
 
 /** Zero the elements of buf at the indices of a vec. */
@@ -50,7 +51,7 @@ enum {
     SAR_DENSE_ACCUMULATE_MAX = 16 /**< most vecs for sar_dense_accumulate */
 };
 
-/** Write all elements of a dense buffer: those of n vecs, and zeros elsewhere. Each vec's indices are below
+/** Writes all elements of a dense buffer: those of n vecs, and zeros elsewhere. Each vec's indices are below
  * those of the next vec. */
 void sar_dense_expand(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n, void *buf);
 
@@ -61,7 +62,7 @@ void sar_dense_update(const struct sar_vec_desc *desc, const struct sar_spvec ve
  * @param buf  the dense buffer, or NULL for any buffer with the alignment of its elements */
 bool sar_dense_can_accumulate(const struct sar_vec_desc *desc, const void *buf, size_t n);
 
-/** Write all elements of a dense buffer: the reduction of n vecs, in their order, and zeros elsewhere.
+/** Writes all elements of a dense buffer: the reduction of n vecs, in their order, and zeros elsewhere.
  * @param before  the vec whose elements are the only non-zeros of the buffer so far, one of vecs; or NULL */
 void sar_dense_accumulate(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                           const struct sar_spvec *before, void *buf);

@@ -23,10 +23,10 @@ struct sar_dgc {
         masking; /**< sar_dgc_clear zeros the velocity of all selected values, else of non-finite ones only */
 };
 
-/** Update velocity and values [from, from + n); does nothing without a gradient. */
+/** Updates velocity and values [from, from + n); does nothing without a gradient. */
 void sar_dgc_update(const struct sar_dgc *dgc, size_t from, size_t n);
 
-/** Compute the magnitudes that n <= dgc->count of the values will have after the update. Each is a random
+/** Computes the magnitudes that n <= dgc->count of the values will have after the update. Each is a random
  * value of one of n intervals of equal length; so with n == count they are those of all values. */
 void sar_dgc_sample(const struct sar_dgc *dgc, size_t n, uint32_t seed, uint64_t *magnitudes);
 

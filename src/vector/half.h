@@ -46,7 +46,7 @@ SAR_INLINE uint32_t sar_select_bits(bool first, uint32_t a, uint32_t b)
     return (a & mask) | (b & ~mask);
 }
 
-/** Round a float, given as bits, to bfloat16. */
+/** Rounds a float, given as bits, to bfloat16. */
 SAR_INLINE uint16_t sar_to_bf16(uint32_t bits)
 {
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
@@ -59,7 +59,7 @@ SAR_INLINE uint32_t sar_from_bf16(uint16_t half)
     return (uint32_t)half << 16;
 }
 
-/** Round a float, given as bits, to binary16. */
+/** Rounds a float, given as bits, to binary16. */
 SAR_INLINE uint16_t sar_to_fp16(uint32_t bits)
 {
     uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;

@@ -22,12 +22,12 @@ struct sar_merge {
  * a merge is faster than tiles (see reduce.c). */
 bool sar_merge_is_faster(size_t n, uint64_t nnz, uint64_t span);
 
-/** Merge n vecs, which must outlive the merge. Equal indices, also those of one vec, have the same
+/** Merges n vecs, which must outlive the merge. Equal indices, also those of one vec, have the same
  * position. */
 enum sar_status sar_merge(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                           struct sar_arena *arena, struct sar_merge *merge);
 
-/** Write the result's indices [at, at + n) to out[at, at + n), in out_size bytes each. */
+/** Writes the result's indices [at, at + n) to out[at, at + n), in out_size bytes each. */
 void sar_merge_write_indices(const struct sar_merge *merge, size_t at, size_t n, void *out,
                              unsigned out_size);
 

@@ -11,7 +11,7 @@ struct sar_multiselect_target {
     size_t target, slack;
 };
 
-/** Cut n vecs at one index, so that about aim.target elements of all vecs are below it. The indices of a vec
+/** Cuts n vecs at one index, so that about aim.target elements of all vecs are below it. The indices of a vec
  * are distinct. Equal arguments give equal cuts on all ranks. Local.
  * @param cut      for each vec, its first element that is not below the index
  * @param scratch  memory for 2 n numbers */

@@ -11,8 +11,8 @@
 #include <emmintrin.h>
 #endif
 
-/** Copy bytes, a multiple of 16; `to` is aligned to 16 bytes. The loop is unrolled: a loop of one store takes
- * 1.5 times as long if its code spans two cache lines. */
+/** Copies bytes, a multiple of 16; `to` is aligned to 16 bytes. The loop is unrolled: a loop of one store
+ * takes 1.5 times as long if its code spans two cache lines. */
 static inline void sar_nt_copy(void *to, const void *from, size_t bytes)
 {
 #if defined(SAR_NT_STORES)
@@ -26,7 +26,7 @@ static inline void sar_nt_copy(void *to, const void *from, size_t bytes)
 #endif
 }
 
-/** Copy bytes without alignment: whole cache lines by non-temporal stores, the head and tail by ordinary
+/** Copies bytes without alignment: whole cache lines by non-temporal stores, the head and tail by ordinary
  * ones. */
 static inline void sar_nt_copy_unaligned(void *to, const void *from, size_t bytes)
 {
@@ -54,7 +54,7 @@ static inline void sar_nt_zero(void *to, size_t bytes)
 #endif
 }
 
-/** Order non-temporal stores before later stores, such as a flag that other ranks read. */
+/** Orders non-temporal stores before later stores, such as a flag that other ranks read. */
 static inline void sar_nt_fence(void)
 {
 #if defined(SAR_NT_STORES)

@@ -55,7 +55,7 @@ static inline bool sar_op_zero_is_neutral(enum sar_op op)
 /** Loops for one basic type and one op. */
 struct sar_op_kernels {
     size_t size; /**< bytes of a basic value */
-    /** Set out[0, n) to the op's identity: identity op x has the bits of x, or is 0 or 1 if the op is
+    /** Sets out[0, n) to the op's identity: identity op x has the bits of x, or is 0 or 1 if the op is
      * logical. */
     void (*fill_identity)(void *out, size_t n);
     /** out[i] = out[i] op in[i]. */

@@ -34,13 +34,13 @@ static inline struct sar_spvec sar_packed_vec_spvec(const struct sar_packed_vec 
     return (struct sar_spvec){ packed->index, packed->value, (size_t)*packed->nnz };
 }
 
-/** Copy n vecs without common indices, in ascending order, to the buffer as one sparse vector. One of the
+/** Copies n vecs without common indices, in ascending order, to the buffer as one sparse vector. One of the
  * vecs may be in the buffer already. Returns false, with nothing written, if the elements exceed the
  * capacity. */
 bool sar_packed_vec_fill(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                          struct sar_packed_vec *packed);
 
-/** Convert a sparse vector to a dense one in place.
+/** Converts a sparse vector to a dense one in place.
  * @param scratch  memory for the indices of all elements */
 void sar_packed_vec_expand(const struct sar_vec_desc *desc, struct sar_packed_vec *packed, void *scratch);
 

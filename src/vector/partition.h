@@ -7,7 +7,7 @@
 #include "hash/partition_map.h"
 #include "vector/spvec.h"
 
-/** Split a vec by a map into map->parts vecs whose indices are slots of 4 bytes. The split is stable: the
+/** Splits a vec by a map into map->parts vecs whose indices are slots of 4 bytes. The split is stable: the
  * slots of each part ascend. map->slots_max is at most 2^32. The arena owns the parts.
  *
  *     time = two passes over the indices, one over the values */
@@ -21,7 +21,7 @@ enum sar_status sar_partition_into(const struct sar_partition_map *map, const st
                                    const struct sar_spvec *vec, struct sar_arena *arena,
                                    const struct sar_spvec *memory, struct sar_spvec parts[]);
 
-/** Replace the slots of one part by indices of desc->index_size bytes from the arena. The values stay in
+/** Replaces the slots of one part by indices of desc->index_size bytes from the arena. The values stay in
  * place. */
 enum sar_status sar_partition_restore_indices(const struct sar_partition_map *map,
                                               const struct sar_vec_desc *desc, uint32_t part,
@@ -35,7 +35,7 @@ static inline bool sar_partition_merges_by_block(const struct sar_partition_map 
     return map->kind != SAR_PARTITION_RANGE && stripes <= nnz / map->parts * 2;
 }
 
-/** Merge the map->parts parts of a map into one vec; the inverse of sar_partition_split. The slots of each
+/** Merges the map->parts parts of a map into one vec; the inverse of sar_partition_split. The slots of each
  * part ascend and count from map->slot_base.
  * @param out  arrays with capacity for all elements; nnz is set */
 enum sar_status sar_partition_merge(const struct sar_partition_map *map, const struct sar_vec_desc *desc,

@@ -58,12 +58,12 @@ SAR_INLINE uint64_t sar_pairs_payload(const struct sar_pairs *from, unsigned siz
 /** Returns the least range that contains the indices of pairs [at, at + n). */
 struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n);
 
-/** Choose buckets so that none has more than half of all n pairs, except a bucket of one index.
+/** Chooses buckets so that none has more than half of all n pairs, except a bucket of one index.
  * @param count  SAR_BUCKETS numbers, set to the pairs of each bucket */
 struct sar_buckets sar_buckets_choose(const struct sar_pairs *from, size_t n, struct sar_index_range range,
                                       size_t *count);
 
-/** Copy n pairs to their buckets, which follow each other. The copy is stable.
+/** Copies n pairs to their buckets, which follow each other. The copy is stable.
  * @param begin   where the first bucket begins in `to`
  * @param offset  the pairs of each bucket; set to where each bucket ends */
 void sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar_buckets *buckets,
@@ -73,7 +73,7 @@ void sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar
 struct sar_index_range sar_buckets_index_range(const struct sar_buckets *buckets, size_t bucket,
                                                const struct sar_pairs *pairs, size_t from, size_t n);
 
-/** Sort fewer than 2^32 items by their upper 32 bits, of which only the lowest `bits` bits are set. The sort
+/** Sorts fewer than 2^32 items by their upper 32 bits, of which only the lowest `bits` bits are set. The sort
  * is stable.
  * @param spare  n items of scratch memory
  * Returns the array with the result, items or spare. */

@@ -6,7 +6,7 @@
 
 #include "vector/spvec.h"
 
-/** Reduce n vecs to one.
+/** Reduces n vecs to one.
  *
  * For each index the op is applied in the order of the vecs, and within a vec in the order of equal indices.
  * Vecs ascend and may repeat indices; the result does not repeat any. If desc->absent_is_zero, the op is
@@ -24,13 +24,13 @@ struct sar_reduction {
     bool computed; /**< the sums exist; sar_reduce_write only copies them */
 };
 
-/** Count the result of a reduction. The vecs and desc must not change before sar_reduce_write.
+/** Counts the result of a reduction. The vecs and desc must not change before sar_reduce_write.
  * @param index_size  bytes of an index of the result */
 enum sar_status sar_reduce_count(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                                  unsigned index_size, struct sar_arena *arena,
                                  struct sar_reduction *reduction);
 
-/** Write the result of a counted reduction, once. The arrays of out have capacity for reduction->nnz
+/** Writes the result of a counted reduction, once. The arrays of out have capacity for reduction->nnz
  * elements. */
 void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_spvec *out);
 

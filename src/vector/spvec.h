@@ -44,8 +44,8 @@ SAR_INLINE size_t sar_index_lower_bound(const void *index, unsigned size, size_t
     return low;
 }
 
-/** Compile `call` twice, with INDEX_SIZE as the constant 4 and 8, so that inlined loops do not test the index
- * size. */
+/** Compiles `call` twice, with INDEX_SIZE as the constant 4 and 8, so that inlined loops do not test the
+ * index size. */
 #define SAR_FOR_INDEX_SIZE(size, call) \
     do {                               \
         if ((size) == 4) {             \
@@ -57,11 +57,11 @@ SAR_INLINE size_t sar_index_lower_bound(const void *index, unsigned size, size_t
         }                              \
     } while (0)
 
-/** Allocate arrays for nnz elements from the arena and set vec->nnz. */
+/** Allocates arrays for nnz elements from the arena and sets vec->nnz. */
 enum sar_status sar_spvec_alloc(const struct sar_vec_desc *desc, size_t nnz, struct sar_arena *arena,
                                 struct sar_spvec *vec);
 
-/** Copy the elements of `from` to the beginning of the arrays of `to`; to->nnz stays. */
+/** Copies the elements of `from` to the beginning of the arrays of `to`; to->nnz stays. */
 void sar_spvec_copy(const struct sar_vec_desc *desc, const struct sar_spvec *from, struct sar_spvec *to);
 
 /** As sar_spvec_copy, with non-temporal stores: ranks on another socket read the copy. */
@@ -76,12 +76,12 @@ size_t sar_spvec_lower_bound(const struct sar_vec_desc *desc, const struct sar_s
 struct sar_spvec sar_spvec_slice(const struct sar_vec_desc *desc, const struct sar_spvec *vec, size_t from,
                                  size_t to);
 
-/** Replace the indices of a vec, of desc->index_size bytes, by indices less `base` of index_size bytes from
+/** Replaces the indices of a vec, of desc->index_size bytes, by indices less `base` of index_size bytes from
  * the arena. The values stay in place. */
 enum sar_status sar_spvec_rebase(const struct sar_vec_desc *desc, uint64_t base, unsigned index_size,
                                  struct sar_arena *arena, struct sar_spvec *vec);
 
-/** Append a vec to `out`, which has capacity for the elements. The vec's indices have index_size bytes and
+/** Appends a vec to `out`, which has capacity for the elements. The vec's indices have index_size bytes and
  * count from `base`. */
 void sar_spvec_append(const struct sar_vec_desc *desc, const struct sar_spvec *vec, unsigned index_size,
                       uint64_t base, struct sar_spvec *out);

@@ -16,16 +16,16 @@ struct sar_tile {
     bool sparse;           /**< few bits, far apart; the caller sets it before it marks elements */
 };
 
-/** Allocate a tile of `slots` slots without a bit set. */
+/** Allocates a tile of `slots` slots without a bit set. */
 enum sar_status sar_tile_open(uint32_t slots, struct sar_arena *arena, struct sar_tile *tile);
 
-/** Set the bits of elements [from, end) of a vec with these indices. */
+/** Sets the bits of elements [from, end) of a vec with these indices. */
 void sar_tile_mark(const struct sar_tile *tile, const void *index, unsigned size, size_t from, size_t end);
 
 /** Returns the number of bits set in n words. */
 size_t sar_tile_count(const uint64_t *bits, size_t n);
 
-/** Compute tile->rank_prefix for all words; returns the number of bits set. */
+/** Computes tile->rank_prefix for all words; returns the number of bits set. */
 size_t sar_tile_build_prefix(const struct sar_tile *tile);
 
 /** Returns the number of bits set, after sar_tile_build_prefix. */
@@ -35,7 +35,7 @@ static inline size_t sar_tile_prefix_total(const struct sar_tile *tile)
     return tile->rank_prefix[last] + (size_t)__builtin_popcountll(tile->bits[last]);
 }
 
-/** Write the indices whose bits are set to out[at], out[at + 1] …, and compute tile->rank_prefix; returns
+/** Writes the indices whose bits are set to out[at], out[at + 1] …, and computes tile->rank_prefix; returns
  * their number. `size` is the bytes of an index. */
 size_t sar_tile_list_indices(const struct sar_tile *tile, void *out, unsigned size, size_t at);
 
@@ -46,12 +46,12 @@ SAR_INLINE uint32_t sar_tile_position(const uint64_t *bits, const uint32_t *rank
     return rank_prefix[slot / 64] + (uint32_t)__builtin_popcountll(lower);
 }
 
-/** Compute the positions of elements [from, from + n) of a vec, all of them marked. The prefix is
+/** Computes the positions of elements [from, from + n) of a vec, all of them marked. The prefix is
  * computed. */
 void sar_tile_positions(const struct sar_tile *tile, const void *index, unsigned size, size_t from, size_t n,
                         uint32_t *positions);
 
-/** Clear all bits. */
+/** Clears all bits. */
 void sar_tile_clear(const struct sar_tile *tile);
 
 #endif

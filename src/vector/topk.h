@@ -18,11 +18,11 @@ struct sar_topk {
     uint64_t *magnitudes; /**< scratch memory for the magnitudes of all candidates */
 };
 
-/** Allocate a selection: about 2 * capacity elements and their magnitudes from the arena. */
+/** Allocates a selection: about 2 * capacity elements and their magnitudes from the arena. */
 enum sar_status sar_topk_open(const struct sar_vec_desc *desc, size_t capacity, struct sar_arena *arena,
                               struct sar_topk *topk);
 
-/** Update all values (see dgc.h) and select elements, in one pass over the values.
+/** Updates all values (see dgc.h) and selects elements, in one pass over the values.
  * @param threshold  least magnitude, see magnitude.h */
 void sar_topk_select(struct sar_topk *topk, const struct sar_dgc *dgc, uint64_t threshold);
 

@@ -16,11 +16,12 @@ enum sar_status sar_round16_spvec(const struct sar_wire_layout *layout, struct s
 /** Rounds n floats at `value` in place, as sar_round16_spvec. */
 void sar_round16_values(enum sar_wire_precision precision, void *value, size_t n);
 
-/** Replaces the floats of vec by values of 16 bits, in memory of the arena. */
+/** Replaces the floats of vec by values of 16 bits, in memory of the arena: vec->value then points into
+ * `arena`; the old array stays the caller's. */
 enum sar_status sar_round16_encode(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                    struct sar_spvec *vec);
 
-/** Replaces the values of 16 bits of vec by equal floats, in memory of the arena. */
+/** Replaces the values of 16 bits of vec by equal floats, in memory of the arena, as sar_round16_encode. */
 enum sar_status sar_round16_decode(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                    struct sar_spvec *vec);
 

@@ -51,7 +51,7 @@ struct sar_agreed_call {
 
 /** Settings of the partition map. */
 struct sar_agreed_partition {
-    int kind;             /**< enum sar_partition, or -1: chosen by the library */
+    int kind;             /**< enum sar_partition_kind, or -1: chosen by the library */
     int grain;            /**< elements of a block, or SAR_AUTO */
     double max_imbalance; /**< limit when the library chooses the grain */
     uint32_t seed;        /**< of the hash */

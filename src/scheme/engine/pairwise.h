@@ -71,7 +71,8 @@ struct sar_pairwise {
     bool output_written; /**< the last reduction went to the output */
 };
 
-/** Stages before and after those of the scheme: to pair up and to exchange; to return the result to pairs. */
+/** Stages before and after those of the scheme: to pair up and to exchange; to return the result to pairs.
+ * The state of the scheme begins with a struct sar_pairwise, and task->input.vec has this rank's elements. */
 #define SAR_PAIRWISE_STAGES_IN                                         \
     { .compute = sar_pairwise_begin, .post = sar_pairwise_pof2_in },   \
     {                                                                  \
@@ -83,18 +84,31 @@ struct sar_pairwise {
         .compute = sar_pairwise_finish                              \
     }
 
+/** The functions of these stages. All ranks run all of them, in this order; messages are allocated in the
+ * step arena. Each function of status returns SAR_NO_MEMORY, or the error of a message that cannot be
+ * decoded. begin encodes the elements of a rank that pairs up, and pof2_in sends them to the rank of the
+ * group. */
 enum sar_status sar_pairwise_begin(struct sar_task *task);
 void sar_pairwise_pof2_in(struct sar_task *task);
+
+/** prepare reduces what the stage before received, and encodes the sums; exchange swaps them with the peer at
+ * d->distance, doubles the distance, and repeats the stage below d->limit. */
 enum sar_status sar_pairwise_prepare(struct sar_task *task);
 void sar_pairwise_exchange(struct sar_task *task);
+
+/** end reduces what the last exchange received, unless d->limit has left that to the scheme, and pof2_out
+ * returns the result to the paired rank. */
 enum sar_status sar_pairwise_end(struct sar_task *task);
 void sar_pairwise_pof2_out(struct sar_task *task);
+
+/** finish writes the output, unless the last reduction has done so. */
 enum sar_status sar_pairwise_finish(struct sar_task *task);
 
-/** Reduces the elements that the last exchange received, if any. */
+/** Reduces the elements that the last exchange received, if any. Errors as above. */
 enum sar_status sar_pairwise_reduce_received(struct sar_task *task);
 
-/** Returns the predicted seconds of the exchanges at distances below limit, and of pairing up. */
+/** Returns the predicted seconds of the exchanges at distances below limit, and of pairing up. Equal on all
+ * ranks; pure. */
 double sar_pairwise_seconds(const struct sar_agreed *agreed, int limit);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "scheme/engine/task.h"
 
-/** Returns the map of equal parts. */
+/** Returns the map of equal parts. The functions up to sar_range_parts_max_union_share are pure, and their
+ * results are equal on all ranks. */
 struct sar_partition_map sar_range_parts_map(const struct sar_agreed *agreed);
 
 /** Returns the predicted share of a rank's elements that the largest part has. */
@@ -16,7 +17,7 @@ double sar_range_parts_max_share(const struct sar_agreed *agreed);
  * elements are dense, ranks have more indices in common. */
 double sar_range_parts_max_union_share(const struct sar_agreed *agreed, double k);
 
-/** Allocates the bounds of a map in the call arena. */
+/** Allocates the bounds of a map in the call arena, map->parts + 1 of them. Local. */
 enum sar_status sar_range_parts_bounds(struct sar_task *task, const struct sar_partition_map *map,
                                        const uint64_t **bounds);
 
@@ -24,11 +25,13 @@ enum sar_status sar_range_parts_bounds(struct sar_task *task, const struct sar_p
 struct sar_wire_layout sar_range_parts_layout(const struct sar_task *task, const uint64_t *bounds, int rank);
 
 /** Splits the input at the bounds. Indices count from the beginning of each part, in the step arena; values
- * are not copied. */
+ * are not copied, so the input must stay. Local; the input is sorted.
+ * @param parts  one for each rank */
 enum sar_status sar_range_parts_split(struct sar_task *task, const uint64_t *bounds,
                                       struct sar_spvec parts[]);
 
-/** Writes the parts to the output, one after the other. */
+/** Writes the parts to the output, one after the other; they become task->result.vec. Local.
+ * @param parts  one for each rank, sorted, with indices as sar_range_parts_layout says */
 enum sar_status sar_range_parts_write_output(struct sar_task *task, const uint64_t *bounds,
                                              const struct sar_spvec parts[]);
 
