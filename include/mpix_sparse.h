@@ -323,6 +323,7 @@ typedef struct {
     int       grain;              /**< consecutive elements that stay in one part; 0 without a partition map */
     int       ranks;              /**< ranks of the communicator */
     int       nodes;              /**< distinct nodes among them */
+    int       columns;            /**< most ranks that own slices of one row; 1: whole rows; 0 without a partition map */
     MPI_Count count;              /**< elements of the vector */
     MPI_Count row;                /**< basic values in an element */
     MPI_Count nnz_in;             /**< elements present on this rank */

@@ -44,6 +44,7 @@ static const struct perf_field fields[] = {
     FIELD("pull_wire", PERF_TEXT, pull_wire),
     FIELD("partition", PERF_TEXT, partition),
     FIELD("grain", PERF_INTEGER, grain),
+    FIELD("columns", PERF_INTEGER, columns),
     FIELD("push_imbalance", PERF_REAL, push_imbalance),
     FIELD("pull_imbalance", PERF_REAL, pull_imbalance),
     FIELD("bytes_sent_max", PERF_INTEGER, bytes_sent_max),
@@ -156,6 +157,7 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->pull_wire = report->pull_wire;
     r->partition = report->partition;
     r->grain = report->grain;
+    r->columns = report->columns;
     r->reason = report->reason;
     r->push_imbalance = positive(report->push_imbalance);
     r->pull_imbalance = positive(report->pull_imbalance);

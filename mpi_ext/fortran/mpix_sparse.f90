@@ -54,6 +54,7 @@ module mpix_sparse
     integer(c_int) :: grain
     integer(c_int) :: ranks
     integer(c_int) :: nodes
+    integer(c_int) :: columns
     integer(MPI_COUNT_KIND) :: count
     integer(MPI_COUNT_KIND) :: row
     integer(MPI_COUNT_KIND) :: nnz_in

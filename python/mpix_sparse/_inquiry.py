@@ -46,6 +46,7 @@ class CReport(ctypes.Structure):
         ("grain", ctypes.c_int),
         ("ranks", ctypes.c_int),
         ("nodes", ctypes.c_int),
+        ("columns", ctypes.c_int),
         ("count", ctypes.c_longlong),
         ("row", ctypes.c_longlong),
         ("nnz_in", ctypes.c_longlong),
@@ -105,6 +106,7 @@ class Report:
     grain: int
     ranks: int
     nodes: int
+    columns: int
     count: int
     row: int
     nnz_in: int

@@ -50,6 +50,7 @@ struct sar_config {
     int element;                      /**< enum sar_int16_type */
     char partition[SAR_SETTING_TEXT]; /**< name, or "auto" */
     int grain;                        /**< elements, or SAR_AUTO */
+    uint64_t columns;                 /**< most slices of a row, or SAR_U64_AUTO */
     int model;                        /**< enum sar_model */
     int cuda_aware;                   /**< enum sar_cuda_aware_mode */
     int progress;                     /**< enum sar_progress_mode */

@@ -154,6 +154,7 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
     bool dense_buffers = op->args->sig.dense_face && task->result.in_place;
     *r = (MPIX_Sparse_report_t){
         .grain = report->grain,
+        .columns = report->columns,
         .ranks = op->comm_state->comm.ranks,
         .nodes = op->comm_state->comm.nodes.n,
         .count = (MPI_Count)op->args->sig.desc.count,

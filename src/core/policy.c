@@ -65,6 +65,7 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
                                 .forced = sar_scheme_find(config->scheme),
                                 .partition.kind = sar_partition_find(config->partition),
                                 .partition.grain = config->grain,
+                                .partition.columns = config->columns,
                                 .partition.max_imbalance = config->imbalance,
                                 .partition.seed =
                                     config->seed != 0 ? (uint32_t)sar_mix64(config->seed) : seed,

@@ -326,8 +326,9 @@ void sar_active_call_task_reset(struct sar_active_call *op)
 /* False after an error of this rank: then the device holds no mask of the vector. */
 static bool accepts_parts(const struct sar_active_call *op)
 {
-    return op->task.scheme->on_device && op->args->result.error.status == SAR_OK &&
-           sar_agreed_partition_map(&op->common.agreed).kind != SAR_PARTITION_RANGE;
+    const struct sar_scheme *scheme = op->task.scheme;
+    return scheme->on_device != NULL && op->args->result.error.status == SAR_OK &&
+           scheme->on_device(&op->common.agreed);
 }
 
 void sar_active_call_load_coo(struct sar_active_call *op)

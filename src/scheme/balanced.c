@@ -20,7 +20,7 @@ static const char *unsupported_reason(const struct sar_agreed *agreed)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a);
     return sar_owner_seconds(a, &terms);
 }
 
@@ -33,7 +33,17 @@ static double paper_bytes(const struct sar_agreed *a)
 
 static void open(struct sar_task *task)
 {
-    sar_owner_open(task, sar_agreed_partition_map(task->agreed), NULL);
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(task->agreed);
+    if (terms.map.kind == SAR_PARTITION_RANGE)
+        sar_owner_open(task, terms.map, NULL);
+    else
+        sar_owner_open_columns(task, &terms);
+}
+
+static bool on_device(const struct sar_agreed *agreed)
+{
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed);
+    return terms.map.kind != SAR_PARTITION_RANGE && !sar_columns_sliced(&terms.columns);
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };
@@ -44,7 +54,7 @@ const struct sar_scheme sar_scheme_balanced = {
     .unsupported_reason = unsupported_reason,
     .seconds = seconds,
     .paper_bytes = paper_bytes,
-    .on_device = true,
+    .on_device = on_device,
     .partition_mask = (1u << SAR_PARTITIONS) - 1,
     .state_size = sizeof(struct sar_owner),
     .stages = stages,

@@ -55,8 +55,8 @@ static double seconds(const struct sar_agreed *a)
            left = remainder_of(a) / fmax(sar_densification_at(&a->data.densification, ranks), 1);
     double share = fmin(left, a->data.skewness / ranks);
     struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_range_parts_map(a));
-    terms.push_share = sar_agreed_max_push_load(a) / ranks;
-    terms.pull_share = fmax(share, sar_agreed_max_load(a, ranks, 1) / ranks);
+    terms.push_share = sar_agreed_max_push_load(a, ranks) / ranks;
+    terms.pull_share = fmax(share, sar_agreed_max_load(a, ranks, ranks, 1) / ranks);
     terms.max_slots = fmax(terms.max_slots, ceil((double)a->desc.count * share));
     return sar_owner_seconds(a, &terms);
 }

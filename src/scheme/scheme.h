@@ -35,7 +35,9 @@ struct sar_scheme {
     double (*paper_bytes)(const struct sar_agreed *agreed);
     unsigned partition_mask; /**< partition maps a user may force: bit 1 << enum sar_partition_kind of each */
     bool on_dense_buffers;   /**< works on the caller's dense buffers without conversion */
-    bool on_device;          /**< accepts input through task->device.partition and task->device.exec */
+    /** Returns true if the call accepts input through task->device.partition and task->device.exec. NULL:
+     * never. */
+    bool (*on_device)(const struct sar_agreed *agreed);
     /** Converts the caller's dense buffer to task->input.vec; NULL: core converts it. */
     enum sar_status (*load_dense)(struct sar_task *task);
     size_t state_size;              /**< bytes of task->state, zeroed at the start */

@@ -49,16 +49,10 @@ static const struct sar_wire *wire_of(uint16_t number)
     return NULL;
 }
 
-enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
-                              const struct sar_spvec *vec, bool detached, struct sar_arena *arena,
-                              struct sar_msg *message)
+/* Allocates the buffer of a message and writes the header. */
+static enum sar_status begin(struct sar_msg_header header, struct sar_arena *arena, struct sar_msg *message)
 {
-    struct sar_msg_header header = make_header(key);
     void *buffer;
-    header.wire = number_of(wire);
-    header.nnz = vec->nnz;
-    header.bytes = sar_wire_bytes(wire, &key->layout, vec);
-    header.detached = detached && header.bytes != 0;
     header.checksum = checksum_of(&header);
     if (header.bytes > SIZE_MAX - SAR_MSG_HEADER_BYTES)
         return SAR_NO_MEMORY;
@@ -70,6 +64,18 @@ enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wi
     memcpy(buffer, &header, sizeof header);
     *message = (struct sar_msg){ .buffer = buffer, .bytes = bytes };
     return SAR_OK;
+}
+
+enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wire *wire,
+                              const struct sar_spvec *vec, bool detached, struct sar_arena *arena,
+                              struct sar_msg *message)
+{
+    struct sar_msg_header header = make_header(key);
+    header.wire = number_of(wire);
+    header.nnz = vec->nnz;
+    header.bytes = sar_wire_bytes(wire, &key->layout, vec);
+    header.detached = detached && header.bytes != 0;
+    return begin(header, arena, message);
 }
 
 enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
@@ -95,19 +101,29 @@ bool sar_msg_read_header(const void *buffer, struct sar_msg_header *header)
            header->checksum == checksum_of(header);
 }
 
+/* Reads a header, and checks all fields that every message has. */
+static enum sar_status open_header(const struct sar_msg_key *key, const struct sar_msg *message,
+                                   struct sar_msg_header *header)
+{
+    if (message->bytes < SAR_MSG_HEADER_BYTES || !sar_msg_read_header(message->buffer, header))
+        return SAR_CORRUPT;
+    if (header->fingerprint != key->fingerprint || header->epoch != key->epoch)
+        return SAR_CORRUPT;
+    if (header->wire == SAR_MSG_NO_WIRE)
+        return SAR_PEER_FAILED;
+    return header->slots == key->layout.slots && header->precision == key->layout.precision &&
+                   header->bytes == message->bytes - SAR_MSG_HEADER_BYTES
+               ? SAR_OK
+               : SAR_CORRUPT;
+}
+
 enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg *message,
                              struct sar_msg_content *content)
 {
     struct sar_msg_header header;
-    if (message->bytes < SAR_MSG_HEADER_BYTES || !sar_msg_read_header(message->buffer, &header))
-        return SAR_CORRUPT;
-    if (header.fingerprint != key->fingerprint || header.epoch != key->epoch)
-        return SAR_CORRUPT;
-    if (header.wire == SAR_MSG_NO_WIRE)
-        return SAR_PEER_FAILED;
+    SAR_TRY(open_header(key, message, &header));
     const struct sar_wire *wire = wire_of(header.wire);
-    if (wire == NULL || header.slots != key->layout.slots || header.precision != key->layout.precision ||
-        header.bytes != message->bytes - SAR_MSG_HEADER_BYTES)
+    if (wire == NULL)
         return SAR_CORRUPT;
     *content = (struct sar_msg_content){ wire, sar_msg_payload(message), header.bytes, header.nnz,
                                          header.user_word };
@@ -124,5 +140,51 @@ enum sar_status sar_msg_decode(struct sar_msg_key *key, const struct sar_msg *me
     SAR_TRY(sar_round16_decode(&key->layout, arena, &decoded));
     key->user_word = content.user_word;
     *vec = decoded;
+    return SAR_OK;
+}
+
+/* Four lanes, so that the hash of an index need not wait for that of the one before. */
+uint32_t sar_msg_index_hash(const struct sar_spvec *vec)
+{
+    enum { LANES = 4 };
+    const uint32_t *index = vec->index;
+    uint32_t lane[LANES] = { 0, 1, 2, 3 }, hash = (uint32_t)vec->nnz;
+    for (size_t i = 0; i < vec->nnz; i++)
+        lane[i % LANES] = sar_murmur3(index[i], lane[i % LANES]);
+    for (int i = 0; i < LANES; i++)
+        hash = sar_murmur3(lane[i], hash);
+    return hash;
+}
+
+enum sar_status sar_msg_encode_values(const struct sar_msg_key *key, uint32_t index_hash,
+                                      const struct sar_spvec *vec, struct sar_arena *arena,
+                                      struct sar_msg *message)
+{
+    struct sar_msg_header header = make_header(key);
+    struct sar_spvec sent = *vec;
+    SAR_TRY(sar_round16_encode(&key->layout, arena, &sent));
+    header.wire = SAR_MSG_VALUES;
+    header.nnz = vec->nnz;
+    header.bytes = sar_mul_saturate(vec->nnz, key->layout.element_size);
+    header.index_hash = index_hash;
+    SAR_TRY(begin(header, arena, message));
+    if (header.bytes > 0)
+        memcpy(sar_msg_payload(message), sent.value, header.bytes);
+    return SAR_OK;
+}
+
+enum sar_status sar_msg_decode_values(struct sar_msg_key *key, uint32_t index_hash,
+                                      const struct sar_msg *message, struct sar_arena *arena,
+                                      struct sar_spvec *vec)
+{
+    struct sar_msg_header header;
+    SAR_TRY(open_header(key, message, &header));
+    if (header.wire != SAR_MSG_VALUES || header.detached != 0 || header.nnz != vec->nnz ||
+        header.index_hash != index_hash ||
+        header.bytes != sar_mul_saturate(vec->nnz, key->layout.element_size))
+        return SAR_CORRUPT;
+    vec->value = sar_msg_payload(message);
+    SAR_TRY(sar_round16_decode(&key->layout, arena, vec));
+    key->user_word = header.user_word;
     return SAR_OK;
 }

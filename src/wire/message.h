@@ -10,7 +10,8 @@
 struct sar_msg_header {
     uint32_t magic;       /**< SAR_MSG_MAGIC; differs if the peer has another byte order */
     uint16_t version;     /**< SAR_MSG_HEADER_VERSION */
-    uint16_t wire;        /**< position of the format in sar_wires; SAR_MSG_NO_WIRE: the sender failed */
+    uint16_t wire;        /**< position of the format in sar_wires; SAR_MSG_NO_WIRE: the sender failed;
+                           * SAR_MSG_VALUES: values alone */
     uint32_t fingerprint; /**< hash of the call's interface, count, type, op and scheme */
     uint32_t epoch;       /**< earlier calls on this communicator */
     uint64_t slots;       /**< slots of the part */
@@ -19,11 +20,16 @@ struct sar_msg_header {
     uint64_t user_word;   /**< number for the scheme's use */
     uint32_t precision;   /**< enum sar_wire_precision */
     uint32_t detached;    /**< 1: the payload does not follow the header in memory */
-    uint32_t reserved;
-    uint32_t checksum; /**< hash of the bytes before this field */
+    uint32_t index_hash;  /**< of SAR_MSG_VALUES: sar_msg_index_hash of the absent indices; else 0 */
+    uint32_t checksum;    /**< hash of the bytes before this field */
 };
 
-enum { SAR_MSG_HEADER_BYTES = 64, SAR_MSG_HEADER_VERSION = 1, SAR_MSG_NO_WIRE = 0xffff };
+enum {
+    SAR_MSG_HEADER_BYTES = 64,
+    SAR_MSG_HEADER_VERSION = 1,
+    SAR_MSG_NO_WIRE = 0xffff,
+    SAR_MSG_VALUES = 0xfffe
+};
 
 /** Bytes of the buffer of a detached message: the header, and filler in place of the payload. */
 enum { SAR_MSG_DETACHED_BYTES = 4096 };
@@ -56,6 +62,21 @@ struct sar_msg_key {
 /** Encodes vec as a message, in memory of the arena. */
 enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
                                const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message);
+
+/** Hash of an index list of 4-byte indices. */
+uint32_t sar_msg_index_hash(const struct sar_spvec *vec);
+
+/** Encodes the values of vec alone, for receivers that know its index list.
+ * @param index_hash  sar_msg_index_hash(vec) */
+enum sar_status sar_msg_encode_values(const struct sar_msg_key *key, uint32_t index_hash,
+                                      const struct sar_spvec *vec, struct sar_arena *arena,
+                                      struct sar_msg *message);
+
+/** Decodes a message of values alone, as sar_msg_decode. vec->index and vec->nnz are the known index list.
+ * Returns SAR_CORRUPT also if the sender had another list. */
+enum sar_status sar_msg_decode_values(struct sar_msg_key *key, uint32_t index_hash,
+                                      const struct sar_msg *message, struct sar_arena *arena,
+                                      struct sar_spvec *vec);
 
 /** As sar_msg_encode, with an uninitialised payload. If `detached`, the caller sets message->payload, unless
  * message->bytes is SAR_MSG_HEADER_BYTES. */

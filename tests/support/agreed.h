@@ -23,7 +23,8 @@ static inline struct sar_agreed agreed_plain(struct sar_vec_desc shape, struct s
                                 .data.skewness = 1,
                                 .wire.segment_bytes = 1 << 18,
                                 .partition.kind = -1,
-                                .partition.grain = SAR_AUTO };
+                                .partition.grain = SAR_AUTO,
+                                .partition.columns = SAR_U64_AUTO };
 }
 
 /** Index of a scheme in sar_schemes. */

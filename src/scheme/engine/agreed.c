@@ -179,9 +179,9 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
 /* The load of a part is a sum over independent stripes, each of which gives it one of its p blocks by
  * chance. The variance of the load is the sum, over stripes, of the variance of the loads of a stripe's
  * blocks: at most their mean square, and less for one group as stripes fill up. */
-double sar_agreed_max_load(const struct sar_agreed *agreed, double together, double groups)
+double sar_agreed_max_load(const struct sar_agreed *agreed, double parts, double together, double groups)
 {
-    double parts = agreed->machine.ranks, count = (double)agreed->desc.count;
+    double count = (double)agreed->desc.count;
     double union_nnz = sar_agreed_union_nnz(agreed, together), total = groups * union_nnz;
     if (total == 0)
         return 1;
@@ -190,22 +190,26 @@ double sar_agreed_max_load(const struct sar_agreed *agreed, double together, dou
     return fmin(1 + sqrt(2 * log(parts) * parts * fmax(excess, 0) / total), count / union_nnz);
 }
 
-double sar_agreed_max_push_load(const struct sar_agreed *agreed)
+double sar_agreed_max_push_load(const struct sar_agreed *agreed, double parts)
 {
-    double max_load = sar_agreed_max_load(agreed, 1, agreed->machine.ranks);
+    double max_load = sar_agreed_max_load(agreed, parts, 1, agreed->machine.ranks);
     return agreed->data.nnz_max > 0 ? fmax(max_load * agreed->data.nnz_mean / agreed->data.nnz_max, 1) : 1;
+}
+
+struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *agreed, uint32_t parts)
+{
+    double p = parts, nnz = fmax(agreed->data.nnz_mean, 1);
+    enum sar_partition_kind kind =
+        agreed->partition.kind < 0 ? SAR_PARTITION_HASH : (enum sar_partition_kind)agreed->partition.kind;
+    unsigned grain = MAX_GRAIN;
+    while (grain > 1 && 1 + sqrt(2 * p * log(p) * grain / nnz) > agreed->partition.max_imbalance)
+        grain /= 2;
+    if (agreed->partition.grain != SAR_AUTO)
+        grain = (unsigned)agreed->partition.grain;
+    return sar_partition_map_make(kind, agreed->desc.count, parts, grain, agreed->partition.seed);
 }
 
 struct sar_partition_map sar_agreed_partition_map(const struct sar_agreed *agreed)
 {
-    double ranks = agreed->machine.ranks, nnz = fmax(agreed->data.nnz_mean, 1);
-    enum sar_partition_kind kind =
-        agreed->partition.kind < 0 ? SAR_PARTITION_HASH : (enum sar_partition_kind)agreed->partition.kind;
-    unsigned grain = MAX_GRAIN;
-    while (grain > 1 && 1 + sqrt(2 * ranks * log(ranks) * grain / nnz) > agreed->partition.max_imbalance)
-        grain /= 2;
-    if (agreed->partition.grain != SAR_AUTO)
-        grain = (unsigned)agreed->partition.grain;
-    return sar_partition_map_make(kind, agreed->desc.count, (uint32_t)agreed->machine.ranks, grain,
-                                  agreed->partition.seed);
+    return sar_agreed_partition_map_of(agreed, (uint32_t)agreed->machine.ranks);
 }

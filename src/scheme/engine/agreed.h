@@ -54,6 +54,7 @@ struct sar_agreed_partition {
     int kind;             /**< enum sar_partition_kind, or -1: chosen by the library */
     int grain;            /**< elements of a block, or SAR_AUTO */
     double max_imbalance; /**< limit when the library chooses the grain */
+    uint64_t columns;     /**< most slices of a row, or SAR_U64_AUTO */
     uint32_t seed;        /**< of the hash */
 };
 
@@ -144,14 +145,17 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
  * sqrt(2 ln p) standard deviations above the mean, but has at most all its elements:
  *
  *     min(1 + sqrt(2 ln p (1 + (k-1) o - u / count) p / (k u)), count / u) */
-double sar_agreed_max_load(const struct sar_agreed *agreed, double together, double groups);
+double sar_agreed_max_load(const struct sar_agreed *agreed, double parts, double together, double groups);
 
 /** Returns sar_agreed_max_load of the push of all ranks, relative to the mean part of the rank with most
  * elements; at least 1, because that rank sends as much. */
-double sar_agreed_max_push_load(const struct sar_agreed *agreed);
+double sar_agreed_max_push_load(const struct sar_agreed *agreed, double parts);
 
-/** Returns the partition map of the call: the forced one, or `hash` with the largest grain g whose predicted
- * imbalance, 1 + sqrt(2 p ln p g / nnz), stays within the limit. */
+/** Returns the partition map of the call to p parts: the forced one, or `hash` with the largest grain g whose
+ * predicted imbalance, 1 + sqrt(2 p ln p g / nnz), stays within the limit. */
+struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *agreed, uint32_t parts);
+
+/** Returns the partition map with a part for each rank. */
 struct sar_partition_map sar_agreed_partition_map(const struct sar_agreed *agreed);
 
 #endif

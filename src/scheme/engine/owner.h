@@ -25,6 +25,7 @@
 #ifndef SAR_SCHEME_ENGINE_OWNER_H
 #define SAR_SCHEME_ENGINE_OWNER_H
 
+#include "scheme/engine/columns.h"
 #include "scheme/engine/range_parts.h"
 
 /** Peers of a rank, if ranks send for others. Both sides of a message must agree. */
@@ -45,7 +46,8 @@ enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FA
 
 /** Who owns what. Written by sar_owner_open; `bounds` by sar_owner_begin, or before it by oktopk. */
 struct sar_owner_parts {
-    struct sar_partition_map map;
+    struct sar_partition_map map; /**< of elements to row groups: to ranks, unless rows are sliced */
+    struct sar_columns columns;
     const struct sar_owner_peers *peers; /**< NULL: each rank exchanges messages with each other */
     int n_targets;                       /**< owners that this rank sends to, itself included */
     bool is_range;                       /**< rank r owns [bounds[r], bounds[r + 1]) */
@@ -57,10 +59,11 @@ struct sar_owner_parts {
 /** Sending side of the push. Arrays of two are indexed by segment % 2. */
 struct sar_owner_push {
     size_t next;                 /**< first element of the input not yet partitioned */
+    struct sar_spvec *rows[2];   /**< sliced rows: this rank's elements of a segment, by row group */
     struct sar_spvec *parts[2];  /**< this rank's elements of a segment, by owner */
     struct sar_msg *messages[2]; /**< these parts, encoded */
     int n_encoded;               /**< parts of the current segment encoded so far, in the order of sending */
-    size_t *nnz;                 /**< elements sent to each owner, for the report */
+    size_t *sent_values;         /**< basic values sent to each owner, for the report */
 };
 
 /** Receiving side of the push: the reduction of this rank's part. */
@@ -75,11 +78,13 @@ struct sar_owner_reduce {
 /** Pull. */
 struct sar_owner_pull {
     struct sar_msg outgoing[2]; /**< by segment % 2 */
+    struct sar_msg values[2];   /**< sliced rows: the sums for ranks that know their indices */
+    uint32_t index_hash[2];     /**< sar_msg_index_hash of the sums */
     struct sar_msg *received;   /**< of the step before, by rank */
-    size_t *nnz;                /**< elements received from each owner, for the report */
+    size_t *received_values;    /**< basic values received from each owner, for the report */
 };
 
-/** Head of the state of every owner-based scheme. Written by owner.c. */
+/** Head of the state of every owner-based scheme. Written by owner_*.c. */
 struct sar_owner {
     struct sar_owner_parts parts;
     uint32_t step;                  /**< written by sar_owner_post */
@@ -120,22 +125,30 @@ enum sar_status sar_owner_sum_push(struct sar_task *task, struct sar_spvec *sums
 
 /** Terms of the price. */
 struct sar_owner_cost_terms {
-    double push_share, pull_share; /**< share of the largest part; 1 / ranks for a map with stripes, since
+    double push_share, pull_share; /**< share of the largest part; 1 / parts for a map with stripes, since
                                     * sar_agreed_max_load tells its largest part */
     const struct sar_wire *push_wire, *pull_wire; /**< preferred formats, or NULL */
     struct sar_partition_map map;
+    struct sar_columns columns;
     double max_slots;   /**< slots of the longest part */
     double group_ranks; /**< ranks whose elements are reduced before one of them sends the push, or 1 */
 };
 
-/** Returns the terms of a map without preferred formats. */
+/** Returns the terms of a map to ranks, without preferred formats and without slices. */
 struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed,
                                                  struct sar_partition_map map);
+
+/** Returns the terms of the partition map of the call, with rows in as many slices as the settings say, or as
+ * cost least. Candidates are powers of two and the number of ranks. */
+struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed);
 
 /** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of
  * steps.
  * @param peers  NULL: each rank exchanges messages with each other */
 void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers);
+
+/** As sar_owner_open without peers, with sliced rows. The map of `terms` has a part for each row group. */
+void sar_owner_open_columns(struct sar_task *task, const struct sar_owner_cost_terms *terms);
 
 /** Partitions this rank's elements of the next segment; slots count from the segment on.
  * @param memory  receives the parts, one after the other; NULL: the step arena */

@@ -27,7 +27,12 @@ static bool is_contiguous(const struct sar_partition_map *map)
 struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, struct sar_partition_map map)
 {
     double ranks = a->machine.ranks;
-    struct sar_owner_cost_terms terms = { 1 / ranks, 1 / ranks, NULL, NULL, map, (double)map.slots_max, 1 };
+    struct sar_owner_cost_terms terms = { .push_share = 1 / ranks,
+                                          .pull_share = 1 / ranks,
+                                          .map = map,
+                                          .columns = sar_columns_make(&a->desc, a->machine.ranks, 1),
+                                          .max_slots = (double)map.slots_max,
+                                          .group_ranks = 1 };
     if (is_contiguous(&map)) {
         terms.push_share = sar_range_parts_max_share(a);
         terms.pull_share = sar_range_parts_max_union_share(a, ranks);
@@ -42,13 +47,13 @@ static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
                                                    const struct sar_owner_cost_terms *terms)
 {
     struct sar_owner_cost_terms max = *terms;
-    double ranks = a->machine.ranks;
+    double ranks = a->machine.ranks, parts = terms->columns.groups;
     if (is_contiguous(&terms->map))
         return max;
-    max.push_share *= terms->group_ranks > 1
-                          ? sar_agreed_max_load(a, terms->group_ranks, ceil(ranks / terms->group_ranks))
-                          : sar_agreed_max_push_load(a);
-    max.pull_share *= sar_agreed_max_load(a, ranks, 1);
+    max.push_share *= terms->group_ranks > 1 ? sar_agreed_max_load(a, parts, terms->group_ranks,
+                                                                   ceil(ranks / terms->group_ranks))
+                                             : sar_agreed_max_push_load(a, parts);
+    max.pull_share *= sar_agreed_max_load(a, parts, ranks, 1);
     return max;
 }
 
@@ -67,6 +72,20 @@ static double exchange(const struct sar_agreed *a, const struct sar_owner_cost_t
                                   : sar_agreed_exchange(a, messages, bytes);
 }
 
+/* Returns the work on the longest slice of a row, in elements: gamma has a part for the first value, and one
+ * for the bytes of the others. */
+static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
+{
+    struct sar_slice slice = { 0, sar_columns_max_slice_len(&terms->columns) };
+    if (!sar_columns_sliced(&terms->columns) || a->machine.gamma <= 0)
+        return 1;
+    struct sar_vec_desc desc = sar_columns_slice_desc(&a->desc, slice);
+    struct sar_machine machine = a->machine;
+    machine.gamma = 0;
+    machine.gamma = a->machine.gamma - sar_agreed_element_seconds(&machine, &a->desc);
+    return sar_agreed_element_seconds(&machine, &desc) / a->machine.gamma;
+}
+
 /* A rank partitions its own elements, reduces the part that it owns, and merges the parts of the result. In
  * a group it also reduces the elements of its node, and merges only its share of the result. The pull is
  * encoded once. */
@@ -74,8 +93,9 @@ static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_te
                       const struct sar_owner_estimate *estimate)
 {
     double ranks = a->machine.ranks, parts = estimate->peers + 1, sums = sar_agreed_union_nnz(a, ranks);
-    double coding = estimate->peers * estimate->push.work + parts / 2 * estimate->pull.work;
-    double read = a->data.nnz_max + a->data.nnz_mean * ranks * terms->push_share;
+    double slice = slice_work(a, terms);
+    double coding = (estimate->peers * estimate->push.work + parts / 2 * estimate->pull.work) * slice;
+    double read = a->data.nnz_max + a->data.nnz_mean * ranks * terms->push_share * slice;
     if (terms->group_ranks > 1)
         return read + parts * (sar_agreed_union_nnz(a, terms->group_ranks) + sums) * terms->push_share +
                coding;
@@ -122,11 +142,25 @@ static int throttle_of(const struct sar_agreed *a, const struct sar_owner_cost_t
     double ranks = a->machine.ranks, parts = estimate->peers + 1;
     if (a->wire.throttle != SAR_U64_AUTO)
         return (int)a->wire.throttle;
-    double merge = parts * sar_agreed_union_nnz(a, ranks) * terms->pull_share * a->machine.gamma;
+    double share = fmin(terms->columns.groups, parts) * terms->pull_share;
+    double merge = sar_agreed_union_nnz(a, ranks) * share * a->machine.gamma;
     double message = (estimate->push.bytes + estimate->pull.bytes) / 2 * a->machine.beta;
     if (estimate->segments <= 1 || merge <= SAR_EXCHANGE_THROTTLE * message)
         return SAR_EXCHANGE_THROTTLE;
     return (int)ceil(fmin(merge / message, MAX_THROTTLE));
+}
+
+/* Returns the cost of the mean pull message. With sliced rows, ranks of the owner's row group get values
+ * alone; the others get one index list a group. */
+static struct sar_cost pull_cost(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
+                                 const struct sar_wire_layout *layout, double nnz)
+{
+    struct sar_cost whole = sar_agreed_cost_with(a, true, terms->pull_wire, layout, nnz);
+    if (!sar_columns_sliced(&terms->columns))
+        return whole;
+    double values = SAR_MSG_HEADER_BYTES + nnz * (double)layout->element_size;
+    double lists = (terms->columns.groups - 1) / (a->machine.ranks - 1.0);
+    return (struct sar_cost){ values + (whole.bytes - values) * lists, whole.work * lists };
 }
 
 struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
@@ -137,11 +171,12 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
     struct sar_owner_estimate estimate = { .segment_slots = terms->map.slots_max, .segments = 1 };
     struct sar_wire_layout layout =
         sar_agreed_layout(a, (uint64_t)max.max_slots, sar_index_size(estimate.segment_slots));
+    if (sar_columns_sliced(&terms->columns))
+        sar_columns_slice_layout(&terms->columns, sar_columns_max_slice_len(&terms->columns), &layout);
     estimate.peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
     estimate.push =
         sar_agreed_cost_with(a, false, terms->push_wire, &layout, fmin(pushed_nnz(a, &max), max.max_slots));
-    estimate.pull =
-        sar_agreed_cost_with(a, true, terms->pull_wire, &layout, fmin(sums * max.pull_share, max.max_slots));
+    estimate.pull = pull_cost(a, terms, &layout, fmin(sums * max.pull_share, max.max_slots));
     estimate.work = work_of(a, &max, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
     if (is_contiguous(&terms->map) || terms->map.slots_max == 0)
@@ -178,4 +213,51 @@ const char *sar_owner_unsupported_reason(const struct sar_agreed *a, struct sar_
     const char *reason = sar_agreed_sparse_unsupported(a);
     bool fits = is_contiguous(&map) || map.slots_max <= UINT32_MAX;
     return reason == NULL && !fits ? "parts of more than 2^32 slots" : reason;
+}
+
+/* Returns the terms with at most this many slices of a row. */
+static struct sar_owner_cost_terms sliced_terms(const struct sar_agreed *a, uint64_t columns)
+{
+    struct sar_columns sliced = sar_columns_make(&a->desc, a->machine.ranks, columns);
+    struct sar_owner_cost_terms terms =
+        sar_owner_cost_terms(a, sar_agreed_partition_map_of(a, (uint32_t)sliced.groups));
+    terms.columns = sliced;
+    terms.push_share = terms.pull_share = 1.0 / sliced.groups;
+    return terms;
+}
+
+static double seconds_or_never(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
+{
+    return sar_owner_unsupported_reason(a, terms->map) == NULL ? sar_owner_seconds(a, terms) : INFINITY;
+}
+
+/* Fewer slices than asked for, where the parts of so few row groups would have too many slots. */
+static struct sar_owner_cost_terms forced_terms(const struct sar_agreed *a, uint64_t columns)
+{
+    struct sar_owner_cost_terms terms = sliced_terms(a, columns);
+    for (; columns > 1 && sar_owner_unsupported_reason(a, terms.map) != NULL; columns /= 2)
+        terms = sliced_terms(a, columns / 2);
+    return terms;
+}
+
+struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a)
+{
+    uint64_t ranks = (uint64_t)a->machine.ranks, forced = a->partition.columns;
+    struct sar_owner_cost_terms best = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
+    if (is_contiguous(&best.map) || a->desc.row_len == 1 || ranks == 1)
+        return best;
+    if (forced != SAR_U64_AUTO)
+        return forced_terms(a, forced);
+    struct sar_columns all = sar_columns_make(&a->desc, a->machine.ranks, ranks);
+    uint64_t most = (uint64_t)sar_columns_max_slices(&all);
+    double fewest = seconds_or_never(a, &best);
+    for (uint64_t columns = 2; columns < 2 * most; columns *= 2) {
+        struct sar_owner_cost_terms terms = sliced_terms(a, columns < most ? columns : most);
+        double seconds = seconds_or_never(a, &terms);
+        if (seconds < fewest) {
+            fewest = seconds;
+            best = terms;
+        }
+    }
+    return best;
 }

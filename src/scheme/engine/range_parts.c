@@ -15,7 +15,7 @@ struct sar_partition_map sar_range_parts_map(const struct sar_agreed *a)
 /* At least the variation by chance, also for a tensor without a profile. */
 double sar_range_parts_max_share(const struct sar_agreed *a)
 {
-    return fmin(fmax(a->data.skewness, sar_agreed_max_push_load(a)) / a->machine.ranks, 1);
+    return fmin(fmax(a->data.skewness, sar_agreed_max_push_load(a, a->machine.ranks)) / a->machine.ranks, 1);
 }
 
 /* At least the elements of a single rank. The exponent is 1 if no two ranks have an index in common; it was
@@ -23,7 +23,8 @@ double sar_range_parts_max_share(const struct sar_agreed *a)
 double sar_range_parts_max_union_share(const struct sar_agreed *a, double k)
 {
     double ratio = fmax(sar_densification_at(&a->data.densification, k), 1);
-    double imbalance = fmax(pow(a->data.skewness, sqrt(ratio / k)), sar_agreed_max_load(a, k, 1));
+    double imbalance =
+        fmax(pow(a->data.skewness, sqrt(ratio / k)), sar_agreed_max_load(a, a->machine.ranks, k, 1));
     return fmin(fmax(imbalance / a->machine.ranks, sar_range_parts_max_share(a) / ratio), 1);
 }
 

@@ -119,6 +119,7 @@ struct sar_scheme_report {
     const char *push_wire, *pull_wire;     /**< names of formats; "mixed" where messages differ */
     const char *partition;                 /**< name of the partition map */
     int grain;                             /**< elements of a block of the map */
+    int columns;                           /**< most slices of a row; 1: ranks own whole elements */
     double push_imbalance, pull_imbalance; /**< largest part over the mean part */
 };
 
@@ -189,6 +190,17 @@ bool sar_task_progress(struct sar_task *task);
  * all the same. */
 enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
                                 struct sar_spvec *vec, struct sar_msg *message);
+
+/** Encodes the values of vec alone, for receivers that know its indices, of 4 bytes; index_hash is their
+ * sar_msg_index_hash. */
+enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_layout layout,
+                                       uint32_t index_hash, const struct sar_spvec *vec,
+                                       struct sar_msg *message);
+
+/** Decodes a message of values alone. vec has the known index list, index_hash is its sar_msg_index_hash. */
+enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_layout layout,
+                                       uint32_t index_hash, const struct sar_msg *message,
+                                       struct sar_spvec *vec);
 
 /** Decodes a message, such as one that arrived in the stage before. */
 enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,

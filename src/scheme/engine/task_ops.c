@@ -24,13 +24,15 @@ static struct sar_span_work coding_work(const struct sar_task *task, const char 
                                         const struct sar_wire_layout *layout, const struct sar_msg *message)
 {
     struct sar_msg_header header;
-    if (task->device.exec != NULL || !sar_msg_read_header(message->buffer, &header))
+    if (task->device.exec != NULL || !sar_msg_read_header(message->buffer, &header) ||
+        header.wire == SAR_MSG_VALUES)
         return (struct sar_span_work){ 0 };
     const struct sar_wire *wire = sar_wires[header.wire];
     bool values = wire == &sar_wire_dense || wire == &sar_wire_block;
+    size_t size = layout->precision == SAR_PRECISION_FULL ? layout->element_size : 2 * layout->element_size;
+    size_t row_len = size / (task->agreed->desc.element_size / task->agreed->desc.row_len);
     struct sar_span_work work =
-        sar_span_work_make(kind, header.nnz, task->agreed->desc.element_size,
-                           values ? layout->slots * task->agreed->desc.row_len : layout->slots);
+        sar_span_work_make(kind, header.nnz, size, values ? layout->slots * row_len : layout->slots);
     work.format = wire->name;
     return work;
 }
@@ -138,6 +140,31 @@ enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout la
     task->minus_zero |= key.user_word != 0;
     if (span.start_ns != 0)
         span.work = coding_work(task, "decode", &layout, message);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_layout layout,
+                                       uint32_t index_hash, const struct sar_spvec *vec,
+                                       struct sar_msg *message)
+{
+    struct sar_msg_key key = key_of(task, layout);
+    struct sar_span span = sar_task_span(task, "encode");
+    SAR_TRY(sar_msg_encode_values(&key, index_hash, vec, task->memory.step_arena, message));
+    report_wire(&task->report.pull_wire, "values");
+    span.work = sar_span_work_make("copy", vec->nnz, layout.element_size, 0);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_layout layout,
+                                       uint32_t index_hash, const struct sar_msg *message,
+                                       struct sar_spvec *vec)
+{
+    struct sar_msg_key key = key_of(task, layout);
+    struct sar_span span = sar_task_span(task, "decode");
+    SAR_TRY(sar_msg_decode_values(&key, index_hash, message, task->memory.step_arena, vec));
+    task->minus_zero |= key.user_word != 0;
     sar_task_span_end(task, &span);
     return SAR_OK;
 }

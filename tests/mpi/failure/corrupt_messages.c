@@ -69,12 +69,13 @@ struct state {
 static int call(struct state *s, float *out)
 {
     const struct tensor *t = s->tensor;
-    if (s->dense)
-        return MPIX_Sparse_allreduce(s->oracle->mine, out, t->desc.count, MPI_FLOAT, MPI_SUM, s->comm);
+    MPI_Datatype type = row_type(&t->desc);
     void *indices = typed_indices(t, &index_types[0]);
-    int code = MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T, t->desc.count,
-                                         MPI_FLOAT, MPI_SUM, s->comm, &s->result);
+    int code = s->dense ? MPIX_Sparse_allreduce(s->oracle->mine, out, t->desc.count, type, MPI_SUM, s->comm)
+                        : MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T,
+                                                    t->desc.count, type, MPI_SUM, s->comm, &s->result);
     free(indices);
+    row_type_free(&t->desc, &type);
     return code;
 }
 
@@ -111,7 +112,7 @@ static void call_and_check(struct state *s)
 /* Corrupt message number `message` of a rank. Returns false if the rank sends fewer messages. */
 static bool try_corruption(struct state *s, int rank_at_fault, long message, enum how how, size_t where)
 {
-    float *out = get_memory((size_t)s->oracle->desc.count, sizeof *out);
+    float *out = get_memory((size_t)s->oracle->desc.count, element_bytes(&s->oracle->desc));
     uint64_t before = s->dense ? 0 : result_hash(s->result, &s->oracle->desc, &index_types[0]);
     corruption.how = how;
     corruption.where = where;
@@ -189,9 +190,9 @@ static void try_headers(struct state *s)
     }
 }
 
-static void try_settings(const struct settings *settings, bool headers)
+static void try_rows(const struct settings *settings, size_t row, bool headers)
 {
-    const struct tensor_desc desc = { FLOAT32, SUM, 1, 300 };
+    const struct tensor_desc desc = { FLOAT32, SUM, row, row == 1 ? 300 : 60 };
     struct tensor tensor;
     struct oracle oracle;
     tensor_draw(pattern_find("random 0.5"), &desc, 11, &tensor);
@@ -211,6 +212,23 @@ static void try_settings(const struct settings *settings, bool headers)
     tensor_free(&tensor);
     oracle_free(&oracle);
     MPI_Comm_free(&s.comm);
+}
+
+static void try_settings(const struct settings *settings, bool headers)
+{
+    try_rows(settings, 1, headers);
+}
+
+/* Rows whose columns several ranks own: index lists, and values alone. */
+static void try_columns(void)
+{
+    static const char *const columns[] = { "2", "64" };
+    for (int i = 0; i < 2; i++) {
+        setenv("MPIX_SPARSE_COLUMNS", columns[i], 1);
+        try_rows(&(struct settings){ "balanced", i == 0 ? "coo" : NULL, NULL, NULL, i == 0 ? NULL : "200" },
+                 24, true);
+    }
+    unsetenv("MPIX_SPARSE_COLUMNS");
 }
 
 /* Consecutive segments, among all ranks and between nodes. With five ranks, two of three nodes have an
@@ -235,8 +253,10 @@ int main(int argc, char **argv)
         for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)
             if (only == NULL || strcmp(only, schemes[i]) == 0)
                 try_settings(&(struct settings){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
-    if (only == NULL)
+    if (only == NULL) {
         try_segments();
+        try_columns();
+    }
     check_alarm(0);
     check_case("all");
     check(ranks == 1 || corrupted > 100, "expected more messages to pass through here than %ld", corrupted);

@@ -167,7 +167,7 @@ static void test_unions(void **state)
 
 static double fullest_of(const struct sar_agreed *a, double together, double groups)
 {
-    return sar_agreed_max_load(a, together, groups);
+    return sar_agreed_max_load(a, a->machine.ranks, together, groups);
 }
 
 /* 16 ranks with 1600 of 10^6 elements each; gamma = 1, 1.5, 2, 3.2, 5 at 1 … 16 ranks, so that two ranks have

@@ -78,6 +78,51 @@ static void test_round_trips(void **state)
     }
 }
 
+/* Values alone: the receiver has the indices. */
+static enum sar_status decode_values(const void *buffer, uint64_t bytes, uint32_t index_hash, size_t nnz,
+                                     struct sar_spvec *vec)
+{
+    struct sar_msg_key msg_key = msg_key_make();
+    struct sar_msg copy = { .buffer = memcpy(exact_alloc(bytes), buffer, bytes), .bytes = bytes };
+    struct sar_arena arena = { 0 };
+    vec->nnz = nnz;
+    enum sar_status status = sar_msg_decode_values(&msg_key, index_hash, &copy, &arena, vec);
+    assert_true(status != SAR_OK || msg_key.user_word == 0xfeedfacecafe);
+    sar_arena_free(&arena);
+    free(copy.buffer);
+    return status;
+}
+
+static void test_values_alone(void **state)
+{
+    (void)state;
+    struct sar_msg_key msg_key = msg_key_make();
+    struct sar_arena arena = { 0 };
+    struct sar_vec_desc shape;
+    struct sar_spvec run = sample_run(&shape), known = { run.index, NULL, run.nnz }, arrived;
+    struct sar_msg message;
+    uint32_t hash = sar_msg_index_hash(&run);
+    assert_int_equal(sar_msg_encode_values(&msg_key, hash, &run, &arena, &message), SAR_OK);
+    assert_int_equal(message.bytes, SAR_MSG_HEADER_BYTES + run.nnz * shape.element_size);
+    assert_int_equal(sar_msg_decode_values(&msg_key, hash, &message, &arena, &known), SAR_OK);
+    assert_true(spvec_equal(&shape, &run, &known));
+    assert_int_equal(sar_msg_decode(&msg_key, &message, &arena, &arrived), SAR_CORRUPT);
+    arrived = known;
+    assert_int_equal(decode_values(message.buffer, message.bytes, hash ^ 1, run.nnz, &arrived), SAR_CORRUPT);
+    assert_int_equal(decode_values(message.buffer, message.bytes, hash, run.nnz - 1, &arrived), SAR_CORRUPT);
+    for (uint64_t bytes = 1; bytes < message.bytes; bytes++)
+        assert_int_equal(decode_values(message.buffer, bytes, hash, run.nnz, &arrived), SAR_CORRUPT);
+    for (size_t bit = 0; bit < 8 * (size_t)SAR_MSG_HEADER_BYTES; bit++) {
+        unsigned char *byte = (unsigned char *)message.buffer + bit / 8;
+        *byte ^= (unsigned char)(1 << bit % 8);
+        assert_int_equal(decode_values(message.buffer, message.bytes, hash, run.nnz, &arrived), SAR_CORRUPT);
+        *byte ^= (unsigned char)(1 << bit % 8);
+    }
+    assert_int_not_equal(sar_msg_index_hash(&(struct sar_spvec){ run.index, NULL, run.nnz - 1 }), hash);
+    spvec_free(&run);
+    sar_arena_free(&arena);
+}
+
 static void test_the_header(void **state)
 {
     (void)state;
@@ -94,7 +139,7 @@ static void test_the_header(void **state)
         assert_int_equal(header.slots, SPAN);
         assert_int_equal(header.bytes, message.bytes - SAR_MSG_HEADER_BYTES);
         assert_int_equal(header.precision, SAR_PRECISION_FULL);
-        assert_int_equal(header.detached | header.reserved, 0);
+        assert_int_equal(header.detached | header.index_hash, 0);
         sealed = header;
         header_set_check(&sealed);
         assert_int_equal(header.checksum, sealed.checksum);
@@ -320,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_values_alone),
         cmocka_unit_test(test_the_header),
         cmocka_unit_test(test_malformed_headers),
         cmocka_unit_test(test_mismatched_format),

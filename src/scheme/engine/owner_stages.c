@@ -6,122 +6,17 @@
  * before are in flight; the other parts, and all parts of the first segment, when it is their turn to be
  * sent. */
 
-#include "scheme/engine/owner.h"
-
-#include <math.h>
-#include <string.h>
-
 #include "device/exec.h"
+#include "scheme/engine/owner_internal.h"
 #include "vector/partition.h"
-#include "vector/reduce.h"
-#include "vector/spvec.h"
 
 enum { EAGER_BYTES = 4096 }; /* every MPI library sends messages up to this size at once */
-
-static const double RESERVE_FACTOR = 1.05; /* over the predicted elements of the result */
-
-/* Classes of channels: one for each direction, so that one step may have a push and a pull. */
-enum channel_class { PUSH, PULL };
-
-static int channel_of(const struct sar_task *task, enum channel_class channel_class, int rank)
-{
-    return (int)channel_class * task->comm->ranks + rank;
-}
-
-/* Functions of struct sar_owner_peers, with or without peers. */
-static bool sends_to(const struct sar_task *task, int owner)
-{
-    const struct sar_owner *o = task->state;
-    return o->parts.peers == NULL || o->parts.peers->sends_to(task, owner);
-}
-
-static int source_of(const struct sar_task *task, int i)
-{
-    const struct sar_owner *o = task->state;
-    if (o->parts.peers != NULL)
-        return o->parts.peers->source(task, i);
-    return i < task->comm->ranks ? i : -1;
-}
-
-void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers)
-{
-    struct sar_owner *o = task->state;
-    double share = 1.0 / task->comm->ranks, group = peers == NULL ? 1 : task->agreed->topo.node_ranks;
-    struct sar_owner_cost_terms terms = {
-        share, share, task->preferred_wire[0], task->preferred_wire[1], map, (double)map.slots_max, group
-    };
-    struct sar_owner_estimate estimate = sar_owner_estimate(task->agreed, &terms);
-    bool is_range = map.kind == SAR_PARTITION_RANGE;
-    o->parts = (struct sar_owner_parts){ .map = map,
-                                         .peers = peers,
-                                         .is_range = is_range && peers == NULL,
-                                         .segment_slots = estimate.segment_slots,
-                                         .segments = (uint32_t)estimate.segments };
-    for (int r = 0; r < task->comm->ranks; r++)
-        o->parts.n_targets += sends_to(task, r);
-    task->exchange.throttle = estimate.throttle;
-    task->result.early_write = peers == NULL && o->parts.segments > 1;
-    task->report.partition = sar_partition_names[map.kind];
-    task->report.grain = is_range ? 0 : 1 << map.grain_shift;
-}
-
-static uint64_t slots_of(const struct sar_owner *o, int rank, uint32_t segment)
-{
-    if (o->parts.is_range)
-        return o->parts.bounds[rank + 1] - o->parts.bounds[rank];
-    uint64_t slots = sar_partition_map_slots(&o->parts.map, (uint32_t)rank),
-             before = segment * o->parts.segment_slots;
-    uint64_t rest = slots > before ? slots - before : 0;
-    return rest < o->parts.segment_slots ? rest : o->parts.segment_slots;
-}
-
-static struct sar_wire_layout part_layout(const struct sar_task *task, int rank, uint32_t segment)
-{
-    uint64_t slots = slots_of(task->state, rank, segment);
-    return sar_agreed_layout(task->agreed, slots, sar_index_size(slots));
-}
-
-struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, uint32_t segment)
-{
-    struct sar_wire_layout layout = part_layout(task, rank, segment);
-    struct sar_vec_desc desc = sar_task_desc(task);
-    desc.count = layout.slots;
-    desc.index_size = layout.index_size;
-    return desc;
-}
-
-static struct sar_partition_map segment_map(const struct sar_owner *o, uint32_t segment)
-{
-    struct sar_partition_map map = o->parts.map;
-    map.slot_base = segment * o->parts.segment_slots;
-    return map;
-}
 
 static enum sar_status partition_on_device(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
 {
     const struct sar_owner *o = task->state;
     struct sar_partition_layout layout = { o->parts.map, o->parts.segment_slots, o->parts.segments };
     return task->device.partition->next_segment(task->device.partition, &layout, segment, parts);
-}
-
-enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const struct sar_spvec *memory,
-                                struct sar_spvec *parts)
-{
-    struct sar_owner *o = task->state;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
-    struct sar_partition_map map = segment_map(o, segment);
-    struct sar_span span = sar_task_span(task, "partition");
-    uint64_t limit = sar_mul_saturate((segment + 1) * o->parts.segment_slots, map.parts);
-    size_t from = o->push.next;
-    o->push.next = segment + 1 == o->parts.segments
-                       ? task->input.vec.nnz
-                       : sar_spvec_lower_bound(desc, &task->input.vec, from, limit);
-    struct sar_spvec slice = sar_spvec_slice(desc, &task->input.vec, from, o->push.next);
-    SAR_TRY(memory == NULL ? sar_partition_split(&map, desc, &slice, task->memory.step_arena, parts)
-                           : sar_partition_into(&map, desc, &slice, task->memory.step_arena, memory, parts));
-    span.work = sar_span_work_make("partition", slice.nnz, desc->element_size, 0);
-    sar_task_span_end(task, &span);
-    return SAR_OK;
 }
 
 static enum sar_status split(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
@@ -131,6 +26,8 @@ static enum sar_status split(struct sar_task *task, uint32_t segment, struct sar
         return o->parts.peers->split(task, segment, parts);
     if (o->parts.is_range)
         return sar_range_parts_split(task, o->parts.bounds, parts);
+    if (sar_columns_sliced(&o->parts.columns))
+        return sar_owner_split_rows(task, segment);
     return task->device.partition != NULL ? partition_on_device(task, segment, parts)
                                           : sar_owner_split(task, segment, NULL, parts);
 }
@@ -146,13 +43,15 @@ static enum sar_status encode_part(struct sar_task *task, uint32_t segment, int 
 {
     struct sar_owner *o = task->state;
     struct sar_spvec *part = &o->push.parts[segment % 2][owner];
-    if (!sends_to(task, owner))
+    if (!sar_owner_sends_to(task, owner))
         return SAR_OK;
     if (o->parts.peers != NULL)
         SAR_TRY(o->parts.peers->combine(task, segment, owner, part));
-    o->push.nnz[owner] += part->nnz;
+    if (sar_columns_sliced(&o->parts.columns))
+        SAR_TRY(sar_owner_gather_part(task, segment, owner));
+    o->push.sent_values[owner] += part->nnz * sar_columns_slice(&o->parts.columns, owner).len;
     struct sar_msg *message = owner == task->comm->rank ? NULL : &o->push.messages[segment % 2][owner];
-    return sar_task_encode(task, false, part_layout(task, owner, segment), part, message);
+    return sar_task_encode(task, false, sar_owner_part_layout(task, owner, segment), part, message);
 }
 
 static enum sar_status prepare_push(struct sar_task *task, uint32_t segment)
@@ -167,9 +66,9 @@ static enum sar_status prepare_push(struct sar_task *task, uint32_t segment)
 
 static void expect_parts(struct sar_task *task)
 {
-    for (int r, i = 0; (r = source_of(task, i)) >= 0; i++)
+    for (int r, i = 0; (r = sar_owner_source(task, i)) >= 0; i++)
         if (r != task->comm->rank)
-            sar_exchange_expect(&task->exchange, channel_of(task, PUSH, r));
+            sar_exchange_expect(&task->exchange, sar_owner_channel(task, SAR_OWNER_PUSH, r));
 }
 
 /* Progress after each long message: MPI sends it in several steps. */
@@ -181,7 +80,8 @@ static void send_part(struct sar_task *task, int owner)
     if (task->device.exec != NULL && x->status == SAR_OK)
         sar_exchange_fail(x,
                           sar_device_exec_wait_encoded(task->device.exec, sar_msg_payload(&messages[owner])));
-    sar_exchange_send(x, channel_of(task, PUSH, owner), messages == NULL ? NULL : &messages[owner]);
+    sar_exchange_send(x, sar_owner_channel(task, SAR_OWNER_PUSH, owner),
+                      messages == NULL ? NULL : &messages[owner]);
     if (x->status == SAR_OK && messages[owner].bytes > EAGER_BYTES)
         sar_task_progress(task);
 }
@@ -207,7 +107,7 @@ void sar_owner_post_push(struct sar_task *task)
     for (int position = 0; position < task->comm->ranks; position++) {
         int owner = send_order(task, position);
         encode_until(task, position);
-        if (owner != task->comm->rank && sends_to(task, owner))
+        if (owner != task->comm->rank && sar_owner_sends_to(task, owner))
             send_part(task, owner);
     }
 }
@@ -217,8 +117,8 @@ static enum sar_status decode_ready(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     int rank = task->comm->rank;
-    struct sar_wire_layout layout = part_layout(task, rank, o->reduce.segment);
-    for (int r; (r = source_of(task, o->reduce.n_decoded)) >= 0; o->reduce.n_decoded++) {
+    struct sar_wire_layout layout = sar_owner_part_layout(task, rank, o->reduce.segment);
+    for (int r; (r = sar_owner_source(task, o->reduce.n_decoded)) >= 0; o->reduce.n_decoded++) {
         if (r == rank)
             o->reduce.decoded[o->reduce.n_decoded] = o->push.parts[o->reduce.segment % 2][rank];
         else if (sar_exchange_has_arrived(&task->exchange, r))
@@ -285,110 +185,21 @@ enum sar_status sar_owner_sum_push(struct sar_task *task, struct sar_spvec *sums
     return SAR_OK;
 }
 
-static void save_pulled(struct sar_task *task)
-{
-    struct sar_owner *o = task->state;
-    const struct sar_msg *first = &task->exchange.arrived[channel_of(task, PULL, 0)];
-    memcpy(o->pull.received, first, (size_t)task->comm->ranks * sizeof *o->pull.received);
-}
-
-/* Sends the sums to all sources of their elements, to the next rank first as in the push. */
-static void post_pull(struct sar_task *task, const struct sar_msg *sums)
-{
-    int ranks = task->comm->ranks, rank = task->comm->rank, n = 0, self = 0;
-    for (int r = 0; r < ranks; r++)
-        if (r != rank && sends_to(task, r))
-            sar_exchange_expect(&task->exchange, channel_of(task, PULL, r));
-    for (int r; (r = source_of(task, n)) >= 0; n++)
-        self = r == rank ? n : self;
-    for (int i = 1; i < n; i++) {
-        int r = source_of(task, (self + i) % n);
-        sar_exchange_send(&task->exchange, channel_of(task, PULL, r), sums);
-    }
-}
-
-/* Makes room for n more elements of the result. The first call reserves memory for the predicted whole
- * result. */
-static enum sar_status reserve_more(struct sar_task *task, size_t n)
-{
-    struct sar_spvec *out = &task->result.vec;
-    size_t wanted = out->nnz + n;
-    const struct sar_owner *o = task->state;
-    if (o->parts.segments > 1 && out->index == NULL) {
-        double share = (double)o->parts.n_targets / task->comm->ranks;
-        double expected = sar_agreed_union_nnz(task->agreed, task->comm->ranks) * share * RESERVE_FACTOR;
-        expected = fmin(expected, (double)task->agreed->desc.count);
-        wanted = expected > (double)wanted ? (size_t)expected : wanted;
-    }
-    return sar_task_reserve(task, wanted, out);
-}
-
-/* The merge visits blocks or slots. */
-static struct sar_span_work merge_work(const struct sar_owner *o, const struct sar_partition_map *map,
-                                       size_t nnz, size_t element_size)
-{
-    uint64_t rest = map->slots_max - map->slot_base,
-             slots = (rest < o->parts.segment_slots ? rest : o->parts.segment_slots) * map->parts;
-    bool blocks = sar_partition_merges_by_block(map, slots / map->parts >> map->grain_shift, nnz);
-    struct sar_span_work work =
-        sar_span_work_make("assemble", nnz, element_size, blocks ? slots >> map->grain_shift : slots);
-    work.format = blocks ? "blocks" : "runs";
-    return work;
-}
-
-/* Merges the parts of a segment, and appends them to the result. */
-static enum sar_status append(struct sar_task *task, const struct sar_partition_map *map)
-{
-    struct sar_owner *o = task->state;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
-    struct sar_span span = sar_task_span(task, "deliver");
-    SAR_TRY(reserve_more(task, sar_reduce_max_nnz(desc, o->inputs, map->parts)));
-    struct sar_spvec *out = &task->result.vec;
-    struct sar_spvec end = { (unsigned char *)out->index + out->nnz * desc->index_size,
-                             (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
-    SAR_TRY(sar_partition_merge(map, desc, o->inputs, task->memory.step_arena, &end));
-    out->nnz += end.nnz;
-    span.work = merge_work(o, map, end.nnz, desc->element_size);
-    sar_task_span_end(task, &span);
-    return SAR_OK;
-}
-
-/* Parts of owners that this rank does not send to are empty. */
-static enum sar_status write_output(struct sar_task *task, uint32_t segment)
-{
-    struct sar_owner *o = task->state;
-    struct sar_partition_map map = segment_map(o, segment);
-    for (int r = 0; r < task->comm->ranks; r++) {
-        o->inputs[r] = (struct sar_spvec){ NULL, NULL, 0 };
-        if (!sends_to(task, r))
-            continue;
-        sar_task_progress(task);
-        if (r == task->comm->rank)
-            o->inputs[r] = o->reduce.sums[segment % 2];
-        else
-            SAR_TRY(
-                sar_task_decode(task, part_layout(task, r, segment), &o->pull.received[r], &o->inputs[r]));
-        o->pull.nnz[r] += o->inputs[r].nnz;
-    }
-    if (task->device.exec != NULL)
-        return sar_task_add_output_parts(task, o->parts.segments, &map, o->inputs);
-    return o->parts.is_range ? sar_range_parts_write_output(task, o->parts.bounds, o->inputs)
-                             : append(task, &map);
-}
-
 enum sar_status sar_owner_begin(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     size_t ranks = (size_t)task->comm->ranks;
     for (int parity = 0; parity < 2; parity++) {
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.parts[0], &o->push.parts[parity]));
+        if (sar_columns_sliced(&o->parts.columns))
+            SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.rows[0], &o->push.rows[parity]));
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.messages[0], &o->push.messages[parity]));
     }
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received, &o->pull.received));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->inputs, &o->inputs));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->reduce.decoded, &o->reduce.decoded));
-    SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.nnz, &o->push.nnz));
-    SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.nnz, &o->pull.nnz));
+    SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.sent_values, &o->push.sent_values));
+    SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received_values, &o->pull.received_values));
     if (o->parts.is_range && o->parts.bounds == NULL)
         SAR_TRY(sar_range_parts_bounds(task, &o->parts.map, &o->parts.bounds));
     sar_task_next_step_arena(task);
@@ -400,14 +211,20 @@ enum sar_status sar_owner_reduce(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     sar_task_next_step_arena(task);
-    save_pulled(task);
+    sar_owner_save_pulled(task);
     if (o->step == 0)
         return SAR_OK;
     uint32_t segment = o->step - 1;
     struct sar_spvec *sums = &o->reduce.sums[segment % 2];
-    struct sar_msg *message = source_of(task, 1) >= 0 ? &o->pull.outgoing[segment % 2] : NULL;
+    struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
+    bool has_receivers = sar_owner_source(task, 1) >= 0, sliced = sar_columns_sliced(&o->parts.columns);
+    bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
     SAR_TRY(sar_owner_sum_push(task, sums));
-    return sar_task_encode(task, true, part_layout(task, task->comm->rank, segment), sums, message);
+    SAR_TRY(sar_task_encode(task, true, layout, sums, sends_lists ? &o->pull.outgoing[segment % 2] : NULL));
+    if (!sliced)
+        return SAR_OK;
+    uint32_t hash = o->pull.index_hash[segment % 2] = sar_msg_index_hash(sums);
+    return sar_task_encode_values(task, layout, hash, sums, &o->pull.values[segment % 2]);
 }
 
 void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure)
@@ -431,8 +248,8 @@ static void collect_failures(struct sar_task *task)
     const struct sar_owner *o = task->state;
     uint64_t worst = (uint64_t)o->failure;
     struct sar_msg_header header;
-    for (int r, i = 0; (r = source_of(task, i)) >= 0; i++) {
-        int channel = channel_of(task, PUSH, r);
+    for (int r, i = 0; (r = sar_owner_source(task, i)) >= 0; i++) {
+        int channel = sar_owner_channel(task, SAR_OWNER_PUSH, r);
         const struct sar_msg *received = &task->exchange.arrived[channel];
         if (received->buffer != NULL && received->bytes >= SAR_MSG_HEADER_BYTES &&
             sar_msg_read_header(received->buffer, &header) && header.wire == SAR_MSG_NO_WIRE &&
@@ -451,9 +268,16 @@ void sar_owner_post(struct sar_task *task)
     if (o->step < o->parts.segments)
         sar_owner_post_push(task);
     if (o->step > 0)
-        post_pull(task, &o->pull.outgoing[(o->step - 1) % 2]);
+        sar_owner_post_pull(task, o->step - 1);
     task->repeat_stage = o->step < o->parts.segments;
     o->step++;
+}
+
+static enum sar_status write_output(struct sar_task *task, uint32_t segment)
+{
+    const struct sar_owner *o = task->state;
+    return sar_columns_sliced(&o->parts.columns) ? sar_owner_write_rows(task, segment)
+                                                 : sar_owner_write_output(task, segment);
 }
 
 /* sar_owner_post has already incremented o->step. */
@@ -466,14 +290,14 @@ enum sar_status sar_owner_overlap(struct sar_task *task)
     return step < 2 ? SAR_OK : write_output(task, step - 2);
 }
 
-/* Owners that this rank does not send to have 0 elements. */
-static double imbalance(const struct sar_task *task, const size_t *nnz)
+/* Owners that this rank does not send to have 0 values. */
+static double imbalance(const struct sar_task *task, const size_t *values)
 {
     const struct sar_owner *o = task->state;
     size_t largest = 0, sum = 0;
     for (int r = 0; r < task->comm->ranks; r++) {
-        largest = nnz[r] > largest ? nnz[r] : largest;
-        sum += nnz[r];
+        largest = values[r] > largest ? values[r] : largest;
+        sum += values[r];
     }
     return sum == 0 ? 1 : (double)largest * o->parts.n_targets / (double)sum;
 }
@@ -481,9 +305,9 @@ static double imbalance(const struct sar_task *task, const size_t *nnz)
 enum sar_status sar_owner_finish(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    save_pulled(task);
+    sar_owner_save_pulled(task);
     SAR_TRY(write_output(task, o->parts.segments - 1));
-    task->report.push_imbalance = imbalance(task, o->push.nnz);
-    task->report.pull_imbalance = imbalance(task, o->pull.nnz);
+    task->report.push_imbalance = imbalance(task, o->push.sent_values);
+    task->report.pull_imbalance = imbalance(task, o->pull.received_values);
     return SAR_OK;
 }

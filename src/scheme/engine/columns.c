@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slices of rows: who owns which, and copies between rows and slices. */
+
+#include "scheme/engine/columns.h"
+
+#include <string.h>
+
+enum { CACHE_LINE_BYTES = 64, MIN_SLICE_BYTES = 16 };
+
+struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, uint64_t columns)
+{
+    size_t value_size = desc->element_size / desc->row_len;
+    struct sar_columns c = { ranks, ranks, desc->row_len, 1, desc->row_len };
+    if (value_size == 0 || columns <= 1)
+        return c;
+    c.unit_values = value_size < MIN_SLICE_BYTES ? MIN_SLICE_BYTES / value_size : 1;
+    c.units = (c.row_len + c.unit_values - 1) / c.unit_values;
+    uint64_t most = c.units < (uint64_t)ranks ? c.units : (uint64_t)ranks;
+    if (columns > most)
+        columns = most;
+    c.groups = (int)(((uint64_t)ranks + columns - 1) / columns);
+    size_t line = CACHE_LINE_BYTES * (size_t)sar_columns_max_slices(&c);
+    if (ranks % c.groups == 0 && desc->element_size % line == 0 && value_size <= CACHE_LINE_BYTES) {
+        c.unit_values = CACHE_LINE_BYTES / value_size;
+        c.units = c.row_len / c.unit_values;
+    }
+    return c;
+}
+
+struct sar_slice sar_columns_slice(const struct sar_columns *c, int owner)
+{
+    int group = sar_columns_group(c, owner), first = sar_columns_first_rank(c, group);
+    size_t slices = (size_t)(sar_columns_first_rank(c, group + 1) - first), i = (size_t)(owner - first);
+    size_t begin = c->units * i / slices * c->unit_values, end = c->units * (i + 1) / slices * c->unit_values;
+    if (end > c->row_len)
+        end = c->row_len;
+    return (struct sar_slice){ begin, end - begin };
+}
+
+size_t sar_columns_max_slice_len(const struct sar_columns *c)
+{
+    size_t fewest = (size_t)(c->ranks / c->groups), len = (c->units + fewest - 1) / fewest * c->unit_values;
+    return len < c->row_len ? len : c->row_len;
+}
+
+struct sar_vec_desc sar_columns_slice_desc(const struct sar_vec_desc *desc, struct sar_slice slice)
+{
+    struct sar_vec_desc out = *desc;
+    out.element_size = desc->element_size / desc->row_len * slice.len;
+    out.row_len = slice.len;
+    return out;
+}
+
+void sar_columns_slice_layout(const struct sar_columns *c, size_t len, struct sar_wire_layout *layout)
+{
+    layout->element_size = layout->element_size / c->row_len * len;
+    layout->zero_is_absent = false;
+}
+
+enum sar_status sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice,
+                                   const struct sar_spvec *rows, struct sar_arena *arena,
+                                   struct sar_spvec *out)
+{
+    size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
+    void *value;
+    SAR_TRY(sar_arena_alloc(arena, rows->nnz, size, &value));
+    *out = (struct sar_spvec){ rows->index, value, rows->nnz };
+    for (size_t i = 0; i < rows->nnz; i++)
+        memcpy((unsigned char *)value + i * size,
+               (const unsigned char *)rows->value + i * desc->element_size + slice.begin * value_size, size);
+    return SAR_OK;
+}
+
+void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *vec,
+                         void *rows)
+{
+    size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
+    for (size_t i = 0; i < vec->nnz; i++)
+        memcpy((unsigned char *)rows + i * desc->element_size + slice.begin * value_size,
+               (const unsigned char *)vec->value + i * size, size);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who owns what in an owner-based scheme: parts, segments, and the ranks that exchange messages about
+ * them. */
+
+#include "scheme/engine/owner_internal.h"
+#include "vector/partition.h"
+#include "vector/spvec.h"
+
+bool sar_owner_sends_to(const struct sar_task *task, int owner)
+{
+    const struct sar_owner *o = task->state;
+    return o->parts.peers == NULL || o->parts.peers->sends_to(task, owner);
+}
+
+int sar_owner_source(const struct sar_task *task, int i)
+{
+    const struct sar_owner *o = task->state;
+    if (o->parts.peers != NULL)
+        return o->parts.peers->source(task, i);
+    return i < task->comm->ranks ? i : -1;
+}
+
+static void open_parts(struct sar_task *task, const struct sar_owner_cost_terms *terms,
+                       const struct sar_owner_peers *peers)
+{
+    struct sar_owner *o = task->state;
+    struct sar_owner_estimate estimate = sar_owner_estimate(task->agreed, terms);
+    struct sar_partition_map map = terms->map;
+    bool is_range = map.kind == SAR_PARTITION_RANGE;
+    o->parts = (struct sar_owner_parts){ .map = map,
+                                         .columns = terms->columns,
+                                         .peers = peers,
+                                         .is_range = is_range && peers == NULL,
+                                         .segment_slots = estimate.segment_slots,
+                                         .segments = (uint32_t)estimate.segments };
+    for (int r = 0; r < task->comm->ranks; r++)
+        o->parts.n_targets += sar_owner_sends_to(task, r);
+    task->exchange.throttle = estimate.throttle;
+    task->result.early_write = peers == NULL && o->parts.segments > 1;
+    task->report.columns = sar_columns_max_slices(&o->parts.columns);
+    task->report.partition = sar_partition_names[map.kind];
+    task->report.grain = is_range ? 0 : 1 << map.grain_shift;
+}
+
+void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers)
+{
+    double share = 1.0 / task->comm->ranks, group = peers == NULL ? 1 : task->agreed->topo.node_ranks;
+    open_parts(task,
+               &(struct sar_owner_cost_terms){
+                   .push_share = share,
+                   .pull_share = share,
+                   .push_wire = task->preferred_wire[0],
+                   .pull_wire = task->preferred_wire[1],
+                   .map = map,
+                   .columns = sar_columns_make(&task->agreed->desc, task->comm->ranks, 1),
+                   .max_slots = (double)map.slots_max,
+                   .group_ranks = group },
+               peers);
+}
+
+void sar_owner_open_columns(struct sar_task *task, const struct sar_owner_cost_terms *terms)
+{
+    open_parts(task, terms, NULL);
+}
+
+static uint64_t slots_of(const struct sar_owner *o, int rank, uint32_t segment)
+{
+    if (o->parts.is_range)
+        return o->parts.bounds[rank + 1] - o->parts.bounds[rank];
+    uint32_t part = (uint32_t)sar_columns_group(&o->parts.columns, rank);
+    uint64_t slots = sar_partition_map_slots(&o->parts.map, part), before = segment * o->parts.segment_slots;
+    uint64_t rest = slots > before ? slots - before : 0;
+    return rest < o->parts.segment_slots ? rest : o->parts.segment_slots;
+}
+
+struct sar_wire_layout sar_owner_part_layout(const struct sar_task *task, int rank, uint32_t segment)
+{
+    const struct sar_owner *o = task->state;
+    uint64_t slots = slots_of(o, rank, segment);
+    struct sar_wire_layout layout = sar_agreed_layout(task->agreed, slots, sar_index_size(slots));
+    if (sar_columns_sliced(&o->parts.columns))
+        sar_columns_slice_layout(&o->parts.columns, sar_columns_slice(&o->parts.columns, rank).len, &layout);
+    return layout;
+}
+
+struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, uint32_t segment)
+{
+    struct sar_wire_layout layout = sar_owner_part_layout(task, rank, segment);
+    const struct sar_owner *o = task->state;
+    struct sar_vec_desc desc = sar_task_desc(task);
+    desc = sar_columns_slice_desc(&desc, sar_columns_slice(&o->parts.columns, rank));
+    desc.count = layout.slots;
+    desc.index_size = layout.index_size;
+    return desc;
+}
+
+struct sar_partition_map sar_owner_segment_map(const struct sar_owner *o, uint32_t segment)
+{
+    struct sar_partition_map map = o->parts.map;
+    map.slot_base = segment * o->parts.segment_slots;
+    return map;
+}
+
+enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const struct sar_spvec *memory,
+                                struct sar_spvec *parts)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    struct sar_span span = sar_task_span(task, "partition");
+    uint64_t limit = sar_mul_saturate((segment + 1) * o->parts.segment_slots, map.parts);
+    size_t from = o->push.next;
+    o->push.next = segment + 1 == o->parts.segments
+                       ? task->input.vec.nnz
+                       : sar_spvec_lower_bound(desc, &task->input.vec, from, limit);
+    struct sar_spvec slice = sar_spvec_slice(desc, &task->input.vec, from, o->push.next);
+    SAR_TRY(memory == NULL ? sar_partition_split(&map, desc, &slice, task->memory.step_arena, parts)
+                           : sar_partition_into(&map, desc, &slice, task->memory.step_arena, memory, parts));
+    span.work = sar_span_work_make("partition", slice.nnz, desc->element_size, 0);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}

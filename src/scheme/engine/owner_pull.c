@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pull of owner-based schemes: from the sums of all parts to the result. */
+
+#include <math.h>
+#include <string.h>
+
+#include "scheme/engine/owner_internal.h"
+#include "vector/partition.h"
+#include "vector/reduce.h"
+
+static const double RESERVE_FACTOR = 1.05; /* over the predicted elements of the result */
+
+void sar_owner_save_pulled(struct sar_task *task)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_msg *first = &task->exchange.arrived[sar_owner_channel(task, SAR_OWNER_PULL, 0)];
+    memcpy(o->pull.received, first, (size_t)task->comm->ranks * sizeof *o->pull.received);
+}
+
+/* Returns the message with this rank's sums for a receiver. With sliced rows, ranks of this rank's row group
+ * know the indices of the sums; each other rank gets them once a group. */
+static const struct sar_msg *message_to(const struct sar_owner *o, int rank, int receiver, uint32_t segment)
+{
+    const struct sar_columns *columns = &o->parts.columns;
+    int group = sar_columns_group(columns, rank);
+    bool knows = sar_columns_group(columns, receiver) == group ||
+                 sar_columns_list_sender(columns, group, receiver) != rank;
+    return sar_columns_sliced(columns) && knows ? &o->pull.values[segment % 2]
+                                                : &o->pull.outgoing[segment % 2];
+}
+
+/* Sends the sums to all sources of their elements, to the next rank first as in the push. */
+void sar_owner_post_pull(struct sar_task *task, uint32_t segment)
+{
+    int ranks = task->comm->ranks, rank = task->comm->rank, n = 0, self = 0;
+    for (int r = 0; r < ranks; r++)
+        if (r != rank && sar_owner_sends_to(task, r))
+            sar_exchange_expect(&task->exchange, sar_owner_channel(task, SAR_OWNER_PULL, r));
+    for (int r; (r = sar_owner_source(task, n)) >= 0; n++)
+        self = r == rank ? n : self;
+    for (int i = 1; i < n; i++) {
+        int r = sar_owner_source(task, (self + i) % n);
+        sar_exchange_send(&task->exchange, sar_owner_channel(task, SAR_OWNER_PULL, r),
+                          message_to(task->state, rank, r, segment));
+    }
+}
+
+/* The first call reserves memory for the predicted whole result. */
+enum sar_status sar_owner_reserve(struct sar_task *task, size_t n)
+{
+    struct sar_spvec *out = &task->result.vec;
+    size_t wanted = out->nnz + n;
+    const struct sar_owner *o = task->state;
+    if (o->parts.segments > 1 && out->index == NULL) {
+        double share = (double)o->parts.n_targets / task->comm->ranks;
+        double expected = sar_agreed_union_nnz(task->agreed, task->comm->ranks) * share * RESERVE_FACTOR;
+        expected = fmin(expected, (double)task->agreed->desc.count);
+        wanted = expected > (double)wanted ? (size_t)expected : wanted;
+    }
+    return sar_task_reserve(task, wanted, out);
+}
+
+/* The merge visits blocks or slots. */
+static struct sar_span_work merge_work(const struct sar_owner *o, const struct sar_partition_map *map,
+                                       size_t nnz, size_t element_size)
+{
+    uint64_t rest = map->slots_max - map->slot_base,
+             slots = (rest < o->parts.segment_slots ? rest : o->parts.segment_slots) * map->parts;
+    bool blocks = sar_partition_merges_by_block(map, slots / map->parts >> map->grain_shift, nnz);
+    struct sar_span_work work =
+        sar_span_work_make("assemble", nnz, element_size, blocks ? slots >> map->grain_shift : slots);
+    work.format = blocks ? "blocks" : "runs";
+    return work;
+}
+
+enum sar_status sar_owner_append(struct sar_task *task, const struct sar_partition_map *map)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_span span = sar_task_span(task, "deliver");
+    SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(desc, o->inputs, map->parts)));
+    struct sar_spvec *out = &task->result.vec;
+    struct sar_spvec end = { (unsigned char *)out->index + out->nnz * desc->index_size,
+                             (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
+    SAR_TRY(sar_partition_merge(map, desc, o->inputs, task->memory.step_arena, &end));
+    out->nnz += end.nnz;
+    span.work = merge_work(o, map, end.nnz, desc->element_size);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+/* Parts of owners that this rank does not send to are empty. */
+enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    for (int r = 0; r < task->comm->ranks; r++) {
+        o->inputs[r] = (struct sar_spvec){ NULL, NULL, 0 };
+        if (!sar_owner_sends_to(task, r))
+            continue;
+        sar_task_progress(task);
+        if (r == task->comm->rank)
+            o->inputs[r] = o->reduce.sums[segment % 2];
+        else
+            SAR_TRY(sar_task_decode(task, sar_owner_part_layout(task, r, segment), &o->pull.received[r],
+                                    &o->inputs[r]));
+        o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
+    }
+    if (task->device.exec != NULL)
+        return sar_task_add_output_parts(task, o->parts.segments, &map, o->inputs);
+    return o->parts.is_range ? sar_range_parts_write_output(task, o->parts.bounds, o->inputs)
+                             : sar_owner_append(task, &map);
+}

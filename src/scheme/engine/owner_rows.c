@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sliced rows: the slices that a rank sends to each owner, and at the end of the pull the rows that are made
+ * of index lists and values of several owners. Costs one copy of a rank's rows, and one of the result's. */
+
+#include "scheme/engine/owner_internal.h"
+#include "vector/spvec.h"
+#include "wire/message.h"
+
+/* With one row group, a part is a range of the input: only its indices are copied. */
+enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_spvec *rows = o->push.rows[segment % 2];
+    if (o->parts.columns.groups > 1)
+        return sar_owner_split(task, segment, NULL, rows);
+    size_t from = o->push.next;
+    uint64_t base = segment * o->parts.segment_slots;
+    o->push.next = segment + 1 == o->parts.segments
+                       ? task->input.vec.nnz
+                       : sar_spvec_lower_bound(desc, &task->input.vec, from, base + o->parts.segment_slots);
+    rows[0] = sar_spvec_slice(desc, &task->input.vec, from, o->push.next);
+    return sar_spvec_rebase(desc, base, sizeof(uint32_t), task->memory.step_arena, &rows[0]);
+}
+
+enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_columns *columns = &o->parts.columns;
+    const struct sar_spvec *rows = &o->push.rows[segment % 2][sar_columns_group(columns, owner)];
+    struct sar_span span = sar_task_span(task, "partition");
+    struct sar_spvec *part = &o->push.parts[segment % 2][owner];
+    struct sar_slice slice = sar_columns_slice(columns, owner);
+    SAR_TRY(sar_columns_gather(&task->agreed->desc, slice, rows, task->memory.step_arena, part));
+    struct sar_vec_desc desc = sar_columns_slice_desc(&task->agreed->desc, slice);
+    span.work = sar_span_work_make("partition", part->nnz, desc.element_size, 0);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+/* Decodes the message of a rank. If rows->index is known, it has values alone. */
+static enum sar_status decode(struct sar_task *task, uint32_t segment, int rank, bool has_list, uint32_t hash,
+                              struct sar_spvec *slice)
+{
+    struct sar_owner *o = task->state;
+    struct sar_wire_layout layout = sar_owner_part_layout(task, rank, segment);
+    const struct sar_msg *message = &o->pull.received[rank];
+    if (rank == task->comm->rank)
+        *slice = o->reduce.sums[segment % 2];
+    else if (has_list)
+        SAR_TRY(sar_task_decode(task, layout, message, slice));
+    else
+        SAR_TRY(sar_task_decode_values(task, layout, hash, message, slice));
+    o->pull.received_values[rank] += slice->nnz * sar_columns_slice(&o->parts.columns, rank).len;
+    return SAR_OK;
+}
+
+/* Decodes all slices of a row group; slices[i] is of its i-th rank. They share one index list: that of this
+ * rank's sums, or of the message of the rank that sends it. */
+static enum sar_status decode_group(struct sar_task *task, uint32_t segment, int group,
+                                    struct sar_spvec *slices)
+{
+    const struct sar_owner *o = task->state;
+    const struct sar_columns *columns = &o->parts.columns;
+    int first = sar_columns_first_rank(columns, group), end = sar_columns_first_rank(columns, group + 1),
+        rank = task->comm->rank;
+    int sender =
+        group == sar_columns_group(columns, rank) ? rank : sar_columns_list_sender(columns, group, rank);
+    struct sar_spvec list;
+    SAR_TRY(decode(task, segment, sender, true, 0, &list));
+    uint32_t hash = sender == rank ? o->pull.index_hash[segment % 2] : sar_msg_index_hash(&list);
+    for (int r = first; r < end; r++) {
+        slices[r - first] = list;
+        if (r == sender)
+            continue;
+        sar_task_progress(task);
+        SAR_TRY(decode(task, segment, r, false, hash, &slices[r - first]));
+    }
+    return SAR_OK;
+}
+
+/* Copies the slices of a group to whole rows. */
+static void join(const struct sar_task *task, int group, const struct sar_spvec *slices, void *rows)
+{
+    const struct sar_columns *columns = &((const struct sar_owner *)task->state)->parts.columns;
+    int first = sar_columns_first_rank(columns, group), end = sar_columns_first_rank(columns, group + 1);
+    struct sar_span span = sar_task_span(task, "deliver");
+    for (int r = first; r < end; r++)
+        sar_columns_scatter(&task->agreed->desc, sar_columns_slice(columns, r), &slices[r - first], rows);
+    span.work = sar_span_work_make("copy", slices[0].nnz, task->agreed->desc.element_size, 0);
+    sar_task_span_end(task, &span);
+}
+
+/* With one group the rows are in the order of the result. */
+static enum sar_status append_group(struct sar_task *task, const struct sar_partition_map *map,
+                                    const struct sar_spvec *slices)
+{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_spvec *out = &task->result.vec;
+    size_t nnz = slices[0].nnz;
+    SAR_TRY(sar_owner_reserve(task, nnz));
+    if (nnz == 0)
+        return SAR_OK;
+    for (size_t i = 0; i < nnz; i++)
+        sar_index_set(out->index, desc->index_size, out->nnz + i,
+                      map->slot_base + sar_index_get(slices[0].index, sizeof(uint32_t), i));
+    join(task, 0, slices, (unsigned char *)out->value + out->nnz * desc->element_size);
+    out->nnz += nnz;
+    return SAR_OK;
+}
+
+enum sar_status sar_owner_write_rows(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    int groups = o->parts.columns.groups;
+    struct sar_spvec *slices;
+    void *memory;
+    SAR_TRY(
+        sar_arena_alloc_zeroed(task->memory.step_arena, (size_t)task->comm->ranks, sizeof *slices, &memory));
+    slices = memory;
+    for (int g = 0; g < groups; g++) {
+        SAR_TRY(decode_group(task, segment, g, slices));
+        if (groups == 1)
+            return append_group(task, &map, slices);
+        SAR_TRY(sar_spvec_alloc(&task->agreed->desc, slices[0].nnz, task->memory.step_arena, &o->inputs[g]));
+        o->inputs[g].index = slices[0].index;
+        join(task, g, slices, o->inputs[g].value);
+    }
+    return sar_owner_append(task, &map);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests who owns which slice of a row: each value has one owner in each row group, slices have at least 16
+ * bytes and differ by one unit, and the chosen number of columns costs least. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "agreed.h"
+#include "generate.h"
+#include "scheme/engine/owner.h"
+
+enum { MOST_RANKS = 33, MOST_ROW = 600 };
+
+static struct sar_vec_desc desc_of(size_t value_size, size_t row_len)
+{
+    return (struct sar_vec_desc){ .row_len = row_len, .element_size = row_len * value_size };
+}
+
+static void check_group(const struct sar_columns *c, const struct sar_vec_desc *desc, int group)
+{
+    size_t next = 0, value_size = desc->element_size / desc->row_len, shortest = SIZE_MAX, longest = 0;
+    int first = sar_columns_first_rank(c, group), end = sar_columns_first_rank(c, group + 1);
+    assert_true(end > first && end - first <= sar_columns_max_slices(c));
+    for (int rank = first; rank < end; rank++) {
+        struct sar_slice slice = sar_columns_slice(c, rank);
+        assert_int_equal(sar_columns_group(c, rank), group);
+        assert_int_equal(slice.begin, next);
+        assert_true(slice.len > 0 && slice.len <= sar_columns_max_slice_len(c));
+        next += slice.len;
+        if (next < c->row_len)
+            assert_true(slice.len * value_size >= 16);
+        shortest = slice.len < shortest ? slice.len : shortest;
+        longest = slice.len > longest ? slice.len : longest;
+    }
+    assert_int_equal(next, c->row_len);
+    assert_true(longest - shortest < 2 * c->unit_values);
+    for (int receiver = 0; receiver < c->ranks; receiver++)
+        assert_in_range(sar_columns_list_sender(c, group, receiver), first, end - 1);
+}
+
+static void test_each_value_has_one_owner(void **state)
+{
+    static const size_t value_sizes[] = { 1, 2, 4, 8, 16 };
+    static const size_t rows[] = { 1, 2, 3, 7, 15, 16, 17, 24, 64, 100, 512, MOST_ROW };
+    (void)state;
+    for (size_t v = 0; v < 5; v++)
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+            for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
+                for (uint64_t columns = 1; columns <= (uint64_t)ranks + 2; columns++) {
+                    struct sar_vec_desc desc = desc_of(value_sizes[v], rows[r]);
+                    struct sar_columns c = sar_columns_make(&desc, ranks, columns);
+                    assert_in_range(sar_columns_max_slices(&c), 1, columns);
+                    assert_int_equal(sar_columns_first_rank(&c, c.groups), ranks);
+                    for (int group = 0; group < c.groups; group++)
+                        check_group(&c, &desc, group);
+                }
+}
+
+static void test_slices_join_to_rows(void **state)
+{
+    enum { ROW = 7, N = 5, RANKS = 2 };
+    float values[N * ROW], joined[N * ROW] = { 0 };
+    uint32_t index[N] = { 1, 3, 4, 8, 9 };
+    struct sar_vec_desc desc = desc_of(sizeof(float), ROW);
+    struct sar_columns c = sar_columns_make(&desc, RANKS, RANKS);
+    struct sar_spvec rows = { index, values, N };
+    struct sar_arena arena = { 0 };
+    (void)state;
+    for (int i = 0; i < N * ROW; i++)
+        values[i] = (float)i + 0.5f;
+    for (int rank = 0; rank < RANKS; rank++) {
+        struct sar_slice slice = sar_columns_slice(&c, rank);
+        struct sar_spvec part;
+        assert_int_equal(sar_columns_gather(&desc, slice, &rows, &arena, &part), SAR_OK);
+        assert_ptr_equal(part.index, index);
+        sar_columns_scatter(&desc, slice, &part, joined);
+    }
+    assert_memory_equal(joined, values, sizeof values);
+    sar_arena_free(&arena);
+}
+
+static struct sar_agreed lstm(int ranks, uint64_t columns)
+{
+    struct sar_machine machine = {
+        ranks, 10e-6, 0.32e-9, 4e-9, 1e-10, 2e-4, 1e-9, 10e-6, 0.32e-9, 1e-6, 1e-6
+    };
+    struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 793470, 512), machine, 8966);
+    a.machine.gamma = sar_agreed_element_seconds(&machine, &a.desc);
+    a.topo.nodes = ranks;
+    a.wire.segment_bytes = SAR_U64_AUTO;
+    a.partition.columns = columns;
+    return a;
+}
+
+/* The choice is no dearer than any number that a setting can force, of those that it tries. */
+static void test_the_cheapest_is_chosen(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 128; ranks *= 2) {
+        struct sar_agreed a = lstm(ranks, SAR_U64_AUTO);
+        struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a);
+        assert_true(ranks < 16 || sar_columns_sliced(&chosen.columns));
+        for (uint64_t columns = 1; columns <= (uint64_t)ranks; columns *= 2) {
+            struct sar_agreed forced = lstm(ranks, columns);
+            struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced);
+            assert_true(sar_owner_seconds(&a, &chosen) <= sar_owner_seconds(&a, &terms));
+            assert_int_equal(terms.map.parts, terms.columns.groups);
+        }
+    }
+}
+
+static void test_single_values_have_one_column(void **state)
+{
+    struct sar_agreed a = lstm(16, 16);
+    (void)state;
+    a.desc.row_len = 1;
+    a.desc.element_size = sizeof(float);
+    assert_int_equal(sar_owner_columns_terms(&a).columns.groups, 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_value_has_one_owner),
+        cmocka_unit_test(test_slices_join_to_rows),
+        cmocka_unit_test(test_the_cheapest_is_chosen),
+        cmocka_unit_test(test_single_values_have_one_column),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
