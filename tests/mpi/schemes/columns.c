@@ -166,7 +166,7 @@ static void run_bytes(void)
     tensor_draw(pattern_find("full"), &desc, 5, &tensor);
     oracle_make(&tensor, &oracle);
     for (long slices = 1; slices <= ranks && slices <= units; slices++) {
-        char text[16];
+        char text[24];
         if (ranks % slices != 0)
             continue;
         snprintf(text, sizeof text, "%ld", slices);
