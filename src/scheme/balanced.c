@@ -37,7 +37,7 @@ static void open(struct sar_task *task)
     if (terms.map.kind == SAR_PARTITION_RANGE)
         sar_owner_open(task, terms.map, NULL);
     else
-        sar_owner_open_columns(task, &terms);
+        sar_owner_open_terms(task, &terms, NULL);
 }
 
 static bool on_device(const struct sar_agreed *agreed)

@@ -147,8 +147,10 @@ struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agr
  * @param peers  NULL: each rank exchanges messages with each other */
 void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers);
 
-/** As sar_owner_open without peers, with sliced rows. The map of `terms` has a part for each row group. */
-void sar_owner_open_columns(struct sar_task *task, const struct sar_owner_cost_terms *terms);
+/** As sar_owner_open, by terms. With sliced rows their map has a part for each row group, and peers are
+ * NULL. */
+void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_terms *terms,
+                          const struct sar_owner_peers *peers);
 
 /** Partitions this rank's elements of the next segment; slots count from the segment on.
  * @param memory  receives the parts, one after the other; NULL: the step arena */

@@ -28,6 +28,9 @@ struct sar_wire_layout sar_owner_part_layout(const struct sar_task *task, int ra
 /** Returns the map, with slots counted from the segment on. */
 struct sar_partition_map sar_owner_segment_map(const struct sar_owner *owner, uint32_t segment);
 
+/** Returns this rank's elements of the next segment, which share the arrays of the input. */
+struct sar_spvec sar_owner_next_input(struct sar_task *task, uint32_t segment);
+
 /** Partitions this rank's rows of a segment by row groups, for sar_owner_gather_part. */
 enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment);
 

@@ -20,8 +20,8 @@ int sar_owner_source(const struct sar_task *task, int i)
     return i < task->comm->ranks ? i : -1;
 }
 
-static void open_parts(struct sar_task *task, const struct sar_owner_cost_terms *terms,
-                       const struct sar_owner_peers *peers)
+void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_terms *terms,
+                          const struct sar_owner_peers *peers)
 {
     struct sar_owner *o = task->state;
     struct sar_owner_estimate estimate = sar_owner_estimate(task->agreed, terms);
@@ -45,22 +45,17 @@ static void open_parts(struct sar_task *task, const struct sar_owner_cost_terms 
 void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers)
 {
     double share = 1.0 / task->comm->ranks, group = peers == NULL ? 1 : task->agreed->topo.node_ranks;
-    open_parts(task,
-               &(struct sar_owner_cost_terms){
-                   .push_share = share,
-                   .pull_share = share,
-                   .push_wire = task->preferred_wire[0],
-                   .pull_wire = task->preferred_wire[1],
-                   .map = map,
-                   .columns = sar_columns_make(&task->agreed->desc, task->comm->ranks, 1),
-                   .max_slots = (double)map.slots_max,
-                   .group_ranks = group },
-               peers);
-}
-
-void sar_owner_open_columns(struct sar_task *task, const struct sar_owner_cost_terms *terms)
-{
-    open_parts(task, terms, NULL);
+    sar_owner_open_terms(task,
+                         &(struct sar_owner_cost_terms){
+                             .push_share = share,
+                             .pull_share = share,
+                             .push_wire = task->preferred_wire[0],
+                             .pull_wire = task->preferred_wire[1],
+                             .map = map,
+                             .columns = sar_columns_make(&task->agreed->desc, task->comm->ranks, 1),
+                             .max_slots = (double)map.slots_max,
+                             .group_ranks = group },
+                         peers);
 }
 
 static uint64_t slots_of(const struct sar_owner *o, int rank, uint32_t segment)
@@ -101,19 +96,25 @@ struct sar_partition_map sar_owner_segment_map(const struct sar_owner *o, uint32
     return map;
 }
 
-enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const struct sar_spvec *memory,
-                                struct sar_spvec *parts)
+struct sar_spvec sar_owner_next_input(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
     const struct sar_vec_desc *desc = &task->agreed->desc;
-    struct sar_partition_map map = sar_owner_segment_map(o, segment);
-    struct sar_span span = sar_task_span(task, "partition");
-    uint64_t limit = sar_mul_saturate((segment + 1) * o->parts.segment_slots, map.parts);
+    uint64_t limit = sar_mul_saturate((segment + 1) * o->parts.segment_slots, o->parts.map.parts);
     size_t from = o->push.next;
     o->push.next = segment + 1 == o->parts.segments
                        ? task->input.vec.nnz
                        : sar_spvec_lower_bound(desc, &task->input.vec, from, limit);
-    struct sar_spvec slice = sar_spvec_slice(desc, &task->input.vec, from, o->push.next);
+    return sar_spvec_slice(desc, &task->input.vec, from, o->push.next);
+}
+
+enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const struct sar_spvec *memory,
+                                struct sar_spvec *parts)
+{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_partition_map map = sar_owner_segment_map(task->state, segment);
+    struct sar_span span = sar_task_span(task, "partition");
+    struct sar_spvec slice = sar_owner_next_input(task, segment);
     SAR_TRY(memory == NULL ? sar_partition_split(&map, desc, &slice, task->memory.step_arena, parts)
                            : sar_partition_into(&map, desc, &slice, task->memory.step_arena, memory, parts));
     span.work = sar_span_work_make("partition", slice.nnz, desc->element_size, 0);

@@ -14,13 +14,9 @@ enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment)
     struct sar_spvec *rows = o->push.rows[segment % 2];
     if (o->parts.columns.groups > 1)
         return sar_owner_split(task, segment, NULL, rows);
-    size_t from = o->push.next;
-    uint64_t base = segment * o->parts.segment_slots;
-    o->push.next = segment + 1 == o->parts.segments
-                       ? task->input.vec.nnz
-                       : sar_spvec_lower_bound(desc, &task->input.vec, from, base + o->parts.segment_slots);
-    rows[0] = sar_spvec_slice(desc, &task->input.vec, from, o->push.next);
-    return sar_spvec_rebase(desc, base, sizeof(uint32_t), task->memory.step_arena, &rows[0]);
+    rows[0] = sar_owner_next_input(task, segment);
+    return sar_spvec_rebase(desc, segment * o->parts.segment_slots, sizeof(uint32_t), task->memory.step_arena,
+                            &rows[0]);
 }
 
 enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner)
@@ -123,9 +119,11 @@ enum sar_status sar_owner_write_rows(struct sar_task *task, uint32_t segment)
         SAR_TRY(decode_group(task, segment, g, slices));
         if (groups == 1)
             return append_group(task, &map, slices);
-        SAR_TRY(sar_spvec_alloc(&task->agreed->desc, slices[0].nnz, task->memory.step_arena, &o->inputs[g]));
-        o->inputs[g].index = slices[0].index;
-        join(task, g, slices, o->inputs[g].value);
+        void *rows;
+        SAR_TRY(
+            sar_arena_alloc(task->memory.step_arena, slices[0].nnz, task->agreed->desc.element_size, &rows));
+        o->inputs[g] = (struct sar_spvec){ slices[0].index, rows, slices[0].nnz };
+        join(task, g, slices, rows);
     }
     return sar_owner_append(task, &map);
 }

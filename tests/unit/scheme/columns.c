@@ -63,6 +63,16 @@ static void test_each_value_has_one_owner(void **state)
                 }
 }
 
+/* A datatype of size 0, with an operation of the user's. */
+static void test_rows_of_no_bytes_have_one_owner(void **state)
+{
+    struct sar_vec_desc desc = desc_of(0, 1);
+    struct sar_columns c = sar_columns_make(&desc, 8, 4);
+    (void)state;
+    assert_int_equal(c.groups, 8);
+    assert_false(sar_columns_sliced(&c));
+}
+
 static void test_slices_join_to_rows(void **state)
 {
     enum { ROW = 7, N = 5, RANKS = 2 };
@@ -129,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_value_has_one_owner),
+        cmocka_unit_test(test_rows_of_no_bytes_have_one_owner),
         cmocka_unit_test(test_slices_join_to_rows),
         cmocka_unit_test(test_the_cheapest_is_chosen),
         cmocka_unit_test(test_single_values_have_one_column),
