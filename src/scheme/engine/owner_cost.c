@@ -15,7 +15,7 @@ enum { MIN_SEGMENT_BYTES = 1 << 16, MAX_SEGMENT_BYTES = 1 << 18, MAX_SEGMENTS = 
 
 enum { MAX_THROTTLE = 16 }; /* long messages at a time; more gain nothing on links that queue them */
 
-/* Share of moving in moving and working; below it segments do not pay. Measured with two pretended nodes on
+/* Share of moving in moving and working; below it segments do not pay. Measured with two emulated nodes on
  * one machine: at 7 % calls took a tenth longer. */
 static const double MIN_MOVING_SHARE = 0.25;
 

@@ -34,7 +34,8 @@ enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, i
     return SAR_OK;
 }
 
-/* Decodes the message of a rank. If rows->index is known, it has values alone. */
+/* Decodes the message of a rank. If it has no index list, *slice comes with the known one, whose hash is
+ * given. */
 static enum sar_status decode(struct sar_task *task, uint32_t segment, int rank, bool has_list, uint32_t hash,
                               struct sar_spvec *slice)
 {
