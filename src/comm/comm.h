@@ -31,6 +31,7 @@ struct sar_comm {
     int tag_count;                   /**< messages of calls use the tags in [0, tag_count) */
     uint64_t chunk;                  /**< most bytes of one MPI message */
     int throttle;                    /**< most long messages to other nodes in flight, or 0 for no limit */
+    uint64_t window_bytes;           /**< bytes up to which more long messages than these may be in flight */
     uint64_t long_message;           /**< least bytes of a long message */
     double stall_limit;              /**< seconds of waiting before a warning, or 0 for no warnings */
     struct sar_watchdog *watchdog;   /**< names the late ranks in warnings; or NULL */

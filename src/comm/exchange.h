@@ -20,8 +20,13 @@ enum { SAR_EXCHANGE_PHASES = 4096 };
  * channel of a class. Phases that need one message for each peer use class 0. */
 enum { SAR_CHANNEL_CLASSES = 2 };
 
-/** Default of comm->throttle. */
-enum { SAR_EXCHANGE_THROTTLE = 4 };
+/** Default of comm->throttle; and the most long messages in flight below comm->window_bytes. */
+enum { SAR_EXCHANGE_THROTTLE = 4, SAR_EXCHANGE_MAX_THROTTLE = 32 };
+
+/** Returns the default of comm->window_bytes: what a link of this latency and of beta seconds a byte moves in
+ * 100 latencies. Equal messages that begin together end together, and the link is idle for one latency before
+ * the next ones; so it is for 1 % of the time. */
+uint64_t sar_exchange_window_bytes(double alpha, double beta);
 
 /** Counters of the messages of this rank in one call. */
 struct sar_traffic {
@@ -63,6 +68,7 @@ struct sar_exchange {
     int queue_head, queue_tail; /**< the queue is send_queue[queue_head] to send_queue[queue_tail - 1] */
     int throttle;               /**< most long messages to other nodes in flight, or 0 for no limit */
     int long_in_flight;         /**< long messages to other nodes in flight */
+    uint64_t bytes_in_flight;   /**< of these messages */
 };
 
 /** Prepares the messages of a call, with memory of the arena. Local. */

@@ -130,13 +130,19 @@ static void log_opened(const struct sar_comm_state *comm_state, bool calibrated)
             calibrated ? comm_state->settings.policy.config.calibration : "measured");
 }
 
+static void set_throttle(struct sar_comm *comm, uint64_t throttle, const struct sar_machine *machine)
+{
+    bool automatic = throttle == SAR_U64_AUTO;
+    comm->throttle = automatic ? SAR_EXCHANGE_THROTTLE : (int)throttle;
+    comm->window_bytes = automatic ? sar_exchange_window_bytes(machine->alpha, machine->beta) : 0;
+}
+
 static enum sar_status apply_settings(struct sar_comm_state *comm_state, const struct settings *s)
 {
     SAR_TRY(find_constants(comm_state, s));
     comm_state->settings.policy = sar_policy_make(&s->config, s->seed);
     comm_state->comm.chunk = s->config.chunk;
-    comm_state->comm.throttle =
-        s->config.throttle == SAR_U64_AUTO ? SAR_EXCHANGE_THROTTLE : (int)s->config.throttle;
+    set_throttle(&comm_state->comm, s->config.throttle, &comm_state->settings.machine);
     comm_state->comm.long_message = s->config.long_message;
     comm_state->comm.stall_limit = s->config.stall;
     return SAR_OK;
