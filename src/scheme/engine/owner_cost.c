@@ -10,10 +10,14 @@
 #include "wire/message.h"
 
 /* Bytes of a message of one segment. Shorter messages cost more time than they hide; longer ones fill
- * memory and caches, unless their latencies take more than half of the time. */
-enum { MIN_SEGMENT_BYTES = 1 << 16, MAX_SEGMENT_BYTES = 1 << 18, MAX_SEGMENTS = 1024 };
-
-enum { MAX_THROTTLE = 16 }; /* long messages at a time; more gain nothing on links that queue them */
+ * memory and caches, unless their latencies take more than half of the time. Where segments hide work, their
+ * price tells their length, up to a limit of memory alone. */
+enum {
+    MIN_SEGMENT_BYTES = 1 << 16,
+    MAX_SEGMENT_BYTES = 1 << 18,
+    MAX_HIDING_BYTES = 1 << 20,
+    MAX_SEGMENTS = 1024
+};
 
 /* Share of moving in moving and working; below it segments do not pay. Measured with two emulated nodes on
  * one machine: at 7 % calls took a tenth longer. */
@@ -102,6 +106,12 @@ static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_te
     return read + sums + coding;
 }
 
+/* Returns the latencies that messages of a step wait for others: at most so many are in flight. */
+static double rounds_seconds(const struct sar_agreed *a, double messages)
+{
+    return floor(messages / SAR_EXCHANGE_MAX_THROTTLE) * a->machine.alpha;
+}
+
 /* Returns the bytes of a message of one segment. Let h be the time that can be hidden, the smaller one of
  * moving and working. With t segments 1 / t of h stays visible, and handling the messages takes t m: h / t
  * + t m is least at t = sqrt(h / m). Within a node nothing is hidden. Each segment has a fixed cost, too,
@@ -115,11 +125,13 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
            both = estimate->push.bytes + estimate->pull.bytes;
     double moving = exchange(a, terms, 2 * estimate->peers, estimate->peers * both),
            working = estimate->work * a->machine.gamma;
-    double handling = exchange(a, terms, 2 * estimate->peers, 0), hidden = fmin(moving, working);
+    double handling = exchange(a, terms, 2 * estimate->peers, 0) + rounds_seconds(a, 2 * estimate->peers),
+           hidden = fmin(moving, working);
     double limit = moving > 0 ? fmax(MAX_SEGMENT_BYTES, 2 * largest * handling / moving) : MAX_SEGMENT_BYTES;
-    if (a->topo.nodes == 1 || hidden == 0 || moving < MIN_MOVING_SHARE * (moving + working))
+    if (a->topo.nodes == 1 || moving < MIN_MOVING_SHARE * (moving + working))
         return limit;
-    return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit);
+    limit = fmax(limit, MAX_HIDING_BYTES);
+    return hidden > 0 ? fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit) : limit;
 }
 
 /* A segment has whole stripes, and whole words of a bitmap. */
@@ -147,7 +159,7 @@ static int throttle_of(const struct sar_agreed *a, const struct sar_owner_cost_t
     double message = (estimate->push.bytes + estimate->pull.bytes) / 2 * a->machine.beta;
     if (estimate->segments <= 1 || merge <= SAR_EXCHANGE_THROTTLE * message)
         return SAR_EXCHANGE_THROTTLE;
-    return (int)ceil(fmin(merge / message, MAX_THROTTLE));
+    return (int)ceil(fmin(merge / message, SAR_EXCHANGE_MAX_THROTTLE));
 }
 
 /* Returns the cost of the mean pull message. With sliced rows, ranks of the owner's row group get values
