@@ -62,6 +62,7 @@ struct sar_wire_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64
     return (struct sar_wire_layout){ .slots = slots,
                                      .element_size =
                                          agreed->wire.precision == SAR_PRECISION_FULL ? size : size / 2,
+                                     .row_len = agreed->desc.row_len,
                                      .index_size = index_size,
                                      .zero_is_absent = agreed->call.dense_face,
                                      .precision = agreed->wire.precision };
