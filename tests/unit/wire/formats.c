@@ -163,8 +163,8 @@ static enum sar_status try_decode(const struct sample *s, const void *payload, u
     return status;
 }
 
-/* Without presence bits a decoder cannot miss a whole block, since sums may be zero; the header has the length
- * of the payload. */
+/* Without presence bits a decoder cannot miss a whole block, since sums may be zero; the header tells the
+ * length. */
 static bool may_be_whole(const struct sample *s, uint64_t length)
 {
     return s->wire == &sar_wire_block && s->layout.zero_is_absent &&
