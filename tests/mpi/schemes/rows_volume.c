@@ -222,8 +222,8 @@ static struct volume ring(void)
     return v;
 }
 
-/* Positions are a power of two. The first `pairs` have two ranks: the even rank sends its rows to the odd one,
- * which takes part and returns the result. */
+/* Positions are a power of two. The first `pairs` have two ranks: the even rank sends its rows to the odd
+ * one, which takes part and returns the result. */
 static struct volume doubling(void)
 {
     struct parts p = whole();
@@ -279,8 +279,8 @@ static long slice_values(int r)
     return (end < row ? end : row) - begin;
 }
 
-/* Blocks count the values of the slice. The pull has the sums' values alone: all ranks know their rows. Without
- * slices, ranks own rows in turn. */
+/* Blocks count the values of the slice. The pull has the sums' values alone: all ranks know their rows.
+ * Without slices, ranks own rows in turn. */
 static struct volume sliced_blocks(void)
 {
     struct parts p = whole();
