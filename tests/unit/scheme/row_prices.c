@@ -103,12 +103,33 @@ static void test_formats_of_their_own(void **state)
     }
 }
 
+/* Rounding a value takes 0.15 of the time of an element of one value, however long its row is. */
+static void test_rounding_costs_its_values(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < LENGTH(rows); r++) {
+        struct sar_agreed full = agreed_make(rows[r], &sar_wire_coo);
+        full.machine.gamma = 3e-9;
+        full.machine.memory = 1e-10;
+        full.machine.gamma = sar_agreed_element_seconds(&full.machine, &full.desc);
+        struct sar_agreed narrow = full;
+        narrow.wire.precision = SAR_PRECISION_BF16;
+        struct sar_wire_layout layout = sar_agreed_layout(&full, COUNT, 4),
+                               less = sar_agreed_layout(&narrow, COUNT, 4);
+        double work = sar_agreed_cost(&narrow, false, &less, NNZ).work -
+                      sar_agreed_cost(&full, false, &layout, NNZ).work;
+        double expected = 0.15 * 3e-9 * NNZ * (double)rows[r];
+        assert_true(fabs(work * full.machine.gamma - expected) <= 1e-6 * expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_cost_their_bytes),
         cmocka_unit_test(test_blocks_of_one_row),
         cmocka_unit_test(test_formats_of_their_own),
+        cmocka_unit_test(test_rounding_costs_its_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
