@@ -271,6 +271,7 @@ template <class Index> struct codec_kernels {
     {
         layout.slots = vector->desc->count;
         layout.element_size = vector->desc->element_size;
+        layout.row_len = vector->desc->row_len;
         layout.index_size = sizeof(Index);
     }
 

@@ -13,6 +13,7 @@ struct sar_wire_layout kernels_layout(const struct kernels *k)
 {
     return (struct sar_wire_layout){ .slots = k->options->count,
                                      .element_size = sizeof(float),
+                                     .row_len = 1,
                                      .index_size = sizeof(uint32_t) };
 }
 

@@ -76,8 +76,11 @@ static struct part part_make(struct perf_study *study, const struct perf_case *c
 
     perf_study_require(sar_partition_split(&part.map, &desc, &whole, &part.arena, parts));
     part.vec = parts[0];
-    part.layout = (struct sar_wire_layout){ sar_partition_map_slots(&part.map, 0), c->element_bytes, 4,
-                                            c->options->interface == PERF_DENSE, SAR_PRECISION_FULL };
+    part.layout = (struct sar_wire_layout){ .slots = sar_partition_map_slots(&part.map, 0),
+                                            .element_size = c->element_bytes,
+                                            .row_len = c->row_len,
+                                            .index_size = 4,
+                                            .zero_is_absent = c->options->interface == PERF_DENSE };
     part.iterations = (size_t)c->options->iterations;
     free(parts);
     perf_study_vector_free(&whole);

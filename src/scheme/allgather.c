@@ -3,7 +3,8 @@
  * reduces the elements of all ranks, in rank order, in one pass.
  *
  * It takes one step, so it suits few ranks and very sparse vectors. The bytes that a rank receives grow
- * with the number of ranks, because equal indices are reduced only at the end.
+ * with the number of ranks, because equal indices are reduced only at the end. A row is sent whole, with one
+ * index, as in PyTorch and Horovod.
  *
  *     time = e(p-1, (p-1) m) + p z gamma
  *

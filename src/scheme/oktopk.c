@@ -2,7 +2,8 @@
 /* Ok-Topk's split: contiguous parts with bounds that are computed from the data, so that all parts have
  * about equally many elements, and kept for R calls. Each rank cuts its own elements into p equal shares;
  * the bounds are the means over all ranks. R = MPIX_SPARSE_RECOMPUTE; with R = 1000 this is the
- * data-dependent scheme that the Zen paper compares with.
+ * data-dependent scheme that the Zen paper compares with. Bounds lie between rows, and a row is sent with one
+ * index, where Ok-Topk sends one for every value.
  *
  * The parts are as balanced as those of a hash in the call that computes the bounds, and as unbalanced as
  * contiguous ranges when the data have changed: the report has the imbalance.

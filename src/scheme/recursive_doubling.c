@@ -3,8 +3,9 @@
  * stage i each rank exchanges all its elements with the rank 2^i away, and reduces both vectors.
  *
  * It takes few messages, and equal indices are reduced early: it suits few ranks, small messages and
- * vectors that overlap. If p is not a power of two, the first 2 (p - 2^L) ranks pair up: the even ones send
- * their elements to the odd ones before the first stage, and receive the result after the last.
+ * vectors that overlap. A row is sent whole, with one index, where SparCML sends one for every value. If p
+ * is not a power of two, the first 2 (p - 2^L) ranks pair up: the even ones send their elements to the odd
+ * ones before the first stage, and receive the result after the last.
  *
  *     time = sum over i < L of (alpha + m(z gamma^(2^i)) beta + 2 z gamma^(2^i) gamma)
  *

@@ -5,7 +5,8 @@
  * ring, undecoded.
  *
  * Each rank exchanges messages with two neighbours only. The ranges fill up on their way, so that most
- * steps carry the union of many ranks; and in every step all ranks wait for the largest range.
+ * steps carry the union of many ranks; and in every step all ranks wait for the largest range. Ranges consist
+ * of whole rows, and a row is sent with one index, where SparCML sends one for every value.
  *
  *     time = sum over i < p-1 of (alpha + m(F_i) beta) + (p-1) (alpha + m(F_p) beta)
  *            + (z + 2 (F_1 + … + F_(p-1)) + Z) gamma

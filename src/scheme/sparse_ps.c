@@ -3,7 +3,8 @@
  * their elements to the servers as coordinates, and the servers send the sums back.
  *
  * It is skewed on purpose, as in the Zen paper: the server of the largest range receives and reduces more
- * than the others, which wait for it.
+ * than the others, which wait for it. Ranges consist of whole rows, and a row is sent with one index, as in
+ * Parallax, which partitions embedding tables by rows.
  *
  *     time = 2 alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
  *

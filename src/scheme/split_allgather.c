@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SparCML's SSAR_Split_allgather and DSAR_Split_allgather: each rank owns one of p contiguous ranges and
  * reduces it; the sums are gathered by concatenation. split_dense gathers them in dense format, because the
- * sum of many sparse vectors may be dense.
+ * sum of many sparse vectors may be dense. Ranges consist of whole rows, and a row is sent with one index,
+ * where SparCML sends one for every value.
  *
  * The push is that of sparse_ps; the pull takes fewer messages, in ceil(log2 p) steps. A range with more
  * elements than others delays the push, and each step of the pull.

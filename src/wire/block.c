@@ -1,38 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks (OmniReduce): every block of 256 slots that holds elements is sent whole, with zero bits for absent
- * elements; then the numbers of the blocks. Unless zeros may be dropped, 256 presence bits for each block
- * follow.
+/* Blocks (OmniReduce): every block of 256 values that holds elements is sent whole, with zero bits for absent
+ * elements; then the numbers of the blocks. Unless zeros may be dropped, a presence bit for each slot of the
+ * blocks follows. OmniReduce counts values, not elements: a block has B slots, the largest power of two whose
+ * rows have at most 256 values, or one row. A row of more values is one block with one number, where
+ * OmniReduce would send several.
  *
- *     bytes = b (256 s + i), or b (256 s + i + 32),   b blocks in use, i bytes of a block's number, 4 or 8 */
+ *     bytes = b (B s + i), or b (B s + i) + ceil(b B / 8),   b blocks in use, i bytes of a block's number */
 
 #include <math.h>
 
 #include "wire/index_util.h"
 
-enum { BLOCK_SHIFT = 8, BLOCK = 1 << BLOCK_SHIFT, PRESENCE = BLOCK / 8 };
+enum { BLOCK_VALUES = 256, MAX_SHIFT = 8 };
 
+unsigned sar_wire_block_shift(size_t row_len)
+{
+    unsigned shift = MAX_SHIFT;
+    while (shift > 0 && row_len > (size_t)BLOCK_VALUES >> shift)
+        shift--;
+    return shift;
+}
+
+/* Slots of a block. */
+static uint64_t block_slots(const struct sar_wire_layout *layout)
+{
+    return (uint64_t)1 << sar_wire_block_shift(layout->row_len);
+}
+
+/* Bytes of a block without its presence bits. */
 static uint64_t bytes_each(const struct sar_wire_layout *layout)
 {
-    uint64_t rest = layout->index_size + (layout->zero_is_absent ? 0u : PRESENCE);
-    return sar_add_saturate(sar_mul_saturate(BLOCK, layout->element_size), rest);
+    return sar_add_saturate(sar_mul_saturate(block_slots(layout), layout->element_size), layout->index_size);
+}
+
+static uint64_t presence_bytes(const struct sar_wire_layout *layout, uint64_t blocks)
+{
+    return layout->zero_is_absent ? 0 : sar_bitmap_bytes(sar_mul_saturate(blocks, block_slots(layout)));
+}
+
+static uint64_t bytes_of_blocks(const struct sar_wire_layout *layout, uint64_t blocks)
+{
+    return sar_add_saturate(sar_mul_saturate(blocks, bytes_each(layout)), presence_bytes(layout, blocks));
+}
+
+/* Returns the only number of blocks that can have this many bytes. Of other numbers of bytes, the blocks have
+ * others. */
+static uint64_t blocks_in(const struct sar_wire_layout *layout, uint64_t bytes)
+{
+    uint64_t bits = sar_mul_saturate(8, bytes_each(layout));
+    return sar_mul_saturate(8, bytes) /
+           sar_add_saturate(bits, layout->zero_is_absent ? 0 : block_slots(layout));
 }
 
 static uint64_t min_bytes(const struct sar_wire_layout *layout, uint64_t nnz)
 {
-    return sar_mul_saturate(nnz / BLOCK + (nnz % BLOCK != 0), bytes_each(layout));
+    uint64_t slots = block_slots(layout);
+    return bytes_of_blocks(layout, nnz / slots + (nnz % slots != 0));
+}
+
+static uint64_t count_blocks(const struct sar_wire_layout *layout, const struct sar_spvec *vec)
+{
+    return sar_indices_count_blocks(layout, vec, sar_wire_block_shift(layout->row_len));
 }
 
 static uint64_t bytes_of(const struct sar_wire_layout *layout, const struct sar_spvec *vec)
 {
-    return sar_mul_saturate(sar_indices_count_blocks(layout, vec, BLOCK_SHIFT), bytes_each(layout));
+    return bytes_of_blocks(layout, count_blocks(layout, vec));
 }
 
 static double expected(const struct sar_wire_layout *layout, double nnz)
 {
     double density = layout->slots == 0 ? 0 : fmin(nnz / (double)layout->slots, 1);
-    double whole = floor((double)layout->slots / BLOCK), rest = (double)layout->slots - whole * BLOCK;
+    double block = (double)block_slots(layout), presence = layout->zero_is_absent ? 0 : block / 8;
+    double whole = floor((double)layout->slots / block), rest = (double)layout->slots - whole * block;
     double none = log1p(-density), last = rest > 0 ? -expm1(rest * none) : 0;
-    return (whole * -expm1(BLOCK * none) + last) * (double)bytes_each(layout);
+    return (whole * -expm1(block * none) + last) * ((double)bytes_each(layout) + presence);
 }
 
 /* Sections of the payload. */
@@ -44,26 +86,32 @@ struct blocks {
 
 static struct blocks blocks_at(const struct sar_wire_layout *layout, void *payload, uint64_t n)
 {
-    struct blocks b = { .values = payload, .n = n };
-    b.numbers = b.values + n * BLOCK * layout->element_size;
-    b.presence = (unsigned char *)b.numbers + n * layout->index_size;
-    return b;
+    uint64_t value_bytes = block_slots(layout) * layout->element_size;
+    unsigned char *at = payload;
+    bool first = value_bytes % layout->index_size == 0; /* else numbers after values would be unaligned */
+    return (struct blocks){ .values = first ? at : at + n * layout->index_size,
+                            .numbers = first ? at + n * value_bytes : at,
+                            .presence = at + n * bytes_each(layout),
+                            .n = n };
 }
 
 static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    struct blocks b = blocks_at(layout, payload, sar_indices_count_blocks(layout, vec, BLOCK_SHIFT));
+    struct blocks b = blocks_at(layout, payload, count_blocks(layout, vec));
+    unsigned shift = sar_wire_block_shift(layout->row_len);
     size_t size = layout->element_size;
-    uint64_t block = 0, next = 0, number = 0;
-    memset(payload, 0, b.n * bytes_each(layout));
+    uint64_t block = 0, next = 0, number = 0, mask = block_slots(layout) - 1;
+    if (vec->nnz < b.n << shift) /* else all values are written below */
+        memset(b.values, 0, (b.n << shift) * size);
+    memset(b.presence, 0, presence_bytes(layout, b.n));
     for (size_t i = 0; i < vec->nnz; i++) {
         uint64_t slot = sar_index_get(vec->index, layout->index_size, i);
-        if (next == 0 || slot / BLOCK != number) {
-            number = slot / BLOCK;
+        if (next == 0 || slot >> shift != number) {
+            number = slot >> shift;
             block = next++;
             sar_index_set(b.numbers, layout->index_size, block, number);
         }
-        uint64_t at = block * BLOCK + slot % BLOCK;
+        uint64_t at = block << shift | (slot & mask);
         memcpy(b.values + at * size, (const unsigned char *)vec->value + i * size, size);
         if (!layout->zero_is_absent)
             b.presence[at / 8] |= (unsigned char)(1u << (at % 8));
@@ -74,10 +122,11 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
 SAR_INLINE bool slots_of(const struct sar_wire_layout *layout, const struct blocks *b,
                          const struct sar_spvec *vec, unsigned size)
 {
-    uint64_t last = 0;
+    unsigned shift = sar_wire_block_shift(layout->row_len);
+    uint64_t last = 0, mask = block_slots(layout) - 1;
     for (size_t i = 0; i < vec->nnz; i++) {
         uint64_t at = sar_index_get(vec->index, size, i);
-        last = sar_index_get(b->numbers, size, at / BLOCK) * BLOCK + at % BLOCK;
+        last = sar_index_get(b->numbers, size, at >> shift) << shift | (at & mask);
         sar_index_set(vec->index, size, i, last);
     }
     return vec->nnz == 0 || last < layout->slots;
@@ -86,15 +135,17 @@ SAR_INLINE bool slots_of(const struct sar_wire_layout *layout, const struct bloc
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
                               struct sar_arena *arena, struct sar_spvec *vec)
 {
-    uint64_t n = bytes / bytes_each(layout), all = layout->slots / BLOCK + (layout->slots % BLOCK != 0);
-    if (bytes % bytes_each(layout) != 0 || vec->nnz > layout->slots || vec->nnz > sar_mul_saturate(n, BLOCK))
+    uint64_t n = blocks_in(layout, bytes), each = block_slots(layout);
+    uint64_t all = layout->slots / each + (layout->slots % each != 0);
+    if (bytes != bytes_of_blocks(layout, n) || vec->nnz > layout->slots ||
+        vec->nnz > sar_mul_saturate(n, each))
         return SAR_CORRUPT;
     struct blocks b = blocks_at(layout, payload, n);
     struct sar_wire_layout numbers = { .slots = all, .index_size = layout->index_size };
     if (!sar_indices_are_sorted(&numbers, b.numbers, (size_t)n))
         return SAR_CORRUPT;
-    SAR_TRY(sar_indices_extract(layout, b.values, layout->zero_is_absent ? NULL : b.presence, n * BLOCK,
-                                arena, vec));
+    SAR_TRY(sar_indices_extract(layout, b.values, layout->zero_is_absent ? NULL : b.presence, n * each, arena,
+                                vec));
     bool inside = layout->index_size == 4 ? slots_of(layout, &b, vec, 4) : slots_of(layout, &b, vec, 8);
     return inside ? SAR_OK : SAR_CORRUPT;
 }
@@ -103,12 +154,12 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
 static double share_in_use(const struct sar_wire_layout *layout, double nnz)
 {
     double density = layout->slots == 0 ? 0 : fmin(nnz / (double)layout->slots, 1);
-    return -expm1(BLOCK * log1p(-density));
+    return -expm1((double)block_slots(layout) * log1p(-density));
 }
 
 const struct sar_wire sar_wire_block = {
     .name = "block",
-    .summary = "blocks of 256 slots, whole, where anything is in them (OmniReduce)",
+    .summary = "blocks of 256 values, whole, where anything is in them (OmniReduce)",
     .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,

@@ -37,7 +37,7 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
                               struct sar_arena *arena, struct sar_spvec *vec)
 {
-    const unsigned char *in = payload;
+    unsigned char *in = payload;
     if (vec->nnz > layout->slots || bytes != bytes_of(layout, vec->nnz))
         return SAR_CORRUPT;
     const unsigned char *presence = layout->zero_is_absent ? NULL : in + layout->slots * layout->element_size;

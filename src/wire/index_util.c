@@ -43,7 +43,7 @@ uint64_t sar_indices_count_blocks(const struct sar_wire_layout *layout, const st
                                    : count_blocks(vec->index, 8, vec->nnz, shift);
 }
 
-enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, const unsigned char *values,
+enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, unsigned char *values,
                                     const unsigned char *presence, uint64_t slots, struct sar_arena *arena,
                                     struct sar_spvec *vec)
 {
@@ -59,6 +59,10 @@ enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, const 
     all.slots = slots;
     SAR_TRY(sar_arena_alloc(arena, announced, layout->index_size, &vec->index));
     SAR_TRY(sar_bitmap_decode(&all, presence, announced, vec->index));
+    if (announced == slots) {
+        vec->value = values;
+        return SAR_OK;
+    }
     SAR_TRY(sar_arena_alloc(arena, announced, size, &vec->value));
     for (size_t i = 0; i < announced; i++)
         memcpy((unsigned char *)vec->value + i * size,

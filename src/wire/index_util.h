@@ -17,8 +17,9 @@ uint64_t sar_indices_count_blocks(const struct sar_wire_layout *layout, const st
 
 /** Extracts the elements present among `slots` values: those with a bit set in `presence`, or, if presence is
  * NULL, in their value. On entry vec->nnz is the number announced. With presence there must be as many
- * elements. Without presence there may be fewer, since sums may be zero. Returns SAR_CORRUPT otherwise. */
-enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, const unsigned char *values,
+ * elements; if all are present, vec->value points to `values`. Without presence there may be fewer, since
+ * sums may be zero. Returns SAR_CORRUPT otherwise. */
+enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, unsigned char *values,
                                     const unsigned char *presence, uint64_t slots, struct sar_arena *arena,
                                     struct sar_spvec *vec);
 

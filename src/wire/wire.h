@@ -14,6 +14,7 @@
 struct sar_wire_layout {
     uint64_t slots;                    /**< indices are below slots */
     size_t element_size;               /**< bytes of an element in a message */
+    size_t row_len;                    /**< basic values in an element */
     unsigned index_size;               /**< bytes of an index in memory, 4 or 8 */
     bool zero_is_absent;               /**< elements whose bits are zero may be dropped (dense interface) */
     enum sar_wire_precision precision; /**< rounding of values (wire/round16.h); formats ignore it */
@@ -84,6 +85,9 @@ const struct sar_wire *sar_wire_for_devices(const struct sar_wire_layout *layout
 /** Returns the format with the least expected price for nnz elements. */
 const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *layout, double nnz,
                                                   struct sar_wire_price price);
+
+/** Returns log2 of the slots in a block of sar_wire_block: blocks of 256 values, or of one longer row. */
+unsigned sar_wire_block_shift(size_t row_len);
 
 /** Lists the bits of a bitmap of sar_bitmap_bytes(layout->slots) bytes, unaligned, as nnz ascending indices.
  * Returns SAR_CORRUPT if the number of bits is not nnz, or a bit is at layout->slots or above. */

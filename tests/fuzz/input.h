@@ -27,7 +27,8 @@ static inline struct sar_wire_layout input_layout(const uint8_t *control)
                                       .index_size = control[0] & 4 ? 8 : 4,
                                       .zero_is_absent = (control[0] & 8) != 0,
                                       .precision = values[control[0] >> 4 & 3] };
-    layout.element_size = rows[control[0] & 3] * (layout.precision == SAR_PRECISION_FULL ? 4 : 2);
+    layout.row_len = rows[control[0] & 3];
+    layout.element_size = layout.row_len * (layout.precision == SAR_PRECISION_FULL ? 4 : 2);
     return layout;
 }
 

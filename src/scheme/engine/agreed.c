@@ -13,7 +13,7 @@ enum {
     ROW_PASSES = 4   /* times that a row moves through memory: into a message, out of it, into a sum, on */
 };
 
-static const double ROUNDING_WORK = 0.15; /* elements for each value, at both ends together */
+static const double ROUNDING_WORK = 0.15; /* elements of one value for each value, at both ends together */
 
 const char *sar_agreed_sparse_unsupported(const struct sar_agreed *agreed)
 {
@@ -25,6 +25,13 @@ double sar_agreed_element_seconds(const struct sar_machine *machine, const struc
 {
     double bytes = desc->row_len > 1 ? (double)(desc->element_size - desc->element_size / desc->row_len) : 0;
     return machine->gamma + ROW_PASSES * bytes * machine->memory;
+}
+
+double sar_agreed_value_seconds(const struct sar_agreed *agreed)
+{
+    struct sar_machine machine = agreed->machine;
+    machine.gamma = 0;
+    return agreed->machine.gamma - sar_agreed_element_seconds(&machine, &agreed->desc);
 }
 
 double sar_densification_at(const struct sar_densification *gamma, double k)
@@ -62,6 +69,7 @@ struct sar_wire_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64
     return (struct sar_wire_layout){ .slots = slots,
                                      .element_size =
                                          agreed->wire.precision == SAR_PRECISION_FULL ? size : size / 2,
+                                     .row_len = agreed->desc.row_len,
                                      .index_size = index_size,
                                      .zero_is_absent = agreed->call.dense_face,
                                      .precision = agreed->wire.precision };
@@ -114,6 +122,15 @@ bool sar_agreed_allows_device(const struct sar_agreed *agreed)
            direction_allows_device(agreed, true);
 }
 
+/* Returns the work of rounding one row, in rows: the rows' gamma counts every value's bytes. */
+static double rounding_work(const struct sar_agreed *agreed)
+{
+    if (agreed->wire.precision == SAR_PRECISION_FULL || agreed->machine.gamma <= 0)
+        return 0;
+    double values = sar_agreed_value_seconds(agreed) / agreed->machine.gamma;
+    return ROUNDING_WORK * (double)agreed->desc.row_len * values;
+}
+
 struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
                                      const struct sar_wire *preferred, const struct sar_wire_layout *layout,
                                      double nnz)
@@ -121,10 +138,8 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
     const struct sar_wire *wire = fixed_wire(agreed, pull, preferred);
     if (wire == NULL)
         wire = sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull));
-    double rounding =
-        layout->precision == SAR_PRECISION_FULL ? 0 : ROUNDING_WORK * (double)agreed->desc.row_len;
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
-                              sar_wire_cost(wire, layout, nnz) + rounding * nnz };
+                              sar_wire_cost(wire, layout, nnz) + rounding_work(agreed) * nnz };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull,

@@ -84,6 +84,9 @@ const char *sar_agreed_sparse_unsupported(const struct sar_agreed *agreed);
 /** Returns the seconds of work on one element of this vec_desc: the gamma of a call's machine. */
 double sar_agreed_element_seconds(const struct sar_machine *machine, const struct sar_vec_desc *desc);
 
+/** Returns the seconds of work on one value: the part of machine.gamma that does not grow with the row. */
+double sar_agreed_value_seconds(const struct sar_agreed *agreed);
+
 /** Returns the predicted elements of the union of k ranks. */
 double sar_agreed_union_nnz(const struct sar_agreed *agreed, double k);
 

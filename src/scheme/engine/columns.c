@@ -54,6 +54,7 @@ struct sar_vec_desc sar_columns_slice_desc(const struct sar_vec_desc *desc, stru
 void sar_columns_slice_layout(const struct sar_columns *c, size_t len, struct sar_wire_layout *layout)
 {
     layout->element_size = layout->element_size / c->row_len * len;
+    layout->row_len = len;
     layout->zero_is_absent = false;
 }
 

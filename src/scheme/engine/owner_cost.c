@@ -85,8 +85,7 @@ static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost
         return 1;
     struct sar_vec_desc desc = sar_columns_slice_desc(&a->desc, slice);
     struct sar_machine machine = a->machine;
-    machine.gamma = 0;
-    machine.gamma = a->machine.gamma - sar_agreed_element_seconds(&machine, &a->desc);
+    machine.gamma = sar_agreed_value_seconds(a);
     return sar_agreed_element_seconds(&machine, &desc) / a->machine.gamma;
 }
 

@@ -18,8 +18,8 @@ static void report_wire(const char **reported, const char *name)
         *reported = "mixed";
 }
 
-/* Counts work of the host only: a device does its work later. Formats that hold values of absent elements
- * visit every row of the part. */
+/* Counts work of the host only: a device does its work later. The dense format visits every value of the
+ * part. */
 static struct sar_span_work coding_work(const struct sar_task *task, const char *kind,
                                         const struct sar_wire_layout *layout, const struct sar_msg *message)
 {
@@ -28,11 +28,11 @@ static struct sar_span_work coding_work(const struct sar_task *task, const char 
         header.wire == SAR_MSG_VALUES)
         return (struct sar_span_work){ 0 };
     const struct sar_wire *wire = sar_wires[header.wire];
-    bool values = wire == &sar_wire_dense || wire == &sar_wire_block;
     size_t size = layout->precision == SAR_PRECISION_FULL ? layout->element_size : 2 * layout->element_size;
     size_t row_len = size / (task->agreed->desc.element_size / task->agreed->desc.row_len);
     struct sar_span_work work =
-        sar_span_work_make(kind, header.nnz, size, values ? layout->slots * row_len : layout->slots);
+        sar_span_work_make(kind, header.nnz, size,
+                           wire == &sar_wire_dense ? layout->slots * row_len : layout->slots);
     work.format = wire->name;
     return work;
 }

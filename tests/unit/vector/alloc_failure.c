@@ -194,7 +194,10 @@ static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t
 static struct sar_msg_key msg_key_of(size_t variant)
 {
     bool narrow = variant % FORMS == 2;
-    struct sar_wire_layout layout = { COUNT, in.desc.element_size / (narrow ? 2 : 1), in.desc.index_size,
+    struct sar_wire_layout layout = { COUNT,
+                                      in.desc.element_size / (narrow ? 2 : 1),
+                                      in.desc.row_len,
+                                      in.desc.index_size,
                                       variant % FORMS != 0,
                                       narrow ? SAR_PRECISION_FP16 : SAR_PRECISION_FULL };
     return (struct sar_msg_key){ layout, 1, 2, 3 };

@@ -18,12 +18,12 @@
 
 static const uint64_t spans[] = { 0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 4097 };
 
-/* Elements of 4, 8, 12 and 256 bytes, of 1 and 3, and 4 aligned as 1. */
+/* Elements of 4, 8, 12 and 256 bytes, of 1, 3 and 129, and 4 aligned as 1. */
 static const struct {
     enum sar_dtype base;
     size_t row, bytes;
-} elements[] = { { SAR_FLOAT, 1, 4 }, { SAR_DOUBLE, 1, 8 }, { SAR_FLOAT, 3, 12 }, { SAR_FLOAT, 64, 256 },
-                 { SAR_INT8, 1, 1 },  { SAR_INT8, 3, 3 },   { SAR_UINT8, 4, 4 } };
+} elements[] = { { SAR_FLOAT, 1, 4 }, { SAR_DOUBLE, 1, 8 }, { SAR_FLOAT, 3, 12 },   { SAR_FLOAT, 64, 256 },
+                 { SAR_INT8, 1, 1 },  { SAR_INT8, 3, 3 },   { SAR_INT8, 129, 129 }, { SAR_UINT8, 4, 4 } };
 
 /* A format, a layout and a vector that fits it. */
 struct sample {
@@ -44,8 +44,11 @@ static struct sample sample_make(const struct sar_wire *wire, unsigned variant, 
     uint64_t *index = exact_alloc(room * sizeof *index);
     s.shape = vec_desc_make(elements[kind].base, SAR_SUM, span, elements[kind].row);
     s.shape.index_size = variant % 2 == 0 ? 4 : 8;
-    s.layout = (struct sar_wire_layout){ span, s.shape.element_size, s.shape.index_size, variant / 2 % 2 == 1,
-                                         SAR_PRECISION_FULL };
+    s.layout = (struct sar_wire_layout){ .slots = span,
+                                         .element_size = s.shape.element_size,
+                                         .row_len = s.shape.row_len,
+                                         .index_size = s.shape.index_size,
+                                         .zero_is_absent = variant / 2 % 2 == 1 };
     size_t nnz = pattern->choose(pattern, span, room, &rng, index);
     s.run = spvec_make(&s.shape, index, nnz, variant % 3 == 0 ? VALUES_INEXACT : VALUES_SPECIAL, &rng);
     free(index);
@@ -160,6 +163,14 @@ static enum sar_status try_decode(const struct sample *s, const void *payload, u
     return status;
 }
 
+/* Without presence bits a decoder cannot miss a whole block, since sums may be zero; the header tells the
+ * length. */
+static bool may_be_whole(const struct sample *s, uint64_t length)
+{
+    return s->wire == &sar_wire_block && s->layout.zero_is_absent &&
+           length % s->wire->min_bytes(&s->layout, 1) == 0;
+}
+
 /* Any wrong number of bytes is refused. */
 static void check_lengths(const struct sample *s)
 {
@@ -168,7 +179,7 @@ static void check_lengths(const struct sample *s)
     s->wire->encode(&s->layout, &s->run, payload);
     payload[bytes] = 0;
     for (uint64_t length = 0; length<bytes; length += bytes> 2000 ? 97 : 1)
-        assert_int_equal(try_decode(s, payload, length, s->run.nnz), SAR_CORRUPT);
+        assert_true(try_decode(s, payload, length, s->run.nnz) == SAR_CORRUPT || may_be_whole(s, length));
     assert_int_equal(try_decode(s, payload, bytes + 1, s->run.nnz), SAR_CORRUPT);
     free(payload);
 }
@@ -264,7 +275,7 @@ static enum sar_status list_bits(const struct sar_wire_layout *layout, const uns
 /* One bit more or less than announced, or beyond the span. */
 static void check_bitmap(uint64_t span, unsigned index_size, size_t gap)
 {
-    struct sar_wire_layout layout = { span, 4, index_size, false, SAR_PRECISION_FULL };
+    struct sar_wire_layout layout = { span, 4, 1, index_size, false, SAR_PRECISION_FULL };
     uint64_t bytes = sar_bitmap_bytes(span);
     unsigned char *memory = exact_alloc(bytes + gap), *bitmap = memory + gap;
     struct rng rng = { span };
@@ -303,8 +314,11 @@ static void test_where_formats_cross(void **state)
 {
     (void)state;
     for (unsigned k = 0; k < VARIANTS; k++) {
-        struct sar_wire_layout layout = { 3 << 19, elements[k / 4].bytes, k % 2 == 0 ? 4 : 8, true,
-                                          SAR_PRECISION_FULL };
+        struct sar_wire_layout layout = { .slots = 3 << 19,
+                                          .element_size = elements[k / 4].bytes,
+                                          .row_len = elements[k / 4].row,
+                                          .index_size = k % 2 == 0 ? 4 : 8,
+                                          .zero_is_absent = true };
         struct sar_wire_price fewest = { 1, 0 };
         uint64_t low = layout.slots / 8 / layout.index_size,
                  high = layout.slots - layout.slots / 8 / layout.element_size;
@@ -332,8 +346,11 @@ static void test_the_cheapest(void **state)
     for (unsigned k = 0; k < VARIANTS * LENGTH(prices) * 300; k++) {
         struct sar_wire_price price = prices[k / VARIANTS % LENGTH(prices)];
         size_t kind = k % VARIANTS / 4;
-        struct sar_wire_layout layout = { 30000, elements[kind].bytes, k % 2 == 0 ? 4 : 8, k / 2 % 2 == 1,
-                                          SAR_PRECISION_FULL };
+        struct sar_wire_layout layout = { .slots = 30000,
+                                          .element_size = elements[kind].bytes,
+                                          .row_len = elements[kind].row,
+                                          .index_size = k % 2 == 0 ? 4 : 8,
+                                          .zero_is_absent = k / 2 % 2 == 1 };
         uint64_t nnz = k / VARIANTS / LENGTH(prices) * 100;
         const struct sar_wire *cheapest = sar_wire_cheapest_expected(&layout, (double)nnz, price);
         double least = INFINITY;
@@ -354,8 +371,8 @@ static void test_sizes_and_work_grow(void **state)
 {
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        struct sar_wire_layout small = { 10000, 12, 4, false, SAR_PRECISION_FULL },
-                               vast = { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL };
+        struct sar_wire_layout small = { 10000, 12, 3, 4, false, SAR_PRECISION_FULL },
+                               vast = { UINT64_MAX, 256, 64, 8, false, SAR_PRECISION_FULL };
         for (uint64_t nnz = 1; nnz <= small.slots; nnz += 7) {
             assert_true(sar_wires[w]->min_bytes(&small, nnz) >= sar_wires[w]->min_bytes(&small, nnz - 1));
             assert_true(sar_wire_cost(sar_wires[w], &small, (double)nnz) >=

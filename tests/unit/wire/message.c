@@ -18,7 +18,8 @@ enum { SPAN = 130, ROOM = 20 };
 
 static struct sar_msg_key msg_key_make(void)
 {
-    return (struct sar_msg_key){ { SPAN, 4, 4, true, SAR_PRECISION_FULL }, 0x12345678, 77, 0xfeedfacecafe };
+    return (
+        struct sar_msg_key){ { SPAN, 4, 1, 4, true, SAR_PRECISION_FULL }, 0x12345678, 77, 0xfeedfacecafe };
 }
 
 /* A float vector in a vector of SPAN elements. */
@@ -349,7 +350,7 @@ static void test_refusals_change_nothing(void **state)
 /* Sizes beyond the maximum of a message are refused. */
 static void test_sizes_that_overflow(void **state)
 {
-    struct sar_msg_key msg_key = { { UINT64_MAX, 256, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
+    struct sar_msg_key msg_key = { { UINT64_MAX, 256, 64, 8, false, SAR_PRECISION_FULL }, 1, 1, 0 };
     struct sar_spvec run = { NULL, NULL, SIZE_MAX / 2 };
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {

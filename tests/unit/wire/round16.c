@@ -30,7 +30,7 @@ static const struct format {
 static struct sar_wire_layout layout_of(const struct format *format, uint64_t span)
 {
     return (struct sar_wire_layout){
-        .slots = span, .element_size = 2, .index_size = 4, .precision = format->values
+        .slots = span, .element_size = 2, .row_len = 1, .index_size = 4, .precision = format->values
     };
 }
 
@@ -225,8 +225,12 @@ static void test_messages(void **state)
             struct sar_vec_desc shape = vec_desc_make(SAR_FLOAT, SAR_SUM, SPAN, 1 + k / KINDS % 3);
             uint64_t index[SPAN];
             shape.index_size = k / (KINDS * 3) % 2 == 0 ? 4 : 8;
-            struct sar_wire_layout layout = { SPAN, shape.row_len * 2, shape.index_size,
-                                              k / (KINDS * 6) % 2 == 0, formats[k % KINDS].values };
+            struct sar_wire_layout layout = { .slots = SPAN,
+                                              .element_size = shape.row_len * 2,
+                                              .row_len = shape.row_len,
+                                              .index_size = shape.index_size,
+                                              .zero_is_absent = k / (KINDS * 6) % 2 == 0,
+                                              .precision = formats[k % KINDS].values };
             size_t nnz = pattern->choose(pattern, SPAN, SPAN, &rng, index);
             struct sar_spvec made =
                 spvec_make(&shape, index, nnz, k % 5 < 2 ? VALUES_INEXACT : VALUES_SPECIAL, &rng);
@@ -248,10 +252,10 @@ static void test_other_values(void **state)
         for (int from = SAR_PRECISION_FULL; from <= SAR_PRECISION_FP16; from++) {
             for (int to = SAR_PRECISION_FULL; to <= SAR_PRECISION_FP16; to++) {
                 struct sar_arena arena = { 0 };
-                struct sar_wire_layout sent = { 8, from == SAR_PRECISION_FULL ? 4 : 2, 4, false,
-                                                (enum sar_wire_precision)from };
-                struct sar_wire_layout expected = { 8, to == SAR_PRECISION_FULL ? 4 : 2, 4, false,
-                                                    (enum sar_wire_precision)to };
+                struct sar_wire_layout sent = { 8,     from == SAR_PRECISION_FULL ? 4 : 2, 1, 4,
+                                                false, (enum sar_wire_precision)from };
+                struct sar_wire_layout expected = { 8,     to == SAR_PRECISION_FULL ? 4 : 2, 1, 4,
+                                                    false, (enum sar_wire_precision)to };
                 struct sar_msg_key here = { sent, 1, 2, 0 }, there = { expected, 1, 2, 0 };
                 struct sar_msg message;
                 assert_int_equal(sar_msg_encode(&here, sar_wires[w], &run, &arena, &message), SAR_OK);
