@@ -23,6 +23,9 @@ enum {
  * one machine: at 7 % calls took a tenth longer. */
 static const double MIN_MOVING_SHARE = 0.25;
 
+/* In elements of one value, as `mpix_sparse_perf --costs` measures them. */
+static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025;
+
 static bool is_contiguous(const struct sar_partition_map *map)
 {
     return map->kind == SAR_PARTITION_RANGE;
@@ -89,6 +92,22 @@ static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost
     return sar_agreed_element_seconds(&machine, &desc) / a->machine.gamma;
 }
 
+/* Returns the work that slices add, in elements. Rows of the input and of the result are copied slice by
+ * slice, with several groups in addition to the copies of the partition and of the merge. An owner reduces
+ * into the slots of a whole row group; work on slots is not in other prices, so that only the slots beyond
+ * those of a rank's own part count. */
+static double slicing_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
+{
+    double rows = a->data.nnz_max + sar_agreed_union_nnz(a, a->machine.ranks);
+    double slots = (double)terms->map.slots_max - (double)a->desc.count / a->machine.ranks;
+    if (!sar_columns_sliced(&terms->columns) || a->machine.gamma <= 0)
+        return 0;
+    double row_pass = terms->columns.groups > 1 ? (double)a->desc.element_size * a->machine.memory : 0;
+    double copies = sar_columns_max_slices(&terms->columns) * SLICE_COPY_WORK,
+           value = sar_agreed_value_seconds(a);
+    return (rows * (copies * value + row_pass) + fmax(slots, 0) * SLOT_WORK * value) / a->machine.gamma;
+}
+
 /* A rank partitions its own elements, reduces the part that it owns, and merges the parts of the result. In
  * a group it also reduces the elements of its node, and merges only its share of the result. The pull is
  * encoded once. */
@@ -102,7 +121,7 @@ static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_te
     if (terms->group_ranks > 1)
         return read + parts * (sar_agreed_union_nnz(a, terms->group_ranks) + sums) * terms->push_share +
                coding;
-    return read + sums + coding;
+    return read + sums + coding + slicing_work(a, terms);
 }
 
 /* Returns the latencies that messages of a step wait for others: at most so many are in flight. */

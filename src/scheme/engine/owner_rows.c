@@ -29,7 +29,7 @@ enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, i
     struct sar_slice slice = sar_columns_slice(columns, owner);
     SAR_TRY(sar_columns_gather(&task->agreed->desc, slice, rows, task->memory.step_arena, part));
     struct sar_vec_desc desc = sar_columns_slice_desc(&task->agreed->desc, slice);
-    span.work = sar_span_work_make("partition", part->nnz, desc.element_size, 0);
+    span.work = sar_span_work_make("append", part->nnz, desc.element_size, 0);
     sar_task_span_end(task, &span);
     return SAR_OK;
 }
@@ -84,7 +84,8 @@ static void join(const struct sar_task *task, int group, const struct sar_spvec 
     struct sar_span span = sar_task_span(task, "deliver");
     for (int r = first; r < end; r++)
         sar_columns_scatter(&task->agreed->desc, sar_columns_slice(columns, r), &slices[r - first], rows);
-    span.work = sar_span_work_make("copy", slices[0].nnz, task->agreed->desc.element_size, 0);
+    size_t n = (size_t)(end - first);
+    span.work = sar_span_work_make("append", n * slices[0].nnz, task->agreed->desc.element_size / n, 0);
     sar_task_span_end(task, &span);
 }
 

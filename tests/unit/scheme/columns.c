@@ -116,7 +116,8 @@ static void test_the_cheapest_is_chosen(void **state)
     for (int ranks = 2; ranks <= 128; ranks *= 2) {
         struct sar_agreed a = lstm(ranks, SAR_U64_AUTO);
         struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a);
-        assert_true(ranks < 16 || sar_columns_sliced(&chosen.columns));
+        bool fullest_part_weighs = ranks >= 16 && ranks <= 64; /* more than the work on slices */
+        assert_true(!fullest_part_weighs || sar_columns_sliced(&chosen.columns));
         for (uint64_t columns = 1; columns <= (uint64_t)ranks; columns *= 2) {
             struct sar_agreed forced = lstm(ranks, columns);
             struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced);
