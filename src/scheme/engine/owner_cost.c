@@ -146,10 +146,10 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
     double handling = exchange(a, terms, 2 * estimate->peers, 0) + rounds_seconds(a, 2 * estimate->peers),
            hidden = fmin(moving, working);
     double limit = moving > 0 ? fmax(MAX_SEGMENT_BYTES, 2 * largest * handling / moving) : MAX_SEGMENT_BYTES;
-    if (a->topo.nodes == 1 || moving < MIN_MOVING_SHARE * (moving + working))
+    if (a->topo.nodes == 1 || hidden == 0 || moving < MIN_MOVING_SHARE * (moving + working))
         return limit;
     limit = fmax(limit, MAX_HIDING_BYTES);
-    return hidden > 0 ? fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit) : limit;
+    return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit);
 }
 
 /* A segment has whole stripes, and whole words of a bitmap. */
