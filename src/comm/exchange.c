@@ -8,8 +8,8 @@
  * When all ranks send long messages to all ranks at once, each link carries p-1 streams that disturb each
  * other. On TCP such an exchange takes 1.8 times bytes / bandwidth. With four messages at a time, where each
  * rank begins with a different receiver, it takes 1.3 times. MPICH throttles its alltoall in the same way.
- * Messages too short to fill the link are more than four: four of 64 KiB at 25 Gb/s and 10 us leave it idle
- * for a tenth of the time. */
+ * More are in flight while they are short: with four of 64 KiB at 25 Gb/s and 10 us, a link is idle for a
+ * tenth of the time. */
 
 #include "comm/exchange.h"
 

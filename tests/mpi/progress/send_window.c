@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests the throttle. A rank posts at most a given number of long messages to other nodes at a time. It posts
- * short messages, and messages within the node, at once. All messages arrive, whatever the chunk size.
+/* Tests the throttle. A rank posts at most a given number of long messages to other nodes at a time, or more
+ * while their bytes are within the window. It posts short messages, and messages within the node, at once.
+ * All messages arrive, whatever the chunk size.
  *
  * Link with -Wl,--wrap=PMPI_Isend, and with the library's objects. */
 
@@ -47,7 +48,7 @@ static void check_arrived(const struct sar_exchange *x, uint64_t bytes)
 
 /* Send messages of this size to all other ranks on all channels; the first `at_once` are posted
  * immediately. */
-static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once)
+static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once, int most_long)
 {
     unsigned char *buffer = malloc(bytes);
     bool done = false;
@@ -62,7 +63,7 @@ static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once)
     check(sent == at_once, "expected %d messages to be sent at first, found %d", at_once, sent);
     while (!done) {
         sar_exchange_advance(x, false, &done);
-        check(x->long_in_flight <= x->throttle, "found %d long messages under way", x->long_in_flight);
+        check(x->long_in_flight <= most_long, "found %d long messages under way", x->long_in_flight);
     }
     check(sent == LANES * (ranks - 1), "expected %d messages to be sent, found %d", LANES * (ranks - 1),
           sent);
@@ -72,16 +73,17 @@ static void exchange(struct sar_exchange *x, uint64_t bytes, int at_once)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void try_exchanges(struct sar_comm *net, int throttle)
+static void try_exchanges(struct sar_comm *net, int throttle, int window)
 {
     struct sar_arena arena = { 0 };
     struct sar_exchange x;
-    int all = LANES * (ranks - 1), far = LANES * far_ranks(net);
-    check_case("%d long messages at a time", throttle);
+    int all = LANES * (ranks - 1), far = LANES * far_ranks(net), most = window > throttle ? window : throttle;
+    check_case("%d long messages at a time, a window of %d", throttle, window);
     net->throttle = throttle;
+    net->window_bytes = (uint64_t)window * LONG;
     check(sar_exchange_open(net, &arena, &x) == SAR_OK, "expected memory");
-    exchange(&x, LONG - 1, all);
-    exchange(&x, LONG, throttle == 0 || far < throttle ? all : all - far + throttle);
+    exchange(&x, LONG - 1, all, 0);
+    exchange(&x, LONG, throttle == 0 || far < most ? all : all - far + most, most);
     sar_arena_free(&arena);
 }
 
@@ -115,7 +117,9 @@ int main(int argc, char **argv)
     net.long_message = LONG;
     sar_nodes_override(&net.nodes, ranks, NODES);
     for (int throttle = 0; throttle < 4; throttle++)
-        try_exchanges(&net, throttle);
+        try_exchanges(&net, throttle, 0);
+    try_exchanges(&net, 1, 3);
+    try_exchanges(&net, 3, 1);
     sar_comm_close(&net);
     try_calls();
     return check_end("send_window");
