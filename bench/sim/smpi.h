@@ -4,7 +4,7 @@
  * In SMPI, time passes only in messages and sleeps, so a loop that probes and yields would never end. SMPI
  * can charge each probe (smpi/iprobe, smpi/test), but then testing many requests takes as many times longer,
  * and the error of long waits grows with the number of ranks. Here a probe takes no time, and SMPI is probed
- * at most three times at one instant. sched_yield sleeps: a sender wakes the rank through a semaphore at
+ * at most four times at one instant. sched_yield sleeps: a sender wakes the rank through a semaphore at
  * once; otherwise the sleep lasts 1 us, then 2, and so on until something arrives. Completion of a rank's
  * own requests does not signal the semaphore, so after T seconds the rank may learn of it sqrt(2e-6 T)
  * seconds late. A rank that tests several requests at once has other messages under way, so a delay costs
@@ -40,11 +40,11 @@ __attribute__((weak)) struct perf_smpi_waiter {
     int probes;        /**< unsuccessful probes at this instant */
 } perf_smpi_self;
 
-/** True if a probe can find a message that earlier probes at this instant did not: there are two channels,
- * and requests. */
+/** True if a probe can find a message that earlier probes at this instant did not: there are three classes
+ * of channels, and requests. */
 static inline int perf_smpi_may_probe(void)
 {
-    enum { KINDS = 3 };
+    enum { KINDS = 4 };
     struct perf_smpi_waiter *self = &perf_smpi_self;
     double now = simgrid_get_clock();
 

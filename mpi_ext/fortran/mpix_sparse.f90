@@ -65,6 +65,7 @@ module mpix_sparse
     integer(MPI_COUNT_KIND) :: bytes_received
     integer(MPI_COUNT_KIND) :: header_bytes_sent
     integer(MPI_COUNT_KIND) :: messages_sent
+    integer(MPI_COUNT_KIND) :: messages_relayed
     real(c_double) :: push_imbalance
     real(c_double) :: pull_imbalance
     real(c_double) :: predicted_seconds

@@ -57,6 +57,7 @@ class CReport(ctypes.Structure):
         ("bytes_received", ctypes.c_longlong),
         ("header_bytes_sent", ctypes.c_longlong),
         ("messages_sent", ctypes.c_longlong),
+        ("messages_relayed", ctypes.c_longlong),
         ("push_imbalance", ctypes.c_double),
         ("pull_imbalance", ctypes.c_double),
         ("predicted_seconds", ctypes.c_double),
@@ -117,6 +118,7 @@ class Report:
     bytes_received: int
     header_bytes_sent: int
     messages_sent: int
+    messages_relayed: int
     push_imbalance: float
     pull_imbalance: float
     predicted_seconds: float

@@ -16,6 +16,7 @@ static const char *const precision_names[] = { "full", "bf16", "fp16", NULL };
 static const char *const element_names[] = { "integer", "bf16", "fp16", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
 static const char *const aware_names[] = { "auto", "yes", "no", NULL };
+static const char *const relay_names[] = { "auto", "on", "off", NULL };
 static const char *const progress_names[] = { "wait", "thread", NULL };
 
 /* One format for both steps of a scheme, or "push/pull". */
@@ -62,6 +63,9 @@ static const struct sar_setting settings[] = {
     { "COLUMNS", "auto",
       "ranks that share a row, each owning a slice of its columns: auto, or at most this number from 1 on",
       FIELD(columns), &sar_setting_u64_or_auto, NULL, 1, 1 << 20 },
+    { "RELAY", "auto",
+      "relayed pull of balanced, so that no rank sends more than the others: auto, on or off", FIELD(relay),
+      &sar_setting_choice, relay_names, 0, 0 },
     { "IMBALANCE", "1.1", "predicted imbalance that an automatic grain stays below: a number from 1 on",
       FIELD(imbalance), &sar_setting_double, NULL, 1, 1e9 },
     { "SEED", "0", "seed of the hash: a whole number, 0 to draw one", FIELD(seed), &sar_setting_u64, NULL, 0,

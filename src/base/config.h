@@ -27,6 +27,9 @@ enum sar_int16_type { SAR_ELEMENT_INTEGER, SAR_ELEMENT_BF16, SAR_ELEMENT_FP16 };
 /** Use of device memory in MPI calls. */
 enum sar_cuda_aware_mode { SAR_CUDA_AWARE_AUTO, SAR_CUDA_AWARE_YES, SAR_CUDA_AWARE_NO };
 
+/** Relayed pull of `balanced`. */
+enum sar_relay_mode { SAR_RELAY_AUTO, SAR_RELAY_ON, SAR_RELAY_OFF };
+
 /** Progress of nonblocking calls: by callers that wait or test, or by a thread. */
 enum sar_progress_mode { SAR_PROGRESS_WAIT, SAR_PROGRESS_THREAD };
 
@@ -51,6 +54,7 @@ struct sar_config {
     char partition[SAR_SETTING_TEXT]; /**< name, or "auto" */
     int grain;                        /**< elements, or SAR_AUTO */
     uint64_t columns;                 /**< most slices of a row, or SAR_U64_AUTO */
+    int relay;                        /**< enum sar_relay_mode */
     int model;                        /**< enum sar_model */
     int cuda_aware;                   /**< enum sar_cuda_aware_mode */
     int progress;                     /**< enum sar_progress_mode */

@@ -61,6 +61,9 @@ void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *i
     inout->last_call_ns = larger(in->last_call_ns, inout->last_call_ns);
     inout->pre_scheme_ns =
         in->pre_scheme_ns < inout->pre_scheme_ns ? in->pre_scheme_ns : inout->pre_scheme_ns;
+    if (in->pull.permille > inout->pull.permille ||
+        (in->pull.permille == inout->pull.permille && in->pull.parts > inout->pull.parts))
+        inout->pull = in->pull;
     merge_status(in, inout);
     for (int i = 0; i < SAR_AGREE_FIELDS; i++)
         merge_range(&in->field[i], &inout->field[i]);

@@ -26,17 +26,24 @@ struct sar_agree_range {
     int32_t min_rank, max_rank; /**< lowest ranks with these values */
 };
 
+/** Parts of the pull of a call. */
+struct sar_agree_pull {
+    int32_t permille; /**< largest part over the mean part, times 1000; 0: unknown */
+    int32_t parts;    /**< parts of the partition map */
+};
+
 /** The contribution of one rank; after the allreduce the combination of all ranks. */
 struct sar_agree_msg {
-    int64_t nnz_sum;       /**< nonzeros: sum over the ranks */
-    int64_t nnz_max;       /**< nonzeros: maximum over the ranks */
-    int64_t may_block;     /**< enum sar_may_block: maximum */
-    int64_t dense_path;    /**< enum sar_dense_path: maximum */
-    int64_t last_call_ns;  /**< nanoseconds of the previous call, from its agreement on: maximum */
-    int64_t pre_scheme_ns; /**< nanoseconds of the previous call up to there: minimum */
-    int64_t status;        /**< enum sar_status: maximum */
-    int64_t status_rank;   /**< lowest rank with that status */
-    int64_t status_value;  /**< argument of the error message, of that rank */
+    int64_t nnz_sum;            /**< nonzeros: sum over the ranks */
+    int64_t nnz_max;            /**< nonzeros: maximum over the ranks */
+    int64_t may_block;          /**< enum sar_may_block: maximum */
+    int64_t dense_path;         /**< enum sar_dense_path: maximum */
+    int64_t last_call_ns;       /**< nanoseconds of the previous call, from its agreement on: maximum */
+    int64_t pre_scheme_ns;      /**< nanoseconds of the previous call up to there: minimum */
+    struct sar_agree_pull pull; /**< of the previous call: that with the largest imbalance */
+    int64_t status;             /**< enum sar_status: maximum */
+    int64_t status_rank;        /**< lowest rank with that status */
+    int64_t status_value;       /**< argument of the error message, of that rank */
     struct sar_agree_range field[SAR_AGREE_FIELDS];
 };
 

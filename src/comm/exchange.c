@@ -263,6 +263,14 @@ static void accept_chunk(struct sar_exchange *x, int channel_class, const MPI_St
         end_receive(x, channel);
 }
 
+static bool any_expected(const struct sar_exchange *x)
+{
+    int n = 0;
+    for (int channel_class = 0; channel_class < SAR_CHANNEL_CLASSES; channel_class++)
+        n += x->expected[channel_class];
+    return n > 0;
+}
+
 /* Receive a chunk of each class that has one. True if there was any. */
 static bool probe_chunks(struct sar_exchange *x)
 {
@@ -325,7 +333,7 @@ static void compact_requests(struct sar_exchange *x)
  * probe for and no watchdog. */
 static bool test_requests(struct sar_exchange *x, bool block)
 {
-    bool any = x->wake_on_any || any_queued(x), probing = x->expected[0] > 0 || x->expected[1] > 0;
+    bool any = x->wake_on_any || any_queued(x), probing = any_expected(x);
     bool may_wait =
         block && !probing && (x->comm->stall_limit <= 0 || x->comm->watchdog == NULL) && x->status == SAR_OK;
     int code, n = x->n_requests;
@@ -396,7 +404,7 @@ void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
         }
         if (test_requests(x, block) || x->status != SAR_OK)
             compact_requests(x);
-        *done = x->n_requests == 0 && x->expected[0] == 0 && x->expected[1] == 0;
+        *done = x->n_requests == 0 && !any_expected(x);
         if (*done || (x->wake_on_any && x->any_arrived))
             return;
         watch(x);

@@ -18,7 +18,7 @@ enum { SAR_EXCHANGE_PHASES = 4096 };
 
 /** Messages that two ranks may exchange in one phase, each way. Channel class * ranks + peer is the peer's
  * channel of a class. Phases that need one message for each peer use class 0. */
-enum { SAR_CHANNEL_CLASSES = 2 };
+enum { SAR_CHANNEL_CLASSES = 3 };
 
 /** Default of comm->throttle; and the most long messages in flight below comm->window_bytes. */
 enum { SAR_EXCHANGE_THROTTLE = 4, SAR_EXCHANGE_MAX_THROTTLE = 32 };

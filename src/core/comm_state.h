@@ -39,6 +39,8 @@ struct sar_tensor_state {
     bool has_profile;
     struct sar_profile profile;    /**< written by call.c */
     struct sar_cost_history costs; /**< measured times; written by sar_timing_feedback_* */
+    struct sar_agree_pull
+        pull; /**< of the last call with a partition map; written by sar_timing_feedback_apply */
     struct sar_price_cache prices; /**< cached model times; written by sar_select */
     struct sar_selection_reuse reuse;
     struct sar_oktopk_bounds oktopk; /**< part boundaries of `oktopk`; written by that scheme */
@@ -46,13 +48,14 @@ struct sar_tensor_state {
     uint64_t fallback_left; /**< calls of that run still to come; decremented by sar_fallback_take */
 };
 
-/** Measured times of the last call, which the next agree message reports to all ranks. This rank's own. */
+/** Measurements of the last call, which the next agree message reports to all ranks. This rank's own. */
 struct sar_timing_feedback {
     struct sar_tensor_state *tensor; /**< NULL: nothing to report */
     int scheme;
     double predicted;      /**< seconds */
     int64_t pre_scheme_ns; /**< nanoseconds until the end of the agreement */
     int64_t scheme_ns;     /**< nanoseconds after it */
+    struct sar_agree_pull pull;
 };
 
 /** Settings in force, with names resolved. Equal on all ranks. Written by sar_policy_make. */

@@ -28,6 +28,8 @@ void sar_timing_feedback_apply(struct sar_active_call *op)
         sar_cost_history_add(&feedback->tensor->costs, feedback->scheme, feedback->predicted,
                              (double)all->last_call_ns * 1e-9);
     }
+    if (feedback->tensor != NULL && all->pull.permille > 0)
+        feedback->tensor->pull = all->pull;
     feedback->tensor = NULL;
 }
 
@@ -35,17 +37,25 @@ void sar_timing_feedback_apply(struct sar_active_call *op)
 void sar_timing_feedback_begin(struct sar_active_call *op)
 {
     int scheme = op->common.selection.scheme;
-    op->comm_state->feedback = (struct sar_timing_feedback){ op->common.tensor, scheme,
+    op->comm_state->feedback = (struct sar_timing_feedback){ op->common.tensor,
+                                                             scheme,
                                                              op->common.selection.prices[scheme].predicted,
-                                                             (int64_t)(op->time.pre_scheme * 1e9), 0 };
+                                                             (int64_t)(op->time.pre_scheme * 1e9),
+                                                             0,
+                                                             { 0, 0 } };
     op->common.tensor->costs.last_choice = op->common.selection.choice + 1;
 }
 
 void sar_timing_feedback_end(struct sar_active_call *op)
 {
-    if (op->comm_state->feedback.tensor == op->common.tensor)
-        op->comm_state->feedback.scheme_ns =
-            (int64_t)((sar_active_call_seconds(op) - op->time.pre_scheme) * 1e9);
+    struct sar_timing_feedback *feedback = &op->comm_state->feedback;
+    const struct sar_scheme_report *report = &op->task.report;
+    if (feedback->tensor != op->common.tensor)
+        return;
+    feedback->scheme_ns = (int64_t)((sar_active_call_seconds(op) - op->time.pre_scheme) * 1e9);
+    if (report->map_parts > 0)
+        feedback->pull =
+            (struct sar_agree_pull){ (int32_t)(report->pull_imbalance * 1e3), report->map_parts };
 }
 
 /* True if it is faster to write all lines whole than to read and write those that hold elements of the
@@ -167,6 +177,7 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
         .bytes_received = (MPI_Count)task->exchange.traffic.bytes_received,
         .header_bytes_sent = (MPI_Count)task->exchange.traffic.header_bytes_sent,
         .messages_sent = (MPI_Count)task->exchange.traffic.messages_sent,
+        .messages_relayed = (MPI_Count)report->messages_relayed,
         .push_imbalance = report->push_imbalance,
         .pull_imbalance = report->pull_imbalance,
         .predicted_seconds = op->common.selection.prices[op->common.selection.scheme].price,

@@ -129,6 +129,7 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     msg.dense_path = dense_path_of(op);
     msg.last_call_ns = op->comm_state->feedback.scheme_ns;
     msg.pre_scheme_ns = op->comm_state->feedback.pre_scheme_ns;
+    msg.pull = op->comm_state->feedback.pull;
     if (args->result.error.status != SAR_OK || !args->sig.native)
         return msg;
     msg.nnz_max = (int64_t)(args->sig.dense_face ? estimate_nnz(op) : op->task.input.vec.nnz);
@@ -189,6 +190,8 @@ static void describe_call(struct sar_active_call *op)
         .partition = policy->partition,
         .wire = policy->wire,
         .data.skewness = op->common.tensor->has_profile ? fmax(op->common.tensor->profile.skewness, 1) : 1,
+        .data.pull_imbalance = op->common.tensor->pull.permille * 1e-3,
+        .data.pull_parts = op->common.tensor->pull.parts,
         .data.nnz_mean = (double)op->common.agreement.global.nnz_sum / comm_state->comm.ranks,
         .data.nnz_max = (double)op->common.agreement.global.nnz_max,
     };

@@ -188,3 +188,23 @@ enum sar_status sar_msg_decode_values(struct sar_msg_key *key, uint32_t index_ha
     key->user_word = header.user_word;
     return SAR_OK;
 }
+
+enum sar_status sar_msg_encode_deferral(const struct sar_msg_key *key, const struct sar_msg_size *size,
+                                        struct sar_arena *arena, struct sar_msg *message)
+{
+    struct sar_msg_header header = make_header(key);
+    header.wire = SAR_MSG_DEFERRED;
+    header.nnz = size->nnz;
+    header.user_word = size->bytes;
+    return begin(header, arena, message);
+}
+
+enum sar_status sar_msg_read_size(const struct sar_msg_key *key, const struct sar_msg *message,
+                                  struct sar_msg_size *size)
+{
+    struct sar_msg_header header;
+    SAR_TRY(open_header(key, message, &header));
+    *size = (struct sar_msg_size){ header.nnz,
+                                   header.wire == SAR_MSG_DEFERRED ? header.user_word : message->bytes };
+    return SAR_OK;
+}

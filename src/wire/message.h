@@ -11,13 +11,13 @@ struct sar_msg_header {
     uint32_t magic;       /**< SAR_MSG_MAGIC; differs if the peer has another byte order */
     uint16_t version;     /**< SAR_MSG_HEADER_VERSION */
     uint16_t wire;        /**< position of the format in sar_wires; SAR_MSG_NO_WIRE: the sender failed;
-                           * SAR_MSG_VALUES: values alone */
+                           * SAR_MSG_VALUES: values alone; SAR_MSG_DEFERRED: another rank sends them */
     uint32_t fingerprint; /**< hash of the call's interface, count, type, op and scheme */
     uint32_t epoch;       /**< earlier calls on this communicator */
     uint64_t slots;       /**< slots of the part */
     uint64_t nnz;         /**< elements in the payload */
     uint64_t bytes;       /**< bytes of the payload */
-    uint64_t user_word;   /**< number for the scheme's use */
+    uint64_t user_word;   /**< number for the scheme's use; of SAR_MSG_DEFERRED the bytes of the message */
     uint32_t precision;   /**< enum sar_wire_precision */
     uint32_t detached;    /**< 1: the payload does not follow the header in memory */
     uint32_t index_hash;  /**< of SAR_MSG_VALUES: sar_msg_index_hash of the absent indices; else 0 */
@@ -28,7 +28,8 @@ enum {
     SAR_MSG_HEADER_BYTES = 64,
     SAR_MSG_HEADER_VERSION = 1,
     SAR_MSG_NO_WIRE = 0xffff,
-    SAR_MSG_VALUES = 0xfffe
+    SAR_MSG_VALUES = 0xfffe,
+    SAR_MSG_DEFERRED = 0xfffd
 };
 
 /** Bytes of the buffer of a detached message: the header, and filler in place of the payload. */
@@ -77,6 +78,20 @@ enum sar_status sar_msg_encode_values(const struct sar_msg_key *key, uint32_t in
 enum sar_status sar_msg_decode_values(struct sar_msg_key *key, uint32_t index_hash,
                                       const struct sar_msg *message, struct sar_arena *arena,
                                       struct sar_spvec *vec);
+
+/** Size of a message that its owner sends to some ranks itself, and to the others by relays. */
+struct sar_msg_size {
+    uint64_t nnz;
+    uint64_t bytes; /**< header included */
+};
+
+/** Encodes a deferral: a header that tells the size of a message which another rank will send. */
+enum sar_status sar_msg_encode_deferral(const struct sar_msg_key *key, const struct sar_msg_size *size,
+                                        struct sar_arena *arena, struct sar_msg *message);
+
+/** Reads the size of a message from its header, or from a deferral. Errors as sar_msg_decode. */
+enum sar_status sar_msg_read_size(const struct sar_msg_key *key, const struct sar_msg *message,
+                                  struct sar_msg_size *size);
 
 /** As sar_msg_encode, with an uninitialised payload. If `detached`, the caller sets message->payload, unless
  * message->bytes is SAR_MSG_HEADER_BYTES. */

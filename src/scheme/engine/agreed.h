@@ -39,6 +39,8 @@ struct sar_agreed_data {
     struct sar_densification densification;
     double skewness; /**< elements of the largest of `ranks` contiguous parts over the mean part; >= 1 */
     bool disjoint;   /**< no index occurs on two ranks */
+    double pull_imbalance; /**< largest part over the mean part in the pull of an earlier call; 0: unknown */
+    int pull_parts;        /**< parts of the partition map of that call */
 };
 
 /** The interface that the caller uses. */
@@ -65,6 +67,7 @@ struct sar_agreed_wire {
     bool push_smallest, pull_smallest;  /**< choose by bytes alone, not by the work of coding */
     uint64_t segment_bytes;             /**< bytes of a message of one segment, or SAR_U64_AUTO */
     uint64_t throttle;                  /**< long messages in flight, 0 for all, or SAR_U64_AUTO */
+    enum sar_relay_mode relay;
 };
 
 /** All agreed numbers of a call. Core (prepare.c, forecast.c) writes them; afterwards they are constant. */

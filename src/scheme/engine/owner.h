@@ -17,6 +17,9 @@
  * are complete. While messages of a step arrive, push messages are decoded in rank order; between nodes
  * they are also reduced as far as there is no gap.
  *
+ * Where parts are unequal, the pull may be relayed (scheme/engine/relay.h). Then it takes two steps, and output
+ * is written one step later.
+ *
  * Memory: three steps, for any number of segments, and the result. Contiguous parts use one segment,
  * because the sums of a segment would not be in the order of the result.
  *
@@ -27,6 +30,7 @@
 
 #include "scheme/engine/columns.h"
 #include "scheme/engine/range_parts.h"
+#include "scheme/engine/relay.h"
 
 /** Peers of a rank, if ranks send for others. Both sides of a message must agree. */
 struct sar_owner_peers {
@@ -72,16 +76,27 @@ struct sar_owner_reduce {
     struct sar_spvec *decoded; /**< by source, in rank order */
     int n_decoded, n_reduced;  /**< sources; the first n_reduced are in `partial` */
     struct sar_spvec partial;
-    struct sar_spvec sums[2]; /**< by segment % 2 */
+    struct sar_spvec sums[SAR_STEP_ARENAS]; /**< by segment % SAR_STEP_ARENAS */
 };
 
 /** Pull. */
 struct sar_owner_pull {
-    struct sar_msg outgoing[2]; /**< by segment % 2 */
-    struct sar_msg values[2];   /**< sliced rows: the sums for ranks that know their indices */
-    uint32_t index_hash[2];     /**< sar_msg_index_hash of the sums */
-    struct sar_msg *received;   /**< of the step before, by rank */
-    size_t *received_values;    /**< basic values received from each owner, for the report */
+    struct sar_msg outgoing[2];           /**< by segment % 2 */
+    struct sar_msg values[2];             /**< sliced rows: the sums for ranks that know their indices */
+    uint32_t index_hash[SAR_STEP_ARENAS]; /**< sar_msg_index_hash of the sums */
+    struct sar_msg *received[2];          /**< by segment % 2, then by owner */
+    size_t *received_values;              /**< basic values received from each owner, for the report */
+};
+
+/** Relayed pull. Written by owner_relay.c; `limit` by sar_owner_open_terms. */
+struct sar_owner_relay {
+    uint64_t limit; /**< bytes that an owner sends itself of each segment; 0: the pull is direct */
+    uint64_t *sent; /**< by owner: bytes of earlier segments that it has sent itself */
+    struct sar_relay_layout
+        layout; /**< of the segment that is relayed next; this rank's window: that it sends */
+    struct sar_relay_routes routes;
+    struct sar_msg deferral[2]; /**< of this rank's sums, by segment % 2 */
+    struct sar_msg nothing;     /**< for ranks that this rank relays nothing to */
 };
 
 /** Head of the state of every owner-based scheme. Written by owner_*.c. */
@@ -92,6 +107,7 @@ struct sar_owner {
     struct sar_owner_push push;
     struct sar_owner_reduce reduce;
     struct sar_owner_pull pull;
+    struct sar_owner_relay relay;
     struct sar_spvec *inputs; /**< scratch: one entry a rank, for the current reduction or merge */
 };
 
@@ -170,7 +186,13 @@ struct sar_owner_estimate {
     double work;                /**< of a rank, coding included, in elements */
     uint64_t segment_slots;     /**< slots of a part in a segment */
     double segments;
-    int throttle; /**< long messages that a rank sends to other nodes at a time; 0: all */
+    int throttle;     /**< long messages that a rank sends to other nodes at a time; 0: all */
+    double mean_pull; /**< bytes of the mean message of the pull */
+    double relayable; /**< bytes of the mean message to ranks that may get it from a relay */
+    double
+        relays; /**< messages of a segment that a rank relays or gets relayed at most, if the pull is relayed */
+    uint64_t relay_limit;  /**< bytes that an owner sends itself of a segment; 0: the pull is direct */
+    unsigned relay_stride; /**< of windows; see struct sar_relay_layout */
 };
 
 struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
@@ -185,7 +207,12 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
  * elements; coding adds to the work. k is p - 1, and e is sar_agreed_exchange. For groups of q ranks k is p
  * / q - 1, rounded up, e is sar_agreed_inter_exchange, and the work is z + z s p + (U + Z) s p / q, with U
  * elements of a node. Between nodes the smaller of the two times, of moving and of working, is hidden but
- * for one segment's share. */
+ * for one segment's share. A relayed pull has messages of the mean size, and one more
+ * step in which a rank relays f messages of them:
+ *
+ *     e(k, x) + e(2 k, x + y) + (t-2) e(3 k, x + y + f y / k) + e(2 k, y + f y / k) + e(k, f y / k)
+ *
+ * It is chosen where this is less. */
 double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms);
 
 #endif

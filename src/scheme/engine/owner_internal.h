@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that owner_parts.c, owner_stages.c, owner_pull.c and owner_rows.c share; no other file uses
- * them. */
+/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_rows.c and owner_relay.c share; no other
+ * file uses them. */
 
 #ifndef SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
 #define SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
 
 #include "scheme/engine/owner.h"
 
-/** Classes of channels: one for each direction, so that one step may have a push and a pull. */
-enum sar_owner_channel_class { SAR_OWNER_PUSH, SAR_OWNER_PULL };
+/** Classes of channels, so that one step may have a push, a pull and relays. */
+enum sar_owner_channel_class { SAR_OWNER_PUSH, SAR_OWNER_PULL, SAR_OWNER_RELAY };
 
 static inline int sar_owner_channel(const struct sar_task *task, enum sar_owner_channel_class channel_class,
                                     int rank)
@@ -38,11 +38,42 @@ enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment);
 enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner);
 
 /** Keeps the pull messages of the step before; they are decoded while the messages of the next step are in
- * flight. */
-void sar_owner_save_pulled(struct sar_task *task);
+ * flight. If the pull is relayed, computes the routes of these messages, and keeps the relayed messages of the
+ * segment before. */
+enum sar_status sar_owner_save_pulled(struct sar_task *task);
 
 /** Sends a segment's sums of this rank's part, and expects those of the others. */
 void sar_owner_post_pull(struct sar_task *task, uint32_t segment);
+
+/** Returns the steps from the pull of a segment to its output. */
+static inline uint32_t sar_owner_output_lag(const struct sar_owner *owner)
+{
+    return owner->relay.limit > 0 ? 2 : 1;
+}
+
+/** Returns the place of a segment's sums and their hash. */
+static inline int sar_owner_sums_index(uint32_t segment)
+{
+    return (int)(segment % SAR_STEP_ARENAS);
+}
+
+/** Allocates the state of a relayed pull in the call arena. */
+enum sar_status sar_owner_relay_begin(struct sar_task *task);
+
+/** Decides to which ranks this rank sends its sums of a segment itself, and encodes the deferral for others. */
+enum sar_status sar_owner_relay_defer(struct sar_task *task, uint32_t segment);
+
+/** Returns the deferral, if this rank does not send its sums of a segment to a receiver itself, or NULL. */
+const struct sar_msg *sar_owner_relay_deferral(const struct sar_task *task, uint32_t segment, int receiver);
+
+/** Computes the routes of a segment whose messages and deferrals have arrived. */
+enum sar_status sar_owner_relay_route(struct sar_task *task, uint32_t segment);
+
+/** Relays a segment's messages by these routes, and expects a message from every rank. */
+void sar_owner_post_relays(struct sar_task *task, uint32_t segment);
+
+/** Puts the relayed messages of a segment where its direct ones are. */
+enum sar_status sar_owner_relay_collect(struct sar_task *task, uint32_t segment);
 
 /** Makes room for n more elements of the result. */
 enum sar_status sar_owner_reserve(struct sar_task *task, size_t n);

@@ -35,10 +35,13 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
                                          .segments = (uint32_t)estimate.segments };
     for (int r = 0; r < task->comm->ranks; r++)
         o->parts.n_targets += sar_owner_sends_to(task, r);
+    o->relay.limit = estimate.relay_limit;
+    o->relay.layout = (struct sar_relay_layout){ &o->parts.columns, estimate.relay_stride, NULL };
     task->exchange.throttle = estimate.throttle;
     task->result.early_write = peers == NULL && o->parts.segments > 1;
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
     task->report.partition = sar_partition_names[map.kind];
+    task->report.map_parts = is_range || peers != NULL ? 0 : (int)map.parts;
     task->report.grain = is_range ? 0 : 1 << map.grain_shift;
 }
 

@@ -10,16 +10,25 @@
 
 static const double RESERVE_FACTOR = 1.05; /* over the predicted elements of the result */
 
-void sar_owner_save_pulled(struct sar_task *task)
+/* o->step counts the steps that have been posted: the last one pulled segment o->step - 2. */
+enum sar_status sar_owner_save_pulled(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     const struct sar_msg *first = &task->exchange.arrived[sar_owner_channel(task, SAR_OWNER_PULL, 0)];
-    memcpy(o->pull.received, first, (size_t)task->comm->ranks * sizeof *o->pull.received);
+    uint32_t pulled = o->step - 2;
+    if (o->relay.limit > 0 && o->step > 2)
+        SAR_TRY(sar_owner_relay_collect(task, pulled - 1));
+    if (o->step < 2 || pulled >= o->parts.segments)
+        return SAR_OK;
+    memcpy(o->pull.received[pulled % 2], first,
+           (size_t)task->comm->ranks * sizeof *o->pull.received[pulled % 2]);
+    return o->relay.limit > 0 ? sar_owner_relay_route(task, pulled) : SAR_OK;
 }
 
 /* Returns the message with this rank's sums for a receiver. With sliced rows, ranks of this rank's row group
  * know the indices of the sums; each other rank gets them once a group. */
-static const struct sar_msg *message_to(const struct sar_owner *o, int rank, int receiver, uint32_t segment)
+static const struct sar_msg *whole_message_to(const struct sar_owner *o, int rank, int receiver,
+                                              uint32_t segment)
 {
     const struct sar_columns *columns = &o->parts.columns;
     int group = sar_columns_group(columns, rank);
@@ -27,6 +36,12 @@ static const struct sar_msg *message_to(const struct sar_owner *o, int rank, int
                  sar_columns_list_sender(columns, group, receiver) != rank;
     return sar_columns_sliced(columns) && knows ? &o->pull.values[segment % 2]
                                                 : &o->pull.outgoing[segment % 2];
+}
+
+static const struct sar_msg *message_to(const struct sar_task *task, int receiver, uint32_t segment)
+{
+    const struct sar_msg *deferral = sar_owner_relay_deferral(task, segment, receiver);
+    return deferral != NULL ? deferral : whole_message_to(task->state, task->comm->rank, receiver, segment);
 }
 
 /* Sends the sums to all sources of their elements, to the next rank first as in the push. */
@@ -41,7 +56,7 @@ void sar_owner_post_pull(struct sar_task *task, uint32_t segment)
     for (int i = 1; i < n; i++) {
         int r = sar_owner_source(task, (self + i) % n);
         sar_exchange_send(&task->exchange, sar_owner_channel(task, SAR_OWNER_PULL, r),
-                          message_to(task->state, rank, r, segment));
+                          message_to(task, r, segment));
     }
 }
 
@@ -100,10 +115,10 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
             continue;
         sar_task_progress(task);
         if (r == task->comm->rank)
-            o->inputs[r] = o->reduce.sums[segment % 2];
+            o->inputs[r] = o->reduce.sums[sar_owner_sums_index(segment)];
         else
-            SAR_TRY(sar_task_decode(task, sar_owner_part_layout(task, r, segment), &o->pull.received[r],
-                                    &o->inputs[r]));
+            SAR_TRY(sar_task_decode(task, sar_owner_part_layout(task, r, segment),
+                                    &o->pull.received[segment % 2][r], &o->inputs[r]));
         o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
     }
     if (task->device.exec != NULL)

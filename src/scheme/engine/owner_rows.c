@@ -41,9 +41,9 @@ static enum sar_status decode(struct sar_task *task, uint32_t segment, int rank,
 {
     struct sar_owner *o = task->state;
     struct sar_wire_layout layout = sar_owner_part_layout(task, rank, segment);
-    const struct sar_msg *message = &o->pull.received[rank];
+    const struct sar_msg *message = &o->pull.received[segment % 2][rank];
     if (rank == task->comm->rank)
-        *slice = o->reduce.sums[segment % 2];
+        *slice = o->reduce.sums[sar_owner_sums_index(segment)];
     else if (has_list)
         SAR_TRY(sar_task_decode(task, layout, message, slice));
     else
@@ -65,7 +65,8 @@ static enum sar_status decode_group(struct sar_task *task, uint32_t segment, int
         group == sar_columns_group(columns, rank) ? rank : sar_columns_list_sender(columns, group, rank);
     struct sar_spvec list;
     SAR_TRY(decode(task, segment, sender, true, 0, &list));
-    uint32_t hash = sender == rank ? o->pull.index_hash[segment % 2] : sar_msg_index_hash(&list);
+    uint32_t hash =
+        sender == rank ? o->pull.index_hash[sar_owner_sums_index(segment)] : sar_msg_index_hash(&list);
     for (int r = first; r < end; r++) {
         slices[r - first] = list;
         if (r == sender)

@@ -148,12 +148,15 @@ static enum sar_status reduce_decoded(struct sar_task *task, const struct sar_ve
 /* Returns true if decoded parts should be reduced before the others arrive. Not if absent elements count as
  * zeros: partial sums do not tell which ranks lacked an element. Not for 16-bit types: rounding would
  * depend on arrival order. Not before the decoded parts have as many elements as the partial sums, so that
- * all reductions together take at most twice the work of one. */
+ * all reductions together take at most twice the work of one. Not the last parts of a relayed pull: the sums
+ * must be in the memory of the next step, which lasts until they are written to the output. */
 static bool should_reduce_early(const struct sar_task *task, const struct sar_vec_desc *desc)
 {
     const struct sar_owner *o = task->state;
     size_t nnz = 0;
     if (desc->absent_is_zero || desc->kernels->wide != NULL)
+        return false;
+    if (o->relay.limit > 0 && sar_owner_source(task, o->reduce.n_decoded) < 0)
         return false;
     for (int r = o->reduce.n_reduced; r < o->reduce.n_decoded; r++)
         nnz += o->reduce.decoded[r].nnz;
@@ -194,37 +197,45 @@ enum sar_status sar_owner_begin(struct sar_task *task)
         if (sar_columns_sliced(&o->parts.columns))
             SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.rows[0], &o->push.rows[parity]));
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.messages[0], &o->push.messages[parity]));
+        SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received[0], &o->pull.received[parity]));
     }
-    SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received, &o->pull.received));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->inputs, &o->inputs));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->reduce.decoded, &o->reduce.decoded));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.sent_values, &o->push.sent_values));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received_values, &o->pull.received_values));
+    if (o->relay.limit > 0)
+        SAR_TRY(sar_owner_relay_begin(task));
     if (o->parts.is_range && o->parts.bounds == NULL)
         SAR_TRY(sar_range_parts_bounds(task, &o->parts.map, &o->parts.bounds));
     sar_task_next_step_arena(task);
     return prepare_push(task, 0);
 }
 
-/* The sums go to all sources of their elements; this rank is always one of them. */
+/* Encodes the sums of a segment. They go to all sources of their elements; this rank is always one of them. */
+static enum sar_status encode_sums(struct sar_task *task, uint32_t segment, struct sar_spvec *sums)
+{
+    struct sar_owner *o = task->state;
+    struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
+    bool has_receivers = sar_owner_source(task, 1) >= 0, sliced = sar_columns_sliced(&o->parts.columns);
+    bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
+    SAR_TRY(sar_task_encode(task, true, layout, sums, sends_lists ? &o->pull.outgoing[segment % 2] : NULL));
+    if (sliced) {
+        uint32_t hash = o->pull.index_hash[sar_owner_sums_index(segment)] = sar_msg_index_hash(sums);
+        SAR_TRY(sar_task_encode_values(task, layout, hash, sums, &o->pull.values[segment % 2]));
+    }
+    return o->relay.limit > 0 ? sar_owner_relay_defer(task, segment) : SAR_OK;
+}
+
 enum sar_status sar_owner_reduce(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     sar_task_next_step_arena(task);
-    sar_owner_save_pulled(task);
-    if (o->step == 0)
+    SAR_TRY(sar_owner_save_pulled(task));
+    if (o->step == 0 || o->step > o->parts.segments)
         return SAR_OK;
-    uint32_t segment = o->step - 1;
-    struct sar_spvec *sums = &o->reduce.sums[segment % 2];
-    struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
-    bool has_receivers = sar_owner_source(task, 1) >= 0, sliced = sar_columns_sliced(&o->parts.columns);
-    bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
+    struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(o->step - 1)];
     SAR_TRY(sar_owner_sum_push(task, sums));
-    SAR_TRY(sar_task_encode(task, true, layout, sums, sends_lists ? &o->pull.outgoing[segment % 2] : NULL));
-    if (!sliced)
-        return SAR_OK;
-    uint32_t hash = o->pull.index_hash[segment % 2] = sar_msg_index_hash(sums);
-    return sar_task_encode_values(task, layout, hash, sums, &o->pull.values[segment % 2]);
+    return encode_sums(task, o->step - 1, sums);
 }
 
 void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure)
@@ -267,9 +278,11 @@ void sar_owner_post(struct sar_task *task)
         collect_failures(task);
     if (o->step < o->parts.segments)
         sar_owner_post_push(task);
-    if (o->step > 0)
+    if (o->step > 0 && o->step <= o->parts.segments)
         sar_owner_post_pull(task, o->step - 1);
-    task->repeat_stage = o->step < o->parts.segments;
+    if (o->relay.limit > 0 && o->step > 1)
+        sar_owner_post_relays(task, o->step - 2);
+    task->repeat_stage = o->step + 1 < o->parts.segments + sar_owner_output_lag(o);
     o->step++;
 }
 
@@ -284,10 +297,10 @@ static enum sar_status write_output(struct sar_task *task, uint32_t segment)
 enum sar_status sar_owner_overlap(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    uint32_t step = o->step - 1;
+    uint32_t step = o->step - 1, lag = 1 + sar_owner_output_lag(o);
     if (step + 1 < o->parts.segments)
         SAR_TRY(prepare_push(task, step + 1));
-    return step < 2 ? SAR_OK : write_output(task, step - 2);
+    return step < lag ? SAR_OK : write_output(task, step - lag);
 }
 
 /* Owners that this rank does not send to have 0 values. */
@@ -305,7 +318,7 @@ static double imbalance(const struct sar_task *task, const size_t *values)
 enum sar_status sar_owner_finish(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    sar_owner_save_pulled(task);
+    SAR_TRY(sar_owner_save_pulled(task));
     SAR_TRY(write_output(task, o->parts.segments - 1));
     task->report.push_imbalance = imbalance(task, o->push.sent_values);
     task->report.pull_imbalance = imbalance(task, o->pull.received_values);

@@ -120,6 +120,8 @@ struct sar_scheme_report {
     const char *partition;                 /**< name of the partition map */
     int grain;                             /**< elements of a block of the map */
     int columns;                           /**< most slices of a row; 1: ranks own whole elements */
+    int map_parts;                         /**< parts of a partition map with stripes; 0: none */
+    int64_t messages_relayed;              /**< messages of other owners that this rank has sent on */
     double push_imbalance, pull_imbalance; /**< largest part over the mean part */
 };
 
@@ -201,6 +203,14 @@ enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_la
 enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_layout layout,
                                        uint32_t index_hash, const struct sar_msg *message,
                                        struct sar_spvec *vec);
+
+/** Encodes a deferral of a message of this size; see sar_msg_encode_deferral. */
+enum sar_status sar_task_encode_deferral(struct sar_task *task, struct sar_wire_layout layout,
+                                         const struct sar_msg_size *size, struct sar_msg *message);
+
+/** Reads the size of a message, or of one that is deferred. */
+enum sar_status sar_task_read_size(const struct sar_task *task, struct sar_wire_layout layout,
+                                   const struct sar_msg *message, struct sar_msg_size *size);
 
 /** Decodes a message, such as one that arrived in the stage before. */
 enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,

@@ -169,6 +169,20 @@ enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_la
     return SAR_OK;
 }
 
+enum sar_status sar_task_encode_deferral(struct sar_task *task, struct sar_wire_layout layout,
+                                         const struct sar_msg_size *size, struct sar_msg *message)
+{
+    struct sar_msg_key key = key_of(task, layout);
+    return sar_msg_encode_deferral(&key, size, task->memory.step_arena, message);
+}
+
+enum sar_status sar_task_read_size(const struct sar_task *task, struct sar_wire_layout layout,
+                                   const struct sar_msg *message, struct sar_msg_size *size)
+{
+    struct sar_msg_key key = key_of(task, layout);
+    return sar_msg_read_size(&key, message, size);
+}
+
 struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
                                    const struct sar_spvec vecs[], size_t n)
 {

@@ -221,6 +221,16 @@ static void try_first_use(const struct settings *settings, enum api api, int tar
     free(s.out);
 }
 
+static void try_relays(void)
+{
+    struct settings settings = { "balanced", NULL, "cyclic", "1", "200" };
+    setenv("MPIX_SPARSE_RELAY", "on", 1);
+    MPI_Comm comm = settings_comm(&settings);
+    unsetenv("MPIX_SPARSE_RELAY");
+    try_size(comm, sizes[0], &settings);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, NULL };
@@ -245,6 +255,8 @@ int main(int argc, char **argv)
             try_first_use(&settings, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
         free_vector(&large);
     }
+    if (only == NULL)
+        try_relays();
     check_alarm(0);
     free_vector(&small);
     return check_end("alloc_failure");

@@ -231,6 +231,18 @@ static void try_columns(void)
     unsetenv("MPIX_SPARSE_COLUMNS");
 }
 
+/* Messages of the pull, deferrals and relays; of single values and of slices. */
+static void try_relays(void)
+{
+    setenv("MPIX_SPARSE_RELAY", "on", 1);
+    try_settings(&(struct settings){ "balanced", "coo", "cyclic", "1", NULL }, true);
+    try_settings(&(struct settings){ "balanced", NULL, NULL, "1", "200" }, false);
+    setenv("MPIX_SPARSE_COLUMNS", "2", 1);
+    try_rows(&(struct settings){ "balanced", "coo", NULL, "1", NULL }, 24, false);
+    unsetenv("MPIX_SPARSE_COLUMNS");
+    unsetenv("MPIX_SPARSE_RELAY");
+}
+
 /* Consecutive segments, among all ranks and between nodes. With five ranks, two of three nodes have an
  * additional rank. */
 static void try_segments(void)
@@ -256,6 +268,7 @@ int main(int argc, char **argv)
     if (only == NULL) {
         try_segments();
         try_columns();
+        try_relays();
     }
     check_alarm(0);
     check_case("all");

@@ -35,6 +35,7 @@ static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
     struct sar_agree_msg agree_msg = sar_agree_msg_make(&net, field);
     agree_msg.nnz_sum = agree_msg.nnz_max = (int64_t)rng_below(rng, 1000);
     agree_msg.last_call_ns = (int64_t)rng_below(rng, 1000000);
+    agree_msg.pull = (struct sar_agree_pull){ (int32_t)rng_below(rng, 3) * 1000, (int32_t)rng_below(rng, 3) };
     agree_msg.may_block = (int64_t)rng_below(rng, 2);
     agree_msg.dense_path = (int64_t)rng_below(rng, 2);
     agree_msg.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
@@ -96,6 +97,8 @@ static struct sar_agree_msg reference_merge(const struct sar_agree_msg *agree_ms
             all.dense_path = b->dense_path;
         if (b->last_call_ns > all.last_call_ns)
             all.last_call_ns = b->last_call_ns;
+        if (b->pull.permille * 10 + b->pull.parts > all.pull.permille * 10 + all.pull.parts)
+            all.pull = b->pull;
         if (b->status > all.status) {
             all.status = b->status;
             all.status_rank = r;
