@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owner-based schemes: every element has an owner. Push: each rank sends to each owner the elements that it
- * owns. The owner reduces them, in rank order. Pull: the owner sends the sums to all ranks.
+/* Owner-based schemes: every element has an owner. Push: each rank sends to each owner the elements that
+ * it owns. The owner reduces them, in rank order. Pull: the owner sends the sums to all ranks.
  *
  * If the partition map has stripes, the vector is processed in segments: groups of stripes, with the same
  * elements on all ranks. Segments form a pipeline of four steps. While the push of one segment is in
@@ -12,13 +12,13 @@
  *     2      2         1         1         encode 3, write 0
  *     …
  *
- * Parts are encoded one by one, in the order in which they are sent. Each part of the first segment is sent
- * when it is encoded; so are the remaining parts of a later segment once all messages of the step before
- * are complete. While messages of a step arrive, push messages are decoded in rank order; between nodes
- * they are also reduced as far as there is no gap.
+ * Parts are encoded one by one, in the order in which they are sent. Each part of the first segment is
+ * sent when it is encoded; so are the remaining parts of a later segment once all messages of the step
+ * before are complete. While messages of a step arrive, push messages are decoded in rank order; between
+ * nodes they are also reduced as far as there is no gap.
  *
- * Where parts are unequal, the pull may be relayed (scheme/engine/relay.h). Then it takes two steps, and output
- * is written one step later.
+ * Where parts are unequal, the pull may be relayed (scheme/engine/relay.h). Then it takes two steps, and
+ * output is written one step later.
  *
  * Memory: three steps, for any number of segments, and the result. Contiguous parts use one segment,
  * because the sums of a segment would not be in the order of the result.

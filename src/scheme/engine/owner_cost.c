@@ -19,8 +19,8 @@ enum {
     MAX_SEGMENTS = 1024
 };
 
-/* Time of a relayed pull over that of a direct one, at most. Simulated calls gained up to 0.15 less than predicted,
- * because ranks reach the step of relays at different times. */
+/* Time of a relayed pull over that of a direct one, at most. Simulated calls gained up to 0.15 less than
+ * predicted, because ranks reach the step of relays at different times. */
 static const double RELAY_GAIN = 0.85;
 
 enum { MIN_RELAY_RANKS = 4 /* of 3 ranks each owner sends to both others, see relay.h */ };
@@ -55,8 +55,8 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, str
 
 /* Returns the terms with the shares of the largest part, if they have those of the mean part. In the push
  * the owner receives its part from every rank, often with equal indices; in the pull all ranks receive the
- * largest part once. That of an earlier call counts if it was larger: indices may have a structure that no hash
- * divides, and other maps than hashes even more so. */
+ * largest part once. That of an earlier call counts if it was larger: indices may have a structure that no
+ * hash divides, and other maps than hashes even more so. */
 static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
                                                    const struct sar_owner_cost_terms *terms)
 {
@@ -243,9 +243,9 @@ static double direct_seconds(const struct sar_agreed *a, const struct sar_owner_
            step_seconds(a, terms, &steps[1], 1);
 }
 
-/* As direct_seconds. In the pull no rank sends more than the mean, or two thirds of the largest part, and none
- * receives less, as it may be that nobody defers it. One step more has the relays; ranks that nothing is relayed to
- * get headers alone. */
+/* As direct_seconds. In the pull no rank sends more than the mean, or two thirds of the largest part, and
+ * none receives less, as it may be that nobody defers it. One step more has the relays; ranks that nothing
+ * is relayed to get headers alone. */
 static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                               const struct sar_owner_estimate *e)
 {
@@ -261,10 +261,11 @@ static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner
            (e->segments - 2) * step_seconds(a, terms, steps, 3);
 }
 
-/* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is sqrt(2 ln p) standard
- * deviations above the mean, and the excess of parts above the mean is 0.4 deviations on average. Every second
- * owner defers half a message more than that. Let m messages be deferred of a rank on average; they are few and
- * independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it receives as many in the step of relays. */
+/* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is sqrt(2 ln p)
+ * standard deviations above the mean, and the excess of parts above the mean is 0.4 deviations on average.
+ * Every second owner defers half a message more than that. Let m messages be deferred of a rank on
+ * average; they are few and independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it receives
+ * as many in the step of relays. */
 static void estimate_relays(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                             struct sar_owner_estimate *e)
 {

@@ -38,8 +38,8 @@ enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment);
 enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner);
 
 /** Keeps the pull messages of the step before; they are decoded while the messages of the next step are in
- * flight. If the pull is relayed, computes the routes of these messages, and keeps the relayed messages of the
- * segment before. */
+ * flight. If the pull is relayed, computes the routes of these messages, and keeps the relayed messages of
+ * the segment before. */
 enum sar_status sar_owner_save_pulled(struct sar_task *task);
 
 /** Sends a segment's sums of this rank's part, and expects those of the others. */
@@ -60,7 +60,8 @@ static inline int sar_owner_sums_index(uint32_t segment)
 /** Allocates the state of a relayed pull in the call arena. */
 enum sar_status sar_owner_relay_begin(struct sar_task *task);
 
-/** Decides to which ranks this rank sends its sums of a segment itself, and encodes the deferral for others. */
+/** Decides to which ranks this rank sends its sums of a segment itself, and encodes the deferral for
+ * others. */
 enum sar_status sar_owner_relay_defer(struct sar_task *task, uint32_t segment);
 
 /** Returns the deferral, if this rank does not send its sums of a segment to a receiver itself, or NULL. */

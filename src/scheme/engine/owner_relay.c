@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The relayed pull of owner-based schemes: deferrals, routes from the sizes of all messages, and relays. A
- * relay sends a message on as it has received it. Every rank sends every other one a message in the step of
- * relays, so that a rank which cannot compute the routes leaves no rank waiting.
+ * relay sends a message on as it has received it. Every rank sends every other one a message in the step
+ * of relays, so that a rank which cannot compute the routes leaves no rank waiting.
  *
- * The limit counts from the first segment on: an owner whose part of one segment is small may send more of the
- * next one itself. */
+ * The limit counts from the first segment on: an owner whose part of one segment is small may send more of
+ * the next one itself. */
 
 #include <string.h>
 
@@ -59,8 +59,8 @@ const struct sar_msg *sar_owner_relay_deferral(const struct sar_task *task, uint
     return defers ? &o->relay.deferral[segment % 2] : NULL;
 }
 
-/* Reads the size of each owner's message, and sets its window. The segment that this rank sends next has another
- * window on this rank: sar_owner_relay_defer sets it afterwards. */
+/* Reads the size of each owner's message, and sets its window. The segment that this rank sends next has
+ * another window on this rank: sar_owner_relay_defer sets it afterwards. */
 static enum sar_status read_sizes(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;

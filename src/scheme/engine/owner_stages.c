@@ -211,7 +211,8 @@ enum sar_status sar_owner_begin(struct sar_task *task)
     return prepare_push(task, 0);
 }
 
-/* Encodes the sums of a segment. They go to all sources of their elements; this rank is always one of them. */
+/* Encodes the sums of a segment. They go to all sources of their elements; this rank is always one of
+ * them. */
 static enum sar_status encode_sums(struct sar_task *task, uint32_t segment, struct sar_spvec *sums)
 {
     struct sar_owner *o = task->state;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Relayed pull: which ranks hand on the sums of owners whose parts are large. In a direct pull each owner sends
- * its message to all other ranks, so that all wait for the owner of the longest message. In a relayed pull an
- * owner sends its message itself until it has sent a limit of bytes. The other ranks get a deferral, a header
- * with the size of the message. In the next step, ranks that have the message relay it to them:
+/* Relayed pull: which ranks hand on the sums of owners whose parts are large. In a direct pull each owner
+ * sends its message to all other ranks, so that all wait for the owner of the longest message. In a
+ * relayed pull an owner sends its message itself until it has sent a limit of bytes. The other ranks get a
+ * deferral, a header with the size of the message. In the next step, ranks that have the message relay it
+ * to them:
  *
  *     ranks 7, limit 6 messages of the mean size; the message of rank 2 is 1.4 times as long
  *     pull     rank 2 -> 1, 3, 4, 5     deferrals to 6 and 0
  *     relays   rank 3 -> 6, rank 4 -> 0
  *
- * All ranks know the sizes of all messages after the first step, from messages and deferrals. So all of them
- * compute the same routes. At most one message is relayed from one rank to another in a step.
+ * All ranks know the sizes of all messages after the first step, from messages and deferrals. So all of
+ * them compute the same routes. At most one message is relayed from one rank to another in a step.
  *
- * An owner defers consecutive ranks: its window. The windows of consecutive owners follow each other around the
- * ring of ranks, so that all ranks wait for about equally many relayed messages.
+ * An owner defers consecutive ranks: its window. The windows of consecutive owners follow each other
+ * around the ring of ranks, so that all ranks wait for about equally many relayed messages.
  *
  * With sliced rows only messages of values alone are relayed; see columns.h. */
 
@@ -41,15 +42,15 @@ struct sar_relay_routes {
     unsigned next; /**< rank that relays the next message, if it can. Equal on all ranks */
 };
 
-/** Returns the stride for windows of this many ranks: from 1 to a quarter of the ranks, so that there is a relay for
- * each message. */
+/** Returns the stride for windows of this many ranks: from 1 to a quarter of the ranks, so that there is a
+ * relay for each message. */
 unsigned sar_relay_stride(int ranks, double window);
 
 /** Returns true if an owner sends its message to a receiver by a relay. */
 bool sar_relay_is_deferred(const struct sar_relay_layout *layout, int owner, int receiver);
 
-/** Sets the window of an owner, as long as its credit demands. It sends to two thirds of the receivers at least,
- * so that there is a relay for each of the others.
+/** Sets the window of an owner, as long as its credit demands. It sends to two thirds of the receivers at
+ * least, so that there is a relay for each of the others.
  * @param bytes   of its message
  * @param credit  bytes that it may send
  * @return the messages that it sends itself */

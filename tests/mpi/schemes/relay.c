@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Relayed pulls (MPIX_SPARSE_RELAY=on): the result is that of MPI_Allreduce, bit for bit, in all formats, with
- * segments and with sliced rows; the bytes are those that the routes prescribe, if one rank owns everything.
- * Runs on any number of ranks; with fewer than 4 the pull is direct. A failure means that a message was relayed
- * to a wrong rank, twice, or not at all. */
+/* Relayed pulls (MPIX_SPARSE_RELAY=on): the result is that of MPI_Allreduce, bit for bit, in all formats,
+ * with segments and with sliced rows; the bytes are those that the routes prescribe, if one rank owns
+ * everything. Runs on any number of ranks; with fewer than 4 the pull is direct. A failure means that a
+ * message was relayed to a wrong rank, twice, or not at all. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>

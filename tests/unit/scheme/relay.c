@@ -76,8 +76,8 @@ static int check_routes(const struct sar_relay_layout *layout)
     return total;
 }
 
-/* Owners have messages of the mean size, of `longest` times that, or of any; each may send a message of the mean
- * size to all. */
+/* Owners have messages of the mean size, of `longest` times that, or of any; each may send a message of
+ * the mean size to all. */
 static void check_load(const struct sar_columns *c, unsigned stride, int longest, bool random)
 {
     int window[MOST_RANKS], deferred = 0;
