@@ -27,7 +27,7 @@ static enum sar_status split(struct sar_task *task, uint32_t segment, struct sar
     if (o->parts.is_range)
         return sar_range_parts_split(task, o->parts.bounds, parts);
     if (sar_columns_sliced(&o->parts.columns))
-        return sar_owner_split_rows(task, segment);
+        return sar_owner_split_rows(task, segment, o->push.rows[segment % 2]);
     return task->device.partition != NULL ? partition_on_device(task, segment, parts)
                                           : sar_owner_split(task, segment, NULL, parts);
 }
@@ -47,9 +47,9 @@ static enum sar_status encode_part(struct sar_task *task, uint32_t segment, int 
         return SAR_OK;
     if (o->parts.peers != NULL)
         SAR_TRY(o->parts.peers->combine(task, segment, owner, part));
-    if (sar_columns_sliced(&o->parts.columns))
+    else if (sar_columns_sliced(&o->parts.columns))
         SAR_TRY(sar_owner_gather_part(task, segment, owner));
-    o->push.sent_values[owner] += part->nnz * sar_columns_slice(&o->parts.columns, owner).len;
+    o->push.sent_values[owner] += part->nnz * sar_owner_slice(task, owner).len;
     struct sar_msg *message = owner == task->comm->rank ? NULL : &o->push.messages[segment % 2][owner];
     return sar_task_encode(task, false, sar_owner_part_layout(task, owner, segment), part, message);
 }
@@ -191,7 +191,7 @@ enum sar_status sar_owner_begin(struct sar_task *task)
     size_t ranks = (size_t)task->comm->ranks;
     for (int parity = 0; parity < 2; parity++) {
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.parts[0], &o->push.parts[parity]));
-        if (sar_columns_sliced(&o->parts.columns))
+        if (sar_columns_sliced(&o->parts.columns) && o->parts.peers == NULL)
             SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.rows[0], &o->push.rows[parity]));
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.messages[0], &o->push.messages[parity]));
     }
@@ -204,6 +204,22 @@ enum sar_status sar_owner_begin(struct sar_task *task)
         SAR_TRY(sar_range_parts_bounds(task, &o->parts.map, &o->parts.bounds));
     sar_task_next_step_arena(task);
     return prepare_push(task, 0);
+}
+
+/* Encodes the sums for receivers that know their indices: those with slices of the same rows. */
+static enum sar_status encode_values(struct sar_task *task, const struct sar_wire_layout *layout,
+                                     uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_spvec *sums = &o->reduce.sums[segment % 2];
+    int number = sar_owner_number(task, task->comm->rank),
+        group = sar_columns_group(&o->parts.columns, number);
+    struct sar_owner_range owners =
+        sar_columns_owners(&o->parts.columns, group, sar_columns_share(&o->parts.columns, number));
+    if (owners.end - owners.first == 1)
+        return SAR_OK;
+    uint32_t hash = o->pull.index_hash[segment % 2] = sar_msg_index_hash(sums);
+    return sar_task_encode_values(task, *layout, hash, sums, &o->pull.values[segment % 2]);
 }
 
 /* The sums go to all sources of their elements; this rank is always one of them. */
@@ -221,10 +237,7 @@ enum sar_status sar_owner_reduce(struct sar_task *task)
     bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
     SAR_TRY(sar_owner_sum_push(task, sums));
     SAR_TRY(sar_task_encode(task, true, layout, sums, sends_lists ? &o->pull.outgoing[segment % 2] : NULL));
-    if (!sliced)
-        return SAR_OK;
-    uint32_t hash = o->pull.index_hash[segment % 2] = sar_msg_index_hash(sums);
-    return sar_task_encode_values(task, layout, hash, sums, &o->pull.values[segment % 2]);
+    return sliced ? encode_values(task, &layout, segment) : SAR_OK;
 }
 
 void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure)
