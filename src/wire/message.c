@@ -143,16 +143,13 @@ enum sar_status sar_msg_decode(struct sar_msg_key *key, const struct sar_msg *me
     return SAR_OK;
 }
 
-/* Four lanes, so that the hash of an index need not wait for that of the one before. */
+/* A sum, so that any number of threads can make it, also on a device. */
 uint32_t sar_msg_index_hash(const struct sar_spvec *vec)
 {
-    enum { LANES = 4 };
     const uint32_t *index = vec->index;
-    uint32_t lane[LANES] = { 0, 1, 2, 3 }, hash = (uint32_t)vec->nnz;
+    uint32_t hash = (uint32_t)vec->nnz;
     for (size_t i = 0; i < vec->nnz; i++)
-        lane[i % LANES] = sar_murmur3(index[i], lane[i % LANES]);
-    for (int i = 0; i < LANES; i++)
-        hash = sar_murmur3(lane[i], hash);
+        hash += sar_murmur3(index[i], (uint32_t)i);
     return hash;
 }
 
