@@ -43,7 +43,7 @@ static void open(struct sar_task *task)
 static bool on_device(const struct sar_agreed *agreed)
 {
     struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed, 1);
-    return terms.map.kind != SAR_PARTITION_RANGE && !sar_columns_sliced(&terms.columns);
+    return terms.map.kind != SAR_PARTITION_RANGE;
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };

@@ -1,11 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sliced rows: the slices that a rank sends to each owner, and at the end of the pull the rows, or this
  * rank's share of rows, that are made of index lists and values of several owners. Costs one copy of a rank's
- * rows, and one of the result's. */
+ * rows, and one of the result's; on a device, if it executes the call. */
 
+#include "device/exec.h"
 #include "scheme/engine/owner_internal.h"
 #include "vector/spvec.h"
 #include "wire/message.h"
+
+static enum sar_status alloc(struct sar_task *task, size_t n, size_t size, void **memory)
+{
+    return task->device.exec != NULL ? sar_device_exec_alloc(task->device.exec, n, size, memory)
+                                     : sar_arena_alloc(task->memory.step_arena, n, size, memory);
+}
+
+/* As sar_columns_gather, on the host or the device. */
+static enum sar_status gather(struct sar_task *task, struct sar_slice slice, const struct sar_spvec *rows,
+                              void *values)
+{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    size_t value_size = desc->element_size / desc->row_len, bytes = slice.len * value_size;
+    if (task->device.exec == NULL) {
+        sar_columns_gather(desc, slice, rows, values);
+        return SAR_OK;
+    }
+    struct sar_strided_copy copy = { values, (const unsigned char *)rows->value + slice.begin * value_size,
+                                     bytes,  desc->element_size,
+                                     bytes,  rows->nnz };
+    return sar_device_exec_copy_strided(task->device.exec, &copy);
+}
+
+/* As sar_columns_scatter, on the host or the device. */
+static enum sar_status scatter(struct sar_task *task, const struct sar_vec_desc *desc, struct sar_slice slice,
+                               const struct sar_spvec *vec, void *rows)
+{
+    size_t value_size = desc->element_size / desc->row_len, bytes = slice.len * value_size;
+    if (task->device.exec == NULL) {
+        sar_columns_scatter(desc, slice, vec, rows);
+        return SAR_OK;
+    }
+    struct sar_strided_copy copy = { (unsigned char *)rows + slice.begin * value_size,
+                                     vec->value,
+                                     desc->element_size,
+                                     bytes,
+                                     bytes,
+                                     vec->nnz };
+    return sar_device_exec_copy_strided(task->device.exec, &copy);
+}
 
 /* With one row group, a part is a range of the input: only its indices are copied. */
 enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment, struct sar_spvec *rows)
@@ -28,8 +69,8 @@ enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, i
     struct sar_slice slice = sar_owner_slice(task, owner);
     struct sar_vec_desc desc = sar_columns_slice_desc(&task->agreed->desc, slice);
     void *values;
-    SAR_TRY(sar_arena_alloc(task->memory.step_arena, rows->nnz, desc.element_size, &values));
-    sar_columns_gather(&task->agreed->desc, slice, rows, values);
+    SAR_TRY(alloc(task, rows->nnz, desc.element_size, &values));
+    SAR_TRY(gather(task, slice, rows, values));
     *part = (struct sar_spvec){ rows->index, values, rows->nnz };
     span.work = sar_span_work_make("append", part->nnz, desc.element_size, 0);
     sar_task_span_end(task, &span);
@@ -38,15 +79,15 @@ enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, i
 
 /* Decodes the message of a rank. If it has no index list, *slice comes with the known one, whose hash is
  * given. */
-static enum sar_status decode(struct sar_task *task, uint32_t segment, int rank, bool has_list, uint32_t hash,
-                              struct sar_spvec *slice)
+static enum sar_status decode(struct sar_task *task, uint32_t segment, int rank,
+                              const struct sar_list_hash *hash, struct sar_spvec *slice)
 {
     struct sar_owner *o = task->state;
     struct sar_wire_layout layout = sar_owner_part_layout(task, rank, segment);
     const struct sar_msg *message = &o->pull.received[rank];
     if (rank == task->comm->rank)
         *slice = o->reduce.sums[segment % 2];
-    else if (has_list)
+    else if (hash == NULL)
         SAR_TRY(sar_task_decode(task, layout, message, slice));
     else
         SAR_TRY(sar_task_decode_values(task, layout, hash, message, slice));
@@ -73,21 +114,23 @@ static enum sar_status decode_group(struct sar_task *task, uint32_t segment, int
     int own = sar_owner_number(task, task->comm->rank);
     int sender =
         group == sar_columns_group(columns, own) ? own : sar_columns_list_sender(columns, group, own);
+    struct sar_list_hash hash = { o->pull.index_hash[segment % 2], NULL };
     struct sar_spvec list;
-    SAR_TRY(decode(task, segment, sar_owner_rank(task, sender), true, 0, &list));
-    uint32_t hash = sender == own ? o->pull.index_hash[segment % 2] : sar_msg_index_hash(&list);
+    SAR_TRY(decode(task, segment, sar_owner_rank(task, sender), NULL, &list));
+    if (sender != own && owners.end - owners.first > 1)
+        SAR_TRY(sar_task_hash_list(task, &list, &hash));
     for (int i = owners.first; i < owners.end; i++) {
         slices[i - owners.first] = list;
         if (i == sender)
             continue;
         sar_task_progress(task);
-        SAR_TRY(decode(task, segment, sar_owner_rank(task, i), false, hash, &slices[i - owners.first]));
+        SAR_TRY(decode(task, segment, sar_owner_rank(task, i), &hash, &slices[i - owners.first]));
     }
     return SAR_OK;
 }
 
 /* Copies the slices of a group to the rows of this rank's result. */
-static void join(const struct sar_task *task, int group, const struct sar_spvec *slices, void *rows)
+static enum sar_status join(struct sar_task *task, int group, const struct sar_spvec *slices, void *rows)
 {
     const struct sar_owner *o = task->state;
     struct sar_vec_desc desc = sar_owner_result_desc(task);
@@ -96,11 +139,13 @@ static void join(const struct sar_task *task, int group, const struct sar_spvec 
     for (int i = owners.first; i < owners.end; i++) {
         struct sar_slice slice = sar_columns_slice(&o->parts.columns, i);
         slice.begin -= o->parts.columns_of_result.begin;
-        sar_columns_scatter(&desc, slice, &slices[i - owners.first], rows);
+        SAR_TRY(scatter(task, &desc, slice, &slices[i - owners.first], rows));
     }
     size_t n = (size_t)(owners.end - owners.first);
-    span.work = sar_span_work_make("append", n * slices[0].nnz, desc.element_size / n, 0);
+    if (task->device.exec == NULL)
+        span.work = sar_span_work_make("append", n * slices[0].nnz, desc.element_size / n, 0);
     sar_task_span_end(task, &span);
+    return SAR_OK;
 }
 
 /* With one group the rows are in the order of the result. */
@@ -116,7 +161,7 @@ static enum sar_status append_group(struct sar_task *task, const struct sar_part
     for (size_t i = 0; i < nnz; i++)
         sar_index_set(out->index, desc.index_size, out->nnz + i,
                       map->slot_base + sar_index_get(slices[0].index, sizeof(uint32_t), i));
-    join(task, 0, slices, (unsigned char *)out->value + out->nnz * desc.element_size);
+    SAR_TRY(join(task, 0, slices, (unsigned char *)out->value + out->nnz * desc.element_size));
     out->nnz += nnz;
     return SAR_OK;
 }
@@ -133,13 +178,14 @@ enum sar_status sar_owner_write_rows(struct sar_task *task, uint32_t segment)
     slices = memory;
     for (int g = 0; g < groups; g++) {
         SAR_TRY(decode_group(task, segment, g, slices));
-        if (groups == 1)
+        if (groups == 1 && task->device.exec == NULL)
             return append_group(task, &map, slices);
         void *rows;
-        SAR_TRY(sar_arena_alloc(task->memory.step_arena, slices[0].nnz,
-                                sar_owner_result_desc(task).element_size, &rows));
+        SAR_TRY(alloc(task, slices[0].nnz, sar_owner_result_desc(task).element_size, &rows));
         o->inputs[g] = (struct sar_spvec){ slices[0].index, rows, slices[0].nnz };
-        join(task, g, slices, rows);
+        SAR_TRY(join(task, g, slices, rows));
     }
+    if (task->device.exec != NULL)
+        return sar_task_add_output_parts(task, o->parts.segments, &map, o->inputs);
     return sar_owner_append(task, &map);
 }

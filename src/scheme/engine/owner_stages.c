@@ -22,14 +22,16 @@ static enum sar_status partition_on_device(struct sar_task *task, uint32_t segme
 static enum sar_status split(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
 {
     const struct sar_owner *o = task->state;
+    bool sliced = sar_columns_sliced(&o->parts.columns);
     if (o->parts.peers != NULL)
         return o->parts.peers->split(task, segment, parts);
     if (o->parts.is_range)
         return sar_range_parts_split(task, o->parts.bounds, parts);
-    if (sar_columns_sliced(&o->parts.columns))
-        return sar_owner_split_rows(task, segment, o->push.rows[segment % 2]);
-    return task->device.partition != NULL ? partition_on_device(task, segment, parts)
-                                          : sar_owner_split(task, segment, NULL, parts);
+    if (sliced)
+        parts = o->push.rows[segment % 2];
+    if (task->device.partition != NULL)
+        return partition_on_device(task, segment, parts);
+    return sliced ? sar_owner_split_rows(task, segment, parts) : sar_owner_split(task, segment, NULL, parts);
 }
 
 /* Returns the owner at a position of the sending order. It starts with the next rank, so that not all ranks
@@ -218,8 +220,8 @@ static enum sar_status encode_values(struct sar_task *task, const struct sar_wir
         sar_columns_owners(&o->parts.columns, group, sar_columns_share(&o->parts.columns, number));
     if (owners.end - owners.first == 1)
         return SAR_OK;
-    uint32_t hash = o->pull.index_hash[segment % 2] = sar_msg_index_hash(sums);
-    return sar_task_encode_values(task, *layout, hash, sums, &o->pull.values[segment % 2]);
+    return sar_task_encode_values(task, *layout, sums, &o->pull.index_hash[segment % 2],
+                                  &o->pull.values[segment % 2]);
 }
 
 /* The sums go to all sources of their elements; this rank is always one of them. */
