@@ -277,10 +277,10 @@ int main(int argc, char **argv)
         free_vector(&large);
     }
     free_vector(&small);
-    if (only == NULL) {
+    if (only == NULL || strcmp(only, "balanced") == 0)
         try_columns("balanced", ranks);
+    if (only == NULL)
         try_columns("two_level", ranks % 2 == 0 && ranks > 2 ? 2 : 1);
-    }
     check_alarm(0);
     return check_end("alloc_failure");
 }

@@ -265,11 +265,12 @@ int main(int argc, char **argv)
         for (size_t j = 0; j < sizeof wires / sizeof wires[0]; j++)
             if (only == NULL || strcmp(only, schemes[i]) == 0)
                 try_settings(&(struct settings){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
-    if (only == NULL) {
+    if (only == NULL)
         try_segments();
+    if (only == NULL || strcmp(only, "balanced") == 0)
         try_columns("balanced");
+    if (only == NULL)
         try_node_columns();
-    }
     check_alarm(0);
     check_case("all");
     check(ranks == 1 || corrupted > 100, "expected more messages to pass through here than %ld", corrupted);
