@@ -55,6 +55,16 @@ SAR_HOST_DEVICE static inline void sar_bits_or(uint32_t *word, uint32_t bits)
 #endif
 }
 
+/** Add to a word atomically. */
+SAR_HOST_DEVICE static inline void sar_word_add(uint32_t *word, uint32_t number)
+{
+#ifdef __CUDA_ARCH__
+    atomicAdd(word, number);
+#else
+    __atomic_fetch_add(word, number, __ATOMIC_RELAXED);
+#endif
+}
+
 /** Set bit `at` of a bitmap atomically. */
 SAR_HOST_DEVICE static inline void sar_bits_set(uint32_t *bits, uint64_t at)
 {

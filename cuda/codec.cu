@@ -11,11 +11,14 @@
  *                   the position of the low bits. Both arrays of bits are unaligned in the payload, so the
  *                   kernels use aligned copies
  *
+ *     values        values alone: copies them; the indices stay with the receiver
+ *
  * A payload may be corrupt: a decoder writes nothing outside the index array, and sets a flag. */
 
 #include "cuda/launch.h"
 
 #include "cuda/parallel.cuh"
+#include "hash/murmur3.h"
 #include "wire/elias_fano.h"
 
 /* The bitmap of a payload: one bit for each of nnz elements, whose indices must be below slots. */
@@ -173,6 +176,36 @@ template <class Index> struct sar_slots_to_indices_functor {
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
         index[i] = (Index)sar_partition_map_index(&map, part, slot[i]);
+    }
+};
+
+enum { HASH_THREADS = 4096 }; /* of an index list; each adds its hashes before the sum of all */
+
+/* Adds the hashes of every HASH_THREADS-th index. Host twin: sar_msg_index_hash. */
+struct sar_hash_indices_functor {
+    const uint32_t *index;
+    size_t nnz;
+    uint32_t *hash;
+
+    SAR_HOST_DEVICE void operator()(size_t thread) const
+    {
+        uint32_t sum = thread == 0 ? (uint32_t)nnz : 0;
+        for (size_t i = thread; i < nnz; i += HASH_THREADS)
+            sum += sar_murmur3(index[i], (uint32_t)i);
+        sar_word_add(hash, sum);
+    }
+};
+
+/* Sets the flag unless the hash is the expected one. */
+struct sar_expect_hash_functor {
+    const uint32_t *hash;
+    uint32_t expected;
+    uint32_t *corrupt;
+
+    SAR_HOST_DEVICE void operator()(size_t) const
+    {
+        if (*hash != expected)
+            sar_flag_set(corrupt);
     }
 };
 
@@ -365,6 +398,7 @@ template <class Index> struct codec_kernels {
         case SAR_CODEC_COO: return encode_coo(vec, payload->memory);
         case SAR_CODEC_ELIAS_FANO: return encode_elias_fano(vec, payload->memory);
         case SAR_CODEC_HASH_BITMAP: return encode_bitmap(vec, payload->memory);
+        case SAR_CODEC_VALUES: return sar_copy_async(payload->memory, vec->value, payload->bytes, stream);
         default: return SAR_UNSUPPORTED;
         }
     }
@@ -376,6 +410,7 @@ template <class Index> struct codec_kernels {
         case SAR_CODEC_COO: return decode_coo(payload->memory, vec, corrupt);
         case SAR_CODEC_ELIAS_FANO: return decode_elias_fano(payload->memory, vec, corrupt);
         case SAR_CODEC_HASH_BITMAP: return decode_bitmap(payload->memory, vec, corrupt);
+        case SAR_CODEC_VALUES: return SAR_OK;
         default: return SAR_UNSUPPORTED;
         }
     }
@@ -435,4 +470,20 @@ enum sar_status sar_cuda_find_minus_zero(const struct sar_device_vec *vector, co
     case SAR_FP16: return find_minus_zero<uint16_t>(vector, vec, &flags->minus_zero);
     default: return SAR_OK;
     }
+}
+
+enum sar_status sar_cuda_hash_indices(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                                      uint32_t *hash)
+{
+    cudaStream_t stream = (cudaStream_t)vector->stream;
+    sar_hash_indices_functor functor = { (const uint32_t *)vec->index, vec->nnz, hash };
+    SAR_TRY(sar_cuda_status(cudaMemsetAsync(hash, 0, sizeof *hash, stream)));
+    return for_each(vec->nnz < HASH_THREADS ? vec->nnz : (size_t)HASH_THREADS, functor, stream);
+}
+
+enum sar_status sar_cuda_expect_hash(const struct sar_device_vec *vector, const uint32_t *hash,
+                                     uint32_t expected, struct sar_device_flags *flags)
+{
+    sar_expect_hash_functor functor = { hash, expected, &flags->corrupt };
+    return for_each(1, functor, (cudaStream_t)vector->stream);
 }

@@ -107,6 +107,10 @@ enum sar_status sar_cuda_decode(const struct sar_device_vec *vector, const struc
 enum sar_status sar_cuda_slots_to_indices(const struct sar_device_vec *vector,
                                           const struct sar_map_part *part, const struct sar_spvec *vec,
                                           void *index);
+enum sar_status sar_cuda_hash_indices(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                                      uint32_t *hash);
+enum sar_status sar_cuda_expect_hash(const struct sar_device_vec *vector, const uint32_t *hash,
+                                     uint32_t expected, struct sar_device_flags *flags);
 
 /* hierarchical.cu: for the benchmark and the twin test, not in the plug-in */
 

@@ -118,6 +118,14 @@ static enum sar_status copy(int device_id, void *to, const void *from, size_t by
     });
 }
 
+static enum sar_status copy_strided(int device_id, const struct sar_strided_copy *copy, void *stream)
+{
+    return on_device(device_id, [=] {
+        return cudaMemcpy2DAsync(copy->to, copy->to_stride, copy->from, copy->from_stride, copy->piece_bytes,
+                                 copy->pieces, cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
+    });
+}
+
 static enum sar_status host_callback(int device_id, void (*function)(void *), void *argument, void *stream)
 {
     return on_device(device_id, [=] { return cudaLaunchHostFunc((cudaStream_t)stream, function, argument); });
@@ -239,6 +247,7 @@ const struct sar_accelerator sar_accelerator = {
     .allocate_pinned = allocate_pinned,
     .release_pinned = release_pinned,
     .copy = copy,
+    .copy_strided = copy_strided,
     .host_callback = host_callback,
     .wait = wait,
     .check_capture = check_capture,
@@ -259,6 +268,8 @@ const struct sar_accelerator sar_accelerator = {
     .reduce = on_vector<reduce>,
     .partition = on_vector<sar_cuda_partition>,
     .slots_to_indices = on_vector<sar_cuda_slots_to_indices>,
+    .hash_indices = on_vector<sar_cuda_hash_indices>,
+    .expect_hash = on_vector<sar_cuda_expect_hash>,
     .cleanup = close_pools,
     .stream_ops = &stream_ops,
 };

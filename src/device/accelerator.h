@@ -14,7 +14,7 @@
 #include "vector/packed_vec.h"
 
 /** Version of struct sar_accelerator. A plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 8 };
+enum { SAR_ACCELERATOR_VERSION = 9 };
 
 /** Symbol of the plug-in's struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -70,6 +70,14 @@ struct sar_map_part {
     uint32_t part;
 };
 
+/** A copy of pieces of equal size, at equal distances in both arrays. */
+struct sar_strided_copy {
+    void *to;
+    const void *from;
+    size_t to_stride, from_stride; /**< bytes from one piece to the next */
+    size_t piece_bytes, pieces;
+};
+
 /** Results that kernels report, each 0 or 1. */
 struct sar_device_flags {
     uint32_t corrupt;    /**< a decoded payload was invalid */
@@ -91,6 +99,8 @@ struct sar_accelerator {
     void (*release_pinned)(int device_id, void *memory);
     /** Queues a copy between two arrays in any memory. */
     enum sar_status (*copy)(int device_id, void *to, const void *from, size_t bytes, void *stream);
+    /** Queues a copy of pieces between two arrays in device memory. */
+    enum sar_status (*copy_strided)(int device_id, const struct sar_strided_copy *copy, void *stream);
     /** Queues a call of a host function, which must not call CUDA. */
     enum sar_status (*host_callback)(int device_id, void (*function)(void *), void *argument, void *stream);
     /** Blocks until all queued work is done. */
@@ -147,8 +157,8 @@ struct sar_accelerator {
     enum sar_status (*encode)(const struct sar_device_vec *vector, const struct sar_spvec *vec,
                               const struct sar_encoded *payload);
     /** Queues decoding a payload: writes indices to vec->index, and points vec->value into the payload.
-     * Indices are below the count for any payload. Sets flags->corrupt if encode cannot have written the
-     * payload. */
+     * Leaves vec->index as it is for a payload of values alone. Indices are below the count for any payload.
+     * Sets flags->corrupt if encode cannot have written the payload. */
     enum sar_status (*decode)(const struct sar_device_vec *vector, const struct sar_encoded *payload,
                               struct sar_spvec *vec, struct sar_device_flags *flags);
     /** Reduces n sparse vectors in their order, bit for bit as the host, to out, which has room for the
@@ -163,6 +173,13 @@ struct sar_accelerator {
     /** Queues converting slots of 4 bytes of one part to indices of the description's size. */
     enum sar_status (*slots_to_indices)(const struct sar_device_vec *vector, const struct sar_map_part *part,
                                         const struct sar_spvec *vec, void *index);
+
+    /** Queues computing sar_msg_index_hash of a vector with indices of 4 bytes. */
+    enum sar_status (*hash_indices)(const struct sar_device_vec *vector, const struct sar_spvec *vec,
+                                    uint32_t *hash);
+    /** Queues setting flags->corrupt unless the hash is the expected one. */
+    enum sar_status (*expect_hash)(const struct sar_device_vec *vector, const uint32_t *hash,
+                                   uint32_t expected, struct sar_device_flags *flags);
 
     /** Frees all memory that the plug-in caches. The plug-in stays usable. */
     void (*cleanup)(void);

@@ -12,7 +12,8 @@ enum sar_codec_id {
     SAR_CODEC_NONE, /**< any format that only the host knows */
     SAR_CODEC_COO,
     SAR_CODEC_ELIAS_FANO,
-    SAR_CODEC_HASH_BITMAP
+    SAR_CODEC_HASH_BITMAP,
+    SAR_CODEC_VALUES /**< values alone; the receiver has the indices */
 };
 
 /** Payload of a message: the bytes after its header. */

@@ -53,7 +53,7 @@ static enum sar_status alloc_in_stream(struct sar_device_exec *exec, void *strea
     return SAR_OK;
 }
 
-static enum sar_status alloc_array(struct sar_device_exec *exec, size_t n, size_t size, void **memory)
+enum sar_status sar_device_exec_alloc(struct sar_device_exec *exec, size_t n, size_t size, void **memory)
 {
     return alloc_in_stream(exec, exec->ctx->stream, n, size, memory);
 }
@@ -61,8 +61,8 @@ static enum sar_status alloc_array(struct sar_device_exec *exec, size_t n, size_
 static enum sar_status alloc_spvec(struct sar_device_exec *exec, const struct sar_vec_desc *desc, size_t nnz,
                                    struct sar_spvec *vec)
 {
-    SAR_TRY(alloc_array(exec, nnz, desc->index_size, &vec->index));
-    SAR_TRY(alloc_array(exec, nnz, desc->element_size, &vec->value));
+    SAR_TRY(sar_device_exec_alloc(exec, nnz, desc->index_size, &vec->index));
+    SAR_TRY(sar_device_exec_alloc(exec, nnz, desc->element_size, &vec->value));
     vec->nnz = nnz;
     return SAR_OK;
 }
@@ -81,7 +81,7 @@ static enum sar_status open_flags(struct sar_device_exec *exec)
     void *flags;
     if (exec->flags != NULL)
         return SAR_OK;
-    SAR_TRY(alloc_array(exec, 1, sizeof none, &flags));
+    SAR_TRY(sar_device_exec_alloc(exec, 1, sizeof none, &flags));
     SAR_TRY(copy(exec, flags, &none, sizeof none));
     exec->flags = flags;
     return SAR_OK;
@@ -212,7 +212,7 @@ enum sar_status sar_device_exec_encode(struct sar_device_exec *exec, const struc
     struct sar_encoded on_device = *payload;
     if (payload->bytes == 0)
         return SAR_OK;
-    SAR_TRY(alloc_array(exec, payload->bytes, 1, &on_device.memory));
+    SAR_TRY(sar_device_exec_alloc(exec, payload->bytes, 1, &on_device.memory));
     SAR_TRY(encode(exec, desc, vec, &on_device));
     SAR_TRY(sar_pinned_ring_queue_copy(exec->ring, send_block(exec->sends), payload->memory, on_device.memory,
                                        payload->bytes));
@@ -245,9 +245,10 @@ enum sar_status sar_device_exec_decode_in_place(struct sar_device_exec *exec, co
                                                 const struct sar_encoded *payload, struct sar_spvec *vec)
 {
     struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
-    struct sar_spvec made = { NULL, NULL, payload->nnz };
+    struct sar_spvec made = { vec->index, NULL, payload->nnz };
     SAR_TRY(open_flags(exec));
-    SAR_TRY(alloc_array(exec, payload->nnz, desc->index_size, &made.index));
+    if (payload->codec_id != SAR_CODEC_VALUES)
+        SAR_TRY(sar_device_exec_alloc(exec, payload->nnz, desc->index_size, &made.index));
     exec->has_queued = true;
     SAR_TRY(exec->ctx->accelerator->decode(&vector, payload, &made, exec->flags));
     *vec = made;
@@ -261,6 +262,44 @@ enum sar_status sar_device_exec_decode(struct sar_device_exec *exec, const struc
     SAR_TRY(open_flags(exec));
     SAR_TRY(fetch(exec, payload, &on_device.memory));
     return sar_device_exec_decode_in_place(exec, desc, &on_device, vec);
+}
+
+enum sar_status sar_device_exec_copy_strided(struct sar_device_exec *exec,
+                                             const struct sar_strided_copy *copy)
+{
+    const struct sar_device_ctx *in = exec->ctx;
+    exec->has_queued = true;
+    return copy->pieces == 0 ? SAR_OK : in->accelerator->copy_strided(in->device_id, copy, in->stream);
+}
+
+enum sar_status sar_device_exec_hash_indices(struct sar_device_exec *exec, const struct sar_spvec *vec,
+                                             uint32_t **hash)
+{
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, NULL, NULL);
+    void *memory;
+    SAR_TRY(sar_device_exec_alloc(exec, 1, sizeof **hash, &memory));
+    exec->has_queued = true;
+    SAR_TRY(exec->ctx->accelerator->hash_indices(&vector, vec, memory));
+    *hash = memory;
+    return SAR_OK;
+}
+
+enum sar_status sar_device_exec_fetch_hash(struct sar_device_exec *exec, const uint32_t *hash,
+                                           uint32_t *value)
+{
+    SAR_TRY(copy(exec, &exec->host_hash, hash, sizeof exec->host_hash));
+    SAR_TRY(exec->ctx->accelerator->wait(exec->ctx->device_id, exec->ctx->stream));
+    *value = exec->host_hash;
+    return SAR_OK;
+}
+
+enum sar_status sar_device_exec_expect_hash(struct sar_device_exec *exec, const uint32_t *hash,
+                                            uint32_t expected)
+{
+    struct sar_device_vec vector = sar_device_vec_of(exec->ctx, NULL, NULL);
+    SAR_TRY(open_flags(exec));
+    exec->has_queued = true;
+    return exec->ctx->accelerator->expect_hash(&vector, hash, expected, exec->flags);
 }
 
 enum sar_status sar_device_exec_upload(struct sar_device_exec *exec, const struct sar_vec_desc *desc,
@@ -298,7 +337,7 @@ enum sar_status sar_device_exec_slots_to_indices(struct sar_device_exec *exec,
 {
     struct sar_device_vec vector = sar_device_vec_of(exec->ctx, desc, NULL);
     void *index;
-    SAR_TRY(alloc_array(exec, vec->nnz, desc->index_size, &index));
+    SAR_TRY(sar_device_exec_alloc(exec, vec->nnz, desc->index_size, &index));
     exec->has_queued = true;
     SAR_TRY(exec->ctx->accelerator->slots_to_indices(&vector, part, vec, index));
     vec->index = index;

@@ -29,6 +29,7 @@ struct sar_device_exec {
     struct sar_device_flags *flags;   /**< in device memory; NULL before the first kernel that sets flags */
     struct sar_device_flags
         host_flags;                  /**< flags at the last wait; a member, since a copy may outlast a wait */
+    uint32_t host_hash;              /**< hash of an index list that was waited for last; as host_flags */
     bool has_queued;                 /**< work is queued that was not waited for */
     struct sar_device_blocks blocks; /**< memory of payloads that MPI accesses on the device */
     bool cuda_aware;                 /**< set by the caller: messages leave from device memory */
@@ -77,7 +78,7 @@ enum sar_status sar_device_exec_encode(struct sar_device_exec *exec, const struc
                                        const struct sar_spvec *vec, const struct sar_encoded *payload);
 
 /** Decodes a payload in host memory. If it is invalid, sar_device_exec_wait returns SAR_CORRUPT, and the
- * indices of vec are in range all the same. */
+ * indices of vec are in range all the same. Of values alone, vec keeps its indices. */
 enum sar_status sar_device_exec_decode(struct sar_device_exec *exec, const struct sar_vec_desc *desc,
                                        const struct sar_encoded *payload, struct sar_spvec *vec);
 
@@ -89,6 +90,26 @@ enum sar_status sar_device_exec_encode_in_place(struct sar_device_exec *exec, co
 /** As sar_device_exec_decode, with the payload in memory of exec->blocks. The message must have arrived. */
 enum sar_status sar_device_exec_decode_in_place(struct sar_device_exec *exec, const struct sar_vec_desc *desc,
                                                 const struct sar_encoded *payload, struct sar_spvec *vec);
+
+/** Allocates device memory for n items of `size` bytes, until the call ends. *memory is not NULL, even for no
+ * items. */
+enum sar_status sar_device_exec_alloc(struct sar_device_exec *exec, size_t n, size_t size, void **memory);
+
+/** Copies pieces between two arrays in device memory. */
+enum sar_status sar_device_exec_copy_strided(struct sar_device_exec *exec,
+                                             const struct sar_strided_copy *copy);
+
+/** Computes sar_msg_index_hash of a vector with indices of 4 bytes, in new device memory. */
+enum sar_status sar_device_exec_hash_indices(struct sar_device_exec *exec, const struct sar_spvec *vec,
+                                             uint32_t **hash);
+
+/** Copies such a hash to the host. Blocks. */
+enum sar_status sar_device_exec_fetch_hash(struct sar_device_exec *exec, const uint32_t *hash,
+                                           uint32_t *value);
+
+/** Makes sar_device_exec_wait return SAR_CORRUPT unless such a hash is the expected one. */
+enum sar_status sar_device_exec_expect_hash(struct sar_device_exec *exec, const uint32_t *hash,
+                                            uint32_t expected);
 
 /** Copies a sparse vector from host to device memory. */
 enum sar_status sar_device_exec_upload(struct sar_device_exec *exec, const struct sar_vec_desc *desc,

@@ -20,7 +20,7 @@ static const char *unsupported_reason(const struct sar_agreed *agreed)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a);
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a, 1);
     return sar_owner_seconds(a, &terms);
 }
 
@@ -33,7 +33,7 @@ static double paper_bytes(const struct sar_agreed *a)
 
 static void open(struct sar_task *task)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(task->agreed);
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(task->agreed, 1);
     if (terms.map.kind == SAR_PARTITION_RANGE)
         sar_owner_open(task, terms.map, NULL);
     else
@@ -42,8 +42,8 @@ static void open(struct sar_task *task)
 
 static bool on_device(const struct sar_agreed *agreed)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed);
-    return terms.map.kind != SAR_PARTITION_RANGE && !sar_columns_sliced(&terms.columns);
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed, 1);
+    return terms.map.kind != SAR_PARTITION_RANGE;
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };

@@ -44,15 +44,17 @@ static const double BARRIER_SECONDS = 0.5, /* of alpha */
 struct state {
     struct sar_shm_coll_msg msg;
     struct sar_shm_buffer *input_buffer;
-    struct sar_spvec *inputs;      /* of all ranks, in their buffers */
-    struct sar_vec_desc desc;      /* of the reduction */
-    bool prefer_replicated;        /* by agreed numbers, before the first barrier */
-    bool replicated;               /* each rank reduces all elements; decided after the first barrier */
-    bool skips_barrier;            /* value of skips_barrier_now at the second barrier */
-    bool shares_result;            /* the result goes to shared memory */
-    struct sar_shm_result *result; /* that memory */
-    struct sar_reduction part;     /* this rank's part of a shared result, counted but not written */
-    struct sar_spvec output_part;  /* this rank's part in its output buffer, if not shares_result */
+    struct sar_spvec *inputs;          /* of all ranks, in their buffers */
+    struct sar_vec_desc desc;          /* of the reduction */
+    const struct sar_columns *columns; /* inputs are shares of the same rows, to be joined; or NULL */
+    const struct sar_spvec *slices;    /* this rank's part of them */
+    bool prefer_replicated;            /* by agreed numbers, before the first barrier */
+    bool replicated;                   /* each rank reduces all elements; decided after the first barrier */
+    bool skips_barrier;                /* value of skips_barrier_now at the second barrier */
+    bool shares_result;                /* the result goes to shared memory */
+    struct sar_shm_result *result;     /* that memory */
+    struct sar_reduction part;         /* this rank's part of a shared result, counted but not written */
+    struct sar_spvec output_part;      /* this rank's part in its output buffer, if not shares_result */
 };
 
 _Static_assert(sizeof(struct state) <= SAR_SHARED_STATE_BYTES, "two_level reserves this size");
@@ -128,9 +130,12 @@ static void post_msg(struct sar_task *task)
     sar_shm_coll_post(task, whole_call ? "scheme shared" : "last steps of scheme two_level", &state->msg);
 }
 
-void sar_shared_set_input(struct sar_task *task, const struct sar_shared_output *from)
+void sar_shared_set_input(struct sar_task *task, const struct sar_shared_output *from,
+                          const struct sar_columns *columns)
 {
-    ((struct state *)task->state)->msg = from->msg;
+    struct state *state = task->state;
+    state->msg = from->msg;
+    state->columns = sar_columns_sliced(columns) ? columns : NULL;
 }
 
 static enum sar_status defer_error(struct sar_task *task, enum sar_status status)
@@ -173,11 +178,12 @@ static enum sar_status copy_in(struct sar_task *task)
 /* Decides by the actual elements: agreed numbers may be estimates, or those of earlier calls. */
 static bool can_replicate(const struct sar_task *task)
 {
-    double nnz = 0;
+    const struct state *state = task->state;
+    double nnz = 0, shares = state->columns != NULL ? task->comm->ranks : 1;
     struct sar_vec_desc desc = sar_task_desc(task);
     for (int r = 0; r < task->comm->ranks; r++)
         nnz += (double)sar_shm_coll_msg_of(task, r)->nnz;
-    return prefers_replicated(task->agreed, &desc, nnz / task->comm->ranks);
+    return prefers_replicated(task->agreed, &desc, nnz / shares / task->comm->ranks);
 }
 
 /* Runs before anything that can fail on one rank, so that all ranks agree on the barriers to come. */
@@ -192,6 +198,9 @@ static enum sar_status check_all(struct sar_task *task)
     SAR_TRY(sar_shm_coll_check_peers(task));
     for (int r = 0; r < ranks; r++)
         task->minus_zero |= sar_shm_coll_msg_of(task, r)->minus_zero != 0;
+    for (int r = 1; r < ranks && state->columns != NULL; r++)
+        if (sar_shm_coll_msg_of(task, r)->nnz != sar_shm_coll_msg_of(task, 0)->nnz)
+            return SAR_CORRUPT;
     state->replicated = state->prefer_replicated && can_replicate(task);
     return SAR_OK;
 }
@@ -218,15 +227,26 @@ static void end_part(const struct sar_task *task, struct sar_span *span, const c
     sar_task_span_end(task, span);
 }
 
+/* Returns the most elements that these vectors of all ranks can have together. */
+static size_t max_nnz(const struct sar_task *task, const struct sar_spvec *vecs)
+{
+    const struct state *state = task->state;
+    return state->columns != NULL ? vecs[0].nnz
+                                  : sar_reduce_max_nnz(&state->desc, vecs, (size_t)task->comm->ranks);
+}
+
 static enum sar_status count_part(struct sar_task *task, const struct sar_spvec *slices)
 {
     struct state *state = task->state;
-    size_t n = (size_t)task->comm->ranks, bound = sar_reduce_max_nnz(&state->desc, state->inputs, n);
+    size_t n = (size_t)task->comm->ranks, bound = max_nnz(task, state->inputs);
     if (task->comm->rank == 0)
         SAR_TRY(sar_shm_coll_choose_result(task, &state->msg, bound, &state->result));
     struct sar_span span = sar_task_span(task, "reduce");
-    SAR_TRY(sar_reduce_count(&state->desc, slices, n, task->output->index_size, task->memory.call_arena,
-                             &state->part));
+    if (state->columns != NULL)
+        state->part.nnz = slices[0].nnz;
+    else
+        SAR_TRY(sar_reduce_count(&state->desc, slices, n, task->output->index_size, task->memory.call_arena,
+                                 &state->part));
     end_part(task, &span, "count", slices);
     state->msg.nnz = state->part.nnz;
     return SAR_OK;
@@ -235,10 +255,14 @@ static enum sar_status count_part(struct sar_task *task, const struct sar_spvec 
 static enum sar_status reduce_to_buffer(struct sar_task *task, const struct sar_spvec *slices)
 {
     struct state *state = task->state;
-    size_t n = (size_t)task->comm->ranks, bound = sar_reduce_max_nnz(&state->desc, slices, n);
-    SAR_TRY(sar_shm_coll_grow(task, &state->msg, output_buffer(task), bound, &state->output_part));
+    size_t n = (size_t)task->comm->ranks, bound = max_nnz(task, slices);
+    SAR_TRY(
+        sar_shm_coll_grow(task, &state->desc, &state->msg, output_buffer(task), bound, &state->output_part));
     struct sar_span span = sar_task_span(task, "reduce");
-    SAR_TRY(sar_reduce(&state->desc, slices, n, task->memory.call_arena, &state->output_part));
+    if (state->columns != NULL)
+        sar_shared_join(task, state->columns, slices, state->desc.index_size, &state->output_part);
+    else
+        SAR_TRY(sar_reduce(&state->desc, slices, n, task->memory.call_arena, &state->output_part));
     end_part(task, &span, "reduce", slices);
     state->msg.nnz = state->output_part.nnz;
     return SAR_OK;
@@ -249,7 +273,11 @@ static enum sar_status reduce_part(struct sar_task *task)
     struct state *state = task->state;
     struct sar_spvec *slices;
     SAR_TRY(sar_task_alloc(task, (size_t)task->comm->ranks, sizeof *slices, &slices));
-    SAR_TRY(sar_shared_slice_inputs(task, state->inputs, slices));
+    if (state->columns != NULL)
+        sar_shared_slice_shares(task, state->columns, state->inputs, slices);
+    else
+        SAR_TRY(sar_shared_slice_inputs(task, state->inputs, slices));
+    state->slices = slices;
     state->desc = sar_task_desc(task);
     state->shares_result = sar_shm_coll_can_share_output(task);
     state->msg.needs_mapping = 0;
@@ -273,6 +301,16 @@ static enum sar_status copy_input(struct sar_task *task, const struct sar_vec_de
     sar_task_copy(task, desc, &task->input.vec, &out, false);
     task->result.vec.index = out.index;
     task->result.vec.value = out.value;
+    return SAR_OK;
+}
+
+static enum sar_status join_replicated(struct sar_task *task, const struct sar_spvec shares[])
+{
+    const struct state *state = task->state;
+    struct sar_spvec out = { NULL, NULL, 0 };
+    SAR_TRY(sar_task_reserve(task, shares[0].nnz, &out));
+    sar_shared_join(task, state->columns, shares, task->agreed->desc.index_size, &out);
+    task->result.vec = out;
     return SAR_OK;
 }
 
@@ -304,8 +342,11 @@ static enum sar_status reduce(struct sar_task *task)
 {
     const struct state *state = task->state;
     enum sar_status status = map_inputs(task);
-    if (status == SAR_OK)
-        status = state->replicated ? reduce_replicated(task, state->inputs) : reduce_part(task);
+    if (status == SAR_OK && state->replicated)
+        status = state->columns != NULL ? join_replicated(task, state->inputs)
+                                        : reduce_replicated(task, state->inputs);
+    else if (status == SAR_OK)
+        status = reduce_part(task);
     return status == SAR_OK || skips_barrier_now(task) ? status : defer_error(task, status);
 }
 
@@ -320,8 +361,12 @@ static enum sar_status write_part(struct sar_task *task, const struct sar_vec_de
     if (staged)
         SAR_TRY(sar_spvec_alloc(desc, out->nnz, task->memory.call_arena, &sums));
     struct sar_span span = sar_task_span(task, "deliver");
-    sar_reduce_write(&state->part, &sums);
-    span.work = sar_span_work_make(state->part.computed ? "copy" : "fill", out->nnz, desc->element_size,
+    if (state->columns != NULL)
+        sar_shared_join(task, state->columns, state->slices, task->output->index_size, &sums);
+    else
+        sar_reduce_write(&state->part, &sums);
+    bool copied = state->part.computed || state->columns != NULL;
+    span.work = sar_span_work_make(copied ? "copy" : "fill", out->nnz, desc->element_size,
                                    desc->count / (uint64_t)task->comm->ranks);
     sar_task_span_end(task, &span);
     if (staged)

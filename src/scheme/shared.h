@@ -5,6 +5,7 @@
 #ifndef SAR_SCHEME_SHARED_H
 #define SAR_SCHEME_SHARED_H
 
+#include "scheme/engine/columns.h"
 #include "scheme/engine/shm_coll.h"
 
 enum { SAR_SHARED_STATE_BYTES = 1024 }; /**< upper bound for the state of `shared` */
@@ -13,14 +14,19 @@ enum { SAR_SHARED_STATE_BYTES = 1024 }; /**< upper bound for the state of `share
 struct sar_shared_output {
     struct sar_output_dest output; /**< first */
     const struct sar_task *task;
+    struct sar_vec_desc desc;    /**< of the elements */
     struct sar_shm_coll_msg msg; /**< tells of the elements; zeroed at first */
 };
 
-/** Makes an output in this rank's input buffer. */
-struct sar_shared_output sar_shared_output(const struct sar_task *task);
+/** Makes an output in this rank's input buffer.
+ * @param desc  of its elements: rows, or shares of rows */
+struct sar_shared_output sar_shared_output(const struct sar_task *task, struct sar_vec_desc desc);
 
-/** Makes the elements of the output the input of a task whose next stages are those of `shared`. */
-void sar_shared_set_input(struct sar_task *task, const struct sar_shared_output *from);
+/** Makes the elements of the output the input of a task whose next stages are those of `shared`.
+ * @param columns  if they slice rows, all ranks have the same indices, and each a share of the rows. Must
+ *                 outlive the task */
+void sar_shared_set_input(struct sar_task *task, const struct sar_shared_output *from,
+                          const struct sar_columns *columns);
 
 /** Copies the input to this rank's input buffer, unless it is there, and notes its place in msg. */
 enum sar_status sar_shared_copy_in(struct sar_task *task, struct sar_shm_coll_msg *msg);
@@ -31,5 +37,14 @@ enum sar_status sar_shared_load_dense(struct sar_task *task, struct sar_shm_coll
 /** Finds this rank's slice of each rank's input. The slices of all ranks have about equally many elements. */
 enum sar_status sar_shared_slice_inputs(struct sar_task *task, const struct sar_spvec inputs[],
                                         struct sar_spvec slices[]);
+
+/** As sar_shared_slice_inputs, for inputs that are shares of the same rows. */
+void sar_shared_slice_shares(const struct sar_task *task, const struct sar_columns *columns,
+                             const struct sar_spvec inputs[], struct sar_spvec slices[]);
+
+/** Joins shares of the same rows, one of each rank, to rows.
+ * @param out  its indices have index_size bytes, its arrays room for the rows; nnz is set */
+void sar_shared_join(const struct sar_task *task, const struct sar_columns *columns,
+                     const struct sar_spvec shares[], unsigned index_size, struct sar_spvec *out);
 
 #endif

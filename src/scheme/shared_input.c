@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inputs of `shared`: each rank's elements in its shared input buffer. Dense buffers are compacted into
- * it, coordinates copied, unless two_level wrote them there. */
+ * it, coordinates copied, unless two_level wrote them there. Its inputs may be shares of the same rows, which
+ * are joined instead of reduced. */
 
 #include "scheme/shared.h"
 #include "vector/dense.h"
@@ -24,18 +25,18 @@ static size_t capacity_of(const struct sar_shm_buffer *buffer, const struct sar_
 }
 
 /* Makes room for at least nnz elements in the input buffer. */
-static enum sar_status grow_buffer(const struct sar_task *task, struct sar_shm_coll_msg *msg, size_t nnz,
-                                   struct sar_spvec *vec)
+static enum sar_status grow_buffer(const struct sar_task *task, const struct sar_vec_desc *desc,
+                                   struct sar_shm_coll_msg *msg, size_t nnz, struct sar_spvec *vec)
 {
     struct sar_shm_buffer *buffer = sar_shm_group_input_buffer(task->comm->shm_group);
-    size_t fits = capacity_of(buffer, &task->agreed->desc);
-    return sar_shm_coll_grow(task, msg, buffer, fits > nnz ? fits : nnz, vec);
+    size_t fits = capacity_of(buffer, desc);
+    return sar_shm_coll_grow(task, desc, msg, buffer, fits > nnz ? fits : nnz, vec);
 }
 
 static enum sar_status grow(struct sar_growable *growable, size_t nnz, struct sar_spvec *vec)
 {
     const struct shm_growable *on = (struct shm_growable *)growable;
-    SAR_TRY(grow_buffer(on->task, on->msg, nnz, vec));
+    SAR_TRY(grow_buffer(on->task, &on->task->agreed->desc, on->msg, nnz, vec));
     growable->capacity = (size_t)on->msg->capacity;
     return SAR_OK;
 }
@@ -47,12 +48,13 @@ static enum sar_status reserve_in_buffer(struct sar_output_dest *output, const s
     bool first = vec->index == NULL;
     if (!first && need->nnz <= shared->msg.capacity)
         return SAR_OK;
-    return grow_buffer(shared->task, &shared->msg, first ? need->nnz : need->nnz + need->nnz / 2, vec);
+    return grow_buffer(shared->task, &shared->desc, &shared->msg,
+                       first ? need->nnz : need->nnz + need->nnz / 2, vec);
 }
 
-struct sar_shared_output sar_shared_output(const struct sar_task *task)
+struct sar_shared_output sar_shared_output(const struct sar_task *task, struct sar_vec_desc desc)
 {
-    return (struct sar_shared_output){ .output.reserve = reserve_in_buffer, .task = task };
+    return (struct sar_shared_output){ .output.reserve = reserve_in_buffer, .task = task, .desc = desc };
 }
 
 enum sar_status sar_shared_load_dense(struct sar_task *task, struct sar_shm_coll_msg *msg)
@@ -90,7 +92,7 @@ static enum sar_status copy_input(struct sar_task *task, struct sar_shm_coll_msg
     struct sar_spvec copy = { NULL, NULL, 0 };
     if (msg->capacity != 0) /* it is there */
         return SAR_OK;
-    SAR_TRY(sar_shm_coll_grow(task, msg, buffer, task->input.vec.nnz, &copy));
+    SAR_TRY(sar_shm_coll_grow(task, &task->agreed->desc, msg, buffer, task->input.vec.nnz, &copy));
     copy.nnz = task->input.vec.nnz;
     sar_task_copy(task, &task->agreed->desc, &task->input.vec, &copy, task->comm->shm_group->numa_remote);
     move_input(task, &copy);
@@ -122,4 +124,28 @@ enum sar_status sar_shared_slice_inputs(struct sar_task *task, const struct sar_
     for (size_t r = 0; r < n; r++)
         slices[r] = sar_spvec_slice(desc, &inputs[r], from[r], rank + 1 < n ? to[r] : inputs[r].nnz);
     return SAR_OK;
+}
+
+void sar_shared_slice_shares(const struct sar_task *task, const struct sar_columns *columns,
+                             const struct sar_spvec inputs[], struct sar_spvec slices[])
+{
+    size_t n = (size_t)task->comm->ranks, rank = (size_t)task->comm->rank, nnz = inputs[0].nnz;
+    for (size_t r = 0; r < n; r++) {
+        struct sar_slice share = sar_columns_share_slice(columns, (int)r);
+        struct sar_vec_desc desc = sar_columns_slice_desc(&task->agreed->desc, share);
+        slices[r] = sar_spvec_slice(&desc, &inputs[r], nnz * rank / n, nnz * (rank + 1) / n);
+    }
+}
+
+/* Reads the indices of this rank's share: those of the others are equal. */
+void sar_shared_join(const struct sar_task *task, const struct sar_columns *columns,
+                     const struct sar_spvec shares[], unsigned index_size, struct sar_spvec *out)
+{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    const struct sar_spvec *own = &shares[task->comm->rank];
+    out->nnz = own->nnz;
+    for (size_t i = 0; i < own->nnz; i++)
+        sar_index_set(out->index, index_size, i, sar_index_get(own->index, desc->index_size, i));
+    for (int r = 0; r < task->comm->ranks; r++)
+        sar_columns_scatter(desc, sar_columns_share_slice(columns, r), &shares[r], out->value);
 }

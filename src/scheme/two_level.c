@@ -18,8 +18,13 @@
  * the call.
  *
  * If nodes have equally many ranks, each rank exchanges messages only with the ranks of its position on
- * other nodes. Elements are added in the order of ranks on each node, and the nodes' sums in the order of
- * nodes, which is that of their lowest ranks: equal on all ranks, and in every run.
+ * other nodes. Rows (elements of several values) may then be sliced (scheme/engine/columns.h): a rank
+ * exchanges one share of every row, and the nodes divide this share by row groups and further slices. Slices
+ * are staged one by one, so that a rank reads its share alone. At the end all ranks of a node know all rows
+ * of the result, and `shared` joins their shares.
+ *
+ * Elements are added in the order of ranks on each node, and the nodes' sums in the order of nodes, which is
+ * that of their lowest ranks: equal on all ranks, and in every run.
  *
  *     time = t + (s+4) z mu + P(k-1 peers, m(U/p), m(Z/p), 2 z + U/q + Z/q) + shared's for q ranks with Z/q
  *            elements each
@@ -27,9 +32,10 @@
  * k nodes of q ranks; z elements of a rank, U of a node and Z of the result; t a barrier, s bytes of an
  * element, mu seconds for a byte in memory, m the bytes of a message of this many elements, P the time of
  * sar_owner_seconds. A rank sends one part in q of its node's elements, where `balanced` sends all its
- * own. */
+ * own; with sliced rows one part in q of the values, and all indices. */
 
 #include <stddef.h>
+#include <string.h>
 
 #include "comm/shm/group.h"
 #include "scheme/engine/owner.h"
@@ -51,7 +57,8 @@ struct node_msg {
     uint64_t minus_zero;          /* 1 if the input has a -0.0 */
 };
 
-/* A rank's elements in its shared buffer, in cells: one for each part of each segment. */
+/* A rank's elements in its shared buffer, in cells: one for each part of each segment. The values of a cell
+ * of sliced rows are slice by slice. */
 struct staged_parts {
     uint64_t *begin;      /* first element of each cell, then the number of elements */
     struct sar_spvec vec; /* all elements, with slots as indices */
@@ -105,10 +112,9 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a, a->topo.node_ranks);
     double staged_bytes = a->data.nnz_mean * (double)(a->desc.element_size + SLOT_BYTES);
     struct sar_agreed inner = inner_agreed(a, a->topo.node_ranks);
-    terms.group_ranks = a->topo.node_ranks;
     return BARRIER_SECONDS * a->machine.intra_alpha + staged_bytes * a->machine.memory +
            sar_owner_seconds(a, &terms) + sar_scheme_shared.seconds(&inner);
 }
@@ -142,15 +148,39 @@ static int source(const struct sar_task *task, int i)
     return i == node_of(task) ? task->comm->rank : sar_nodes_partner(nodes, i, task->comm->rank);
 }
 
-static int cell_of(const struct sar_task *task, uint32_t segment, int part)
-{
-    return (int)segment * task->comm->ranks + part;
-}
-
-static size_t cells_of(const struct sar_task *task)
+/* Sliced rows: owners of a group have the numbers of its first share, one for each of its nodes, then those
+ * of the second share, and so on. */
+static int nodes_of_group(const struct sar_task *task)
 {
     const struct state *state = task->state;
-    return (size_t)state->owner.parts.segments * (size_t)task->comm->ranks;
+    return task->comm->nodes.n / state->owner.parts.columns.groups;
+}
+
+static int number(const struct sar_task *task, int rank)
+{
+    const struct sar_nodes *nodes = &task->comm->nodes;
+    int n = nodes_of_group(task), node = nodes->node[rank];
+    return (node / n * nodes->max_ranks + nodes->local_rank[rank]) * n + node % n;
+}
+
+static int rank_of(const struct sar_task *task, int number)
+{
+    const struct sar_nodes *nodes = &task->comm->nodes;
+    int n = nodes_of_group(task), share = number / n;
+    int node = share / nodes->max_ranks * n + number % n;
+    return nodes->ranks[nodes->first[node] + share % nodes->max_ranks];
+}
+
+static size_t cells_of(const struct sar_task *task, uint32_t segments)
+{
+    const struct state *state = task->state;
+    return (size_t)segments * state->owner.parts.map.parts;
+}
+
+static size_t all_cells(const struct sar_task *task)
+{
+    const struct state *state = task->state;
+    return cells_of(task, state->owner.parts.segments);
 }
 
 /* The memory holds the bounds of the cells, the slots and the values of nnz elements. */
@@ -160,19 +190,31 @@ static struct staged_parts staged_parts_at(void *memory, size_t cells, size_t nn
     return (struct staged_parts){ memory, { slots, slots + sar_align_up(nnz * SLOT_BYTES), nnz } };
 }
 
-/* Returns the elements of some consecutive cells; no cells: their place. */
-static struct sar_spvec elements_at(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
-                                    int cell, int cells)
+/* Returns the memory of the elements from a cell on. */
+static struct sar_spvec cell_at(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
+                                size_t cell)
 {
-    const uint64_t *begin = staged_parts->begin + cell;
-    return sar_spvec_slice(desc, &staged_parts->vec, (size_t)begin[0], (size_t)begin[cells]);
+    size_t begin = (size_t)staged_parts->begin[cell];
+    struct sar_vec_desc staged = *desc;
+    staged.index_size = SLOT_BYTES;
+    return sar_spvec_slice(&staged, &staged_parts->vec, begin, begin);
+}
+
+/* Returns the slice of the elements of a cell. */
+static struct sar_spvec slice_at(const struct staged_parts *staged_parts, const struct sar_vec_desc *desc,
+                                 size_t cell, struct sar_slice slice)
+{
+    struct sar_spvec vec = cell_at(staged_parts, desc, cell);
+    vec.nnz = (size_t)(staged_parts->begin[cell + 1] - staged_parts->begin[cell]);
+    vec.value = (unsigned char *)vec.value + vec.nnz * slice.begin * (desc->element_size / desc->row_len);
+    return vec;
 }
 
 static enum sar_status reserve_staged_parts(struct sar_task *task, struct staged_parts *staged_parts)
 {
     struct state *state = task->state;
     struct sar_shm_buffer *buffer = &task->comm->shm_group->buffers[BUFFER_PARTS];
-    size_t cells = cells_of(task), nnz = task->input.vec.nnz;
+    size_t cells = all_cells(task), nnz = task->input.vec.nnz;
     uint64_t bytes = sar_add_saturate(sar_mul_saturate(nnz, task->agreed->desc.element_size + SLOT_BYTES),
                                       sar_mul_saturate(cells + 1, sizeof(uint64_t)) + 3 * SAR_ALIGNMENT);
     SAR_TRY(sar_shm_buffer_reserve(buffer, bytes));
@@ -183,23 +225,54 @@ static enum sar_status reserve_staged_parts(struct sar_task *task, struct staged
     return SAR_OK;
 }
 
+/* Copies the elements of a segment, whole: one part after the other. */
+static enum sar_status stage_whole(struct sar_task *task, uint32_t segment,
+                                   const struct staged_parts *staged_parts, struct sar_spvec *parts)
+{
+    struct sar_spvec memory = cell_at(staged_parts, &task->agreed->desc, cells_of(task, segment));
+    return sar_owner_split(task, segment, &memory, parts);
+}
+
+/* Copies the rows of a segment, each row group slice by slice. Its slices share the indices. */
+static enum sar_status stage_slices(struct sar_task *task, uint32_t segment,
+                                    const struct staged_parts *staged_parts, struct sar_spvec *rows)
+{
+    const struct state *state = task->state;
+    const struct sar_columns *columns = &state->owner.parts.columns;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    size_t value_size = desc->element_size / desc->row_len;
+    struct sar_spvec to = cell_at(staged_parts, desc, cells_of(task, segment));
+    SAR_TRY(sar_owner_split_rows(task, segment, rows));
+    for (int g = 0; g < columns->groups; g++) {
+        if (rows[g].nnz != 0)
+            memcpy(to.index, rows[g].index, rows[g].nnz * SLOT_BYTES);
+        for (int i = sar_columns_first_owner(columns, g); i < sar_columns_first_owner(columns, g + 1); i++) {
+            struct sar_slice slice = sar_columns_slice(columns, i);
+            sar_columns_gather(desc, slice, &rows[g],
+                               (unsigned char *)to.value + rows[g].nnz * slice.begin * value_size);
+        }
+        to.index = (unsigned char *)to.index + rows[g].nnz * SLOT_BYTES;
+        to.value = (unsigned char *)to.value + rows[g].nnz * desc->element_size;
+    }
+    return SAR_OK;
+}
+
 static enum sar_status stage_parts(struct sar_task *task)
 {
     const struct state *state = task->state;
-    struct sar_vec_desc desc = task->agreed->desc;
     struct sar_spvec *parts;
     struct staged_parts staged_parts;
-    int ranks = task->comm->ranks;
-    SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *parts, &parts));
+    size_t n = state->owner.parts.map.parts;
+    bool sliced = sar_columns_sliced(&state->owner.parts.columns);
+    SAR_TRY(sar_task_alloc(task, n, sizeof *parts, &parts));
     SAR_TRY(reserve_staged_parts(task, &staged_parts));
-    desc.index_size = SLOT_BYTES;
     for (uint32_t segment = 0; segment < state->owner.parts.segments; segment++) {
-        int cell = cell_of(task, segment, 0);
-        struct sar_spvec rest = elements_at(&staged_parts, &desc, cell, 0);
+        uint64_t *begin = staged_parts.begin + cells_of(task, segment);
         sar_task_next_step_arena(task);
-        SAR_TRY(sar_owner_split(task, segment, &rest, parts));
-        for (int p = 0; p < ranks; p++, cell++)
-            staged_parts.begin[cell + 1] = staged_parts.begin[cell] + parts[p].nnz;
+        SAR_TRY(sliced ? stage_slices(task, segment, &staged_parts, parts)
+                       : stage_whole(task, segment, &staged_parts, parts));
+        for (size_t p = 0; p < n; p++)
+            begin[p + 1] = begin[p] + parts[p].nnz;
     }
     return SAR_OK;
 }
@@ -232,7 +305,7 @@ static enum sar_status map_staged_parts(struct sar_task *task)
 {
     struct state *state = task->state;
     struct sar_shm_group *group = task->comm->shm_group;
-    size_t cells = cells_of(task);
+    size_t cells = all_cells(task);
     void *memory;
     for (int i = 0; i < node_size(task) && node_size(task) > 1; i++) {
         const struct node_msg *node_msg = sar_shm_barrier_msg(group, i);
@@ -257,12 +330,13 @@ static enum sar_status combine(struct sar_task *task, uint32_t segment, int owne
 {
     struct state *state = task->state;
     struct sar_vec_desc desc = sar_owner_part_desc(task, owner, segment);
+    size_t cell = cells_of(task, segment) + (size_t)sar_owner_group(task, owner);
     int n = node_size(task);
     if (n == 1)
         return SAR_OK;
     for (int i = 0; i < n; i++)
         state->node_vecs[i] =
-            elements_at(&state->all_staged_parts[i], &desc, cell_of(task, segment, owner), 1);
+            slice_at(&state->all_staged_parts[i], &task->agreed->desc, cell, sar_owner_slice(task, owner));
     return sar_task_reduce(task, &desc, state->node_vecs, (size_t)n, part);
 }
 
@@ -288,10 +362,14 @@ static enum sar_status begin(struct sar_task *task)
 /* The output of the pull is this rank's share of the result: the input of `shared`. */
 static void open(struct sar_task *task)
 {
-    static const struct sar_owner_peers peers = { sends_to, source, split, combine };
+    static const struct sar_owner_peers peers = { sends_to, source, split, combine, number, rank_of };
     struct state *state = task->state;
-    sar_owner_open(task, sar_agreed_partition_map(task->agreed), &peers);
-    state->share_output = sar_shared_output(task);
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(task->agreed, task->comm->nodes.max_ranks);
+    if (sar_columns_sliced(&terms.columns))
+        sar_owner_open_terms(task, &terms, &peers);
+    else
+        sar_owner_open(task, sar_agreed_partition_map(task->agreed), &peers);
+    state->share_output = sar_shared_output(task, sar_owner_result_desc(task));
     state->caller_output = task->output;
     task->output = &state->share_output.output;
 }
@@ -315,7 +393,7 @@ static void open_shared(struct sar_task *task)
     state->inner.minus_zero = false;
     state->inner.args.can_retry = false; /* other nodes would not know */
     state->inner.state = state->inner_state;
-    sar_shared_set_input(&state->inner, &state->share_output);
+    sar_shared_set_input(&state->inner, &state->share_output, &state->owner.parts.columns);
 }
 
 static enum sar_status compute_shared(struct sar_task *task)

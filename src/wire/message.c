@@ -125,8 +125,8 @@ enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg
     const struct sar_wire *wire = wire_of(header.wire);
     if (wire == NULL)
         return SAR_CORRUPT;
-    *content = (struct sar_msg_content){ wire, sar_msg_payload(message), header.bytes, header.nnz,
-                                         header.user_word };
+    *content = (struct sar_msg_content){ wire,       sar_msg_payload(message), header.bytes,
+                                         header.nnz, header.user_word,         0 };
     return SAR_OK;
 }
 
@@ -143,33 +143,50 @@ enum sar_status sar_msg_decode(struct sar_msg_key *key, const struct sar_msg *me
     return SAR_OK;
 }
 
-/* Four lanes, so that the hash of an index need not wait for that of the one before. */
+/* A sum, so that any number of threads can make it, also on a device. */
 uint32_t sar_msg_index_hash(const struct sar_spvec *vec)
 {
-    enum { LANES = 4 };
     const uint32_t *index = vec->index;
-    uint32_t lane[LANES] = { 0, 1, 2, 3 }, hash = (uint32_t)vec->nnz;
+    uint32_t hash = (uint32_t)vec->nnz;
     for (size_t i = 0; i < vec->nnz; i++)
-        lane[i % LANES] = sar_murmur3(index[i], lane[i % LANES]);
-    for (int i = 0; i < LANES; i++)
-        hash = sar_murmur3(lane[i], hash);
+        hash += sar_murmur3(index[i], (uint32_t)i);
     return hash;
+}
+
+enum sar_status sar_msg_begin_values(const struct sar_msg_key *key, uint32_t index_hash, size_t nnz,
+                                     bool detached, struct sar_arena *arena, struct sar_msg *message)
+{
+    struct sar_msg_header header = make_header(key);
+    header.wire = SAR_MSG_VALUES;
+    header.nnz = nnz;
+    header.bytes = sar_mul_saturate(nnz, key->layout.element_size);
+    header.index_hash = index_hash;
+    header.detached = detached && header.bytes != 0;
+    return begin(header, arena, message);
 }
 
 enum sar_status sar_msg_encode_values(const struct sar_msg_key *key, uint32_t index_hash,
                                       const struct sar_spvec *vec, struct sar_arena *arena,
                                       struct sar_msg *message)
 {
-    struct sar_msg_header header = make_header(key);
     struct sar_spvec sent = *vec;
     SAR_TRY(sar_round16_encode(&key->layout, arena, &sent));
-    header.wire = SAR_MSG_VALUES;
-    header.nnz = vec->nnz;
-    header.bytes = sar_mul_saturate(vec->nnz, key->layout.element_size);
-    header.index_hash = index_hash;
-    SAR_TRY(begin(header, arena, message));
-    if (header.bytes > 0)
-        memcpy(sar_msg_payload(message), sent.value, header.bytes);
+    SAR_TRY(sar_msg_begin_values(key, index_hash, vec->nnz, false, arena, message));
+    if (message->bytes > SAR_MSG_HEADER_BYTES)
+        memcpy(sar_msg_payload(message), sent.value, message->bytes - SAR_MSG_HEADER_BYTES);
+    return SAR_OK;
+}
+
+enum sar_status sar_msg_open_values(const struct sar_msg_key *key, const struct sar_msg *message, size_t nnz,
+                                    struct sar_msg_content *content)
+{
+    struct sar_msg_header header;
+    SAR_TRY(open_header(key, message, &header));
+    if (header.wire != SAR_MSG_VALUES || header.nnz != nnz ||
+        header.bytes != sar_mul_saturate(nnz, key->layout.element_size))
+        return SAR_CORRUPT;
+    *content = (struct sar_msg_content){ NULL,       sar_msg_payload(message), header.bytes,
+                                         header.nnz, header.user_word,         header.index_hash };
     return SAR_OK;
 }
 
@@ -177,15 +194,13 @@ enum sar_status sar_msg_decode_values(struct sar_msg_key *key, uint32_t index_ha
                                       const struct sar_msg *message, struct sar_arena *arena,
                                       struct sar_spvec *vec)
 {
-    struct sar_msg_header header;
-    SAR_TRY(open_header(key, message, &header));
-    if (header.wire != SAR_MSG_VALUES || header.detached != 0 || header.nnz != vec->nnz ||
-        header.index_hash != index_hash ||
-        header.bytes != sar_mul_saturate(vec->nnz, key->layout.element_size))
+    struct sar_msg_content content;
+    SAR_TRY(sar_msg_open_values(key, message, vec->nnz, &content));
+    if (content.index_hash != index_hash)
         return SAR_CORRUPT;
-    vec->value = sar_msg_payload(message);
+    vec->value = content.payload;
     SAR_TRY(sar_round16_decode(&key->layout, arena, vec));
-    key->user_word = header.user_word;
+    key->user_word = content.user_word;
     return SAR_OK;
 }
 

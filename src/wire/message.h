@@ -99,6 +99,10 @@ enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wi
                               const struct sar_spvec *vec, bool detached, struct sar_arena *arena,
                               struct sar_msg *message);
 
+/** As sar_msg_begin, for the values alone of nnz elements. */
+enum sar_status sar_msg_begin_values(const struct sar_msg_key *key, uint32_t index_hash, size_t nnz,
+                                     bool detached, struct sar_arena *arena, struct sar_msg *message);
+
 /** Writes the message of a rank that failed: a header without payload. */
 void sar_msg_failure(const struct sar_msg_key *key, struct sar_msg_header *header);
 
@@ -107,16 +111,21 @@ bool sar_msg_read_header(const void *buffer, struct sar_msg_header *header);
 
 /** Content of a message whose header fits its key. */
 struct sar_msg_content {
-    const struct sar_wire *wire;
-    void *payload;  /**< address of the payload */
-    uint64_t bytes; /**< bytes of the payload */
+    const struct sar_wire *wire; /**< NULL: values alone */
+    void *payload;               /**< address of the payload */
+    uint64_t bytes;              /**< bytes of the payload */
     uint64_t nnz, user_word;
+    uint32_t index_hash; /**< of values alone */
 };
 
 /** Checks the header of a message that may be damaged, and describes its content. Returns as
  * sar_msg_decode. */
 enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg *message,
                              struct sar_msg_content *content);
+
+/** As sar_msg_open, for a message of the values alone of nnz elements. The caller compares the hash. */
+enum sar_status sar_msg_open_values(const struct sar_msg_key *key, const struct sar_msg *message, size_t nnz,
+                                    struct sar_msg_content *content);
 
 /** Decodes a message that may be damaged. vec may point into the message. Sets key->user_word to the
  * sender's. Returns SAR_PEER_FAILED if the sender failed, SAR_CORRUPT if the message does not fit the key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests the kernels of cuda/codec.cu on CPU threads against the host's formats:
- * equal bytes, equal indices, and the same payloads refused. */
+ * equal bytes, equal indices, equal hashes of index lists, and the same payloads refused. */
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +13,9 @@
 
 extern "C" {
 #include "wire/wire.h"
+
+/* Its header, wire/message.h, is not for C++. */
+uint32_t sar_msg_index_hash(const struct sar_spvec *vec);
 }
 
 namespace
@@ -102,10 +105,42 @@ bool decodes(const message &m, bytes payload)
     return good;
 }
 
+/* Values alone are copied; the vector keeps its indices. */
+bool passes_values(const message &m)
+{
+    bytes made(m.value.size() + 8), flags(sizeof(sar_device_flags));
+    sar_vec_desc desc = desc_of(m.layout);
+    sar_device_vec vector = { &desc, nullptr, 0, nullptr };
+    sar_encoded payload = { SAR_CODEC_VALUES, made.data(), m.value.size(), m.vec.nnz };
+    sar_spvec found = { m.vec.index, nullptr, m.vec.nnz };
+    return sar_cuda_encode(&vector, &m.vec, &payload) == SAR_OK &&
+           sar_cuda_decode(&vector, &payload, &found, reinterpret_cast<sar_device_flags *>(flags.data())) ==
+               SAR_OK &&
+           cudaStreamSynchronize(nullptr) == cudaSuccess && found.index == m.vec.index &&
+           same(found.value, m.vec.value, m.value.size());
+}
+
+/* The flag is set for another hash. */
+bool hashes(const message &m)
+{
+    bytes hash(sizeof(uint32_t)), flags(2 * sizeof(sar_device_flags));
+    sar_device_vec vector = { nullptr, nullptr, 0, nullptr };
+    auto *found = reinterpret_cast<uint32_t *>(hash.data());
+    auto *flag = reinterpret_cast<sar_device_flags *>(flags.data());
+    uint32_t expected = sar_msg_index_hash(&m.vec);
+    return sar_cuda_hash_indices(&vector, &m.vec, found) == SAR_OK &&
+           sar_cuda_expect_hash(&vector, found, expected, &flag[0]) == SAR_OK &&
+           sar_cuda_expect_hash(&vector, found, expected + 1, &flag[1]) == SAR_OK &&
+           cudaStreamSynchronize(nullptr) == cudaSuccess && *found == expected && flag[0].corrupt == 0 &&
+           flag[1].corrupt == 1;
+}
+
 /* Also with flipped bits: some of the indices, and the last bit, which may be after all slots. */
 bool agree(const message &m)
 {
-    if (!encodes(m) || !decodes(m, m.payload))
+    if (!encodes(m) || !decodes(m, m.payload) || !passes_values(m))
+        return false;
+    if (m.layout.index_size == sizeof(uint32_t) && !hashes(m))
         return false;
     for (size_t k = 0; k < 3 && !m.payload.empty(); k++) {
         bytes flipped = m.payload;

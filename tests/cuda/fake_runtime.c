@@ -32,7 +32,8 @@ struct copy {
     const void *from; /* or NULL to set the bytes to one value */
     size_t bytes;
     int byte;
-    void *taken; /* copied at once, from memory that is not pinned */
+    size_t pieces, to_stride, from_stride; /* of a strided copy, else 0 */
+    void *taken;                           /* copied at once, from memory that is not pinned */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -89,6 +90,11 @@ static bool is_pageable(const void *address)
 static void do_copy(void *argument)
 {
     struct copy *copy = argument;
+    for (size_t i = 0; i < copy->pieces; i++)
+        memcpy((char *)reach(copy->to) + i * copy->to_stride,
+               (char *)reach(copy->from) + i * copy->from_stride, copy->bytes);
+    if (copy->pieces > 0)
+        copy->bytes = 0;
     if (copy->from == NULL)
         memset(reach(copy->to), copy->byte, copy->bytes);
     else
@@ -148,6 +154,22 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (reach(to) == to || reach(from) == from)
         __atomic_fetch_add(&copied, (long)bytes, __ATOMIC_RELAXED);
     queue_copy(stream, (struct copy){ .to = to, .from = from, .bytes = bytes });
+    return cudaSuccess;
+}
+
+/* Between arrays of the device. */
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_stride, const void *from, size_t from_stride, size_t bytes,
+                              size_t pieces, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    (void)kind;
+    if (fake_cuda_refuses() || bytes > to_stride || bytes > from_stride)
+        return cudaErrorUnknown;
+    queue_copy(stream, (struct copy){ .to = to,
+                                      .from = from,
+                                      .bytes = bytes,
+                                      .pieces = pieces,
+                                      .to_stride = to_stride,
+                                      .from_stride = from_stride });
     return cudaSuccess;
 }
 

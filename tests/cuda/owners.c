@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests the vectors of the table in device memory, reduced and encoded there, against calls on host memory,
- * bit for bit. Covers each format that devices write, and one that they do not. tests/cuda/on_device.c copies
- * the vectors. */
+ * bit for bit. Covers each format that devices write, one that they do not, and rows with several owners.
+ * tests/cuda/on_device.c copies the vectors. */
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -19,10 +19,13 @@ static const struct settings settings[] = {
     { "balanced", "block/elias_fano", "hash", "1", NULL },
 };
 
+/* Most slices of a row, for each of the settings; NULL leaves the choice to the library. */
+static const char *const columns[] = { "1", NULL, "2", "3", "1024", "1024" };
+
 static const struct {
     int64_t count;
     size_t row;
-} shapes[] = { { 1, 1 }, { 257, 1 }, { 5000, 1 }, { 100, 3 } };
+} shapes[] = { { 1, 1 }, { 257, 1 }, { 5000, 1 }, { 100, 3 }, { 130, 24 } };
 
 enum {
     SETTINGS = sizeof settings / sizeof settings[0],
@@ -31,6 +34,15 @@ enum {
 };
 
 static MPI_Comm comms[SETTINGS];
+
+static MPI_Comm open_comm(size_t s)
+{
+    if (columns[s] != NULL)
+        setenv("MPIX_SPARSE_COLUMNS", columns[s], 1);
+    MPI_Comm comm = settings_comm(&settings[s]);
+    unsetenv("MPIX_SPARSE_COLUMNS");
+    return comm;
+}
 
 /* Read a counter of fake_runtime.c; the real runtime has none. */
 static long kernels(void)
@@ -177,18 +189,18 @@ static long kernels_of(const struct tensor *tensor, const struct oracle *oracle,
 }
 
 /* Messages with fewer elements than the limit need fewer kernels. */
-static void check_least(void)
+static void check_least(size_t setting, size_t row)
 {
     struct tensor tensor;
     struct oracle oracle;
     setenv("MPIX_SPARSE_CUDA_LEAST", "1000000", 1);
-    MPI_Comm comm = settings_comm(&settings[0]);
-    tensor_draw(pattern_of("random 0.1"), &(struct tensor_desc){ FLOAT32, SUM, 1, 4000 }, 1, &tensor);
+    MPI_Comm comm = open_comm(setting);
+    tensor_draw(pattern_of("random 0.1"), &(struct tensor_desc){ FLOAT32, SUM, row, 4000 }, 1, &tensor);
     oracle_make(&tensor, &oracle);
     for (int api = 0; api < 2; api++) {
         const struct oracle *dense = api == 0 ? &oracle : NULL;
-        check_case("messages too small for a device, interface %d", api);
-        long without = kernels_of(&tensor, dense, comm), with = kernels_of(&tensor, dense, comms[0]);
+        check_case("messages of %zu values too small for a device, interface %d", row, api);
+        long without = kernels_of(&tensor, dense, comm), with = kernels_of(&tensor, dense, comms[setting]);
         check(ranks == 1 || kernels() == 0 || with > without, "expected more than %ld kernels, found %ld",
               without, with);
     }
@@ -197,17 +209,41 @@ static void check_least(void)
     MPI_Comm_free(&comm);
 }
 
+/* A call on the device's memory with sliced rows has its pull in values alone, but for ranks of other
+ * groups. */
+static void check_sliced(size_t setting, const char *wire)
+{
+    MPIX_Sparse_report_t report;
+    struct tensor tensor;
+    struct oracle oracle;
+    check_case("the report of sliced rows, %s", settings_text(&settings[setting]));
+    tensor_draw(pattern_of("random 0.1"), &(struct tensor_desc){ FLOAT64, SUM, 24, 400 }, 1, &tensor);
+    oracle_make(&tensor, &oracle);
+    compare(&oracle, true, comms[setting]);
+    compare_coordinates(&tensor, comms[setting]);
+    check_success(MPIX_Sparse_get_report(comms[setting], &report), "MPIX_Sparse_get_report");
+    check(ranks == 1 || report.columns > 1, "expected several columns, found %d", report.columns);
+    check(ranks == 1 || wire == NULL || strcmp(report.pull_wire, wire) == 0,
+          "expected the pull in another format, found %s", report.pull_wire);
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     setenv("MPIX_SPARSE_CUDA_LEAST", "0", 1);
     for (size_t s = 0; s < SETTINGS; s++)
-        comms[s] = settings_comm(&settings[s]);
+        comms[s] = open_comm(s);
     run_patterns();
     run_types();
     for (size_t s = 0; s < SETTINGS; s++)
         run_reals(s);
-    check_least();
+    check_sliced(2, NULL);
+    check_sliced(3, "values");
+    check_sliced(4, "values");
+    check_least(0, 1);
+    check_least(4, 24);
     for (size_t s = 0; s < SETTINGS; s++)
         MPI_Comm_free(&comms[s]);
     return check_end("owners");

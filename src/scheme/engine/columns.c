@@ -7,18 +7,29 @@
 
 enum { CACHE_LINE_BYTES = 64, MIN_SLICE_BYTES = 16 };
 
-struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, uint64_t columns)
+/* Returns the fewest groups in which a row has at most `columns` slices. Groups that all have every share
+ * consist of equally many nodes; if a row has fewer slices than shares, there are as many groups as ranks. */
+static int count_groups(int ranks, int shares, uint64_t columns)
+{
+    int nodes = ranks / shares, groups = (int)(((uint64_t)ranks + columns - 1) / columns);
+    if (shares == 1)
+        return groups;
+    while (groups < nodes && nodes % groups != 0)
+        groups++;
+    return groups > nodes ? ranks : groups;
+}
+
+struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, int shares, uint64_t columns)
 {
     size_t value_size = desc->element_size / desc->row_len;
-    struct sar_columns c = { ranks, ranks, desc->row_len, 1, desc->row_len };
+    struct sar_columns c = { ranks, ranks, 1, desc->row_len, 1, desc->row_len };
     if (value_size == 0 || columns <= 1)
         return c;
     c.unit_values = value_size < MIN_SLICE_BYTES ? MIN_SLICE_BYTES / value_size : 1;
     c.units = (c.row_len + c.unit_values - 1) / c.unit_values;
     uint64_t most = c.units < (uint64_t)ranks ? c.units : (uint64_t)ranks;
-    if (columns > most)
-        columns = most;
-    c.groups = (int)(((uint64_t)ranks + columns - 1) / columns);
+    c.groups = count_groups(ranks, shares, columns < most ? columns : most);
+    c.shares = c.groups < ranks ? shares : 1;
     size_t line = CACHE_LINE_BYTES * (size_t)sar_columns_max_slices(&c);
     if (ranks % c.groups == 0 && desc->element_size % line == 0 && value_size <= CACHE_LINE_BYTES) {
         c.unit_values = CACHE_LINE_BYTES / value_size;
@@ -29,12 +40,19 @@ struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, 
 
 struct sar_slice sar_columns_slice(const struct sar_columns *c, int owner)
 {
-    int group = sar_columns_group(c, owner), first = sar_columns_first_rank(c, group);
-    size_t slices = (size_t)(sar_columns_first_rank(c, group + 1) - first), i = (size_t)(owner - first);
+    int group = sar_columns_group(c, owner), first = sar_columns_first_owner(c, group);
+    size_t slices = (size_t)(sar_columns_first_owner(c, group + 1) - first), i = (size_t)(owner - first);
     size_t begin = c->units * i / slices * c->unit_values, end = c->units * (i + 1) / slices * c->unit_values;
     if (end > c->row_len)
         end = c->row_len;
     return (struct sar_slice){ begin, end - begin };
+}
+
+struct sar_slice sar_columns_share_slice(const struct sar_columns *c, int share)
+{
+    struct sar_owner_range owners = sar_columns_owners(c, 0, share);
+    struct sar_slice first = sar_columns_slice(c, owners.first), last = sar_columns_slice(c, owners.end - 1);
+    return (struct sar_slice){ first.begin, last.begin + last.len - first.begin };
 }
 
 size_t sar_columns_max_slice_len(const struct sar_columns *c)
@@ -58,18 +76,13 @@ void sar_columns_slice_layout(const struct sar_columns *c, size_t len, struct sa
     layout->zero_is_absent = false;
 }
 
-enum sar_status sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice,
-                                   const struct sar_spvec *rows, struct sar_arena *arena,
-                                   struct sar_spvec *out)
+void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *rows,
+                        void *values)
 {
     size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
-    void *value;
-    SAR_TRY(sar_arena_alloc(arena, rows->nnz, size, &value));
-    *out = (struct sar_spvec){ rows->index, value, rows->nnz };
     for (size_t i = 0; i < rows->nnz; i++)
-        memcpy((unsigned char *)value + i * size,
+        memcpy((unsigned char *)values + i * size,
                (const unsigned char *)rows->value + i * desc->element_size + slice.begin * value_size, size);
-    return SAR_OK;
 }
 
 void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *vec,

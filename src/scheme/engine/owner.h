@@ -42,6 +42,9 @@ struct sar_owner_peers {
     enum sar_status (*split)(struct sar_task *task, uint32_t segment, struct sar_spvec *parts);
     /** Turns them into the part that this rank sends to an owner. */
     enum sar_status (*combine)(struct sar_task *task, uint32_t segment, int owner, struct sar_spvec *part);
+    /** Returns the owner number of a rank, and the rank of a number, for sliced rows. */
+    int (*number)(const struct sar_task *task, int rank);
+    int (*rank)(const struct sar_task *task, int number);
 };
 
 /** Failure that ranks of a node agree on before the first push, worst last. They send it in place of the
@@ -52,6 +55,7 @@ enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FA
 struct sar_owner_parts {
     struct sar_partition_map map; /**< of elements to row groups: to ranks, unless rows are sliced */
     struct sar_columns columns;
+    struct sar_slice columns_of_result;  /**< of a row: all, or this rank's share of sliced rows */
     const struct sar_owner_peers *peers; /**< NULL: each rank exchanges messages with each other */
     int n_targets;                       /**< owners that this rank sends to, itself included */
     bool is_range;                       /**< rank r owns [bounds[r], bounds[r + 1]) */
@@ -63,7 +67,7 @@ struct sar_owner_parts {
 /** Sending side of the push. Arrays of two are indexed by segment % 2. */
 struct sar_owner_push {
     size_t next;                 /**< first element of the input not yet partitioned */
-    struct sar_spvec *rows[2];   /**< sliced rows: this rank's elements of a segment, by row group */
+    struct sar_spvec *rows[2];   /**< sliced rows without peers: the elements of a segment, by row group */
     struct sar_spvec *parts[2];  /**< this rank's elements of a segment, by owner */
     struct sar_msg *messages[2]; /**< these parts, encoded */
     int n_encoded;               /**< parts of the current segment encoded so far, in the order of sending */
@@ -155,16 +159,17 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed
                                                  struct sar_partition_map map);
 
 /** Returns the terms of the partition map of the call, with rows in as many slices as the settings say, or as
- * cost least. Candidates are powers of two and the number of ranks. */
-struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed);
+ * cost least. Candidates are powers of two and the number of ranks.
+ * @param group_ranks  1, or the ranks of a node: each then exchanges a share of every row. Nodes with unequal
+ *                     numbers of ranks do not slice rows */
+struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed, int group_ranks);
 
 /** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of
  * steps.
  * @param peers  NULL: each rank exchanges messages with each other */
 void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers);
 
-/** As sar_owner_open, by terms. With sliced rows their map has a part for each row group, and peers are
- * NULL. */
+/** As sar_owner_open, by terms. With sliced rows their map has a part for each row group. */
 void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_terms *terms,
                           const struct sar_owner_peers *peers);
 
@@ -172,6 +177,18 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
  * @param memory  receives the parts, one after the other; NULL: the step arena */
 enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const struct sar_spvec *memory,
                                 struct sar_spvec *parts);
+
+/** Sliced rows: partitions this rank's elements of the next segment by row group, in the step arena. */
+enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment, struct sar_spvec *rows);
+
+/** Returns the slice of a row that a rank owns. */
+struct sar_slice sar_owner_slice(const struct sar_task *task, int rank);
+
+/** Returns the row group that a rank is an owner of. */
+int sar_owner_group(const struct sar_task *task, int rank);
+
+/** Returns the vec_desc of task->result.vec as the owners' stages write it: of rows, or of shares of rows. */
+struct sar_vec_desc sar_owner_result_desc(const struct sar_task *task);
 
 /** Returns the vec_desc of a reduction over the slots that a rank owns of a segment. */
 struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, uint32_t segment);

@@ -43,7 +43,7 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, str
     struct sar_owner_cost_terms terms = { .push_share = 1 / ranks,
                                           .pull_share = 1 / ranks,
                                           .map = map,
-                                          .columns = sar_columns_make(&a->desc, a->machine.ranks, 1),
+                                          .columns = sar_columns_make(&a->desc, a->machine.ranks, 1, 1),
                                           .max_slots = (double)map.slots_max,
                                           .group_ranks = 1 };
     if (is_contiguous(&map)) {
@@ -105,17 +105,21 @@ static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost
 /* Returns the work that slices add, in elements. Rows of the input and of the result are copied slice by
  * slice, with several groups in addition to the copies of the partition and of the merge. An owner reduces
  * into the slots of a whole row group; work on slots is not in other prices, so that only the slots beyond
- * those of a rank's own part count. */
-static double slicing_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
+ * those of a rank's own part count. In a node a rank reduces the parts of all peers too; it joins its share
+ * of the result's rows, and in the end whole rows of the shares of all ranks. */
+static double slicing_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
+                           const struct sar_owner_estimate *estimate)
 {
-    double rows = a->data.nnz_max + sar_agreed_union_nnz(a, a->machine.ranks);
+    double in_group = terms->group_ranks, sums = sar_agreed_union_nnz(a, a->machine.ranks);
     double slots = (double)terms->map.slots_max - (double)a->desc.count / a->machine.ranks;
     if (!sar_columns_sliced(&terms->columns) || a->machine.gamma <= 0)
         return 0;
+    double reductions = in_group > 1 ? estimate->peers + 2 : 1, joined = in_group > 1 ? sums : 0;
     double row_pass = terms->columns.groups > 1 ? (double)a->desc.element_size * a->machine.memory : 0;
-    double copies = sar_columns_max_slices(&terms->columns) * SLICE_COPY_WORK,
+    double slices = sar_columns_max_slices(&terms->columns) * (a->data.nnz_max + sums / in_group) + joined,
            value = sar_agreed_value_seconds(a);
-    return (rows * (copies * value + row_pass) + fmax(slots, 0) * SLOT_WORK * value) / a->machine.gamma;
+    double work = slices * SLICE_COPY_WORK + fmax(slots, 0) * SLOT_WORK * reductions;
+    return (work * value + (a->data.nnz_max + sums / in_group) * row_pass) / a->machine.gamma;
 }
 
 /* A rank partitions its own elements, reduces the part that it owns, and merges the parts of the result. In
@@ -129,9 +133,10 @@ static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_te
     double coding = (estimate->peers * estimate->push.work + parts / 2 * estimate->pull.work) * slice;
     double read = a->data.nnz_max + a->data.nnz_mean * ranks * terms->push_share * slice;
     if (terms->group_ranks > 1)
-        return read + parts * (sar_agreed_union_nnz(a, terms->group_ranks) + sums) * terms->push_share +
-               coding;
-    return read + sums + coding + slicing_work(a, terms);
+        return read +
+               parts * (sar_agreed_union_nnz(a, terms->group_ranks) + sums) * terms->push_share * slice +
+               coding + slicing_work(a, terms, estimate);
+    return read + sums + coding + slicing_work(a, terms, estimate);
 }
 
 /* Returns the latencies that messages of a step wait for others: at most so many are in flight. */
@@ -182,7 +187,7 @@ static int throttle_of(const struct sar_agreed *a, const struct sar_owner_cost_t
     double ranks = a->machine.ranks, parts = estimate->peers + 1;
     if (a->wire.throttle != SAR_U64_AUTO)
         return (int)a->wire.throttle;
-    double share = fmin(terms->columns.groups, parts) * terms->pull_share;
+    double share = fmin(terms->columns.groups, parts) * terms->pull_share / terms->columns.shares;
     double merge = sar_agreed_union_nnz(a, ranks) * share * a->machine.gamma;
     double message = (estimate->push.bytes + estimate->pull.bytes) / 2 * a->machine.beta;
     if (estimate->segments <= 1 || merge <= SAR_EXCHANGE_THROTTLE * message)
@@ -201,11 +206,12 @@ static double values_bytes(const struct sar_wire_layout *layout, double nnz)
 static struct sar_cost pull_cost(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                                  const struct sar_wire_layout *layout, double nnz)
 {
+    double peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
     struct sar_cost whole = sar_agreed_cost_with(a, true, terms->pull_wire, layout, nnz);
     if (!sar_columns_sliced(&terms->columns))
         return whole;
     double values = values_bytes(layout, nnz);
-    double lists = (terms->columns.groups - 1) / (a->machine.ranks - 1.0);
+    double lists = (terms->columns.groups - 1) / fmax(peers, 1);
     return (struct sar_cost){ values + (whole.bytes - values) * lists, whole.work * lists };
 }
 
@@ -343,13 +349,16 @@ const char *sar_owner_unsupported_reason(const struct sar_agreed *a, struct sar_
 }
 
 /* Returns the terms with at most this many slices of a row. */
-static struct sar_owner_cost_terms sliced_terms(const struct sar_agreed *a, uint64_t columns)
+static struct sar_owner_cost_terms sliced_terms(const struct sar_agreed *a, int group_ranks, uint64_t columns)
 {
-    struct sar_columns sliced = sar_columns_make(&a->desc, a->machine.ranks, columns);
+    bool even = a->topo.nodes * group_ranks == a->machine.ranks || group_ranks == 1;
+    struct sar_columns sliced =
+        sar_columns_make(&a->desc, a->machine.ranks, even ? group_ranks : 1, even ? columns : 1);
     struct sar_owner_cost_terms terms =
         sar_owner_cost_terms(a, sar_agreed_partition_map_of(a, (uint32_t)sliced.groups));
     terms.columns = sliced;
     terms.push_share = terms.pull_share = 1.0 / sliced.groups;
+    terms.group_ranks = group_ranks;
     return terms;
 }
 
@@ -359,27 +368,28 @@ static double seconds_or_never(const struct sar_agreed *a, const struct sar_owne
 }
 
 /* Fewer slices than asked for, where the parts of so few row groups would have too many slots. */
-static struct sar_owner_cost_terms forced_terms(const struct sar_agreed *a, uint64_t columns)
+static struct sar_owner_cost_terms forced_terms(const struct sar_agreed *a, int group_ranks, uint64_t columns)
 {
-    struct sar_owner_cost_terms terms = sliced_terms(a, columns);
+    struct sar_owner_cost_terms terms = sliced_terms(a, group_ranks, columns);
     for (; columns > 1 && sar_owner_unsupported_reason(a, terms.map) != NULL; columns /= 2)
-        terms = sliced_terms(a, columns / 2);
+        terms = sliced_terms(a, group_ranks, columns / 2);
     return terms;
 }
 
-struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a)
+struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a, int group_ranks)
 {
     uint64_t ranks = (uint64_t)a->machine.ranks, forced = a->partition.columns;
     struct sar_owner_cost_terms best = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
+    best.group_ranks = group_ranks;
     if (is_contiguous(&best.map) || a->desc.row_len == 1 || ranks == 1)
         return best;
     if (forced != SAR_U64_AUTO)
-        return forced_terms(a, forced);
-    struct sar_columns all = sar_columns_make(&a->desc, a->machine.ranks, ranks);
+        return forced_terms(a, group_ranks, forced);
+    struct sar_columns all = sar_columns_make(&a->desc, a->machine.ranks, 1, ranks);
     uint64_t most = (uint64_t)sar_columns_max_slices(&all);
     double fewest = seconds_or_never(a, &best);
     for (uint64_t columns = 2; columns < 2 * most; columns *= 2) {
-        struct sar_owner_cost_terms terms = sliced_terms(a, columns < most ? columns : most);
+        struct sar_owner_cost_terms terms = sliced_terms(a, group_ranks, columns < most ? columns : most);
         double seconds = seconds_or_never(a, &terms);
         if (seconds < fewest) {
             fewest = seconds;

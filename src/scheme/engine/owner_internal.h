@@ -22,6 +22,10 @@ bool sar_owner_sends_to(const struct sar_task *task, int owner);
 /** Returns the i-th of the ranks whose elements this rank reduces, itself included; -1 after the last. */
 int sar_owner_source(const struct sar_task *task, int i);
 
+/** Returns the owner number of a rank, and the rank of an owner number. */
+int sar_owner_number(const struct sar_task *task, int rank);
+int sar_owner_rank(const struct sar_task *task, int number);
+
 /** Returns the layout of messages about the slots, or their slices, that a rank owns of a segment. */
 struct sar_wire_layout sar_owner_part_layout(const struct sar_task *task, int rank, uint32_t segment);
 
@@ -31,10 +35,7 @@ struct sar_partition_map sar_owner_segment_map(const struct sar_owner *owner, ui
 /** Returns this rank's elements of the next segment, which share the arrays of the input. */
 struct sar_spvec sar_owner_next_input(struct sar_task *task, uint32_t segment);
 
-/** Partitions this rank's rows of a segment by row groups, for sar_owner_gather_part. */
-enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment);
-
-/** Makes the part of an owner: its slice of this rank's rows of a segment. */
+/** Makes the part of an owner: its slice of this rank's rows of a segment, in push.rows. */
 enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner);
 
 /** Keeps the pull messages of the step before; they are decoded while the messages of the next step are in

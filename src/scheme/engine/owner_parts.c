@@ -20,6 +20,38 @@ int sar_owner_source(const struct sar_task *task, int i)
     return i < task->comm->ranks ? i : -1;
 }
 
+int sar_owner_number(const struct sar_task *task, int rank)
+{
+    const struct sar_owner_parts *parts = &((const struct sar_owner *)task->state)->parts;
+    return parts->peers == NULL || !sar_columns_sliced(&parts->columns) ? rank
+                                                                        : parts->peers->number(task, rank);
+}
+
+int sar_owner_rank(const struct sar_task *task, int number)
+{
+    const struct sar_owner_parts *parts = &((const struct sar_owner *)task->state)->parts;
+    return parts->peers == NULL || !sar_columns_sliced(&parts->columns) ? number
+                                                                        : parts->peers->rank(task, number);
+}
+
+struct sar_slice sar_owner_slice(const struct sar_task *task, int rank)
+{
+    const struct sar_owner *o = task->state;
+    return sar_columns_slice(&o->parts.columns, sar_owner_number(task, rank));
+}
+
+int sar_owner_group(const struct sar_task *task, int rank)
+{
+    const struct sar_owner *o = task->state;
+    return sar_columns_group(&o->parts.columns, sar_owner_number(task, rank));
+}
+
+struct sar_vec_desc sar_owner_result_desc(const struct sar_task *task)
+{
+    const struct sar_owner *o = task->state;
+    return sar_columns_slice_desc(&task->agreed->desc, o->parts.columns_of_result);
+}
+
 void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_terms *terms,
                           const struct sar_owner_peers *peers)
 {
@@ -33,6 +65,8 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
                                          .is_range = is_range && peers == NULL,
                                          .segment_slots = estimate.segment_slots,
                                          .segments = (uint32_t)estimate.segments };
+    int share = sar_columns_share(&terms->columns, sar_owner_number(task, task->comm->rank));
+    o->parts.columns_of_result = sar_columns_share_slice(&terms->columns, share);
     for (int r = 0; r < task->comm->ranks; r++)
         o->parts.n_targets += sar_owner_sends_to(task, r);
     o->relay.limit = estimate.relay_limit;
@@ -55,17 +89,18 @@ void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const s
                              .push_wire = task->preferred_wire[0],
                              .pull_wire = task->preferred_wire[1],
                              .map = map,
-                             .columns = sar_columns_make(&task->agreed->desc, task->comm->ranks, 1),
+                             .columns = sar_columns_make(&task->agreed->desc, task->comm->ranks, 1, 1),
                              .max_slots = (double)map.slots_max,
                              .group_ranks = group },
                          peers);
 }
 
-static uint64_t slots_of(const struct sar_owner *o, int rank, uint32_t segment)
+static uint64_t slots_of(const struct sar_task *task, int rank, uint32_t segment)
 {
+    const struct sar_owner *o = task->state;
     if (o->parts.is_range)
         return o->parts.bounds[rank + 1] - o->parts.bounds[rank];
-    uint32_t part = (uint32_t)sar_columns_group(&o->parts.columns, rank);
+    uint32_t part = (uint32_t)sar_owner_group(task, rank);
     uint64_t slots = sar_partition_map_slots(&o->parts.map, part), before = segment * o->parts.segment_slots;
     uint64_t rest = slots > before ? slots - before : 0;
     return rest < o->parts.segment_slots ? rest : o->parts.segment_slots;
@@ -74,19 +109,18 @@ static uint64_t slots_of(const struct sar_owner *o, int rank, uint32_t segment)
 struct sar_wire_layout sar_owner_part_layout(const struct sar_task *task, int rank, uint32_t segment)
 {
     const struct sar_owner *o = task->state;
-    uint64_t slots = slots_of(o, rank, segment);
+    uint64_t slots = slots_of(task, rank, segment);
     struct sar_wire_layout layout = sar_agreed_layout(task->agreed, slots, sar_index_size(slots));
     if (sar_columns_sliced(&o->parts.columns))
-        sar_columns_slice_layout(&o->parts.columns, sar_columns_slice(&o->parts.columns, rank).len, &layout);
+        sar_columns_slice_layout(&o->parts.columns, sar_owner_slice(task, rank).len, &layout);
     return layout;
 }
 
 struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, uint32_t segment)
 {
     struct sar_wire_layout layout = sar_owner_part_layout(task, rank, segment);
-    const struct sar_owner *o = task->state;
     struct sar_vec_desc desc = sar_task_desc(task);
-    desc = sar_columns_slice_desc(&desc, sar_columns_slice(&o->parts.columns, rank));
+    desc = sar_columns_slice_desc(&desc, sar_owner_slice(task, rank));
     desc.count = layout.slots;
     desc.index_size = layout.index_size;
     return desc;

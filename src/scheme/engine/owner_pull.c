@@ -27,21 +27,23 @@ enum sar_status sar_owner_save_pulled(struct sar_task *task)
 
 /* Returns the message with this rank's sums for a receiver. With sliced rows, ranks of this rank's row group
  * know the indices of the sums; each other rank gets them once a group. */
-static const struct sar_msg *whole_message_to(const struct sar_owner *o, int rank, int receiver,
-                                              uint32_t segment)
+static const struct sar_msg *whole_message_to(const struct sar_task *task, int receiver, uint32_t segment)
 {
+    const struct sar_owner *o = task->state;
     const struct sar_columns *columns = &o->parts.columns;
-    int group = sar_columns_group(columns, rank);
-    bool knows = sar_columns_group(columns, receiver) == group ||
-                 sar_columns_list_sender(columns, group, receiver) != rank;
-    return sar_columns_sliced(columns) && knows ? &o->pull.values[segment % 2]
-                                                : &o->pull.outgoing[segment % 2];
+    if (!sar_columns_sliced(columns))
+        return &o->pull.outgoing[segment % 2];
+    int number = sar_owner_number(task, task->comm->rank), to = sar_owner_number(task, receiver);
+    int group = sar_columns_group(columns, number);
+    bool knows =
+        sar_columns_group(columns, to) == group || sar_columns_list_sender(columns, group, to) != number;
+    return knows ? &o->pull.values[segment % 2] : &o->pull.outgoing[segment % 2];
 }
 
 static const struct sar_msg *message_to(const struct sar_task *task, int receiver, uint32_t segment)
 {
     const struct sar_msg *deferral = sar_owner_relay_deferral(task, segment, receiver);
-    return deferral != NULL ? deferral : whole_message_to(task->state, task->comm->rank, receiver, segment);
+    return deferral != NULL ? deferral : whole_message_to(task, receiver, segment);
 }
 
 /* Sends the sums to all sources of their elements, to the next rank first as in the push. */
@@ -67,7 +69,8 @@ enum sar_status sar_owner_reserve(struct sar_task *task, size_t n)
     size_t wanted = out->nnz + n;
     const struct sar_owner *o = task->state;
     if (o->parts.segments > 1 && out->index == NULL) {
-        double share = (double)o->parts.n_targets / task->comm->ranks;
+        bool sliced = sar_columns_sliced(&o->parts.columns);
+        double share = sliced ? 1 : (double)o->parts.n_targets / task->comm->ranks;
         double expected = sar_agreed_union_nnz(task->agreed, task->comm->ranks) * share * RESERVE_FACTOR;
         expected = fmin(expected, (double)task->agreed->desc.count);
         wanted = expected > (double)wanted ? (size_t)expected : wanted;
@@ -91,15 +94,15 @@ static struct sar_span_work merge_work(const struct sar_owner *o, const struct s
 enum sar_status sar_owner_append(struct sar_task *task, const struct sar_partition_map *map)
 {
     struct sar_owner *o = task->state;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_span span = sar_task_span(task, "deliver");
-    SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(desc, o->inputs, map->parts)));
+    SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, map->parts)));
     struct sar_spvec *out = &task->result.vec;
-    struct sar_spvec end = { (unsigned char *)out->index + out->nnz * desc->index_size,
-                             (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
-    SAR_TRY(sar_partition_merge(map, desc, o->inputs, task->memory.step_arena, &end));
+    struct sar_spvec end = { (unsigned char *)out->index + out->nnz * desc.index_size,
+                             (unsigned char *)out->value + out->nnz * desc.element_size, 0 };
+    SAR_TRY(sar_partition_merge(map, &desc, o->inputs, task->memory.step_arena, &end));
     out->nnz += end.nnz;
-    span.work = merge_work(o, map, end.nnz, desc->element_size);
+    span.work = merge_work(o, map, end.nnz, desc.element_size);
     sar_task_span_end(task, &span);
     return SAR_OK;
 }

@@ -22,14 +22,16 @@ static enum sar_status partition_on_device(struct sar_task *task, uint32_t segme
 static enum sar_status split(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
 {
     const struct sar_owner *o = task->state;
+    bool sliced = sar_columns_sliced(&o->parts.columns);
     if (o->parts.peers != NULL)
         return o->parts.peers->split(task, segment, parts);
     if (o->parts.is_range)
         return sar_range_parts_split(task, o->parts.bounds, parts);
-    if (sar_columns_sliced(&o->parts.columns))
-        return sar_owner_split_rows(task, segment);
-    return task->device.partition != NULL ? partition_on_device(task, segment, parts)
-                                          : sar_owner_split(task, segment, NULL, parts);
+    if (sliced)
+        parts = o->push.rows[segment % 2];
+    if (task->device.partition != NULL)
+        return partition_on_device(task, segment, parts);
+    return sliced ? sar_owner_split_rows(task, segment, parts) : sar_owner_split(task, segment, NULL, parts);
 }
 
 /* Returns the owner at a position of the sending order. It starts with the next rank, so that not all ranks
@@ -47,9 +49,9 @@ static enum sar_status encode_part(struct sar_task *task, uint32_t segment, int 
         return SAR_OK;
     if (o->parts.peers != NULL)
         SAR_TRY(o->parts.peers->combine(task, segment, owner, part));
-    if (sar_columns_sliced(&o->parts.columns))
+    else if (sar_columns_sliced(&o->parts.columns))
         SAR_TRY(sar_owner_gather_part(task, segment, owner));
-    o->push.sent_values[owner] += part->nnz * sar_columns_slice(&o->parts.columns, owner).len;
+    o->push.sent_values[owner] += part->nnz * sar_owner_slice(task, owner).len;
     struct sar_msg *message = owner == task->comm->rank ? NULL : &o->push.messages[segment % 2][owner];
     return sar_task_encode(task, false, sar_owner_part_layout(task, owner, segment), part, message);
 }
@@ -194,7 +196,7 @@ enum sar_status sar_owner_begin(struct sar_task *task)
     size_t ranks = (size_t)task->comm->ranks;
     for (int parity = 0; parity < 2; parity++) {
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.parts[0], &o->push.parts[parity]));
-        if (sar_columns_sliced(&o->parts.columns))
+        if (sar_columns_sliced(&o->parts.columns) && o->parts.peers == NULL)
             SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.rows[0], &o->push.rows[parity]));
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.messages[0], &o->push.messages[parity]));
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received[0], &o->pull.received[parity]));
@@ -211,6 +213,22 @@ enum sar_status sar_owner_begin(struct sar_task *task)
     return prepare_push(task, 0);
 }
 
+/* Encodes the sums for receivers that know their indices: those with slices of the same rows. */
+static enum sar_status encode_values(struct sar_task *task, const struct sar_wire_layout *layout,
+                                     uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(segment)];
+    int number = sar_owner_number(task, task->comm->rank),
+        group = sar_columns_group(&o->parts.columns, number);
+    struct sar_owner_range owners =
+        sar_columns_owners(&o->parts.columns, group, sar_columns_share(&o->parts.columns, number));
+    if (owners.end - owners.first == 1)
+        return SAR_OK;
+    return sar_task_encode_values(task, *layout, sums, &o->pull.index_hash[sar_owner_sums_index(segment)],
+                                  &o->pull.values[segment % 2]);
+}
+
 /* Encodes the sums of a segment. They go to all sources of their elements; this rank is always one of
  * them. */
 static enum sar_status encode_sums(struct sar_task *task, uint32_t segment, struct sar_spvec *sums)
@@ -220,10 +238,8 @@ static enum sar_status encode_sums(struct sar_task *task, uint32_t segment, stru
     bool has_receivers = sar_owner_source(task, 1) >= 0, sliced = sar_columns_sliced(&o->parts.columns);
     bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
     SAR_TRY(sar_task_encode(task, true, layout, sums, sends_lists ? &o->pull.outgoing[segment % 2] : NULL));
-    if (sliced) {
-        uint32_t hash = o->pull.index_hash[sar_owner_sums_index(segment)] = sar_msg_index_hash(sums);
-        SAR_TRY(sar_task_encode_values(task, layout, hash, sums, &o->pull.values[segment % 2]));
-    }
+    if (sliced)
+        SAR_TRY(encode_values(task, &layout, segment));
     return o->relay.limit > 0 ? sar_owner_relay_defer(task, segment) : SAR_OK;
 }
 

@@ -44,8 +44,8 @@ bool sar_relay_is_deferred(const struct sar_relay_layout *layout, int owner, int
  * ranks as own slices there is one, except in the owner's group. */
 static int count_lists(const struct sar_columns *columns, int owner)
 {
-    int group = sar_columns_group(columns, owner), first = sar_columns_first_rank(columns, group),
-        slices = sar_columns_first_rank(columns, group + 1) - first, position = owner - first;
+    int group = sar_columns_group(columns, owner), first = sar_columns_first_owner(columns, group),
+        slices = sar_columns_first_owner(columns, group + 1) - first, position = owner - first;
     return sar_columns_sliced(columns) ? (columns->ranks - position + slices - 1) / slices - 1 : 0;
 }
 

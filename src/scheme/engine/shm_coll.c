@@ -114,10 +114,10 @@ enum sar_status sar_shm_coll_attach_result(struct sar_task *task, size_t nnz, st
 }
 
 /* Moves the values first: in a buffer that keeps its memory they move up, and the indices do not move. */
-enum sar_status sar_shm_coll_grow(const struct sar_task *task, struct sar_shm_coll_msg *msg,
-                                  struct sar_shm_buffer *buffer, size_t nnz, struct sar_spvec *vec)
+enum sar_status sar_shm_coll_grow(const struct sar_task *task, const struct sar_vec_desc *desc,
+                                  struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
+                                  struct sar_spvec *vec)
 {
-    const struct sar_vec_desc *desc = &task->agreed->desc;
     struct sar_shm_region before;
     uint64_t bytes = sar_add_saturate(sar_shm_coll_vec_bytes(desc, desc->index_size, nnz), 1);
     SAR_TRY(sar_shm_buffer_grow(buffer, bytes, &before));

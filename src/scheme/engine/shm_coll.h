@@ -56,9 +56,11 @@ enum sar_status sar_shm_coll_choose_result(const struct sar_task *task, struct s
 enum sar_status sar_shm_coll_attach_result(struct sar_task *task, size_t nnz, struct sar_shm_result **result);
 
 /** Makes room for nnz elements in a buffer of this rank, and notes it in msg. Keeps the vec->nnz elements of
- * the vector in the buffer. */
-enum sar_status sar_shm_coll_grow(const struct sar_task *task, struct sar_shm_coll_msg *msg,
-                                  struct sar_shm_buffer *buffer, size_t nnz, struct sar_spvec *vec);
+ * the vector in the buffer.
+ * @param desc  of these elements */
+enum sar_status sar_shm_coll_grow(const struct sar_task *task, const struct sar_vec_desc *desc,
+                                  struct sar_shm_coll_msg *msg, struct sar_shm_buffer *buffer, size_t nnz,
+                                  struct sar_spvec *vec);
 
 /** Maps the vector of a rank, as its message tells. Maps a new buffer even if it is empty: a later call,
  * which skips the barrier for mapping, may be the first to find elements there. */

@@ -193,15 +193,26 @@ bool sar_task_progress(struct sar_task *task);
 enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
                                 struct sar_spvec *vec, struct sar_msg *message);
 
-/** Encodes the values of vec alone, for receivers that know its indices, of 4 bytes; index_hash is their
- * sar_msg_index_hash. */
+/** The sar_msg_index_hash of an index list. */
+struct sar_list_hash {
+    uint32_t value;
+    uint32_t *on_device; /**< where a device writes it; NULL: value is set */
+};
+
+/** Hashes the indices of vec, of 4 bytes. */
+enum sar_status sar_task_hash_list(struct sar_task *task, const struct sar_spvec *vec,
+                                   struct sar_list_hash *hash);
+
+/** Encodes the values of vec alone, for receivers that know its indices, of 4 bytes. Sets *index_hash, their
+ * sar_msg_index_hash. Waits for a device. */
 enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_layout layout,
-                                       uint32_t index_hash, const struct sar_spvec *vec,
+                                       const struct sar_spvec *vec, uint32_t *index_hash,
                                        struct sar_msg *message);
 
-/** Decodes a message of values alone. vec has the known index list, index_hash is its sar_msg_index_hash. */
+/** Decodes a message of values alone. vec has the known index list, and hash is its. A device that computes
+ * the hash also compares it: sar_device_exec_wait reports another list. */
 enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_layout layout,
-                                       uint32_t index_hash, const struct sar_msg *message,
+                                       const struct sar_list_hash *hash, const struct sar_msg *message,
                                        struct sar_spvec *vec);
 
 /** Encodes a deferral of a message of this size; see sar_msg_encode_deferral. */

@@ -42,26 +42,27 @@ static struct sar_msg_key key_of(const struct sar_task *task, struct sar_wire_la
     return (struct sar_msg_key){ layout, task->args.fingerprint, task->args.epoch, task->minus_zero };
 }
 
-/* The device treats the slots of a part as elements. */
+/* The device treats the slots of a part as elements, and slices as rows. */
 static struct sar_vec_desc part_desc(const struct sar_task *task, const struct sar_wire_layout *layout)
 {
     struct sar_vec_desc desc = task->agreed->desc;
     desc.count = layout->slots;
+    desc.row_len = layout->row_len;
+    desc.element_size = layout->element_size;
     desc.index_size = layout->index_size;
     return desc;
 }
 
-/* Queues the encoding of a vector, so that the next one can be encoded before this message is complete. For
- * an MPI library that reads device memory, the payload stays on the device, apart from its header. */
-static enum sar_status encode_on_device(struct sar_task *task, const struct sar_msg_key *key,
-                                        const struct sar_wire *wire, const struct sar_spvec *vec,
-                                        struct sar_msg *message)
+/* Queues the encoding of the payload of a message, so that the next one can be encoded before this one is
+ * complete. For an MPI library that reads device memory, the payload stays on the device, apart from its
+ * header. */
+static enum sar_status encode_payload(struct sar_task *task, const struct sar_wire_layout *layout,
+                                      enum sar_codec_id codec_id, const struct sar_spvec *vec,
+                                      struct sar_msg *message)
 {
     struct sar_device_exec *exec = task->device.exec;
-    struct sar_vec_desc desc = part_desc(task, &key->layout);
-    SAR_TRY(sar_msg_begin(key, wire, vec, exec->cuda_aware, exec->msg_arena, message));
-    struct sar_encoded payload = { wire->codec_id, NULL, (size_t)message->bytes - SAR_MSG_HEADER_BYTES,
-                                   vec->nnz };
+    struct sar_vec_desc desc = part_desc(task, layout);
+    struct sar_encoded payload = { codec_id, NULL, (size_t)message->bytes - SAR_MSG_HEADER_BYTES, vec->nnz };
     if (!exec->cuda_aware) {
         payload.memory = sar_msg_payload(message);
         return sar_device_exec_encode(exec, &desc, vec, &payload);
@@ -71,6 +72,29 @@ static enum sar_status encode_on_device(struct sar_task *task, const struct sar_
     SAR_TRY(sar_device_blocks_alloc(&exec->blocks, payload.bytes, &payload.memory));
     message->payload = payload.memory;
     return sar_device_exec_encode_in_place(exec, &desc, vec, &payload);
+}
+
+static enum sar_status encode_on_device(struct sar_task *task, const struct sar_msg_key *key,
+                                        const struct sar_wire *wire, const struct sar_spvec *vec,
+                                        struct sar_msg *message)
+{
+    struct sar_device_exec *exec = task->device.exec;
+    SAR_TRY(sar_msg_begin(key, wire, vec, exec->cuda_aware, exec->msg_arena, message));
+    return encode_payload(task, &key->layout, wire->codec_id, vec, message);
+}
+
+static enum sar_status decode_payload(struct sar_task *task, const struct sar_wire_layout *layout,
+                                      enum sar_codec_id codec_id, const struct sar_msg *message,
+                                      struct sar_spvec *vec)
+{
+    struct sar_device_exec *exec = task->device.exec;
+    struct sar_vec_desc desc = part_desc(task, layout);
+    struct sar_msg_header header;
+    (void)sar_msg_read_header(message->buffer, &header);
+    struct sar_encoded payload = { codec_id, sar_msg_payload(message), (size_t)header.bytes,
+                                   (size_t)header.nnz };
+    return message->payload != NULL ? sar_device_exec_decode_in_place(exec, &desc, &payload, vec)
+                                    : sar_device_exec_decode(exec, &desc, &payload, vec);
 }
 
 /* Queues the decoding of a message in any format. Checks its header at once; sar_device_exec_wait reports a
@@ -92,10 +116,22 @@ static enum sar_status decode_on_device(struct sar_task *task, struct sar_msg_ke
     if (content.wire->codec_id == SAR_CODEC_NONE || content.nnz > layout->slots ||
         content.bytes != content.wire->min_bytes(layout, content.nnz))
         return SAR_CORRUPT;
-    struct sar_encoded payload = { content.wire->codec_id, content.payload, (size_t)content.bytes,
-                                   (size_t)content.nnz };
-    SAR_TRY(detached ? sar_device_exec_decode_in_place(exec, &desc, &payload, vec)
-                     : sar_device_exec_decode(exec, &desc, &payload, vec));
+    SAR_TRY(decode_payload(task, layout, content.wire->codec_id, message, vec));
+    key->user_word = content.user_word;
+    return SAR_OK;
+}
+
+static enum sar_status decode_values_on_device(struct sar_task *task, struct sar_msg_key *key,
+                                               const struct sar_list_hash *hash,
+                                               const struct sar_msg *message, struct sar_spvec *vec)
+{
+    struct sar_msg_content content;
+    SAR_TRY(sar_msg_open_values(key, message, vec->nnz, &content));
+    if (hash->on_device != NULL)
+        SAR_TRY(sar_device_exec_expect_hash(task->device.exec, hash->on_device, content.index_hash));
+    else if (content.index_hash != hash->value)
+        return SAR_CORRUPT;
+    SAR_TRY(decode_payload(task, &key->layout, SAR_CODEC_VALUES, message, vec));
     key->user_word = content.user_word;
     return SAR_OK;
 }
@@ -144,13 +180,39 @@ enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout la
     return SAR_OK;
 }
 
+enum sar_status sar_task_hash_list(struct sar_task *task, const struct sar_spvec *vec,
+                                   struct sar_list_hash *hash)
+{
+    *hash = (struct sar_list_hash){ 0, NULL };
+    if (task->device.exec != NULL)
+        return sar_device_exec_hash_indices(task->device.exec, vec, &hash->on_device);
+    hash->value = sar_msg_index_hash(vec);
+    return SAR_OK;
+}
+
+static enum sar_status encode_values(struct sar_task *task, const struct sar_msg_key *key,
+                                     const struct sar_spvec *vec, uint32_t index_hash,
+                                     struct sar_msg *message)
+{
+    struct sar_device_exec *exec = task->device.exec;
+    if (exec == NULL)
+        return sar_msg_encode_values(key, index_hash, vec, task->memory.step_arena, message);
+    SAR_TRY(sar_msg_begin_values(key, index_hash, vec->nnz, exec->cuda_aware, exec->msg_arena, message));
+    return encode_payload(task, &key->layout, SAR_CODEC_VALUES, vec, message);
+}
+
 enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_layout layout,
-                                       uint32_t index_hash, const struct sar_spvec *vec,
+                                       const struct sar_spvec *vec, uint32_t *index_hash,
                                        struct sar_msg *message)
 {
     struct sar_msg_key key = key_of(task, layout);
+    struct sar_list_hash hash;
     struct sar_span span = sar_task_span(task, "encode");
-    SAR_TRY(sar_msg_encode_values(&key, index_hash, vec, task->memory.step_arena, message));
+    SAR_TRY(sar_task_hash_list(task, vec, &hash));
+    if (hash.on_device != NULL)
+        SAR_TRY(sar_device_exec_fetch_hash(task->device.exec, hash.on_device, &hash.value));
+    SAR_TRY(encode_values(task, &key, vec, hash.value, message));
+    *index_hash = hash.value;
     report_wire(&task->report.pull_wire, "values");
     span.work = sar_span_work_make("copy", vec->nnz, layout.element_size, 0);
     sar_task_span_end(task, &span);
@@ -158,12 +220,14 @@ enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_la
 }
 
 enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_layout layout,
-                                       uint32_t index_hash, const struct sar_msg *message,
+                                       const struct sar_list_hash *hash, const struct sar_msg *message,
                                        struct sar_spvec *vec)
 {
     struct sar_msg_key key = key_of(task, layout);
     struct sar_span span = sar_task_span(task, "decode");
-    SAR_TRY(sar_msg_decode_values(&key, index_hash, message, task->memory.step_arena, vec));
+    SAR_TRY(task->device.exec != NULL
+                ? decode_values_on_device(task, &key, hash, message, vec)
+                : sar_msg_decode_values(&key, hash->value, message, task->memory.step_arena, vec));
     task->minus_zero |= key.user_word != 0;
     sar_task_span_end(task, &span);
     return SAR_OK;

@@ -3,6 +3,8 @@
  * the second, and so on until a call succeeds. No rank hangs. Each rank returns the right result, or an error
  * about memory or another rank, and the next call succeeds.
  *
+ * Rows that are divided by columns fail in the same way.
+ *
  * Shared memory consists of mapped files. These fail too, and the next call must share memory again. With a
  * scheme's name as argument, tests only that scheme and few sizes.
  *
@@ -11,6 +13,7 @@
  * survive their failure. */
 
 #include <mpix_sparse.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,6 +68,7 @@ struct vector {
 };
 
 static struct vector small, large;
+static size_t row = 1; /* values of an element */
 
 struct state {
     MPI_Comm comm;
@@ -76,7 +80,7 @@ struct state {
 
 static void make_vector(struct vector *v, const char *name, int64_t count)
 {
-    tensor_draw(pattern_find(name), &(struct tensor_desc){ FLOAT32, SUM, 1, count }, 17, &v->tensor);
+    tensor_draw(pattern_find(name), &(struct tensor_desc){ FLOAT32, SUM, row, count }, 17, &v->tensor);
     oracle_make(&v->tensor, &v->oracle);
     v->type = &index_types[strcmp(name, "shuffled") == 0 ? 2 : 0];
     v->indices = typed_indices(&v->tensor, v->type);
@@ -168,14 +172,15 @@ static bool fail_alloc(struct state *s, int target, long which)
 /* A communicator keeps its scratch memory until some calls have not needed it: two small calls release it. */
 static void try_in_use(MPI_Comm comm, const struct settings *settings, int target)
 {
-    struct state s = { .comm = comm, .out = get_memory((size_t)large.oracle.desc.count, sizeof *s.out) };
+    const struct tensor_desc *desc = &large.oracle.desc;
+    struct state s = { .comm = comm, .out = get_memory((size_t)desc->count, element_bytes(desc)) };
     for (int api = 0; api < APIS; api++) {
-        bool refused = api != PROFILE ||
-                       large.oracle.desc.count == sizes[0]; /* a profile allocates the same for any size */
+        /* A profile allocates the same for any size. */
+        bool refused = api != PROFILE || (desc->count == sizes[0] && row == 1);
         s.api = (enum api)api;
         for (long which = 0; refused; which++) {
             check_case("allocation %ld on rank %d, %s of %lld, %s", which, target, api_names[api],
-                       (long long)large.oracle.desc.count, settings_text(settings));
+                       (long long)desc->count, settings_text(settings));
             check_alarm(TIMEOUT);
             call_and_check(&s, &small);
             call_and_check(&s, &small);
@@ -231,6 +236,32 @@ static void try_relays(void)
     MPI_Comm_free(&comm);
 }
 
+/* Rows with several owners, in slices. */
+static void try_columns(const char *scheme, int nodes)
+{
+    enum { ROW = 24, COUNTS = 3 };
+    static const int64_t counts[COUNTS] = { 60, 150, 400 };
+    const struct settings settings = { scheme, nodes % 2 == 0 ? "coo" : NULL, NULL, NULL, "200" };
+    row = ROW;
+    make_vector(&small, "random 0.5", 20);
+    setenv("MPIX_SPARSE_PROFILE_EVERY", "1000000", 1);
+    for (int groups = 1; groups <= 2; groups++) {
+        char columns[16];
+        snprintf(columns, sizeof columns, "%d", groups == 1 ? ranks : (ranks + 1) / 2);
+        setenv("MPIX_SPARSE_COLUMNS", columns, 1);
+        nodes_set(nodes);
+        MPI_Comm comm = settings_comm(&settings);
+        for (int i = 0; i < COUNTS; i++)
+            if (!oversubscribed || i == groups)
+                try_size(comm, counts[i], &settings);
+        MPI_Comm_free(&comm);
+    }
+    unsetenv("MPIX_SPARSE_COLUMNS");
+    nodes_set(0);
+    free_vector(&small);
+    row = 1;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, NULL };
@@ -257,7 +288,11 @@ int main(int argc, char **argv)
     }
     if (only == NULL)
         try_relays();
-    check_alarm(0);
     free_vector(&small);
+    if (only == NULL || strcmp(only, "balanced") == 0)
+        try_columns("balanced", ranks);
+    if (only == NULL)
+        try_columns("two_level", ranks % 2 == 0 && ranks > 2 ? 2 : 1);
+    check_alarm(0);
     return check_end("alloc_failure");
 }

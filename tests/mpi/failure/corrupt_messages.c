@@ -220,13 +220,13 @@ static void try_settings(const struct settings *settings, bool headers)
 }
 
 /* Rows whose columns several ranks own: index lists, and values alone. */
-static void try_columns(void)
+static void try_columns(const char *scheme)
 {
     static const char *const columns[] = { "2", "64" };
     for (int i = 0; i < 2; i++) {
         setenv("MPIX_SPARSE_COLUMNS", columns[i], 1);
-        try_rows(&(struct settings){ "balanced", i == 0 ? "coo" : NULL, NULL, NULL, i == 0 ? NULL : "200" },
-                 24, true);
+        try_rows(&(struct settings){ scheme, i == 0 ? "coo" : NULL, NULL, NULL, i == 0 ? NULL : "200" }, 24,
+                 true);
     }
     unsetenv("MPIX_SPARSE_COLUMNS");
 }
@@ -241,6 +241,18 @@ static void try_relays(void)
     try_rows(&(struct settings){ "balanced", "coo", NULL, "1", NULL }, 24, false);
     unsetenv("MPIX_SPARSE_COLUMNS");
     unsetenv("MPIX_SPARSE_RELAY");
+}
+
+/* Also between nodes; with more than two, a share has several owners in a group. */
+static void try_node_columns(void)
+{
+    for (int nodes = 2; nodes < ranks; nodes++) {
+        if (ranks % nodes != 0)
+            continue;
+        nodes_set(nodes);
+        try_columns("two_level");
+    }
+    nodes_set(0);
 }
 
 /* Consecutive segments, among all ranks and between nodes. With five ranks, two of three nodes have an
@@ -267,9 +279,12 @@ int main(int argc, char **argv)
                 try_settings(&(struct settings){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
     if (only == NULL) {
         try_segments();
-        try_columns();
         try_relays();
     }
+    if (only == NULL || strcmp(only, "balanced") == 0)
+        try_columns("balanced");
+    if (only == NULL)
+        try_node_columns();
     check_alarm(0);
     check_case("all");
     check(ranks == 1 || corrupted > 100, "expected more messages to pass through here than %ld", corrupted);

@@ -18,7 +18,7 @@
 #include "check.h"
 #include "tensors.h"
 
-enum { HEADER = 64, INDEX = 4, BLOCK_VALUES = 256 };
+enum { HEADER = 64, INDEX = 4, BLOCK_VALUES = 256, NODES = 2 };
 enum wire { COO, BLOCK, DENSE };
 
 /* The vectors; rows of 512 floats are embeddings. */
@@ -301,6 +301,32 @@ static struct volume sliced_blocks(void)
     return v;
 }
 
+/* On two nodes: a rank sends one slice of the rows that its node has, and the sums' values of its own slice.
+ * Slices of the ranks of one position lie side by side. */
+static struct volume node_slices(void)
+{
+    struct parts p = whole();
+    struct volume v = { 2, 0 };
+    int node_ranks = ranks / NODES, peer = (rank + node_ranks) % ranks;
+    long units = (long)vec.desc.row * (long)base_types[vec.desc.base].size / 16, rows = 0;
+    if (ranks % NODES != 0 || node_ranks == 1 || vec.desc.row == 1 || units < ranks) {
+        free(p.begin);
+        return (struct volume){ -1, -1 };
+    }
+    for (long i = 0; i < vec.count; i++)
+        rows += any_has(0, ranks, i);
+    for (int r = 0; r < ranks; r++) {
+        long values = slice_values(r % node_ranks * NODES + r / node_ranks);
+        long bytes = values * vec.bytes / (long)vec.desc.row;
+        if (r == rank)
+            v.payload += rows * bytes;
+        if (r == peer)
+            v.payload += message_of(COO, &p, 0, rank / node_ranks * node_ranks, node_ranks, values, bytes);
+    }
+    free(p.begin);
+    return v;
+}
+
 static const struct scheme {
     struct settings settings;
     const char *variable, *value; /* one more setting, or NULL */
@@ -321,6 +347,7 @@ static const struct scheme {
     { { "allgather", "block", NULL, NULL, NULL }, NULL, NULL, gathered_blocks },
     { { "allgather", "dense", NULL, NULL, NULL }, NULL, NULL, gathered_dense },
     { { "balanced", "block", "cyclic", "1", NULL }, "MPIX_SPARSE_COLUMNS", "1024", sliced_blocks },
+    { { "two_level", "coo", NULL, NULL, NULL }, "MPIX_SPARSE_COLUMNS", "1024", node_slices },
 };
 
 enum { SCHEMES = sizeof schemes / sizeof schemes[0], DESCS = sizeof descs / sizeof descs[0] };
@@ -329,6 +356,7 @@ static MPI_Comm open_comm(const struct scheme *scheme)
 {
     if (scheme->variable != NULL)
         setenv(scheme->variable, scheme->value, 1);
+    nodes_set(scheme->expected == node_slices && ranks > NODES ? NODES : ranks);
     MPI_Comm comm = settings_comm(&scheme->settings);
     if (scheme->variable != NULL)
         unsetenv(scheme->variable);
@@ -384,7 +412,6 @@ int main(int argc, char **argv)
 {
     MPI_Comm comms[SCHEMES];
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
-    nodes_set(ranks);
     for (int i = 0; i < SCHEMES; i++)
         comms[i] = open_comm(&schemes[i]);
     for (int d = 0; d < DESCS; d++) {

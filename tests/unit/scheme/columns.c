@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests who owns which slice of a row: each value has one owner in each row group, slices have at least 16
- * bytes and differ by one unit, and the chosen number of columns costs least. */
+ * bytes and differ by one unit, ranks of a node have shares of a row, and the chosen number of columns costs
+ * least. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,10 +24,10 @@ static struct sar_vec_desc desc_of(size_t value_size, size_t row_len)
     return (struct sar_vec_desc){ .row_len = row_len, .element_size = row_len * value_size };
 }
 
-static void check_group(const struct sar_columns *c, const struct sar_vec_desc *desc, int group)
+static void check_slices(const struct sar_columns *c, const struct sar_vec_desc *desc, int group)
 {
     size_t next = 0, value_size = desc->element_size / desc->row_len, shortest = SIZE_MAX, longest = 0;
-    int first = sar_columns_first_rank(c, group), end = sar_columns_first_rank(c, group + 1);
+    int first = sar_columns_first_owner(c, group), end = sar_columns_first_owner(c, group + 1);
     assert_true(end > first && end - first <= sar_columns_max_slices(c));
     for (int rank = first; rank < end; rank++) {
         struct sar_slice slice = sar_columns_slice(c, rank);
@@ -41,6 +42,12 @@ static void check_group(const struct sar_columns *c, const struct sar_vec_desc *
     }
     assert_int_equal(next, c->row_len);
     assert_true(longest - shortest < 2 * c->unit_values);
+}
+
+static void check_group(const struct sar_columns *c, const struct sar_vec_desc *desc, int group)
+{
+    int first = sar_columns_first_owner(c, group), end = sar_columns_first_owner(c, group + 1);
+    check_slices(c, desc, group);
     for (int receiver = 0; receiver < c->ranks; receiver++)
         assert_in_range(sar_columns_list_sender(c, group, receiver), first, end - 1);
 }
@@ -55,11 +62,50 @@ static void test_each_value_has_one_owner(void **state)
             for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
                 for (uint64_t columns = 1; columns <= (uint64_t)ranks + 2; columns++) {
                     struct sar_vec_desc desc = desc_of(value_sizes[v], rows[r]);
-                    struct sar_columns c = sar_columns_make(&desc, ranks, columns);
+                    struct sar_columns c = sar_columns_make(&desc, ranks, 1, columns);
                     assert_in_range(sar_columns_max_slices(&c), 1, columns);
-                    assert_int_equal(sar_columns_first_rank(&c, c.groups), ranks);
+                    assert_int_equal(sar_columns_first_owner(&c, c.groups), ranks);
                     for (int group = 0; group < c.groups; group++)
                         check_group(&c, &desc, group);
+                }
+}
+
+/* In two_level all groups have the shares of a row, which lie one after the other. */
+static void check_shares(const struct sar_columns *c, int shares)
+{
+    size_t next = 0;
+    assert_int_equal(c->shares, sar_columns_sliced(c) ? shares : 1);
+    assert_int_equal(c->ranks % c->groups, 0);
+    for (int share = 0; share < c->shares; share++) {
+        struct sar_slice slice = sar_columns_share_slice(c, share);
+        assert_int_equal(slice.begin, next);
+        next += slice.len;
+        for (int group = 0; group < c->groups; group++) {
+            struct sar_owner_range owners = sar_columns_owners(c, group, share);
+            assert_int_equal(sar_columns_slice(c, owners.first).begin, slice.begin);
+            assert_int_equal((owners.end - owners.first) * c->groups * c->shares, c->ranks);
+            for (int i = owners.first; i < owners.end; i++)
+                assert_int_equal(sar_columns_share(c, i), share);
+            assert_in_range(sar_columns_list_sender(c, group, owners.first), owners.first, owners.end - 1);
+        }
+    }
+    assert_int_equal(next, c->row_len);
+}
+
+static void test_ranks_of_a_node_share_rows(void **state)
+{
+    static const size_t rows[] = { 1, 7, 16, 64, 100, 512, MOST_ROW };
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+        for (int nodes = 1; nodes <= 12; nodes++)
+            for (int shares = 2; shares <= 8; shares++)
+                for (uint64_t columns = 1; columns <= (uint64_t)(nodes * shares) + 2; columns++) {
+                    struct sar_vec_desc desc = desc_of(sizeof(float), rows[r]);
+                    struct sar_columns c = sar_columns_make(&desc, nodes * shares, shares, columns);
+                    assert_in_range(sar_columns_max_slices(&c), 1, columns);
+                    check_shares(&c, shares);
+                    for (int group = 0; group < c.groups; group++)
+                        check_slices(&c, &desc, group);
                 }
 }
 
@@ -67,7 +113,7 @@ static void test_each_value_has_one_owner(void **state)
 static void test_rows_of_no_bytes_have_one_owner(void **state)
 {
     struct sar_vec_desc desc = desc_of(0, 1);
-    struct sar_columns c = sar_columns_make(&desc, 8, 4);
+    struct sar_columns c = sar_columns_make(&desc, 8, 1, 4);
     (void)state;
     assert_int_equal(c.groups, 8);
     assert_false(sar_columns_sliced(&c));
@@ -79,21 +125,19 @@ static void test_slices_join_to_rows(void **state)
     float values[N * ROW], joined[N * ROW] = { 0 };
     uint32_t index[N] = { 1, 3, 4, 8, 9 };
     struct sar_vec_desc desc = desc_of(sizeof(float), ROW);
-    struct sar_columns c = sar_columns_make(&desc, RANKS, RANKS);
+    struct sar_columns c = sar_columns_make(&desc, RANKS, 1, RANKS);
     struct sar_spvec rows = { index, values, N };
-    struct sar_arena arena = { 0 };
     (void)state;
     for (int i = 0; i < N * ROW; i++)
         values[i] = (float)i + 0.5f;
     for (int rank = 0; rank < RANKS; rank++) {
         struct sar_slice slice = sar_columns_slice(&c, rank);
-        struct sar_spvec part;
-        assert_int_equal(sar_columns_gather(&desc, slice, &rows, &arena, &part), SAR_OK);
-        assert_ptr_equal(part.index, index);
+        float gathered[N * ROW];
+        struct sar_spvec part = { index, gathered, N };
+        sar_columns_gather(&desc, slice, &rows, gathered);
         sar_columns_scatter(&desc, slice, &part, joined);
     }
     assert_memory_equal(joined, values, sizeof values);
-    sar_arena_free(&arena);
 }
 
 static struct sar_agreed lstm(int ranks, uint64_t columns)
@@ -115,15 +159,38 @@ static void test_the_cheapest_is_chosen(void **state)
     (void)state;
     for (int ranks = 2; ranks <= 128; ranks *= 2) {
         struct sar_agreed a = lstm(ranks, SAR_U64_AUTO);
-        struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a);
+        struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a, 1);
         bool fullest_part_weighs = ranks >= 16 && ranks <= 64; /* more than the work on slices */
         assert_true(!fullest_part_weighs || sar_columns_sliced(&chosen.columns));
         for (uint64_t columns = 1; columns <= (uint64_t)ranks; columns *= 2) {
             struct sar_agreed forced = lstm(ranks, columns);
-            struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced);
+            struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced, 1);
             assert_true(sar_owner_seconds(&a, &chosen) <= sar_owner_seconds(&a, &terms));
             assert_int_equal(terms.map.parts, terms.columns.groups);
         }
+    }
+}
+
+/* On nodes, too, in which each rank has a share of every row. */
+static void test_the_cheapest_is_chosen_on_nodes(void **state)
+{
+    (void)state;
+    for (int node_ranks = 2; node_ranks <= 16; node_ranks *= 2) {
+        int ranks = 16 * node_ranks;
+        struct sar_agreed a = lstm(ranks, SAR_U64_AUTO);
+        a.topo = (struct sar_agreed_topo){ 16, node_ranks, true };
+        struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a, node_ranks);
+        for (uint64_t columns = 1; columns <= (uint64_t)ranks; columns *= 2) {
+            struct sar_agreed forced = a;
+            forced.partition.columns = columns;
+            struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced, node_ranks);
+            assert_true(sar_owner_seconds(&a, &chosen) <= sar_owner_seconds(&a, &terms));
+            assert_int_equal(terms.map.parts, terms.columns.groups);
+            assert_int_equal(sar_columns_sliced(&terms.columns), columns >= (uint64_t)node_ranks);
+        }
+        a.topo.nodes = 17;
+        chosen = sar_owner_columns_terms(&a, node_ranks);
+        assert_false(sar_columns_sliced(&chosen.columns));
     }
 }
 
@@ -133,16 +200,18 @@ static void test_single_values_have_one_column(void **state)
     (void)state;
     a.desc.row_len = 1;
     a.desc.element_size = sizeof(float);
-    assert_int_equal(sar_owner_columns_terms(&a).columns.groups, 16);
+    assert_int_equal(sar_owner_columns_terms(&a, 1).columns.groups, 16);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_value_has_one_owner),
+        cmocka_unit_test(test_ranks_of_a_node_share_rows),
         cmocka_unit_test(test_rows_of_no_bytes_have_one_owner),
         cmocka_unit_test(test_slices_join_to_rows),
         cmocka_unit_test(test_the_cheapest_is_chosen),
+        cmocka_unit_test(test_the_cheapest_is_chosen_on_nodes),
         cmocka_unit_test(test_single_values_have_one_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ enum { MOST_RANKS = 40, FEW_RANKS = 17, MESSAGE = 1000 };
 static struct sar_columns columns_of(int ranks, uint64_t slices)
 {
     struct sar_vec_desc desc = { .row_len = 256, .element_size = 1024 };
-    return sar_columns_make(&desc, ranks, slices);
+    return sar_columns_make(&desc, ranks, 1, slices);
 }
 
 /* Routes of all ranks, computed by each; and the relay of each owner's message to each rank, or -1. */
