@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import compute  # noqa: E402
+from evaluation import compute, rows  # noqa: E402
 from evaluation.compute import STEPS, gain, name_of  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
@@ -28,7 +28,7 @@ def load_evaluate():
     loader = importlib.machinery.SourceFileLoader("evaluate", str(TOP / "bench" / "evaluate"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("evaluate", loader))
     loader.exec_module(module)
-    for home in (module, compute):
+    for home in (module, compute, rows):
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
         home.new_axes = home.lines_of = home.bars_of = unittest.mock.MagicMock()
     return module
@@ -220,8 +220,12 @@ def emulated():
 
 
 def main():
-    page, failed = (TOP / "doc" / "evaluation.md").read_text(), 0
-    if page != page_of(load_evaluate()):
+    page, failed, evaluate = (TOP / "doc" / "evaluation.md").read_text(), 0, load_evaluate()
+    names = [name for name, _ in evaluate.measurements(pathlib.Path("text"))]
+    if len(names) != len(set(names)):
+        print("bench/evaluate --measure would measure a result twice")
+        failed = 1
+    if page != page_of(evaluate):
         print("doc/evaluation.md is not what bench/evaluate makes of its evaluation.in and bench/results")
         failed = 1
     words, n = " ".join(page.split()), 0
