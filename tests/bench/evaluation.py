@@ -17,6 +17,7 @@ from evaluation import compute, rows  # noqa: E402
 from evaluation.compute import STEPS, gain, name_of  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
+from evaluation.rows import TABLES  # noqa: E402
 
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
 OURS = ["balanced", "auto", "dense", "two_level"]
@@ -219,6 +220,61 @@ def emulated():
     yield f"Recursive doubling takes {span(calls)} times that on 8 and 16 hosts"
 
 
+def of_rows():
+    at_16 = {case: rows.found_in(case.name(16)) for case in rows.CASES}
+
+    def of_kinds(kinds):
+        return [found for case, found in at_16.items() if {*kinds} <= {*case, TABLES[case.model].row}]
+
+    def over_floor(*kinds):
+        return [r["balanced"]["median_s"] / floor_of(r["balanced"]) for r in of_kinds(kinds)]
+
+    def over_ours(scheme, *kinds):
+        return [r[scheme]["median_s"] / r["balanced"]["median_s"] for r in of_kinds(kinds)]
+
+    def next_best(*kinds):
+        return [min(rows.others_of(r).values()) / r["balanced"]["median_s"] for r in of_kinds(kinds)]
+
+    def pair(values, digits=2):
+        return " and ".join(real(x, digits) for x in sorted(values))
+
+    yield f"With rows of 512 on 16 ranks `balanced` takes {span(over_floor(512))} times the floor"
+    yield f"The best other scheme takes {span(next_best(512))} times as long as `balanced`"
+    yield f"and {pair(next_best(512, 'skewed', 'full'))} in skewed full batches"
+    yield f"It takes {span(over_ours('recursive_doubling', 512, 'uniform'))} times as long there"
+    yield f"Full batches take {real(max(over_floor(16, 'full')))} times the floor"
+    small = [
+        at_16[case]["balanced"] for case in rows.CASES if case.model == "deepfm" and case.batch != "full"
+    ]
+    yield f"such rows last {pair([row['median_s'] * 1e6 for row in small], 0)} us"
+    yield f"as bytes there: {pair(over_floor(16, str(rows.BATCH)))} times the floor"
+    yield f"`sparse_ps` takes {span(over_ours('sparse_ps', 'skewed'))} times as long as `balanced`"
+    yield f"contiguous `omni` {span(over_ours('omni, contiguous', 'skewed'))} times"
+    yield f"Cyclic `omni` takes {span(over_ours('omni', 512))} times with rows of 512"
+    yield f"most of which are empty: {span(over_ours('omni', 16))} times"
+
+
+def of_columns():
+    gains = {}
+    for case in rows.CASES:
+        found = {row["columns_requested"]: row for row in rows_of(case.name(16, "computing"))}
+        gains[case] = (found["1"]["median_s"] / found["auto"]["median_s"] - 1, found["auto"]["columns"])
+    wide = [gain for case, (gain, _) in gains.items() if TABLES[case.model].row == 512]
+    narrow = sorted(found for case, found in gains.items() if case[0] == "deepfm" and case.batch == "full")
+    whole = {found for case, (_, found) in gains.items() if case[0] == "deepfm" and case.batch != "full"}
+    yield f"Columns gain {percent(min(wide))} to {percent(max(wide))} % with rows of 512"
+    yield f"they gain {' and '.join(percent(gain) for gain, _ in narrow)} % in full batches"
+    yield f"of which {' and '.join(str(columns) for _, columns in narrow)} columns are chosen"
+    yield "small batches of them stay whole" if whole == {
+        1
+    } else f"small batches of them have {whole} columns"
+    texts = [rows.found_in(f"rows-text-{words}-{width}") for width in rows.WIDTHS for words in rows.WORDS]
+    near = [found["balanced"]["median_s"] / floor_of(found["balanced"]) for found in texts]
+    best = [min(rows.others_of(found).values()) / found["balanced"]["median_s"] for found in texts]
+    yield f"`balanced` takes {span(near)} times the floor, which counts the mean"
+    yield f"The next takes {span(best)} times as long"
+
+
 def main():
     page, failed, evaluate = (TOP / "doc" / "evaluation.md").read_text(), 0, load_evaluate()
     names = [name for name, _ in evaluate.measurements(pathlib.Path("text"))]
@@ -229,7 +285,7 @@ def main():
         print("doc/evaluation.md is not what bench/evaluate makes of its evaluation.in and bench/results")
         failed = 1
     words, n = " ".join(page.split()), 0
-    for part in (with_peers, on_ranks, by_steps, of_studies, computing, emulated):
+    for part in (with_peers, on_ranks, by_steps, of_studies, computing, emulated, of_rows, of_columns):
         for sentence in part():
             n += 1
             if sentence not in words:
