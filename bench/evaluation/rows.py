@@ -119,8 +119,8 @@ def scaling_name(n):
     return SCALING_CASE.name(n) if n in RANKS else f"rows-ranks-{n}"
 
 
-def scaling_measurements():
-    for n in SCALING:
+def scaling_measurements(ranks):
+    for n in ranks:
         scale = max(8, 2 ** math.ceil(math.log2(n)) // 2)
         if n > max(RANKS):
             command = simulation(n, scale, SCALING_CASE.tensor(), "balanced", options=["-p", "5"])
@@ -146,11 +146,12 @@ def measurements(text):
     for case in CASES:
         yield case.name(16, "computing"), charged(case)
     yield from text_measurements(text)
+    yield from scaling_measurements([n for n in SCALING if n < 64])
     for ranks in RANKS[1:]:
         for case in filter(lambda case: rows_of(case.name(16)), CASES):
             schemes, more = near_peers(case)
             yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), schemes, *more)
-    yield from scaling_measurements()
+    yield from scaling_measurements([n for n in SCALING if n > 64])
 
 
 def others_of(found):
@@ -205,7 +206,7 @@ def rows_peers():
     names = {case.words(): case.name(16) for case in CASES}
     found = {words: found_in(name) for words, name in names.items()}
     shown = [case for case in CASES if case.batch == "full" and found[case.words()]]
-    axes = new_axes("", "time, floor = 1", title="rows on 16 ranks, 25 Gb/s, 10 us, simulated", yscale="log")
+    axes = new_axes("", "time, floor = 1", title="rows on 16 ranks, 25 Gb/s, 10 us, simulated", ylim=(0, 9))
     schemes = [
         "balanced",
         "recursive_doubling",

@@ -3,10 +3,14 @@
 """Test doc/evaluation.md against bench/results: its tables equal those of bench/evaluate, and the figures in
 its text follow from these results. Figures that were measured once and not stored are not checked."""
 
+import argparse
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import sys
+import tempfile
 import unittest.mock
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -49,7 +53,8 @@ def real(x, digits=2):
 
 
 def span(values, digits=2):
-    return f"{real(min(values), digits)} to {real(max(values), digits)}"
+    ends = [real(min(values), digits), real(max(values), digits)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def percent(x):
@@ -254,6 +259,19 @@ def of_rows():
     yield f"most of which are empty: {span(over_ours('omni', 16))} times"
 
 
+def of_ranks():
+    found = {n: rows.found_in(rows.scaling_name(n)) for n in rows.SCALING}
+    powers = [n for n in found if found[n] and n & (n - 1) == 0]
+    near = {n: r["balanced"]["median_s"] / floor_of(r["balanced"]) for n, r in found.items() if r}
+    least = {
+        n: min(rows.others_of(r).values()) / r["balanced"]["median_s"] for n, r in found.items() if len(r) > 2
+    }
+    yield f"takes {span([near[n] for n in powers])} times the floor where ranks are a power of two"
+    yield f"and {span([near[n] for n in near if n not in powers])} times elsewhere"
+    yield f"On 2 ranks recursive doubling takes {real(least[2])} times as long"
+    yield f"from {real(least[3])} times on 3 ranks to {real(least[max(least)])} times on {max(least)}"
+
+
 def of_columns():
     gains = {}
     for case in rows.CASES:
@@ -275,17 +293,62 @@ def of_columns():
     yield f"The next takes {span(best)} times as long"
 
 
-def main():
-    page, failed, evaluate = (TOP / "doc" / "evaluation.md").read_text(), 0, load_evaluate()
+def runs_of_text(evaluate, folder, again):
+    """What bench/evaluate would run to measure batches of a text; the results are written as if it had."""
+    text = folder / "somewhere" / "text"
+    options = {"perf": "perf", "build": folder, "text": text, "only": "rows-text-*", "again": again}
+
+    def write_result(words, **_):
+        pathlib.Path(words[-1]).write_text("")
+        return unittest.mock.Mock(returncode=0)
+
+    run = unittest.mock.Mock(side_effect=write_result)
+    with contextlib.ExitStack() as patched:
+        patched.enter_context(unittest.mock.patch.object(evaluate, "RESULTS", folder))
+        patched.enter_context(unittest.mock.patch.object(evaluate.subprocess, "run", run))
+        patched.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        evaluate.measure(argparse.Namespace(**options))
+    for call in run.call_args_list:
+        words, home = call.args[0], call.kwargs["cwd"]
+        simulate = [str(TOP / "bench" / "simulate"), "-b", str(folder.resolve())]
+        if words[:3] != simulate or "text:text" not in words or home != text.resolve().parent:
+            return f"{words} in {home}"
+    return run.call_count
+
+
+def measuring(evaluate):
+    """Sentences on faults of --measure."""
     names = [name for name, _ in evaluate.measurements(pathlib.Path("text"))]
     if len(names) != len(set(names)):
-        print("bench/evaluate --measure would measure a result twice")
+        yield "bench/evaluate --measure would measure a result twice"
+    batches = len(rows.WORDS) * len(rows.WIDTHS)
+    with tempfile.TemporaryDirectory() as folder:
+        for again, expected in ((False, batches), (False, 0), (True, batches)):
+            found = runs_of_text(evaluate, pathlib.Path(folder), again)
+            if found != expected:
+                yield f"bench/evaluate --only 'rows-text-*' runs {found}, not {expected} simulations"
+
+
+def main():
+    page, failed, evaluate = (TOP / "doc" / "evaluation.md").read_text(), 0, load_evaluate()
+    for fault in measuring(evaluate):
+        print(fault)
         failed = 1
     if page != page_of(evaluate):
         print("doc/evaluation.md is not what bench/evaluate makes of its evaluation.in and bench/results")
         failed = 1
     words, n = " ".join(page.split()), 0
-    for part in (with_peers, on_ranks, by_steps, of_studies, computing, emulated, of_rows, of_columns):
+    for part in (
+        with_peers,
+        on_ranks,
+        by_steps,
+        of_studies,
+        computing,
+        emulated,
+        of_rows,
+        of_ranks,
+        of_columns,
+    ):
         for sentence in part():
             n += 1
             if sentence not in words:
