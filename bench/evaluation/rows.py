@@ -21,7 +21,8 @@ PEERS = "recursive_doubling,split_allgather,ring,allgather,omni,sparse_ps,oktopk
 DENSE_PEER = "split_dense"  # its dense parts of an unscaled table do not fit into memory
 BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
-NEAR = 1.5  # times of `balanced` at 16 ranks up to which a peer is measured at 64 and 128
+# At 64 and 128 ranks: as many peers, those that are nearest at 16, and within this multiple of `balanced`.
+NEAREST, NEAR = 3, 1.5
 SCALING = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256]
 SCALED = "balanced,auto,recursive_doubling,split_allgather,allgather,omni"
 WORDS = [400, 1024, 4096, 8192]  # of a rank's batch of text
@@ -99,12 +100,11 @@ def found_in(name):
 
 
 def near_peers(case):
-    """Options for `balanced`, `auto` and the peers that are near at 16 ranks."""
+    """`balanced`, `auto` and the peers that are near at 16 ranks, each with a partition map of its own."""
     found = found_in(case.name(16))
-    ours = found["balanced"]["median_s"]
-    near = [s for s, row in found.items() if s not in ("balanced", "auto") and row["median_s"] <= NEAR * ours]
-    schemes = ["balanced", "auto"] + list(dict.fromkeys(s.split(",")[0] for s in near))
-    return ",".join(schemes), BOTH_OMNI if "omni, contiguous" in near else []
+    others = {scheme: t for scheme, t in others_of(found).items() if scheme == found[scheme]["scheme"]}
+    near = [s for s in sorted(others, key=others.get) if others[s] <= NEAR * found["balanced"]["median_s"]]
+    return ",".join(["balanced", "auto"] + near[:NEAREST])
 
 
 def charged(case):
@@ -149,8 +149,7 @@ def measurements(text):
     yield from scaling_measurements([n for n in SCALING if n < 64])
     for ranks in RANKS[1:]:
         for case in filter(lambda case: rows_of(case.name(16)), CASES):
-            schemes, more = near_peers(case)
-            yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), schemes, *more)
+            yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), near_peers(case))
     yield from scaling_measurements([n for n in SCALING if n > 64])
 
 
