@@ -248,10 +248,10 @@ def of_rows():
     yield f"and {pair(next_best(512, 'skewed', 'full'))} in skewed full batches"
     yield f"It takes {span(over_ours('recursive_doubling', 512, 'uniform'))} times as long there"
     yield f"Full batches take {real(max(over_floor(16, 'full')))} times the floor"
-    small = [
-        at_16[case]["balanced"] for case in rows.CASES if case.model == "deepfm" and case.batch != "full"
-    ]
-    yield f"such rows last {pair([row['median_s'] * 1e6 for row in small], 0)} us"
+    regret = [r["auto"]["median_s"] / min(row["median_s"] for row in r.values()) for r in at_16.values()]
+    yield f"`auto` takes at most {real(max(regret))} times as long as the fastest"
+    small = [r["balanced"]["median_s"] * 1e6 for r in of_kinds((16, str(rows.BATCH)))]
+    yield f"such rows last {pair(small, 0)} us"
     yield f"as bytes there: {pair(over_floor(16, str(rows.BATCH)))} times the floor"
     yield f"`sparse_ps` takes {span(over_ours('sparse_ps', 'skewed'))} times as long as `balanced`"
     yield f"contiguous `omni` {span(over_ours('omni, contiguous', 'skewed'))} times"
@@ -263,9 +263,8 @@ def of_ranks():
     found = {n: rows.found_in(rows.scaling_name(n)) for n in rows.SCALING}
     powers = [n for n in found if found[n] and n & (n - 1) == 0]
     near = {n: r["balanced"]["median_s"] / floor_of(r["balanced"]) for n, r in found.items() if r}
-    least = {
-        n: min(rows.others_of(r).values()) / r["balanced"]["median_s"] for n, r in found.items() if len(r) > 2
-    }
+    several = {n: r for n, r in found.items() if len(r) > 2}
+    least = {n: min(rows.others_of(r).values()) / r["balanced"]["median_s"] for n, r in several.items()}
     yield f"takes {span([near[n] for n in powers])} times the floor where ranks are a power of two"
     yield f"and {span([near[n] for n in near if n not in powers])} times elsewhere"
     yield f"On 2 ranks recursive doubling takes {real(least[2])} times as long"
@@ -278,14 +277,12 @@ def of_columns():
         found = {row["columns_requested"]: row for row in rows_of(case.name(16, "computing"))}
         gains[case] = (found["1"]["median_s"] / found["auto"]["median_s"] - 1, found["auto"]["columns"])
     wide = [gain for case, (gain, _) in gains.items() if TABLES[case.model].row == 512]
-    narrow = sorted(found for case, found in gains.items() if case[0] == "deepfm" and case.batch == "full")
-    whole = {found for case, (_, found) in gains.items() if case[0] == "deepfm" and case.batch != "full"}
+    narrow = sorted(found for case, found in gains.items() if case[::2] == ("deepfm", "full"))
+    whole = {columns for case, (_, columns) in gains.items() if case[::2] == ("deepfm", str(rows.BATCH))}
     yield f"Columns gain {percent(min(wide))} to {percent(max(wide))} % with rows of 512"
     yield f"they gain {' and '.join(percent(gain) for gain, _ in narrow)} % in full batches"
     yield f"of which {' and '.join(str(columns) for _, columns in narrow)} columns are chosen"
-    yield "small batches of them stay whole" if whole == {
-        1
-    } else f"small batches of them have {whole} columns"
+    yield f"small batches of them {'stay whole' if whole == {1} else f'have {whole} columns'}"
     texts = [rows.found_in(f"rows-text-{words}-{width}") for width in rows.WIDTHS for words in rows.WORDS]
     near = [found["balanced"]["median_s"] / floor_of(found["balanced"]) for found in texts]
     best = [min(rows.others_of(found).values()) / found["balanced"]["median_s"] for found in texts]
