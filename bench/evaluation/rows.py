@@ -49,7 +49,7 @@ TABLES = {
     "nmt": Table(112_000_000, 512, 0.0247, 0.32, 0.77, {16: 8, 64: 16, 128: 32}),
     "deepfm": Table(214_000_000, 16, 0.0280, 0.31, 0.70, {16: 32, 64: 128, 128: 128}),
 }
-BATCH_SCALE = {"lstm": {128: 2}, "nmt": {128: 2}}  # 1 unless given
+BATCH_SCALE = {"lstm": {128: 4}, "nmt": {128: 4}}  # 1 unless given
 
 
 class Case(NamedTuple):
