@@ -40,17 +40,17 @@ LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
 
 
-def grain_of(model, ranks):
+def grain_of(nnz, ranks):
     """The library's grain for the unscaled tensor; a scaled tensor would get more blocks an element."""
-    count, density, _ = SIZES[model]
-    most = 0.01 * count * density / (2 * ranks * math.log(ranks))
+    most = 0.01 * nnz / (2 * ranks * math.log(ranks))
     return 2 ** min(8, max(0, math.floor(math.log2(most))))
 
 
 def call(name, model, *schemes, ranks=NODES, computing=True, rate=25, step=("hash", "auto", SEGMENT, "auto")):
     """The name and command of one measurement."""
     partition, wire, segment, throttle = step[:4]
-    scale = SIZES[model][2] * ranks // NODES
+    count, density, scale = SIZES[model]
+    scale = scale * ranks // NODES
     words = (
         f"env MPIX_SPARSE_SEGMENT={max(1, segment // scale)} MPIX_SPARSE_THROTTLE={throttle} bench/simulate"
     )
@@ -58,7 +58,7 @@ def call(name, model, *schemes, ranks=NODES, computing=True, rate=25, step=("has
     words += f" -- --workload {model} -n 1 -w 1 --check 0 --alone -S {','.join(schemes)}"
     words += f" -W {wire} -P {partition}"
     if partition == "hash":
-        words += f" -g {grain_of(model, ranks)}"
+        words += f" -g {grain_of(count * density, ranks)}"
     return name, words.split()
 
 

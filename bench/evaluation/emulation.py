@@ -3,9 +3,10 @@
 
 import math
 
-from evaluation.figures import LIMITS, number, rows_of, table, times_of
+from evaluation.figures import LIMITS, PEERS, number, rows_of, table, times_of, variant_of
 
 NAMES = ["lstm", "deepfm", "nmt", "top5"]
+TEXTS = {"text64": 64, "text512": 512}  # basic values of a row
 CLUSTERS = ["16", "8", "4", "4x4"]  # hosts, and ranks of each unless one
 
 
@@ -22,12 +23,26 @@ def emulations():
                 yield f"like-{name}-{cluster}", command.split(), near > 1
 
 
+def text_emulations(text):
+    """For each emulated text: the name of a file of results, and the command that simulates it."""
+    for name in TEXTS if text else []:
+        for cluster in CLUSTERS:
+            found = rows_of(f"emulated-{name}-{cluster}")
+            if found:
+                near = found[0]["ranks"] // found[0]["nodes"]
+                nodes = f"-n {found[0]['nodes']} -k {near} -r 0.2 -l 50"
+                schemes = "balanced," + ("two_level," if near > 1 else "") + PEERS
+                tensor = f"--workload text:{text.name} -R {TEXTS[name]} --columns auto,1"
+                command = f"bench/simulate {nodes} -- {tensor} -n 1 -w 1 --check 0 --alone -S {schemes}"
+                yield f"like-{name}-{cluster}", command.split()
+
+
 def runs_of(name, cluster):
     """For each scheme: the row with most elements, and its time over that of `balanced` in the same run."""
     rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
-    ours = {r["count"]: r["median_s"] for r in rows if r["scheme"] == "balanced"}
+    ours = {r["count"]: r["median_s"] for r in rows if variant_of(r) == "balanced"}
     rows.sort(key=lambda row: row["count"])
-    return {r["scheme"]: (r, r["median_s"] / ours[r["count"]]) for r in rows}
+    return {variant_of(r): (r, r["median_s"] / ours[r["count"]]) for r in rows}
 
 
 def cell_of(found, simulated, scheme):
@@ -42,16 +57,26 @@ def cell_of(found, simulated, scheme):
     return f"{number(ratio)}{replay}, {number(there / simulated.get('balanced', math.nan))}"
 
 
-def emulated():
-    """Emulated runs beside simulated ones."""
+def beside_simulated(names):
+    """Emulated runs beside simulated ones: a table for each cluster."""
     parts = []
     for cluster in CLUSTERS:
-        found = {name: runs_of(name, cluster) for name in NAMES}
+        found = {name: runs_of(name, cluster) for name in names}
         found = {name: runs for name, runs in found.items() if runs}
+        if not found:
+            continue
         simulated = {name: times_of(f"like-{name}-{cluster}") for name in found}
         lines = []
         first = next(iter(found.values()), {})
         for scheme in sorted(first, key=lambda s: first[s][1]):
             lines.append([scheme] + [cell_of(found[m], simulated[m], scheme) for m in found])
         parts.append(table([f"{cluster} hosts"] + list(found), lines))
-    return "\n".join(parts)
+    return "\n".join(parts) if parts else table([], [])
+
+
+def emulated():
+    return beside_simulated(NAMES)
+
+
+def emulated_rows():
+    return beside_simulated(TEXTS)

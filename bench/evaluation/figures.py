@@ -11,6 +11,8 @@ RESULTS = TOP / "bench" / "results"
 LIMITS = ("memory", "memory_node", "skeleton")  # bounds: rows that reduce nothing
 
 MODELS = ["lstm", "deepfm", "nmt", "llama", "opt", "gemma"]
+# Schemes of others.
+PEERS = "recursive_doubling,split_allgather,split_dense,ring,hybrid,allgather,omni,sparse_ps,oktopk"
 BUCKETS = {"llama", "opt", "gemma"}  # equal tensors
 
 # The palette of Okabe and Ito, for readers with colour vision deficiency; markers differ, too.
@@ -28,8 +30,15 @@ def rows_of(name):
     return records(file) if file.exists() else []
 
 
+def variant_of(row):
+    """The scheme of a row, and how it was told to divide the vector if it was."""
+    contiguous = row["scheme"] == "omni" and row["partition_requested"] == "range"
+    one = row.get("columns_requested") == "1"
+    return row["scheme"] + ", contiguous" * contiguous + ", one column" * one
+
+
 def times_of(name):
-    return {row["scheme"]: row["median_s"] for row in rows_of(name) if row["scheme"] not in LIMITS}
+    return {variant_of(row): row["median_s"] for row in rows_of(name) if row["scheme"] not in LIMITS}
 
 
 def rate_in(row):

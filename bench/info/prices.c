@@ -105,7 +105,10 @@ static void print_head(const struct info_options *options, const struct sar_agre
     printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
            m->dense_beta);
     printf("# bytes are those that a rank sends, or receives, whichever is more\n");
-    printf("%-22s %14s %16s %9s\n", "# scheme", "time(us)", "bytes", "vs-dense");
+    printf("%-22s %14s %16s %9s", "# scheme", "time(us)", "bytes", "vs-dense");
+    if (options->row_len > 1)
+        printf(" %8s %9s %11s %11s", "columns", "messages", "push-bytes", "pull-bytes");
+    putchar('\n');
 }
 
 static const struct sar_selection *sorted_by; /* context of by_price, for qsort */
@@ -127,8 +130,24 @@ struct price {
     long long count, row_len, ranks, nodes;
     double density, alpha, overhead, beta, gamma, memory;
     double seconds, bytes, dense_seconds; /* NaN if there is no price */
+    long long columns;                    /* -1 if the scheme slices no rows, as for the messages' NaN */
+    double messages, push_bytes, pull_bytes;
     bool runs;
 };
+
+static void find_slices(struct price *p, const struct sar_scheme *scheme, const struct sar_agreed *a)
+{
+    struct perf_scheme known = perf_scheme_find(scheme->name);
+    const char *partition = a->partition.kind < 0 ? "auto" : sar_partition_names[a->partition.kind];
+
+    if (!perf_scheme_slices(&known, partition, p->row_len))
+        return;
+    struct sar_forecast_slices slices = sar_forecast_slices(scheme, a);
+    p->columns = slices.columns;
+    p->messages = slices.messages;
+    p->push_bytes = slices.push_bytes;
+    p->pull_bytes = slices.pull_bytes;
+}
 
 static struct price price_of(const struct sar_selection *s, const struct sar_agreed *a, enum sar_model model,
                              int i)
@@ -151,6 +170,10 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
                        .seconds = NAN,
                        .bytes = NAN,
                        .dense_seconds = isfinite(dense) ? dense : NAN,
+                       .columns = -1,
+                       .messages = NAN,
+                       .push_bytes = NAN,
+                       .pull_bytes = NAN,
                        .runs = i == s->scheme };
     if (p.runs || i == s->choice)
         p.why = p.runs ? s->reason : "cheapest";
@@ -160,6 +183,8 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
         return p;
     p.seconds = s->prices[i].predicted;
     p.bytes = model == SAR_MODEL_PAPER ? scheme->paper_bytes(a) : sar_forecast_bytes(scheme, a);
+    if (model != SAR_MODEL_PAPER)
+        find_slices(&p, scheme, a);
     return p;
 }
 
@@ -174,6 +199,10 @@ static void print_row(const struct price *p)
         printf(" %9.2f", p->dense_seconds / p->seconds);
     else
         printf(" %9s", "-");
+    if (p->columns > 0)
+        printf(" %8lld %9.0f %11.0f %11.0f", p->columns, p->messages, p->push_bytes, p->pull_bytes);
+    else if (p->row_len > 1)
+        printf(" %8s %9s %11s %11s", "-", "-", "-", "-");
     printf("  %s%s\n", p->runs ? "<- " : "", p->why != NULL ? p->why : "");
 }
 
@@ -194,6 +223,10 @@ static void print_json(const struct price *p)
         PERF_FIELD(price, "predicted_s", PERF_REAL, seconds),
         PERF_FIELD(price, "bytes", PERF_REAL, bytes),
         PERF_FIELD(price, "dense_s", PERF_REAL, dense_seconds),
+        PERF_FIELD(price, "columns", PERF_INTEGER, columns),
+        PERF_FIELD(price, "messages", PERF_REAL, messages),
+        PERF_FIELD(price, "push_message_bytes", PERF_REAL, push_bytes),
+        PERF_FIELD(price, "pull_message_bytes", PERF_REAL, pull_bytes),
         PERF_FIELD(price, "obstacle", PERF_TEXT, unsupported_reason),
         PERF_FIELD(price, "runs", PERF_BOOL, runs),
         PERF_FIELD(price, "why", PERF_TEXT, why),

@@ -18,15 +18,27 @@ static const char *const orders[] = { "sorted", "shuffled" };
 static const char *const studies[] = { "none", "formats", "hash", "balance", "selector", "profile" };
 static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
+static const char *const slicing_schemes[] = { "balanced", "two_level" };
+
 enum { ALL_MAPS = (1 << SAR_PARTITIONS) - 1 };
 
 /* Values of --scheme, and rows, that are no schemes of the library. */
 static const struct perf_scheme not_schemes[] = {
-    { "auto", "the selector's choice", true, ALL_MAPS },
-    { "memory", "a bound: each rank reads its input once and writes its output once", false, 0 },
-    { "memory_node", "a bound: the same, but the ranks of a node write one output together", false, 0 },
-    { "skeleton", "messages of the row before, copies of its bytes, or both, without computing", false, 0 },
+    { "auto", "the selector's choice", true, ALL_MAPS, true },
+    { "memory", "a bound: each rank reads its input once and writes its output once", false, 0, false },
+    { "memory_node", "a bound: the same, but the ranks of a node write one output together", false, 0,
+      false },
+    { "skeleton", "messages of the row before, copies of its bytes, or both, without computing", false, 0,
+      false },
 };
+
+static bool can_slice(const char *name)
+{
+    for (int i = 0; i < LENGTH(slicing_schemes); i++)
+        if (strcmp(name, slicing_schemes[i]) == 0)
+            return true;
+    return false;
+}
 
 struct perf_scheme perf_scheme_find(const char *name)
 {
@@ -36,9 +48,9 @@ struct perf_scheme perf_scheme_find(const char *name)
         if (strcmp(name, not_schemes[i].name) == 0)
             return not_schemes[i];
     if (scheme == NULL)
-        return (struct perf_scheme){ name, "", true, ALL_MAPS };
+        return (struct perf_scheme){ name, "", true, ALL_MAPS, true };
     return (struct perf_scheme){ scheme->name, scheme->summary, !scheme->on_dense_buffers,
-                                 scheme->partition_mask };
+                                 scheme->partition_mask, can_slice(scheme->name) };
 }
 
 /* A map that is not in the registry, such as "auto", affects every scheme that honours any map. */
@@ -47,6 +59,15 @@ bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition)
     int map = sar_partition_find(partition);
 
     return map < 0 ? scheme->parts != 0 : (scheme->parts >> map & 1) != 0;
+}
+
+/* Owners of contiguous ranges own whole rows. */
+bool perf_scheme_slices(const struct perf_scheme *scheme, const char *partition, long long row_len)
+{
+    bool ranges =
+        strcmp(scheme->name, "balanced") == 0 && sar_partition_find(partition) == SAR_PARTITION_RANGE;
+
+    return scheme->columns && !ranges && row_len > 1;
 }
 
 /* Returns the i-th of n registered names and n_more others, or NULL after the last. */

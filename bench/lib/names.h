@@ -11,6 +11,7 @@ struct perf_scheme {
     const char *summary; /**< one line for people; "" if there is none */
     bool wires;          /**< true if the scheme honours MPIX_SPARSE_WIRE */
     unsigned parts;      /**< bit mask of the partition maps that the scheme honours */
+    bool columns;        /**< true if the scheme honours MPIX_SPARSE_COLUMNS */
 };
 
 /** Returns the properties of a scheme. A scheme that the library does not know honours everything. */
@@ -18,6 +19,9 @@ struct perf_scheme perf_scheme_find(const char *name);
 
 /** True if the scheme honours this partition map. */
 bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition);
+
+/** True if the scheme can slice rows of `row_len` values with this partition map. */
+bool perf_scheme_slices(const struct perf_scheme *scheme, const char *partition, long long row_len);
 
 /** Returns the i-th name of a list, or NULL after the last. */
 typedef const char *(*perf_name_fn)(int i);

@@ -25,6 +25,7 @@ enum {
     OPTION_WIRE_VALUES,
     OPTION_PARTITION,
     OPTION_GRAIN,
+    OPTION_COLUMNS,
     OPTION_TYPE,
     OPTION_OP,
     OPTION_INTERFACE,
@@ -90,6 +91,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_GRAIN] = { 'g', "grain", "N", "auto",
         perf_parse_grain, TO(grain), { NULL, 1, 256 },
         "consecutive elements that stay in one part, a power of\ntwo up to 256, or auto" },
+    [OPTION_COLUMNS] = { 0, "columns", "LIST", "auto",
+        perf_parse_numbers, TO(columns), { NULL, 1, 1 << 20 },
+        "most ranks that share a row, each with a slice of its\ncolumns: numbers, or auto" },
     [OPTION_TYPE] = { 't', "datatype", "LIST", "float",
         perf_parse_choices, TO(type), { perf_type_name, 0, 0 },
         "basic types, or all" },
@@ -304,6 +308,8 @@ static bool take_environment(struct perf_options *options, const bool *given)
         snprintf(options->default_wire, PERF_NAME_MAX, "%s", options->wire.at[0]);
     if (!given[OPTION_PARTITION] && perf_setting_get(PERF_SETTING_PARTITION, options->partition.at[0]))
         snprintf(options->default_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
+    if (!given[OPTION_COLUMNS] && perf_setting_get(PERF_SETTING_COLUMNS, options->columns.at[0]))
+        snprintf(options->default_columns, PERF_NAME_MAX, "%s", options->columns.at[0]);
     if (!given[OPTION_GRAIN])
         perf_setting_get(PERF_SETTING_GRAIN, options->grain);
     if (given[OPTION_WIRE_VALUES] || !perf_setting_get(PERF_SETTING_WIRE_VALUES, values) ||
@@ -322,6 +328,7 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     memset(options, 0, sizeof *options);
     snprintf(options->default_wire, PERF_NAME_MAX, "auto");
     snprintf(options->default_partition, PERF_NAME_MAX, "auto");
+    snprintf(options->default_columns, PERF_NAME_MAX, "auto");
     if (!perf_command_read(&command, argc, argv, options, given))
         return false;
     problem = conflict(options, given);

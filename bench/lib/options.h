@@ -13,9 +13,9 @@ struct perf_options {
     struct perf_counts count;  /**< empty: the study's own list */
     struct perf_reals density; /**< empty: the study's own list */
     long long row_len;         /**< basic values in an element */
-    struct perf_names scheme, wire, partition;
-    char default_wire[PERF_NAME_MAX],
-        default_partition[PERF_NAME_MAX]; /**< requested formats of baselines and of `auto` */
+    struct perf_names scheme, wire, partition, columns;
+    char default_wire[PERF_NAME_MAX], default_partition[PERF_NAME_MAX],
+        default_columns[PERF_NAME_MAX]; /**< requested settings of baselines and of `auto` */
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
     int interface, buffers, index, values, order, format, study;

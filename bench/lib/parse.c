@@ -181,6 +181,22 @@ static bool check_wire(const struct perf_domain *domain, const char *item, char 
     return check_name(domain, push, why) && check_name(domain, slash + 1, why);
 }
 
+/* Writes digits or "auto" to an item of PERF_NAME_MAX bytes. Returns false if the text is something else. */
+static bool number_or_auto(const struct perf_domain *domain, const char *text, char *item, long long *number)
+{
+    char why[PERF_WHY_MAX];
+    bool is_auto = strcmp(text, "auto") == 0;
+
+    *number = 1;
+    if (!is_auto && !perf_parse_count(domain, text, number, why))
+        return false;
+    if (is_auto)
+        snprintf(item, PERF_NAME_MAX, "auto");
+    else
+        snprintf(item, PERF_NAME_MAX, "%lld", *number);
+    return true;
+}
+
 static bool names(const struct perf_domain *domain, const char *text, struct perf_names *list, char *why,
                   bool (*check)(const struct perf_domain *, const char *, char *))
 {
@@ -208,18 +224,31 @@ bool perf_parse_wires(const struct perf_domain *domain, const char *text, void *
 
 bool perf_parse_grain(const struct perf_domain *domain, const char *text, void *out, char *why)
 {
-    long long grain = 0;
+    long long grain;
 
-    if (strcmp(text, "auto") == 0) {
-        snprintf(out, PERF_NAME_MAX, "auto");
+    if (number_or_auto(domain, text, out, &grain) && (grain & (grain - 1)) == 0)
         return true;
+    snprintf(why, PERF_WHY_MAX, "is neither auto nor a power of two in %.0f to %.0f", domain->low,
+             domain->high);
+    return false;
+}
+
+bool perf_parse_numbers(const struct perf_domain *domain, const char *text, void *out, char *why)
+{
+    struct perf_names *list = out;
+    char item[PERF_NAME_MAX];
+    long long number;
+
+    for (list->n = 0; text != NULL; list->n++) {
+        if (!next_item(&text, list->n, item, why))
+            return false;
+        if (!number_or_auto(domain, item, list->at[list->n], &number)) {
+            snprintf(why, PERF_WHY_MAX,
+                     "has an entry that is neither auto nor a whole number in %.0f to %.0f", domain->low,
+                     domain->high);
+            return false;
+        }
     }
-    if (!perf_parse_count(domain, text, &grain, why) || (grain & (grain - 1)) != 0) {
-        snprintf(why, PERF_WHY_MAX, "is neither auto nor a power of two in %.0f to %.0f", domain->low,
-                 domain->high);
-        return false;
-    }
-    snprintf(out, PERF_NAME_MAX, "%lld", grain);
     return true;
 }
 

@@ -64,6 +64,7 @@ bool perf_parse_items(const char *text, struct perf_names *items, char *why);
  * - names: struct perf_names, or "all"
  * - wires: struct perf_names of FORMAT or PUSH/PULL, or "all"
  * - grain: char[PERF_NAME_MAX]: a power of two, or "auto"
+ * - numbers: struct perf_names of whole numbers and "auto"
  * - workload: struct perf_workload_spec
  * - path: char[PERF_PATH_MAX]
  * - flag: bool: true, whatever the text. */
@@ -76,6 +77,7 @@ bool perf_parse_choices(const struct perf_domain *domain, const char *text, void
 bool perf_parse_names(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_wires(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_grain(const struct perf_domain *domain, const char *text, void *out, char *why);
+bool perf_parse_numbers(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_workload(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_path(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_flag(const struct perf_domain *domain, const char *text, void *out, char *why);

@@ -17,8 +17,8 @@
 #include "core/policy.h"
 
 static const char *const names[PERF_SETTINGS] = {
-    "MPIX_SPARSE_SCHEME", "MPIX_SPARSE_WIRE",     "MPIX_SPARSE_PARTITION",   "MPIX_SPARSE_GRAIN",
-    "MPIX_SPARSE_SEED",   "MPIX_SPARSE_PROGRESS", "MPIX_SPARSE_WIRE_VALUES",
+    "MPIX_SPARSE_SCHEME",  "MPIX_SPARSE_WIRE", "MPIX_SPARSE_PARTITION", "MPIX_SPARSE_GRAIN",
+    "MPIX_SPARSE_COLUMNS", "MPIX_SPARSE_SEED", "MPIX_SPARSE_PROGRESS",  "MPIX_SPARSE_WIRE_VALUES",
 };
 
 bool perf_setting_get(enum perf_setting setting, char *value)

@@ -49,9 +49,10 @@ static int replay_of(const struct perf_row_plan *plan, int row)
 static void note_failed(struct bench *bench, const struct perf_row *row)
 {
     if (bench->world.rank == 0)
-        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s: %s",
+        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s, columns %s: %s",
                          row->settings.at[PERF_SETTING_SCHEME], row->settings.at[PERF_SETTING_WIRE],
-                         row->settings.at[PERF_SETTING_PARTITION], row->error);
+                         row->settings.at[PERF_SETTING_PARTITION], row->settings.at[PERF_SETTING_COLUMNS],
+                         row->error);
 }
 
 /* Makes the records of all rows that are to be reported, and prints them. Collective. */

@@ -92,6 +92,8 @@ static void print_row(const struct perf_record *r)
         snprintf(what + strlen(what), sizeof what - strlen(what), ", %s", r->wire_requested);
     if (strcmp(r->partition_requested, "auto") != 0)
         snprintf(what + strlen(what), sizeof what - strlen(what), ", %s", r->partition_requested);
+    if (r->columns > 1)
+        snprintf(what + strlen(what), sizeof what - strlen(what), ", rows in %lld slices", r->columns);
     print_line(what, r->median, r, bytes_text((double)r->bytes_sent_max, sent));
     printf("      %s\n", perf_scheme_find(r->scheme).summary);
 }

@@ -53,14 +53,16 @@ static void print_columns(const struct perf_options *options)
     int format = options->format;
 
     if (format == PERF_TABLE) {
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
-               "count", "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", "median",
-               "min", "p99", "algbw", "sent", "vs-dense", "vs-allg.", "x-memory",
+        const char *columns = options->row_len > 1 ? "cols    " : "";
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
+               "count", "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", columns,
+               "median", "min", "p99", "algbw", "sent", "vs-dense", "vs-allg.", "x-memory",
                options->message_replay ? "  x-skel." : "", "wrong",
                options->overlap_compute ? "     wait   thread" : "");
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
-               "(elements)", "", "", "", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(bytes)",
-               "(times)", "(times)", "(times)", options->message_replay ? "  (times)" : "", "",
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %*s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
+               "(elements)", "", "", "", "", "", "", "", (int)strlen(columns), "", "(us)", "(us)", "(us)",
+               "(GB/s)", "(bytes)", "(times)", "(times)", "(times)",
+               options->message_replay ? "  (times)" : "", "",
                options->overlap_compute ? "  (times)  (times)" : "");
     } else if (format == PERF_OSU) {
         printf("%-10s%20s%20s%20s%20s%20s\n", "# Size", "Median Latency(us)", "Min Latency(us)",
@@ -99,6 +101,19 @@ static void print_times(double times)
         printf(" %8.2f", times);
 }
 
+/* Prints the ranks that share a row; parentheses mark a choice of the library. */
+static void print_slices(const struct perf_record *r)
+{
+    char columns[24] = "-";
+
+    if (r->row_len == 1)
+        return;
+    if (r->columns > 1)
+        snprintf(columns, sizeof columns, strcmp(r->columns_requested, "auto") == 0 ? "(%lld)" : "%lld",
+                 r->columns);
+    printf("%-7s ", columns);
+}
+
 /* Joins two names by a slash; parentheses mark a choice of the library. */
 static void format_ran(char *text, const char *asked, const char *first, const char *second)
 {
@@ -119,9 +134,11 @@ static void print_row(const struct perf_record *r)
     format_ran(wire, r->wire_requested, r->push_wire, r->pull_wire);
     snprintf(grain, sizeof grain, "%lld", r->grain);
     format_ran(part, r->partition_requested, r->partition, r->grain > 0 ? grain : "none");
-    printf("%12lld %5lld %9.3g %6s %4s %-28s %-25s %-10s %11.2f %11.2f %11.2f %8.2f %11lld", r->count,
-           r->row_len, r->density, r->datatype, r->op, scheme, wire, part, r->median * 1e6, r->min * 1e6,
-           r->p99 * 1e6, r->bytes / r->median / 1e9, r->bytes_sent_max);
+    printf("%12lld %5lld %9.3g %6s %4s %-28s %-25s %-10s ", r->count, r->row_len, r->density, r->datatype,
+           r->op, scheme, wire, part);
+    print_slices(r);
+    printf("%11.2f %11.2f %11.2f %8.2f %11lld", r->median * 1e6, r->min * 1e6, r->p99 * 1e6,
+           r->bytes / r->median / 1e9, r->bytes_sent_max);
     print_times(r->dense_median / r->median);
     print_times(r->allgather_median / r->median);
     print_times(r->over_memory);
@@ -168,8 +185,9 @@ void perf_print_osu(struct perf_report *report, const struct perf_case_result *r
         char label[sizeof report->label];
 
         snprintf(label, sizeof label,
-                 "# Scheme: %s, wire: %s, partition: %s, density: %g, datatype: %s, op: %s", r->scheme,
-                 r->wire_requested, r->partition_requested, r->density, r->datatype, r->op);
+                 "# Scheme: %s, wire: %s, partition: %s, columns: %s, density: %g, datatype: %s, op: %s",
+                 r->scheme, r->wire_requested, r->partition_requested, r->columns_requested, r->density,
+                 r->datatype, r->op);
         if (strcmp(label, report->label) != 0)
             printf("%s\n", label);
         memcpy(report->label, label, sizeof label);

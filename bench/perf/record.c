@@ -37,6 +37,7 @@ static const struct perf_field fields[] = {
     FIELD("scheme", PERF_TEXT, scheme),
     FIELD("wire_requested", PERF_TEXT, wire_requested),
     FIELD("partition_requested", PERF_TEXT, partition_requested),
+    FIELD("columns_requested", PERF_TEXT, columns_requested),
     FIELD("wire_values", PERF_TEXT, wire_values),
     FIELD("chosen", PERF_BOOL, chosen),
     FIELD("ran", PERF_TEXT, ran),
@@ -151,6 +152,7 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->scheme = row->settings.at[PERF_SETTING_SCHEME];
     r->wire_requested = row->settings.at[PERF_SETTING_WIRE];
     r->partition_requested = row->settings.at[PERF_SETTING_PARTITION];
+    r->columns_requested = row->settings.at[PERF_SETTING_COLUMNS];
     r->chosen = row->chosen;
     r->ran = report->scheme;
     r->push_wire = report->push_wire;

@@ -28,8 +28,8 @@ struct perf_record {
     double bytes;      /**< size of the dense vector */
     const char *label; /**< NULL: none */
     const char *interface, *buffers, *datatype, *op, *order, *index;
-    const char *wire_values, *scheme, *wire_requested, *partition_requested, *ran, *push_wire, *pull_wire,
-        *partition, *reason;
+    const char *wire_values, *scheme, *wire_requested, *partition_requested, *columns_requested, *ran,
+        *push_wire, *pull_wire, *partition, *reason;
     char workload[PERF_WORKLOAD_MAX];
     const struct perf_phases *phases;
     bool in_place, overlap_compute, replays, chosen;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of a case. A scheme has one row for all formats, or all partition maps, that it ignores. */
+/* The rows of a case. A scheme has one row for all formats, partition maps or columns that it ignores. */
 
 #include "bench/perf/row_plan.h"
 
@@ -38,6 +38,7 @@ static void init_reference(struct perf_row *row, const struct perf_options *opti
     setting_set(row, PERF_SETTING_SCHEME, scheme);
     setting_set(row, PERF_SETTING_WIRE, options->default_wire);
     setting_set(row, PERF_SETTING_PARTITION, options->default_partition);
+    setting_set(row, PERF_SETTING_COLUMNS, options->default_columns);
     setting_set(row, PERF_SETTING_GRAIN, options->grain);
     setting_set(row, PERF_SETTING_WIRE_VALUES, perf_values_name(options->values));
     if (options->seed_given)
@@ -49,20 +50,35 @@ static bool is_reference(const struct perf_row *row, const struct perf_options *
 {
     return perf_row_is_sparse(row) && setting_is(row, PERF_SETTING_SCHEME, scheme) &&
            setting_is(row, PERF_SETTING_WIRE, options->default_wire) &&
-           setting_is(row, PERF_SETTING_PARTITION, options->default_partition);
+           setting_is(row, PERF_SETTING_PARTITION, options->default_partition) &&
+           setting_is(row, PERF_SETTING_COLUMNS, options->default_columns);
 }
 
-static void add(struct perf_row *row, const struct perf_options *options, const struct perf_scheme *scheme,
-                const char *wire, const char *partition)
+static void add(struct perf_row *row, const struct perf_options *options, const char *scheme,
+                const char *wire, const char *partition, const char *columns)
 {
-    init_reference(row, options, scheme->name);
+    init_reference(row, options, scheme);
     row->hidden = false;
     setting_set(row, PERF_SETTING_WIRE, wire);
     setting_set(row, PERF_SETTING_PARTITION, partition);
+    setting_set(row, PERF_SETTING_COLUMNS, columns);
 }
 
-/* Adds the rows of a scheme and a format: one for each requested map that the scheme honours, at least one.
- */
+/* Adds the rows of a scheme, a format and a map: one for each requested number of columns, or one if the
+ * scheme slices no rows. */
+static int expand_columns(const struct perf_options *options, const struct perf_scheme *scheme,
+                          const char *wire, const char *partition, struct perf_row *rows)
+{
+    if (!perf_scheme_slices(scheme, partition, options->row_len)) {
+        add(rows, options, scheme->name, wire, partition, options->default_columns);
+        return 1;
+    }
+    for (int i = 0; i < options->columns.n; i++)
+        add(&rows[i], options, scheme->name, wire, partition, options->columns.at[i]);
+    return options->columns.n;
+}
+
+/* Adds the rows of a scheme and a format, for each requested map that the scheme honours, at least one. */
 static int expand_partitions(const struct perf_options *options, const struct perf_scheme *scheme,
                              const char *wire, struct perf_row *rows)
 {
@@ -70,9 +86,9 @@ static int expand_partitions(const struct perf_options *options, const struct pe
 
     for (int p = 0; p < options->partition.n; p++)
         if (perf_scheme_takes(scheme, options->partition.at[p]))
-            add(&rows[n++], options, scheme, wire, options->partition.at[p]);
+            n += expand_columns(options, scheme, wire, options->partition.at[p], rows + n);
     if (n == 0)
-        add(&rows[n++], options, scheme, wire, options->default_partition);
+        n += expand_columns(options, scheme, wire, options->default_partition, rows);
     return n;
 }
 
@@ -94,7 +110,9 @@ static int expand(const struct perf_options *options, struct perf_row *rows)
 /* Returns the requested rows, and a row of `auto` unless --alone is given; for free(). */
 static struct perf_row *requested_rows(const struct perf_options *options, int *n)
 {
-    size_t most = (size_t)options->scheme.n * (size_t)options->wire.n * (size_t)options->partition.n + 1;
+    size_t most = (size_t)options->scheme.n * (size_t)options->wire.n * (size_t)options->partition.n *
+                      (size_t)options->columns.n +
+                  1;
     struct perf_row *rows = perf_alloc(most, sizeof *rows);
 
     *n = expand(options, rows);
@@ -200,10 +218,12 @@ static bool does_the_same(const struct perf_row *row, const struct perf_row *pic
     bool same_wire =
         strcmp(did->push_wire, picked->push_wire) == 0 && strcmp(did->pull_wire, picked->pull_wire) == 0;
     bool same_parts = strcmp(did->partition, picked->partition) == 0 && did->grain == picked->grain;
+    bool same_columns = did->columns == picked->columns;
 
     return !row->hidden && !row->failed && setting_is(row, PERF_SETTING_SCHEME, picked->scheme) &&
            (setting_is(row, PERF_SETTING_WIRE, options->default_wire) || same_wire) &&
-           (setting_is(row, PERF_SETTING_PARTITION, options->default_partition) || same_parts);
+           (setting_is(row, PERF_SETTING_PARTITION, options->default_partition) || same_parts) &&
+           (setting_is(row, PERF_SETTING_COLUMNS, options->default_columns) || same_columns);
 }
 
 void perf_row_plan_mark_choice(struct perf_row_plan *plan, const struct perf_options *options)

@@ -232,9 +232,10 @@ static void set_options(struct perf_options *options, const struct grid_point *p
     options->overlap = point->overlap;
     options->skew = point->skew;
     options->row_len = (long long)point->row_len;
-    options->wire.n = options->partition.n = 1;
+    options->wire.n = options->partition.n = options->columns.n = 1;
     memcpy(options->default_wire, options->wire.at[0], PERF_NAME_MAX);
     memcpy(options->default_partition, options->partition.at[0], PERF_NAME_MAX);
+    memcpy(options->default_columns, options->columns.at[0], PERF_NAME_MAX);
     options->scheme.n = 0;
     for (int i = 0; sar_schemes[i] != NULL; i++)
         add_scheme(options, sar_schemes[i]->name);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Forecasts: agreed numbers of a described call, and the derivative of prices by beta. */
+/* Forecasts: agreed numbers of a described call, the derivative of prices by beta, and slices of rows. */
 
 #include "core/forecast.h"
 
 #include <math.h>
 
 #include "core/policy.h"
+#include "scheme/engine/owner.h"
 
 static struct sar_vec_desc desc_of(const struct sar_forecast *f)
 {
@@ -78,4 +79,41 @@ double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agre
         return 0; /* a copy costs time per byte, but sends none */
     double rise = seconds_at(scheme, agreed, beta * (1 + step)) - seconds_at(scheme, agreed, beta);
     return rise / (beta * step);
+}
+
+static struct sar_agreed with_columns(const struct sar_agreed *agreed, uint64_t columns)
+{
+    struct sar_agreed a = *agreed;
+    a.partition.columns = columns;
+    return a;
+}
+
+/* Candidates are those of sar_owner_columns_terms; a forced number may be another. */
+static uint64_t columns_of(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
+{
+    struct sar_columns all = sar_columns_make(&agreed->desc, agreed->machine.ranks, SAR_U64_AUTO);
+    uint64_t most = (uint64_t)sar_columns_max_slices(&all);
+    double seconds = scheme->seconds(agreed);
+    for (uint64_t columns = 1; columns < 2 * most; columns *= 2) {
+        uint64_t candidate = columns < most ? columns : most;
+        struct sar_agreed a = with_columns(agreed, candidate);
+        if (scheme->seconds(&a) == seconds)
+            return candidate;
+    }
+    return agreed->partition.columns;
+}
+
+struct sar_forecast_slices sar_forecast_slices(const struct sar_scheme *scheme,
+                                               const struct sar_agreed *agreed)
+{
+    struct sar_agreed a = with_columns(agreed, columns_of(scheme, agreed));
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(&a);
+    if (scheme == &sar_scheme_two_level)
+        terms.group_ranks = a.topo.node_ranks;
+    struct sar_owner_estimate estimate = sar_owner_estimate(&a, &terms);
+    double headers = SAR_MSG_HEADER_BYTES * (1 - 1 / estimate.segments);
+    return (struct sar_forecast_slices){ .columns = sar_columns_max_slices(&terms.columns),
+                                         .messages = 2 * estimate.peers * estimate.segments,
+                                         .push_bytes = estimate.push.bytes / estimate.segments + headers,
+                                         .pull_bytes = estimate.pull.bytes / estimate.segments + headers };
 }

@@ -30,4 +30,16 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *forecast, const
  * two formats cost nearly the same, the result may lie between theirs. */
 double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed);
 
+/** Slices of rows, and the messages that a rank sends of them. */
+struct sar_forecast_slices {
+    int columns;                   /**< most ranks that share a row; 1: each row has one owner */
+    double messages;               /**< of push and pull, in all segments */
+    double push_bytes, pull_bytes; /**< of one message of a segment, the largest, header included */
+};
+
+/** Returns the slices of the rows that `balanced` or `two_level` takes. The number of columns is the one
+ * whose price, when forced, equals that of the call. */
+struct sar_forecast_slices sar_forecast_slices(const struct sar_scheme *scheme,
+                                               const struct sar_agreed *agreed);
+
 #endif

@@ -3,20 +3,25 @@
 """Test doc/evaluation.md against bench/results: its tables equal those of bench/evaluate, and the figures in
 its text follow from these results. Figures that were measured once and not stored are not checked."""
 
+import argparse
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import sys
+import tempfile
 import unittest.mock
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import compute  # noqa: E402
+from evaluation import compute, rows  # noqa: E402
 from evaluation.compute import STEPS, gain, name_of  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
+from evaluation.rows import TABLES  # noqa: E402
 
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
 OURS = ["balanced", "auto", "dense", "two_level"]
@@ -28,7 +33,7 @@ def load_evaluate():
     loader = importlib.machinery.SourceFileLoader("evaluate", str(TOP / "bench" / "evaluate"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("evaluate", loader))
     loader.exec_module(module)
-    for home in (module, compute):
+    for home in (module, compute, rows):
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
         home.new_axes = home.lines_of = home.bars_of = unittest.mock.MagicMock()
     return module
@@ -48,7 +53,8 @@ def real(x, digits=2):
 
 
 def span(values, digits=2):
-    return f"{real(min(values), digits)} to {real(max(values), digits)}"
+    ends = [real(min(values), digits), real(max(values), digits)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def percent(x):
@@ -219,13 +225,127 @@ def emulated():
     yield f"Recursive doubling takes {span(calls)} times that on 8 and 16 hosts"
 
 
+def of_rows():
+    at_16 = {case: rows.found_in(case.name(16)) for case in rows.CASES}
+
+    def of_kinds(kinds):
+        return [found for case, found in at_16.items() if {*kinds} <= {*case, TABLES[case.model].row}]
+
+    def over_floor(*kinds):
+        return [r["balanced"]["median_s"] / floor_of(r["balanced"]) for r in of_kinds(kinds)]
+
+    def over_ours(scheme, *kinds):
+        return [r[scheme]["median_s"] / r["balanced"]["median_s"] for r in of_kinds(kinds)]
+
+    def next_best(*kinds):
+        return [min(rows.others_of(r).values()) / r["balanced"]["median_s"] for r in of_kinds(kinds)]
+
+    def pair(values, digits=2):
+        return " and ".join(real(x, digits) for x in sorted(values))
+
+    yield f"With rows of 512 on 16 ranks `balanced` takes {span(over_floor(512))} times the floor"
+    yield f"The best other scheme takes {span(next_best(512))} times as long as `balanced`"
+    yield f"and {pair(next_best(512, 'skewed', 'full'))} in skewed full batches"
+    yield f"It takes {span(over_ours('recursive_doubling', 512, 'uniform'))} times as long there"
+    yield f"Full batches take {real(max(over_floor(16, 'full')))} times the floor"
+    regret = [r["auto"]["median_s"] / min(row["median_s"] for row in r.values()) for r in at_16.values()]
+    yield f"`auto` takes at most {real(max(regret))} times as long as the fastest"
+    small = [r["balanced"]["median_s"] * 1e6 for r in of_kinds((16, str(rows.BATCH)))]
+    yield f"such rows last {pair(small, 0)} us"
+    yield f"as bytes there: {pair(over_floor(16, str(rows.BATCH)))} times the floor"
+    yield f"`sparse_ps` takes {span(over_ours('sparse_ps', 'skewed'))} times as long as `balanced`"
+    yield f"contiguous `omni` {span(over_ours('omni, contiguous', 'skewed'))} times"
+    yield f"Cyclic `omni` takes {span(over_ours('omni', 512))} times with rows of 512"
+    yield f"most of which are empty: {span(over_ours('omni', 16))} times"
+
+
+def of_ranks():
+    found = {n: rows.found_in(rows.scaling_name(n)) for n in rows.SCALING}
+    powers = [n for n in found if found[n] and n & (n - 1) == 0]
+    near = {n: r["balanced"]["median_s"] / floor_of(r["balanced"]) for n, r in found.items() if r}
+    several = {n: r for n, r in found.items() if len(r) > 2}
+    least = {n: min(rows.others_of(r).values()) / r["balanced"]["median_s"] for n, r in several.items()}
+    yield f"takes {span([near[n] for n in powers])} times the floor where ranks are a power of two"
+    yield f"and {span([near[n] for n in near if n not in powers])} times elsewhere"
+    yield f"On 2 ranks recursive doubling takes {real(least[2])} times as long"
+    yield f"from {real(least[3])} times on 3 ranks to {real(least[max(least)])} times on {max(least)}"
+
+
+def of_columns():
+    gains = {}
+    for case in rows.CASES:
+        found = {row["columns_requested"]: row for row in rows_of(case.name(16, "computing"))}
+        gains[case] = (found["1"]["median_s"] / found["auto"]["median_s"] - 1, found["auto"]["columns"])
+    wide = [gain for case, (gain, _) in gains.items() if TABLES[case.model].row == 512]
+    narrow = sorted(found for case, found in gains.items() if case[::2] == ("deepfm", "full"))
+    whole = {columns for case, (_, columns) in gains.items() if case[::2] == ("deepfm", str(rows.BATCH))}
+    yield f"Columns gain {percent(min(wide))} to {percent(max(wide))} % with rows of 512"
+    yield f"they gain {' and '.join(percent(gain) for gain, _ in narrow)} % in full batches"
+    yield f"of which {' and '.join(str(columns) for _, columns in narrow)} columns are chosen"
+    yield f"small batches of them {'stay whole' if whole == {1} else f'have {whole} columns'}"
+    texts = [rows.found_in(f"rows-text-{words}-{width}") for width in rows.WIDTHS for words in rows.WORDS]
+    near = [found["balanced"]["median_s"] / floor_of(found["balanced"]) for found in texts]
+    best = [min(rows.others_of(found).values()) / found["balanced"]["median_s"] for found in texts]
+    yield f"`balanced` takes {span(near)} times the floor, which counts the mean"
+    yield f"The next takes {span(best)} times as long"
+
+
+def runs_of_text(evaluate, folder, again):
+    """What bench/evaluate would run to measure batches of a text; the results are written as if it had."""
+    text = folder / "somewhere" / "text"
+    options = {"perf": "perf", "build": folder, "text": text, "only": "rows-text-*", "again": again}
+
+    def write_result(words, **_):
+        pathlib.Path(words[-1]).write_text("")
+        return unittest.mock.Mock(returncode=0)
+
+    run = unittest.mock.Mock(side_effect=write_result)
+    with contextlib.ExitStack() as patched:
+        patched.enter_context(unittest.mock.patch.object(evaluate, "RESULTS", folder))
+        patched.enter_context(unittest.mock.patch.object(evaluate.subprocess, "run", run))
+        patched.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        evaluate.measure(argparse.Namespace(**options))
+    for call in run.call_args_list:
+        words, home = call.args[0], call.kwargs["cwd"]
+        simulate = [str(TOP / "bench" / "simulate"), "-b", str(folder.resolve())]
+        if words[:3] != simulate or "text:text" not in words or home != text.resolve().parent:
+            return f"{words} in {home}"
+    return run.call_count
+
+
+def measuring(evaluate):
+    """Sentences on faults of --measure."""
+    names = [name for name, _ in evaluate.measurements(pathlib.Path("text"))]
+    if len(names) != len(set(names)):
+        yield "bench/evaluate --measure would measure a result twice"
+    batches = len(rows.WORDS) * len(rows.WIDTHS)
+    with tempfile.TemporaryDirectory() as folder:
+        for again, expected in ((False, batches), (False, 0), (True, batches)):
+            found = runs_of_text(evaluate, pathlib.Path(folder), again)
+            if found != expected:
+                yield f"bench/evaluate --only 'rows-text-*' runs {found}, not {expected} simulations"
+
+
 def main():
-    page, failed = (TOP / "doc" / "evaluation.md").read_text(), 0
-    if page != page_of(load_evaluate()):
+    page, failed, evaluate = (TOP / "doc" / "evaluation.md").read_text(), 0, load_evaluate()
+    for fault in measuring(evaluate):
+        print(fault)
+        failed = 1
+    if page != page_of(evaluate):
         print("doc/evaluation.md is not what bench/evaluate makes of its evaluation.in and bench/results")
         failed = 1
     words, n = " ".join(page.split()), 0
-    for part in (with_peers, on_ranks, by_steps, of_studies, computing, emulated):
+    for part in (
+        with_peers,
+        on_ranks,
+        by_steps,
+        of_studies,
+        computing,
+        emulated,
+        of_rows,
+        of_ranks,
+        of_columns,
+    ):
         for sentence in part():
             n += 1
             if sentence not in words:

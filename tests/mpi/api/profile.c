@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests MPIX_Sparse_profile against a slow reference, which gathers all ranks' indices and visits every
- * choice of k ranks. */
+/* Tests MPIX_Sparse_profile, and the profiles that calls make of coordinates and of dense buffers, against a
+ * slow reference, which gathers all ranks' indices and visits every choice of k ranks. A call tells its
+ * profile to the log alone. */
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* mkstemp, setenv */
+#endif
 
 #include <mpix_sparse.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "patterns.h"
@@ -106,7 +113,7 @@ static void check_densities(const MPIX_Sparse_profile_t *found, const struct pre
            "density of the union");
     expect(found->overlap, overlap(p), 1e-9, "overlap");
     if (p->count > 0)
-        expect(found->skewness, skewness(p), p->count % (size_t)ranks == 0 ? 1e-5 : 1, "skewness");
+        expect(found->skewness, skewness(p), 1e-5, "skewness");
 }
 
 static void check_gammas(const MPIX_Sparse_profile_t *found, const struct presence *p)
@@ -136,33 +143,100 @@ static MPIX_Sparse_profile_t measure(const struct oracle *o, MPI_Comm comm)
     return profile;
 }
 
-static void gather_presence(const struct oracle *o, struct presence *p)
+/* `mine` marks this rank's elements; frees it. */
+static struct presence gather(unsigned char *mine, size_t count)
+{
+    struct presence p = { count, get_memory(count * (size_t)ranks, 1) };
+    MPI_Allgather(mine, (int)count, MPI_BYTE, p.has, (int)count, MPI_BYTE, MPI_COMM_WORLD);
+    free(mine);
+    return p;
+}
+
+static struct presence presence_of_dense(const struct oracle *o)
 {
     size_t count = (size_t)o->desc.count, bytes = element_bytes(&o->desc);
     unsigned char *mine = get_memory(count, 1), *zero = get_memory(bytes, 1);
     for (size_t i = 0; i < count; i++)
         mine[i] = memcmp(o->mine + i * bytes, zero, bytes) != 0;
-    *p = (struct presence){ count, get_memory(count * (size_t)ranks, 1) };
-    MPI_Allgather(mine, (int)count, MPI_BYTE, p->has, (int)count, MPI_BYTE, MPI_COMM_WORLD);
-    free(mine);
     free(zero);
+    return gather(mine, count);
+}
+
+static struct presence presence_of_coo(const struct tensor *tensor)
+{
+    unsigned char *mine = get_memory((size_t)tensor->desc.count, 1);
+    for (size_t i = 0; i < tensor->nnz; i++)
+        mine[tensor->index[i]] = 1;
+    return gather(mine, (size_t)tensor->desc.count);
 }
 
 static void try_pattern(const struct pattern *pattern, const struct tensor_desc *desc, MPI_Comm comm)
 {
     struct tensor tensor;
     struct oracle oracle;
-    struct presence p;
     check_case("%s, %lld x %zu elements", pattern->name, (long long)desc->count, desc->row);
     tensor_draw(pattern, desc, 5, &tensor);
     oracle_make(&tensor, &oracle);
-    gather_presence(&oracle, &p);
+    struct presence p = presence_of_dense(&oracle);
     MPIX_Sparse_profile_t found = measure(&oracle, comm);
     check(found.sampled == desc->count, "expected exact figures, found %lld elements sampled",
           (long long)found.sampled);
     check_densities(&found, &p);
     check_gammas(&found, &p);
     free(p.has);
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
+static char log_path[] = "/tmp/mpix_sparse_profile_XXXXXX";
+static long log_end; /* of what was read */
+
+/* Checks the profile that the last call logged, to the digits of the log. */
+static void check_logged(const struct presence *p, double tolerance)
+{
+    static const char key[] = "profile: density ";
+    char line[1024];
+    double density = -1, out = -1, shared = -1, skew = -1;
+    FILE *file = fopen(log_path, "r");
+    check(file != NULL && fseek(file, log_end, SEEK_SET) == 0, "expected a log in %s", log_path);
+    if (file == NULL)
+        return;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strstr(line, key) != NULL)
+            sscanf(strstr(line, key) + strlen(key), "%lf, of the result %lf, overlap %lf, skewness %lf",
+                   &density, &out, &shared, &skew);
+    log_end = ftell(file);
+    fclose(file);
+    double count = (double)p->count, one = mean_union(p, 1) / count;
+    expect(density, one, 0.005, "density");
+    expect(out, (double)union_of(p, (1u << ranks) - 1) / count, 0.005 + tolerance, "density of the union");
+    check(fabs(shared - overlap(p)) < 0.00051 + tolerance, "expected overlap %g, found %g", overlap(p),
+          shared);
+    check(fabs(skew - skewness(p)) < 0.0051, "expected skewness %g, found %g", skewness(p), skew);
+}
+
+/* Each call has a communicator of its own, as only the first call of a tensor makes a profile. */
+static void try_calls(const struct pattern *pattern, const struct tensor_desc *desc, double tolerance)
+{
+    struct tensor tensor;
+    struct oracle oracle;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    tensor_draw(pattern, desc, 6, &tensor);
+    oracle_make(&tensor, &oracle);
+    for (int dense = 0; dense < 2; dense++) {
+        struct presence p = dense ? presence_of_dense(&oracle) : presence_of_coo(&tensor);
+        MPI_Comm comm = settings_comm(&(struct settings){ "balanced", NULL, NULL, NULL, NULL });
+        check_case("%s of %s, %lld x %zu", dense ? "dense buffer" : "coordinates", pattern->name,
+                   (long long)desc->count, desc->row);
+        if (dense)
+            call_dense(&oracle, false, comm);
+        else
+            call_coo(&tensor, &oracle, &index_types[0], comm, &result);
+        check_logged(&p, tolerance);
+        free(p.has);
+        MPI_Comm_free(&comm);
+    }
+    MPIX_Sparse_result_free(&result);
     tensor_free(&tensor);
     oracle_free(&oracle);
 }
@@ -215,14 +289,35 @@ static void try_exact_limit(MPI_Comm comm)
     free(o.mine);
 }
 
+static const size_t rows[] = { 1, 2, 5, 64 };
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Up to 64 elements, and up to 65536 with enough of them present, the profile of a call is exact. */
+static void try_all_calls(void)
+{
+    const double sampled = 0.1;
+    for (size_t i = 0; patterns[i].name != NULL; i++)
+        try_calls(&patterns[i], &(struct tensor_desc){ FLOAT64, SUM, rows[i % ROWS], 61 }, 0);
+    for (size_t i = 0; i < ROWS; i++)
+        try_calls(pattern_find("shuffled"), &(struct tensor_desc){ FLOAT32, SUM, rows[i], 40 * ranks + 3 },
+                  0);
+    for (size_t i = 0; i < 3; i++)
+        try_calls(pattern_find("random 0.1"), &(struct tensor_desc){ FLOAT32, SUM, rows[i], 70001 }, sampled);
+}
+
 int main(int argc, char **argv)
 {
+    int log = mkstemp(log_path);
+    check(log >= 0 && setenv("MPIX_SPARSE_LOG_FILE", log_path, 1) == 0 &&
+              setenv("MPIX_SPARSE_LOG", "debug:core", 1) == 0,
+          "expected room for a log");
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     const int64_t counts[] = { 24 * ranks, 0, 1, 201 };
     for (size_t i = 0; patterns[i].name != NULL; i++) {
         size_t turn = i % 4;
-        struct tensor_desc desc = { i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, 1 + i % 3 / 2, counts[turn] };
+        struct tensor_desc desc = { i % 2 == 0 ? FLOAT32 : FLOAT64, SUM, rows[(i + i / 4) % ROWS],
+                                    counts[turn] };
         try_pattern(&patterns[i], &desc, comm);
         desc.count = counts[0];
         if (turn != 0)
@@ -230,6 +325,10 @@ int main(int argc, char **argv)
     }
     try_exact_limit(comm);
     try_sample(comm);
+    if (ranks > 1)
+        try_all_calls();
     MPI_Comm_free(&comm);
+    close(log);
+    unlink(log_path);
     return check_end("profile");
 }

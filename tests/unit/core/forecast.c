@@ -158,6 +158,54 @@ static void test_bytes_between_nodes(void **state)
                 7 * (fullest_at(0.001) * 1000 + fullest_at(0.008) * 8000 + 128));
 }
 
+/* By hand: 8 ranks with 100 rows of 64 floats, none in common. With 8 columns a rank owns 32 bytes of each
+ * row; a push has indices, a pull has none. With one column a rank owns whole rows. */
+static void test_slices(void **state)
+{
+    struct sar_config config = config_make("coo");
+    struct sar_forecast f = forecast_make(100000, 0.001, 8);
+    (void)state;
+    f.row = 64;
+    f.gamma = (struct sar_densification){ 4, { 1, 2, 4, 8 }, { 1, 2, 4, 8 } };
+    config.segment = 1 << 30;
+    config.columns = 8;
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    struct sar_forecast_slices s = sar_forecast_slices(&sar_scheme_balanced, &a);
+    assert_int_equal(s.columns, 8);
+    check_close(s.messages, 14);
+    check_close(s.push_bytes, 64 + 100 * 36);
+    check_close(s.pull_bytes, 64 + 800 * 32);
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (s.push_bytes + s.pull_bytes));
+    config.columns = 1;
+    a = sar_forecast_agreed(&f, &config);
+    s = sar_forecast_slices(&sar_scheme_balanced, &a);
+    assert_int_equal(s.columns, 1);
+    check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (s.push_bytes + s.pull_bytes));
+}
+
+/* Of all numbers of columns, the library takes the one that costs least. */
+static void test_slices_cost_least(void **state)
+{
+    static const double densities[] = { 1e-4, 0.01, 0.3 };
+    struct sar_config config = config_make("auto");
+    (void)state;
+    for (int d = 0; d < 3; d++) {
+        for (int ranks = 2; ranks <= 24; ranks++) {
+            struct sar_forecast f = forecast_make(50000, densities[d], ranks);
+            f.row = 48;
+            struct sar_agreed a = sar_forecast_agreed(&f, &config);
+            struct sar_forecast_slices s = sar_forecast_slices(&sar_scheme_balanced, &a);
+            double seconds = sar_scheme_balanced.seconds(&a);
+            for (int columns = 1; columns <= ranks; columns *= 2) {
+                a.partition.columns = (uint64_t)columns;
+                assert_true(sar_scheme_balanced.seconds(&a) >= seconds);
+            }
+            a.partition.columns = (uint64_t)s.columns;
+            check_close(sar_scheme_balanced.seconds(&a) * 1e6, seconds * 1e6);
+        }
+    }
+}
+
 /* Work and latency change the price, but with fixed formats not the bytes. */
 static void test_bytes_ignore_work_and_latency(void **state)
 {
@@ -233,6 +281,8 @@ int main(void)
         cmocka_unit_test(test_bytes_of_coordinates),
         cmocka_unit_test(test_bytes_of_narrow_values),
         cmocka_unit_test(test_bytes_between_nodes),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_slices_cost_least),
         cmocka_unit_test(test_bytes_ignore_work_and_latency),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_one_rank),

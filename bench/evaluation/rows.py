@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The section on rows: their measurements, tables and figures, for bench/evaluate."""
+
+import math
+from typing import NamedTuple
+
+from evaluation.compute import SEGMENT, grain_of
+from evaluation.figures import (
+    bars_of,
+    floor_of,
+    lines_of,
+    new_axes,
+    number,
+    rows_of,
+    save,
+    table,
+    variant_of,
+)
+
+PEERS = "recursive_doubling,split_allgather,ring,allgather,omni,sparse_ps,oktopk"
+DENSE_PEER = "split_dense"  # its dense parts of an unscaled table do not fit into memory
+BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
+RANKS = [16, 64, 128]
+# At 64 and 128 ranks: as many peers, those that are nearest at 16, and within this multiple of `balanced`.
+NEAREST, NEAR = 3, 1.5
+SCALING = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256]
+SCALED = "balanced,auto,recursive_doubling,split_allgather,allgather,omni"
+WORDS = [400, 1024, 4096, 8192]  # of a rank's batch of text
+WIDTHS = [64, 512]
+BATCH = 400  # rows of a rank
+
+
+class Table(NamedTuple):
+    """An embedding table of the paper's models, as in bench/lib/workload.c; the overlap on 16 ranks."""
+
+    elements: int
+    row: int
+    density: float
+    overlap: float
+    skew: float
+    scale: dict  # of the full batch, for each number of ranks, so that it fits into memory
+
+    def rows(self):
+        return self.elements // self.row
+
+
+TABLES = {
+    "lstm": Table(406_000_000, 512, 0.0113, 0.48, 0.80, {16: 8, 64: 32, 128: 64}),
+    "nmt": Table(112_000_000, 512, 0.0247, 0.32, 0.77, {16: 8, 64: 16, 128: 32}),
+    "deepfm": Table(214_000_000, 16, 0.0280, 0.31, 0.70, {16: 32, 64: 128, 128: 128}),
+}
+BATCH_SCALE = {"lstm": {128: 4}, "nmt": {128: 4}}  # 1 unless given
+
+
+class Case(NamedTuple):
+    model: str
+    spread: str  # skewed or uniform
+    batch: str  # full, or rows of a rank
+
+    def name(self, ranks, *more):
+        return "-".join(["rows", *self, str(ranks), *more])
+
+    def words(self):
+        return f"{self.model}, {self.spread}, " + ("full" if self.batch == "full" else f"{self.batch} rows")
+
+    def scale(self, ranks):
+        scales = TABLES[self.model].scale if self.batch == "full" else BATCH_SCALE.get(self.model, {})
+        return scales.get(ranks, 1)
+
+    def nnz(self):
+        t = TABLES[self.model]
+        return t.rows() * t.density if self.batch == "full" else BATCH
+
+    def peers(self):
+        return PEERS + ("," + DENSE_PEER if self.batch == "full" else "")
+
+    def tensor(self):
+        """Options of mpix_sparse_perf."""
+        t = TABLES[self.model]
+        if (self.spread, self.batch) == ("skewed", "full"):
+            return f"--workload {self.model} -R {t.row}".split()
+        options = f"-c {t.rows()} -R {t.row} -d {self.nnz() / t.rows():.4g} --overlap {t.overlap}"
+        return options.split() + (["--skew", str(t.skew)] if self.spread == "skewed" else [])
+
+
+CASES = [Case(m, s, b) for m in TABLES for s in ("skewed", "uniform") for b in ("full", str(BATCH))]
+SCALING_CASE = CASES[0]
+
+
+def simulation(ranks, scale, tensor, schemes, *more, options=()):
+    command = f"bench/simulate -n {ranks} -r 25 -s {scale}".split() + list(options)
+    timed = f"-n 1 -w 1 --check 0 --alone -S {schemes}".split()
+    return command + ["--"] + list(tensor) + timed + list(more)
+
+
+def found_in(name):
+    """Rows of a file by scheme, without those of our schemes that were told to have contiguous parts."""
+    rows = [row for row in rows_of(name) if row["partition_requested"] == "auto" or row["scheme"] == "omni"]
+    return {variant_of(row): row for row in rows}
+
+
+def near_peers(case):
+    """`balanced`, `auto` and the peers that are near at 16 ranks, each with a partition map of its own."""
+    found = found_in(case.name(16))
+    others = {scheme: t for scheme, t in others_of(found).items() if scheme == found[scheme]["scheme"]}
+    near = [s for s in sorted(others, key=others.get) if others[s] <= NEAR * found["balanced"]["median_s"]]
+    return ",".join(["balanced", "auto"] + near[:NEAREST])
+
+
+def charged(case):
+    """With computing: blocks and segments as long as the full table would have them."""
+    scale = case.scale(16)
+    command = simulation(16, scale, case.tensor(), "balanced", "--columns", "1,auto", options=["--compute"])
+    grain = ["-g", str(grain_of(case.nnz(), 16))]
+    return ["env", f"MPIX_SPARSE_SEGMENT={SEGMENT // scale}"] + command + grain
+
+
+def scaling_name(n):
+    return SCALING_CASE.name(n) if n in RANKS else f"rows-ranks-{n}"
+
+
+def scaling_measurements(ranks):
+    for n in ranks:
+        scale = max(8, 2 ** math.ceil(math.log2(n)) // 2)
+        if n > max(RANKS):
+            command = simulation(n, scale, SCALING_CASE.tensor(), "balanced", options=["-p", "5"])
+            yield scaling_name(n), command
+        elif n not in RANKS:
+            yield scaling_name(n), simulation(n, scale, SCALING_CASE.tensor(), SCALED)
+
+
+def text_measurements(text):
+    """Batches of a text, whose folder is the working directory; empty without a text."""
+    for width in WIDTHS if text else []:
+        for words in WORDS:
+            tensor = f"--workload text:{text.name} --batch {words} -R {width}".split()
+            schemes = f"balanced,auto,{PEERS},{DENSE_PEER}"
+            yield f"rows-text-{words}-{width}", simulation(16, 1, tensor, schemes, *BOTH_OMNI)
+
+
+def measurements(text):
+    """All measurements of rows, the most informative ones first."""
+    for case in CASES:
+        schemes = "balanced,auto," + case.peers()
+        yield case.name(16), simulation(16, case.scale(16), case.tensor(), schemes, *BOTH_OMNI)
+    for case in CASES:
+        yield case.name(16, "computing"), charged(case)
+    yield from text_measurements(text)
+    yield from scaling_measurements([n for n in SCALING if n < 64])
+    for ranks in RANKS[1:]:
+        for case in filter(lambda case: rows_of(case.name(16)), CASES):
+            yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), near_peers(case))
+    yield from scaling_measurements([n for n in SCALING if n > 64])
+
+
+def others_of(found):
+    return {s: row["median_s"] for s, row in found.items() if s not in ("balanced", "auto")}
+
+
+def columns_of(row):
+    return row["columns"] if row["columns"] > 1 else "-"
+
+
+HEAD = ["floor, ms", "balanced, ms", "over the floor", "columns", "auto, ms", "ran", "best other", "its time"]
+
+
+def line_of(found):
+    """The cells of one measurement: of the best other scheme the time over that of `balanced`."""
+    ours, auto, others = found["balanced"], found["auto"], others_of(found)
+    t = ours["median_s"]
+    best = min(others, key=others.get, default="-")
+    cells = [number(floor_of(ours) * 1e3), number(t * 1e3), number(t / floor_of(ours)), columns_of(ours)]
+    cells += [number(auto["median_s"] * 1e3), auto["ran"]]
+    return cells + [best, number(others[best] / t) if others else "-"]
+
+
+def rows_by_ranks():
+    """Time of rows at 16, 64 and 128 ranks, against the floor and the best other scheme."""
+    lines = []
+    for case in CASES:
+        for ranks in RANKS:
+            found = found_in(case.name(ranks))
+            if found:
+                lines.append(
+                    [case.words(), ranks, number(found["balanced"]["nnz_in_mean"], 0)] + line_of(found)
+                )
+    return table(["workload", "ranks", "rows a rank"] + HEAD, lines)
+
+
+def peer_table(names, head):
+    """Time of each peer over that of `balanced`, for measurements by their words."""
+    found = {words: found_in(name) for words, name in names.items()}
+    found = {words: rows for words, rows in found.items() if rows}
+    schemes = list(dict.fromkeys(s for rows in found.values() for s in others_of(rows)))
+    lines = []
+    for words, rows in found.items():
+        ours = rows["balanced"]["median_s"]
+        ratios = [others_of(rows).get(s, math.nan) / ours for s in schemes]
+        lines.append([words] + [number(x) for x in ratios])
+    return table([head] + schemes, lines)
+
+
+def rows_peers():
+    """All peers at 16 ranks."""
+    names = {case.words(): case.name(16) for case in CASES}
+    found = {words: found_in(name) for words, name in names.items()}
+    shown = [case for case in CASES if case.batch == "full" and found[case.words()]]
+    axes = new_axes("", "time, floor = 1", title="rows on 16 ranks, 25 Gb/s, 10 us, simulated", ylim=(0, 9))
+    schemes = [
+        "balanced",
+        "recursive_doubling",
+        "split_allgather",
+        "allgather",
+        "omni",
+        "oktopk",
+        "sparse_ps",
+    ]
+    series = {}
+    for scheme in schemes:
+        rows = [found[case.words()][scheme] for case in shown]
+        series[scheme] = [row["median_s"] / floor_of(row) for row in rows]
+    bars_of(axes, [f"{case.model},\n{case.spread}" for case in shown], series)
+    figure = save(axes, "rows-peers", "Time of rows over the floor, by workload and scheme")
+    return figure + "\n" + peer_table(names, "workload")
+
+
+def rows_computing():
+    """With computing: one column against the number that is chosen."""
+    lines = []
+    for case in CASES:
+        rows = {row["columns_requested"]: row for row in rows_of(case.name(16, "computing"))}
+        if not rows:
+            continue
+        one, auto = rows["1"], rows["auto"]
+        alone = found_in(case.name(16)).get("balanced", {}).get("median_s", math.nan)
+        cells = [number(x * 1e3) for x in (one["median_s"], auto["median_s"], alone)]
+        lines.append([case.words()] + cells + [columns_of(auto), number(one["median_s"] / auto["median_s"])])
+    head = ["workload", "one column, ms", "columns chosen, ms", "without computing", "columns", "gain"]
+    return table(head, lines)
+
+
+def rows_scaling():
+    """Full batches of the LSTM's table against ranks."""
+    series, lines = {}, []
+    for n in SCALING:
+        found = found_in(scaling_name(n))
+        if not found:
+            continue
+        for scheme in filter(found.__contains__, SCALED.split(",")):
+            row = found[scheme]
+            series.setdefault(scheme, []).append((n, row["median_s"] / floor_of(row)))
+        ours, others = found["balanced"], others_of(found)
+        best = min(others, key=others.get, default="-")
+        cells = [number(ours["median_s"] * 1e3), number(ours["median_s"] / floor_of(ours)), columns_of(ours)]
+        cells += [number(ours["median_s"] / ours["predicted_s"]), best]
+        cells += [number(others[best] / ours["median_s"]) if others else "-"]
+        lines.append([n, ours["scale"], number(ours["nnz_in_mean"], 0)] + cells)
+    axes = new_axes(
+        "ranks", "time, floor = 1", xscale="log", title="lstm in rows of 512, simulated", ylim=(0, 6)
+    )
+    axes.set_xticks(SCALING, SCALING)
+    lines_of(axes, series)
+    head = ["ranks", "scale", "rows a rank", "balanced, ms", "over the floor", "columns"]
+    head += ["over the model", "best other", "its time"]
+    return save(axes, "rows-scaling", "Time of rows over the floor against ranks") + "\n" + table(head, lines)
+
+
+def rows_of_text():
+    """Batches of a text."""
+    names = {f"{words} words, rows of {w}": f"rows-text-{words}-{w}" for w in WIDTHS for words in WORDS}
+    lines = []
+    for words, name in names.items():
+        found = found_in(name)
+        if found:
+            lines.append([words, number(found["balanced"]["nnz_in_mean"], 0)] + line_of(found))
+    return table(["batch", "rows a rank"] + HEAD, lines) + "\n" + peer_table(names, "batch")
+
+
+PARTS = [rows_by_ranks, rows_peers, rows_computing, rows_scaling, rows_of_text]
