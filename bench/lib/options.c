@@ -32,6 +32,7 @@ enum {
     OPTION_BUFFERS,
     OPTION_INDEX,
     OPTION_IN_PLACE,
+    OPTION_PLAN,
     OPTION_OVERLAP,
     OPTION_SKEW,
     OPTION_ORDER,
@@ -112,6 +113,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_IN_PLACE] = { 0, "in-place", NULL, NULL,
         perf_parse_flag, TO(in_place), { NULL, 0, 0 },
         "dense interface with MPI_IN_PLACE" },
+    [OPTION_PLAN] = { 0, "plan", NULL, NULL,
+        perf_parse_flag, TO(plan), { NULL, 0, 0 },
+        "start a plan in each call of the COO interface, without\na consistency check" },
     [OPTION_OVERLAP] = { 0, "overlap", "F", "0.3",
         perf_parse_real, TO(overlap), { NULL, 0, 1 },
         "share of a rank's elements that all ranks have:\n0 is disjoint, 1 identical" },
@@ -254,6 +258,10 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "options --costs and --charge: what is measured is not charged";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
+    if (options->plan && options->interface != PERF_COO)
+        return "option --plan is for --interface coo";
+    if (options->plan && options->overlap_compute)
+        return "options --plan and --overlap-compute: calls in flight are no starts of a plan";
     if (options->between > 0 && options->buffers == PERF_CUDA)
         return "option --between is for buffers of the host";
     if (options->skew > 0 && options->skew < 0.125)

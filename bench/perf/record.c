@@ -30,6 +30,7 @@ static const struct perf_field fields[] = {
     FIELD("order", PERF_TEXT, order),
     FIELD("index", PERF_TEXT, index),
     FIELD("in_place", PERF_BOOL, in_place),
+    FIELD("plan", PERF_BOOL, plan),
     FIELD("nnz_in_max", PERF_INTEGER, nnz_in_max),
     FIELD("nnz_in_mean", PERF_REAL, nnz_in_mean),
     FIELD("nnz_out", PERF_INTEGER, nnz_out),
@@ -115,6 +116,7 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
     r->order = perf_order_name(options->order);
     r->index = perf_index_name(c->index);
     r->in_place = options->in_place;
+    r->plan = options->plan;
     r->wire_values = perf_values_name(perf_case_values(c));
     r->overlap_compute = options->overlap_compute;
     r->replays = options->message_replay;

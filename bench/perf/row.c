@@ -52,9 +52,26 @@ static int dense_call(const struct perf_case *c, const struct perf_tensor *tenso
     return dense_allreduce(c, send != NULL ? send : MPI_IN_PLACE, recv, comm);
 }
 
+/* The first start makes the plan. */
+static int plan_call(struct perf_row *row, const struct perf_case *c, const struct perf_step *step)
+{
+    MPI_Request request;
+    int code = MPI_SUCCESS;
+
+    if (row->plan == MPIX_SPARSE_PLAN_NULL)
+        code = MPIX_Sparse_allreduce_coo_init(c->index_type, (MPI_Count)c->count, c->element, c->mpi_op,
+                                              row->comm, MPI_INFO_NULL, &row->plan);
+    if (code == MPI_SUCCESS)
+        code = MPIX_Sparse_plan_start_coo(row->plan, step->buffers.index, step->buffers.values,
+                                          (MPI_Count)step->nnz, &row->result, &request);
+    return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
 static int sparse_call(struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
                        void *recv)
 {
+    if (c->options->plan)
+        return plan_call(row, c, step);
     if (c->options->interface == PERF_COO)
         return MPIX_Sparse_allreduce_coo(step->buffers.index, step->buffers.values, (MPI_Count)step->nnz,
                                          c->index_type, (MPI_Count)c->count, c->element, c->mpi_op, row->comm,
@@ -354,6 +371,7 @@ void perf_row_report(struct perf_row *row)
 void perf_row_close(struct perf_row *row)
 {
     MPIX_Sparse_result_free(&row->result);
+    MPIX_Sparse_plan_free(&row->plan);
     if (row->comm != MPI_COMM_NULL)
         MPI_Comm_free(&row->comm);
     if (is_memory_bound(row))

@@ -34,6 +34,7 @@ struct perf_row {
     /** State while the row is open. */
     MPI_Comm comm;
     MPIX_Sparse_result result;
+    MPIX_Sparse_plan plan; /**< with --plan, from the first call on; or MPIX_SPARSE_PLAN_NULL */
     struct perf_memory_bound memory;
     struct perf_message_replay replay;
     int code;        /**< first MPI error on this rank, or MPI_SUCCESS */
