@@ -35,7 +35,9 @@ static void print_tensors(const struct perf_options *options)
     char workload[PERF_WORKLOAD_MAX];
 
     printf("# interface %s%s, %s", perf_interface_name(options->interface),
-           options->in_place ? " in place" : options->plan ? " by plans" : "",
+           options->in_place ? " in place"
+           : options->plan   ? " by plans"
+                             : "",
            options->buffers == PERF_CUDA ? "buffers on a device, " : "");
     perf_source_name(&options->workload, workload, sizeof workload);
     printf("%s, ", workload);
