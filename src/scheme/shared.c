@@ -220,8 +220,9 @@ static enum sar_status map_inputs(struct sar_task *task)
 static void end_part(const struct sar_task *task, struct sar_span *span, const char *kind,
                      const struct sar_spvec *slices)
 {
+    const struct state *state = task->state;
     size_t n = (size_t)task->comm->ranks;
-    if (span->start_ns != 0)
+    if (span->start_ns != 0 && state->columns == NULL)
         span->work = sar_task_work(kind, &task->agreed->desc, slices, n);
     span->work.slots /= n;
     sar_task_span_end(task, span);
@@ -260,7 +261,8 @@ static enum sar_status reduce_to_buffer(struct sar_task *task, const struct sar_
         sar_shm_coll_grow(task, &state->desc, &state->msg, output_buffer(task), bound, &state->output_part));
     struct sar_span span = sar_task_span(task, "reduce");
     if (state->columns != NULL)
-        sar_shared_join(task, state->columns, slices, state->desc.index_size, &state->output_part);
+        span.work =
+            sar_shared_join(task, state->columns, slices, state->desc.index_size, &state->output_part);
     else
         SAR_TRY(sar_reduce(&state->desc, slices, n, task->memory.call_arena, &state->output_part));
     end_part(task, &span, "reduce", slices);
@@ -304,16 +306,6 @@ static enum sar_status copy_input(struct sar_task *task, const struct sar_vec_de
     return SAR_OK;
 }
 
-static enum sar_status join_replicated(struct sar_task *task, const struct sar_spvec shares[])
-{
-    const struct state *state = task->state;
-    struct sar_spvec out = { NULL, NULL, 0 };
-    SAR_TRY(sar_task_reserve(task, shares[0].nnz, &out));
-    sar_shared_join(task, state->columns, shares, task->agreed->desc.index_size, &out);
-    task->result.vec = out;
-    return SAR_OK;
-}
-
 static enum sar_status reduce_replicated(struct sar_task *task, const struct sar_spvec inputs[])
 {
     struct sar_vec_desc desc = sar_task_desc(task);
@@ -343,7 +335,7 @@ static enum sar_status reduce(struct sar_task *task)
     const struct state *state = task->state;
     enum sar_status status = map_inputs(task);
     if (status == SAR_OK && state->replicated)
-        status = state->columns != NULL ? join_replicated(task, state->inputs)
+        status = state->columns != NULL ? sar_shared_join_to_output(task, state->columns, state->inputs)
                                         : reduce_replicated(task, state->inputs);
     else if (status == SAR_OK)
         status = reduce_part(task);
@@ -361,13 +353,13 @@ static enum sar_status write_part(struct sar_task *task, const struct sar_vec_de
     if (staged)
         SAR_TRY(sar_spvec_alloc(desc, out->nnz, task->memory.call_arena, &sums));
     struct sar_span span = sar_task_span(task, "deliver");
-    if (state->columns != NULL)
-        sar_shared_join(task, state->columns, state->slices, task->output->index_size, &sums);
-    else
+    if (state->columns != NULL) {
+        span.work = sar_shared_join(task, state->columns, state->slices, task->output->index_size, &sums);
+    } else {
         sar_reduce_write(&state->part, &sums);
-    bool copied = state->part.computed || state->columns != NULL;
-    span.work = sar_span_work_make(copied ? "copy" : "fill", out->nnz, desc->element_size,
-                                   desc->count / (uint64_t)task->comm->ranks);
+        span.work = sar_span_work_make(state->part.computed ? "copy" : "fill", out->nnz, desc->element_size,
+                                       desc->count / (uint64_t)task->comm->ranks);
+    }
     sar_task_span_end(task, &span);
     if (staged)
         sar_task_copy(task, desc, &sums, out, true);

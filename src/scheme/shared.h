@@ -42,9 +42,14 @@ enum sar_status sar_shared_slice_inputs(struct sar_task *task, const struct sar_
 void sar_shared_slice_shares(const struct sar_task *task, const struct sar_columns *columns,
                              const struct sar_spvec inputs[], struct sar_spvec slices[]);
 
-/** Joins shares of the same rows, one of each rank, to rows.
+/** Joins shares of the same rows, one of each rank, to rows. Returns the work, for a span.
  * @param out  its indices have index_size bytes, its arrays room for the rows; nnz is set */
-void sar_shared_join(const struct sar_task *task, const struct sar_columns *columns,
-                     const struct sar_spvec shares[], unsigned index_size, struct sar_spvec *out);
+struct sar_span_work sar_shared_join(const struct sar_task *task, const struct sar_columns *columns,
+                                     const struct sar_spvec shares[], unsigned index_size,
+                                     struct sar_spvec *out);
+
+/** Joins all rows into the output; they become task->result.vec. */
+enum sar_status sar_shared_join_to_output(struct sar_task *task, const struct sar_columns *columns,
+                                          const struct sar_spvec shares[]);
 
 #endif

@@ -138,14 +138,29 @@ void sar_shared_slice_shares(const struct sar_task *task, const struct sar_colum
 }
 
 /* Reads the indices of this rank's share: those of the others are equal. */
-void sar_shared_join(const struct sar_task *task, const struct sar_columns *columns,
-                     const struct sar_spvec shares[], unsigned index_size, struct sar_spvec *out)
+struct sar_span_work sar_shared_join(const struct sar_task *task, const struct sar_columns *columns,
+                                     const struct sar_spvec shares[], unsigned index_size,
+                                     struct sar_spvec *out)
 {
     const struct sar_vec_desc *desc = &task->agreed->desc;
     const struct sar_spvec *own = &shares[task->comm->rank];
+    size_t n = (size_t)task->comm->ranks;
     out->nnz = own->nnz;
     for (size_t i = 0; i < own->nnz; i++)
         sar_index_set(out->index, index_size, i, sar_index_get(own->index, desc->index_size, i));
-    for (int r = 0; r < task->comm->ranks; r++)
-        sar_columns_scatter(desc, sar_columns_share_slice(columns, r), &shares[r], out->value);
+    for (size_t r = 0; r < n; r++)
+        sar_columns_scatter(desc, sar_columns_share_slice(columns, (int)r), &shares[r], out->value);
+    return sar_span_work_make("append", n * out->nnz, desc->element_size / n, 0);
+}
+
+enum sar_status sar_shared_join_to_output(struct sar_task *task, const struct sar_columns *columns,
+                                          const struct sar_spvec shares[])
+{
+    struct sar_spvec out = { NULL, NULL, 0 };
+    struct sar_span span = sar_task_span(task, "deliver");
+    SAR_TRY(sar_task_reserve(task, shares[0].nnz, &out));
+    span.work = sar_shared_join(task, columns, shares, task->agreed->desc.index_size, &out);
+    task->result.vec = out;
+    sar_task_span_end(task, &span);
+    return SAR_OK;
 }
