@@ -62,9 +62,9 @@ struct sar_relay_scratch {
     unsigned char *used; /**< sar_relay_pair_bytes: a bit for each pair of relay and receiver */
 };
 
-static inline size_t sar_relay_pair_bytes(int ranks)
+static inline size_t sar_relay_pair_bytes(int n_ranks)
 {
-    return ((size_t)ranks * (size_t)ranks + 7) / 8;
+    return ((size_t)n_ranks * (size_t)n_ranks + 7) / 8;
 }
 
 /** Computes the routes of a rank. All ranks relay about equally many messages.
