@@ -39,8 +39,7 @@ struct sar_tensor_state {
     bool has_profile;
     struct sar_profile profile;    /**< written by call.c */
     struct sar_cost_history costs; /**< measured times; written by sar_timing_feedback_* */
-    struct sar_agree_pull
-        pull; /**< of the last call with a partition map; written by sar_timing_feedback_apply */
+    struct sar_agree_pull pull;    /**< of the last call of `balanced`; by sar_timing_feedback_apply */
     struct sar_price_cache prices; /**< cached model times; written by sar_select */
     struct sar_selection_reuse reuse;
     struct sar_oktopk_bounds oktopk; /**< part boundaries of `oktopk`; written by that scheme */

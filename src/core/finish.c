@@ -46,6 +46,7 @@ void sar_timing_feedback_begin(struct sar_active_call *op)
     op->common.tensor->costs.last_choice = op->common.selection.choice + 1;
 }
 
+/* The parts of other schemes have other maps, whose imbalance says nothing about those of `balanced`. */
 void sar_timing_feedback_end(struct sar_active_call *op)
 {
     struct sar_timing_feedback *feedback = &op->comm_state->feedback;
@@ -53,7 +54,7 @@ void sar_timing_feedback_end(struct sar_active_call *op)
     if (feedback->tensor != op->common.tensor)
         return;
     feedback->scheme_ns = (int64_t)((sar_active_call_seconds(op) - op->time.pre_scheme) * 1e9);
-    if (report->map_parts > 0)
+    if (op->task.scheme == &sar_scheme_balanced && report->map_parts > 0)
         feedback->pull =
             (struct sar_agree_pull){ (int32_t)(report->pull_imbalance * 1e3), report->map_parts };
 }
