@@ -39,9 +39,8 @@ struct sar_agreed_data {
     struct sar_densification densification;
     double skewness; /**< elements of the largest of `ranks` contiguous parts over the mean part; >= 1 */
     bool disjoint;   /**< no index occurs on two ranks */
-    double
-        pull_imbalance; /**< largest part over the mean part in the pull of an earlier call of `balanced`; 0: unknown */
-    int pull_parts; /**< parts of the partition map of that call */
+    double pull_imbalance; /**< in the last call of `balanced`, largest over mean part; 0: unknown */
+    int pull_parts;        /**< parts of the partition map of that call */
 };
 
 /** The interface that the caller uses. */
