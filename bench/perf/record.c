@@ -53,6 +53,7 @@ static const struct perf_field fields[] = {
     FIELD("bytes_received_max", PERF_INTEGER, bytes_received_max),
     FIELD("header_bytes_sent_max", PERF_INTEGER, header_bytes_sent_max),
     FIELD("messages_sent_max", PERF_INTEGER, messages_sent_max),
+    FIELD("messages_relayed_max", PERF_INTEGER, messages_relayed_max),
     FIELD("bytes_floor", PERF_REAL, bytes_floor),
     FIELD("predicted_s", PERF_REAL, predicted),
     FIELD("median_s", PERF_REAL, median),
@@ -169,6 +170,7 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->bytes_received_max = report->bytes_received;
     r->header_bytes_sent_max = report->header_bytes_sent;
     r->messages_sent_max = report->messages_sent;
+    r->messages_relayed_max = report->messages_relayed;
     r->bytes_floor = least_bytes(c, stats);
     r->predicted = positive(report->predicted_seconds);
     r->median = row->times.median;

@@ -15,8 +15,8 @@
 /** All fields of the output. Texts are borrowed from the case and the row. */
 struct perf_record {
     long long ranks, nodes, count, row_len, nnz_in_max, nnz_out, grain, columns;
-    long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max, wrong, iterations,
-        between, seed, scale;
+    long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max,
+        messages_relayed_max, wrong, iterations, between, seed, scale;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         replay_median;

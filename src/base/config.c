@@ -61,7 +61,7 @@ static const struct sar_setting settings[] = {
     { "GRAIN", "auto", "consecutive elements that stay in one part: auto, or a power of two from 1 to 256",
       FIELD(grain), &sar_setting_grain, NULL, 1, 256 },
     { "COLUMNS", "auto",
-      "ranks that share a row, each owning a slice of its columns: auto, or at most this number from 1 on",
+      "ranks that share a row, each owning a slice of its columns, at most: auto, or from 1 to 1048576",
       FIELD(columns), &sar_setting_u64_or_auto, NULL, 1, 1 << 20 },
     { "RELAY", "auto",
       "relayed pull of balanced, so that no rank sends more than the others: auto, on or off", FIELD(relay),

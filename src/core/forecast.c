@@ -81,44 +81,23 @@ double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agre
     return rise / (beta * step);
 }
 
-static struct sar_agreed with_columns(const struct sar_agreed *agreed, uint64_t columns)
-{
-    struct sar_agreed a = *agreed;
-    a.partition.columns = columns;
-    return a;
-}
-
 /* Returns the ranks that push together in a scheme with sliced rows. */
 static int group_ranks_of(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
 {
     return scheme == &sar_scheme_two_level ? agreed->topo.node_ranks : 1;
 }
 
-/* Candidates are those of sar_owner_columns_terms; a forced number may be another. */
-static uint64_t columns_of(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
-{
-    struct sar_columns all =
-        sar_columns_make(&agreed->desc, agreed->machine.ranks, group_ranks_of(scheme, agreed), SAR_U64_AUTO);
-    uint64_t most = (uint64_t)sar_columns_max_slices(&all);
-    double seconds = scheme->seconds(agreed);
-    for (uint64_t columns = 1; columns < 2 * most; columns *= 2) {
-        uint64_t candidate = columns < most ? columns : most;
-        struct sar_agreed a = with_columns(agreed, candidate);
-        if (scheme->seconds(&a) == seconds)
-            return candidate;
-    }
-    return agreed->partition.columns;
-}
-
 struct sar_forecast_slices sar_forecast_slices(const struct sar_scheme *scheme,
                                                const struct sar_agreed *agreed)
 {
-    struct sar_agreed a = with_columns(agreed, columns_of(scheme, agreed));
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(&a, group_ranks_of(scheme, agreed));
-    struct sar_owner_estimate estimate = sar_owner_estimate(&a, &terms);
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed, group_ranks_of(scheme, agreed));
+    struct sar_owner_estimate estimate = sar_owner_estimate(agreed, &terms);
     double headers = SAR_MSG_HEADER_BYTES * (1 - 1 / estimate.segments);
+    bool relays = estimate.relay_limit > 0;
+    double pull = relays ? estimate.mean_pull + estimate.deferred / estimate.peers * estimate.relayable
+                         : estimate.pull.bytes;
     return (struct sar_forecast_slices){ .columns = sar_columns_max_slices(&terms.columns),
-                                         .messages = 2 * estimate.peers * estimate.segments,
+                                         .messages = (relays ? 3 : 2) * estimate.peers * estimate.segments,
                                          .push_bytes = estimate.push.bytes / estimate.segments + headers,
-                                         .pull_bytes = estimate.pull.bytes / estimate.segments + headers };
+                                         .pull_bytes = pull / estimate.segments + headers };
 }

@@ -152,6 +152,7 @@ struct sar_owner_cost_terms {
     struct sar_columns columns;
     double max_slots;   /**< slots of the longest part */
     double group_ranks; /**< ranks whose elements are reduced before one of them sends the push, or 1 */
+    bool may_relay;     /**< the pull may be relayed */
 };
 
 /** Returns the terms of a map to ranks, without preferred formats and without slices. */
@@ -203,10 +204,11 @@ struct sar_owner_estimate {
     double work;                /**< of a rank, coding included, in elements */
     uint64_t segment_slots;     /**< slots of a part in a segment */
     double segments;
-    int throttle;          /**< long messages that a rank sends to other nodes at a time; 0: all */
-    double mean_pull;      /**< bytes of the mean message of the pull */
-    double relayable;      /**< bytes of the mean message to ranks that may get it from a relay */
-    double relays;         /**< most messages of a segment that a rank relays, or gets from relays */
+    int throttle;     /**< long messages that a rank sends to other nodes at a time; 0: all */
+    double mean_pull; /**< bytes of the mean message of the pull */
+    double relayable; /**< bytes of the mean message to ranks that may get it from a relay */
+    double deferred;  /**< messages of a segment that an owner defers on average, if the pull is relayed */
+    double relays;    /**< most messages of a segment that a rank relays, or gets from relays */
     uint64_t relay_limit;  /**< bytes that an owner sends itself of a segment; 0: the pull is direct */
     unsigned relay_stride; /**< of windows; see struct sar_relay_layout */
 };

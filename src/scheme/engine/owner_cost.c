@@ -23,7 +23,9 @@ enum {
  * predicted, because ranks reach the step of relays at different times. */
 static const double RELAY_GAIN = 0.85;
 
-enum { MIN_RELAY_RANKS = 4 /* of 3 ranks each owner sends to both others, see relay.h */ };
+/* Of 3 ranks each owner sends to both others, see relay.h. With many ranks, the routes take memory and time that
+ * grow with their square. */
+enum { MIN_RELAY_RANKS = 4, MAX_RELAY_RANKS = 2048 };
 
 /* Share of moving in moving and working; below it segments do not pay. Measured with two emulated nodes on
  * one machine: at 7 % calls took a tenth longer. */
@@ -277,26 +279,25 @@ static void estimate_relays(const struct sar_agreed *a, const struct sar_owner_c
 {
     const double MEAN_EXCESS = 0.4, ROUNDING = 0.25;
     double parts = terms->columns.groups, payload = e->mean_pull - SAR_MSG_HEADER_BYTES;
-    if (parts <= 1 || payload <= 0)
-        return;
-    double deviation = fmax(e->pull.bytes - e->mean_pull, 0) / payload / sqrt(2 * log(parts));
-    double deferred =
-        fmin(e->peers * MEAN_EXCESS * deviation, e->peers * (1 - SAR_RELAY_MIN_DIRECT)) + ROUNDING;
-    e->relays = deferred + sqrt(2 * deferred * log(a->machine.ranks)) + 1;
-    e->relay_stride = sar_relay_stride(a->machine.ranks, deferred);
+    if (parts > 1 && payload > 0) {
+        double deviation = fmax(e->pull.bytes - e->mean_pull, 0) / payload / sqrt(2 * log(parts));
+        e->deferred =
+            fmin(e->peers * MEAN_EXCESS * deviation, e->peers * (1 - SAR_RELAY_MIN_DIRECT)) + ROUNDING;
+    }
+    e->relays = e->deferred + sqrt(2 * e->deferred * log(a->machine.ranks)) + 1;
+    e->relay_stride = sar_relay_stride(a->machine.ranks, e->deferred);
 }
 
-/* Relays the pull where that is cheaper. Groups of ranks pull directly, and so do few ranks, who have no
- * relays. */
+/* Relays the pull of `balanced` where that is cheaper. With one row group all parts are equal. */
 static uint64_t relay_limit_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                                const struct sar_owner_estimate *e)
 {
-    bool can = !is_contiguous(&terms->map) && terms->group_ranks <= 1 && a->machine.ranks >= MIN_RELAY_RANKS,
+    bool can = terms->may_relay && terms->columns.groups > 1 && a->machine.ranks >= MIN_RELAY_RANKS &&
+               a->machine.ranks <= MAX_RELAY_RANKS,
          forced = a->wire.relay == SAR_RELAY_ON;
     if (!can || a->wire.relay == SAR_RELAY_OFF)
         return 0;
-    if (!forced &&
-        (e->relays <= 0 || relayed_seconds(a, terms, e) > RELAY_GAIN * direct_seconds(a, terms, e)))
+    if (!forced && relayed_seconds(a, terms, e) > RELAY_GAIN * direct_seconds(a, terms, e))
         return 0;
     return (uint64_t)ceil(e->peers * segment_message_bytes(e->relayable, e->segments));
 }
@@ -359,6 +360,7 @@ static struct sar_owner_cost_terms sliced_terms(const struct sar_agreed *a, int 
     terms.columns = sliced;
     terms.push_share = terms.pull_share = 1.0 / sliced.groups;
     terms.group_ranks = group_ranks;
+    terms.may_relay = group_ranks <= 1;
     return terms;
 }
 
@@ -381,6 +383,7 @@ struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a, 
     uint64_t ranks = (uint64_t)a->machine.ranks, forced = a->partition.columns;
     struct sar_owner_cost_terms best = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
     best.group_ranks = group_ranks;
+    best.may_relay = group_ranks <= 1 && !is_contiguous(&best.map);
     if (is_contiguous(&best.map) || a->desc.row_len == 1 || ranks == 1)
         return best;
     if (forced != SAR_U64_AUTO)

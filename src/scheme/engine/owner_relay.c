@@ -112,18 +112,25 @@ void sar_owner_post_relays(struct sar_task *task, uint32_t segment)
     }
 }
 
-/* Messages that relay nothing are checked as well: their senders may have failed. */
+/* Checks a message that relays nothing: its sender may have failed. */
+static enum sar_status check_nothing(struct sar_task *task, uint32_t segment, int sender,
+                                     const struct sar_msg *message)
+{
+    struct sar_msg_size size;
+    SAR_TRY(sar_task_read_size(task, sar_owner_part_layout(task, sender, segment), message, &size));
+    return size.nnz == 0 && size.bytes == 0 ? SAR_OK : SAR_CORRUPT;
+}
+
 enum sar_status sar_owner_relay_collect(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
     for (int r = 0; r < task->comm->ranks; r++) {
         const struct sar_msg *message = &task->exchange.arrived[sar_owner_channel(task, SAR_OWNER_RELAY, r)];
         int owner = o->relay.routes.incoming[r];
-        struct sar_msg_size size;
         if (owner >= 0)
             o->pull.received[segment % 2][owner] = *message;
         else if (r != task->comm->rank)
-            SAR_TRY(sar_task_read_size(task, sar_owner_part_layout(task, r, segment), message, &size));
+            SAR_TRY(check_nothing(task, segment, r, message));
     }
     return SAR_OK;
 }

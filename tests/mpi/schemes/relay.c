@@ -103,6 +103,53 @@ static void run_types(void)
                     &(struct settings){ "balanced", NULL, NULL, "1", i % 2 == 0 ? NULL : "300" });
 }
 
+/* One row group: all parts are equal, and the pull is direct. The second vector has more rows than the first one made
+ * likely. */
+static void run_one_group(void)
+{
+    char all[16];
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    snprintf(all, sizeof all, "%d", ranks);
+    MPI_Comm comm = open_comm("on", all, &(struct settings){ "balanced", NULL, NULL, NULL, "200" });
+    for (int disjoint = 0; disjoint < 2; disjoint++) {
+        struct tensor tensor;
+        struct oracle oracle;
+        tensor_draw(pattern_find(disjoint ? "disjoint" : "identical"),
+                    &(struct tensor_desc){ FLOAT32, SUM, 64, 1500 }, 3, &tensor);
+        oracle_make(&tensor, &oracle);
+        check_case("%d columns of 64, %s", ranks, disjoint ? "disjoint" : "identical");
+        call_coo(&tensor, &oracle, &index_types[0], comm, &result);
+        call_dense(&oracle, false, comm);
+        check(ranks > 16 || report_of(comm).messages_relayed == 0, "expected a direct pull, found relays");
+        tensor_free(&tensor);
+        oracle_free(&oracle);
+    }
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+}
+
+/* Schemes of others pull directly. */
+static void run_other_scheme(void)
+{
+    MPIX_Sparse_report_t report;
+    struct tensor tensor;
+    struct oracle oracle;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Comm comm = open_comm("on", "1", &(struct settings){ "omni", NULL, NULL, NULL, NULL });
+    tensor_draw(pattern_find("random 0.1"), &(struct tensor_desc){ FLOAT32, SUM, 8, 1500 }, 3, &tensor);
+    oracle_make(&tensor, &oracle);
+    check_case("omni");
+    call_coo(&tensor, &oracle, &index_types[0], comm, &result);
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    check(strcmp(report.scheme, "omni") == 0 && report.messages_relayed == 0,
+          "expected a direct pull of omni, found %lld relayed messages of %s",
+          (long long)report.messages_relayed, report.scheme);
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
+    MPI_Comm_free(&comm);
+    tensor_free(&tensor);
+    oracle_free(&oracle);
+}
+
 /* With cyclic parts of one element, rank 0 owns all multiples of the number of ranks. */
 static void draw_one_owner(const struct tensor_desc *desc, long n, struct tensor *t)
 {
@@ -188,6 +235,8 @@ int main(int argc, char **argv)
     nodes_set(ranks);
     run_patterns();
     run_types();
+    run_one_group();
+    run_other_scheme();
     run_bytes();
     run_auto();
     check_case("all");
