@@ -225,6 +225,14 @@ def emulated():
     yield f"Recursive doubling takes {span(calls)} times that on 8 and 16 hosts"
 
 
+def of_emulated_rows():
+    runs = [runs_of(name, cluster) for name in ("text64", "text512") for cluster in ("16", "8")]
+    nearest = [min(over for s, (_, over) in found.items() if not s.startswith("balanced")) for found in runs]
+    yield f"first in all four; the next scheme takes {span(nearest)} times as long"
+    whole = [found["balanced, one column"][1] for found in runs]
+    yield f"With one column it takes {span(whole)} times as long"
+
+
 def of_rows():
     at_16 = {case: rows.found_in(case.name(16)) for case in rows.CASES}
 
@@ -345,6 +353,7 @@ def main():
         of_studies,
         computing,
         emulated,
+        of_emulated_rows,
         of_rows,
         of_ranks,
         of_columns,

@@ -23,8 +23,8 @@ enum {
  * predicted, because ranks reach the step of relays at different times. */
 static const double RELAY_GAIN = 0.85;
 
-/* Of 3 ranks each owner sends to both others, see relay.h. With many ranks, the routes take memory and time that
- * grow with their square. */
+/* Of 3 ranks each owner sends to both others, see relay.h. With many ranks, the routes take memory and
+ * time that grow with their square. */
 enum { MIN_RELAY_RANKS = 4, MAX_RELAY_RANKS = 2048 };
 
 /* Share of moving in moving and working; below it segments do not pay. Measured with two emulated nodes on

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routes of a relayed pull. Relays take turns, so that most messages find theirs in a few tries. All routes of a
- * step take at most n^2 / 3 searches and n^2 / 8 bytes for n ranks.
+/* Routes of a relayed pull. Relays take turns, so that most messages find theirs in a few tries. All
+ * routes of a step take at most n^2 / 3 searches and n^2 / 8 bytes for n ranks.
  *
- * A message of whole rows has a relay. Let its receiver be k, and let h of the n ranks have it. No relay sends to
- * k twice in a step, so that those which relay other messages to k are not available. These are fewer than the
- * owners that defer k. As windows have at most n / 3 ranks, and their stride is from 1 to n / 4, these are at most
- * 7 n / 12, and h is 2 n / 3. With sliced rows fewer ranks have a message that may be relayed, and fewer owners
- * defer one to k; tests/unit/scheme/relay tries all numbers of columns. */
+ * A message of whole rows has a relay. Let its receiver be k, and let h of the n ranks have it. No relay
+ * sends to k twice in a step, so that those which relay other messages to k are not available. These are
+ * fewer than the owners that defer k. As windows have at most n / 3 ranks, and their stride is from 1 to n
+ * / 4, these are at most 7 n / 12, and h is 2 n / 3. With sliced rows fewer ranks have a message that may
+ * be relayed, and fewer owners defer one to k; tests/unit/scheme/relay tries all numbers of columns. */
 
 #include "scheme/engine/relay.h"
 

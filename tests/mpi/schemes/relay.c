@@ -103,8 +103,8 @@ static void run_types(void)
                     &(struct settings){ "balanced", NULL, NULL, "1", i % 2 == 0 ? NULL : "300" });
 }
 
-/* One row group: all parts are equal, and the pull is direct. The second vector has more rows than the first one made
- * likely. */
+/* One row group: all parts are equal, and the pull is direct. The second vector has more rows than the
+ * first one made likely. */
 static void run_one_group(void)
 {
     char all[16];
