@@ -290,7 +290,7 @@ void perf_row_agree_failure(struct perf_row *row)
 /* Replaces figures by their maxima over ranks. Without messages there are no formats. */
 static void max_report(MPIX_Sparse_report_t *r)
 {
-    enum { FIGURES = 8 };
+    enum { FIGURES = 9 };
     double largest[FIGURES] = {
         (double)r->bytes_sent,
         (double)r->bytes_received,
@@ -300,6 +300,7 @@ static void max_report(MPIX_Sparse_report_t *r)
         r->pull_imbalance,
         r->predicted_seconds,
         r->nodes,
+        (double)r->messages_relayed,
     };
 
     MPI_Allreduce(MPI_IN_PLACE, largest, FIGURES, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -311,6 +312,7 @@ static void max_report(MPIX_Sparse_report_t *r)
     r->pull_imbalance = largest[5];
     r->predicted_seconds = largest[6];
     r->nodes = (int)largest[7];
+    r->messages_relayed = (MPI_Count)largest[8];
     if (r->messages_sent == 0) {
         snprintf(r->push_wire, sizeof r->push_wire, "none");
         snprintf(r->pull_wire, sizeof r->pull_wire, "none");
