@@ -111,7 +111,7 @@ static const struct bad_setting {
     { "MPIX_SPARSE_SCHEME", "nonsense" }, { "MPIX_SPARSE_GRAIN", "3" },
     { "MPIX_SPARSE_GRAIN", "512" },       { "MPIX_SPARSE_GRAIN", " " },
     { "MPIX_SPARSE_COLUMNS", "0" },       { "MPIX_SPARSE_COLUMNS", "all" },
-    { "MPIX_SPARSE_RELAY", "yes" },       { "MPIX_SPARSE_RELAY", "" },
+    { "MPIX_SPARSE_RELAY", "yes" },       { "MPIX_SPARSE_RELAY", "2" },
     { "MPIX_SPARSE_WIRE", "nonsense" },   { "MPIX_SPARSE_WIRE", "coo/" },
     { "MPIX_SPARSE_WIRE", "coo/x" },      { "MPIX_SPARSE_SEED", "-1" },
     { "MPIX_SPARSE_IMBALANCE", "0.5" },   { "MPIX_SPARSE_PARTITION", "nonsense" },
