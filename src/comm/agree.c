@@ -56,8 +56,8 @@ void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *i
 {
     inout->nnz_sum += in->nnz_sum;
     inout->nnz_max = larger(in->nnz_max, inout->nnz_max);
-    inout->may_block = larger(in->may_block, inout->may_block);
-    inout->dense_path = larger(in->dense_path, inout->dense_path);
+    inout->may_block = (int32_t)larger(in->may_block, inout->may_block);
+    inout->dense_path = (int32_t)larger(in->dense_path, inout->dense_path);
     inout->last_call_ns = larger(in->last_call_ns, inout->last_call_ns);
     inout->pre_scheme_ns =
         in->pre_scheme_ns < inout->pre_scheme_ns ? in->pre_scheme_ns : inout->pre_scheme_ns;

@@ -36,8 +36,8 @@ struct sar_agree_pull {
 struct sar_agree_msg {
     int64_t nnz_sum;            /**< nonzeros: sum over the ranks */
     int64_t nnz_max;            /**< nonzeros: maximum over the ranks */
-    int64_t may_block;          /**< enum sar_may_block: maximum */
-    int64_t dense_path;         /**< enum sar_dense_path: maximum */
+    int32_t may_block;          /**< enum sar_may_block: maximum */
+    int32_t dense_path;         /**< enum sar_dense_path: maximum */
     int64_t last_call_ns;       /**< nanoseconds of the previous call, from its agreement on: maximum */
     int64_t pre_scheme_ns;      /**< nanoseconds of the previous call up to there: minimum */
     struct sar_agree_pull pull; /**< of the previous call: that with the largest imbalance */

@@ -36,8 +36,8 @@ static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
     agree_msg.nnz_sum = agree_msg.nnz_max = (int64_t)rng_below(rng, 1000);
     agree_msg.last_call_ns = (int64_t)rng_below(rng, 1000000);
     agree_msg.pull = (struct sar_agree_pull){ (int32_t)rng_below(rng, 3) * 1000, (int32_t)rng_below(rng, 3) };
-    agree_msg.may_block = (int64_t)rng_below(rng, 2);
-    agree_msg.dense_path = (int64_t)rng_below(rng, 2);
+    agree_msg.may_block = (int32_t)rng_below(rng, 2);
+    agree_msg.dense_path = (int32_t)rng_below(rng, 2);
     agree_msg.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
     agree_msg.status_value = rank * 10;
     return agree_msg;
@@ -45,7 +45,7 @@ static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
 
 static void assert_same(const struct sar_agree_msg *a, const struct sar_agree_msg *b)
 {
-    assert_memory_equal(a, b, sizeof *a); /* all members are int64_t, so there is no padding */
+    assert_memory_equal(a, b, sizeof *a); /* members fill words of 8 bytes, so there is no padding */
 }
 
 static struct sar_agree_msg merged(const struct sar_agree_msg *in, struct sar_agree_msg inout)
