@@ -51,10 +51,10 @@ struct sar_tensor_state {
 struct sar_timing_feedback {
     struct sar_tensor_state *tensor; /**< NULL: nothing to report */
     int scheme;
-    double predicted;      /**< seconds */
-    int64_t pre_scheme_ns; /**< nanoseconds until the end of the agreement */
-    int64_t scheme_ns;     /**< nanoseconds after it */
-    struct sar_agree_pull pull;
+    double predicted;           /**< seconds */
+    int64_t pre_scheme_ns;      /**< nanoseconds until the end of the agreement */
+    int64_t scheme_ns;          /**< nanoseconds after it */
+    struct sar_agree_pull pull; /**< of `balanced`; zero after other schemes */
 };
 
 /** Settings in force, with names resolved. Equal on all ranks. Written by sar_policy_make. */

@@ -37,8 +37,7 @@ struct sar_forecast_slices {
     double push_bytes, pull_bytes; /**< of one message of a segment, the largest, header included */
 };
 
-/** Returns the slices of the rows that `balanced` or `two_level` takes. The number of columns is the one
- * whose price, when forced, equals that of the call. */
+/** Returns the slices of rows that a call of `balanced` or `two_level` has, and their messages. */
 struct sar_forecast_slices sar_forecast_slices(const struct sar_scheme *scheme,
                                                const struct sar_agreed *agreed);
 

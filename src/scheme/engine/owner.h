@@ -96,8 +96,7 @@ struct sar_owner_pull {
 struct sar_owner_relay {
     uint64_t limit; /**< bytes that an owner sends itself of each segment; 0: the pull is direct */
     uint64_t *sent; /**< by owner: bytes of earlier segments that it has sent itself */
-    struct sar_relay_layout
-        layout; /**< of the segment that is relayed next; this rank's window: that it sends */
+    struct sar_relay_layout layout; /**< windows of the segment to be relayed next */
     struct sar_relay_routes routes;
     struct sar_msg deferral[2]; /**< of this rank's sums, by segment % 2 */
     struct sar_msg nothing;     /**< for ranks that this rank relays nothing to */
@@ -230,7 +229,7 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
  *
  *     e(k, x) + e(2 k, x + y) + (t-2) e(3 k, x + y + f y / k) + e(2 k, y + f y / k) + e(k, f y / k)
  *
- * It is chosen where this is less. */
+ * It is chosen where this is clearly less; see RELAY_GAIN. */
 double sar_owner_seconds(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms);
 
 #endif

@@ -23,8 +23,8 @@ enum {
  * predicted, because ranks reach the step of relays at different times. */
 static const double RELAY_GAIN = 0.85;
 
-/* Of 3 ranks each owner sends to both others, see relay.h. With many ranks, the routes take memory and
- * time that grow with their square. */
+/* Ranks of a relayed pull. Each owner sends to two thirds of the others itself, and so to both of two. The
+ * routes take memory and time that grow with the square of the ranks. */
 enum { MIN_RELAY_RANKS = 4, MAX_RELAY_RANKS = 2048 };
 
 /* Share of moving in moving and working; below it segments do not pay. Measured with two emulated nodes on
@@ -275,9 +275,15 @@ static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner
  * average; they are few and independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it receives
  * as many in the step of relays. */
 static void estimate_relays(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
-                            struct sar_owner_estimate *e)
+                            const struct sar_wire_layout *layout, struct sar_owner_estimate *e)
 {
     const double MEAN_EXCESS = 0.4, ROUNDING = 0.25;
+    double nnz = sar_agreed_union_nnz(a, a->machine.ranks) * terms->pull_share;
+    if (!terms->may_relay)
+        return;
+    e->mean_pull = e->relayable = pull_cost(a, terms, layout, nnz).bytes;
+    if (sar_columns_sliced(&terms->columns))
+        e->relayable = values_bytes(layout, nnz);
     double parts = terms->columns.groups, payload = e->mean_pull - SAR_MSG_HEADER_BYTES;
     if (parts > 1 && payload > 0) {
         double deviation = fmax(e->pull.bytes - e->mean_pull, 0) / payload / sqrt(2 * log(parts));
@@ -316,9 +322,6 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
     estimate.push =
         sar_agreed_cost_with(a, false, terms->push_wire, &layout, fmin(pushed_nnz(a, &max), max.max_slots));
     estimate.pull = pull_cost(a, terms, &layout, fmin(sums * max.pull_share, max.max_slots));
-    estimate.mean_pull = estimate.relayable = pull_cost(a, terms, &layout, sums * terms->pull_share).bytes;
-    if (sar_columns_sliced(&terms->columns))
-        estimate.relayable = values_bytes(&layout, sums * terms->pull_share);
     estimate.work = work_of(a, &max, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
     if (is_contiguous(&terms->map) || terms->map.slots_max == 0)
@@ -327,7 +330,7 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
     estimate.segments =
         (double)((terms->map.slots_max + estimate.segment_slots - 1) / estimate.segment_slots);
     estimate.throttle = throttle_of(a, terms, &estimate);
-    estimate_relays(a, terms, &estimate);
+    estimate_relays(a, terms, &layout, &estimate);
     estimate.relay_limit = relay_limit_of(a, terms, &estimate);
     return estimate;
 }

@@ -151,11 +151,12 @@ static void run_other_scheme(void)
 }
 
 /* With cyclic parts of one element, rank 0 owns all multiples of the number of ranks. */
-static void draw_one_owner(const struct tensor_desc *desc, long n, struct tensor *t)
+static void make_one_owner(long n, struct tensor *t, struct oracle *o)
 {
-    *t = (struct tensor){ .desc = *desc };
+    *t = (struct tensor){ .desc = { FLOAT32, SUM, 1, n * ranks } };
     for (long i = 0; i < n; i++)
         *(float *)tensor_add(t, (uint64_t)(i * ranks)) = (float)(1 + (i + rank) % 5);
+    oracle_make(t, o);
 }
 
 /* The owner sends its message to two thirds of the others, at least; the rest get deferrals, and then the
@@ -180,13 +181,11 @@ static void check_bytes(MPI_Comm comm, long n)
 static void run_bytes(void)
 {
     const long n = 500;
-    struct tensor_desc desc = { FLOAT32, SUM, 1, n * ranks };
     struct tensor tensor;
     struct oracle oracle;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPI_Comm comm = open_comm("on", "1", &(struct settings){ "balanced", "coo", "cyclic", "1", "1000000" });
-    draw_one_owner(&desc, n, &tensor);
-    oracle_make(&tensor, &oracle);
+    make_one_owner(n, &tensor, &oracle);
     check_case("bytes of one owner's elements");
     call_coo(&tensor, &oracle, &index_types[0], comm, &result);
     check_bytes(comm, n);
@@ -201,7 +200,6 @@ static void run_bytes(void)
 static void run_auto(void)
 {
     const long n = 500;
-    struct tensor_desc desc = { FLOAT32, SUM, 1, n * ranks };
     struct tensor tensor;
     struct oracle oracle;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -212,8 +210,7 @@ static void run_auto(void)
     unsetenv("MPIX_SPARSE_ALPHA");
     unsetenv("MPIX_SPARSE_OVERHEAD");
     unsetenv("MPIX_SPARSE_BETA");
-    draw_one_owner(&desc, n, &tensor);
-    oracle_make(&tensor, &oracle);
+    make_one_owner(n, &tensor, &oracle);
     for (int i = 0; i < 3; i++) {
         check_case("call %d of one owner's elements", i);
         call_coo(&tensor, &oracle, &index_types[0], comm, &result);

@@ -183,7 +183,7 @@ static void test_slices(void **state)
     check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), 7 * (s.push_bytes + s.pull_bytes));
 }
 
-/* Of all numbers of columns, the library takes the one that costs least. */
+/* The library takes the number of columns that costs least. */
 static void test_slices_cost_least(void **state)
 {
     static const double densities[] = { 1e-4, 0.01, 0.3 };
