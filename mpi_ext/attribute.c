@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/trace.h"
 #include "device/pinned_ring.h"
 #include "mpi_ext/lifecycle.h"
@@ -62,6 +63,7 @@ static void unlink_owner(struct owner *owner)
 static void cleanup_library(void)
 {
     sar_progress_thread_stop();
+    sar_parallel_close();
     sar_pinned_ring_cleanup();
     sar_host_copy_cleanup();
     sar_device_blocks_cleanup();

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/parallel.h"
 #include "mpi_ext/lifecycle.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/user_buffers.h"
@@ -39,6 +40,7 @@ static bool wait_for_work(void)
 
 static void *work(void *unused)
 {
+    sar_parallel_forbid();
     while (wait_for_work()) {
         sar_progress();
         sched_yield();

@@ -75,6 +75,7 @@ void info_print_build(bool json)
     print(json, "hwloc", SAR_BUILD_HWLOC);
     print(json, "Jansson", SAR_BUILD_JANSSON);
     print(json, "StreamVByte", SAR_BUILD_STREAMVBYTE);
+    print(json, "OpenMP", SAR_BUILD_OPENMP);
     print(json, "CUDA compiler", SAR_BUILD_CUDA);
     print_library(json, "CUDA plug-in", SAR_BUILD_CUDA_PLUGIN, "libmpix_sparse_cuda.so");
     print_library(json, "preload library", SAR_BUILD_PRELOAD, "libmpix_sparse_preload.so");

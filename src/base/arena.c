@@ -5,11 +5,13 @@
 
 #include "base/arena.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/parallel.h"
 
 /* The address sanitizer reports accesses to bytes of a block that belong to no piece. */
 #if defined(__has_feature)
@@ -68,10 +70,8 @@ static enum sar_status grow(struct sar_arena *arena, size_t bytes)
     return SAR_OK;
 }
 
-enum sar_status sar_arena_alloc(struct sar_arena *arena, size_t count, size_t size, void **memory)
+static enum sar_status take(struct sar_arena *arena, size_t count, size_t size, void **memory)
 {
-    if (size != 0 && count > (SIZE_MAX - SAR_ALIGNMENT) / size)
-        return SAR_NO_MEMORY;
     size_t bytes = (count * size + SAR_ALIGNMENT) & ~(size_t)(SAR_ALIGNMENT - 1);
     if (arena->newest == NULL || arena->newest->capacity - arena->newest->used < bytes)
         SAR_TRY(grow(arena, bytes));
@@ -80,6 +80,22 @@ enum sar_status sar_arena_alloc(struct sar_arena *arena, size_t count, size_t si
     arena->newest->used += bytes;
     arena->used += bytes;
     return SAR_OK;
+}
+
+static enum sar_status take_locked(struct sar_arena *arena, size_t count, size_t size, void **memory)
+{
+    while (__atomic_test_and_set(&arena->locked, __ATOMIC_ACQUIRE))
+        sched_yield();
+    enum sar_status status = take(arena, count, size, memory);
+    __atomic_clear(&arena->locked, __ATOMIC_RELEASE);
+    return status;
+}
+
+enum sar_status sar_arena_alloc(struct sar_arena *arena, size_t count, size_t size, void **memory)
+{
+    if (size != 0 && count > (SIZE_MAX - SAR_ALIGNMENT) / size)
+        return SAR_NO_MEMORY;
+    return sar_parallel_any() ? take_locked(arena, count, size, memory) : take(arena, count, size, memory);
 }
 
 enum sar_status sar_arena_alloc_zeroed(struct sar_arena *arena, size_t count, size_t size, void **memory)

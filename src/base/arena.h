@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arenas: memory that is allocated in small pieces and released all at once. An arena is not thread-safe. */
+/* Arenas: memory that is allocated in small pieces and released all at once. Threads of one parallel loop
+ * (base/parallel.h) may take pieces of the same arena; else an arena is not thread-safe. */
 
 #ifndef SAR_BASE_ARENA_H
 #define SAR_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +29,7 @@ struct sar_arena {
     size_t first_bytes;              /**< smallest size of the first block, in bytes */
     struct sar_trim trim;            /**< small uses, a use being the time between two resets */
     struct sar_allocator *allocator; /**< not owned; NULL: malloc and free */
+    bool locked;                     /**< a thread of a parallel loop takes a piece */
 };
 
 /** Alignment of every piece, in bytes. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/parallel.h"
 
 static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
 static const char *const precision_names[] = { "full", "bf16", "fp16", NULL };
@@ -119,6 +120,10 @@ static const struct sar_setting settings[] = {
       FIELD(cuda_least), &sar_setting_u64, NULL, 0, 0 },
     { "PROGRESS", "wait", "progress of nonblocking calls: wait, by callers that wait or test; or thread",
       FIELD(progress), &sar_setting_choice, progress_names, 0, 0 },
+    { "THREADS", "auto",
+      "threads that the work of a call may use: auto, for the rank's share of its processors, or from 1 to "
+      "1024",
+      FIELD(threads), &sar_setting_u64_or_auto, NULL, 1, SAR_THREADS_MAX },
     { "EXPLAIN", "off", "table of prices at each selection: on or off", FIELD(explain), &sar_setting_switch,
       switch_names, 0, 0 },
     { "STALL", "60", "seconds of waiting after which the log names missing ranks: a number, 0 for never",

@@ -58,6 +58,7 @@ struct sar_config {
     int model;                        /**< enum sar_model */
     int cuda_aware;                   /**< enum sar_cuda_aware_mode */
     int progress;                     /**< enum sar_progress_mode */
+    uint64_t threads;                 /**< threads of a call's work, or SAR_U64_AUTO */
     bool explain, learn;
     uint64_t cuda_least;                 /**< elements of a message from which devices reduce and encode */
     uint64_t seed;                       /**< seed of the hash; 0: drawn */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/config.h"
+#include "base/parallel.h"
 
 enum { SPINS_TO_YIELD = 200 };
 
@@ -26,6 +27,17 @@ static int ranks_launched_here(void)
     return 0;
 }
 
+/* Ranks that are not in the communicator take their share of the job's processors. */
+static int default_threads(const struct sar_nodes *nodes)
+{
+    int here = ranks_launched_here(), threads = sar_parallel_limit(0);
+    int share = here > 0 ? nodes->job_cpus / here : nodes->own_cpus;
+    share = share < nodes->own_cpus ? share : nodes->own_cpus;
+    threads = threads < share ? threads : share;
+    threads = threads < SAR_THREADS_AUTO_MAX ? threads : SAR_THREADS_AUTO_MAX;
+    return threads > 1 ? threads : 1;
+}
+
 /* Ranks of the program that are not in the communicator work too, and compete for the processors of the
  * job. */
 static enum sar_status find_nodes(struct sar_comm *comm)
@@ -37,6 +49,7 @@ static enum sar_status find_nodes(struct sar_comm *comm)
     SAR_TRY(sar_nodes_find(comm->mpi_comm, &comm->nodes));
     comm->oversubscribed = sar_nodes_size(nodes, nodes->node[comm->rank]) > nodes->comm_cpus ||
                            ranks_launched_here() > nodes->job_cpus;
+    comm->threads = default_threads(nodes);
     return SAR_OK;
 }
 

@@ -21,8 +21,8 @@ enum { SAR_TAG_COUNT = 32766, SAR_TAG_WATCHDOG = 32767 };
 struct sar_watchdog;
 struct sar_shm_group;
 
-/** sar_comm_open fills in the members up to tag_count, and `oversubscribed`. The comm_state sets the
- * others. */
+/** sar_comm_open fills in the members up to tag_count, `threads` and `oversubscribed`. The comm_state sets
+ * the others. */
 struct sar_comm {
     MPI_Comm mpi_comm; /**< the library's own duplicate; its error handler is MPI_ERRORS_RETURN */
     int rank, ranks;
@@ -36,6 +36,7 @@ struct sar_comm {
     double stall_limit;              /**< seconds of waiting before a warning, or 0 for no warnings */
     struct sar_watchdog *watchdog;   /**< names the late ranks in warnings; or NULL */
     struct sar_shm_group *shm_group; /**< memory shared by the ranks of this node; NULL if they share none */
+    int threads; /**< threads of a call's work, unless a setting says otherwise */
     bool oversubscribed; /**< a node has more ranks than processors for them: waiting ranks yield */
 };
 

@@ -4,6 +4,7 @@
 
 #include "comm/nodes.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,20 +49,27 @@ static void index_nodes(struct sar_nodes *nodes, int ranks)
         nodes->ranks[nodes->first[nodes->node[r]] + nodes->local_rank[r]] = r;
 }
 
-/* Combined over the ranks of a node by bitwise or. */
+/* Summed over the ranks of a node. */
 struct node_info {
-    uint64_t min_rank; /* set by the lowest rank of the node, 0 on its other ranks */
-    struct sar_cpuset cpus;
+    uint32_t min_rank; /* set by the lowest rank of the node, 0 on its other ranks */
+    uint32_t users[64 * SAR_CPUSET_WORDS]; /* ranks that may use each processor */
 };
 
-static enum sar_status reduce_node_info(MPI_Comm node, int rank, struct node_info *all)
+static bool has_cpu(const struct sar_cpuset *set, int cpu)
 {
-    enum { WORDS = sizeof *all / sizeof(uint64_t) };
+    return (set->bits[cpu / 64] >> cpu % 64 & 1) != 0;
+}
+
+static enum sar_status sum_node_info(MPI_Comm node, int rank, const struct sar_cpuset *own,
+                                     struct node_info *all)
+{
+    enum { WORDS = sizeof *all / sizeof(uint32_t) };
     int local_rank;
     PMPI_Comm_rank(node, &local_rank);
-    all->min_rank = local_rank == 0 ? (uint64_t)rank : 0;
-    sar_topology_cpuset(0, &all->cpus);
-    return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, all, WORDS, MPI_UINT64_T, MPI_BOR, node));
+    all->min_rank = local_rank == 0 ? (uint32_t)rank : 0;
+    for (int cpu = 0; cpu < 64 * SAR_CPUSET_WORDS; cpu++)
+        all->users[cpu] = has_cpu(own, cpu);
+    return sar_mpi(PMPI_Allreduce(MPI_IN_PLACE, all, WORDS, MPI_UINT32_T, MPI_SUM, node));
 }
 
 static int cap_by_cgroup(int cpus)
@@ -71,32 +79,43 @@ static int cap_by_cgroup(int cpus)
 }
 
 /* The parent process is the launcher of all ranks of the node, and is not bound as they are. Assumes that
- * ranks which share memory are in one control group. */
-static void count_processors(const struct sar_cpuset *comm_cpus, struct sar_nodes *nodes)
+ * ranks which share memory are in one control group. A processor of several ranks counts as a fraction for
+ * each of them. */
+static void count_processors(const struct sar_cpuset *own, const struct node_info *all,
+                             struct sar_nodes *nodes)
 {
     struct sar_cpuset job_cpus;
+    int comm_cpus = 0, job = 0;
+    double share = 0;
     sar_topology_cpuset(getppid(), &job_cpus);
-    for (int i = 0; i < SAR_CPUSET_WORDS; i++)
-        job_cpus.bits[i] |= comm_cpus->bits[i];
-    nodes->comm_cpus = cap_by_cgroup(sar_cpuset_count(comm_cpus));
-    nodes->job_cpus = cap_by_cgroup(sar_cpuset_count(&job_cpus));
+    for (int cpu = 0; cpu < 64 * SAR_CPUSET_WORDS; cpu++) {
+        comm_cpus += all->users[cpu] != 0;
+        job += all->users[cpu] != 0 || has_cpu(&job_cpus, cpu);
+        share += has_cpu(own, cpu) ? 1.0 / all->users[cpu] : 0;
+    }
+    nodes->comm_cpus = cap_by_cgroup(comm_cpus);
+    nodes->job_cpus = cap_by_cgroup(job);
+    share *= (double)nodes->comm_cpus / (comm_cpus > 0 ? comm_cpus : 1);
+    nodes->own_cpus = share < 1 ? 1 : (int)(share + 1e-6);
 }
 
 enum sar_status sar_nodes_find(MPI_Comm comm, struct sar_nodes *nodes)
 {
     MPI_Comm node;
+    struct sar_cpuset own;
     struct node_info all;
     int rank, ranks, min_rank;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &ranks);
+    sar_topology_cpuset(0, &own);
     SAR_TRY(sar_mpi(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node)));
-    enum sar_status status = reduce_node_info(node, rank, &all);
+    enum sar_status status = sum_node_info(node, rank, &own, &all);
     PMPI_Comm_free(&node);
     SAR_TRY(status);
     min_rank = (int)all.min_rank;
     SAR_TRY(sar_mpi(PMPI_Allgather(&min_rank, 1, MPI_INT, nodes->node, 1, MPI_INT, comm)));
     index_nodes(nodes, ranks);
-    count_processors(&all.cpus, nodes);
+    count_processors(&own, &all, nodes);
     return SAR_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "core/active_call.h"
 
 #include "base/hot_code.h"
+#include "base/parallel.h"
 #include "comm/shm/numa_distance.h"
 #include "comm/shm/group.h"
 #include "core/fallback.h"
@@ -123,10 +124,29 @@ static void end_failed(struct sar_active_call *op)
         fail(op, status, false);
 }
 
+static void move_messages(void *arg)
+{
+    struct sar_active_call *op = arg;
+    sar_task_progress(&op->task);
+}
+
+/* Returns the threads of a call's work. Messages move meanwhile if the scheme is running. */
+static struct sar_parallel threads_of(struct sar_active_call *op, bool running)
+{
+    uint64_t threads = op->policy->config.threads;
+    return (struct sar_parallel){
+        .threads = threads == SAR_U64_AUTO ? op->comm_state->comm.threads : (int)threads,
+        .progress = running ? move_messages : NULL,
+        .arg = op,
+    };
+}
+
 static void advance_scheme(struct sar_active_call *op, bool block)
 {
     bool done;
+    struct sar_parallel former = sar_parallel_begin(threads_of(op, true));
     sar_task_advance(&op->task, block, &done);
+    sar_parallel_end(former);
     if (!done)
         return;
     sar_active_call_span_end(op, &op->run.phase_span);
@@ -316,7 +336,9 @@ void sar_active_call_advance(struct sar_comm_state *comm_state, bool block)
 {
     struct sar_active_call *op;
     while ((op = comm_state->queue.first) != NULL) {
+        struct sar_parallel former = sar_parallel_begin(threads_of(op, false));
         advance(op, block);
+        sar_parallel_end(former);
         if (op->run.phase != SAR_PHASE_DONE)
             return;
         sar_active_call_span_end(op, &op->run.call_span);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loops on a team of OpenMP's, so that a program which uses OpenMP has no second set of threads. Threads take
+ * pieces in ascending order from a counter. A loop costs a few microseconds more than its body, if the
+ * team's threads still spin from the loop before. OpenMP decides how long they do: OMP_WAIT_POLICY.
+ *
+ * The thread sanitizer does not see the barriers of OpenMP's library. The counters of struct loop order all
+ * accesses without them: the caller returns when every thread has left. */
+
+#include "base/parallel.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/log.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define NO_THREAD_SANITIZER __attribute__((no_sanitize("thread"), noinline))
+#else
+#define NO_THREAD_SANITIZER
+#endif
+
+enum { PIECES_PER_THREAD = 4 };
+
+int sar_parallel_loops;
+
+static _Thread_local struct sar_parallel current = { .threads = 1 };
+static _Thread_local bool forbidden, used;
+
+/* One loop. A piece that fails lowers `failure` to i * SAR_STATUSES + status, if that is less. */
+struct loop {
+    sar_parallel_body *body;
+    void *arg;
+    size_t n;
+    struct sar_parallel caller;
+    atomic_size_t next, done;
+    atomic_int left;
+    _Atomic uint64_t failure;
+};
+
+struct sar_parallel sar_parallel_begin(struct sar_parallel parallel)
+{
+    struct sar_parallel former = current;
+    current = parallel;
+    return former;
+}
+
+void sar_parallel_end(struct sar_parallel former)
+{
+    current = former;
+}
+
+void sar_parallel_forbid(void)
+{
+    forbidden = true;
+}
+
+int sar_parallel_threads(void)
+{
+#ifdef _OPENMP
+    return current.threads > 1 && !forbidden && !omp_in_parallel() ? current.threads : 1;
+#else
+    return 1;
+#endif
+}
+
+size_t sar_parallel_pieces(size_t bytes)
+{
+    if (current.threads <= 1 || bytes < 2 * (size_t)SAR_PIECE_BYTES)
+        return 1;
+    size_t threads = (size_t)sar_parallel_threads(), most = threads * PIECES_PER_THREAD;
+    size_t fit = bytes / SAR_PIECE_BYTES;
+    return threads == 1 ? 1 : fit < most ? fit : most;
+}
+
+size_t sar_parallel_bound(size_t n, size_t unit, size_t pieces, size_t i)
+{
+    size_t units = n / unit + (n % unit != 0);
+    size_t bound = (units / pieces * i + units % pieces * i / pieces) * unit;
+    return i == pieces || bound > n ? n : bound;
+}
+
+static void run_piece(struct loop *loop, size_t i)
+{
+    enum sar_status status = loop->body(loop->arg, i);
+    uint64_t failure = (uint64_t)i << 16 | (uint64_t)status, least = atomic_load(&loop->failure);
+    while (status != SAR_OK && failure < least)
+        if (atomic_compare_exchange_weak(&loop->failure, &least, failure))
+            break;
+    atomic_fetch_add(&loop->done, 1);
+}
+
+static enum sar_status status_of(struct loop *loop)
+{
+    uint64_t failure = atomic_load(&loop->failure);
+    return failure == UINT64_MAX ? SAR_OK : (enum sar_status)(failure & 0xffff);
+}
+
+#ifdef _OPENMP
+static void call_progress(const struct sar_parallel *caller)
+{
+    if (caller->progress != NULL)
+        caller->progress(caller->arg);
+}
+
+/* What each thread of the team does. Only the caller moves messages. */
+static void work(struct loop *loop, bool is_caller)
+{
+    size_t i;
+    while ((i = atomic_fetch_add(&loop->next, 1)) < loop->n) {
+        run_piece(loop, i);
+        if (is_caller)
+            call_progress(&loop->caller);
+    }
+    while (is_caller && loop->caller.progress != NULL && atomic_load(&loop->done) < loop->n)
+        call_progress(&loop->caller);
+    atomic_fetch_add(&loop->left, 1);
+}
+
+NO_THREAD_SANITIZER static int run_team(struct loop *loop, int threads)
+{
+    int team = 1;
+#pragma omp parallel num_threads(threads)
+    {
+        if (omp_get_thread_num() == 0)
+            team = omp_get_num_threads();
+        work(loop, omp_get_thread_num() == 0);
+    }
+    return team;
+}
+
+static void warn_fewer(int wanted, int got)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&warned))
+        SAR_LOG(WARN, BASE, "OpenMP gives %d threads for the %d of MPIX_SPARSE_THREADS", got, wanted);
+}
+
+static void run_parallel(struct loop *loop, int threads)
+{
+    int wanted = (size_t)threads < loop->n ? threads : (int)loop->n;
+    used = true;
+    __atomic_add_fetch(&sar_parallel_loops, 1, __ATOMIC_SEQ_CST);
+    int got = run_team(loop, wanted);
+    while (atomic_load(&loop->left) < got)
+        continue;
+    __atomic_sub_fetch(&sar_parallel_loops, 1, __ATOMIC_SEQ_CST);
+    if (got < wanted)
+        warn_fewer(wanted, got);
+}
+#endif
+
+enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg)
+{
+    struct loop loop = { .body = body, .arg = arg, .n = n, .caller = current, .failure = UINT64_MAX };
+    int threads = n > 1 ? sar_parallel_threads() : 1;
+#ifdef _OPENMP
+    if (threads > 1) {
+        run_parallel(&loop, threads);
+        return status_of(&loop);
+    }
+#endif
+    (void)threads;
+    for (size_t i = 0; i < n; i++)
+        run_piece(&loop, i);
+    return status_of(&loop);
+}
+
+int sar_parallel_limit(int wanted)
+{
+#ifdef _OPENMP
+    int limit = omp_get_thread_limit(), most = wanted > 0 ? wanted : omp_get_max_threads();
+    return most < limit ? most : limit;
+#else
+    (void)wanted;
+    return 1;
+#endif
+}
+
+void sar_parallel_close(void)
+{
+#if defined(_OPENMP) && defined(HAVE_OMP_PAUSE)
+    if (used && !omp_in_parallel())
+        omp_pause_resource_all(omp_pause_soft);
+#endif
+    used = false;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work of one call on several threads, by OpenMP. Without OpenMP the calling thread does all work.
+ *
+ * A thread has one thread to work with, itself, until it calls sar_parallel_begin. Loops are split into
+ * pieces; the pieces, and so the bits of results, may depend on the number of threads only where every way
+ * to split gives equal bits. */
+
+#ifndef SAR_BASE_PARALLEL_H
+#define SAR_BASE_PARALLEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+enum {
+    SAR_THREADS_MAX = 1024,    /**< most threads that a user may ask for */
+    SAR_THREADS_AUTO_MAX = 16, /**< most threads that are used unless a user asks for more */
+    SAR_PIECE_BYTES = 64 << 10 /**< bytes that a piece reads and writes, at least: some 20 us of work */
+};
+
+/** Progress of messages, called by the calling thread between pieces, and while it waits for others. */
+typedef void sar_parallel_progress(void *arg);
+
+/** Threads of the calling thread's loops, from here to sar_parallel_end. */
+struct sar_parallel {
+    int threads; /**< threads of a loop, the calling one included, at least 1 */
+    sar_parallel_progress *progress; /**< or NULL */
+    void *arg;                       /**< of progress */
+};
+
+/** Sets the threads of the calling thread's loops, and returns the former setting. Loops have one thread all
+ * the same within a parallel region of OpenMP, and after sar_parallel_forbid. */
+struct sar_parallel sar_parallel_begin(struct sar_parallel parallel);
+
+/** Restores a former setting. */
+void sar_parallel_end(struct sar_parallel former);
+
+/** From now on the loops of the calling thread have one thread. */
+void sar_parallel_forbid(void);
+
+/** Loops of the process that run on several threads now. Written by parallel.c. */
+extern int sar_parallel_loops;
+
+/** True if there is one. A thread of such a loop gets true. */
+static inline bool sar_parallel_any(void)
+{
+    return __atomic_load_n(&sar_parallel_loops, __ATOMIC_RELAXED) != 0;
+}
+
+/** Returns the threads that a loop of the calling thread may use now. */
+int sar_parallel_threads(void);
+
+/** Returns the pieces to split a loop into which reads and writes so many bytes: 1, or at most 4 for each
+ * thread, of SAR_PIECE_BYTES or more. */
+size_t sar_parallel_pieces(size_t bytes);
+
+/** Returns the first of n items in piece i of `pieces`; that of piece `pieces` is n. Pieces begin at
+ * multiples of `unit` items. */
+size_t sar_parallel_bound(size_t n, size_t unit, size_t pieces, size_t i);
+
+/** The body of a loop: does piece i. Bodies of a loop run at once and must not depend on each other. */
+typedef enum sar_status sar_parallel_body(void *arg, size_t i);
+
+/** Calls body(arg, i) for all i below n. Returns the status of the first i that fails, or SAR_OK. All pieces
+ * are done, also after a failure. */
+enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg);
+
+/** Returns the threads that a user's OpenMP settings allow: OMP_NUM_THREADS, OMP_THREAD_LIMIT; 1 without
+ * OpenMP.
+ * @param wanted  threads asked for, or 0 for the default */
+int sar_parallel_limit(int wanted);
+
+/** Ends the threads that the calling thread's loops have made, unless it is in a parallel region. */
+void sar_parallel_close(void);
+
+#endif

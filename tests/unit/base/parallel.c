@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parallel loops: every piece once, the first failure, nesting, progress, pieces of an arena, and the threads
+ * that exist before, between and after loops. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "array_length.h"
+#include "base/arena.h"
+#include "base/parallel.h"
+
+enum { PIECES = 1000 };
+
+static const int teams[] = { 1, 2, 3, 8 };
+enum { TEAMS = LENGTH(teams) };
+
+static bool has_openmp(void)
+{
+#ifdef _OPENMP
+    return true;
+#else
+    return false;
+#endif
+}
+
+static struct sar_parallel with(int threads)
+{
+    return (struct sar_parallel){ .threads = threads };
+}
+
+static int threads_of_process(void)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(folder);
+    return n;
+}
+
+static enum sar_status count_piece(void *arg, size_t i)
+{
+    atomic_int *count = arg;
+    atomic_fetch_add(&count[i], 1);
+    return SAR_OK;
+}
+
+static void no_thread_before_the_first_loop(void **state)
+{
+    (void)state;
+    atomic_int count[PIECES] = { 0 };
+    struct sar_parallel former = sar_parallel_begin(with(8));
+    assert_int_equal(sar_parallel_for(1, count_piece, count), SAR_OK);
+    assert_int_equal(threads_of_process(), 1);
+    sar_parallel_end(former);
+    assert_int_equal(sar_parallel_for(PIECES, count_piece, count), SAR_OK);
+    assert_int_equal(threads_of_process(), 1);
+}
+
+static void every_piece_once(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TEAMS; t++) {
+        atomic_int count[PIECES] = { 0 };
+        struct sar_parallel former = sar_parallel_begin(with(teams[t]));
+        for (int repeat = 1; repeat <= 20; repeat++) {
+            assert_int_equal(sar_parallel_for(PIECES, count_piece, count), SAR_OK);
+            for (int i = 0; i < PIECES; i++)
+                assert_int_equal(atomic_load(&count[i]), repeat);
+        }
+        assert_int_equal(sar_parallel_for(0, count_piece, NULL), SAR_OK);
+        sar_parallel_end(former);
+    }
+}
+
+static enum sar_status fail_two(void *arg, size_t i)
+{
+    (void)arg;
+    return i == 321 ? SAR_CORRUPT : i == 654 ? SAR_NO_MEMORY : SAR_OK;
+}
+
+static void first_failure(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TEAMS; t++) {
+        struct sar_parallel former = sar_parallel_begin(with(teams[t]));
+        for (int repeat = 0; repeat < 50; repeat++)
+            assert_int_equal(sar_parallel_for(PIECES, fail_two, NULL), SAR_CORRUPT);
+        sar_parallel_end(former);
+    }
+}
+
+static enum sar_status report_threads(void *arg, size_t i)
+{
+    int *threads = arg;
+    threads[i] = sar_parallel_threads();
+    return SAR_OK;
+}
+
+static void loops_do_not_nest(void **state)
+{
+    (void)state;
+    int threads[PIECES];
+    struct sar_parallel former = sar_parallel_begin(with(3));
+    assert_int_equal(sar_parallel_threads(), has_openmp() ? 3 : 1);
+    sar_parallel_for(PIECES, report_threads, threads);
+    for (int i = 0; has_openmp() && i < PIECES; i++)
+        assert_int_equal(threads[i], 1);
+    sar_parallel_end(former);
+    assert_int_equal(sar_parallel_threads(), 1);
+}
+
+static void *forbid_and_ask(void *threads)
+{
+    sar_parallel_forbid();
+    sar_parallel_begin(with(4));
+    *(int *)threads = sar_parallel_threads();
+    return NULL;
+}
+
+static void forbidden_threads(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int threads = 0;
+    assert_int_equal(pthread_create(&thread, NULL, forbid_and_ask, &threads), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(threads, 1);
+}
+
+static pthread_t progress_thread;
+
+static void count_progress(void *arg)
+{
+    assert_true(pthread_equal(pthread_self(), progress_thread));
+    ++*(long *)arg;
+}
+
+static void caller_makes_progress(void **state)
+{
+    (void)state;
+    long calls = 0;
+    atomic_int count[PIECES] = { 0 };
+    progress_thread = pthread_self();
+    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ 2, count_progress, &calls });
+    for (int repeat = 0; repeat < 100; repeat++)
+        sar_parallel_for(PIECES, count_piece, count);
+    sar_parallel_end(former);
+    assert_true(has_openmp() == (calls > 0));
+}
+
+struct pieces_of_arena {
+    struct sar_arena arena;
+    unsigned char *piece[PIECES];
+};
+
+static enum sar_status take_piece(void *arg, size_t i)
+{
+    struct pieces_of_arena *p = arg;
+    void *memory;
+    SAR_TRY(sar_arena_alloc(&p->arena, 1 + i % 300, 1, &memory));
+    p->piece[i] = memory;
+    memset(memory, (int)i, 1 + i % 300);
+    return SAR_OK;
+}
+
+static void threads_share_an_arena(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TEAMS; t++) {
+        struct pieces_of_arena p = { 0 };
+        struct sar_parallel former = sar_parallel_begin(with(teams[t]));
+        assert_int_equal(sar_parallel_for(PIECES, take_piece, &p), SAR_OK);
+        sar_parallel_end(former);
+        for (size_t i = 0; i < PIECES; i++)
+            for (size_t byte = 0; byte < 1 + i % 300; byte++)
+                assert_int_equal(p.piece[i][byte], (unsigned char)i);
+        sar_arena_free(&p.arena);
+    }
+}
+
+static void bounds_cover_all_items(void **state)
+{
+    (void)state;
+    const size_t sizes[] = { 0, 1, 63, 64, 65, 1000, 4096, 1000003 };
+    for (size_t s = 0; s < LENGTH(sizes); s++)
+        for (size_t unit = 1; unit <= 512; unit *= 8)
+            for (size_t pieces = 1; pieces <= 13; pieces++) {
+                assert_int_equal(sar_parallel_bound(sizes[s], unit, pieces, 0), 0);
+                assert_int_equal(sar_parallel_bound(sizes[s], unit, pieces, pieces), sizes[s]);
+                for (size_t i = 1; i < pieces; i++) {
+                    size_t bound = sar_parallel_bound(sizes[s], unit, pieces, i);
+                    assert_true(bound % unit == 0 || bound == sizes[s]);
+                    assert_true(bound >= sar_parallel_bound(sizes[s], unit, pieces, i - 1));
+                }
+            }
+}
+
+static void small_loops_are_one_piece(void **state)
+{
+    (void)state;
+    struct sar_parallel former = sar_parallel_begin(with(4));
+    assert_int_equal(sar_parallel_pieces(SAR_PIECE_BYTES), 1);
+    assert_int_equal(sar_parallel_pieces((size_t)SAR_PIECE_BYTES * 3), has_openmp() ? 3 : 1);
+    assert_int_equal(sar_parallel_pieces((size_t)1 << 30), has_openmp() ? 16 : 1);
+    sar_parallel_end(former);
+    assert_int_equal(sar_parallel_pieces((size_t)1 << 30), 1);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void threads_sleep_and_end(void **state)
+{
+    (void)state;
+    atomic_int count[PIECES] = { 0 };
+    struct sar_parallel former = sar_parallel_begin(with(3));
+    sar_parallel_for(PIECES, count_piece, count);
+    sar_parallel_end(former);
+    assert_int_equal(threads_of_process(), has_openmp() ? 3 : 1);
+    struct timespec pause = { .tv_nsec = 200000000 };
+    nanosleep(&pause, NULL); /* OpenMP's threads spin for a while */
+    double before = cpu_seconds();
+    nanosleep(&pause, NULL);
+    assert_true(cpu_seconds() - before < 0.02);
+    sar_parallel_close();
+#if !defined(_OPENMP) || defined(HAVE_OMP_PAUSE)
+    assert_int_equal(threads_of_process(), 1);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_thread_before_the_first_loop), cmocka_unit_test(every_piece_once),
+        cmocka_unit_test(first_failure),                   cmocka_unit_test(loops_do_not_nest),
+        cmocka_unit_test(forbidden_threads),               cmocka_unit_test(caller_makes_progress),
+        cmocka_unit_test(threads_share_an_arena),          cmocka_unit_test(bounds_cover_all_items),
+        cmocka_unit_test(small_loops_are_one_piece),       cmocka_unit_test(threads_sleep_and_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
