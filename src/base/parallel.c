@@ -25,6 +25,7 @@
 
 enum { PIECES_PER_THREAD = 4 };
 
+size_t sar_parallel_piece_bytes = SAR_PIECE_BYTES;
 int sar_parallel_loops;
 
 static _Thread_local struct sar_parallel current = { .threads = 1 };
@@ -69,10 +70,10 @@ int sar_parallel_threads(void)
 
 size_t sar_parallel_pieces(size_t bytes)
 {
-    if (current.threads <= 1 || bytes < 2 * (size_t)SAR_PIECE_BYTES)
+    if (current.threads <= 1 || bytes < 2 * sar_parallel_piece_bytes)
         return 1;
     size_t threads = (size_t)sar_parallel_threads(), most = threads * PIECES_PER_THREAD;
-    size_t fit = bytes / SAR_PIECE_BYTES;
+    size_t fit = bytes / sar_parallel_piece_bytes;
     return threads == 1 ? 1 : fit < most ? fit : most;
 }
 

@@ -24,7 +24,7 @@ typedef void sar_parallel_progress(void *arg);
 
 /** Threads of the calling thread's loops, from here to sar_parallel_end. */
 struct sar_parallel {
-    int threads; /**< threads of a loop, the calling one included, at least 1 */
+    int threads;                     /**< threads of a loop, the calling one included, at least 1 */
     sar_parallel_progress *progress; /**< or NULL */
     void *arg;                       /**< of progress */
 };
@@ -39,6 +39,9 @@ void sar_parallel_end(struct sar_parallel former);
 /** From now on the loops of the calling thread have one thread. */
 void sar_parallel_forbid(void);
 
+/** Least bytes of a piece: SAR_PIECE_BYTES. Tests lower it, to split small vectors. */
+extern size_t sar_parallel_piece_bytes;
+
 /** Loops of the process that run on several threads now. Written by parallel.c. */
 extern int sar_parallel_loops;
 
@@ -52,7 +55,7 @@ static inline bool sar_parallel_any(void)
 int sar_parallel_threads(void);
 
 /** Returns the pieces to split a loop into which reads and writes so many bytes: 1, or at most 4 for each
- * thread, of SAR_PIECE_BYTES or more. */
+ * thread, of sar_parallel_piece_bytes or more. */
 size_t sar_parallel_pieces(size_t bytes);
 
 /** Returns the first of n items in piece i of `pieces`; that of piece `pieces` is n. Pieces begin at

@@ -16,6 +16,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/parallel.h"
 #include "vector/reduce.h"
 
 enum {
@@ -152,13 +153,13 @@ static void count_parts(const struct slots_batch *at, size_t n, uint32_t parts, 
         count[at->part[i]]++;
 }
 
-/* Count the elements of a vec in each part, or move them if `to` is not NULL. */
+/* Counts elements [from, end) of a vec in each part, or moves them if `to` is not NULL. */
 static void scan(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
-                 const struct sar_spvec *vec, size_t *count, const struct target *to)
+                 const struct sar_spvec *vec, size_t from, size_t end, size_t *count, const struct target *to)
 {
     struct slots_batch at;
-    for (size_t n, from = 0; from < vec->nnz; from += n) {
-        n = vec->nnz - from < CHUNK ? vec->nnz - from : CHUNK;
+    for (size_t n; from < end; from += n) {
+        n = end - from < CHUNK ? end - from : CHUNK;
         locate(map, desc, vec->index, from, n, &at);
         if (to != NULL)
             move(&at, (const unsigned char *)vec->value + from * to->bytes, n, to);
@@ -167,22 +168,64 @@ static void scan(const struct sar_partition_map *map, const struct sar_vec_desc 
     }
 }
 
+/* A split whose ranges of elements are counted, and then moved, in parallel. */
+struct split {
+    const struct sar_partition_map *map;
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *vec, *memory;
+    size_t pieces;
+    size_t *next; /* map->parts for each piece: counts, then positions */
+};
+
+static enum sar_status count_piece(void *arg, size_t i)
+{
+    const struct split *s = arg;
+    size_t n = s->vec->nnz;
+    scan(s->map, s->desc, s->vec, sar_parallel_bound(n, CHUNK, s->pieces, i),
+         sar_parallel_bound(n, CHUNK, s->pieces, i + 1), s->next + i * s->map->parts, NULL);
+    return SAR_OK;
+}
+
+static enum sar_status move_piece(void *arg, size_t i)
+{
+    const struct split *s = arg;
+    size_t n = s->vec->nnz;
+    struct target to = { s->map->parts, s->desc->element_size, s->next + i * s->map->parts, s->memory->index,
+                         s->memory->value };
+    scan(s->map, s->desc, s->vec, sar_parallel_bound(n, CHUNK, s->pieces, i),
+         sar_parallel_bound(n, CHUNK, s->pieces, i + 1), NULL, &to);
+    return SAR_OK;
+}
+
+/* Lets the parts follow each other in memory, and in each part the pieces. */
+static void place_parts(const struct split *s, struct sar_spvec parts[])
+{
+    size_t begin = 0, next = 0;
+    for (uint32_t p = 0; p < s->map->parts; p++) {
+        for (size_t i = 0; i < s->pieces; i++) {
+            size_t *at = &s->next[i * s->map->parts + p], n = *at;
+            *at = next;
+            next += n;
+        }
+        parts[p] = (struct sar_spvec){ (uint32_t *)s->memory->index + begin,
+                                       (unsigned char *)s->memory->value + begin * s->desc->element_size,
+                                       next - begin };
+        begin = next;
+    }
+}
+
 enum sar_status sar_partition_into(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                                    const struct sar_spvec *vec, struct sar_arena *arena,
                                    const struct sar_spvec *memory, struct sar_spvec parts[])
 {
     void *next;
-    size_t begin = 0;
-    SAR_TRY(sar_arena_alloc_zeroed(arena, map->parts, sizeof(size_t), &next));
-    struct target to = { map->parts, desc->element_size, next, memory->index, memory->value };
-    scan(map, desc, vec, to.next, NULL);
-    for (uint32_t p = 0; p < map->parts; p++) {
-        parts[p] = (struct sar_spvec){ to.slot + begin, to.value + begin * to.bytes, to.next[p] };
-        to.next[p] = begin;
-        begin += parts[p].nnz;
-    }
-    scan(map, desc, vec, NULL, &to);
-    return SAR_OK;
+    size_t pieces = sar_parallel_pieces(2 * vec->nnz * (desc->element_size + desc->index_size));
+    struct split s = { map, desc, vec, memory, pieces, NULL };
+    SAR_TRY(sar_arena_alloc_zeroed(arena, pieces * map->parts, sizeof *s.next, &next));
+    s.next = next;
+    SAR_TRY(sar_parallel_for(pieces, count_piece, &s));
+    place_parts(&s, parts);
+    return sar_parallel_for(pieces, move_piece, &s);
 }
 
 enum sar_status sar_partition_split(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
@@ -231,6 +274,7 @@ struct cursor {
     size_t n;
 };
 
+/* The merge of a range of stripes. */
 struct merge_state {
     const struct sar_partition_map *map;
     uint64_t from, end; /* stripes that contain all elements */
@@ -344,19 +388,14 @@ static void copy_all(struct merge_state *s, unsigned size, size_t bytes)
         copy_stripes(s, size, bytes, false);
 }
 
-/* Start at the beginning of all parts; find the stripes and the number of elements. */
-static enum sar_status open_merge(struct merge_state *s, const struct sar_spvec parts[],
-                                  struct sar_arena *arena)
+/* Finds the stripes of all parts, and the number of elements. */
+static void find_stripes(struct merge_state *s, const struct sar_spvec parts[])
 {
     const struct sar_partition_map *map = s->map;
-    void *memory;
-    SAR_TRY(sar_arena_alloc(arena, map->parts, sizeof *s->parts, &memory));
-    s->parts = memory;
     s->from = UINT64_MAX;
     for (uint32_t p = 0; p < map->parts; p++) {
         const uint32_t *slot = parts[p].index;
         size_t nnz = parts[p].nnz;
-        s->parts[p] = (struct cursor){ parts[p].index, parts[p].value, nnz };
         if (nnz == 0)
             continue;
         uint64_t first = (slot[0] + map->slot_base) >> map->grain_shift;
@@ -365,7 +404,6 @@ static enum sar_status open_merge(struct merge_state *s, const struct sar_spvec 
         s->end = last >= s->end ? last + 1 : s->end;
         s->out.n += nnz;
     }
-    return SAR_OK;
 }
 
 /* Reduce the parts as unrelated vecs. */
@@ -384,17 +422,66 @@ static enum sar_status merge_any(const struct sar_partition_map *map, const stru
     return sar_reduce(&union_desc, vecs, map->parts, arena, out);
 }
 
+/* A merge whose ranges of stripes are copied in parallel. */
+struct merge {
+    struct merge_state all;
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *parts;
+    size_t pieces;
+    struct cursor *cursors; /* map->parts for each piece */
+};
+
+/* Returns the first element of a part at or after a stripe. */
+static size_t begin_of(const struct merge *m, uint32_t part, uint64_t stripe)
+{
+    const struct sar_partition_map *map = m->all.map;
+    uint64_t slot = (stripe << map->grain_shift) - map->slot_base;
+    size_t nnz = m->parts[part].nnz;
+    return stripe == m->all.end ? nnz
+                                : sar_index_lower_bound(m->parts[part].index, sizeof(uint32_t), 0, nnz, slot);
+}
+
+static enum sar_status merge_piece(void *arg, size_t i)
+{
+    const struct merge *m = arg;
+    unsigned size = m->desc->index_size;
+    size_t bytes = m->desc->element_size, before = 0;
+    struct merge_state s = m->all;
+    uint64_t stripes = s.end - s.from;
+    s.end = s.from + sar_parallel_bound(stripes, 1, m->pieces, i + 1);
+    s.from += sar_parallel_bound(stripes, 1, m->pieces, i);
+    s.parts = m->cursors + i * s.map->parts;
+    s.out.n = 0;
+    for (uint32_t p = 0; p < s.map->parts; p++) {
+        s.parts[p] = (struct cursor){ NULL, NULL, 0 };
+        if (m->parts[p].nnz == 0)
+            continue;
+        size_t begin = begin_of(m, p, s.from), n = begin_of(m, p, s.end) - begin;
+        s.parts[p] = (struct cursor){ (unsigned char *)m->parts[p].index + begin * sizeof(uint32_t),
+                                      (unsigned char *)m->parts[p].value + begin * bytes, n };
+        before += begin;
+        s.out.n += n;
+    }
+    s.out.index += before * size;
+    s.out.value += before * bytes;
+    copy_all(&s, size, bytes);
+    return SAR_OK;
+}
+
 enum sar_status sar_partition_merge(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                                     const struct sar_spvec parts[], struct sar_arena *arena,
                                     struct sar_spvec *out)
 {
-    struct merge_state s = { .map = map, .out = { out->index, out->value, 0 } };
-    SAR_TRY(open_merge(&s, parts, arena));
-    out->nnz = s.out.n;
-    if (s.out.n == 0)
+    struct merge m = { { .map = map, .out = { out->index, out->value, 0 } }, desc, parts, 1, NULL };
+    void *cursors;
+    find_stripes(&m.all, parts);
+    size_t nnz = out->nnz = m.all.out.n;
+    if (nnz == 0)
         return SAR_OK;
-    if (!sar_partition_merges_by_block(map, s.end - s.from, s.out.n))
+    if (!sar_partition_merges_by_block(map, m.all.end - m.all.from, nnz))
         return merge_any(map, desc, parts, arena, out);
-    copy_all(&s, desc->index_size, desc->element_size);
-    return SAR_OK;
+    m.pieces = sar_parallel_pieces(2 * nnz * (desc->element_size + desc->index_size));
+    SAR_TRY(sar_arena_alloc(arena, m.pieces * map->parts, sizeof *m.cursors, &cursors));
+    m.cursors = cursors;
+    return sar_parallel_for(m.pieces, merge_piece, &m);
 }

@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "vector/accumulator.h"
 #include "vector/merge.h"
 #include "vector/tile.h"
@@ -260,8 +261,8 @@ static void reduce_tiles(struct sar_reduce_state *s)
     }
 }
 
-enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
-                           struct sar_arena *arena, struct sar_spvec *out)
+static enum sar_status reduce_serially(const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
+                                       size_t n, struct sar_arena *arena, struct sar_spvec *out)
 {
     struct sar_reduce_state s = {
         .desc = desc, .vecs = vecs, .n = n, .out = *out, .index_size = desc->index_size
@@ -365,6 +366,96 @@ void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_sp
         else
             write_tile(s);
     }
+}
+
+/* A reduction in ranges of indices: their bounds are found, their results counted and written in parallel. */
+struct ranges {
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *vecs;
+    size_t n, pieces, elements;
+    struct sar_arena *arena;
+    size_t *begin;           /* of piece i in vec r: begin[i * n + r]; pieces + 1 rows */
+    struct sar_spvec *slice; /* in the same order */
+    struct sar_reduction *reduction;
+    struct sar_spvec out;
+};
+
+/* Finds the first elements of piece i: an index that about i / pieces of all elements are below. */
+static enum sar_status find_bound(void *arg, size_t i)
+{
+    const struct ranges *s = arg;
+    uint64_t low = 0, high = s->desc->count;
+    size_t wanted = sar_parallel_bound(s->elements, 1, s->pieces, i), near = s->elements / s->pieces / 16;
+    size_t *begin = s->begin + i * s->n;
+    while (i > 0 && i < s->pieces && low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        size_t below = 0;
+        for (size_t r = 0; r < s->n; r++) {
+            begin[r] = sar_spvec_lower_bound(s->desc, &s->vecs[r], 0, middle);
+            below += begin[r];
+        }
+        if (below < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+        if (below + near >= wanted && below <= wanted + near)
+            break;
+    }
+    for (size_t r = 0; r < s->n && (i == 0 || i == s->pieces); r++)
+        begin[r] = i == 0 ? 0 : s->vecs[r].nnz;
+    return SAR_OK;
+}
+
+static enum sar_status count_range(void *arg, size_t i)
+{
+    const struct ranges *s = arg;
+    struct sar_spvec *slice = s->slice + i * s->n;
+    for (size_t r = 0; r < s->n; r++)
+        slice[r] =
+            sar_spvec_slice(s->desc, &s->vecs[r], s->begin[i * s->n + r], s->begin[(i + 1) * s->n + r]);
+    return sar_reduce_count(s->desc, slice, s->n, s->desc->index_size, s->arena, &s->reduction[i]);
+}
+
+static enum sar_status write_range(void *arg, size_t i)
+{
+    const struct ranges *s = arg;
+    size_t before = 0;
+    for (size_t j = 0; j < i; j++)
+        before += s->reduction[j].nnz;
+    struct sar_spvec out = { (unsigned char *)s->out.index + before * s->desc->index_size,
+                             (unsigned char *)s->out.value + before * s->desc->element_size, 0 };
+    sar_reduce_write(&s->reduction[i], &out);
+    return SAR_OK;
+}
+
+static enum sar_status reduce_ranges(struct ranges *s)
+{
+    void *begin, *slice, *reduction;
+    SAR_TRY(sar_arena_alloc_zeroed(s->arena, (s->pieces + 1) * s->n, sizeof *s->begin, &begin));
+    SAR_TRY(sar_arena_alloc(s->arena, s->pieces * s->n, sizeof *s->slice, &slice));
+    SAR_TRY(sar_arena_alloc_zeroed(s->arena, s->pieces, sizeof *s->reduction, &reduction));
+    s->begin = begin;
+    s->slice = slice;
+    s->reduction = reduction;
+    SAR_TRY(sar_parallel_for(s->pieces + 1, find_bound, s));
+    SAR_TRY(sar_parallel_for(s->pieces, count_range, s));
+    return sar_parallel_for(s->pieces, write_range, s);
+}
+
+enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
+                           struct sar_arena *arena, struct sar_spvec *out)
+{
+    struct ranges s = { .desc = desc, .vecs = vecs, .n = n, .arena = arena, .out = *out };
+    for (size_t r = 0; r < n; r++)
+        s.elements += vecs[r].nnz;
+    s.pieces = sar_parallel_pieces(s.elements * (desc->element_size + desc->index_size));
+    if (s.pieces == 1)
+        return reduce_serially(desc, vecs, n, arena, out);
+    SAR_TRY(reduce_ranges(&s));
+    out->nnz = 0;
+    for (size_t i = 0; i < s.pieces; i++)
+        out->nnz += s.reduction[i].nnz;
+    return SAR_OK;
 }
 
 enum sar_status sar_reduce_alloc(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,

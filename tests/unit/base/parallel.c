@@ -247,11 +247,16 @@ static void threads_sleep_and_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_thread_before_the_first_loop), cmocka_unit_test(every_piece_once),
-        cmocka_unit_test(first_failure),                   cmocka_unit_test(loops_do_not_nest),
-        cmocka_unit_test(forbidden_threads),               cmocka_unit_test(caller_makes_progress),
-        cmocka_unit_test(threads_share_an_arena),          cmocka_unit_test(bounds_cover_all_items),
-        cmocka_unit_test(small_loops_are_one_piece),       cmocka_unit_test(threads_sleep_and_end),
+        cmocka_unit_test(no_thread_before_the_first_loop),
+        cmocka_unit_test(every_piece_once),
+        cmocka_unit_test(first_failure),
+        cmocka_unit_test(loops_do_not_nest),
+        cmocka_unit_test(forbidden_threads),
+        cmocka_unit_test(caller_makes_progress),
+        cmocka_unit_test(threads_share_an_arena),
+        cmocka_unit_test(bounds_cover_all_items),
+        cmocka_unit_test(small_loops_are_one_piece),
+        cmocka_unit_test(threads_sleep_and_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/partition.h"
 
 enum { MOST_PARTS = 100, ROOM = 3000 };
@@ -216,5 +217,5 @@ int main(void)
         cmocka_unit_test(test_segment),
         cmocka_unit_test(test_by_hand),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_ON_TEAMS(tests);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/reduce.h"
 
 enum { VECS_MAX = 40 };
@@ -389,5 +390,5 @@ int main(void)
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_bounds),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    RUN_ON_TEAMS(tests);
 }
