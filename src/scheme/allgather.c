@@ -56,11 +56,16 @@ static enum sar_status reduce(struct sar_task *task)
 {
     const struct state *state = task->state;
     struct sar_spvec *inputs;
+    struct sar_task_part *parts;
+    size_t n = 0;
     int ranks = task->comm->ranks;
     SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *inputs, &inputs));
+    SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *parts, &parts));
     for (int r = 0; r < ranks; r++)
         if (r != task->comm->rank)
-            SAR_TRY(sar_task_decode(task, layout_of(task->agreed), &task->exchange.arrived[r], &inputs[r]));
+            parts[n++] = (struct sar_task_part){ layout_of(task->agreed), &inputs[r],
+                                                 &task->exchange.arrived[r], NULL, false };
+    SAR_TRY(sar_task_decode_parts(task, parts, n));
     inputs[task->comm->rank] = state->input;
     struct sar_vec_desc desc = sar_task_desc(task);
     return sar_task_reduce_to_output(task, &desc, inputs, (size_t)ranks);

@@ -147,9 +147,14 @@ static enum sar_status finish(struct sar_task *task)
     if (ranks == 1)
         return sar_task_reduce_to_output(task, &task->agreed->desc, &task->input.vec, 1);
     r->gathered[last] = task->exchange.arrived[(rank + ranks - 1) % ranks];
+    struct sar_task_part *parts;
+    size_t n = 0;
+    SAR_TRY(sar_task_alloc(task, (size_t)ranks, sizeof *parts, &parts));
     for (int range = 0; range < ranks; range++)
         if (range != (rank + 1) % ranks)
-            SAR_TRY(sar_task_decode(task, layout_of(task, range), &r->gathered[range], &r->parts[range]));
+            parts[n++] = (struct sar_task_part){ layout_of(task, range), &r->parts[range],
+                                                 &r->gathered[range], NULL, false };
+    SAR_TRY(sar_task_decode_parts(task, parts, n));
     return sar_range_parts_write_output(task, r->bounds, r->parts);
 }
 

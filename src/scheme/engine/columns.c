@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
+
 enum { CACHE_LINE_BYTES = 64, MIN_SLICE_BYTES = 16 };
 
 /* Returns the fewest groups in which a row has at most `columns` slices. Groups that all have every share
@@ -76,20 +78,40 @@ void sar_columns_slice_layout(const struct sar_columns *c, size_t len, struct sa
     layout->zero_is_absent = false;
 }
 
+/* A copy of n pieces of `size` bytes at different strides, in parallel ranges. */
+struct strided {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t to_stride, from_stride, size, n, pieces;
+};
+
+static enum sar_status copy_range(void *arg, size_t piece)
+{
+    const struct strided *s = arg;
+    size_t end = sar_parallel_bound(s->n, 1, s->pieces, piece + 1);
+    for (size_t i = sar_parallel_bound(s->n, 1, s->pieces, piece); i < end; i++)
+        memcpy(s->to + i * s->to_stride, s->from + i * s->from_stride, s->size);
+    return SAR_OK;
+}
+
+static void copy_strided(struct strided s)
+{
+    s.pieces = sar_parallel_pieces(2 * s.n * s.size);
+    (void)sar_parallel_for(s.pieces, copy_range, &s);
+}
+
 void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *rows,
                         void *values)
 {
     size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
-    for (size_t i = 0; i < rows->nnz; i++)
-        memcpy((unsigned char *)values + i * size,
-               (const unsigned char *)rows->value + i * desc->element_size + slice.begin * value_size, size);
+    const unsigned char *from = (const unsigned char *)rows->value + slice.begin * value_size;
+    copy_strided((struct strided){ values, from, size, desc->element_size, size, rows->nnz, 1 });
 }
 
 void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *vec,
                          void *rows)
 {
     size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
-    for (size_t i = 0; i < vec->nnz; i++)
-        memcpy((unsigned char *)rows + i * desc->element_size + slice.begin * value_size,
-               (const unsigned char *)vec->value + i * size, size);
+    unsigned char *to = (unsigned char *)rows + slice.begin * value_size;
+    copy_strided((struct strided){ to, vec->value, desc->element_size, size, size, vec->nnz, 1 });
 }

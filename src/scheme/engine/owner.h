@@ -111,7 +111,8 @@ struct sar_owner {
     struct sar_owner_reduce reduce;
     struct sar_owner_pull pull;
     struct sar_owner_relay relay;
-    struct sar_spvec *inputs; /**< scratch: one entry a rank, for the current reduction or merge */
+    struct sar_spvec *inputs;    /**< scratch: one entry a rank, for the current reduction or merge */
+    struct sar_task_part *batch; /**< scratch: one entry a rank, for parts that are coded together */
 };
 
 /** The stages; they follow a stage whose `post` calls sar_owner_open. */

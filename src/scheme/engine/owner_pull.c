@@ -112,18 +112,19 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
     struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    size_t n = 0;
     for (int r = 0; r < task->comm->ranks; r++) {
         o->inputs[r] = (struct sar_spvec){ NULL, NULL, 0 };
-        if (!sar_owner_sends_to(task, r))
-            continue;
-        sar_task_progress(task);
-        if (r == task->comm->rank)
-            o->inputs[r] = o->reduce.sums[sar_owner_sums_index(segment)];
-        else
-            SAR_TRY(sar_task_decode(task, sar_owner_part_layout(task, r, segment),
-                                    &o->pull.received[segment % 2][r], &o->inputs[r]));
-        o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
+        if (r != task->comm->rank && sar_owner_sends_to(task, r))
+            o->batch[n++] = (struct sar_task_part){ .layout = sar_owner_part_layout(task, r, segment),
+                                                    .vec = &o->inputs[r],
+                                                    .message = &o->pull.received[segment % 2][r] };
     }
+    o->inputs[task->comm->rank] = o->reduce.sums[sar_owner_sums_index(segment)];
+    sar_task_progress(task);
+    SAR_TRY(sar_task_decode_parts(task, o->batch, n));
+    for (int r = 0; r < task->comm->ranks; r++)
+        o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
     if (task->device.exec != NULL)
         return sar_task_add_output_parts(task, o->parts.segments, &map, o->inputs);
     return o->parts.is_range ? sar_range_parts_write_output(task, o->parts.bounds, o->inputs)

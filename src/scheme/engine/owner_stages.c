@@ -6,6 +6,7 @@
  * before are in flight; the other parts, and all parts of the first segment, when it is their turn to be
  * sent. */
 
+#include "base/parallel.h"
 #include "device/exec.h"
 #include "scheme/engine/owner_internal.h"
 #include "vector/partition.h"
@@ -41,7 +42,8 @@ static int send_order(const struct sar_task *task, int position)
     return (task->comm->rank + 1 + position) % task->comm->ranks;
 }
 
-static enum sar_status encode_part(struct sar_task *task, uint32_t segment, int owner)
+/* Makes the part of an owner, and adds it to the batch. */
+static enum sar_status add_part(struct sar_task *task, uint32_t segment, int owner, size_t *n)
 {
     struct sar_owner *o = task->state;
     struct sar_spvec *part = &o->push.parts[segment % 2][owner];
@@ -52,17 +54,33 @@ static enum sar_status encode_part(struct sar_task *task, uint32_t segment, int 
     else if (sar_columns_sliced(&o->parts.columns))
         SAR_TRY(sar_owner_gather_part(task, segment, owner));
     o->push.sent_values[owner] += part->nnz * sar_owner_slice(task, owner).len;
-    struct sar_msg *message = owner == task->comm->rank ? NULL : &o->push.messages[segment % 2][owner];
-    return sar_task_encode(task, false, sar_owner_part_layout(task, owner, segment), part, message);
+    o->batch[(*n)++] = (struct sar_task_part){
+        .layout = sar_owner_part_layout(task, owner, segment),
+        .vec = part,
+        .message = owner == task->comm->rank ? NULL : &o->push.messages[segment % 2][owner],
+    };
+    return SAR_OK;
+}
+
+/* Encodes the next parts in the order of sending: as many as there are threads. */
+static enum sar_status encode_next(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    int end = o->push.n_encoded + (task->device.exec == NULL ? sar_parallel_threads() : 1);
+    size_t n = 0;
+    end = end < task->comm->ranks ? end : task->comm->ranks;
+    for (; o->push.n_encoded < end; o->push.n_encoded++)
+        SAR_TRY(add_part(task, segment, send_order(task, o->push.n_encoded), &n));
+    return sar_task_encode_parts(task, false, o->batch, n);
 }
 
 static enum sar_status prepare_push(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
     SAR_TRY(split(task, segment, o->push.parts[segment % 2]));
-    for (o->push.n_encoded = 0; o->push.n_encoded < task->comm->ranks && !sar_task_progress(task);
-         o->push.n_encoded++)
-        SAR_TRY(encode_part(task, segment, send_order(task, o->push.n_encoded)));
+    o->push.n_encoded = 0;
+    while (o->push.n_encoded < task->comm->ranks && !sar_task_progress(task))
+        SAR_TRY(encode_next(task, segment));
     return SAR_OK;
 }
 
@@ -95,8 +113,8 @@ static void encode_until(struct sar_task *task, int position)
     struct sar_owner *o = task->state;
     struct sar_exchange *x = &task->exchange;
     int last = task->device.exec != NULL && position + 1 < task->comm->ranks ? position + 1 : position;
-    for (; o->push.n_encoded <= last && x->status == SAR_OK; o->push.n_encoded++)
-        sar_exchange_fail(x, encode_part(task, o->step, send_order(task, o->push.n_encoded)));
+    while (o->push.n_encoded <= last && x->status == SAR_OK)
+        sar_exchange_fail(x, encode_next(task, o->step));
 }
 
 void sar_owner_post_push(struct sar_task *task)
@@ -119,17 +137,18 @@ static enum sar_status decode_ready(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     int rank = task->comm->rank;
+    size_t n = 0;
     struct sar_wire_layout layout = sar_owner_part_layout(task, rank, o->reduce.segment);
     for (int r; (r = sar_owner_source(task, o->reduce.n_decoded)) >= 0; o->reduce.n_decoded++) {
+        struct sar_spvec *vec = &o->reduce.decoded[o->reduce.n_decoded];
         if (r == rank)
-            o->reduce.decoded[o->reduce.n_decoded] = o->push.parts[o->reduce.segment % 2][rank];
+            *vec = o->push.parts[o->reduce.segment % 2][rank];
         else if (sar_exchange_has_arrived(&task->exchange, r))
-            SAR_TRY(sar_task_decode(task, layout, &task->exchange.arrived[r],
-                                    &o->reduce.decoded[o->reduce.n_decoded]));
+            o->batch[n++] = (struct sar_task_part){ layout, vec, &task->exchange.arrived[r], NULL, false };
         else
             break;
     }
-    return SAR_OK;
+    return sar_task_decode_parts(task, o->batch, n);
 }
 
 /* Reduces the decoded parts that are not in the partial sums, and adds them to these. */
@@ -202,6 +221,7 @@ enum sar_status sar_owner_begin(struct sar_task *task)
         SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received[0], &o->pull.received[parity]));
     }
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->inputs, &o->inputs));
+    SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->batch, &o->batch));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->reduce.decoded, &o->reduce.decoded));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.sent_values, &o->push.sent_values));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received_values, &o->pull.received_values));

@@ -227,6 +227,21 @@ enum sar_status sar_task_read_size(const struct sar_task *task, struct sar_wire_
 enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,
                                 const struct sar_msg *message, struct sar_spvec *vec);
 
+/** A part and its message, to be encoded or decoded with others. */
+struct sar_task_part {
+    struct sar_wire_layout layout;
+    struct sar_spvec *vec;
+    struct sar_msg *message;     /**< encode: NULL as for sar_task_encode */
+    const struct sar_wire *wire; /**< its format; scratch of these functions */
+    bool minus_zero;             /**< scratch, too */
+};
+
+/** As sar_task_encode and sar_task_decode for n parts, in parallel if they are large. While one thread does all
+ * work, messages in flight are advanced between parts. Messages of decoded parts stay as they are. */
+enum sar_status sar_task_encode_parts(struct sar_task *task, bool pull, struct sar_task_part parts[],
+                                      size_t n);
+enum sar_status sar_task_decode_parts(struct sar_task *task, struct sar_task_part parts[], size_t n);
+
 /** Reduces vectors into the step arena. */
 enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc *desc,
                                 const struct sar_spvec vecs[], size_t n, struct sar_spvec *out);

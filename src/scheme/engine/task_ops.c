@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
 #include "device/exec.h"
 #include "scheme/engine/task.h"
 #include "vector/spvec.h"
@@ -176,6 +177,96 @@ enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout la
     task->minus_zero |= key.user_word != 0;
     if (span.start_ns != 0)
         span.work = coding_work(task, "decode", &layout, message);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+/* The parts of one loop. */
+struct parts_loop {
+    struct sar_task *task;
+    bool pull;
+    struct sar_task_part *parts;
+};
+
+/* True if a loop over the parts is faster than loops within them. */
+static bool has_loop(const struct sar_task *task, size_t bytes, size_t n)
+{
+    return task->device.exec == NULL && n > 1 && sar_parallel_pieces(bytes) > 1 &&
+           2 * n > (size_t)sar_parallel_threads();
+}
+
+static enum sar_status encode_one(void *arg, size_t i)
+{
+    const struct parts_loop *loop = arg;
+    struct sar_task *task = loop->task;
+    struct sar_task_part *part = &loop->parts[i];
+    struct sar_msg_key key = key_of(task, part->layout);
+    SAR_TRY(sar_round16_spvec(&part->layout, task->memory.step_arena, part->vec));
+    if (part->message == NULL)
+        return SAR_OK;
+    part->wire =
+        sar_agreed_wire(task->agreed, loop->pull, task->preferred_wire[loop->pull], &part->layout, part->vec);
+    return sar_msg_encode(&key, part->wire, part->vec, task->memory.step_arena, part->message);
+}
+
+static enum sar_status decode_one(void *arg, size_t i)
+{
+    const struct parts_loop *loop = arg;
+    struct sar_task_part *part = &loop->parts[i];
+    struct sar_msg_key key = key_of(loop->task, part->layout);
+    SAR_TRY(sar_msg_decode(&key, part->message, loop->task->memory.step_arena, part->vec));
+    part->minus_zero = key.user_word != 0;
+    return SAR_OK;
+}
+
+static enum sar_status encode_in_turn(struct sar_task *task, bool pull, struct sar_task_part parts[],
+                                      size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        SAR_TRY(sar_task_encode(task, pull, parts[i].layout, parts[i].vec, parts[i].message));
+    return SAR_OK;
+}
+
+enum sar_status sar_task_encode_parts(struct sar_task *task, bool pull, struct sar_task_part parts[],
+                                      size_t n)
+{
+    struct parts_loop loop = { task, pull, parts };
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += parts[i].vec->nnz * (parts[i].layout.element_size + parts[i].layout.index_size);
+    if (!has_loop(task, bytes, n))
+        return encode_in_turn(task, pull, parts, n);
+    struct sar_span span = sar_task_span(task, "encode");
+    SAR_TRY(sar_parallel_for(n, encode_one, &loop));
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].message != NULL)
+            report_wire(pull ? &task->report.pull_wire : &task->report.push_wire, parts[i].wire->name);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+static enum sar_status decode_in_turn(struct sar_task *task, struct sar_task_part parts[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (n > 1)
+            sar_task_progress(task);
+        SAR_TRY(sar_task_decode(task, parts[i].layout, parts[i].message, parts[i].vec));
+    }
+    return SAR_OK;
+}
+
+enum sar_status sar_task_decode_parts(struct sar_task *task, struct sar_task_part parts[], size_t n)
+{
+    struct parts_loop loop = { task, true, parts };
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += parts[i].message->bytes;
+    if (!has_loop(task, bytes, n))
+        return decode_in_turn(task, parts, n);
+    struct sar_span span = sar_task_span(task, "decode");
+    SAR_TRY(sar_parallel_for(n, decode_one, &loop));
+    for (size_t i = 0; i < n; i++)
+        task->minus_zero |= parts[i].minus_zero;
     sar_task_span_end(task, &span);
     return SAR_OK;
 }

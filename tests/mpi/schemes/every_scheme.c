@@ -35,6 +35,9 @@ struct config {
 /* With many ranks, few processors, or an argument, only a share of all combinations runs. */
 static bool few;
 
+/* Factor by which each case is slower, and fewer run: SAR_TEST_SLOWNESS. */
+static uint64_t slowness = 1;
+
 static struct config configs[MOST_CONFIGS];
 static size_t config_count;
 static int nodes; /* nodes of the configurations added next */
@@ -144,7 +147,7 @@ static void run(struct config *c, const struct tensor *t, const struct oracle *o
 /* True if the share for this number of ranks contains the combination. */
 static bool chosen(size_t combination, int share)
 {
-    return mix(combination * 64 + (uint64_t)ranks) % (uint64_t)share == 0;
+    return mix(combination * 64 + (uint64_t)ranks) % ((uint64_t)share * slowness) == 0;
 }
 
 static const struct {
@@ -385,6 +388,8 @@ int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     few = oversubscribed || ranks > 4 || argc > 1;
+    if (getenv("SAR_TEST_SLOWNESS") != NULL)
+        slowness = strtoull(getenv("SAR_TEST_SLOWNESS"), NULL, 10);
     make_configs();
     run_patterns();
     run_all_types();
