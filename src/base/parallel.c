@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -23,7 +24,7 @@
 #define NO_THREAD_SANITIZER
 #endif
 
-enum { PIECES_PER_THREAD = 4 };
+enum { PIECES_PER_THREAD = SAR_PIECES_MAX / SAR_THREADS_MAX, CACHE_LINE = 64 };
 
 size_t sar_parallel_piece_bytes = SAR_PIECE_BYTES;
 int sar_parallel_loops;
@@ -168,6 +169,30 @@ enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg)
     for (size_t i = 0; i < n; i++)
         run_piece(&loop, i);
     return status_of(&loop);
+}
+
+struct copy {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes, pieces;
+};
+
+static enum sar_status copy_piece(void *arg, size_t i)
+{
+    const struct copy *c = arg;
+    size_t begin = sar_parallel_bound(c->bytes, CACHE_LINE, c->pieces, i);
+    memcpy(c->to + begin, c->from + begin,
+           sar_parallel_bound(c->bytes, CACHE_LINE, c->pieces, i + 1) - begin);
+    return SAR_OK;
+}
+
+void sar_parallel_copy(void *to, const void *from, size_t bytes)
+{
+    struct copy c = { to, from, bytes, sar_parallel_pieces(2 * bytes) };
+    if (c.pieces > 1)
+        (void)sar_parallel_for(c.pieces, copy_piece, &c);
+    else if (bytes != 0)
+        memcpy(to, from, bytes);
 }
 
 int sar_parallel_limit(int wanted)

@@ -16,6 +16,7 @@
 enum {
     SAR_THREADS_MAX = 1024,    /**< most threads that a user may ask for */
     SAR_THREADS_AUTO_MAX = 16, /**< most threads that are used unless a user asks for more */
+    SAR_PIECES_MAX = 4096,     /**< most pieces that sar_parallel_pieces returns */
     SAR_PIECE_BYTES = 64 << 10 /**< bytes that a piece reads and writes, at least: some 20 us of work */
 };
 
@@ -68,6 +69,9 @@ typedef enum sar_status sar_parallel_body(void *arg, size_t i);
 /** Calls body(arg, i) for all i below n. Returns the status of the first i that fails, or SAR_OK. All pieces
  * are done, also after a failure. */
 enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg);
+
+/** As memcpy, in parallel pieces. Does nothing for 0 bytes. */
+void sar_parallel_copy(void *to, const void *from, size_t bytes);
 
 /** Returns the threads that a user's OpenMP settings allow: OMP_NUM_THREADS, OMP_THREAD_LIMIT; 1 without
  * OpenMP.

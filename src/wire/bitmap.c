@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/parallel.h"
 #include "vector/bit_list.h"
 #include "wire/index_util.h"
 
@@ -65,7 +66,7 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
     memset(first, 0, level);
     if (vec->nnz == 0)
         return;
-    memcpy(payload, vec->value, values);
+    sar_parallel_copy(payload, vec->value, values);
     SAR_FOR_INDEX_SIZE(layout->index_size,
                        write_bits(vec->index, INDEX_SIZE, vec->nnz, first, first + level));
 }

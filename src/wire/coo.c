@@ -4,6 +4,7 @@
  *
  *     bytes = nnz (s + i),   i bytes of an index, 4 or 8 */
 
+#include "base/parallel.h"
 #include "wire/index_util.h"
 
 static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
@@ -24,8 +25,8 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
     unsigned char *out = payload;
     if (vec->nnz == 0)
         return;
-    memcpy(values_first(layout) ? out : out + indices, vec->value, values);
-    memcpy(values_first(layout) ? out + values : out, vec->index, indices);
+    sar_parallel_copy(values_first(layout) ? out : out + indices, vec->value, values);
+    sar_parallel_copy(values_first(layout) ? out + values : out, vec->index, indices);
 }
 
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,

@@ -7,6 +7,7 @@
  *
  * with the l that makes this least. */
 
+#include "base/parallel.h"
 #include "wire/elias_fano.h"
 #include "wire/index_util.h"
 
@@ -18,33 +19,63 @@ static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
     return sar_add_saturate(s.values, sar_add_saturate(s.low, s.high));
 }
 
-/* Collects low bits in a register and stores each full word. */
-SAR_INLINE void pack_low(const void *index, unsigned size, size_t n, const struct sar_elias_fano_sizes *s,
-                         unsigned char *out)
+/* Lists of low bits begin at multiples of as many elements, so that they begin with a whole word. */
+enum { PIECE_ELEMENTS = 64 };
+
+/* A payload whose ranges are written, or read, in parallel. The low bits are divided by elements, the high
+ * bits by words. */
+struct payload {
+    const struct sar_wire_layout *layout;
+    const struct sar_spvec *vec;
+    struct sar_elias_fano_sizes s;
+    unsigned char *low, *high;
+    size_t pieces;
+    size_t *before; /* decode: elements before each piece of the high bits; pieces + 1 */
+};
+
+static size_t first_element(const struct payload *p, size_t piece)
 {
-    uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, word = 0, words = 0;
+    return sar_parallel_bound(p->vec->nnz, PIECE_ELEMENTS, p->pieces, piece);
+}
+
+static uint64_t first_word(const struct payload *p, size_t piece)
+{
+    return sar_parallel_bound((size_t)(p->s.high / 8 + (p->s.high % 8 != 0)), 1, p->pieces, piece);
+}
+
+/* Collects the low bits of elements [from, end) in a register and stores each full word. */
+SAR_INLINE void pack_low(const void *index, unsigned size, size_t from, size_t end,
+                         const struct sar_elias_fano_sizes *s, unsigned char *out)
+{
+    uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, word = 0, at = (uint64_t)from * s->low_bits / 8;
     unsigned used = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = from; i < end; i++) {
         uint64_t low = sar_index_get(index, size, i) & mask;
         word |= low << used;
         used += s->low_bits;
         if (used >= 64) {
-            sar_store_word(out + 8 * words++, word);
+            sar_store_word(out + at, word);
+            at += 8;
             used -= 64;
             word = low >> (s->low_bits - used);
         }
     }
-    if (s->low > 8 * words)
-        sar_store_partial_word(out + 8 * words, s->low - 8 * words, word);
+    if (used > 0)
+        sar_store_partial_word(out + at, s->low - at, word);
 }
 
-SAR_INLINE void set_high(const void *index, unsigned size, size_t n, const struct sar_elias_fano_sizes *s,
-                         unsigned char *out)
+SAR_INLINE uint64_t high_bit(const void *index, unsigned size, size_t i, const struct sar_elias_fano_sizes *s)
 {
-    uint64_t bits = 0, at = 0;
-    memset(out, 0, s->high);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bit = (sar_index_get(index, size, i) >> s->low_bits) + i;
+    return (sar_index_get(index, size, i) >> s->low_bits) + i;
+}
+
+/* Sets the bits of elements [from, end), which lie in words from `at` on. */
+SAR_INLINE void set_high(const void *index, unsigned size, size_t from, size_t end, uint64_t at,
+                         const struct sar_elias_fano_sizes *s, unsigned char *out)
+{
+    uint64_t bits = 0;
+    for (size_t i = from; i < end; i++) {
+        uint64_t bit = high_bit(index, size, i, s);
         if (bit / 64 != at) {
             sar_bitmap_set_word(out, s->high, at, bits);
             bits = 0;
@@ -52,98 +83,158 @@ SAR_INLINE void set_high(const void *index, unsigned size, size_t n, const struc
         }
         bits |= (uint64_t)1 << (bit % 64);
     }
-    sar_bitmap_set_word(out, s->high, at, bits);
+    if (from < end)
+        sar_bitmap_set_word(out, s->high, at, bits);
+}
+
+/* Returns the first element whose high bit is in a word or after it. */
+static size_t first_in_word(const struct payload *p, uint64_t word)
+{
+    size_t low = 0, high = p->vec->nnz;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (high_bit(p->vec->index, p->layout->index_size, middle, &p->s) / 64 < word)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum sar_status write_range(void *arg, size_t i)
+{
+    const struct payload *p = arg;
+    unsigned size = p->layout->index_size;
+    uint64_t word = first_word(p, i), end_word = first_word(p, i + 1);
+    uint64_t begin = 8 * word, end = i + 1 == p->pieces ? p->s.high : 8 * end_word;
+    size_t from = i == 0 ? 0 : first_in_word(p, word);
+    size_t to = i + 1 == p->pieces ? p->vec->nnz : first_in_word(p, end_word);
+    if (p->s.low_bits != 0)
+        SAR_FOR_INDEX_SIZE(size, pack_low(p->vec->index, INDEX_SIZE, first_element(p, i),
+                                          first_element(p, i + 1), &p->s, p->low));
+    memset(p->high + begin, 0, end - begin);
+    SAR_FOR_INDEX_SIZE(size, set_high(p->vec->index, INDEX_SIZE, from, to, word, &p->s, p->high));
+    return SAR_OK;
 }
 
 static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    struct sar_elias_fano_sizes s = sar_elias_fano_sizes_make(layout, vec->nnz);
-    unsigned char *low = (unsigned char *)payload + s.values, *high = low + s.low;
+    struct payload p = { layout, vec, sar_elias_fano_sizes_make(layout, vec->nnz), NULL, NULL, 1, NULL };
     if (vec->nnz == 0)
         return;
-    memcpy(payload, vec->value, s.values);
-    if (s.low_bits != 0)
-        SAR_FOR_INDEX_SIZE(layout->index_size, pack_low(vec->index, INDEX_SIZE, vec->nnz, &s, low));
-    SAR_FOR_INDEX_SIZE(layout->index_size, set_high(vec->index, INDEX_SIZE, vec->nnz, &s, high));
+    p.low = (unsigned char *)payload + p.s.values;
+    p.high = p.low + p.s.low;
+    p.pieces = sar_parallel_pieces(vec->nnz * layout->index_size + p.s.low + p.s.high);
+    sar_parallel_copy(payload, vec->value, p.s.values);
+    (void)sar_parallel_for(p.pieces, write_range, &p);
 }
 
-SAR_CLONES static uint64_t count_bits(const unsigned char *bitmap, uint64_t bytes)
+SAR_CLONES static uint64_t count_bits(const unsigned char *bitmap, uint64_t bytes, uint64_t word,
+                                      uint64_t end)
 {
     uint64_t n = 0;
-    for (uint64_t word = 0; word * 8 < bytes; word++)
+    for (; word < end; word++)
         n += (uint64_t)__builtin_popcountll(sar_bitmap_word(bitmap, bytes, word));
     return n;
 }
 
-/* Sets index[k] to the high bits of element k. Most words hold few bits: writing a fixed number of entries,
- * some of them unused, is faster than a loop whose end the processor mispredicts. index has room for BATCH
- * more. */
-SAR_INLINE void list_high(const unsigned char *in, const struct sar_elias_fano_sizes *s, void *index,
-                          unsigned size)
+/* Sets index[k] to the high bits of element k, for the elements of words [word, end), of which index[k] is
+ * the first. Most words hold few bits: writing a fixed number of entries, some of them unused, is faster than
+ * a loop whose end the processor mispredicts. Entries from index[limit] on are not written. */
+SAR_INLINE void list_high(const unsigned char *in, const struct sar_elias_fano_sizes *s, uint64_t word,
+                          uint64_t end, size_t k, size_t limit, void *index, unsigned size)
 {
-    size_t k = 0;
-    for (uint64_t word = 0; word * 8 < s->high; word++) {
+    for (; word < end; word++) {
         uint64_t bits = sar_bitmap_word(in, s->high, word);
         size_t n = (size_t)__builtin_popcountll(bits);
         for (size_t first = 0; first < n; first += BATCH) {
+            size_t at = k + first, batch = limit - at < BATCH ? limit - at : BATCH;
+            if (__builtin_expect(batch < BATCH, 0)) {
+                for (size_t i = 0; i < batch; i++, bits &= bits - 1)
+                    sar_index_set(index, size, at + i,
+                                  (word * 64 + (unsigned)__builtin_ctzll(bits) - (at + i)) << s->low_bits);
+                continue;
+            }
 #pragma GCC unroll 4
             for (size_t i = 0; i < BATCH; i++, bits &= bits - 1) {
                 uint64_t bit = word * 64 + (unsigned)__builtin_ctzll(bits | (uint64_t)1 << 63);
-                sar_index_set(index, size, k + first + i, (bit - (k + first + i)) << s->low_bits);
+                sar_index_set(index, size, at + i, (bit - (at + i)) << s->low_bits);
             }
         }
         k += n;
     }
 }
 
-/* Adds the low bits. The last elements are read byte by byte, so as not to read past the payload. */
-SAR_INLINE void add_low(const unsigned char *in, const struct sar_elias_fano_sizes *s, size_t n, void *index,
-                        unsigned size)
+/* Adds the low bits of elements [from, end). The last elements of all are read byte by byte, so as not to
+ * read past the payload. */
+SAR_INLINE void add_low(const unsigned char *in, const struct sar_elias_fano_sizes *s, size_t from,
+                        size_t end, void *index, unsigned size)
 {
     uint64_t mask = ((uint64_t)1 << s->low_bits) - 1, left = s->low + s->high;
     size_t safe = left < 8 ? 0 : (size_t)((left - 8) * 8 / s->low_bits);
-    safe = safe < n ? safe : n;
-    for (size_t i = 0; i < safe; i++) {
+    safe = safe < from ? from : safe < end ? safe : end;
+    for (size_t i = from; i < safe; i++) {
         uint64_t bit = i * s->low_bits;
         uint64_t low = sar_load_word(in + bit / 8) >> (bit % 8) & mask;
         sar_index_set(index, size, i, sar_index_get(index, size, i) | low);
     }
-    for (size_t i = safe; i < n; i++) {
+    for (size_t i = safe; i < end; i++) {
         uint64_t bit = i * s->low_bits;
         uint64_t low = sar_load_partial_word(in + bit / 8, left - bit / 8) >> (bit % 8) & mask;
         sar_index_set(index, size, i, sar_index_get(index, size, i) | low);
     }
 }
 
-SAR_INLINE void list(const unsigned char *low, const struct sar_elias_fano_sizes *s, size_t n, void *index,
-                     unsigned size)
+/* The elements of a range of words, complete. */
+SAR_INLINE void list(const struct payload *p, size_t piece, unsigned size)
 {
-    list_high(low + s->low, s, index, size);
-    if (s->low_bits != 0)
-        add_low(low, s, n, index, size);
+    size_t from = p->before[piece], end = p->before[piece + 1];
+    list_high(p->high, &p->s, first_word(p, piece), first_word(p, piece + 1), from, end, p->vec->index, size);
+    if (p->s.low_bits != 0)
+        add_low(p->low, &p->s, from, end, p->vec->index, size);
 }
 
-SAR_CLONES static void list_u32(const unsigned char *low, const struct sar_elias_fano_sizes *s, size_t n,
-                                uint32_t *index)
+SAR_CLONES static void list_u32(const struct payload *p, size_t piece)
 {
-    list(low, s, n, index, 4);
+    list(p, piece, 4);
+}
+
+static enum sar_status list_range(void *arg, size_t i)
+{
+    const struct payload *p = arg;
+    if (p->layout->index_size == 4)
+        list_u32(p, i);
+    else
+        list(p, i, 8);
+    return SAR_OK;
+}
+
+static enum sar_status count_range(void *arg, size_t i)
+{
+    const struct payload *p = arg;
+    p->before[i + 1] = (size_t)count_bits(p->high, p->s.high, first_word(p, i), first_word(p, i + 1));
+    return SAR_OK;
 }
 
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
                               struct sar_arena *arena, struct sar_spvec *vec)
 {
+    size_t before[SAR_PIECES_MAX + 1];
+    struct payload p = { layout, vec, sar_elias_fano_sizes_make(layout, vec->nnz), NULL, NULL, 1, before };
     if (vec->nnz > layout->slots || bytes != bytes_of(layout, vec->nnz))
         return SAR_CORRUPT;
-    struct sar_elias_fano_sizes s = sar_elias_fano_sizes_make(layout, vec->nnz);
-    unsigned char *low = (unsigned char *)payload + s.values;
-    if (count_bits(low + s.low, s.high) != vec->nnz)
+    p.low = (unsigned char *)payload + p.s.values;
+    p.high = p.low + p.s.low;
+    p.pieces = sar_parallel_pieces(vec->nnz * layout->index_size + p.s.low + p.s.high);
+    before[0] = 0;
+    SAR_TRY(sar_parallel_for(p.pieces, count_range, &p));
+    for (size_t i = 0; i < p.pieces; i++)
+        before[i + 1] += before[i];
+    if (before[p.pieces] != vec->nnz)
         return SAR_CORRUPT;
     vec->value = payload;
-    SAR_TRY(sar_arena_alloc(arena, vec->nnz + BATCH, layout->index_size, &vec->index));
-    if (layout->index_size == 4)
-        list_u32(low, &s, vec->nnz, vec->index);
-    else
-        list(low, &s, vec->nnz, vec->index, 8);
+    SAR_TRY(sar_arena_alloc(arena, vec->nnz, layout->index_size, &vec->index));
+    SAR_TRY(sar_parallel_for(p.pieces, list_range, &p));
     return sar_indices_are_sorted(layout, vec->index, vec->nnz) ? SAR_OK : SAR_CORRUPT;
 }
 

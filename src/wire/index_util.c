@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/index_util.h"
 
+#include "base/parallel.h"
 #include "vector/dense.h"
 
 SAR_INLINE bool ascend(const void *index, unsigned size, size_t n, uint64_t slots)
@@ -16,11 +17,33 @@ SAR_CLONES static bool ascend_u32(const uint32_t *index, size_t n, uint64_t slot
     return ascend(index, 4, n, slots);
 }
 
+/* Indices that are checked in parallel ranges. */
+struct sorted {
+    const struct sar_wire_layout *layout;
+    const unsigned char *index;
+    size_t n, pieces;
+};
+
+/* Checks a range, and its order after the range before. */
+static enum sar_status check_range(void *arg, size_t i)
+{
+    const struct sorted *s = arg;
+    size_t begin = sar_parallel_bound(s->n, 1, s->pieces, i),
+           end = sar_parallel_bound(s->n, 1, s->pieces, i + 1);
+    unsigned size = s->layout->index_size;
+    begin -= begin > 0;
+    if (begin == end)
+        return SAR_OK;
+    const void *index = s->index + begin * size;
+    bool good = size == 4 ? ascend_u32(index, end - begin, s->layout->slots)
+                          : ascend(index, 8, end - begin, s->layout->slots);
+    return good ? SAR_OK : SAR_CORRUPT;
+}
+
 bool sar_indices_are_sorted(const struct sar_wire_layout *layout, const void *index, size_t n)
 {
-    if (n == 0)
-        return true;
-    return layout->index_size == 4 ? ascend_u32(index, n, layout->slots) : ascend(index, 8, n, layout->slots);
+    struct sorted s = { layout, index, n, sar_parallel_pieces(n * layout->index_size) };
+    return n == 0 || sar_parallel_for(s.pieces, check_range, &s) == SAR_OK;
 }
 
 SAR_INLINE uint64_t count_blocks(const void *index, unsigned size, size_t n, unsigned shift)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "hash/murmur3.h"
 #include "wire/round16.h"
 
@@ -172,8 +173,7 @@ enum sar_status sar_msg_encode_values(const struct sar_msg_key *key, uint32_t in
     struct sar_spvec sent = *vec;
     SAR_TRY(sar_round16_encode(&key->layout, arena, &sent));
     SAR_TRY(sar_msg_begin_values(key, index_hash, vec->nnz, false, arena, message));
-    if (message->bytes > SAR_MSG_HEADER_BYTES)
-        memcpy(sar_msg_payload(message), sent.value, message->bytes - SAR_MSG_HEADER_BYTES);
+    sar_parallel_copy(sar_msg_payload(message), sent.value, message->bytes - SAR_MSG_HEADER_BYTES);
     return SAR_OK;
 }
 

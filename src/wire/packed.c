@@ -6,6 +6,7 @@
  *
  *     bytes = nnz s + ceil(nnz / 4) + sum of the bytes of each difference */
 
+#include "base/parallel.h"
 #include "wire/index_util.h"
 
 #ifdef HAVE_STREAMVBYTE
@@ -108,7 +109,7 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
     unsigned char *out = (unsigned char *)payload + values;
     if (vec->nnz == 0)
         return;
-    memcpy(payload, vec->value, values);
+    sar_parallel_copy(payload, vec->value, values);
     if (layout->index_size == 4)
         encode_u32(vec->index, vec->nnz, out);
     else

@@ -12,5 +12,5 @@ __attribute__((constructor)) static void split_small_vectors(void)
 {
     sar_parallel_piece_bytes = BYTES;
     setenv("MPIX_SPARSE_THREADS", "3", 0);
-    setenv("SAR_TEST_SLOWNESS", "8", 0);
+    setenv("SAR_TEST_SLOWNESS", "24", 0);
 }

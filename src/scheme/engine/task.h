@@ -236,8 +236,8 @@ struct sar_task_part {
     bool minus_zero;             /**< scratch, too */
 };
 
-/** As sar_task_encode and sar_task_decode for n parts, in parallel if they are large. While one thread does all
- * work, messages in flight are advanced between parts. Messages of decoded parts stay as they are. */
+/** As sar_task_encode and sar_task_decode for n parts, in parallel if they are large. If one thread does all
+ * work, messages in flight are advanced between parts that are decoded. */
 enum sar_status sar_task_encode_parts(struct sar_task *task, bool pull, struct sar_task_part parts[],
                                       size_t n);
 enum sar_status sar_task_decode_parts(struct sar_task *task, struct sar_task_part parts[], size_t n);

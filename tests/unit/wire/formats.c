@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "wire/wire.h"
 
 static const uint64_t spans[] = { 0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 4097 };
@@ -40,7 +41,7 @@ static struct sample sample_make(const struct sar_wire *wire, unsigned variant, 
 {
     struct rng rng = { variant + span };
     struct sample s = { .wire = wire };
-    size_t kind = variant / 4, room = span < 4097 ? (size_t)span : 4097;
+    size_t kind = variant / 4, room = (size_t)span;
     uint64_t *index = exact_alloc(room * sizeof *index);
     s.shape = vec_desc_make(elements[kind].base, SAR_SUM, span, elements[kind].row);
     s.shape.index_size = variant % 2 == 0 ? 4 : 8;
@@ -397,10 +398,42 @@ static void test_names(void **state)
     assert_null(sar_wire_find("co"));
 }
 
+/* Payloads and decoded elements are equal for every team. */
+static void check_on_teams(const struct sample *s)
+{
+    uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
+    team_begin(1);
+    void *expected = encoded(s, bytes);
+    for (size_t team = 0; team < LENGTH(team_sizes); team++) {
+        team_begin(team_sizes[team]);
+        void *payload = encoded(s, bytes);
+        assert_memory_equal(payload, expected, bytes);
+        free(payload);
+        check_round_trip(s);
+    }
+    team_begin(1);
+    free(expected);
+}
+
+/* Long enough for many pieces, also of a bitmap. */
+static void test_teams(void **state)
+{
+    enum { SPAN = 100003 };
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        for (unsigned k = 0; k < 8 * PATTERNS; k++) {
+            struct sample s = sample_make(sar_wires[w], k % 8, SPAN, &patterns[k / 8]);
+            check_on_teams(&s);
+            spvec_free(&s.run);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_teams),
         cmocka_unit_test(test_truncations_are_refused),
         cmocka_unit_test(test_wrong_numbers_of_elements),
         cmocka_unit_test(test_single_bit_flips),
