@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "vector/bit_list.h"
+#include "vector/merge_bitmaps.h"
 #include "wire/index_util.h"
 
 static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
@@ -193,6 +194,19 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
     SAR_TRY(sar_arena_alloc(arena, vec->nnz, layout->index_size, &vec->index));
     return sar_bitmap_decode(layout, (unsigned char *)payload + vec->nnz * layout->element_size, vec->nnz,
                              vec->index);
+}
+
+enum sar_status sar_hash_bitmap_open(const struct sar_wire_layout *layout, const void *payload,
+                                     uint64_t bytes, size_t nnz, struct sar_part_bitmap *part)
+{
+    uint64_t bitmap = sar_bitmap_bytes(layout->slots), values = bytes - bitmap;
+    const unsigned char *bits = (const unsigned char *)payload + values;
+    if (nnz > layout->slots || bytes != bytes_of(layout, nnz))
+        return SAR_CORRUPT;
+    if (layout->slots % 8 != 0 && bits[bitmap - 1] >> layout->slots % 8 != 0)
+        return SAR_CORRUPT;
+    *part = (struct sar_part_bitmap){ bits, bitmap, payload, nnz };
+    return SAR_OK;
 }
 
 const struct sar_wire sar_wire_hash_bitmap = {

@@ -98,6 +98,13 @@ enum sar_status sar_bitmap_decode(const struct sar_wire_layout *layout, const un
 void sar_bitmap_encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec,
                        unsigned char *bitmap);
 
+struct sar_part_bitmap;
+
+/** Describes a payload of sar_wire_hash_bitmap of nnz elements, without decoding it. Returns SAR_CORRUPT if its
+ * size is wrong, or a bit is at layout->slots or above. The number of bits is not checked. */
+enum sar_status sar_hash_bitmap_open(const struct sar_wire_layout *layout, const void *payload,
+                                     uint64_t bytes, size_t nnz, struct sar_part_bitmap *part);
+
 /** Returns the bytes of a bitmap with one bit a slot. */
 static inline uint64_t sar_bitmap_bytes(uint64_t slots)
 {

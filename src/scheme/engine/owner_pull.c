@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scheme/engine/owner_internal.h"
+#include "vector/merge_bitmaps.h"
 #include "vector/partition.h"
 #include "vector/reduce.h"
 
@@ -91,19 +92,80 @@ static struct sar_span_work merge_work(const struct sar_owner *o, const struct s
     return work;
 }
 
+/* Returns the room behind the elements of the result. */
+static struct sar_spvec free_output(const struct sar_spvec *out, const struct sar_vec_desc *desc)
+{
+    return (struct sar_spvec){ (unsigned char *)out->index + out->nnz * desc->index_size,
+                               (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
+}
+
 enum sar_status sar_owner_append(struct sar_task *task, const struct sar_partition_map *map)
 {
     struct sar_owner *o = task->state;
     struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, map->parts)));
-    struct sar_spvec *out = &task->result.vec;
-    struct sar_spvec end = { (unsigned char *)out->index + out->nnz * desc.index_size,
-                             (unsigned char *)out->value + out->nnz * desc.element_size, 0 };
+    struct sar_spvec end = free_output(&task->result.vec, &desc);
     SAR_TRY(sar_partition_merge(map, &desc, o->inputs, task->memory.step_arena, &end));
-    out->nnz += end.nnz;
+    task->result.vec.nnz += end.nnz;
     span.work = merge_work(o, map, end.nnz, desc.element_size);
     sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+/* Finds the bits of all parts of a segment, that of this rank in the message that it has sent. Sets *other
+ * unless all messages are bitmaps. */
+static enum sar_status open_bitmaps(struct sar_task *task, uint32_t segment, struct sar_part_bitmap *bitmaps,
+                                    bool *other)
+{
+    const struct sar_owner *o = task->state;
+    *other = false;
+    for (int r = 0; r < task->comm->ranks && !*other; r++) {
+        bool own = r == task->comm->rank;
+        const struct sar_msg *message =
+            own ? &o->pull.outgoing[segment % 2] : &o->pull.received[segment % 2][r];
+        if (own && message->buffer == NULL)
+            *other = true;
+        else
+            SAR_TRY(sar_task_open_bitmap(task, sar_owner_part_layout(task, r, segment), message, &bitmaps[r],
+                                         other));
+    }
+    return SAR_OK;
+}
+
+/* Puts the elements of bitmaps in place, without lists of slots. Sets *done if the messages are bitmaps. */
+static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, bool *done)
+{
+    struct sar_owner *o = task->state;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    struct sar_vec_desc desc = sar_owner_result_desc(task);
+    struct sar_part_bitmap *bitmaps;
+    size_t nnz = 0;
+    bool other = o->parts.peers != NULL || o->relay.limit > 0 || task->device.exec != NULL ||
+                 !sar_merge_bitmaps_works(&map);
+    *done = false;
+    if (other)
+        return SAR_OK;
+    void *memory;
+    SAR_TRY(sar_arena_alloc(task->memory.step_arena, (size_t)task->comm->ranks, sizeof *bitmaps, &memory));
+    bitmaps = memory;
+    SAR_TRY(open_bitmaps(task, segment, bitmaps, &other));
+    if (other)
+        return SAR_OK;
+    struct sar_span span = sar_task_span(task, "deliver");
+    for (int r = 0; r < task->comm->ranks; r++)
+        nnz += bitmaps[r].nnz;
+    SAR_TRY(sar_owner_reserve(task, nnz));
+    struct sar_spvec end = free_output(&task->result.vec, &desc);
+    SAR_TRY(sar_merge_bitmaps(&map, &desc, bitmaps, task->memory.step_arena, &end));
+    task->result.vec.nnz += nnz;
+    for (int r = 0; r < task->comm->ranks; r++)
+        o->pull.received_values[r] += bitmaps[r].nnz * desc.row_len;
+    span.work = sar_span_work_make("assemble", nnz, desc.element_size,
+                                   sar_owner_part_layout(task, 0, segment).slots * map.parts);
+    span.work.format = "bitmaps";
+    sar_task_span_end(task, &span);
+    *done = true;
     return SAR_OK;
 }
 
@@ -113,6 +175,10 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
     struct sar_owner *o = task->state;
     struct sar_partition_map map = sar_owner_segment_map(o, segment);
     size_t n = 0;
+    bool done;
+    SAR_TRY(append_bitmaps(task, segment, &done));
+    if (done)
+        return SAR_OK;
     for (int r = 0; r < task->comm->ranks; r++) {
         o->inputs[r] = (struct sar_spvec){ NULL, NULL, 0 };
         if (r != task->comm->rank && sar_owner_sends_to(task, r))

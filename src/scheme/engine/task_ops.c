@@ -271,6 +271,19 @@ enum sar_status sar_task_decode_parts(struct sar_task *task, struct sar_task_par
     return SAR_OK;
 }
 
+enum sar_status sar_task_open_bitmap(struct sar_task *task, struct sar_wire_layout layout,
+                                     const struct sar_msg *message, struct sar_part_bitmap *part, bool *other)
+{
+    struct sar_msg_key key = key_of(task, layout);
+    struct sar_msg_content content;
+    SAR_TRY(sar_msg_open(&key, message, &content));
+    *other = content.wire != &sar_wire_hash_bitmap || layout.precision != SAR_PRECISION_FULL;
+    if (*other)
+        return SAR_OK;
+    task->minus_zero |= content.user_word != 0;
+    return sar_hash_bitmap_open(&layout, content.payload, content.bytes, (size_t)content.nnz, part);
+}
+
 enum sar_status sar_task_hash_list(struct sar_task *task, const struct sar_spvec *vec,
                                    struct sar_list_hash *hash)
 {

@@ -14,6 +14,7 @@
 
 #include "generate.h"
 #include "teams.h"
+#include "vector/merge_bitmaps.h"
 #include "vector/partition.h"
 
 enum { MOST_PARTS = 100, ROOM = 3000 };
@@ -83,6 +84,44 @@ static void check_together(const struct sar_partition_map *map, const struct sar
     spvec_free(&out);
 }
 
+/* The parts of a map as bitmaps. The last byte of slots may be missing if it is empty. */
+static void make_bitmaps(const struct sar_partition_map *map, const struct sar_spvec parts[],
+                         struct sar_part_bitmap bitmaps[])
+{
+    for (uint32_t p = 0; p < map->parts; p++) {
+        uint64_t slots = sar_partition_map_slots(map, p);
+        const uint32_t *slot = parts[p].index;
+        unsigned char *bits = exact_alloc(slots / 8 + 1);
+        memset(bits, 0, slots / 8 + 1);
+        for (size_t i = 0; i < parts[p].nnz; i++)
+            bits[slot[i] / 8] |= (unsigned char)(1u << slot[i] % 8);
+        bitmaps[p] =
+            (struct sar_part_bitmap){ bits, slots / 8 + (slots % 8 != 0), parts[p].value, parts[p].nnz };
+    }
+}
+
+/* Merged bitmaps equal the vector. One element too many or too few is noticed. */
+static void check_bitmaps(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
+                          const struct sar_spvec *vec, const struct sar_spvec parts[],
+                          struct sar_arena *arena)
+{
+    struct sar_part_bitmap bitmaps[MOST_PARTS];
+    if (!sar_merge_bitmaps_works(map) || map->slots_max > 1 << 20)
+        return;
+    struct sar_spvec out = spvec_alloc(desc, vec->nnz);
+    make_bitmaps(map, parts, bitmaps);
+    assert_int_equal(sar_merge_bitmaps(map, desc, bitmaps, arena, &out), SAR_OK);
+    assert_true(spvec_equal(desc, &out, vec));
+    for (int change = -1; change <= 1; change += 2) {
+        bitmaps[map->parts / 2].nnz += (size_t)change;
+        assert_int_equal(sar_merge_bitmaps(map, desc, bitmaps, arena, &out), SAR_CORRUPT);
+        bitmaps[map->parts / 2].nnz -= (size_t)change;
+    }
+    for (uint32_t p = 0; p < map->parts; p++)
+        free((void *)bitmaps[p].bits);
+    spvec_free(&out);
+}
+
 /* Partition into memory of exactly the vector's size. */
 static void check_into(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                        const struct sar_spvec *vec, struct sar_arena *arena)
@@ -115,6 +154,7 @@ static void check(const struct sar_partition_map *map, const struct sar_vec_desc
     check_parts(map, desc, &vec, parts);
     check_into(map, desc, &vec, &arena);
     check_together(map, desc, &vec, parts, &arena);
+    check_bitmaps(map, desc, &vec, parts, &arena);
     check_back(map, desc, &vec, parts, &arena);
     spvec_free(&vec);
     sar_arena_free(&arena);
