@@ -36,7 +36,7 @@ struct sar_comm {
     double stall_limit;              /**< seconds of waiting before a warning, or 0 for no warnings */
     struct sar_watchdog *watchdog;   /**< names the late ranks in warnings; or NULL */
     struct sar_shm_group *shm_group; /**< memory shared by the ranks of this node; NULL if they share none */
-    int threads; /**< threads of a call's work, unless a setting says otherwise */
+    int threads;                     /**< threads of a call's work, unless a setting says otherwise */
     bool oversubscribed; /**< a node has more ranks than processors for them: waiting ranks yield */
 };
 

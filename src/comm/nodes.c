@@ -51,7 +51,7 @@ static void index_nodes(struct sar_nodes *nodes, int ranks)
 
 /* Summed over the ranks of a node. */
 struct node_info {
-    uint32_t min_rank; /* set by the lowest rank of the node, 0 on its other ranks */
+    uint32_t min_rank;                     /* set by the lowest rank of the node, 0 on its other ranks */
     uint32_t users[64 * SAR_CPUSET_WORDS]; /* ranks that may use each processor */
 };
 

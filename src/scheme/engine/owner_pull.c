@@ -11,6 +11,8 @@
 
 static const double RESERVE_FACTOR = 1.05; /* over the predicted elements of the result */
 
+enum { BITMAP_SLOTS_PER_ELEMENT = 48 /* of sparser parts, lists of slots are merged faster */ };
+
 /* o->step counts the steps that have been posted: the last one pulled segment o->step - 2. */
 enum sar_status sar_owner_save_pulled(struct sar_task *task)
 {
@@ -133,7 +135,8 @@ static enum sar_status open_bitmaps(struct sar_task *task, uint32_t segment, str
     return SAR_OK;
 }
 
-/* Puts the elements of bitmaps in place, without lists of slots. Sets *done if the messages are bitmaps. */
+/* Puts the elements of bitmaps in place, without lists of slots. Sets *done if the messages are bitmaps, and
+ * not sparse. */
 static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, bool *done)
 {
     struct sar_owner *o = task->state;
@@ -152,17 +155,19 @@ static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, b
     SAR_TRY(open_bitmaps(task, segment, bitmaps, &other));
     if (other)
         return SAR_OK;
-    struct sar_span span = sar_task_span(task, "deliver");
     for (int r = 0; r < task->comm->ranks; r++)
         nnz += bitmaps[r].nnz;
+    uint64_t slots = sar_owner_part_layout(task, 0, segment).slots * map.parts;
+    if (slots / BITMAP_SLOTS_PER_ELEMENT > nnz)
+        return SAR_OK;
+    struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, nnz));
     struct sar_spvec end = free_output(&task->result.vec, &desc);
     SAR_TRY(sar_merge_bitmaps(&map, &desc, bitmaps, task->memory.step_arena, &end));
     task->result.vec.nnz += nnz;
     for (int r = 0; r < task->comm->ranks; r++)
         o->pull.received_values[r] += bitmaps[r].nnz * desc.row_len;
-    span.work = sar_span_work_make("assemble", nnz, desc.element_size,
-                                   sar_owner_part_layout(task, 0, segment).slots * map.parts);
+    span.work = sar_span_work_make("assemble", nnz, desc.element_size, slots);
     span.work.format = "bitmaps";
     sar_task_span_end(task, &span);
     *done = true;
