@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "bench/lib/command.h"
 #include "bench/lib/workload.h"
 #include "bench/lib/number.h"
@@ -26,6 +27,7 @@ enum {
     OPTION_PARTITION,
     OPTION_GRAIN,
     OPTION_COLUMNS,
+    OPTION_THREADS,
     OPTION_TYPE,
     OPTION_OP,
     OPTION_INTERFACE,
@@ -95,6 +97,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_COLUMNS] = { 0, "columns", "LIST", "auto",
         perf_parse_numbers, TO(columns), { NULL, 1, 1 << 20 },
         "most ranks that share a row, each with a slice of its\ncolumns: numbers, or auto" },
+    [OPTION_THREADS] = { 0, "threads", "LIST", "auto",
+        perf_parse_numbers, TO(threads), { NULL, 1, SAR_THREADS_MAX },
+        "threads of a call's work: numbers up to 1024, or auto" },
     [OPTION_TYPE] = { 't', "datatype", "LIST", "float",
         perf_parse_choices, TO(type), { perf_type_name, 0, 0 },
         "basic types, or all" },
@@ -276,6 +281,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
 
     if (study == PERF_NO_STUDY && given[OPTION_PARTS])
         return "option --parts is for --study";
+    if (study != PERF_NO_STUDY && given[OPTION_THREADS])
+        return "option --threads is not for --study";
     if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
         return "options --every and --budget are for --study selector";
     if (options->buffers == PERF_CUDA && (study != PERF_NO_STUDY || options->message_replay))
@@ -318,6 +325,9 @@ static bool take_environment(struct perf_options *options, const bool *given)
         snprintf(options->default_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
     if (!given[OPTION_COLUMNS] && perf_setting_get(PERF_SETTING_COLUMNS, options->columns.at[0]))
         snprintf(options->default_columns, PERF_NAME_MAX, "%s", options->columns.at[0]);
+    if (!given[OPTION_THREADS] && perf_setting_get(PERF_SETTING_THREADS, options->threads.at[0]))
+        options->threads.n = 1;
+    snprintf(options->default_threads, PERF_NAME_MAX, "%s", options->threads.at[0]);
     if (!given[OPTION_GRAIN])
         perf_setting_get(PERF_SETTING_GRAIN, options->grain);
     if (given[OPTION_WIRE_VALUES] || !perf_setting_get(PERF_SETTING_WIRE_VALUES, values) ||
@@ -354,6 +364,11 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
         options->density.n = 0;
     options->seed_given = given[OPTION_SEED];
     return take_environment(options, given);
+}
+
+bool perf_options_show_threads(const struct perf_options *options)
+{
+    return options->threads.n > 1 || strcmp(options->threads.at[0], "auto") != 0;
 }
 
 static void print_version(void)

@@ -49,10 +49,10 @@ static int replay_of(const struct perf_row_plan *plan, int row)
 static void note_failed(struct bench *bench, const struct perf_row *row)
 {
     if (bench->world.rank == 0)
-        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s, columns %s: %s",
+        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s, columns %s, threads %s: %s",
                          row->settings.at[PERF_SETTING_SCHEME], row->settings.at[PERF_SETTING_WIRE],
                          row->settings.at[PERF_SETTING_PARTITION], row->settings.at[PERF_SETTING_COLUMNS],
-                         row->error);
+                         row->settings.at[PERF_SETTING_THREADS], row->error);
 }
 
 /* Makes the records of all rows that are to be reported, and prints them. Collective. */
@@ -238,13 +238,14 @@ static int run(struct bench *bench)
     return bench->wrong > 0 || bench->rows == 0 || !written ? EXIT_WRONG : 0;
 }
 
-/* A progress thread needs MPI_THREAD_MULTIPLE, which makes other calls slightly slower. */
+/* Only one thread calls MPI. A progress thread needs MPI_THREAD_MULTIPLE, which makes other calls slightly
+ * slower. */
 static int threads_for(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--overlap-compute") == 0)
             return MPI_THREAD_MULTIPLE;
-    return MPI_THREAD_SINGLE;
+    return MPI_THREAD_FUNNELED;
 }
 
 static int calibrate(const struct perf_options *options)
