@@ -99,7 +99,7 @@ static const struct perf_option table[OPTIONS] = {
         "most ranks that share a row, each with a slice of its\ncolumns: numbers, or auto" },
     [OPTION_THREADS] = { 0, "threads", "LIST", "auto",
         perf_parse_numbers, TO(threads), { NULL, 1, SAR_THREADS_MAX },
-        "threads of a call's work: numbers up to 1024, or auto" },
+        "threads of a call's work: numbers up to 1024, or auto;\nthe largest one of --study threads" },
     [OPTION_TYPE] = { 't', "datatype", "LIST", "float",
         perf_parse_choices, TO(type), { perf_type_name, 0, 0 },
         "basic types, or all" },
@@ -281,8 +281,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
 
     if (study == PERF_NO_STUDY && given[OPTION_PARTS])
         return "option --parts is for --study";
-    if (study != PERF_NO_STUDY && given[OPTION_THREADS])
-        return "option --threads is not for --study";
+    if (study != PERF_NO_STUDY && study != PERF_THREADS && given[OPTION_THREADS])
+        return "option --threads: of the studies, only threads takes it";
     if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
         return "options --every and --budget are for --study selector";
     if (options->buffers == PERF_CUDA && (study != PERF_NO_STUDY || options->message_replay))
@@ -363,6 +363,7 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     if (options->study != PERF_NO_STUDY && !given[OPTION_DENSITY])
         options->density.n = 0;
     options->seed_given = given[OPTION_SEED];
+    options->threads_given = given[OPTION_THREADS];
     return take_environment(options, given);
 }
 

@@ -20,7 +20,8 @@ struct perf_options {
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
     int interface, buffers, index, values, order, format, study;
-    bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given;
+    bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given,
+        threads_given;
     double overlap, skew;
     struct perf_workload_spec workload; /**< source of the index sets */
     char label[PERF_PATH_MAX];          /**< empty: none */
