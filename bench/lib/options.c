@@ -62,6 +62,7 @@ enum {
     OPTION_CALIBRATE,
     OPTION_COSTS,
     OPTION_CHARGE,
+    OPTION_MEMORY_BANDWIDTH,
     OPTION_TIMEOUT,
     OPTION_HELP,
     OPTION_VERSION,
@@ -201,6 +202,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_CHARGE] = { 0, "charge", "FILE", NULL,
         perf_parse_path, TO(charge), { NULL, 0, 0 },
         "sum the time of work by a file of --costs; in a\nsimulation, let work take that time" },
+    [OPTION_MEMORY_BANDWIDTH] = { 0, "memory-bandwidth", "GB/S", "0",
+        perf_parse_real, TO(memory_bandwidth), { NULL, 0, 1e6 },
+        "of a node; limits --charge with more threads than the\nfile has; 0: 8 times a copy by one thread" },
     [OPTION_TIMEOUT] = { 'T', "timeout", "SECONDS", "0",
         perf_parse_count, TO(timeout), { NULL, 0, 1e6 },
         "exit with status 3 after that time; 0: never" },
@@ -261,6 +265,11 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --scale: nothing is left of the vector";
     if (given[OPTION_COSTS] && given[OPTION_CHARGE])
         return "options --costs and --charge: what is measured is not charged";
+    if (given[OPTION_MEMORY_BANDWIDTH] && !given[OPTION_CHARGE])
+        return "option --memory-bandwidth is for --charge";
+    for (int i = 0; i < options->threads.n && given[OPTION_COSTS] && given[OPTION_THREADS]; i++)
+        if (strcmp(options->threads.at[i], "auto") == 0)
+            return "option --threads: with --costs it takes numbers, not auto";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
     if (options->plan && options->interface != PERF_COO)

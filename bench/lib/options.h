@@ -23,6 +23,7 @@ struct perf_options {
     bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given,
         threads_given;
     double overlap, skew;
+    double memory_bandwidth;            /**< GB/s of a node; 0: not given */
     struct perf_workload_spec workload; /**< source of the index sets */
     char label[PERF_PATH_MAX];          /**< empty: none */
     long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale;

@@ -265,13 +265,24 @@ static int measure_costs(const struct bench *bench)
     return perf_measure_costs(options->costs, options, &random, &bench->world) ? 0 : EXIT_USAGE;
 }
 
+static bool open_charge(const struct bench *bench)
+{
+    const struct perf_options *options = &bench->options;
+    struct perf_charge charge = { options->charge, (double)options->scale, 1,
+                                  options->memory_bandwidth * 1e9 };
+
+    for (int i = 0; i < options->threads.n; i++)
+        if (atoi(options->threads.at[i]) > charge.threads)
+            charge.threads = atoi(options->threads.at[i]);
+    return perf_sim_work_open(&charge, &bench->world);
+}
+
 /* Does what the options ask for, and returns the exit status. */
 static int run_mode(struct bench *bench)
 {
     const struct perf_options *options = &bench->options;
 
-    if (options->charge[0] != '\0' &&
-        !perf_sim_work_open(options->charge, (double)options->scale, &bench->world))
+    if (options->charge[0] != '\0' && !open_charge(bench))
         return EXIT_USAGE;
     if (options->calibrate[0] != '\0')
         return calibrate(options);

@@ -183,13 +183,16 @@ static void print_phases(const struct perf_phases *phases, double median)
 
 void perf_print_table(const struct perf_case_result *result)
 {
-    bool profiled = false;
+    bool profiled = false, extrapolated = false;
 
     for (int i = 0; i < result->records; i++) {
         print_row(&result->record[i]);
         print_phases(result->record[i].phases, result->record[i].median);
         profiled |= result->record[i].phases->n > 0;
+        extrapolated |= result->record[i].extrapolated;
     }
+    if (extrapolated)
+        printf("# the file of costs has fewer threads than these rows: their work is extrapolated\n");
     if (profiled && result->record[0].cacheline > 0)
         printf("# a cache line takes %.0f ns from one rank to another\n", result->record[0].cacheline * 1e9);
 }

@@ -71,6 +71,7 @@ static const struct perf_field fields[] = {
     FIELD("phases", PERF_BREAKDOWN, phases),
     FIELD("work_s", PERF_REAL, sim_work.measured),
     FIELD("charged_s", PERF_REAL, sim_work.modelled),
+    FIELD("extrapolated", PERF_BOOL, extrapolated),
     FIELD("wait_call_s", PERF_REAL, wait.call),
     FIELD("wait_compute_s", PERF_REAL, wait.compute),
     FIELD("wait_both_s", PERF_REAL, wait.both),
@@ -190,7 +191,8 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->over_memory = over_memory(r);
     r->over_replay = r->median / r->replay_median;
     r->phases = &row->phases;
-    r->sim_work = perf_row_is_sparse(row) ? row->sim_work : (struct perf_sim_work){ NAN, NAN };
+    r->sim_work = perf_row_is_sparse(row) ? row->sim_work : (struct perf_sim_work){ NAN, NAN, NAN };
+    r->extrapolated = r->sim_work.extrapolated > 0;
     r->reduces = perf_row_is_sparse(row);
     r->wait = row->overlap[PERF_PROGRESS_WAIT];
     r->thread = row->overlap[PERF_PROGRESS_THREAD];

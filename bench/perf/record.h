@@ -32,7 +32,7 @@ struct perf_record {
         *threads_requested, *ran, *push_wire, *pull_wire, *partition, *reason;
     char workload[PERF_WORKLOAD_MAX];
     const struct perf_phases *phases;
-    bool in_place, plan, overlap_compute, replays, chosen;
+    bool in_place, plan, overlap_compute, replays, chosen, extrapolated;
     bool shows_threads; /**< true if the table has a column of threads */
     bool reduces;       /**< true if the row reduces, so that its result can be checked */
 };

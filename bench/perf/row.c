@@ -167,6 +167,7 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
         read_output(row, c, perf_tensor_recv(tensor, i - 1));
     restore(row, c, tensor, step, recv);
     run_between(row, c, tensor, step, recv);
+    perf_sim_work_set_threads(row->threads);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     switch (row->kind) {
@@ -191,6 +192,7 @@ double perf_row_start(struct perf_row *row, const struct perf_case *c, const str
 
     *request = MPI_REQUEST_NULL;
     restore(row, c, tensor, step, recv);
+    perf_sim_work_set_threads(row->threads);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     keep_first_error(row, sparse_start(row, c, &tensor->step[step], perf_tensor_target(tensor, i), request));
@@ -202,13 +204,12 @@ void perf_row_wait(struct perf_row *row, MPI_Request *request)
     keep_first_error(row, MPI_Wait(request, MPI_STATUS_IGNORE));
 }
 
-/* Sets the number of threads that the setting asks for, or that `auto` stands for. Collective. */
-static void find_threads(struct perf_row *row)
+/* Sets the number of threads that `auto` stands for, which is known after the first call. Collective. */
+static void find_auto_threads(struct perf_row *row)
 {
     struct sar_comm_state *state;
 
-    row->threads = atoi(row->settings.at[PERF_SETTING_THREADS]);
-    if (row->threads == 0 && sar_comm_state_find(row->comm, __func__, &state) == MPI_SUCCESS && state != NULL)
+    if (sar_comm_state_find(row->comm, __func__, &state) == MPI_SUCCESS && state != NULL)
         row->threads = state->comm.threads;
     MPI_Allreduce(MPI_IN_PLACE, &row->threads, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 }
@@ -217,13 +218,16 @@ static void find_threads(struct perf_row *row)
 static void open_library(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
     struct perf_environment before;
+    int asked = atoi(row->settings.at[PERF_SETTING_THREADS]);
 
+    row->threads = asked > 0 ? asked : 1;
     MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
     MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);
     perf_settings_set(&row->settings, &before);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
     perf_settings_restore(&before);
-    find_threads(row);
+    if (asked == 0)
+        find_auto_threads(row);
 }
 
 /* The barrier before each call leaves MPI_COMM_WORLD's data in the caches, so no row uses that communicator.

@@ -7,6 +7,8 @@
 #include <mpi.h>
 #include <stdio.h>
 
+#include "bench/sim/thread_cost.h"
+
 /* bench/sim/smpi_work.h defines both for simulations. */
 #ifndef PERF_SIM_SLEEP
 #define PERF_SIM_SLEEP(seconds) ((void)(seconds))
@@ -15,40 +17,72 @@
 
 static struct {
     struct perf_work_cost_list costs;
-    double scale;
-    bool is_root; /* prints the costs that missing in the file */
+    struct perf_thread_limits limits;
+    bool is_root; /* prints the costs that are missing in the file */
     struct perf_sim_work total;
-} charged;
+} charged = { .limits = { .threads = 1 } };
 
 static const struct sar_trace_hook hook = { NULL, NULL, NULL, perf_sim_work_on_work };
 
 /* Appends a cost of zero, so that the warning is printed once. */
-static const struct perf_work_cost *add_missing_cost(const char *kind, const char *format)
+static void add_missing_cost(const char *kind, const char *format)
 {
-    struct perf_work_cost cost = { .kind = "" };
+    struct perf_work_cost cost = { .threads = 1 };
 
     if (charged.is_root)
         fprintf(stderr, "mpix_sparse_perf: option --charge: the file has no cost of '%s %s'\n", kind, format);
     snprintf(cost.kind, sizeof cost.kind, "%s", kind);
     snprintf(cost.format, sizeof cost.format, "%s", format);
     perf_work_cost_append(&charged.costs, &cost);
-    return perf_work_cost_find(&charged.costs, cost.kind, cost.format);
 }
 
-bool perf_sim_work_open(const char *path, double scale, const struct perf_world *world)
+/* Returns the words that follow the name of the file, or NULL. */
+static const char *find_problem(const struct perf_charge *charge)
+{
+    int measured = perf_work_cost_threads(&charged.costs);
+
+    if (charge->threads > 1 && measured < 2)
+        return "has costs of one thread only; --costs FILE --threads 2 measures those of two";
+    if (charge->threads > measured && charge->memory_bandwidth == 0 && charged.costs.copy_rate == 0)
+        return "has no number called copy_gbs, and so needs --memory-bandwidth";
+    return NULL;
+}
+
+static bool load(const struct perf_charge *charge, const struct perf_world *world)
+{
+    const char *problem;
+
+    if (!perf_work_cost_read(&charged.costs, charge->path, world))
+        return false;
+    problem = find_problem(charge);
+    if (problem != NULL && charged.is_root)
+        fprintf(stderr, "mpix_sparse_perf: option --charge: '%s' %s\n", charge->path, problem);
+    return problem == NULL;
+}
+
+bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_world *world)
 {
     const struct perf_work_cost *sum;
+    double bandwidth = charge->memory_bandwidth;
 
     charged.is_root = world->rank == 0;
-    charged.scale = scale;
-    if (!perf_work_cost_read(&charged.costs, path, world)) {
+    charged.limits.scale = charge->scale;
+    if (!load(charge, world)) {
         perf_work_cost_free(&charged.costs);
         return false;
     }
-    sum = perf_work_cost_find(&charged.costs, PERF_SUM_KIND, "-");
-    PERF_SIM_REDUCE_COST(sum == NULL ? 0 : sum->byte * scale);
+    if (bandwidth == 0)
+        bandwidth = PERF_BANDWIDTH_OF_COPY * charged.costs.copy_rate;
+    charged.limits.bandwidth = bandwidth / world->node_ranks;
+    sum = perf_work_cost_find(&charged.costs, PERF_SUM_KIND, "-", 1);
+    PERF_SIM_REDUCE_COST(sum == NULL ? 0 : sum->byte * charge->scale);
     perf_sim_work_trace();
     return true;
+}
+
+void perf_sim_work_set_threads(int threads)
+{
+    charged.limits.threads = threads;
 }
 
 void perf_sim_work_trace(void)
@@ -60,41 +94,40 @@ void perf_sim_work_on_work(void *data, const struct sar_span *span, int64_t unti
 {
     const struct sar_span_work *work = &span->work;
     const char *format = work->format == NULL ? "-" : work->format;
-    const struct perf_work_cost *cost;
-    double seconds;
+    struct perf_thread_time time;
 
     (void)data;
     if (charged.costs.n == 0)
         return;
-    cost = perf_work_cost_find(&charged.costs, work->kind, format);
-    if (cost == NULL)
-        cost = add_missing_cost(work->kind, format);
-    seconds = charged.scale * (cost->element * (double)work->elements + cost->byte * (double)work->bytes +
-                               cost->slot * (double)work->slots) +
-              cost->piece;
+    if (perf_work_cost_find(&charged.costs, work->kind, format, 1) == NULL)
+        add_missing_cost(work->kind, format);
+    time = perf_thread_time_of(&charged.costs, work, &charged.limits);
     charged.total.measured += (double)(until - span->start_ns) * 1e-9;
-    charged.total.modelled += seconds;
-    PERF_SIM_SLEEP(seconds);
+    charged.total.modelled += time.seconds;
+    charged.total.extrapolated += time.extrapolated ? time.seconds : 0;
+    PERF_SIM_SLEEP(time.seconds);
 }
 
 void perf_sim_work_reset(void)
 {
-    charged.total = (struct perf_sim_work){ 0, 0 };
+    charged.total = (struct perf_sim_work){ 0 };
 }
 
 void perf_sim_work_add(struct perf_sim_work *total)
 {
     total->measured += charged.total.measured;
     total->modelled += charged.total.modelled;
+    total->extrapolated += charged.total.extrapolated;
 }
 
 void perf_sim_work_collect(struct perf_sim_work *total, int calls)
 {
-    double sums[2] = { total->measured, total->modelled };
+    double sums[3] = { total->measured, total->modelled, total->extrapolated };
     int ranks;
 
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     total->measured = charged.costs.n > 0 ? sums[0] / ranks / calls : NAN;
     total->modelled = charged.costs.n > 0 ? sums[1] / ranks / calls : NAN;
+    total->extrapolated = charged.costs.n > 0 ? sums[2] / ranks / calls : NAN;
 }

@@ -8,9 +8,23 @@
 #include "base/trace.h"
 #include "bench/sim/work_cost.h"
 
-/** Reads a file and starts to model work. Costs of elements, bytes and slots are multiplied by the scale.
- * Returns false, after a sentence from rank 0, if the file is malformed. Collective. */
-bool perf_sim_work_open(const char *path, double scale, const struct perf_world *world);
+enum { PERF_BANDWIDTH_OF_COPY = 8 /**< bandwidth of a node's memory over that of a copy by one thread */ };
+
+/** What work is charged. */
+struct perf_charge {
+    const char *path;        /**< file of costs */
+    double scale;            /**< factor of the costs of elements, bytes and slots */
+    int threads;             /**< most threads that a row asks for */
+    double memory_bandwidth; /**< of a node, in bytes a second; 0: PERF_BANDWIDTH_OF_COPY copies */
+};
+
+/** Reads a file and starts to model work. Ranks of a node have equal shares of its memory bandwidth. Returns
+ * false, after a sentence from rank 0, if the file is malformed, or does not tell what so many threads cost.
+ * Collective. */
+bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_world *world);
+
+/** Sets the threads that the library may use in the next calls; 1 at first. */
+void perf_sim_work_set_threads(int threads);
 
 /** Installs the trace hook that models work, or no hook if no file is open. To be called after another hook
  * was in use. */
@@ -19,9 +33,9 @@ void perf_sim_work_trace(void);
 /** The member `on_work` of trace hooks: models a piece of work. */
 void perf_sim_work_on_work(void *data, const struct sar_span *span, int64_t until);
 
-/** Seconds of work: measured, and by the costs of the file. */
+/** Seconds of work: measured, by the costs of the file, and those of the latter that are extrapolated. */
 struct perf_sim_work {
-    double measured, modelled;
+    double measured, modelled, extrapolated;
 };
 
 /** Sets the sums of this rank to zero. */

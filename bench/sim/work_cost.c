@@ -8,17 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
+
 #ifdef HAVE_JANSSON
 #include <jansson.h>
 #endif
 
 const struct perf_work_cost *perf_work_cost_find(const struct perf_work_cost_list *list, const char *kind,
-                                                 const char *format)
+                                                 const char *format, int threads)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (strcmp(list->at[i].kind, kind) == 0 && strcmp(list->at[i].format, format) == 0)
+        if (list->at[i].threads == threads && strcmp(list->at[i].kind, kind) == 0 &&
+            strcmp(list->at[i].format, format) == 0)
             return &list->at[i];
     return NULL;
+}
+
+int perf_work_cost_threads(const struct perf_work_cost_list *list)
+{
+    int most = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        most = list->at[i].threads > most ? list->at[i].threads : most;
+    return most;
 }
 
 void perf_work_cost_append(struct perf_work_cost_list *list, const struct perf_work_cost *cost)
@@ -37,7 +49,7 @@ void perf_work_cost_append(struct perf_work_cost_list *list, const struct perf_w
 void perf_work_cost_free(struct perf_work_cost_list *list)
 {
     free(list->at);
-    *list = (struct perf_work_cost_list){ NULL, 0, 0 };
+    *list = (struct perf_work_cost_list){ 0 };
 }
 
 /* A member of a cost in JSON, and its offset in struct perf_work_cost. */
@@ -68,7 +80,7 @@ void perf_work_cost_write(FILE *file, const struct perf_work_cost *cost, double 
     for (int i = 0; i < NUMBERS; i++)
         fprintf(file, "\"%s\": %.4g, ", number_members[i].name,
                 *(const double *)((const char *)cost + number_members[i].offset));
-    fprintf(file, "\"misfit\": %.2g}", misfit);
+    fprintf(file, "\"threads\": %d, \"misfit\": %.2g}", cost->threads, misfit);
 }
 
 #ifdef HAVE_JANSSON
@@ -120,6 +132,29 @@ static bool read_seconds(const struct reader *r, const json_t *from, struct perf
     return true;
 }
 
+/* A cost without a number of threads is that of one. */
+static bool read_threads(const struct reader *r, const json_t *from, struct perf_work_cost *cost)
+{
+    const json_t *member = json_object_get(from, "threads");
+    json_int_t threads = member == NULL ? 1 : json_integer_value(member);
+
+    if (threads < 1 || threads > SAR_THREADS_MAX)
+        return print_error(r, "has no whole number from 1 to %d called threads in the cost of '%s %s'",
+                           SAR_THREADS_MAX, cost->kind, cost->format);
+    cost->threads = (int)threads;
+    return true;
+}
+
+static bool read_copy_rate(const struct reader *r, const json_t *root, struct perf_work_cost_list *list)
+{
+    const json_t *member = json_object_get(root, "copy_gbs");
+
+    list->copy_rate = 1e9 * json_number_value(member);
+    if (member != NULL && !(list->copy_rate > 0))
+        return print_error(r, "has a member called copy_gbs that is not a number above 0");
+    return true;
+}
+
 static bool read_costs(struct reader *r, const json_t *costs, struct perf_work_cost_list *list)
 {
     const json_t *from;
@@ -129,10 +164,11 @@ static bool read_costs(struct reader *r, const json_t *costs, struct perf_work_c
     {
         struct perf_work_cost cost;
         r->number = i + 1;
-        if (!read_texts(r, from, &cost) || !read_seconds(r, from, &cost))
+        if (!read_texts(r, from, &cost) || !read_seconds(r, from, &cost) || !read_threads(r, from, &cost))
             return false;
-        if (perf_work_cost_find(list, cost.kind, cost.format) != NULL)
-            return print_error(r, "has two costs of '%s %s'", cost.kind, cost.format);
+        if (perf_work_cost_find(list, cost.kind, cost.format, cost.threads) != NULL)
+            return print_error(r, "has two costs of '%s %s' by %d thread%s", cost.kind, cost.format,
+                               cost.threads, cost.threads == 1 ? "" : "s");
         perf_work_cost_append(list, &cost);
     }
     return true;
@@ -150,7 +186,7 @@ static bool parse_costs(struct reader *r, const char *content, size_t bytes, str
     if (json_array_size(costs) == 0)
         good = print_error(r, "is no file of costs: it is no object with an array of them called costs");
     else
-        good = read_costs(r, costs, list);
+        good = read_costs(r, costs, list) && read_copy_rate(r, root, list);
     json_decref(root);
     return good;
 }

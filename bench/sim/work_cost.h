@@ -10,24 +10,30 @@
 
 enum { PERF_KIND_MAX = 16 };
 
-/** The cost of one kind of work on one format ("-" if the cost does not depend on the format). */
+/** The cost of one kind of work on one format ("-" if the cost does not depend on the format), by a number of
+ * threads. */
 struct perf_work_cost {
     char kind[PERF_KIND_MAX], format[PERF_KIND_MAX];
+    int threads;
     double piece, element, byte, slot; /**< seconds for each */
 };
 
 /** The kind of the sums inside MPI_Allreduce, by bytes. The library has no span for them. */
 #define PERF_SUM_KIND "sum"
 
-/** Costs, at most one for each kind and format. */
+/** Costs, at most one for each kind, format and number of threads. */
 struct perf_work_cost_list {
     struct perf_work_cost *at;
     size_t n, capacity;
+    double copy_rate; /**< bytes a second that a copy by one thread reads and writes; 0 if unknown */
 };
 
-/** Returns the cost of a kind and a format, or NULL. */
+/** Returns the cost of a kind and a format by so many threads, or NULL. */
 const struct perf_work_cost *perf_work_cost_find(const struct perf_work_cost_list *list, const char *kind,
-                                                 const char *format);
+                                                 const char *format, int threads);
+
+/** Returns the largest number of threads of all costs, or 0. */
+int perf_work_cost_threads(const struct perf_work_cost_list *list);
 
 /** Appends a copy. */
 void perf_work_cost_append(struct perf_work_cost_list *list, const struct perf_work_cost *cost);

@@ -16,8 +16,8 @@
 struct record {
     const char *study, *work, *wire;
     long long count, row_len, parts, threads, elements, bytes, iterations, wrong;
-    double density, median, serial_median, element_rate, byte_rate, speedup, copy_rate, copy_speedup,
-        relative;
+    double density, median, serial_median, min, serial_min, element_rate, byte_rate, speedup, copy_rate,
+        copy_speedup, relative;
 };
 
 #define FIELD(key, kind, member) PERF_FIELD(record, key, kind, member)
@@ -35,6 +35,8 @@ static const struct perf_field fields[] = {
     FIELD("bytes", PERF_INTEGER, bytes),
     FIELD("serial_median_s", PERF_REAL, serial_median),
     FIELD("median_s", PERF_REAL, median),
+    FIELD("serial_min_s", PERF_REAL, serial_min),
+    FIELD("min_s", PERF_REAL, min),
     FIELD("elements_per_s", PERF_REAL, element_rate),
     FIELD("gbs", PERF_REAL, byte_rate),
     FIELD("copy_gbs", PERF_REAL, copy_rate),
@@ -54,6 +56,7 @@ enum { COUNT = 1 << 22, WARMUP = 2 };
 static void measure(struct perf_thread_job *job, const struct perf_thread_work *work, struct record *record)
 {
     double *one = perf_alloc(job->iterations, sizeof *one), *all = perf_alloc(job->iterations, sizeof *all);
+    struct perf_times serial, several;
     uint64_t expected = 0, got = 0;
 
     for (size_t i = 0; i < job->iterations + WARMUP; i++) {
@@ -61,13 +64,17 @@ static void measure(struct perf_thread_job *job, const struct perf_thread_work *
         one[at] = perf_thread_call(job, work, 1, i == 0 ? &expected : NULL);
         all[at] = perf_thread_call(job, work, (int)record->threads, i == 0 ? &got : NULL);
     }
+    serial = perf_times_of(one, (int)job->iterations);
+    several = perf_times_of(all, (int)job->iterations);
     record->work = work->name;
     record->wrong = expected != got;
     record->iterations = (long long)job->iterations;
     record->elements = (long long)job->elements;
     record->bytes = (long long)job->bytes;
-    record->serial_median = perf_times_of(one, (int)job->iterations).median;
-    record->median = perf_times_of(all, (int)job->iterations).median;
+    record->serial_median = serial.median;
+    record->serial_min = serial.min;
+    record->median = several.median;
+    record->min = several.min;
     record->element_rate = (double)job->elements / record->median;
     record->byte_rate = (double)job->bytes / record->median / 1e9;
     record->speedup = record->serial_median / record->median;
