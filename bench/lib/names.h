@@ -45,7 +45,15 @@ const char *perf_values_name(int i);
 enum perf_order { PERF_SORTED, PERF_SHUFFLED };
 const char *perf_order_name(int i);
 
-enum perf_study_kind { PERF_NO_STUDY, PERF_FORMATS, PERF_HASH, PERF_BALANCE, PERF_SELECTOR, PERF_PROFILE };
+enum perf_study_kind {
+    PERF_NO_STUDY,
+    PERF_FORMATS,
+    PERF_HASH,
+    PERF_BALANCE,
+    PERF_SELECTOR,
+    PERF_PROFILE,
+    PERF_THREADS
+};
 const char *perf_study_name(int i);
 
 enum perf_format { PERF_TABLE, PERF_OSU, PERF_CSV, PERF_JSON, PERF_DEMO };

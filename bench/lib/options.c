@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "bench/lib/command.h"
 #include "bench/lib/workload.h"
 #include "bench/lib/number.h"
@@ -26,6 +27,7 @@ enum {
     OPTION_PARTITION,
     OPTION_GRAIN,
     OPTION_COLUMNS,
+    OPTION_THREADS,
     OPTION_TYPE,
     OPTION_OP,
     OPTION_INTERFACE,
@@ -60,6 +62,7 @@ enum {
     OPTION_CALIBRATE,
     OPTION_COSTS,
     OPTION_CHARGE,
+    OPTION_MEMORY_BANDWIDTH,
     OPTION_TIMEOUT,
     OPTION_HELP,
     OPTION_VERSION,
@@ -95,6 +98,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_COLUMNS] = { 0, "columns", "LIST", "auto",
         perf_parse_numbers, TO(columns), { NULL, 1, 1 << 20 },
         "most ranks that share a row, each with a slice of its\ncolumns: numbers, or auto" },
+    [OPTION_THREADS] = { 0, "threads", "LIST", "auto",
+        perf_parse_numbers, TO(threads), { NULL, 1, SAR_THREADS_MAX },
+        "threads of a call's work: numbers up to 1024, or auto;\nthe largest one of --study threads" },
     [OPTION_TYPE] = { 't', "datatype", "LIST", "float",
         perf_parse_choices, TO(type), { perf_type_name, 0, 0 },
         "basic types, or all" },
@@ -196,6 +202,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_CHARGE] = { 0, "charge", "FILE", NULL,
         perf_parse_path, TO(charge), { NULL, 0, 0 },
         "sum the time of work by a file of --costs; in a\nsimulation, let work take that time" },
+    [OPTION_MEMORY_BANDWIDTH] = { 0, "memory-bandwidth", "GB/S", "0",
+        perf_parse_real, TO(memory_bandwidth), { NULL, 0, 1e6 },
+        "of a node; limits --charge with more threads than the\nfile has; 0: 8 times a copy by one thread" },
     [OPTION_TIMEOUT] = { 'T', "timeout", "SECONDS", "0",
         perf_parse_count, TO(timeout), { NULL, 0, 1e6 },
         "exit with status 3 after that time; 0: never" },
@@ -256,6 +265,11 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --scale: nothing is left of the vector";
     if (given[OPTION_COSTS] && given[OPTION_CHARGE])
         return "options --costs and --charge: what is measured is not charged";
+    if (given[OPTION_MEMORY_BANDWIDTH] && !given[OPTION_CHARGE])
+        return "option --memory-bandwidth is for --charge";
+    for (int i = 0; i < options->threads.n && given[OPTION_COSTS] && given[OPTION_THREADS]; i++)
+        if (strcmp(options->threads.at[i], "auto") == 0)
+            return "option --threads: with --costs it takes numbers, not auto";
     if (options->in_place && options->interface != PERF_DENSE)
         return "option --in-place is for --interface dense";
     if (options->plan && options->interface != PERF_COO)
@@ -276,6 +290,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
 
     if (study == PERF_NO_STUDY && given[OPTION_PARTS])
         return "option --parts is for --study";
+    if (study != PERF_NO_STUDY && study != PERF_THREADS && given[OPTION_THREADS])
+        return "option --threads: of the studies, only threads takes it";
     if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
         return "options --every and --budget are for --study selector";
     if (options->buffers == PERF_CUDA && (study != PERF_NO_STUDY || options->message_replay))
@@ -318,6 +334,9 @@ static bool take_environment(struct perf_options *options, const bool *given)
         snprintf(options->default_partition, PERF_NAME_MAX, "%s", options->partition.at[0]);
     if (!given[OPTION_COLUMNS] && perf_setting_get(PERF_SETTING_COLUMNS, options->columns.at[0]))
         snprintf(options->default_columns, PERF_NAME_MAX, "%s", options->columns.at[0]);
+    if (!given[OPTION_THREADS] && perf_setting_get(PERF_SETTING_THREADS, options->threads.at[0]))
+        options->threads.n = 1;
+    snprintf(options->default_threads, PERF_NAME_MAX, "%s", options->threads.at[0]);
     if (!given[OPTION_GRAIN])
         perf_setting_get(PERF_SETTING_GRAIN, options->grain);
     if (given[OPTION_WIRE_VALUES] || !perf_setting_get(PERF_SETTING_WIRE_VALUES, values) ||
@@ -353,7 +372,13 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     if (options->study != PERF_NO_STUDY && !given[OPTION_DENSITY])
         options->density.n = 0;
     options->seed_given = given[OPTION_SEED];
+    options->threads_given = given[OPTION_THREADS];
     return take_environment(options, given);
+}
+
+bool perf_options_show_threads(const struct perf_options *options)
+{
+    return options->threads.n > 1 || strcmp(options->threads.at[0], "auto") != 0;
 }
 
 static void print_version(void)

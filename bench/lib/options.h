@@ -13,14 +13,17 @@ struct perf_options {
     struct perf_counts count;  /**< empty: the study's own list */
     struct perf_reals density; /**< empty: the study's own list */
     long long row_len;         /**< basic values in an element */
-    struct perf_names scheme, wire, partition, columns;
-    char default_wire[PERF_NAME_MAX], default_partition[PERF_NAME_MAX],
-        default_columns[PERF_NAME_MAX]; /**< requested settings of baselines and of `auto` */
+    struct perf_names scheme, wire, partition, columns, threads;
+    /** Requested settings of baselines and of `auto`. */
+    char default_wire[PERF_NAME_MAX], default_partition[PERF_NAME_MAX], default_columns[PERF_NAME_MAX],
+        default_threads[PERF_NAME_MAX];
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
     int interface, buffers, index, values, order, format, study;
-    bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given;
+    bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given,
+        threads_given;
     double overlap, skew;
+    double memory_bandwidth;            /**< GB/s of a node; 0: not given */
     struct perf_workload_spec workload; /**< source of the index sets */
     char label[PERF_PATH_MAX];          /**< empty: none */
     long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale;
@@ -35,5 +38,8 @@ enum perf_options_status { PERF_RUN, PERF_DONE, PERF_BAD_USAGE };
 /** Reads the command line. Rank 0 prints the help, the version, or a sentence on an error. Collective. */
 enum perf_options_status perf_options_read(int argc, char **argv, const struct perf_world *world,
                                            struct perf_options *options);
+
+/** True if rows may differ in threads, or have a number that was asked for. */
+bool perf_options_show_threads(const struct perf_options *options);
 
 #endif

@@ -4,10 +4,10 @@
  * --calibrate repeats the measurement that the library makes when a communicator is first used. The least of
  * many rounds is closest to the machine's constants.
  *
- * --costs runs many kinds of calls on a few tensors. The trace reports the time and the quantities of each
- * piece of work. The least time of identical calls counts, because other processes may have had the
- * processor. A nonnegative least squares fit of relative errors, over all tensors, splits these times among
- * pieces, elements, bytes and slots. */
+ * --costs runs many kinds of calls on a few tensors, with each number of threads. The trace reports the time
+ * and the quantities of each piece of work. The least time of identical calls counts, because other processes
+ * may have had the processor. A nonnegative least squares fit of relative errors, over all tensors, splits
+ * the times on one thread among pieces, elements, bytes and slots. */
 
 #include "bench/perf/calibrate.h"
 
@@ -97,7 +97,8 @@ bool perf_calibrate(const char *path, int rounds)
     return status == SAR_OK;
 }
 
-enum { CALLS = 50, WARMUP = 2, SUMMED = 1 << 20 /* bytes */, MAX_SAMPLES = 1024 /* samples */ };
+enum { CALLS = 50, WARMUP = 2, NO_CALL = -1 };
+enum { SUMMED = 1 << 20 /* bytes */, MAX_SAMPLES = 1024 /* samples of a number of threads */ };
 
 /* A tensor of floats, with row_len floats an element. */
 struct tensor {
@@ -140,12 +141,13 @@ static const struct call calls[] = {
 /* clang-format on */
 
 /* Makes a row that runs one scheme. */
-static void prepare_row(struct perf_row *row, const struct call *call)
+static void prepare_row(struct perf_row *row, const struct call *call, int threads)
 {
     memset(row, 0, sizeof *row);
     row->kind = PERF_ROW_SPARSE;
     snprintf(row->settings.at[PERF_SETTING_SCHEME], PERF_NAME_MAX, "%s", call->scheme);
     snprintf(row->settings.at[PERF_SETTING_WIRE], PERF_NAME_MAX, "%s", call->wire);
+    snprintf(row->settings.at[PERF_SETTING_THREADS], PERF_NAME_MAX, "%d", threads);
 }
 
 static int calls_of(const struct perf_options *options)
@@ -154,13 +156,13 @@ static int calls_of(const struct perf_options *options)
 }
 
 static void sample_calls(const struct perf_case *c, const struct perf_tensor *tensor, const struct call *call,
-                         struct perf_samples *least)
+                         int threads, struct perf_samples *least)
 {
     struct perf_samples now = perf_samples_make(PERF_SAMPLES);
     const struct sar_trace_hook hook = { &now, NULL, NULL, perf_samples_on_work };
     struct perf_row *row = perf_alloc(1, sizeof *row);
 
-    prepare_row(row, call);
+    prepare_row(row, call, threads);
     perf_row_open(row, c, tensor);
     for (int i = 0; i < WARMUP + calls_of(c->options) && !row->failed; i++) {
         now.n = 0;
@@ -179,6 +181,8 @@ struct costs {
     const struct perf_world *world;
     const struct perf_source *source;
     struct perf_options options; /* options of the next calls */
+    int call, threads;           /* of the next calls; see struct perf_sample */
+    double copy_rate;            /* bytes a second that a copy by one thread reads and writes */
     struct perf_samples all;     /* rank 0 only */
 };
 
@@ -197,10 +201,10 @@ static void sample_tensor_calls(struct costs *costs, const struct tensor *on, co
     perf_case_make(&c, costs->world, options, options->type.at[0], PERF_SUM);
     perf_case_size(&c, on->count / (size_t)options->scale, on->density);
     if (perf_tensor_make(&tensor, &c, costs->source)) {
-        sample_calls(&c, &tensor, call, &least);
+        sample_calls(&c, &tensor, call, costs->threads, &least);
         perf_tensor_free(&tensor);
     }
-    perf_samples_collect(costs->world, &least, &costs->all);
+    perf_samples_collect(costs->world, &least, costs->call, costs->threads, &costs->all);
     perf_case_free(&c);
     perf_samples_free(&least);
 }
@@ -222,7 +226,7 @@ static void sample_sums(struct costs *costs)
         perf_samples_append(&now, &sample);
         perf_samples_keep_least(&least, &now);
     }
-    perf_samples_collect(costs->world, &least, &costs->all);
+    perf_samples_collect(costs->world, &least, NO_CALL, 1, &costs->all);
     perf_block_free(&in);
     perf_block_free(&out);
     perf_samples_free(&now);
@@ -249,10 +253,30 @@ static bool sample_machine(struct costs *costs)
     }
     if (open)
         sar_comm_close(&comm);
-    perf_samples_collect(costs->world, &least, &costs->all);
+    perf_samples_collect(costs->world, &least, NO_CALL, 1, &costs->all);
     perf_samples_free(&now);
     perf_samples_free(&least);
     return status == SAR_OK;
+}
+
+/* Rank 0 copies memory that no cache holds, while the others wait. */
+static void measure_copy(struct costs *costs)
+{
+    const size_t bytes = ((size_t)256 << 20) / (size_t)costs->options.scale;
+    double least = INFINITY;
+
+    if (costs->world->rank == 0) {
+        struct perf_block from = perf_block_written(bytes), to = perf_block_written(bytes);
+        for (int i = 0; i < WARMUP + calls_of(&costs->options); i++) {
+            double start = MPI_Wtime();
+            memcpy(to.data, from.data, bytes);
+            least = fmin(least, MPI_Wtime() - start);
+        }
+        costs->copy_rate = 2 * (double)bytes / least;
+        perf_block_free(&from);
+        perf_block_free(&to);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void write_head(FILE *file, const struct costs *costs)
@@ -264,34 +288,52 @@ static void write_head(FILE *file, const struct costs *costs)
     sar_fingerprint_mpi_version(mpi);
     fprintf(file, "{\n\"cpu\": \"%s\",\n\"processors\": %d,\n\"mpi\": \"%s\",\n\"date\": \"%s\",\n",
             sar_topology_cpu_model(), sar_topology_cpus(), mpi, day);
-    fprintf(file, "\"command\": \"mpirun -n %d mpix_sparse_perf --costs FILE -n %d\",\n\"costs\": [\n",
-            costs->world->ranks, calls_of(&costs->options));
+    fprintf(file, "\"command\": \"mpirun -n %d mpix_sparse_perf --costs FILE -n %d", costs->world->ranks,
+            calls_of(&costs->options));
+    for (int i = 0; i < costs->options.threads.n && costs->options.threads_given; i++)
+        fprintf(file, "%s%s", i == 0 ? " --threads " : ",", costs->options.threads.at[i]);
+    fprintf(file, "\",\n\"copy_gbs\": %.4g,\n\"costs\": [\n", costs->copy_rate / 1e9);
 }
 
-/* True if no earlier sample has this kind and format. */
+/* True if no earlier sample has this kind, format and number of threads. */
 static bool is_new(const struct perf_samples *all, int i)
 {
     for (int j = 0; j < i; j++)
-        if (strcmp(all->at[i].kind, all->at[j].kind) == 0 &&
+        if (all->at[i].threads == all->at[j].threads && strcmp(all->at[i].kind, all->at[j].kind) == 0 &&
             strcmp(all->at[i].format, all->at[j].format) == 0)
             return false;
     return true;
 }
 
+/* Sets the numbers of a cost, whose names and threads are set. Returns the largest relative error. */
+static double fit(const struct perf_samples *all, struct perf_work_cost *cost)
+{
+    struct perf_work_cost one = *cost;
+    double misfit;
+
+    one.threads = 1;
+    misfit = perf_samples_fit(all, &one);
+    if (cost->threads > 1)
+        return perf_samples_fit_threads(all, &one, cost);
+    *cost = one;
+    return misfit;
+}
+
 static void write_costs(FILE *file, const struct perf_samples *all)
 {
     for (int i = 0; i < all->n; i++) {
-        struct perf_work_cost cost;
+        struct perf_work_cost cost = { .threads = all->at[i].threads };
         if (!is_new(all, i))
             continue;
         memcpy(cost.kind, all->at[i].kind, sizeof cost.kind);
         memcpy(cost.format, all->at[i].format, sizeof cost.format);
-        double misfit = perf_samples_fit(all, &cost);
+        double misfit = fit(all, &cost);
         fprintf(file, i == 0 ? "" : ",\n");
         perf_work_cost_write(file, &cost, misfit);
-        printf("%-10s %-12s %8.0f ns a piece, %7.3f an element, %7.4f a byte, %7.4f a slot; within %.0f %%\n",
+        printf("%-10s %-12s %8.0f ns a piece, %7.3f an element, %7.4f a byte, %7.4f a slot by %d thread%s; "
+               "within %.0f %%\n",
                cost.kind, cost.format, cost.piece * 1e9, cost.element * 1e9, cost.byte * 1e9, cost.slot * 1e9,
-               misfit * 100);
+               cost.threads, plural(cost.threads), misfit * 100);
     }
     fprintf(file, "\n]\n}\n");
 }
@@ -338,21 +380,67 @@ static bool broadcast_bool(int good)
     return good;
 }
 
+/* Samples all calls, each with all numbers of threads in turn. */
+static void sample_all(struct costs *costs, const struct perf_counts *threads)
+{
+    enum { TENSORS = sizeof tensors / sizeof *tensors, CALLS_OF_TENSOR = sizeof calls / sizeof *calls };
+
+    for (int t = 0; t < TENSORS; t++)
+        for (int i = 0; i < CALLS_OF_TENSOR; i++)
+            for (int n = 0; n < threads->n; n++) {
+                costs->call = t * CALLS_OF_TENSOR + i;
+                costs->threads = (int)threads->at[n];
+                sample_tensor_calls(costs, &tensors[t], &calls[i]);
+            }
+}
+
+/* Returns 1 and the other numbers of threads that the options ask for. */
+static struct perf_counts numbers_of_threads(const struct perf_options *options)
+{
+    struct perf_counts threads = { 1, { 1 } };
+
+    for (int i = 0; i < options->threads.n && options->threads_given; i++) {
+        int asked = atoi(options->threads.at[i]), j = 0;
+        while (j < threads.n && threads.at[j] != asked)
+            j++;
+        if (j == threads.n && j < PERF_LIST_MAX)
+            threads.at[threads.n++] = asked;
+    }
+    return threads;
+}
+
+/* Threads that wait for a processor make costs too high. */
+static void warn_of_few_processors(const struct perf_counts *threads, const struct perf_world *world)
+{
+    long long most = 1;
+
+    for (int i = 0; i < threads->n; i++)
+        most = threads->at[i] > most ? threads->at[i] : most;
+    if (world->rank == 0 && most > 1 && most * world->node_ranks > sar_topology_cpus())
+        fprintf(
+            stderr,
+            "mpix_sparse_perf: option --threads: %lld of each of %d ranks are more than the %d processors\n",
+            most, world->node_ranks, sar_topology_cpus());
+}
+
 bool perf_measure_costs(const char *path, const struct perf_options *options,
                         const struct perf_source *source, const struct perf_world *world)
 {
+    struct perf_counts threads = numbers_of_threads(options);
     struct costs *costs;
     bool good;
 
     if (!broadcast_bool(world->rank != 0 || is_writable(path)))
         return false;
     costs = perf_alloc(1, sizeof *costs);
-    *costs = (struct costs){ world, source, *options, perf_samples_make(MAX_SAMPLES) };
+    *costs =
+        (struct costs){ world, source, *options, NO_CALL, 1, 0, perf_samples_make(threads.n * MAX_SAMPLES) };
+    warn_of_few_processors(&threads, world);
     good = sample_machine(costs);
     sample_sums(costs);
-    for (size_t t = 0; t < sizeof tensors / sizeof *tensors && good; t++)
-        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-            sample_tensor_calls(costs, &tensors[t], &calls[i]);
+    measure_copy(costs);
+    if (good)
+        sample_all(costs, &threads);
     if (good && world->rank == 0)
         good = save_costs(path, costs);
     perf_samples_free(&costs->all);

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/lib/stats.h"
+#include "bench/sim/thread_cost.h"
+
 struct perf_samples perf_samples_make(int capacity)
 {
     return (struct perf_samples){ 0, capacity, perf_alloc((size_t)capacity, sizeof(struct perf_sample)) };
@@ -83,8 +86,19 @@ static void add(struct perf_samples *sums, struct perf_sample *more)
     sum->seconds += more->seconds;
 }
 
-void perf_samples_collect(const struct perf_world *world, const struct perf_samples *mine,
-                          struct perf_samples *all)
+/* True if the mean piece is split among so many threads. */
+static bool is_split(const struct perf_sample *sum, int threads)
+{
+    double pieces = sum->quantity[PERF_QUANTITY_PIECES];
+    struct sar_span_work work = { sum->kind, sum->format, (uint64_t)sum->quantity[PERF_QUANTITY_ELEMENTS],
+                                  (uint64_t)sum->quantity[PERF_QUANTITY_BYTES],
+                                  (uint64_t)sum->quantity[PERF_QUANTITY_SLOTS] };
+
+    return threads == 1 || perf_work_splits(perf_work_moved(&work) / pieces, threads) == threads;
+}
+
+void perf_samples_collect(const struct perf_world *world, const struct perf_samples *mine, int call,
+                          int threads, struct perf_samples *all)
 {
     int bytes = PERF_SAMPLES * (int)sizeof *mine->at;
     struct perf_samples every = perf_samples_make(world->ranks * PERF_SAMPLES);
@@ -94,8 +108,12 @@ void perf_samples_collect(const struct perf_world *world, const struct perf_samp
     for (int i = 0; i < every.capacity && world->rank == 0; i++)
         if (every.at[i].kind[0] != '\0')
             add(&sums, &every.at[i]);
-    for (int i = 0; i < sums.n; i++)
-        perf_samples_append(all, &sums.at[i]);
+    for (int i = 0; i < sums.n; i++) {
+        sums.at[i].call = call;
+        sums.at[i].threads = threads;
+        if (is_split(&sums.at[i], threads))
+            perf_samples_append(all, &sums.at[i]);
+    }
     perf_samples_free(&sums);
     perf_samples_free(&every);
 }
@@ -110,6 +128,11 @@ static double misfit(const struct perf_sample *sample, const double x[PERF_QUANT
     return 1 - sum / sample->seconds;
 }
 
+static bool is_of(const struct perf_work_cost *cost, const struct perf_sample *sample)
+{
+    return cost->threads == sample->threads && same_kind(cost->kind, cost->format, sample);
+}
+
 /* Sets the j-th coefficient to its optimum with all others fixed. */
 static void improve(const struct perf_samples *all, const struct perf_work_cost *cost,
                     double x[PERF_QUANTITIES], int j)
@@ -119,7 +142,7 @@ static void improve(const struct perf_samples *all, const struct perf_work_cost 
     for (int i = 0; i < all->n; i++) {
         const struct perf_sample *sample = &all->at[i];
         double share = sample->quantity[j] / sample->seconds;
-        if (!same_kind(cost->kind, cost->format, sample))
+        if (!is_of(cost, sample))
             continue;
         above += share * (misfit(sample, x) + x[j] * share);
         below += share * share;
@@ -136,11 +159,44 @@ double perf_samples_fit(const struct perf_samples *all, struct perf_work_cost *c
         for (int j = 0; j < PERF_QUANTITIES; j++)
             improve(all, cost, x, j);
     for (int i = 0; i < all->n; i++)
-        if (same_kind(cost->kind, cost->format, &all->at[i]))
+        if (is_of(cost, &all->at[i]))
             worst = fmax(worst, fabs(misfit(&all->at[i], x)));
     cost->piece = x[PERF_QUANTITY_PIECES];
     cost->element = x[PERF_QUANTITY_ELEMENTS];
     cost->byte = x[PERF_QUANTITY_BYTES];
     cost->slot = x[PERF_QUANTITY_SLOTS];
     return worst;
+}
+
+/* Returns the sample of the same work in the same call on one thread, or NULL. */
+static const struct perf_sample *on_one_thread(const struct perf_samples *all,
+                                               const struct perf_sample *sample)
+{
+    for (int i = 0; i < all->n; i++)
+        if (all->at[i].threads == 1 && all->at[i].call == sample->call &&
+            same_kind(sample->kind, sample->format, &all->at[i]))
+            return &all->at[i];
+    return NULL;
+}
+
+double perf_samples_fit_threads(const struct perf_samples *all, const struct perf_work_cost *one,
+                                struct perf_work_cost *cost)
+{
+    double *ratio = perf_alloc((size_t)all->n, sizeof *ratio), factor, misfit;
+    int n = 0;
+
+    for (int i = 0; i < all->n; i++) {
+        const struct perf_sample *sample = &all->at[i],
+                                 *serial = is_of(cost, sample) ? on_one_thread(all, sample) : NULL;
+        if (serial != NULL)
+            ratio[n++] = sample->seconds / serial->seconds;
+    }
+    factor = n > 0 ? perf_times_of(ratio, n).median : 1;
+    misfit = n > 0 ? fmax(ratio[n - 1] / factor - 1, 1 - ratio[0] / factor) : 0; /* they are sorted */
+    free(ratio);
+    cost->piece = factor * one->piece;
+    cost->element = factor * one->element;
+    cost->byte = factor * one->byte;
+    cost->slot = factor * one->slot;
+    return misfit;
 }

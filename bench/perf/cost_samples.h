@@ -3,7 +3,8 @@
 #ifndef PERF_COST_SAMPLES_H
 #define PERF_COST_SAMPLES_H
 
-#include "bench/sim/sim_work.h"
+#include "base/trace.h"
+#include "bench/sim/work_cost.h"
 
 enum { PERF_SAMPLES = 256 /**< most pieces of work in a call */ };
 
@@ -20,7 +21,9 @@ enum perf_quantity {
 /** One piece of work, or the sum of several pieces of one kind. */
 struct perf_sample {
     char kind[PERF_KIND_MAX], format[PERF_KIND_MAX];
-    int place; /**< ordinal of the piece among those of its kind in a call */
+    int call;    /**< number of the kind of call and its tensor; of sums over ranks only */
+    int threads; /**< threads that the library might use; of sums over ranks only */
+    int place;   /**< ordinal of the piece among those of its kind in a call */
     double quantity[PERF_QUANTITIES];
     double seconds;
 };
@@ -44,13 +47,20 @@ void perf_samples_on_work(void *data, const struct sar_span *span, int64_t until
 /** Keeps the least time of each piece of work over identical calls. */
 void perf_samples_keep_least(struct perf_samples *least, const struct perf_samples *now);
 
-/** Sums each kind of work over all ranks, and appends the sums on rank 0 to `all`. `mine` has capacity
+/** Sums each kind of work over all ranks, and appends the sums on rank 0 to `all`, with this call and number
+ * of threads. Leaves out work whose pieces are too small for so many threads. `mine` has capacity
  * PERF_SAMPLES. Collective. */
-void perf_samples_collect(const struct perf_world *world, const struct perf_samples *mine,
-                          struct perf_samples *all);
+void perf_samples_collect(const struct perf_world *world, const struct perf_samples *mine, int call,
+                          int threads, struct perf_samples *all);
 
-/** Fits a cost to all samples of its kind and format, by nonnegative least squares of relative errors.
- * Returns the largest relative error. */
+/** Fits the cost of a kind and a format on one thread to all samples of it, by nonnegative least squares of
+ * relative errors. Returns the largest relative error. */
 double perf_samples_fit(const struct perf_samples *all, struct perf_work_cost *cost);
+
+/** Sets the cost on cost->threads threads, of the kind and format of `one`, to a multiple of `one`. The
+ * factor is the median, over calls, of the times on these threads over those on one. Returns the
+ * largest relative error of that factor. */
+double perf_samples_fit_threads(const struct perf_samples *all, const struct perf_work_cost *one,
+                                struct perf_work_cost *cost);
 
 #endif

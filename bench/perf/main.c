@@ -49,10 +49,10 @@ static int replay_of(const struct perf_row_plan *plan, int row)
 static void note_failed(struct bench *bench, const struct perf_row *row)
 {
     if (bench->world.rank == 0)
-        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s, columns %s: %s",
+        perf_report_note(&bench->report, "skipped %s, wire %s, partition %s, columns %s, threads %s: %s",
                          row->settings.at[PERF_SETTING_SCHEME], row->settings.at[PERF_SETTING_WIRE],
                          row->settings.at[PERF_SETTING_PARTITION], row->settings.at[PERF_SETTING_COLUMNS],
-                         row->error);
+                         row->settings.at[PERF_SETTING_THREADS], row->error);
 }
 
 /* Makes the records of all rows that are to be reported, and prints them. Collective. */
@@ -238,13 +238,14 @@ static int run(struct bench *bench)
     return bench->wrong > 0 || bench->rows == 0 || !written ? EXIT_WRONG : 0;
 }
 
-/* A progress thread needs MPI_THREAD_MULTIPLE, which makes other calls slightly slower. */
+/* Only one thread calls MPI. A progress thread needs MPI_THREAD_MULTIPLE, which makes other calls slightly
+ * slower. */
 static int threads_for(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--overlap-compute") == 0)
             return MPI_THREAD_MULTIPLE;
-    return MPI_THREAD_SINGLE;
+    return MPI_THREAD_FUNNELED;
 }
 
 static int calibrate(const struct perf_options *options)
@@ -264,13 +265,24 @@ static int measure_costs(const struct bench *bench)
     return perf_measure_costs(options->costs, options, &random, &bench->world) ? 0 : EXIT_USAGE;
 }
 
+static bool open_charge(const struct bench *bench)
+{
+    const struct perf_options *options = &bench->options;
+    struct perf_charge charge = { options->charge, (double)options->scale, 1,
+                                  options->memory_bandwidth * 1e9 };
+
+    for (int i = 0; i < options->threads.n; i++)
+        if (atoi(options->threads.at[i]) > charge.threads)
+            charge.threads = atoi(options->threads.at[i]);
+    return perf_sim_work_open(&charge, &bench->world);
+}
+
 /* Does what the options ask for, and returns the exit status. */
 static int run_mode(struct bench *bench)
 {
     const struct perf_options *options = &bench->options;
 
-    if (options->charge[0] != '\0' &&
-        !perf_sim_work_open(options->charge, (double)options->scale, &bench->world))
+    if (options->charge[0] != '\0' && !open_charge(bench))
         return EXIT_USAGE;
     if (options->calibrate[0] != '\0')
         return calibrate(options);

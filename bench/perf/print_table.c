@@ -56,14 +56,15 @@ static void print_columns(const struct perf_options *options)
 
     if (format == PERF_TABLE) {
         const char *columns = options->row_len > 1 ? "cols    " : "";
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
+        const char *threads = perf_options_show_threads(options) ? "threads " : "";
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %s%s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
                "count", "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", columns,
-               "median", "min", "p99", "algbw", "sent", "vs-dense", "vs-allg.", "x-memory",
+               threads, "median", "min", "p99", "algbw", "sent", "vs-dense", "vs-allg.", "x-memory",
                options->message_replay ? "  x-skel." : "", "wrong",
                options->overlap_compute ? "     wait   thread" : "");
         printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %*s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
-               "(elements)", "", "", "", "", "", "", "", (int)strlen(columns), "", "(us)", "(us)", "(us)",
-               "(GB/s)", "(bytes)", "(times)", "(times)", "(times)",
+               "(elements)", "", "", "", "", "", "", "", (int)(strlen(columns) + strlen(threads)), "", "(us)",
+               "(us)", "(us)", "(GB/s)", "(bytes)", "(times)", "(times)", "(times)",
                options->message_replay ? "  (times)" : "", "",
                options->overlap_compute ? "  (times)  (times)" : "");
     } else if (format == PERF_OSU) {
@@ -116,6 +117,19 @@ static void print_slices(const struct perf_record *r)
     printf("%-7s ", columns);
 }
 
+/* Prints the threads of a call's work; parentheses mark a choice of the library. */
+static void print_threads(const struct perf_record *r)
+{
+    char threads[24] = "-";
+
+    if (!r->shows_threads)
+        return;
+    if (r->threads > 0)
+        snprintf(threads, sizeof threads, strcmp(r->threads_requested, "auto") == 0 ? "(%lld)" : "%lld",
+                 r->threads);
+    printf("%-7s ", threads);
+}
+
 /* Joins two names by a slash; parentheses mark a choice of the library. */
 static void format_ran(char *text, const char *asked, const char *first, const char *second)
 {
@@ -139,6 +153,7 @@ static void print_row(const struct perf_record *r)
     printf("%12lld %5lld %9.3g %6s %4s %-28s %-25s %-10s ", r->count, r->row_len, r->density, r->datatype,
            r->op, scheme, wire, part);
     print_slices(r);
+    print_threads(r);
     printf("%11.2f %11.2f %11.2f %8.2f %11lld", r->median * 1e6, r->min * 1e6, r->p99 * 1e6,
            r->bytes / r->median / 1e9, r->bytes_sent_max);
     print_times(r->dense_median / r->median);
@@ -168,13 +183,16 @@ static void print_phases(const struct perf_phases *phases, double median)
 
 void perf_print_table(const struct perf_case_result *result)
 {
-    bool profiled = false;
+    bool profiled = false, extrapolated = false;
 
     for (int i = 0; i < result->records; i++) {
         print_row(&result->record[i]);
         print_phases(result->record[i].phases, result->record[i].median);
         profiled |= result->record[i].phases->n > 0;
+        extrapolated |= result->record[i].extrapolated;
     }
+    if (extrapolated)
+        printf("# the file of costs has fewer threads than these rows: their work is extrapolated\n");
     if (profiled && result->record[0].cacheline > 0)
         printf("# a cache line takes %.0f ns from one rank to another\n", result->record[0].cacheline * 1e9);
 }
@@ -187,9 +205,10 @@ void perf_print_osu(struct perf_report *report, const struct perf_case_result *r
         char label[sizeof report->label];
 
         snprintf(label, sizeof label,
-                 "# Scheme: %s, wire: %s, partition: %s, columns: %s, density: %g, datatype: %s, op: %s",
-                 r->scheme, r->wire_requested, r->partition_requested, r->columns_requested, r->density,
-                 r->datatype, r->op);
+                 "# Scheme: %s, wire: %s, partition: %s, columns: %s, threads: %s, "
+                 "density: %g, datatype: %s, op: %s",
+                 r->scheme, r->wire_requested, r->partition_requested, r->columns_requested,
+                 r->threads_requested, r->density, r->datatype, r->op);
         if (strcmp(label, report->label) != 0)
             printf("%s\n", label);
         memcpy(report->label, label, sizeof label);

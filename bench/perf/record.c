@@ -39,6 +39,7 @@ static const struct perf_field fields[] = {
     FIELD("wire_requested", PERF_TEXT, wire_requested),
     FIELD("partition_requested", PERF_TEXT, partition_requested),
     FIELD("columns_requested", PERF_TEXT, columns_requested),
+    FIELD("threads_requested", PERF_TEXT, threads_requested),
     FIELD("wire_values", PERF_TEXT, wire_values),
     FIELD("chosen", PERF_BOOL, chosen),
     FIELD("ran", PERF_TEXT, ran),
@@ -47,6 +48,7 @@ static const struct perf_field fields[] = {
     FIELD("partition", PERF_TEXT, partition),
     FIELD("grain", PERF_INTEGER, grain),
     FIELD("columns", PERF_INTEGER, columns),
+    FIELD("threads", PERF_INTEGER, threads),
     FIELD("push_imbalance", PERF_REAL, push_imbalance),
     FIELD("pull_imbalance", PERF_REAL, pull_imbalance),
     FIELD("bytes_sent_max", PERF_INTEGER, bytes_sent_max),
@@ -69,6 +71,7 @@ static const struct perf_field fields[] = {
     FIELD("phases", PERF_BREAKDOWN, phases),
     FIELD("work_s", PERF_REAL, sim_work.measured),
     FIELD("charged_s", PERF_REAL, sim_work.modelled),
+    FIELD("extrapolated", PERF_BOOL, extrapolated),
     FIELD("wait_call_s", PERF_REAL, wait.call),
     FIELD("wait_compute_s", PERF_REAL, wait.compute),
     FIELD("wait_both_s", PERF_REAL, wait.both),
@@ -121,6 +124,7 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
     r->wire_values = perf_values_name(perf_case_values(c));
     r->overlap_compute = options->overlap_compute;
     r->replays = options->message_replay;
+    r->shows_threads = perf_options_show_threads(options);
     r->nnz_in_max = stats->nnz_in_max;
     r->nnz_in_mean = stats->nnz_in_mean;
     r->nnz_out = stats->nnz_out;
@@ -156,6 +160,8 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->wire_requested = row->settings.at[PERF_SETTING_WIRE];
     r->partition_requested = row->settings.at[PERF_SETTING_PARTITION];
     r->columns_requested = row->settings.at[PERF_SETTING_COLUMNS];
+    r->threads_requested = row->settings.at[PERF_SETTING_THREADS];
+    r->threads = row->threads;
     r->chosen = row->chosen;
     r->ran = report->scheme;
     r->push_wire = report->push_wire;
@@ -185,7 +191,8 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->over_memory = over_memory(r);
     r->over_replay = r->median / r->replay_median;
     r->phases = &row->phases;
-    r->sim_work = perf_row_is_sparse(row) ? row->sim_work : (struct perf_sim_work){ NAN, NAN };
+    r->sim_work = perf_row_is_sparse(row) ? row->sim_work : (struct perf_sim_work){ NAN, NAN, NAN };
+    r->extrapolated = r->sim_work.extrapolated > 0;
     r->reduces = perf_row_is_sparse(row);
     r->wait = row->overlap[PERF_PROGRESS_WAIT];
     r->thread = row->overlap[PERF_PROGRESS_THREAD];

@@ -16,7 +16,7 @@
 struct perf_record {
     long long ranks, nodes, count, row_len, nnz_in_max, nnz_out, grain, columns;
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max,
-        messages_relayed_max, wrong, iterations, between, seed, scale;
+        messages_relayed_max, threads, wrong, iterations, between, seed, scale;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         replay_median;
@@ -28,12 +28,13 @@ struct perf_record {
     double bytes;      /**< size of the dense vector */
     const char *label; /**< NULL: none */
     const char *interface, *buffers, *datatype, *op, *order, *index;
-    const char *wire_values, *scheme, *wire_requested, *partition_requested, *columns_requested, *ran,
-        *push_wire, *pull_wire, *partition, *reason;
+    const char *wire_values, *scheme, *wire_requested, *partition_requested, *columns_requested,
+        *threads_requested, *ran, *push_wire, *pull_wire, *partition, *reason;
     char workload[PERF_WORKLOAD_MAX];
     const struct perf_phases *phases;
-    bool in_place, plan, overlap_compute, replays, chosen;
-    bool reduces; /**< true if the row reduces, so that its result can be checked */
+    bool in_place, plan, overlap_compute, replays, chosen, extrapolated;
+    bool shows_threads; /**< true if the table has a column of threads */
+    bool reduces;       /**< true if the row reduces, so that its result can be checked */
 };
 
 extern const struct perf_schema perf_record_schema;

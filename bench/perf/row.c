@@ -6,11 +6,13 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/lib/device_buffers.h"
 #include "bench/lib/names.h"
 #include "bench/limits/membw.h"
+#include "mpi_ext/attribute.h"
 
 /* MPI_Allreduce of basic values, in pieces that fit an int count. */
 static int dense_allreduce(const struct perf_case *c, const void *send, void *recv, MPI_Comm comm)
@@ -165,6 +167,7 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
         read_output(row, c, perf_tensor_recv(tensor, i - 1));
     restore(row, c, tensor, step, recv);
     run_between(row, c, tensor, step, recv);
+    perf_sim_work_set_threads(row->threads);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     switch (row->kind) {
@@ -189,6 +192,7 @@ double perf_row_start(struct perf_row *row, const struct perf_case *c, const str
 
     *request = MPI_REQUEST_NULL;
     restore(row, c, tensor, step, recv);
+    perf_sim_work_set_threads(row->threads);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     keep_first_error(row, sparse_start(row, c, &tensor->step[step], perf_tensor_target(tensor, i), request));
@@ -200,16 +204,30 @@ void perf_row_wait(struct perf_row *row, MPI_Request *request)
     keep_first_error(row, MPI_Wait(request, MPI_STATUS_IGNORE));
 }
 
+/* Sets the number of threads that `auto` stands for, which is known after the first call. Collective. */
+static void find_auto_threads(struct perf_row *row)
+{
+    struct sar_comm_state *state;
+
+    if (sar_comm_state_find(row->comm, __func__, &state) == MPI_SUCCESS && state != NULL)
+        row->threads = state->comm.threads;
+    MPI_Allreduce(MPI_IN_PLACE, &row->threads, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+}
+
 /* Rank 0's environment decides, and no rank completes the call before rank 0 has entered it. */
 static void open_library(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
     struct perf_environment before;
+    int asked = atoi(row->settings.at[PERF_SETTING_THREADS]);
 
+    row->threads = asked > 0 ? asked : 1;
     MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
     MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);
     perf_settings_set(&row->settings, &before);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
     perf_settings_restore(&before);
+    if (asked == 0)
+        find_auto_threads(row);
 }
 
 /* The barrier before each call leaves MPI_COMM_WORLD's data in the caches, so no row uses that communicator.
@@ -257,6 +275,7 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
     row->code = MPI_SUCCESS;
     row->failed = false;
     row->wrong = -1;
+    row->threads = -1;
     for (int mode = 0; mode < PERF_PROGRESS_MODES; mode++)
         row->overlap[mode] = (struct perf_overlap){ NAN, NAN, NAN };
     if (is_memory_bound(row) && c->options->buffers == PERF_CUDA) {

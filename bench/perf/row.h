@@ -40,6 +40,7 @@ struct perf_row {
     int code;        /**< first MPI error on this rank, or MPI_SUCCESS */
     bool failed;     /**< true if a call failed on some rank; equal on all ranks */
     double estimate; /**< seconds of the fastest warm-up call */
+    int threads;     /**< threads of a call's work, most of all ranks; -1 unless the library is called */
 
     /** Results. */
     char error[MPI_MAX_ERROR_STRING + 1];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of a case. A scheme has one row for all formats, partition maps or columns that it ignores. */
+/* The rows of a case. A scheme has one row for all formats, partition maps or columns that it ignores, and a
+ * row for each number of threads. */
 
 #include "bench/perf/row_plan.h"
 
@@ -39,6 +40,7 @@ static void init_reference(struct perf_row *row, const struct perf_options *opti
     setting_set(row, PERF_SETTING_WIRE, options->default_wire);
     setting_set(row, PERF_SETTING_PARTITION, options->default_partition);
     setting_set(row, PERF_SETTING_COLUMNS, options->default_columns);
+    setting_set(row, PERF_SETTING_THREADS, options->default_threads);
     setting_set(row, PERF_SETTING_GRAIN, options->grain);
     setting_set(row, PERF_SETTING_WIRE_VALUES, perf_values_name(options->values));
     if (options->seed_given)
@@ -51,31 +53,41 @@ static bool is_reference(const struct perf_row *row, const struct perf_options *
     return perf_row_is_sparse(row) && setting_is(row, PERF_SETTING_SCHEME, scheme) &&
            setting_is(row, PERF_SETTING_WIRE, options->default_wire) &&
            setting_is(row, PERF_SETTING_PARTITION, options->default_partition) &&
-           setting_is(row, PERF_SETTING_COLUMNS, options->default_columns);
+           setting_is(row, PERF_SETTING_COLUMNS, options->default_columns) &&
+           setting_is(row, PERF_SETTING_THREADS, options->default_threads);
 }
 
-static void add(struct perf_row *row, const struct perf_options *options, const char *scheme,
-                const char *wire, const char *partition, const char *columns)
+/* Adds a row for each requested number of threads, or one if the row does not call the library. */
+static int add(struct perf_row *rows, const struct perf_options *options, const char *scheme,
+               const char *wire, const char *partition, const char *columns)
 {
-    init_reference(row, options, scheme);
-    row->hidden = false;
-    setting_set(row, PERF_SETTING_WIRE, wire);
-    setting_set(row, PERF_SETTING_PARTITION, partition);
-    setting_set(row, PERF_SETTING_COLUMNS, columns);
+    int n;
+
+    init_reference(rows, options, scheme);
+    rows->hidden = false;
+    setting_set(rows, PERF_SETTING_WIRE, wire);
+    setting_set(rows, PERF_SETTING_PARTITION, partition);
+    setting_set(rows, PERF_SETTING_COLUMNS, columns);
+    n = perf_row_is_sparse(rows) ? options->threads.n : 1;
+    for (int i = 1; i < n; i++) {
+        rows[i] = rows[0];
+        setting_set(&rows[i], PERF_SETTING_THREADS, options->threads.at[i]);
+    }
+    return n;
 }
 
-/* Adds the rows of a scheme, a format and a map: one for each requested number of columns, or one if the
+/* Adds the rows of a scheme, a format and a map: for each requested number of columns, or for one if the
  * scheme slices no rows. */
 static int expand_columns(const struct perf_options *options, const struct perf_scheme *scheme,
                           const char *wire, const char *partition, struct perf_row *rows)
 {
-    if (!perf_scheme_slices(scheme, partition, options->row_len)) {
-        add(rows, options, scheme->name, wire, partition, options->default_columns);
-        return 1;
-    }
+    int n = 0;
+
+    if (!perf_scheme_slices(scheme, partition, options->row_len))
+        return add(rows, options, scheme->name, wire, partition, options->default_columns);
     for (int i = 0; i < options->columns.n; i++)
-        add(&rows[i], options, scheme->name, wire, partition, options->columns.at[i]);
-    return options->columns.n;
+        n += add(rows + n, options, scheme->name, wire, partition, options->columns.at[i]);
+    return n;
 }
 
 /* Adds the rows of a scheme and a format, for each requested map that the scheme honours, at least one. */
@@ -111,7 +123,7 @@ static int expand(const struct perf_options *options, struct perf_row *rows)
 static struct perf_row *requested_rows(const struct perf_options *options, int *n)
 {
     size_t most = (size_t)options->scheme.n * (size_t)options->wire.n * (size_t)options->partition.n *
-                      (size_t)options->columns.n +
+                      (size_t)options->columns.n * (size_t)options->threads.n +
                   1;
     struct perf_row *rows = perf_alloc(most, sizeof *rows);
 
@@ -218,12 +230,13 @@ static bool does_the_same(const struct perf_row *row, const struct perf_row *pic
     bool same_wire =
         strcmp(did->push_wire, picked->push_wire) == 0 && strcmp(did->pull_wire, picked->pull_wire) == 0;
     bool same_parts = strcmp(did->partition, picked->partition) == 0 && did->grain == picked->grain;
-    bool same_columns = did->columns == picked->columns;
+    bool same_columns = did->columns == picked->columns, same_threads = row->threads == pick->threads;
 
     return !row->hidden && !row->failed && setting_is(row, PERF_SETTING_SCHEME, picked->scheme) &&
            (setting_is(row, PERF_SETTING_WIRE, options->default_wire) || same_wire) &&
            (setting_is(row, PERF_SETTING_PARTITION, options->default_partition) || same_parts) &&
-           (setting_is(row, PERF_SETTING_COLUMNS, options->default_columns) || same_columns);
+           (setting_is(row, PERF_SETTING_COLUMNS, options->default_columns) || same_columns) &&
+           (setting_is(row, PERF_SETTING_THREADS, options->default_threads) || same_threads);
 }
 
 void perf_row_plan_mark_choice(struct perf_row_plan *plan, const struct perf_options *options)

@@ -1,190 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Costs of work: lists, files, and the trace hook that models work. */
+/* The trace hook that models work. */
 
 #include "bench/sim/sim_work.h"
 
 #include <math.h>
 #include <mpi.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "bench/lib/base.h"
-
-#ifdef HAVE_JANSSON
-#include <jansson.h>
-#endif
-
-const struct perf_work_cost *perf_work_cost_find(const struct perf_work_cost_list *list, const char *kind,
-                                                 const char *format)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (strcmp(list->at[i].kind, kind) == 0 && strcmp(list->at[i].format, format) == 0)
-            return &list->at[i];
-    return NULL;
-}
-
-void perf_work_cost_append(struct perf_work_cost_list *list, const struct perf_work_cost *cost)
-{
-    if (list->n == list->capacity) {
-        struct perf_work_cost *more = perf_alloc(2 * list->capacity + 8, sizeof *more);
-        for (size_t i = 0; i < list->n; i++)
-            more[i] = list->at[i];
-        free(list->at);
-        list->at = more;
-        list->capacity = 2 * list->capacity + 8;
-    }
-    list->at[list->n++] = *cost;
-}
-
-void perf_work_cost_free(struct perf_work_cost_list *list)
-{
-    free(list->at);
-    *list = (struct perf_work_cost_list){ NULL, 0, 0 };
-}
-
-/* A member of a cost in JSON, and its offset in struct perf_work_cost. */
-struct member {
-    const char *name;
-    size_t offset;
-};
-
-#define MEMBER(name, field)                          \
-    {                                                \
-        name, offsetof(struct perf_work_cost, field) \
-    }
-
-static const struct member text_members[] = { MEMBER("work", kind), MEMBER("format", format) };
-static const struct member number_members[] = { MEMBER("piece_s", piece), MEMBER("element_s", element),
-                                                MEMBER("byte_s", byte), MEMBER("slot_s", slot) };
-
-enum {
-    TEXTS = sizeof text_members / sizeof text_members[0],
-    NUMBERS = sizeof number_members / sizeof number_members[0]
-};
-
-void perf_work_cost_write(FILE *file, const struct perf_work_cost *cost, double misfit)
-{
-    putc('{', file);
-    for (int i = 0; i < TEXTS; i++)
-        fprintf(file, "\"%s\": \"%s\", ", text_members[i].name, (const char *)cost + text_members[i].offset);
-    for (int i = 0; i < NUMBERS; i++)
-        fprintf(file, "\"%s\": %.4g, ", number_members[i].name,
-                *(const double *)((const char *)cost + number_members[i].offset));
-    fprintf(file, "\"misfit\": %.2g}", misfit);
-}
-
-#ifdef HAVE_JANSSON
-
-/* A file that is being read. */
-struct reader {
-    const char *path;
-    bool is_root;
-    size_t number; /* ordinal of the current cost, from 1 */
-};
-
-__attribute__((format(printf, 2, 3))) static bool print_error(const struct reader *r, const char *problem,
-                                                              ...)
-{
-    va_list arguments;
-
-    if (!r->is_root)
-        return false;
-    fprintf(stderr, "mpix_sparse_perf: option --charge: '%s' ", r->path);
-    va_start(arguments, problem);
-    vfprintf(stderr, problem, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    return false;
-}
-
-static bool read_texts(const struct reader *r, const json_t *from, struct perf_work_cost *cost)
-{
-    for (int i = 0; i < TEXTS; i++) {
-        const char *text = json_string_value(json_object_get(from, text_members[i].name));
-        if (text == NULL || text[0] == '\0' || strlen(text) >= PERF_KIND_MAX)
-            return print_error(r, "is no file of costs: cost %zu has no text of 1 to %d letters called %s",
-                               r->number, PERF_KIND_MAX - 1, text_members[i].name);
-        snprintf((char *)cost + text_members[i].offset, PERF_KIND_MAX, "%s", text);
-    }
-    return true;
-}
-
-static bool read_seconds(const struct reader *r, const json_t *from, struct perf_work_cost *cost)
-{
-    for (int i = 0; i < NUMBERS; i++) {
-        const json_t *member = json_object_get(from, number_members[i].name);
-        double value = json_number_value(member);
-        if (!json_is_number(member) || value < 0)
-            return print_error(r, "has no number from 0 on called %s in the cost of '%s %s'",
-                               number_members[i].name, cost->kind, cost->format);
-        *(double *)((char *)cost + number_members[i].offset) = value;
-    }
-    return true;
-}
-
-static bool read_costs(struct reader *r, const json_t *costs, struct perf_work_cost_list *list)
-{
-    const json_t *from;
-    size_t i;
-
-    json_array_foreach(costs, i, from)
-    {
-        struct perf_work_cost cost;
-        r->number = i + 1;
-        if (!read_texts(r, from, &cost) || !read_seconds(r, from, &cost))
-            return false;
-        if (perf_work_cost_find(list, cost.kind, cost.format) != NULL)
-            return print_error(r, "has two costs of '%s %s'", cost.kind, cost.format);
-        perf_work_cost_append(list, &cost);
-    }
-    return true;
-}
-
-static bool parse_costs(struct reader *r, const char *content, size_t bytes, struct perf_work_cost_list *list)
-{
-    json_error_t error;
-    json_t *root = json_loadb(content, bytes, JSON_REJECT_DUPLICATES, &error);
-    const json_t *costs = json_object_get(root, "costs");
-    bool good;
-
-    if (root == NULL)
-        return print_error(r, "is no JSON, in line %d: %s", error.line, error.text);
-    if (json_array_size(costs) == 0)
-        good = print_error(r, "is no file of costs: it is no object with an array of them called costs");
-    else
-        good = read_costs(r, costs, list);
-    json_decref(root);
-    return good;
-}
-
-bool perf_work_cost_read(struct perf_work_cost_list *list, const char *path, const struct perf_world *world)
-{
-    struct reader r = { path, world->rank == 0, 0 };
-    size_t bytes;
-    char *content = perf_file_load(path, &bytes, world);
-    bool good;
-
-    if (content == NULL)
-        return false;
-    good = parse_costs(&r, content, bytes, list);
-    free(content);
-    return good;
-}
-
-#else
-
-bool perf_work_cost_read(struct perf_work_cost_list *list, const char *path, const struct perf_world *world)
-{
-    (void)list, (void)path;
-    if (world->rank == 0)
-        fprintf(stderr, "mpix_sparse_perf: option --charge: this program was built without Jansson\n");
-    return false;
-}
-
-#endif
+#include "bench/sim/thread_cost.h"
 
 /* bench/sim/smpi_work.h defines both for simulations. */
 #ifndef PERF_SIM_SLEEP
@@ -194,40 +17,72 @@ bool perf_work_cost_read(struct perf_work_cost_list *list, const char *path, con
 
 static struct {
     struct perf_work_cost_list costs;
-    double scale;
-    bool is_root; /* prints the costs that missing in the file */
+    struct perf_thread_limits limits;
+    bool is_root; /* prints the costs that are missing in the file */
     struct perf_sim_work total;
-} charged;
+} charged = { .limits = { .threads = 1 } };
 
 static const struct sar_trace_hook hook = { NULL, NULL, NULL, perf_sim_work_on_work };
 
 /* Appends a cost of zero, so that the warning is printed once. */
-static const struct perf_work_cost *add_missing_cost(const char *kind, const char *format)
+static void add_missing_cost(const char *kind, const char *format)
 {
-    struct perf_work_cost cost = { .kind = "" };
+    struct perf_work_cost cost = { .threads = 1 };
 
     if (charged.is_root)
         fprintf(stderr, "mpix_sparse_perf: option --charge: the file has no cost of '%s %s'\n", kind, format);
     snprintf(cost.kind, sizeof cost.kind, "%s", kind);
     snprintf(cost.format, sizeof cost.format, "%s", format);
     perf_work_cost_append(&charged.costs, &cost);
-    return perf_work_cost_find(&charged.costs, cost.kind, cost.format);
 }
 
-bool perf_sim_work_open(const char *path, double scale, const struct perf_world *world)
+/* Returns the words that follow the name of the file, or NULL. */
+static const char *find_problem(const struct perf_charge *charge)
+{
+    int measured = perf_work_cost_threads(&charged.costs);
+
+    if (charge->threads > 1 && measured < 2)
+        return "has costs of one thread only; --costs FILE --threads 2 measures those of two";
+    if (charge->threads > measured && charge->memory_bandwidth == 0 && charged.costs.copy_rate == 0)
+        return "has no number called copy_gbs, and so needs --memory-bandwidth";
+    return NULL;
+}
+
+static bool load(const struct perf_charge *charge, const struct perf_world *world)
+{
+    const char *problem;
+
+    if (!perf_work_cost_read(&charged.costs, charge->path, world))
+        return false;
+    problem = find_problem(charge);
+    if (problem != NULL && charged.is_root)
+        fprintf(stderr, "mpix_sparse_perf: option --charge: '%s' %s\n", charge->path, problem);
+    return problem == NULL;
+}
+
+bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_world *world)
 {
     const struct perf_work_cost *sum;
+    double bandwidth = charge->memory_bandwidth;
 
     charged.is_root = world->rank == 0;
-    charged.scale = scale;
-    if (!perf_work_cost_read(&charged.costs, path, world)) {
+    charged.limits.scale = charge->scale;
+    if (!load(charge, world)) {
         perf_work_cost_free(&charged.costs);
         return false;
     }
-    sum = perf_work_cost_find(&charged.costs, PERF_SUM_KIND, "-");
-    PERF_SIM_REDUCE_COST(sum == NULL ? 0 : sum->byte * scale);
+    if (bandwidth == 0)
+        bandwidth = PERF_BANDWIDTH_OF_COPY * charged.costs.copy_rate;
+    charged.limits.bandwidth = bandwidth / world->node_ranks;
+    sum = perf_work_cost_find(&charged.costs, PERF_SUM_KIND, "-", 1);
+    PERF_SIM_REDUCE_COST(sum == NULL ? 0 : sum->byte * charge->scale);
     perf_sim_work_trace();
     return true;
+}
+
+void perf_sim_work_set_threads(int threads)
+{
+    charged.limits.threads = threads;
 }
 
 void perf_sim_work_trace(void)
@@ -239,41 +94,40 @@ void perf_sim_work_on_work(void *data, const struct sar_span *span, int64_t unti
 {
     const struct sar_span_work *work = &span->work;
     const char *format = work->format == NULL ? "-" : work->format;
-    const struct perf_work_cost *cost;
-    double seconds;
+    struct perf_thread_time time;
 
     (void)data;
     if (charged.costs.n == 0)
         return;
-    cost = perf_work_cost_find(&charged.costs, work->kind, format);
-    if (cost == NULL)
-        cost = add_missing_cost(work->kind, format);
-    seconds = charged.scale * (cost->element * (double)work->elements + cost->byte * (double)work->bytes +
-                               cost->slot * (double)work->slots) +
-              cost->piece;
+    if (perf_work_cost_find(&charged.costs, work->kind, format, 1) == NULL)
+        add_missing_cost(work->kind, format);
+    time = perf_thread_time_of(&charged.costs, work, &charged.limits);
     charged.total.measured += (double)(until - span->start_ns) * 1e-9;
-    charged.total.modelled += seconds;
-    PERF_SIM_SLEEP(seconds);
+    charged.total.modelled += time.seconds;
+    charged.total.extrapolated += time.extrapolated ? time.seconds : 0;
+    PERF_SIM_SLEEP(time.seconds);
 }
 
 void perf_sim_work_reset(void)
 {
-    charged.total = (struct perf_sim_work){ 0, 0 };
+    charged.total = (struct perf_sim_work){ 0 };
 }
 
 void perf_sim_work_add(struct perf_sim_work *total)
 {
     total->measured += charged.total.measured;
     total->modelled += charged.total.modelled;
+    total->extrapolated += charged.total.extrapolated;
 }
 
 void perf_sim_work_collect(struct perf_sim_work *total, int calls)
 {
-    double sums[2] = { total->measured, total->modelled };
+    double sums[3] = { total->measured, total->modelled, total->extrapolated };
     int ranks;
 
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     total->measured = charged.costs.n > 0 ? sums[0] / ranks / calls : NAN;
     total->modelled = charged.costs.n > 0 ? sums[1] / ranks / calls : NAN;
+    total->extrapolated = charged.costs.n > 0 ? sums[2] / ranks / calls : NAN;
 }
