@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The blocks of the vector are visited in order, as in sar_partition_merge. The words of a block are listed as
- * indices in place, and the next values of the part are copied behind the others.
+/* The blocks of the vector are visited in order, as in sar_partition_merge. The words of a block are listed
+ * as indices in place, and the next values of the part are copied behind the others.
  *
  * First the bits of each part are counted, for ranges of stripes that are merged in parallel: the counts tell
  * where the range of a part begins, and that the part has as many bits as elements. */

@@ -100,8 +100,8 @@ void sar_bitmap_encode(const struct sar_wire_layout *layout, const struct sar_sp
 
 struct sar_part_bitmap;
 
-/** Describes a payload of sar_wire_hash_bitmap of nnz elements, without decoding it. Returns SAR_CORRUPT if its
- * size is wrong, or a bit is at layout->slots or above. The number of bits is not checked. */
+/** Describes a payload of sar_wire_hash_bitmap of nnz elements, without decoding it. Returns SAR_CORRUPT if
+ * its size is wrong, or a bit is at layout->slots or above. The number of bits is not checked. */
 enum sar_status sar_hash_bitmap_open(const struct sar_wire_layout *layout, const void *payload,
                                      uint64_t bytes, size_t nnz, struct sar_part_bitmap *part);
 

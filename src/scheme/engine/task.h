@@ -243,8 +243,8 @@ enum sar_status sar_task_encode_parts(struct sar_task *task, bool pull, struct s
                                       size_t n);
 enum sar_status sar_task_decode_parts(struct sar_task *task, struct sar_task_part parts[], size_t n);
 
-/** Describes a message in the format hash_bitmap without decoding it. Sets *other if it is in another format or
- * its values are rounded: then it is to be decoded. */
+/** Describes a message in the format hash_bitmap without decoding it. Sets *other if it is in another format
+ * or its values are rounded: then it is to be decoded. */
 enum sar_status sar_task_open_bitmap(struct sar_task *task, struct sar_wire_layout layout,
                                      const struct sar_msg *message, struct sar_part_bitmap *part,
                                      bool *other);
