@@ -106,9 +106,8 @@ struct tensor {
     double density;
 };
 
-static const struct tensor tensors[] = {
-    { 8000000, 1, 0.01 }, { 1500000, 1, 0.15 }, { 8000000, 1, 0.0005 }, { 60000, 64, 0.05 }
-};
+static const struct tensor tensors[] = { { 8000000, 1, 0.01 }, { 4000000, 1, 0.04 },   { 1500000, 1, 0.15 },
+                                         { 400000, 1, 0.4 },   { 8000000, 1, 0.0005 }, { 60000, 64, 0.05 } };
 
 /* A kind of call. */
 struct call {

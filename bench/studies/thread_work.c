@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "vector/canonicalize.h"
 #include "vector/dense.h"
+#include "vector/merge_bitmaps.h"
 #include "vector/partition.h"
 #include "vector/reduce.h"
 #include "vector/topk.h"
@@ -154,6 +155,13 @@ static void merge(struct perf_thread_job *job)
     set_vecs(job, &job->result, 1, job->desc.index_size);
 }
 
+static void place(struct perf_thread_job *job)
+{
+    perf_study_require(sar_merge_bitmaps(&job->map, &job->desc, job->bitmaps, &job->arena, &job->result));
+    set_work(job, job->vec.nnz, vec_bytes(job, 2 * job->vec.nnz) + job->desc.count / 8);
+    set_vecs(job, &job->result, 1, job->desc.index_size);
+}
+
 /* Selects all non-zeros, of which there are as many as there is room for. */
 static void select_largest(struct perf_thread_job *job)
 {
@@ -167,21 +175,22 @@ static void select_largest(struct perf_thread_job *job)
     set_vecs(job, &job->result, 1, job->desc.index_size);
 }
 
-const struct perf_thread_work perf_thread_copy = { "copy", NULL, copy, false, false };
+const struct perf_thread_work perf_thread_copy = { "copy", NULL, copy, false, false, false };
 
 const struct perf_thread_work perf_thread_works[] = {
-    { "scan", NULL, scan, false, false },
-    { "write", NULL, write_all, false, false },
-    { "update", NULL, write_elements, false, false },
-    { "check", NULL, check_sorted, false, false },
-    { "sort", NULL, sort_unsorted, false, false },
-    { "partition", NULL, partition, false, false },
-    { "encode", NULL, encode, true, false },
-    { "decode", encode, decode, true, false }, /* decoding may change the payload */
-    { "reduce", NULL, reduce, false, false },
-    { "merge", prepare_merge, merge, false, false },
-    { "topk", NULL, select_largest, false, true },
-    { NULL, NULL, NULL, false, false },
+    { "scan", NULL, scan, false, false, false },
+    { "write", NULL, write_all, false, false, false },
+    { "update", NULL, write_elements, false, false, false },
+    { "check", NULL, check_sorted, false, false, false },
+    { "sort", NULL, sort_unsorted, false, false, false },
+    { "partition", NULL, partition, false, false, false },
+    { "encode", NULL, encode, true, false, false },
+    { "decode", encode, decode, true, false, false }, /* decoding may change the payload */
+    { "reduce", NULL, reduce, false, false, false },
+    { "merge", prepare_merge, merge, false, false, false },
+    { "place", prepare_merge, place, false, false, true },
+    { "topk", NULL, select_largest, false, true, false },
+    { NULL, NULL, NULL, false, false, false },
 };
 
 static uint64_t digest_bytes(uint64_t digest, const void *data, size_t bytes)
@@ -272,6 +281,24 @@ static struct sar_vec_desc describe(const struct perf_case *c, int type)
     };
 }
 
+/* Makes the bitmaps of the parts, if blocks are whole words. */
+static void make_bitmaps(struct perf_thread_job *job)
+{
+    if (!sar_merge_bitmaps_works(&job->map))
+        return;
+    job->bitmaps = perf_alloc(job->map.parts, sizeof *job->bitmaps);
+    for (uint32_t p = 0; p < job->map.parts; p++) {
+        struct sar_wire_layout layout = job->layout;
+        void *bits;
+        layout.slots = sar_partition_map_slots(&job->map, p);
+        layout.index_size = sizeof(uint32_t);
+        perf_study_require(sar_arena_alloc(&job->data, sar_bitmap_bytes(layout.slots), 1, &bits));
+        sar_bitmap_encode(&layout, &job->parts[p], bits);
+        job->bitmaps[p] = (struct sar_part_bitmap){ bits, sar_bitmap_bytes(layout.slots), job->parts[p].value,
+                                                    job->parts[p].nnz };
+    }
+}
+
 struct perf_thread_job perf_thread_job_make(const struct perf_study *study, const struct perf_case *c,
                                             const struct perf_copied *copied)
 {
@@ -293,6 +320,7 @@ struct perf_thread_job perf_thread_job_make(const struct perf_study *study, cons
         job.runs[i] = draw(study, c, i, parts);
     job.parts = perf_alloc((size_t)parts, sizeof *job.parts);
     perf_study_require(sar_partition_split(&job.map, &job.desc, &job.vec, &job.data, job.parts));
+    make_bitmaps(&job);
     job.dense = perf_block_make(dense_bytes(&job), 0);
     sar_dense_scatter(&job.desc, &job.vec, job.dense.data);
     job.written = perf_block_make(dense_bytes(&job), 0);
@@ -311,4 +339,5 @@ void perf_thread_job_free(struct perf_thread_job *job)
     free(job->shuffled);
     free(job->runs);
     free(job->parts);
+    free(job->bitmaps);
 }

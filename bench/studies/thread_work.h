@@ -24,6 +24,7 @@ struct perf_thread_job {
     void *shuffled;                   /**< their indices in random order */
     struct sar_spvec *runs;           /**< elements of as many ranks as there are parts */
     struct sar_spvec *parts;          /**< vec, split by map */
+    struct sar_part_bitmap *bitmaps;  /**< these parts, or NULL if blocks are smaller than words */
     struct perf_block dense;          /**< vec as a dense vector */
     struct perf_block written;        /**< dense vector that is written */
     const struct perf_copied *copied; /**< borrowed */
@@ -51,6 +52,7 @@ struct perf_thread_work {
     void (*run)(struct perf_thread_job *job);
     bool per_format;    /**< uses job->wire */
     bool single_floats; /**< only for elements of one float */
+    bool bitmaps;       /**< uses job->bitmaps */
 };
 
 /** The copy of memory, and all other work, ended by a name of NULL. */

@@ -116,6 +116,8 @@ static void run_threads(struct perf_study *study, struct perf_thread_job *job, s
     for (const struct perf_thread_work *work = perf_thread_works; work->name != NULL; work++) {
         if (work->single_floats && (job->desc.row_len > 1 || !sar_magnitude_defined(job->desc.dtype)))
             continue;
+        if (work->bitmaps && job->bitmaps == NULL)
+            continue;
         if (work->per_format) {
             run_formats(study, job, work, record);
             continue;
