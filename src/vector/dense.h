@@ -27,6 +27,8 @@ struct sar_growable {
     /** Provide arrays for nnz elements, set growable->capacity, and keep the elements of the vec. */
     enum sar_status (*grow)(struct sar_growable *growable, size_t nnz, struct sar_spvec *vec);
     size_t capacity; /**< elements that the arrays can hold; 0 at first */
+    struct sar_arena
+        *scratch; /**< memory of several threads: a quarter of the buffer, at most 128 KB a piece */
 };
 
 /** Makes a vec of the non-zeros of buf.

@@ -4,7 +4,11 @@
  * branch. With AVX-512 it compresses the non-zeros of a SIMD vector, or moves them one by one if a group has
  * few.
  *
- *     time = count * element bytes / memory bandwidth, below one non-zero in ten */
+ *     time = count * element bytes / memory bandwidth, below one non-zero in ten
+ *
+ * Several threads scan pieces of a wave at once, into scratch memory. When the non-zeros of all pieces are
+ * counted, they move to their places, out of the caches. The rest of a piece that fills its scratch memory is
+ * counted at first, and scanned when its place is known. */
 
 #include "vector/dense.h"
 
@@ -13,12 +17,17 @@
 #include <immintrin.h>
 #endif
 
+#include "vector/pieces.h"
+
 enum {
-    GROUP = 16,      /* values that a scan tests at once */
-    SLACK = 16,      /* elements that a scan may write after the last non-zero */
-    STRIDE = 4096,   /* elements scanned between tests of the capacity */
-    FEW = 3,         /* non-zeros of an AVX-512 group that are moved one by one */
-    WIDE_GROUP = 256 /* bytes of an AVX-512 group */
+    GROUP = 16,             /* values that a scan tests at once */
+    SLACK = 16,             /* elements that a scan may write after the last non-zero */
+    STRIDE = 4096,          /* elements scanned between tests of the capacity */
+    FEW = 3,                /* non-zeros of an AVX-512 group that are moved one by one */
+    WIDE_GROUP = 256,       /* bytes of an AVX-512 group */
+    WAVE_PIECE = 512 << 10, /* bytes of a piece of a wave, so that those of a thread fit into its L2 cache */
+    ROW_STEP = 32 << 10,    /* bytes of rows scanned at a time */
+    SCRATCH_SHARE = 4       /* bytes of a piece per byte of its scratch memory */
 };
 
 /* Elements of 2, 4 and 8 bytes may be rows, which have the alignment of their basic type. */
@@ -157,18 +166,155 @@ static size_t scan(const struct sar_vec_desc *desc, const void *buf, size_t from
     return scan_rows(buf, desc, from, n, out, k);
 }
 
+/* Provide arrays for nnz elements, or more. */
+static enum sar_status reserve(struct sar_growable *growable, size_t expected, size_t nnz,
+                               struct sar_spvec *vec)
+{
+    size_t wanted =
+        growable->capacity == 0 ? expected + expected / 8 : growable->capacity + growable->capacity / 2;
+    return growable->grow(growable, wanted > nnz ? wanted : nnz, vec);
+}
+
+/* A piece of a wave: elements [from, to) of the buffer. */
+struct wave_piece {
+    size_t from, to;
+    size_t scanned;         /* first element that is not in scratch memory */
+    struct sar_spvec found; /* non-zeros of [from, scanned), in scratch memory */
+    size_t nnz, place;      /* non-zeros of [from, to), and where they begin in the vec */
+};
+
+struct wave {
+    const struct sar_vec_desc *desc;
+    const unsigned char *buf;
+    struct sar_spvec *vec;
+    size_t step, slack;   /* elements scanned at a time, and those written after the last non-zero */
+    size_t room;          /* elements of a piece's scratch memory */
+    size_t pieces, piece; /* most pieces of a wave, and most elements of a piece */
+    size_t n;             /* pieces of this wave */
+    struct wave_piece of[SAR_PIECES_MAX];
+};
+
+/* Append the non-zeros of the step from element `at` on to the scratch memory; returns the end of the step. */
+static size_t scan_step(const struct wave *w, struct wave_piece *piece, size_t at)
+{
+    size_t n = piece->to - at < w->step ? piece->to - at : w->step;
+    piece->found.nnz = scan(w->desc, w->buf, at, n, piece->found, piece->found.nnz);
+    return at + n;
+}
+
+static enum sar_status find_piece(void *wave, size_t i)
+{
+    struct wave *w = wave;
+    struct wave_piece *piece = &w->of[i];
+    size_t at = piece->from;
+    piece->found.nnz = 0;
+    while (at < piece->to && piece->found.nnz + w->step + w->slack <= w->room)
+        at = scan_step(w, piece, at);
+    piece->scanned = at;
+    piece->nnz = piece->found.nnz;
+    if (at < piece->to)
+        piece->nnz += sar_dense_count_nonzero(w->desc, w->buf + at * w->desc->element_size, piece->to - at);
+    return SAR_OK;
+}
+
+/* Move the elements in scratch memory to element `place` of the vec; returns where they end. */
+static size_t place_found(const struct wave *w, struct wave_piece *piece, size_t place)
+{
+    size_t nnz = piece->found.nnz, bytes = w->desc->element_size, size = w->desc->index_size;
+    memcpy((unsigned char *)w->vec->index + place * size, piece->found.index, nnz * size);
+    memcpy((unsigned char *)w->vec->value + place * bytes, piece->found.value, nnz * bytes);
+    piece->found.nnz = 0;
+    return place + nnz;
+}
+
+static enum sar_status place_piece(void *wave, size_t i)
+{
+    struct wave *w = wave;
+    struct wave_piece *piece = &w->of[i];
+    size_t place = place_found(w, piece, piece->place);
+    for (size_t at = piece->scanned; at < piece->to;) {
+        at = scan_step(w, piece, at);
+        place = place_found(w, piece, place);
+    }
+    return SAR_OK;
+}
+
+/* Plan waves of equal length, and allocate their scratch memory. */
+static enum sar_status open_waves(struct wave *w, struct sar_arena *arena)
+{
+    size_t bytes = w->desc->element_size, count = (size_t)w->desc->count;
+    bool scalar = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    w->step = scalar ? STRIDE : ROW_STEP / bytes + 1;
+    w->slack = scalar ? SLACK : 0;
+    w->pieces = sar_pieces(count * bytes);
+    size_t waves = count * bytes / (w->pieces * WAVE_PIECE) + 1;
+    w->piece = (count / (waves * w->pieces) / w->step + 1) * w->step;
+    w->room = w->step + w->slack + w->piece * bytes / SCRATCH_SHARE / (bytes + w->desc->index_size);
+    for (size_t i = 0; i < w->pieces; i++)
+        SAR_TRY(sar_spvec_alloc(w->desc, w->room, arena, &w->of[i].found));
+    return SAR_OK;
+}
+
+/* Scan the wave from element `from` on. Returns its end, or count. */
+static size_t find_wave(struct wave *w, size_t from, size_t *nnz)
+{
+    size_t count = (size_t)w->desc->count, n = 0, place = w->vec->nnz;
+    for (; n < w->pieces && from < count; from = w->of[n++].to) {
+        w->of[n].from = from;
+        w->of[n].to = count - from < w->piece ? count : from + w->piece;
+    }
+    w->n = n;
+    sar_parallel_for(n, find_piece, w);
+    for (size_t i = 0; i < n; i++) {
+        w->of[i].place = place;
+        place += w->of[i].nnz;
+    }
+    *nnz = place;
+    return from;
+}
+
+static enum sar_status compact_in_waves(struct wave *w, size_t expected, struct sar_growable *growable)
+{
+    size_t count = (size_t)w->desc->count, nnz;
+    for (size_t from = 0; from < count;) {
+        from = find_wave(w, from, &nnz);
+        if (nnz == w->vec->nnz)
+            continue;
+        if (nnz > growable->capacity)
+            SAR_TRY(reserve(growable, expected, nnz, w->vec));
+        sar_parallel_for(w->n, place_piece, w);
+        w->vec->nnz = nnz;
+    }
+    return SAR_OK;
+}
+
+/* The scratch memory goes back to the arena if nothing else has been taken from it meanwhile. */
+static enum sar_status compact_parallel(const struct sar_vec_desc *desc, const void *buf, size_t expected,
+                                        struct sar_growable *growable, struct sar_spvec *vec)
+{
+    struct wave w = { .desc = desc, .buf = buf, .vec = vec };
+    if (expected > 0)
+        SAR_TRY(reserve(growable, expected, 0, vec));
+    struct sar_arena_mark before = sar_arena_mark(growable->scratch);
+    SAR_TRY(open_waves(&w, growable->scratch));
+    size_t used = growable->scratch->used;
+    SAR_TRY(compact_in_waves(&w, expected, growable));
+    if (growable->scratch->used == used)
+        sar_arena_rewind(growable->scratch, before);
+    return SAR_OK;
+}
+
 enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const void *buf, size_t expected,
                                        struct sar_growable *growable, struct sar_spvec *vec)
 {
     size_t count = (size_t)desc->count;
     *vec = (struct sar_spvec){ NULL, NULL, 0 };
+    if (sar_pieces(count * desc->element_size) > 1)
+        return compact_parallel(desc, buf, expected, growable, vec);
     for (size_t i = 0; i < count; i += STRIDE) {
         size_t n = count - i < STRIDE ? count - i : STRIDE, needed = vec->nnz + n + SLACK;
-        if (needed > growable->capacity) {
-            size_t wanted = growable->capacity == 0 ? expected + expected / 8
-                                                    : growable->capacity + growable->capacity / 2;
-            SAR_TRY(growable->grow(growable, wanted > needed ? wanted : needed, vec));
-        }
+        if (needed > growable->capacity)
+            SAR_TRY(reserve(growable, expected, needed, vec));
         vec->nnz = scan(desc, buf, i, n, *vec, vec->nnz);
     }
     return SAR_OK;
@@ -196,6 +342,6 @@ static enum sar_status grow_in_arena(struct sar_growable *growable, size_t nnz, 
 enum sar_status sar_dense_compact(const struct sar_vec_desc *desc, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_spvec *vec)
 {
-    struct arena_growable growable = { { grow_in_arena, 0 }, desc, arena };
+    struct arena_growable growable = { { grow_in_arena, 0, arena }, desc, arena };
     return sar_dense_compact_into(desc, buf, expected, &growable.growable, vec);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/dense.h"
 #include "vector/canonicalize.h"
 #include "vector/partition.h"
