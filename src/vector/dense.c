@@ -300,10 +300,7 @@ static void do_all(struct elements *e, void (*body)(void *elements, size_t from,
 {
     size_t each = e->desc->index_size + e->desc->element_size + CACHE_LINE,
            pieces = sar_pieces(e->vec->nnz * each);
-    if (pieces == 1)
-        body(e, 0, e->vec->nnz);
-    else
-        sar_ranges_run((struct sar_ranges){ e->vec->nnz, UNIT, pieces, body, e });
+    sar_ranges_run((struct sar_ranges){ e->vec->nnz, UNIT, pieces, body, e });
 }
 
 void sar_dense_scatter(const struct sar_vec_desc *desc, const struct sar_spvec *vec, void *buf)

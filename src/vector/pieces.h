@@ -37,10 +37,13 @@ static inline enum sar_status sar_ranges_piece(void *ranges, size_t i)
     return SAR_OK;
 }
 
-/** Calls ranges.body for all pieces that are not empty. */
+/** Calls ranges.body for all pieces that are not empty; a single piece may be. */
 static inline void sar_ranges_run(struct sar_ranges ranges)
 {
-    sar_parallel_for(ranges.pieces, sar_ranges_piece, &ranges);
+    if (ranges.pieces == 1)
+        ranges.body(ranges.arg, 0, ranges.n);
+    else
+        sar_parallel_for(ranges.pieces, sar_ranges_piece, &ranges);
 }
 
 #endif
