@@ -61,7 +61,7 @@ enum sar_status sar_shared_load_dense(struct sar_task *task, struct sar_shm_coll
 {
     const struct sar_agreed *agreed = task->agreed;
     struct sar_spvec *input = &task->input.vec;
-    struct shm_growable on = { { grow, 0 }, task, msg };
+    struct shm_growable on = { { grow, 0, task->memory.call_arena }, task, msg };
     const void *buf = agreed->call.in_place ? task->args.buffers.recvbuf : task->args.buffers.sendbuf;
     struct sar_span span = sar_task_span(task, "compact");
     SAR_TRY(sar_dense_compact_into(&agreed->desc, buf, (size_t)agreed->data.nnz_max, &on.growable, input));

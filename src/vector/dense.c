@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conversion of a dense buffer to a vec, at the beginning of dense calls, and back. The scan skips a group of
- * values without a bit set. In other groups it writes every value and advances only after non-zeros, without
- * a branch. With AVX-512 it compresses the non-zeros of a SIMD vector, or moves them one by one if a group
- * has few.
- *
- *     time = count * element bytes / memory bandwidth, below one non-zero in ten */
+/* Counts of non-zeros, and single elements of dense buffers. Runs at memory bandwidth. dense_scan.c makes a vec
+ * of a buffer, and dense_write.c a buffer of vecs. */
 
 #include "vector/dense.h"
 
 #include <string.h>
-#if defined(SAR_AVX512)
-#include <immintrin.h>
-#endif
 
 #include "hash/murmur3.h"
+#include "vector/pieces.h"
 
 enum {
-    GROUP = 16,        /* values that a scan tests at once */
-    SLACK = 16,        /* elements that a scan may write after the last non-zero */
-    STRIDE = 4096,     /* elements scanned between tests of the capacity */
-    FEW = 3,           /* non-zeros of an AVX-512 group that are moved one by one */
-    WIDE_GROUP = 256,  /* bytes of an AVX-512 group */
     SAMPLE_GROUP = 64, /* basic values of a sample that are adjacent */
-    COUNT_GROUP = 64   /* values counted at once */
+    COUNT_GROUP = 64,  /* values counted at once */
+    UNIT = 64,         /* elements: pieces of an array that is written share no cache line if it is aligned */
+    CACHE_LINE = 64    /* bytes */
 };
 
 /* Elements of 2, 4 and 8 bytes may be rows, which have the alignment of their basic type. */
@@ -30,107 +21,7 @@ typedef uint16_t unaligned16 __attribute__((aligned(1)));
 typedef uint32_t unaligned32 __attribute__((aligned(1)));
 typedef uint64_t unaligned64 __attribute__((aligned(1)));
 
-/* scanN: append the non-zeros among n values of N bytes, from v[from], to out at k; returns the new k. */
-#define DEFINE_SCAN(name, type)                                                                        \
-    SAR_INLINE size_t name(const type *v, size_t from, size_t n, unsigned size, struct sar_spvec out,  \
-                           size_t k)                                                                   \
-    {                                                                                                  \
-        type *value = out.value;                                                                       \
-        for (size_t i = from; i < from + n; i += GROUP) {                                              \
-            size_t group = from + n - i < GROUP ? from + n - i : GROUP;                                \
-            type any = 0;                                                                              \
-            for (size_t j = 0; j < group; j++)                                                         \
-                any |= v[i + j];                                                                       \
-            for (size_t j = 0; any != 0 && j < group; j++) {                                           \
-                sar_index_set(out.index, size, k, i + j);                                              \
-                value[k] = v[i + j];                                                                   \
-                k += v[i + j] != 0;                                                                    \
-            }                                                                                          \
-        }                                                                                              \
-        return k;                                                                                      \
-    }                                                                                                  \
-    SAR_CLONES static size_t name##_narrow(const type *v, size_t from, size_t n, struct sar_spvec out, \
-                                           size_t k)                                                   \
-    {                                                                                                  \
-        return name(v, from, n, 4, out, k);                                                            \
-    }
-
-DEFINE_SCAN(scan1, uint8_t)
-DEFINE_SCAN(scan2, unaligned16)
-DEFINE_SCAN(scan4, unaligned32)
-DEFINE_SCAN(scan8, unaligned64)
-
-#if defined(SAR_AVX512)
-/* Returns the mask of non-zeros among values of 4 or 8 bytes. */
-SAR_AVX512 SAR_INLINE uint64_t nonzero_mask(__m512i v, unsigned size)
-{
-    return size == 4 ? _mm512_test_epi32_mask(v, v) : _mm512_test_epi64_mask(v, v);
-}
-
-/* Append the non-zeros of a SIMD vector and their indices. */
-SAR_AVX512 SAR_INLINE size_t pack(__m512i v, unsigned size, __m512i index, struct sar_spvec out, size_t k)
-{
-    uint64_t nonzero = nonzero_mask(v, size);
-    if (size == 4)
-        _mm512_storeu_si512((uint32_t *)out.value + k, _mm512_maskz_compress_epi32((__mmask16)nonzero, v));
-    else
-        _mm512_storeu_si512((uint64_t *)out.value + k, _mm512_maskz_compress_epi64((__mmask8)nonzero, v));
-    _mm512_storeu_si512((uint32_t *)out.index + k, _mm512_maskz_compress_epi32((__mmask16)nonzero, index));
-    return k + (size_t)__builtin_popcountll(nonzero);
-}
-
-/* Write FEW values of the group at v[i]: its non-zeros, then any. A loop of variable length would mispredict
- * and delay the next loads. */
-SAR_AVX512 SAR_INLINE void move_few(const void *v, unsigned size, size_t i, uint64_t nonzero,
-                                    struct sar_spvec out, size_t k)
-{
-    const unsigned char *from = v;
-    unsigned char *to = (unsigned char *)out.value + k * size;
-    for (size_t j = 0; j < FEW; j++, nonzero &= nonzero - 1) {
-        size_t at = i + (size_t)__builtin_ctzll(nonzero | (uint64_t)1 << (WIDE_GROUP / size - 1));
-        sar_index_set(out.index, 4, k + j, at);
-        memcpy(to + j * size, from + at * size, size);
-    }
-}
-
-/* Append the non-zeros of the group at v[i]. */
-SAR_AVX512 SAR_INLINE size_t scan_group(const void *v, unsigned size, size_t i, struct sar_spvec out,
-                                        size_t k)
-{
-    const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const unsigned char *bytes = (const unsigned char *)v + i * size;
-    unsigned lanes = 64 / size;
-    __m512i a[4];
-    uint64_t nonzero = 0;
-    for (unsigned j = 0; j < 4; j++) {
-        a[j] = _mm512_loadu_si512(bytes + j * 64);
-        nonzero |= nonzero_mask(a[j], size) << j * lanes;
-    }
-    size_t n = (size_t)__builtin_popcountll(nonzero);
-    if (n <= FEW) {
-        move_few(v, size, i, nonzero, out, k);
-        return k + n;
-    }
-    for (unsigned j = 0; j < 4; j++)
-        k = pack(a[j], size, _mm512_add_epi32(first, _mm512_set1_epi32((int)(i + j * lanes))), out, k);
-    return k;
-}
-
-/* Scan values of 4 or 8 bytes with indices of 4 bytes, in whole groups. */
-SAR_AVX512 static size_t scan_wide(const struct sar_vec_desc *desc, const void *buf, size_t from, size_t n,
-                                   struct sar_spvec out, size_t k)
-{
-    for (size_t i = from; desc->element_size == 4 && i < from + n; i += WIDE_GROUP / 4)
-        k = scan_group(buf, 4, i, out, k);
-    for (size_t i = from; desc->element_size == 8 && i < from + n; i += WIDE_GROUP / 8)
-        k = scan_group(buf, 8, i, out, k);
-    return k;
-}
-#else
-#define scan_wide(desc, buf, from, n, out, k) (k)
-#endif
-
-SAR_CLONES static bool row_is_nonzero(const unsigned char *row, size_t bytes)
+SAR_CLONES bool sar_row_is_nonzero(const unsigned char *row, size_t bytes)
 {
     const unaligned64 *word = (const void *)row;
     uint64_t any = 0;
@@ -139,80 +30,6 @@ SAR_CLONES static bool row_is_nonzero(const unsigned char *row, size_t bytes)
     for (size_t i = bytes / sizeof *word * sizeof *word; i < bytes; i++)
         any |= row[i];
     return any != 0;
-}
-
-static size_t scan_rows(const unsigned char *buf, const struct sar_vec_desc *desc, size_t from, size_t n,
-                        struct sar_spvec out, size_t k)
-{
-    size_t bytes = desc->element_size;
-    for (size_t i = from; i < from + n; i++) {
-        if (!row_is_nonzero(buf + i * bytes, bytes))
-            continue;
-        sar_index_set(out.index, desc->index_size, k, i);
-        memcpy((unsigned char *)out.value + k * bytes, buf + i * bytes, bytes);
-        k++;
-    }
-    return k;
-}
-
-static size_t scan(const struct sar_vec_desc *desc, const void *buf, size_t from, size_t n,
-                   struct sar_spvec out, size_t k)
-{
-    bool scalar = desc->element_size == 4 || desc->element_size == 8;
-    if (scalar && n == STRIDE && desc->index_size == 4 && sar_has_avx512())
-        return scan_wide(desc, buf, from, n, out, k);
-    if (desc->element_size == 1)
-        return desc->index_size == 4 ? scan1_narrow(buf, from, n, out, k) : scan1(buf, from, n, 8, out, k);
-    if (desc->element_size == 2)
-        return desc->index_size == 4 ? scan2_narrow(buf, from, n, out, k) : scan2(buf, from, n, 8, out, k);
-    if (desc->element_size == 4)
-        return desc->index_size == 4 ? scan4_narrow(buf, from, n, out, k) : scan4(buf, from, n, 8, out, k);
-    if (desc->element_size == 8)
-        return desc->index_size == 4 ? scan8_narrow(buf, from, n, out, k) : scan8(buf, from, n, 8, out, k);
-    return scan_rows(buf, desc, from, n, out, k);
-}
-
-enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const void *buf, size_t expected,
-                                       struct sar_growable *growable, struct sar_spvec *vec)
-{
-    size_t count = (size_t)desc->count;
-    *vec = (struct sar_spvec){ NULL, NULL, 0 };
-    for (size_t i = 0; i < count; i += STRIDE) {
-        size_t n = count - i < STRIDE ? count - i : STRIDE, needed = vec->nnz + n + SLACK;
-        if (needed > growable->capacity) {
-            size_t wanted = growable->capacity == 0 ? expected + expected / 8
-                                                    : growable->capacity + growable->capacity / 2;
-            SAR_TRY(growable->grow(growable, wanted > needed ? wanted : needed, vec));
-        }
-        vec->nnz = scan(desc, buf, i, n, *vec, vec->nnz);
-    }
-    return SAR_OK;
-}
-
-struct arena_growable {
-    struct sar_growable growable; /* the first member: grow_in_arena casts back */
-    const struct sar_vec_desc *desc;
-    struct sar_arena *arena;
-};
-
-/* Move a vec to larger arrays from the arena. */
-static enum sar_status grow_in_arena(struct sar_growable *growable, size_t nnz, struct sar_spvec *vec)
-{
-    struct arena_growable *memory = (struct arena_growable *)growable;
-    struct sar_spvec larger;
-    SAR_TRY(sar_spvec_alloc(memory->desc, nnz, memory->arena, &larger));
-    sar_spvec_copy(memory->desc, vec, &larger);
-    larger.nnz = vec->nnz;
-    *vec = larger;
-    growable->capacity = nnz;
-    return SAR_OK;
-}
-
-enum sar_status sar_dense_compact(const struct sar_vec_desc *desc, const void *buf, size_t expected,
-                                  struct sar_arena *arena, struct sar_spvec *vec)
-{
-    struct arena_growable growable = { { grow_in_arena, 0 }, desc, arena };
-    return sar_dense_compact_into(desc, buf, expected, &growable.growable, vec);
 }
 
 /* countN: non-zeros among n values of N bytes. Groups of fixed length compile to whole SIMD vectors. */
@@ -240,11 +57,11 @@ static size_t count_rows(const unsigned char *buf, size_t bytes, size_t n)
 {
     size_t counted = 0;
     for (size_t i = 0; i < n; i++)
-        counted += row_is_nonzero(buf + i * bytes, bytes);
+        counted += sar_row_is_nonzero(buf + i * bytes, bytes);
     return counted;
 }
 
-size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t n)
+static size_t count(const struct sar_vec_desc *desc, const void *buf, size_t n)
 {
     switch (desc->element_size) {
     case 1: return count1(buf, n);
@@ -253,6 +70,30 @@ size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf,
     case 8: return count8(buf, n);
     default: return count_rows(buf, desc->element_size, n);
     }
+}
+
+/* Elements to count, and how many non-zeros are counted. */
+struct counted {
+    const struct sar_vec_desc *desc;
+    const unsigned char *buf;
+    size_t nonzero;
+};
+
+static void count_range(void *counted, size_t from, size_t to)
+{
+    struct counted *c = counted;
+    size_t nonzero = count(c->desc, c->buf + from * c->desc->element_size, to - from);
+    __atomic_fetch_add(&c->nonzero, nonzero, __ATOMIC_RELAXED);
+}
+
+size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t n)
+{
+    size_t pieces = sar_pieces(n * desc->element_size);
+    struct counted counted = { desc, buf, 0 };
+    if (pieces == 1)
+        return count(desc, buf, n);
+    sar_ranges_run((struct sar_ranges){ n, UNIT, pieces, count_range, &counted });
+    return counted.nonzero;
 }
 
 /* Returns the first element of sample group g: a hashed position in interval g of `stride` elements. */
@@ -266,16 +107,13 @@ static size_t sample_begin(uint32_t g, size_t stride, size_t group)
 size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample)
 {
     const unsigned char *bytes = buf;
-    size_t count = (size_t)desc->count,
-           group = SAMPLE_GROUP < desc->row_len ? 1 : SAMPLE_GROUP / desc->row_len;
+    size_t all = (size_t)desc->count, group = SAMPLE_GROUP < desc->row_len ? 1 : SAMPLE_GROUP / desc->row_len;
     size_t groups = sample / group, present = 0;
-    if (groups == 0 || sample >= count)
-        return sar_dense_count_nonzero(desc, buf, count);
+    if (groups == 0 || sample >= all)
+        return sar_dense_count_nonzero(desc, buf, all);
     for (uint32_t g = 0; g < groups; g++)
-        present +=
-            sar_dense_count_nonzero(desc, bytes + sample_begin(g, count / groups, group) * desc->element_size,
-                                    group);
-    return (size_t)((double)present / (double)(groups * group) * (double)count);
+        present += count(desc, bytes + sample_begin(g, all / groups, group) * desc->element_size, group);
+    return (size_t)((double)present / (double)(groups * group) * (double)all);
 }
 
 SAR_CLONES static bool any_zero4(const unaligned32 *value, size_t n)
@@ -286,24 +124,80 @@ SAR_CLONES static bool any_zero4(const unaligned32 *value, size_t n)
     return found != 0;
 }
 
+/* Copy the non-zeros among elements [from, to) of a vec to kept, from element k on. */
+static size_t keep_nonzeros(const struct sar_vec_desc *desc, const struct sar_spvec *vec, size_t from,
+                            size_t to, const struct sar_spvec *kept, size_t k)
+{
+    size_t bytes = desc->element_size;
+    for (size_t i = from; i < to; i++) {
+        const unsigned char *value = (const unsigned char *)vec->value + i * bytes;
+        if (!sar_row_is_nonzero(value, bytes))
+            continue;
+        sar_index_set(kept->index, desc->index_size, k, sar_index_get(vec->index, desc->index_size, i));
+        memcpy((unsigned char *)kept->value + k++ * bytes, value, bytes);
+    }
+    return k;
+}
+
+/* Pieces of a vec whose zeros are dropped. */
+struct drop {
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *vec;
+    struct sar_spvec kept;
+    size_t pieces, begin[SAR_RANGES_MAX + 1]; /* of a piece in kept; first, its non-zeros */
+};
+
+static enum sar_status count_piece(void *drop, size_t i)
+{
+    struct drop *d = drop;
+    size_t from = sar_parallel_bound(d->vec->nnz, UNIT, d->pieces, i);
+    const unsigned char *value = (const unsigned char *)d->vec->value + from * d->desc->element_size;
+    d->begin[i] = count(d->desc, value, sar_parallel_bound(d->vec->nnz, UNIT, d->pieces, i + 1) - from);
+    return SAR_OK;
+}
+
+static enum sar_status keep_piece(void *drop, size_t i)
+{
+    const struct drop *d = drop;
+    size_t from = sar_parallel_bound(d->vec->nnz, UNIT, d->pieces, i);
+    keep_nonzeros(d->desc, d->vec, from, sar_parallel_bound(d->vec->nnz, UNIT, d->pieces, i + 1), &d->kept,
+                  d->begin[i]);
+    return SAR_OK;
+}
+
+static enum sar_status drop_parallel(struct drop *d, struct sar_arena *arena, struct sar_spvec *vec)
+{
+    size_t nonzero = 0;
+    sar_parallel_for(d->pieces, count_piece, d);
+    for (size_t i = 0; i < d->pieces; i++) {
+        size_t here = d->begin[i];
+        d->begin[i] = nonzero;
+        nonzero += here;
+    }
+    if (nonzero == vec->nnz)
+        return SAR_OK;
+    SAR_TRY(sar_spvec_alloc(d->desc, nonzero, arena, &d->kept));
+    sar_parallel_for(d->pieces, keep_piece, d);
+    *vec = d->kept;
+    return SAR_OK;
+}
+
 enum sar_status sar_spvec_drop_zeros(const struct sar_vec_desc *desc, struct sar_arena *arena,
                                      struct sar_spvec *vec)
 {
     struct sar_spvec kept;
-    size_t bytes = desc->element_size, k = 0;
+    size_t bytes = desc->element_size, pieces = sar_pieces(vec->nnz * (bytes + desc->index_size));
+    if (pieces > 1) {
+        struct drop drop = { .desc = desc, .vec = vec, .pieces = pieces };
+        return drop_parallel(&drop, arena, vec);
+    }
     if (bytes == 4 && !any_zero4(vec->value, vec->nnz))
         return SAR_OK;
-    if (sar_dense_count_nonzero(desc, vec->value, vec->nnz) == vec->nnz)
+    if (count(desc, vec->value, vec->nnz) == vec->nnz)
         return SAR_OK;
     SAR_TRY(sar_spvec_alloc(desc, vec->nnz, arena, &kept));
-    for (size_t i = 0; i < vec->nnz; i++) {
-        const unsigned char *value = (const unsigned char *)vec->value + i * bytes;
-        if (!row_is_nonzero(value, bytes))
-            continue;
-        sar_index_set(kept.index, desc->index_size, k, sar_index_get(vec->index, desc->index_size, i));
-        memcpy((unsigned char *)kept.value + k++ * bytes, value, bytes);
-    }
-    *vec = (struct sar_spvec){ kept.index, kept.value, k };
+    kept.nnz = keep_nonzeros(desc, vec, 0, vec->nnz, &kept, 0);
+    *vec = kept;
     return SAR_OK;
 }
 
@@ -321,46 +215,102 @@ DEFINE_FIND(find2, uint16_t)
 DEFINE_FIND(find4, uint32_t)
 DEFINE_FIND(find8, uint64_t)
 
-bool sar_dense_has_negative_zero(enum sar_dtype dtype, const void *values, size_t n)
+/* Values to search. */
+struct search {
+    const unsigned char *values;
+    size_t bytes; /* of a value: 2, 4 or 8 */
+    bool found;
+};
+
+static bool find(const void *values, size_t bytes, size_t n)
 {
-    switch (dtype) {
-    case SAR_FLOAT: return find4(values, n);
-    case SAR_DOUBLE: return find8(values, n);
-    case SAR_BF16:
-    case SAR_FP16: return find2(values, n);
-    default: return false;
-    }
+    return bytes == 4 ? find4(values, n) : bytes == 8 ? find8(values, n) : find2(values, n);
 }
 
-SAR_INLINE void scatter(const struct sar_spvec *vec, unsigned size, size_t bytes, unsigned char *buf)
+static void find_range(void *search, size_t from, size_t to)
+{
+    struct search *s = search;
+    if (find(s->values + from * s->bytes, s->bytes, to - from))
+        __atomic_store_n(&s->found, true, __ATOMIC_RELAXED);
+}
+
+bool sar_dense_has_negative_zero(enum sar_dtype dtype, const void *values, size_t n)
+{
+    static const size_t sizes[SAR_DTYPES] = {
+        [SAR_FLOAT] = 4, [SAR_DOUBLE] = 8, [SAR_BF16] = 2, [SAR_FP16] = 2
+    };
+    struct search search = { values, sizes[dtype], false };
+    if (search.bytes == 0)
+        return false;
+    size_t pieces = sar_pieces(n * search.bytes);
+    if (pieces == 1)
+        return find(values, search.bytes, n);
+    sar_ranges_run((struct sar_ranges){ n, UNIT, pieces, find_range, &search });
+    return search.found;
+}
+
+/* Elements of a vec that are written or cleared at their indices. */
+struct elements {
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *vec;
+    unsigned char *buf;
+};
+
+SAR_INLINE void scatter(const struct sar_spvec *vec, unsigned size, size_t bytes, size_t from, size_t to,
+                        unsigned char *buf)
 {
     const unsigned char *value = vec->value;
-    for (size_t i = 0; i < vec->nnz; i++)
+    for (size_t i = from; i < to; i++)
         memcpy(buf + sar_index_get(vec->index, size, i) * bytes, value + i * bytes, bytes);
+}
+
+static void scatter_range(void *elements, size_t from, size_t to)
+{
+    const struct elements *e = elements;
+    const struct sar_vec_desc *desc = e->desc;
+    if (desc->element_size == 4)
+        SAR_FOR_INDEX_SIZE(desc->index_size, scatter(e->vec, INDEX_SIZE, 4, from, to, e->buf));
+    else if (desc->element_size == 8)
+        SAR_FOR_INDEX_SIZE(desc->index_size, scatter(e->vec, INDEX_SIZE, 8, from, to, e->buf));
+    else
+        scatter(e->vec, desc->index_size, desc->element_size, from, to, e->buf);
+}
+
+SAR_INLINE void clear(const struct sar_spvec *vec, unsigned size, size_t bytes, size_t from, size_t to,
+                      unsigned char *buf)
+{
+    for (size_t i = from; i < to; i++)
+        memset(buf + sar_index_get(vec->index, size, i) * bytes, 0, bytes);
+}
+
+static void clear_range(void *elements, size_t from, size_t to)
+{
+    const struct elements *e = elements;
+    const struct sar_vec_desc *desc = e->desc;
+    if (desc->element_size == 4)
+        SAR_FOR_INDEX_SIZE(desc->index_size, clear(e->vec, INDEX_SIZE, 4, from, to, e->buf));
+    else if (desc->element_size == 8)
+        SAR_FOR_INDEX_SIZE(desc->index_size, clear(e->vec, INDEX_SIZE, 8, from, to, e->buf));
+    else
+        clear(e->vec, desc->index_size, desc->element_size, from, to, e->buf);
+}
+
+/* Do all elements. Each touches a cache line of the buffer. */
+static void do_all(struct elements *e, void (*body)(void *elements, size_t from, size_t to))
+{
+    size_t each = e->desc->index_size + e->desc->element_size + CACHE_LINE,
+           pieces = sar_pieces(e->vec->nnz * each);
+    sar_ranges_run((struct sar_ranges){ e->vec->nnz, UNIT, pieces, body, e });
 }
 
 void sar_dense_scatter(const struct sar_vec_desc *desc, const struct sar_spvec *vec, void *buf)
 {
-    if (desc->element_size == 4)
-        SAR_FOR_INDEX_SIZE(desc->index_size, scatter(vec, INDEX_SIZE, 4, buf));
-    else if (desc->element_size == 8)
-        SAR_FOR_INDEX_SIZE(desc->index_size, scatter(vec, INDEX_SIZE, 8, buf));
-    else
-        scatter(vec, desc->index_size, desc->element_size, buf);
-}
-
-SAR_INLINE void clear(const struct sar_spvec *vec, unsigned size, size_t bytes, unsigned char *buf)
-{
-    for (size_t i = 0; i < vec->nnz; i++)
-        memset(buf + sar_index_get(vec->index, size, i) * bytes, 0, bytes);
+    struct elements elements = { desc, vec, buf };
+    do_all(&elements, scatter_range);
 }
 
 void sar_dense_clear(const struct sar_vec_desc *desc, const struct sar_spvec *vec, void *buf)
 {
-    if (desc->element_size == 4)
-        SAR_FOR_INDEX_SIZE(desc->index_size, clear(vec, INDEX_SIZE, 4, buf));
-    else if (desc->element_size == 8)
-        SAR_FOR_INDEX_SIZE(desc->index_size, clear(vec, INDEX_SIZE, 8, buf));
-    else
-        clear(vec, desc->index_size, desc->element_size, buf);
+    struct elements elements = { desc, vec, buf };
+    do_all(&elements, clear_range);
 }

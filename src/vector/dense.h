@@ -10,6 +10,9 @@
 /** Returns the number of non-zeros of buf[0, n). Runs at memory bandwidth. */
 size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t n);
 
+/** True if a bit of a row is set. */
+bool sar_row_is_nonzero(const unsigned char *row, size_t bytes);
+
 /** Estimates the non-zeros of buf from about `sample` elements, in groups at hashed positions. Exact if the
  * sample contains all elements or is smaller than a group. */
 size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample);
@@ -17,11 +20,15 @@ size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *b
 /** True if one of n basic values is a floating-point -0.0. */
 bool sar_dense_has_negative_zero(enum sar_dtype dtype, const void *values, size_t n);
 
+/* dense_scan.c: vecs of whole buffers. */
+
 /** Memory of a vec that grows. */
 struct sar_growable {
     /** Provide arrays for nnz elements, set growable->capacity, and keep the elements of the vec. */
     enum sar_status (*grow)(struct sar_growable *growable, size_t nnz, struct sar_spvec *vec);
     size_t capacity; /**< elements that the arrays can hold; 0 at first */
+    struct sar_arena
+        *scratch; /**< memory of several threads: a quarter of the buffer, at most 128 KB a piece */
 };
 
 /** Makes a vec of the non-zeros of buf.
@@ -32,6 +39,8 @@ enum sar_status sar_dense_compact_into(const struct sar_vec_desc *desc, const vo
 /** As sar_dense_compact_into, in memory from the arena. */
 enum sar_status sar_dense_compact(const struct sar_vec_desc *desc, const void *buf, size_t expected,
                                   struct sar_arena *arena, struct sar_spvec *vec);
+
+/* dense.c: single elements. */
 
 /** Removes elements without a bit set from a vec. If there are any, the vec moves to arrays from the
  * arena. */

@@ -12,7 +12,9 @@
  *
  *     time = elements of all vecs * 1.6 ns, or their bytes / memory bandwidth
  *
- * on a Zen 4 at 4 GHz, where sar_reduce takes about 4 ns for an element. */
+ * on a Zen 4 at 4 GHz, where sar_reduce takes about 4 ns for an element.
+ *
+ * Several threads write ranges of blocks. Each finds its first elements by bisection. */
 
 #include "vector/dense.h"
 
@@ -22,6 +24,7 @@
 #endif
 
 #include "vector/nt_store.h"
+#include "vector/pieces.h"
 
 enum {
     PAGE = 4096,            /* bytes */
@@ -104,10 +107,13 @@ static void accumulate_all(struct accumulator *acc, const struct sar_vec_desc *d
     }
 }
 
+/* Begin at index `from`. */
 static struct accumulator accumulator_init(const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
-                                           size_t n)
+                                           size_t n, uint64_t from)
 {
     struct accumulator acc = { vecs, n, { 0 }, accumulate_all };
+    for (size_t r = 0; from > 0 && r < n; r++)
+        acc.next[r] = sar_index_lower_bound(vecs[r].index, desc->index_size, 0, vecs[r].nnz, from);
     if (desc->op != SAR_SUM || desc->row_len != 1 || desc->index_size != 4)
         return acc;
     switch (desc->dtype) {
@@ -142,6 +148,16 @@ struct cursor {
     struct accumulator *accumulator; /* of all vecs; NULL if the vecs follow each other in order of index */
     uint8_t dirty[LINES];            /* 1 for each line of the block in which an element begins */
 };
+
+/* Move to the first element at or after index `from`. */
+static void cursor_seek(struct cursor *p, const struct sar_vec_desc *desc, uint64_t from)
+{
+    unsigned size = desc->index_size;
+    while (p->vec < p->end &&
+           (p->vec->nnz == 0 || sar_index_get(p->vec->index, size, p->vec->nnz - 1) < from))
+        p->vec++;
+    p->i = p->vec == p->end ? 0 : sar_index_lower_bound(p->vec->index, size, 0, p->vec->nnz, from);
+}
 
 /* Copy elements with indices below limit into a block that begins at index start. */
 SAR_INLINE void write_below(struct cursor *p, unsigned index_size, size_t bytes, uint64_t start,
@@ -251,33 +267,58 @@ static void nt_store_dirty(unsigned char *to, unsigned char *block, uint8_t *dir
     memset(dirty, 0, LINES);
 }
 
-/* Write a buffer that fits into a cache, as much at a time as the L1 cache holds. */
-static void write_in_place(const struct sar_vec_desc *desc, struct cursor *p, bool zeroed, unsigned char *buf)
+/* Elements [from, to) of a dense buffer, all of it or whole blocks. */
+struct range {
+    unsigned char *buf;
+    uint64_t from, to;
+};
+
+/* Write a range that fits into a cache, as much at a time as the L1 cache holds. */
+static void write_in_place(const struct sar_vec_desc *desc, struct cursor *p, bool zeroed, struct range range)
 {
     size_t bytes = desc->element_size;
     uint64_t chunk = bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1;
-    for (uint64_t at = 0, n; at < desc->count; at += n) {
-        n = desc->count - at < chunk ? desc->count - at : chunk;
+    for (uint64_t at = range.from, n; at < range.to; at += n) {
+        n = range.to - at < chunk ? range.to - at : chunk;
         if (!zeroed)
-            memset(buf + at * bytes, 0, n * bytes);
-        write_block(desc, p, at, at + n, buf + at * bytes);
+            memset(range.buf + at * bytes, 0, n * bytes);
+        write_block(desc, p, at, at + n, range.buf + at * bytes);
     }
 }
 
-static void expand_blocks(const struct sar_vec_desc *desc, struct cursor *p, unsigned char *buf)
+static void expand_in_place(const struct sar_vec_desc *desc, struct cursor *p, struct range range)
+{
+    write_in_place(desc, p, false, range);
+}
+
+static void update_in_place(const struct sar_vec_desc *desc, struct cursor *p, struct range range)
+{
+    write_in_place(desc, p, true, range);
+}
+
+/* Write elements [from, to) by ordinary stores: those before the first block, or after the last. */
+static void write_edge(const struct sar_vec_desc *desc, struct cursor *p, unsigned char *buf, uint64_t from,
+                       uint64_t to)
+{
+    size_t bytes = desc->element_size;
+    memset(buf + from * bytes, 0, (to - from) * bytes);
+    write_block(desc, p, from, to, buf + from * bytes);
+}
+
+static void expand_blocks(const struct sar_vec_desc *desc, struct cursor *p, struct range range)
 {
     _Alignas(LINE) unsigned char block[PAGE] = { 0 };
     size_t bytes = desc->element_size;
-    uint64_t chunk = PAGE / bytes, at = head_of(desc, buf);
-    memset(buf, 0, at * bytes);
-    write_block(desc, p, 0, at, buf);
-    for (; at + chunk <= desc->count; at += chunk) {
-        prefetch_page(desc, buf, at + PREFETCH_PAGES * chunk);
+    uint64_t chunk = PAGE / bytes, at = range.from;
+    if (at == 0)
+        write_edge(desc, p, range.buf, 0, at = head_of(desc, range.buf));
+    for (; at + chunk <= range.to; at += chunk) {
+        prefetch_page(desc, range.buf, at + PREFETCH_PAGES * chunk);
         write_block(desc, p, at, at + chunk, block);
-        nt_store_page(buf + at * bytes, block);
+        nt_store_page(range.buf + at * bytes, block);
     }
-    memset(buf + at * bytes, 0, (desc->count - at) * bytes);
-    write_block(desc, p, at, desc->count, buf + at * bytes);
+    write_edge(desc, p, range.buf, at, range.to);
+    sar_nt_fence();
 }
 
 /* Returns the index of the next element to write, or UINT64_MAX. */
@@ -290,24 +331,24 @@ static uint64_t next_index(const struct sar_vec_desc *desc, struct cursor *p)
     return p->vec == p->end ? UINT64_MAX : sar_index_get(p->vec->index, desc->index_size, p->i);
 }
 
-static void update_lines(const struct sar_vec_desc *desc, struct cursor *p, unsigned char *buf)
+static void update_lines(const struct sar_vec_desc *desc, struct cursor *p, struct range range)
 {
     _Alignas(LINE) unsigned char block[BLOCK_BYTES] = { 0 };
     size_t bytes = desc->element_size;
-    uint64_t chunk = BLOCK_BYTES / bytes, head = head_of(desc, buf),
-             end = head + (desc->count - head) / chunk * chunk;
-    memset(buf, 0, head * bytes);
-    write_block(desc, p, 0, head, buf);
+    uint64_t chunk = BLOCK_BYTES / bytes, head = range.from == 0 ? head_of(desc, range.buf) : range.from,
+             end = head + (range.to - head) / chunk * chunk;
+    if (range.from == 0)
+        write_edge(desc, p, range.buf, 0, head);
     memset(p->dirty, 0, sizeof p->dirty);
     for (uint64_t next; (next = next_index(desc, p)) < end;) {
         uint64_t at = next - (next - head) % chunk;
         for (uint64_t page = 0; page < PREFETCH_PAGES; page++)
-            prefetch_page(desc, buf, at + chunk + page * (PAGE / bytes));
+            prefetch_page(desc, range.buf, at + chunk + page * (PAGE / bytes));
         write_block(desc, p, at, at + chunk, block);
-        nt_store_dirty(buf + at * bytes, block, p->dirty);
+        nt_store_dirty(range.buf + at * bytes, block, p->dirty);
     }
-    memset(buf + end * bytes, 0, (desc->count - end) * bytes);
-    write_block(desc, p, end, desc->count, buf + end * bytes);
+    write_edge(desc, p, range.buf, end, range.to);
+    sar_nt_fence();
 }
 
 /* Zero [from, to), whole lines by non-temporal stores. */
@@ -325,42 +366,102 @@ static void zero(unsigned char *from, const unsigned char *to)
 }
 
 /* Write large elements, and zero the gaps between them. */
-static void expand_rows(const struct sar_vec_desc *desc, const struct cursor *p, unsigned char *buf)
+static void expand_rows(const struct sar_vec_desc *desc, struct cursor *p, struct range range)
 {
     size_t bytes = desc->element_size;
-    unsigned char *done = buf;
-    for (const struct sar_spvec *vec = p->vec; vec < p->end; vec++) {
-        for (size_t i = 0; i < vec->nnz; i++) {
-            unsigned char *row = buf + sar_index_get(vec->index, desc->index_size, i) * bytes;
+    unsigned char *done = range.buf + range.from * bytes, *end = range.buf + range.to * bytes;
+    for (; p->vec < p->end; p->vec++, p->i = 0) {
+        for (; p->i < p->vec->nnz; p->i++) {
+            unsigned char *row = range.buf + sar_index_get(p->vec->index, desc->index_size, p->i) * bytes;
+            if (row >= end)
+                break;
             zero(done, row);
-            memcpy(row, (const unsigned char *)vec->value + i * bytes, bytes);
+            memcpy(row, (const unsigned char *)p->vec->value + p->i * bytes, bytes);
             done = row + bytes;
         }
     }
-    zero(done, buf + desc->count * bytes);
+    zero(done, end);
+    sar_nt_fence();
+}
+
+/* A way to write elements with indices in a range, and zeros elsewhere if the buffer is not zero yet. */
+typedef void write_range(const struct sar_vec_desc *desc, struct cursor *p, struct range range);
+
+/* A dense buffer to write. */
+struct output {
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *vecs;
+    size_t n;
+    unsigned char *buf;
+    bool accumulate;
+    write_range *write;
+    uint64_t head; /* pieces begin there, or whole multiples of BLOCK_BYTES after it */
+};
+
+static void write_part(const struct output *out, uint64_t from, uint64_t to)
+{
+    struct cursor cursor = { out->vecs, out->vecs + out->n, 0, NULL, { 0 } };
+    struct accumulator accumulator;
+    if (out->accumulate) {
+        accumulator = accumulator_init(out->desc, out->vecs, out->n, from);
+        cursor = (struct cursor){ NULL, NULL, 0, &accumulator, { 0 } };
+    } else if (from > 0) {
+        cursor_seek(&cursor, out->desc, from);
+    }
+    out->write(out->desc, &cursor, (struct range){ out->buf, from, to });
+}
+
+static void write_piece(void *output, size_t from, size_t to)
+{
+    const struct output *out = output;
+    write_part(out, from == 0 ? 0 : from + out->head, to + out->head);
+}
+
+/* Write the buffer; `bytes` are read and written. */
+static void write_all(struct output *out, size_t bytes)
+{
+    size_t each = out->desc->element_size, pieces = sar_pieces(bytes);
+    if (pieces == 1) {
+        write_part(out, 0, out->desc->count);
+        return;
+    }
+    out->head = can_store_lines(out->desc, out->buf) ? head_of(out->desc, out->buf) : 0;
+    sar_ranges_run((struct sar_ranges){ (size_t)(out->desc->count - out->head),
+                                        each < BLOCK_BYTES ? BLOCK_BYTES / each : 1, pieces, write_piece,
+                                        out });
+}
+
+static size_t bytes_of(const struct sar_vec_desc *desc)
+{
+    return (size_t)desc->count * desc->element_size;
+}
+
+/* Bytes of vecs, and of the cache lines that they change. */
+static size_t bytes_to_update(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n)
+{
+    size_t nnz = 0;
+    for (size_t r = 0; r < n; r++)
+        nnz += vecs[r].nnz;
+    return nnz * (desc->index_size + desc->element_size + LINE);
 }
 
 void sar_dense_expand(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n, void *buf)
 {
-    struct cursor cursor = { vecs, vecs + n, 0, NULL, { 0 } };
-    size_t bytes = (size_t)desc->count * desc->element_size;
-    if (bytes < SAR_NT_STORE_MIN) {
-        write_in_place(desc, &cursor, false, buf);
-        return;
-    }
-    if (can_store_lines(desc, buf))
-        expand_blocks(desc, &cursor, buf);
-    else
-        expand_rows(desc, &cursor, buf);
-    sar_nt_fence();
+    struct output out = { desc, vecs, n, buf, false, expand_rows, 0 };
+    if (bytes_of(desc) < SAR_NT_STORE_MIN)
+        out.write = expand_in_place;
+    else if (can_store_lines(desc, buf))
+        out.write = expand_blocks;
+    write_all(&out, bytes_of(desc));
 }
 
 void sar_dense_update(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n, void *buf)
 {
-    struct cursor cursor = { vecs, vecs + n, 0, NULL, { 0 } };
-    if (desc->count * desc->element_size >= SAR_NT_STORE_MIN && can_store_lines(desc, buf)) {
-        update_lines(desc, &cursor, buf);
-        sar_nt_fence();
+    bool lines = bytes_of(desc) >= SAR_NT_STORE_MIN && can_store_lines(desc, buf);
+    struct output out = { desc, vecs, n, buf, false, lines ? update_lines : update_in_place, 0 };
+    size_t bytes = bytes_to_update(desc, vecs, n);
+    if (lines || sar_pieces(bytes) > 1) {
+        write_all(&out, bytes);
         return;
     }
     for (size_t r = 0; r < n; r++)
@@ -378,16 +479,10 @@ bool sar_dense_can_accumulate(const struct sar_vec_desc *desc, const void *buf, 
 void sar_dense_accumulate(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                           const struct sar_spvec *before, void *buf)
 {
-    bool nt_stores = desc->count * desc->element_size >= SAR_NT_STORE_MIN;
-    struct accumulator accumulator = accumulator_init(desc, vecs, n);
-    struct cursor cursor = { NULL, NULL, 0, &accumulator, { 0 } };
-    if (nt_stores) {
-        (before != NULL ? update_lines : expand_blocks)(desc, &cursor, buf);
-        sar_nt_fence();
-    } else if (before != NULL) {
+    struct output out = { desc, vecs, n, buf, true, before != NULL ? update_in_place : expand_in_place, 0 };
+    if (bytes_of(desc) >= SAR_NT_STORE_MIN)
+        out.write = before != NULL ? update_lines : expand_blocks;
+    else if (before != NULL)
         sar_dense_clear(desc, before, buf);
-        write_in_place(desc, &cursor, true, buf);
-    } else {
-        write_in_place(desc, &cursor, false, buf);
-    }
+    write_all(&out, bytes_to_update(desc, vecs, n) + (before != NULL ? 0 : bytes_of(desc)));
 }

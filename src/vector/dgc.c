@@ -9,8 +9,13 @@
 #include "vector/dense.h"
 #include "vector/magnitude.h"
 #include "vector/momentum.h"
+#include "vector/pieces.h"
 
-enum { BATCH = 32 /* samples prefetched at a time */ };
+enum {
+    BATCH = 32,     /* samples prefetched at a time */
+    UNIT = 8,       /* samples: pieces of an array that is written share no cache line if it is aligned */
+    CACHE_LINE = 64 /* bytes */
+};
 
 /* A preview computes the magnitudes that the values at n positions will have after the update. */
 #define DEFINE_STEP(name, dtype, type, wide, bits)                                              \
@@ -94,18 +99,38 @@ static void prefetch(const struct sar_dgc *dgc, size_t bytes, const size_t posit
     }
 }
 
+/* Samples to draw. */
+struct drawn {
+    const struct sar_dgc *dgc;
+    struct sar_strata strata;
+    uint64_t *magnitudes;
+};
+
+static void sample_range(void *drawn, size_t from, size_t to)
+{
+    const struct drawn *d = drawn;
+    size_t position[2][BATCH], bytes = steps[d->dgc->dtype].bytes;
+    size_t batch = draw_positions(&d->strata, from, to, position[0]);
+    for (size_t i = from, next, now = 0; i < to; i += batch, batch = next, now = !now) {
+        next = draw_positions(&d->strata, i + batch, to, position[!now]);
+        prefetch(d->dgc, bytes, position[!now], next);
+        preview(d->dgc, position[now], batch, d->magnitudes + i);
+    }
+}
+
+/* Returns the cache lines that an element of a loop touches: one, or three with a gradient. */
+static size_t lines_of(const struct sar_dgc *dgc)
+{
+    return dgc->gradient == NULL ? 1 : 3;
+}
+
 void sar_dgc_sample(const struct sar_dgc *dgc, size_t n, uint32_t seed, uint64_t *magnitudes)
 {
-    size_t position[2][BATCH], bytes = steps[dgc->dtype].bytes;
     if (n == 0)
         return;
-    struct sar_strata strata = sar_strata_make(dgc->count, n, seed);
-    size_t batch = draw_positions(&strata, 0, n, position[0]);
-    for (size_t i = 0, next, now = 0; i < n; i += batch, batch = next, now = !now) {
-        next = draw_positions(&strata, i + batch, n, position[!now]);
-        prefetch(dgc, bytes, position[!now], next);
-        preview(dgc, position[now], batch, magnitudes + i);
-    }
+    struct drawn drawn = { dgc, sar_strata_make(dgc->count, n, seed), magnitudes };
+    sar_ranges_run(
+        (struct sar_ranges){ n, UNIT, sar_pieces(n * lines_of(dgc) * CACHE_LINE), sample_range, &drawn });
 }
 
 uint64_t sar_dgc_mask_threshold(const struct sar_dgc *dgc)
@@ -113,15 +138,31 @@ uint64_t sar_dgc_mask_threshold(const struct sar_dgc *dgc)
     return dgc->masking ? 0 : sar_magnitude_infinite(dgc->dtype);
 }
 
+/* Elements whose velocity is cleared. */
+struct masked {
+    const struct sar_dgc *dgc;
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *vec;
+};
+
+static void mask_range(void *masked, size_t from, size_t to)
+{
+    const struct masked *m = masked;
+    size_t bytes = steps[m->dgc->dtype].bytes;
+    uint64_t threshold = sar_dgc_mask_threshold(m->dgc);
+    for (size_t i = from; i < to; i++)
+        if (sar_magnitude(m->dgc->dtype, m->vec->value, i) >= threshold)
+            memset((char *)m->dgc->velocity + sar_index_get(m->vec->index, m->desc->index_size, i) * bytes, 0,
+                   bytes);
+}
+
 /* A non-finite velocity would make its value non-finite again in every later step. */
 static void clear_velocity(const struct sar_dgc *dgc, const struct sar_vec_desc *desc,
                            const struct sar_spvec *vec)
 {
-    size_t bytes = steps[dgc->dtype].bytes;
-    uint64_t threshold = sar_dgc_mask_threshold(dgc);
-    for (size_t i = 0; i < vec->nnz; i++)
-        if (sar_magnitude(dgc->dtype, vec->value, i) >= threshold)
-            memset((char *)dgc->velocity + sar_index_get(vec->index, desc->index_size, i) * bytes, 0, bytes);
+    struct masked masked = { dgc, desc, vec };
+    sar_ranges_run(
+        (struct sar_ranges){ vec->nnz, UNIT, sar_pieces(vec->nnz * CACHE_LINE), mask_range, &masked });
 }
 
 void sar_dgc_clear(const struct sar_dgc *dgc, const struct sar_vec_desc *desc, const struct sar_spvec *vec)

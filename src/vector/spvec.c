@@ -6,8 +6,12 @@
 #include <string.h>
 
 #include "vector/nt_store.h"
+#include "vector/pieces.h"
 
-enum { STEP = 16 /* elements of the first gallop */ };
+enum {
+    STEP = 16, /* elements of the first gallop */
+    UNIT = 64  /* elements: pieces of an array that is written share no cache line if it is aligned */
+};
 
 enum sar_status sar_spvec_alloc(const struct sar_vec_desc *desc, size_t nnz, struct sar_arena *arena,
                                 struct sar_spvec *vec)
@@ -19,21 +23,51 @@ enum sar_status sar_spvec_alloc(const struct sar_vec_desc *desc, size_t nnz, str
     return SAR_OK;
 }
 
+/* Elements to copy. */
+struct copied {
+    const struct sar_vec_desc *desc;
+    const struct sar_spvec *from, *to;
+};
+
+static void copy_range(void *copied, size_t from, size_t to)
+{
+    const struct copied *c = copied;
+    struct sar_spvec source = sar_spvec_slice(c->desc, c->from, from, to),
+                     target = sar_spvec_slice(c->desc, c->to, from, to);
+    memcpy(target.index, source.index, source.nnz * c->desc->index_size);
+    memcpy(target.value, source.value, source.nnz * c->desc->element_size);
+}
+
+static void copy_range_nt(void *copied, size_t from, size_t to)
+{
+    const struct copied *c = copied;
+    struct sar_spvec source = sar_spvec_slice(c->desc, c->from, from, to),
+                     target = sar_spvec_slice(c->desc, c->to, from, to);
+    sar_nt_copy_unaligned(target.index, source.index, source.nnz * c->desc->index_size);
+    sar_nt_copy_unaligned(target.value, source.value, source.nnz * c->desc->element_size);
+    sar_nt_fence();
+}
+
+/* Returns the pieces of a loop that reads and writes n elements. */
+static size_t pieces_of(const struct sar_vec_desc *desc, size_t n)
+{
+    return sar_pieces(2 * n * (desc->index_size + desc->element_size));
+}
+
 void sar_spvec_copy(const struct sar_vec_desc *desc, const struct sar_spvec *from, struct sar_spvec *to)
 {
-    if (from->nnz == 0)
-        return;
-    memcpy(to->index, from->index, from->nnz * desc->index_size);
-    memcpy(to->value, from->value, from->nnz * desc->element_size);
+    struct copied copied = { desc, from, to };
+    if (from->nnz != 0)
+        sar_ranges_run(
+            (struct sar_ranges){ from->nnz, UNIT, pieces_of(desc, from->nnz), copy_range, &copied });
 }
 
 void sar_spvec_copy_nt(const struct sar_vec_desc *desc, const struct sar_spvec *from, struct sar_spvec *to)
 {
-    if (from->nnz == 0)
-        return;
-    sar_nt_copy_unaligned(to->index, from->index, from->nnz * desc->index_size);
-    sar_nt_copy_unaligned(to->value, from->value, from->nnz * desc->element_size);
-    sar_nt_fence();
+    struct copied copied = { desc, from, to };
+    if (from->nnz != 0)
+        sar_ranges_run(
+            (struct sar_ranges){ from->nnz, UNIT, pieces_of(desc, from->nnz), copy_range_nt, &copied });
 }
 
 /* Gallop, then bisect: callers search in ascending order, so the limit is usually near `from`. */
@@ -56,34 +90,58 @@ struct sar_spvec sar_spvec_slice(const struct sar_vec_desc *desc, const struct s
                                (unsigned char *)vec->value + from * desc->element_size, to - from };
 }
 
+/* Indices of `size` bytes to add base to, and to store in out_size bytes; and values to copy, or NULL. */
+struct shifted {
+    const void *index;
+    unsigned size, out_size;
+    uint64_t base;
+    void *out;
+    const unsigned char *value;
+    unsigned char *out_value;
+    size_t bytes; /* of a value */
+};
+
 /* Indices are unsigned: base may be the two's complement of a number to subtract. */
-SAR_INLINE void rebase_indices(const void *index, unsigned size, size_t n, uint64_t base, void *out,
-                               unsigned out_size)
+SAR_INLINE void shift_indices(const struct shifted *s, unsigned size, unsigned out_size, size_t from,
+                              size_t to)
 {
-    for (size_t i = 0; i < n; i++)
+    const void *index = s->index;
+    void *out = s->out;
+    uint64_t base = s->base;
+    for (size_t i = from; i < to; i++)
         sar_index_set(out, out_size, i, sar_index_get(index, size, i) + base);
+}
+
+static void shift_range(void *shifted, size_t from, size_t to)
+{
+    const struct shifted *s = shifted;
+    if (s->size == 4)
+        SAR_FOR_INDEX_SIZE(s->out_size, shift_indices(s, 4, INDEX_SIZE, from, to));
+    else
+        SAR_FOR_INDEX_SIZE(s->out_size, shift_indices(s, 8, INDEX_SIZE, from, to));
+    if (s->value != NULL)
+        memcpy(s->out_value + from * s->bytes, s->value + from * s->bytes, (to - from) * s->bytes);
 }
 
 enum sar_status sar_spvec_rebase(const struct sar_vec_desc *desc, uint64_t base, unsigned index_size,
                                  struct sar_arena *arena, struct sar_spvec *vec)
 {
-    void *index;
-    SAR_TRY(sar_arena_alloc(arena, vec->nnz, index_size, &index));
-    SAR_FOR_INDEX_SIZE(desc->index_size,
-                       rebase_indices(vec->index, INDEX_SIZE, vec->nnz, -base, index, index_size));
-    vec->index = index;
+    struct shifted shifted = { vec->index, desc->index_size, index_size, -base, NULL, NULL, NULL, 0 };
+    SAR_TRY(sar_arena_alloc(arena, vec->nnz, index_size, &shifted.out));
+    sar_ranges_run((struct sar_ranges){
+        vec->nnz, UNIT, sar_pieces(vec->nnz * (desc->index_size + index_size)), shift_range, &shifted });
+    vec->index = shifted.out;
     return SAR_OK;
 }
 
 void sar_spvec_append(const struct sar_vec_desc *desc, const struct sar_spvec *vec, unsigned index_size,
                       uint64_t base, struct sar_spvec *out)
 {
-    unsigned char *index = (unsigned char *)out->index + out->nnz * desc->index_size;
     if (vec->nnz == 0)
         return;
-    SAR_FOR_INDEX_SIZE(desc->index_size,
-                       rebase_indices(vec->index, index_size, vec->nnz, base, index, INDEX_SIZE));
-    memcpy((unsigned char *)out->value + out->nnz * desc->element_size, vec->value,
-           vec->nnz * desc->element_size);
+    struct sar_spvec end = sar_spvec_slice(desc, out, out->nnz, out->nnz);
+    struct shifted shifted = { vec->index, index_size, desc->index_size, base,
+                               end.index,  vec->value, end.value,        desc->element_size };
+    sar_ranges_run((struct sar_ranges){ vec->nnz, UNIT, pieces_of(desc, vec->nnz), shift_range, &shifted });
     out->nnz += vec->nnz;
 }

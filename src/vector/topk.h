@@ -6,6 +6,8 @@
 
 #include "vector/dgc.h"
 
+struct sar_topk_piece;
+
 /** A selection of non-zero elements with a magnitude of at least `threshold`. If there are more than
  * `capacity`, it holds the largest, and of equal ones those with lower indices. sar_topk_select writes vec
  * and threshold. */
@@ -14,11 +16,14 @@ struct sar_topk {
     uint64_t threshold;   /**< least magnitude of the next candidate */
     size_t capacity;      /**< most elements */
     struct sar_vec_desc desc;
-    size_t prune_limit;   /**< candidates above which the smaller ones are removed */
-    uint64_t *magnitudes; /**< scratch memory for the magnitudes of all candidates */
+    size_t prune_limit;           /**< candidates above which the smaller ones are removed */
+    uint64_t *magnitudes;         /**< scratch memory for the magnitudes of all candidates */
+    size_t pieces;                /**< most pieces to scan at once; 1 for a single thread */
+    struct sar_topk_piece *piece; /**< pieces, with their scratch memory */
 };
 
-/** Allocates a selection: about 2 * capacity elements and their magnitudes from the arena. */
+/** Allocates a selection: about 2 * capacity elements and their magnitudes from the arena, and scratch memory
+ * for the threads that the caller has: a quarter of the values, at most 64 KB a piece. */
 enum sar_status sar_topk_open(const struct sar_vec_desc *desc, size_t capacity, struct sar_arena *arena,
                               struct sar_topk *topk);
 

@@ -1,32 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs the tests of a program on teams of several sizes, with small vectors split too. */
+/* Tests of code that uses several threads: all of them run with each number of threads. */
 
 #ifndef SAR_TESTS_SUPPORT_TEAMS_H
 #define SAR_TESTS_SUPPORT_TEAMS_H
 
+#include <stddef.h>
+
 #include "array_length.h"
 #include "base/parallel.h"
 
-static const int team_sizes[] = { 1, 2, 3, 8 };
+/** Numbers of threads. One comes first, so that a test can compare with its result. */
+static const int teams[] = { 1, 2, 3, 8 };
 
-enum { TEAM_PIECE_BYTES = 128 };
+enum { TEAM_SMALL_PIECE_BYTES = 128 };
 
-/** Lets loops have `threads` threads from here on. */
-static inline void team_begin(int threads)
+/** From now on the loops of the calling thread have so many threads. */
+static inline void team_set(int threads)
 {
     sar_parallel_begin((struct sar_parallel){ .threads = threads });
-    sar_parallel_piece_bytes = threads > 1 ? TEAM_PIECE_BYTES : SAR_PIECE_BYTES;
 }
 
-/** As cmocka_run_group_tests, once for each team. Returns the failures of all. */
-#define RUN_ON_TEAMS(tests)                                        \
-    do {                                                           \
-        int failures = 0;                                          \
-        for (size_t team = 0; team < LENGTH(team_sizes); team++) { \
-            team_begin(team_sizes[team]);                          \
-            failures += cmocka_run_group_tests(tests, NULL, NULL); \
-        }                                                          \
-        return failures;                                           \
-    } while (0)
+/** As team_set; vectors of some hundred bytes are split, too. */
+static inline void team_set_small(int threads)
+{
+    team_set(threads);
+    sar_parallel_piece_bytes = threads > 1 ? TEAM_SMALL_PIECE_BYTES : SAR_PIECE_BYTES;
+}
+
+#define TEAMS_RUN_WITH(set, tests, set_up, tear_down)                           \
+    ({                                                                          \
+        int teams_failures = 0;                                                 \
+        for (size_t teams_i = 0; teams_i < LENGTH(teams); teams_i++) {          \
+            set(teams[teams_i]);                                                \
+            teams_failures += cmocka_run_group_tests(tests, set_up, tear_down); \
+        }                                                                       \
+        teams_failures;                                                         \
+    })
+
+/** Runs a table of tests with each number of threads; evaluates to the number of failures. */
+#define TEAMS_RUN(tests, set_up, tear_down) TEAMS_RUN_WITH(team_set, tests, set_up, tear_down)
+
+/** As TEAMS_RUN, with team_set_small. */
+#define TEAMS_RUN_SMALL(tests, set_up, tear_down) TEAMS_RUN_WITH(team_set_small, tests, set_up, tear_down)
 
 #endif

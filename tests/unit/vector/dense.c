@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests conversion between dense buffers and vectors, against plain loops over bytes. Buffers have exactly
- * their size, and begin at an aligned address or one basic value after it. */
+ * their size, and begin at an aligned address or one basic value after it. All tests run with one thread and
+ * with several. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/dense.h"
 
 /* Counts at the boundaries of the scan's groups and strides. */
@@ -352,6 +354,85 @@ static void test_half_values_are_not_negative_zeros(void **state)
     assert_false(sar_dense_has_negative_zero(SAR_FLOAT, pair, 4));
 }
 
+enum spread { EVEN, FIRST_HALF, LAST_ELEMENTS, NOTHING, SPREADS };
+
+/* Set elements of a buffer with a density of 0.01 or 0.7, in all of it or in some part. */
+static void fill_spread(const struct sar_vec_desc *desc, enum spread spread, double density,
+                        unsigned char *start)
+{
+    struct rng rng = { spread };
+    size_t count = (size_t)desc->count, from = spread == LAST_ELEMENTS ? count - 9999 : 0,
+           to = spread == NOTHING      ? 0
+                : spread == FIRST_HALF ? count / 2
+                                       : count;
+    for (size_t i = from; i < to; i++)
+        if (rng_unit(&rng) < density)
+            start[i * desc->element_size + i % desc->element_size] = (unsigned char)(1 + i % 200);
+}
+
+/* Buffers of several waves of several pieces: the arrays have the bytes that one thread makes. Scratch memory
+ * goes back to the arena. */
+static void check_waves(size_t kind, enum spread spread, double density)
+{
+    enum { BYTES = 18 << 20 };
+    struct sar_vec_desc desc = element_shape(kind, 1);
+    desc.count = BYTES / desc.element_size + 77;
+    struct buffer buffer = buffer_make(&desc, kind % 2 == 0);
+    struct sar_arena arenas[2] = { { 0 }, { 0 } };
+    struct sar_spvec vec, alone;
+    fill_spread(&desc, spread, density, buffer.start);
+    size_t present = reference_count(&desc, buffer.start, (size_t)desc.count);
+    assert_int_equal(sar_dense_count_nonzero(&desc, buffer.start, (size_t)desc.count), present);
+    assert_int_equal(sar_dense_compact(&desc, buffer.start, present, &arenas[0], &vec), SAR_OK);
+    check_run(&desc, buffer.start, &vec);
+    if (present > 0 && sar_parallel_threads() > 1)
+        assert_in_range(arenas[0].used, 0,
+                        (present * 9 / 8 + 4200) * (desc.element_size + desc.index_size) + 200);
+    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = 1 });
+    assert_int_equal(sar_dense_compact(&desc, buffer.start, 0, &arenas[1], &alone), SAR_OK);
+    sar_parallel_end(former);
+    assert_true(spvec_equal(&desc, &vec, &alone));
+    sar_arena_free(&arenas[0]);
+    sar_arena_free(&arenas[1]);
+    free(buffer.memory);
+}
+
+static void test_waves(void **state)
+{
+    static const size_t kinds[] = { 0, 1, 2, 4, 5, 10, 15 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(kinds); k++) {
+        for (int spread = 0; spread < SPREADS; spread++)
+            check_waves(kinds[k], (enum spread)spread, 0.01);
+        check_waves(kinds[k], EVEN, 0.7);
+        check_waves(kinds[k], FIRST_HALF, 0.7);
+    }
+}
+
+/* Long vectors in any pieces: scattered, cleared and searched, with or without zeros to drop. */
+static void test_long_vectors(void **state)
+{
+    enum { COUNT = 300007 };
+    static const size_t kinds[] = { 0, 1, 3, 4, 10 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(kinds); k++) {
+        struct sar_vec_desc desc = element_shape(kinds[k], COUNT);
+        struct buffer buffer = buffer_make(&desc, false);
+        struct rng rng = { k };
+        scatter_bits(&desc, 0.4, &rng, buffer.start);
+        check_scatter(&desc, &buffer);
+        check_drop(&desc, &buffer);
+        memset(buffer.start, 1, buffer.bytes);
+        check_drop(&desc, &buffer);
+        memset(buffer.start, 0, buffer.bytes);
+        assert_false(sar_dense_has_negative_zero(desc.dtype, buffer.start, COUNT));
+        buffer.start[buffer.bytes / 3 * 2 / 8 * 8 + 7] = 0x80;
+        if (desc.dtype != SAR_INT8 && desc.dtype != SAR_INT32 && desc.element_size == 8)
+            assert_true(sar_dense_has_negative_zero(desc.dtype, buffer.start, COUNT));
+        free(buffer.memory);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +447,8 @@ int main(void)
         cmocka_unit_test(test_negative_zero_in_a_buffer),
         cmocka_unit_test(test_negative_zero_of_float16),
         cmocka_unit_test(test_half_values_are_not_negative_zeros),
+        cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_long_vectors),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEAMS_RUN(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests dense buffers written from vectors: each byte is as a plain loop writes it, and no byte outside the
  * buffer changes. Some buffers are so large that nontemporal stores write them. Also tests updates of changed
- * elements, and vectors with common elements that are reduced during the write. */
+ * elements, and vectors with common elements that are reduced during the write. All tests run with one thread
+ * and with several. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/dense.h"
 #include "vector/spvec.h"
 
@@ -29,7 +31,7 @@ static const struct {
     { SAR_FLOAT, 64 }, { SAR_DOUBLE, 513 }, { SAR_INT8, 1 }, { SAR_UINT8, 3 }, { SAR_UINT8, 8 }
 };
 
-static const size_t bytes[] = { 0, 1000, 100000, 4 << 20, (4 << 20) + 4096, (6 << 20) + 12345 };
+static const size_t bytes[] = { 0, 1000, 100000, 700000, 4 << 20, (4 << 20) + 4096, (6 << 20) + 12345 };
 
 /* Cut a vector at a random element. */
 static size_t cut(const struct sar_vec_desc *desc, const struct sar_spvec *vec, struct rng *rng,
@@ -238,5 +240,5 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand), cmocka_unit_test(test_fold),
                                         cmocka_unit_test(test_lines_without_elements),
                                         cmocka_unit_test(test_ops_without_accumulation) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEAMS_RUN(tests, NULL, NULL);
 }

@@ -257,5 +257,5 @@ int main(void)
         cmocka_unit_test(test_segment),
         cmocka_unit_test(test_by_hand),
     };
-    RUN_ON_TEAMS(tests);
+    return TEAMS_RUN_SMALL(tests, NULL, NULL);
 }

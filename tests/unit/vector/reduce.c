@@ -390,5 +390,5 @@ int main(void)
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_bounds),
     };
-    RUN_ON_TEAMS(tests);
+    return TEAMS_RUN_SMALL(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests selection of the largest elements against a sort, and the velocity and residual after a step of DGC
- * against the formula. */
+ * against the formula. All tests run with one thread and with several. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/half.h"
 #include "vector/magnitude.h"
 #include "vector/topk.h"
@@ -278,6 +279,102 @@ static void test_non_finite_elements_are_cleared(void **state)
     }
 }
 
+enum { LONG = 700007 };
+
+/* Values with velocities and gradients, and the memory that they are in. */
+static struct sar_dgc long_dgc(enum sar_dtype base, bool corrects)
+{
+    size_t bytes = base_size(base) * LONG;
+    struct rng rng = { 7 };
+    struct sar_dgc of = { base, LONG, exact_alloc(bytes), exact_alloc(bytes), exact_alloc(bytes), 0.9,
+                          0.5,  true };
+    values_fill(base, VALUES_INEXACT, of.values, LONG, &rng);
+    values_fill(base, corrects ? VALUES_INEXACT : VALUES_SPECIAL, (void *)of.gradient, LONG, &rng);
+    memset(of.velocity, 0, bytes);
+    if (corrects)
+        return of;
+    memcpy(of.values, of.gradient, bytes);
+    free((void *)of.gradient);
+    of.gradient = NULL;
+    return of;
+}
+
+static void dgc_free(struct sar_dgc *of)
+{
+    free(of->values);
+    free((void *)of->gradient);
+    free(of->velocity);
+}
+
+/* Returns the result of one step with so many threads. */
+static struct sar_topk step_with(int threads, const struct sar_dgc *of, struct rng aim,
+                                 struct sar_arena *arena)
+{
+    struct sar_vec_desc desc = vec_desc_make(of->dtype, SAR_SUM, LONG, 1);
+    size_t capacities[] = { 0, 100, LONG / 50, LONG / 3, LONG };
+    struct sar_topk topk;
+    uint64_t least = rng_below(&aim, 4) == 0 ? 1 : any_magnitude(of, &aim);
+    size_t capacity = capacities[rng_below(&aim, LENGTH(capacities))];
+    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = threads });
+    assert_int_equal(sar_topk_open(&desc, capacity, arena, &topk), SAR_OK);
+    sar_topk_select(&topk, of, least);
+    sar_dgc_clear(of, &desc, &topk.vec);
+    sar_parallel_end(former);
+    return topk;
+}
+
+/* Selections, values and velocities have the bytes that one thread makes. */
+static void check_long(enum sar_dtype base, bool corrects)
+{
+    struct sar_dgc ours = long_dgc(base, corrects), alone = long_dgc(base, corrects);
+    size_t bytes = base_size(base);
+    for (uint64_t k = 0; k < 8; k++) {
+        struct sar_arena arenas[2] = { { 0 }, { 0 } };
+        struct rng aim = { k * 10 + (uint64_t)base };
+        struct sar_topk expected = step_with(1, &alone, aim, &arenas[0]),
+                        topk = step_with(sar_parallel_threads(), &ours, aim, &arenas[1]);
+        assert_true(topk.threshold == expected.threshold);
+        assert_int_equal(topk.vec.nnz, expected.vec.nnz);
+        assert_true(memcmp(topk.vec.index, expected.vec.index, topk.vec.nnz * sizeof(uint32_t)) == 0);
+        assert_true(memcmp(topk.vec.value, expected.vec.value, topk.vec.nnz * bytes) == 0);
+        assert_true(memcmp(ours.values, alone.values, LONG * bytes) == 0);
+        assert_true(memcmp(ours.velocity, alone.velocity, LONG * bytes) == 0);
+        sar_arena_free(&arenas[0]);
+        sar_arena_free(&arenas[1]);
+    }
+    dgc_free(&ours);
+    dgc_free(&alone);
+}
+
+static void test_long_vectors(void **state)
+{
+    (void)state;
+    for (size_t b = 0; b < LENGTH(floats); b++) {
+        check_long(floats[b], false);
+        check_long(floats[b], true);
+    }
+}
+
+static void test_long_selections_and_samples(void **state)
+{
+    uint64_t *magnitudes = exact_alloc(LONG * sizeof *magnitudes), *alone = exact_alloc(LONG * sizeof *alone);
+    (void)state;
+    for (size_t k = 0; k < 2 * LENGTH(floats); k++) {
+        struct sar_dgc of = long_dgc(floats[k / 2], k % 2 == 0);
+        size_t n = k == 0 ? LONG : LONG / 5, at = 1 + n / (k + 2);
+        struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = 1 });
+        sar_dgc_sample(&of, n, 3, alone);
+        sar_parallel_end(former);
+        sar_dgc_sample(&of, n, 3, magnitudes);
+        assert_true(memcmp(magnitudes, alone, n * sizeof *alone) == 0);
+        qsort(alone, n, sizeof *alone, descending);
+        assert_true(sar_magnitude_select(of.dtype, magnitudes, n, at) == alone[at - 1]);
+        dgc_free(&of);
+    }
+    free(magnitudes);
+    free(alone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_dgc_step_matches_formula),
         cmocka_unit_test(test_non_finite_elements_are_cleared),
+        cmocka_unit_test(test_long_vectors),
+        cmocka_unit_test(test_long_selections_and_samples),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEAMS_RUN(tests, NULL, NULL);
 }

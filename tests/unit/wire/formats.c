@@ -402,16 +402,16 @@ static void test_names(void **state)
 static void check_on_teams(const struct sample *s)
 {
     uint64_t bytes = sar_wire_bytes(s->wire, &s->layout, &s->run);
-    team_begin(1);
+    team_set_small(1);
     void *expected = encoded(s, bytes);
-    for (size_t team = 0; team < LENGTH(team_sizes); team++) {
-        team_begin(team_sizes[team]);
+    for (size_t team = 0; team < LENGTH(teams); team++) {
+        team_set_small(teams[team]);
         void *payload = encoded(s, bytes);
         assert_memory_equal(payload, expected, bytes);
         free(payload);
         check_round_trip(s);
     }
-    team_begin(1);
+    team_set_small(1);
     free(expected);
 }
 
