@@ -146,9 +146,10 @@ static void measure(struct part *part, const struct sar_wire *wire, struct recor
 static void report_part(struct perf_study *study, struct part *part, struct record *record)
 {
     const struct sar_wire *cheapest =
-        sar_wire_cheapest(&part->layout, &part->vec, (struct sar_wire_price){ record->beta, record->gamma });
+        sar_wire_cheapest(&part->layout, &part->vec,
+                          (struct sar_wire_price){ record->beta, record->gamma, false });
     const struct sar_wire *smallest =
-        sar_wire_cheapest(&part->layout, &part->vec, (struct sar_wire_price){ record->beta, 0 });
+        sar_wire_cheapest(&part->layout, &part->vec, (struct sar_wire_price){ record->beta, 0, false });
     double slots = (double)part->layout.slots, nnz = (double)part->vec.nnz;
     double size = (double)part->layout.element_size;
 

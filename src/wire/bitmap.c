@@ -150,6 +150,8 @@ const struct sar_wire sar_wire_bitmap = {
     .expected_bytes = expected,
     .nnz_cost = 0.7,
     .slot_cost = 0.0005,
+    .pull_nnz_cost = 0.11,
+    .pull_slot_cost = 0.0005,
     .encode = encode,
     .decode = decode,
 };

@@ -48,6 +48,7 @@ const struct sar_wire sar_wire_coo = {
     .codec_id = SAR_CODEC_COO,
     .min_bytes = bytes_of,
     .nnz_cost = 0.1,
+    .pull_nnz_cost = 0.1,
     .encode = encode,
     .decode = decode,
 };

@@ -50,6 +50,8 @@ const struct sar_wire sar_wire_dense = {
     .min_bytes = bytes_of,
     .nnz_cost = 0.8,
     .slot_cost = 0.05,
+    .pull_nnz_cost = 0.84,
+    .pull_slot_cost = 0.02,
     .encode = encode,
     .decode = decode,
 };

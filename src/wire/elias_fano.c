@@ -244,6 +244,7 @@ const struct sar_wire sar_wire_elias_fano = {
     .codec_id = SAR_CODEC_ELIAS_FANO,
     .min_bytes = bytes_of,
     .nnz_cost = 0.75,
+    .pull_nnz_cost = 0.43,
     .encode = encode,
     .decode = decode,
 };

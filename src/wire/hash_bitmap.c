@@ -216,6 +216,8 @@ const struct sar_wire sar_wire_hash_bitmap = {
     .min_bytes = bytes_of,
     .nnz_cost = 0.4,
     .slot_cost = 0.01,
+    .pull_nnz_cost = 0.01,
+    .pull_slot_cost = 0.011,
     .encode = encode,
     .decode = decode,
 };

@@ -217,6 +217,7 @@ const struct sar_wire sar_wire_packed = {
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
     .nnz_cost = 2.1,
+    .pull_nnz_cost = 1.05,
     .encode = encode,
     .decode = decode,
 };

@@ -48,10 +48,27 @@ double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layo
     return bytes;
 }
 
+/* Returns the slots that are scanned. */
+static double scanned(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz)
+{
+    return (double)layout->slots * (wire->scanned_share == NULL ? 1 : wire->scanned_share(layout, nnz));
+}
+
 double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz)
 {
-    double share = wire->scanned_share == NULL ? 1 : wire->scanned_share(layout, nnz);
-    return wire->nnz_cost * nnz + wire->slot_cost * (double)layout->slots * share;
+    return wire->nnz_cost * nnz + wire->slot_cost * scanned(wire, layout, nnz);
+}
+
+double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz)
+{
+    return wire->pull_nnz_cost * nnz + wire->pull_slot_cost * scanned(wire, layout, nnz);
+}
+
+static double seconds_of_work(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz,
+                              struct sar_wire_price price)
+{
+    return price.gamma *
+           (price.pull ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz));
 }
 
 /* Counts the exact bytes, which reads all indices, only if the format's fewest bytes would win. */
@@ -62,7 +79,7 @@ const struct sar_wire *sar_wire_cheapest(const struct sar_wire_layout *layout, c
     double min_cost = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         const struct sar_wire *wire = sar_wires[i];
-        double work = sar_wire_cost(wire, layout, (double)vec->nnz) * price.gamma;
+        double work = seconds_of_work(wire, layout, (double)vec->nnz, price);
         if (best != NULL && (double)wire->min_bytes(layout, vec->nnz) * price.beta + work >= min_cost)
             continue;
         double cost = (double)sar_wire_bytes(wire, layout, vec) * price.beta + work;
@@ -91,7 +108,7 @@ const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *
     double min_cost = INFINITY;
     for (size_t i = 0; sar_wires[i] != NULL; i++) {
         double cost = sar_wire_expected(sar_wires[i], layout, nnz) * price.beta +
-                      sar_wire_cost(sar_wires[i], layout, nnz) * price.gamma;
+                      seconds_of_work(sar_wires[i], layout, nnz, price);
         if (best == NULL || cost < min_cost) {
             best = sar_wires[i];
             min_cost = cost;

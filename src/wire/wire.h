@@ -34,6 +34,8 @@ struct sar_wire {
     double (*expected_bytes)(const struct sar_wire_layout *layout, double nnz);
     /** Time to encode and decode an element, and a slot that is scanned (sar_wire_cost). */
     double nnz_cost, slot_cost;
+    /** Time for an element of a pull, and for a slot that is scanned (sar_wire_pull_cost). */
+    double pull_nnz_cost, pull_slot_cost;
     /** Returns the expected share of slots that are scanned. NULL: all. */
     double (*scanned_share)(const struct sar_wire_layout *layout, double nnz);
     /** Writes vec to the payload of sar_wire_bytes(wire, layout, vec) bytes. */
@@ -70,9 +72,15 @@ double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layo
  * unit was about 4.5 ns on the machine on which the formats were measured. */
 double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
-/** Price of a message: seconds for a byte, and for one unit of work (sar_wire_cost). */
+/** As sar_wire_cost, for a message of a pull: the time to decode its elements, and to put them in place beyond
+ * that of lists of slots. Its writer encodes it once for all receivers, each of whom decodes the messages of
+ * all writers; so encoding is left out. */
+double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
+
+/** Price of a message: seconds for a byte, and for one unit of work. */
 struct sar_wire_price {
     double beta, gamma;
+    bool pull; /**< work is sar_wire_pull_cost, not sar_wire_cost */
 };
 
 /** Returns the cheapest format for vec, by exact bytes; with gamma 0, the smallest one. */

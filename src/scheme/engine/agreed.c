@@ -91,7 +91,7 @@ static const struct sar_wire *fixed_wire(const struct sar_agreed *agreed, bool p
 static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull)
 {
     return (struct sar_wire_price){ agreed->machine.beta,
-                                    wants_smallest(agreed, pull) ? 0 : agreed->machine.gamma };
+                                    wants_smallest(agreed, pull) ? 0 : agreed->machine.gamma, pull };
 }
 
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
@@ -138,8 +138,9 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
     const struct sar_wire *wire = fixed_wire(agreed, pull, preferred);
     if (wire == NULL)
         wire = sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull));
+    double work = pull ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz);
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
-                              sar_wire_cost(wire, layout, nnz) + rounding_work(agreed) * nnz };
+                              work + rounding_work(agreed) * nnz };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull,

@@ -335,7 +335,7 @@ static void test_costs_of_messages(void **state)
     assert_true(layout.slots == 5000 && layout.element_size == 4 && layout.index_size == 4 &&
                 !layout.zero_is_absent);
     for (uint64_t nnz = 0; nnz <= layout.slots; nnz += 50) {
-        struct sar_wire_price price = { a.machine.beta, a.machine.gamma };
+        struct sar_wire_price price = { a.machine.beta, a.machine.gamma, false };
         uint32_t index[5000];
         struct sar_spvec run = { index, NULL, nnz };
         for (uint32_t i = 0; i < nnz; i++)
@@ -348,7 +348,7 @@ static void test_costs_of_messages(void **state)
                     cost.work == sar_wire_cost(likely, &layout, (double)nnz));
         assert_ptr_equal(sar_agreed_wire(&a, false, &sar_wire_block, &layout, &run), &sar_wire_block);
         a.wire.pull_smallest = true;
-        price.gamma = 0;
+        price = (struct sar_wire_price){ a.machine.beta, 0, true };
         assert_ptr_equal(sar_agreed_wire(&a, true, &sar_wire_block, &layout, &run),
                          sar_wire_cheapest(&layout, &run, price));
         a.wire.pull = &sar_wire_dense;

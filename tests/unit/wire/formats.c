@@ -320,7 +320,7 @@ static void test_where_formats_cross(void **state)
                                           .row_len = elements[k / 4].row,
                                           .index_size = k % 2 == 0 ? 4 : 8,
                                           .zero_is_absent = true };
-        struct sar_wire_price fewest = { 1, 0 };
+        struct sar_wire_price fewest = { 1, 0, false };
         uint64_t low = layout.slots / 8 / layout.index_size,
                  high = layout.slots - layout.slots / 8 / layout.element_size;
         const struct sar_wire *coo = &sar_wire_coo, *bitmap = &sar_wire_hash_bitmap, *dense = &sar_wire_dense;
@@ -340,9 +340,10 @@ static void test_where_formats_cross(void **state)
 /* The cheapest format has the fewest bytes and the least work; ties go to the first. */
 static void test_the_cheapest(void **state)
 {
-    static const struct sar_wire_price prices[] = {
-        { 1, 0 }, { 0, 1 }, { 8e-9, 3e-9 }, { 2e-11, 3e-9 }, { 0, 0 }
-    };
+    static const struct sar_wire_price prices[] = { { 1, 0, false },       { 0, 1, false },
+                                                    { 8e-9, 3e-9, false }, { 2e-11, 3e-9, false },
+                                                    { 0, 0, false },       { 8e-9, 3e-9, true },
+                                                    { 2e-11, 3e-9, true } };
     (void)state;
     for (unsigned k = 0; k < VARIANTS * LENGTH(prices) * 300; k++) {
         struct sar_wire_price price = prices[k / VARIANTS % LENGTH(prices)];
@@ -357,8 +358,10 @@ static void test_the_cheapest(void **state)
         double least = INFINITY;
         const struct sar_wire *best = NULL;
         for (size_t w = 0; sar_wires[w] != NULL; w++) {
-            double cost = sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta +
-                          sar_wire_cost(sar_wires[w], &layout, (double)nnz) * price.gamma;
+            double cost =
+                sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta +
+                (price.pull ? sar_wire_pull_cost : sar_wire_cost)(sar_wires[w], &layout, (double)nnz) *
+                    price.gamma;
             if (cost < least)
                 best = sar_wires[w];
             least = fmin(least, cost);
@@ -376,6 +379,8 @@ static void test_sizes_and_work_grow(void **state)
                                vast = { UINT64_MAX, 256, 64, 8, false, SAR_PRECISION_FULL };
         for (uint64_t nnz = 1; nnz <= small.slots; nnz += 7) {
             assert_true(sar_wires[w]->min_bytes(&small, nnz) >= sar_wires[w]->min_bytes(&small, nnz - 1));
+            assert_true(sar_wire_pull_cost(sar_wires[w], &small, (double)nnz) >=
+                        sar_wire_pull_cost(sar_wires[w], &small, (double)nnz - 1));
             assert_true(sar_wire_cost(sar_wires[w], &small, (double)nnz) >=
                         sar_wire_cost(sar_wires[w], &small, (double)nnz - 1));
         }
