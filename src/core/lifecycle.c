@@ -21,6 +21,7 @@
 #include "comm/shm/shm.h"
 #include "comm/calibration.h"
 #include "comm/collective.h"
+#include "comm/thread_ratio.h"
 #include "comm/watchdog.h"
 #include "core/policy.h"
 #include "core/progress.h"
@@ -107,6 +108,9 @@ static enum sar_status find_constants(struct sar_comm_state *comm_state, const s
     comm_state->settings.measured = s->machine;
     if (!s->calibrated)
         SAR_TRY(sar_machine_measure(&comm_state->comm, &comm_state->settings.measured));
+    int threads = config->threads == SAR_U64_AUTO ? comm_state->comm.threads : (int)config->threads;
+    SAR_TRY(
+        sar_thread_ratio_measure(&comm_state->comm, threads, &comm_state->settings.measured.thread_ratio));
     *machine = comm_state->settings.measured;
     machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
     machine->beta = config->beta > 0 ? config->beta : machine->beta;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "comm/dense_allreduce.h"
+#include "comm/thread_ratio.h"
 #include "vector/dense.h"
 
 enum {
@@ -162,6 +163,16 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all)
     return error;
 }
 
+/* Returns the time of a call's work on its threads over that on one. Plans may have one thread. */
+static double thread_ratio_of(const struct sar_active_call *op, double nnz)
+{
+    const struct sar_vec_desc *desc = &op->args->sig.desc;
+    double ratio = op->comm_state->settings.machine.thread_ratio;
+    if (ratio == 0 || op->policy->config.threads == 1)
+        return 1;
+    return sar_thread_ratio_of(ratio, nnz * (double)(desc->element_size + desc->index_size));
+}
+
 /* Only floats are rounded to 16 bits. A product may overflow those long before the float. */
 static enum sar_wire_precision precision_of(const struct sar_active_call *op)
 {
@@ -197,7 +208,8 @@ static void describe_call(struct sar_active_call *op)
     };
     agreed->wire.precision = precision_of(op);
     agreed->wire.throttle = comm_state->settings.policy.wire.throttle;
-    agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc);
+    agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc) *
+                            thread_ratio_of(op, agreed->data.nnz_mean);
     double density = args->sig.desc.count == 0 ? 0 : agreed->data.nnz_mean / (double)args->sig.desc.count;
     agreed->data.densification = op->common.tensor->has_profile
                                      ? op->common.tensor->profile.gamma

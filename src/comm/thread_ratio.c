@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The reduction is timed in a thread of its own, so that OpenMP makes a team of its own there, and ends it
+ * with that thread. The program's team stays as it is, and no thread waits for the first large call. */
+
+#include "comm/thread_ratio.h"
+
+#include <math.h>
+#include <pthread.h>
+
+#include "base/arena.h"
+#include "base/parallel.h"
+#include "base/trace.h"
+#include "comm/collective.h"
+#include "vector/reduce.h"
+
+enum { TRIALS = 4, THREAD_ELEMENTS = 16 << 10, STRIDE = 50 };
+
+struct measurement {
+    int threads;
+    double ratio;
+    struct sar_vec_desc desc;
+    struct sar_spvec runs[2], sum;
+    struct sar_arena arena, scratch;
+};
+
+static enum sar_status set_up(struct measurement *m)
+{
+    uint32_t n = THREAD_ELEMENTS * (uint32_t)m->threads;
+    m->desc = (struct sar_vec_desc){ .count = (uint64_t)n * STRIDE,
+                                     .row_len = 1,
+                                     .element_size = 4,
+                                     .index_size = 4,
+                                     .kernels = sar_op_kernels_of(SAR_FLOAT, SAR_SUM) };
+    for (uint32_t r = 0; r < 2; r++) {
+        SAR_TRY(sar_spvec_alloc(&m->desc, n, &m->arena, &m->runs[r]));
+        for (uint32_t i = 0; i < n; i++) {
+            ((uint32_t *)m->runs[r].index)[i] = i * STRIDE + r * i % STRIDE;
+            ((float *)m->runs[r].value)[i] = 1;
+        }
+    }
+    return sar_spvec_alloc(&m->desc, 2 * (size_t)n, &m->arena, &m->sum);
+}
+
+/* Returns the least time of some reductions, INFINITY if one fails. */
+static double least_ns(struct measurement *m, int threads)
+{
+    double least = INFINITY;
+    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = threads });
+    for (int i = 0; i < TRIALS; i++) {
+        sar_arena_reset(&m->scratch);
+        int64_t start = sar_span_clock();
+        if (sar_reduce(&m->desc, m->runs, 2, &m->scratch, &m->sum) == SAR_OK)
+            least = fmin(least, (double)(sar_span_clock() - start));
+    }
+    sar_parallel_end(former);
+    return least;
+}
+
+static void *measure(void *arg)
+{
+    struct measurement *m = arg;
+    if (set_up(m) == SAR_OK) {
+        double one = least_ns(m, 1), all = least_ns(m, m->threads);
+        m->ratio = isfinite(one) && isfinite(all) && one > 0 ? fmin(all / one, 1) : 1;
+    }
+    sar_parallel_close();
+    sar_arena_free(&m->arena);
+    sar_arena_free(&m->scratch);
+    return NULL;
+}
+
+static double measure_in_thread(int threads)
+{
+    struct measurement m = { .threads = threads, .ratio = 1 };
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, measure, &m) == 0)
+        pthread_join(thread, NULL);
+    return m.ratio;
+}
+
+enum sar_status sar_thread_ratio_measure(const struct sar_comm *comm, int threads, double *ratio)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int known_threads;
+    static double known;
+    *ratio = 1;
+    if (threads > 1 && sar_parallel_limit(threads) > 1) {
+        pthread_mutex_lock(&lock);
+        if (known_threads != threads)
+            known = measure_in_thread(threads);
+        known_threads = threads;
+        *ratio = known;
+        pthread_mutex_unlock(&lock);
+    }
+    return sar_comm_max(comm, ratio, 1);
+}
+
+double sar_thread_ratio_of(double ratio, double bytes)
+{
+    double pieces = floor(bytes / (double)sar_parallel_piece_bytes);
+    return pieces < 2 ? 1 : fmax(ratio, 1 / pieces);
+}
