@@ -164,7 +164,8 @@ struct hash_cells {
                  first.as<size_t>(),
                  first_serial.as<size_t>(),
                  counts.as<unsigned long long>(),
-                 memory.memory };
+                 memory.memory,
+                 false };
         return SAR_OK;
     }
 

@@ -335,6 +335,8 @@ typedef struct {
     MPI_Count header_bytes_sent;  /**< headers in bytes_sent */
     MPI_Count messages_sent;      /**< by this rank */
     MPI_Count messages_relayed;   /**< of messages_sent: sums of other ranks that this rank has sent on */
+    MPI_Count hash_reruns;        /**< runs of hierarchical hashing whose serial memory overflowed; 0 for other partitions */
+    double    serial_share;       /**< share of this rank's elements that hierarchical hashing put in serial memory; 0 likewise */
     double    push_imbalance;     /**< ranks * largest part / elements of this rank (Zen paper, Definition 5); 0 without parts */
     double    pull_imbalance;     /**< ranks * largest reduced part / elements of the result; 0 without parts */
     double    predicted_seconds;  /**< cost of `scheme` in the model */

@@ -56,6 +56,8 @@ static const struct perf_field fields[] = {
     FIELD("header_bytes_sent_max", PERF_INTEGER, header_bytes_sent_max),
     FIELD("messages_sent_max", PERF_INTEGER, messages_sent_max),
     FIELD("messages_relayed_max", PERF_INTEGER, messages_relayed_max),
+    FIELD("hash_reruns_max", PERF_INTEGER, hash_reruns_max),
+    FIELD("serial_share_max", PERF_REAL, serial_share_max),
     FIELD("bytes_floor", PERF_REAL, bytes_floor),
     FIELD("predicted_s", PERF_REAL, predicted),
     FIELD("median_s", PERF_REAL, median),
@@ -177,6 +179,8 @@ void perf_record_make(struct perf_record *r, const struct perf_case *c, const st
     r->header_bytes_sent_max = report->header_bytes_sent;
     r->messages_sent_max = report->messages_sent;
     r->messages_relayed_max = report->messages_relayed;
+    r->hash_reruns_max = report->hash_reruns;
+    r->serial_share_max = report->serial_share;
     r->bytes_floor = least_bytes(c, stats);
     r->predicted = positive(report->predicted_seconds);
     r->median = row->times.median;

@@ -309,7 +309,7 @@ void perf_row_agree_failure(struct perf_row *row)
 /* Replaces figures by their maxima over ranks. Without messages there are no formats. */
 static void max_report(MPIX_Sparse_report_t *r)
 {
-    enum { FIGURES = 9 };
+    enum { FIGURES = 11 };
     double largest[FIGURES] = {
         (double)r->bytes_sent,
         (double)r->bytes_received,
@@ -320,6 +320,8 @@ static void max_report(MPIX_Sparse_report_t *r)
         r->predicted_seconds,
         r->nodes,
         (double)r->messages_relayed,
+        (double)r->hash_reruns,
+        r->serial_share,
     };
 
     MPI_Allreduce(MPI_IN_PLACE, largest, FIGURES, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -332,6 +334,8 @@ static void max_report(MPIX_Sparse_report_t *r)
     r->predicted_seconds = largest[6];
     r->nodes = (int)largest[7];
     r->messages_relayed = (MPI_Count)largest[8];
+    r->hash_reruns = (MPI_Count)largest[9];
+    r->serial_share = largest[10];
     if (r->messages_sent == 0) {
         snprintf(r->push_wire, sizeof r->push_wire, "none");
         snprintf(r->pull_wire, sizeof r->pull_wire, "none");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Study `hash`: time of Algorithm 1 of the Zen paper on one host thread, for several sizes of memory and
- * numbers of hash functions, and of the lossy hash.
+ * numbers of hash functions, and of the lossy hash; and of the library's two ways to make a rank's parts, the
+ * partitions `hash` and `hierarchical`, on 1, 2, 4 … threads.
  *
- * All methods are timed in turn in each iteration; the first iteration does not count. serial_share is
+ * All methods of the first kind, and then all of the second, are timed in turn in each iteration; the first
+ * iteration does not count. serial_share is
  * measured with serial memory for all occurrences. Timed runs have the paper's r2 = r1 / 10 and run again
  * after an overflow. */
 
@@ -10,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "bench/lib/stats.h"
 #include "bench/studies/study.h"
 #include "hash/hierarchical.h"
-#include "vector/spvec.h"
+#include "vector/partition.h"
+#include "vector/partition_hierarchical.h"
 
 /* The lossy hash of the Zen paper (appendix, Algorithm 2): one hash function picks a part and a cell of the
  * part's memory, and the last writer of a cell wins. The library has no such hash. */
@@ -86,28 +90,21 @@ static double lossy_hash_loss(double c)
 
 struct record {
     const char *study, *method;
-    long long parts, count, nnz, hashes, cells, reruns, lost;
+    long long parts, count, nnz, threads, hashes, cells, reruns, lost;
     double density, memory, serial_share, loss, expected_loss, seconds, nanoseconds, relative;
 };
 
 #define FIELD(key, kind, member) PERF_FIELD(record, key, kind, member)
 
 static const struct perf_field fields[] = {
-    FIELD("study", PERF_TEXT, study),
-    FIELD("count", PERF_INTEGER, count),
-    FIELD("density", PERF_REAL, density),
-    FIELD("nnz", PERF_INTEGER, nnz),
-    FIELD("parts", PERF_INTEGER, parts),
-    FIELD("method", PERF_TEXT, method),
-    FIELD("memory", PERF_REAL, memory),
-    FIELD("hashes", PERF_INTEGER, hashes),
-    FIELD("serial_share", PERF_REAL, serial_share),
-    FIELD("reruns", PERF_INTEGER, reruns),
-    FIELD("lost", PERF_INTEGER, lost),
-    FIELD("loss", PERF_REAL, loss),
-    FIELD("expected_loss", PERF_REAL, expected_loss),
-    FIELD("median_s", PERF_REAL, seconds),
-    FIELD("element_ns", PERF_REAL, nanoseconds),
+    FIELD("study", PERF_TEXT, study),        FIELD("count", PERF_INTEGER, count),
+    FIELD("density", PERF_REAL, density),    FIELD("nnz", PERF_INTEGER, nnz),
+    FIELD("parts", PERF_INTEGER, parts),     FIELD("method", PERF_TEXT, method),
+    FIELD("threads", PERF_INTEGER, threads), FIELD("memory", PERF_REAL, memory),
+    FIELD("hashes", PERF_INTEGER, hashes),   FIELD("serial_share", PERF_REAL, serial_share),
+    FIELD("reruns", PERF_INTEGER, reruns),   FIELD("lost", PERF_INTEGER, lost),
+    FIELD("loss", PERF_REAL, loss),          FIELD("expected_loss", PERF_REAL, expected_loss),
+    FIELD("median_s", PERF_REAL, seconds),   FIELD("element_ns", PERF_REAL, nanoseconds),
     FIELD("relative", PERF_REAL, relative),
 };
 static const struct perf_schema schema = PERF_SCHEMA(fields);
@@ -115,16 +112,27 @@ static const struct perf_schema schema = PERF_SCHEMA(fields);
 /* Multiples of the nonzeros: parallel cells of all parts together. */
 static const double densities[] = { 0.1 }, memories[] = { 1, 2, 3, 4 },
                     lossy_memories[] = { 1, 2, 2.5, 4, 10, 40 };
-static const char levels[] = "levels", paper[] = "paper", lossy[] = "strawman";
+static const char levels[] = "levels", paper[] = "paper", lossy[] = "strawman", counted[] = "hash",
+                  hashed[] = "hierarchical";
 
-enum { COUNT = 1 << 22, HASHES = 4, SERIAL_SHARE = 10, LEAST_SERIAL = 16, WARMUP = 1, MAX_RECORDS = 64 };
+enum {
+    COUNT = 1 << 22,
+    HASHES = 4,
+    SERIAL_SHARE = 10,
+    LEAST_SERIAL = 16,
+    WARMUP = 1,
+    THREADS = 64,
+    MAX_RECORDS = 64
+};
 
 /* The input of all methods, and their records. */
 struct job {
     struct sar_partition_map map;
+    struct sar_vec_desc desc;
     struct sar_spvec vec;
     struct sar_hash_input input;
-    struct sar_arena arena;
+    struct sar_spvec *part; /* the last split's */
+    struct sar_arena arena, split_arena;
     uint32_t seed;
     size_t max_load; /* occurrences of the largest part */
     struct record record[MAX_RECORDS];
@@ -163,6 +171,28 @@ static size_t max_part_load(const struct job *job)
     }
     free(part);
     return most;
+}
+
+static bool is_split(const struct record *record)
+{
+    return record->method == counted || record->method == hashed;
+}
+
+/* Makes the parts once, as the library does. They live in the arena until the next call. */
+static struct sar_hash_stats split(struct job *job, const struct record *record)
+{
+    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = (int)record->threads });
+    struct sar_hash_stats stats = { 0 };
+
+    sar_arena_reset(&job->split_arena);
+    if (record->method == counted)
+        perf_study_require(
+            sar_partition_split(&job->map, &job->desc, &job->vec, &job->split_arena, job->part));
+    else
+        perf_study_require(sar_partition_hierarchical(NULL, &job->map, &job->desc, &job->vec,
+                                                      &job->split_arena, NULL, job->part, &stats));
+    sar_parallel_end(former);
+    return stats;
 }
 
 /* Hashes once. The result lives in the arena until the next call. */
@@ -204,9 +234,40 @@ static long long count_lost(const struct job *job, const struct record *record,
     return (long long)input->nnz - left;
 }
 
+/* Returns the elements that are not in their place of their part. */
+static long long count_misplaced(const struct job *job)
+{
+    size_t *next = perf_alloc(job->map.parts, sizeof *next), bytes = job->input.value_size, good = 0;
+
+    for (size_t i = 0; i < job->vec.nnz; i++) {
+        struct sar_slot at = sar_partition_map_locate(&job->map, sar_hash_index(&job->input, i));
+        const struct sar_spvec *part = &job->part[at.part];
+        size_t k = next[at.part]++;
+        good += k < part->nnz && ((const uint32_t *)part->index)[k] == at.slot &&
+                memcmp((const char *)part->value + k * bytes, (const char *)job->vec.value + i * bytes,
+                       bytes) == 0;
+    }
+    free(next);
+    return (long long)(job->vec.nnz - good);
+}
+
+static void measure_split(struct job *job, struct record *record)
+{
+    struct sar_hash_stats stats = split(job, record);
+
+    record->lost = count_misplaced(job);
+    record->loss = (double)record->lost / (double)job->input.nnz;
+    record->reruns = record->method == counted ? -1 : (long long)stats.reruns;
+    record->serial_share = record->method == counted ? NAN : (double)stats.serial / (double)job->input.nnz;
+}
+
 /* Sets the figures that need no clock. */
 static void measure_losses(struct job *job, struct record *record)
 {
+    if (is_split(record)) {
+        measure_split(job, record);
+        return;
+    }
     struct sar_hash_output out = hash(job, record, false);
 
     record->lost = count_lost(job, record, &out);
@@ -218,16 +279,28 @@ static void measure_losses(struct job *job, struct record *record)
         record->serial_share = (double)hash(job, record, true).serial_count / (double)job->input.nnz;
 }
 
+/* Times the records of splits, or the others, in turn. */
+static void time_turns(struct job *job, bool splits, int iterations, double *seconds)
+{
+    for (int i = -WARMUP; i < iterations; i++)
+        for (int k = 0; k < job->records; k++) {
+            if (is_split(&job->record[k]) != splits)
+                continue;
+            double start = MPI_Wtime();
+            if (splits)
+                split(job, &job->record[k]);
+            else
+                hash(job, &job->record[k], false);
+            seconds[k * iterations + (i < 0 ? 0 : i)] = MPI_Wtime() - start;
+        }
+}
+
 static void time_all(struct job *job, int iterations)
 {
     double *seconds = perf_alloc((size_t)(job->records * iterations), sizeof *seconds), best = INFINITY;
 
-    for (int i = -WARMUP; i < iterations; i++)
-        for (int k = 0; k < job->records; k++) {
-            double start = MPI_Wtime();
-            hash(job, &job->record[k], false);
-            seconds[k * iterations + (i < 0 ? 0 : i)] = MPI_Wtime() - start;
-        }
+    time_turns(job, false, iterations, seconds);
+    time_turns(job, true, iterations, seconds);
     for (int k = 0; k < job->records; k++) {
         struct record *record = &job->record[k];
         record->seconds = perf_times_of(seconds + k * iterations, iterations).median;
@@ -240,7 +313,8 @@ static void time_all(struct job *job, int iterations)
     free(seconds);
 }
 
-static void add(struct job *job, const struct record *first, const char *method, double memory, int hashes)
+static struct record *add(struct job *job, const struct record *first, const char *method, double memory,
+                          int hashes)
 {
     struct record *record = &job->record[job->records++];
 
@@ -248,6 +322,21 @@ static void add(struct job *job, const struct record *first, const char *method,
     record->method = method;
     record->memory = memory;
     record->hashes = hashes;
+    record->threads = 1;
+    return record;
+}
+
+/* The library's partitions, hierarchical hashing with the paper's memory and number of hash functions. */
+static void add_splits(struct job *job, const struct record *first)
+{
+    struct sar_hierarchical_params params = sar_hierarchical_params_make(job->input.nnz, job->map.parts, 0);
+    double memory = (double)params.parallel_cells * job->map.parts / (double)job->input.nnz;
+    int limit = sar_parallel_limit(0);
+
+    for (int threads = 1; threads <= limit && threads <= THREADS; threads *= 2) {
+        add(job, first, counted, 0, -1)->threads = threads;
+        add(job, first, hashed, memory, (int)params.hashes)->threads = threads;
+    }
 }
 
 static void add_records(struct job *job, const struct record *first)
@@ -259,6 +348,7 @@ static void add_records(struct job *job, const struct record *first)
     for (size_t m = 0; m < sizeof lossy_memories / sizeof *lossy_memories; m++)
         if ((double)(cells_of(job, lossy_memories[m]) * job->map.parts) < UINT32_MAX)
             add(job, first, lossy, lossy_memories[m], 1);
+    add_splits(job, first);
 }
 
 static void run_case(struct perf_study *study, const struct perf_case *c)
@@ -273,6 +363,11 @@ static void run_case(struct perf_study *study, const struct perf_case *c)
 
     job->map = perf_study_map(study, c->count, set.n);
     job->vec = perf_study_vector_make(c, &set);
+    job->part = perf_alloc(job->map.parts, sizeof *job->part);
+    job->desc = (struct sar_vec_desc){ .count = c->count,
+                                       .row_len = c->row_len,
+                                       .element_size = c->element_bytes,
+                                       .index_size = sar_index_size(c->count) };
     job->seed = (uint32_t)study->options->seed;
     job->input = (struct sar_hash_input){ job->vec.index, job->vec.value, sar_index_size(c->count),
                                           c->element_bytes, set.n };
@@ -286,6 +381,8 @@ static void run_case(struct perf_study *study, const struct perf_case *c)
         perf_study_add(study, &job->record[k]);
     }
     sar_arena_free(&job->arena);
+    sar_arena_free(&job->split_arena);
+    free(job->part);
     perf_study_vector_free(&job->vec);
     perf_set_free(&set);
     free(job);

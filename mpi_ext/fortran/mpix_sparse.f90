@@ -66,6 +66,8 @@ module mpix_sparse
     integer(MPI_COUNT_KIND) :: header_bytes_sent
     integer(MPI_COUNT_KIND) :: messages_sent
     integer(MPI_COUNT_KIND) :: messages_relayed
+    integer(MPI_COUNT_KIND) :: hash_reruns
+    real(c_double) :: serial_share
     real(c_double) :: push_imbalance
     real(c_double) :: pull_imbalance
     real(c_double) :: predicted_seconds

@@ -58,6 +58,8 @@ class CReport(ctypes.Structure):
         ("header_bytes_sent", ctypes.c_longlong),
         ("messages_sent", ctypes.c_longlong),
         ("messages_relayed", ctypes.c_longlong),
+        ("hash_reruns", ctypes.c_longlong),
+        ("serial_share", ctypes.c_double),
         ("push_imbalance", ctypes.c_double),
         ("pull_imbalance", ctypes.c_double),
         ("predicted_seconds", ctypes.c_double),
@@ -119,6 +121,8 @@ class Report:
     header_bytes_sent: int
     messages_sent: int
     messages_relayed: int
+    hash_reruns: int
+    serial_share: float
     push_imbalance: float
     pull_imbalance: float
     predicted_seconds: float

@@ -108,10 +108,12 @@ static void call_progress(const struct sar_parallel *caller)
         caller->progress(caller->arg);
 }
 
-/* What each thread of the team does. Only the caller moves messages. */
+/* What each thread of the team does. Only the caller moves messages. The first load shows the thread
+ * sanitizer that the caller has filled in the loop: it has increased the counter since. */
 static void work(struct loop *loop, bool is_caller)
 {
     size_t i;
+    (void)__atomic_load_n(&sar_parallel_loops, __ATOMIC_ACQUIRE);
     while ((i = atomic_fetch_add(&loop->next, 1)) < loop->n) {
         run_piece(loop, i);
         if (is_caller)

@@ -161,6 +161,7 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
 {
     const struct sar_task *task = &op->task;
     const struct sar_scheme_report *report = &task->report;
+    const struct sar_hash_stats *hash = &report->hash;
     MPIX_Sparse_report_t *r = &op->comm_state->last.report;
     bool dense_buffers = op->args->sig.dense_face && task->result.in_place;
     *r = (MPIX_Sparse_report_t){
@@ -179,6 +180,8 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
         .header_bytes_sent = (MPI_Count)task->exchange.traffic.header_bytes_sent,
         .messages_sent = (MPI_Count)task->exchange.traffic.messages_sent,
         .messages_relayed = (MPI_Count)report->messages_relayed,
+        .hash_reruns = (MPI_Count)report->hash.reruns,
+        .serial_share = hash->elements == 0 ? 0 : (double)hash->serial / (double)hash->elements,
         .push_imbalance = report->push_imbalance,
         .pull_imbalance = report->pull_imbalance,
         .predicted_seconds = op->common.selection.prices[op->common.selection.scheme].price,

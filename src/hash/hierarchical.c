@@ -9,15 +9,15 @@
 #include <string.h>
 
 /* SERIAL_SHARE: r1 / r2. LEAST_SERIAL: smallest r2. With few occurrences, the number in one part may exceed
- * the mean by a large factor. */
-enum { SERIAL_SHARE = 10, LEAST_SERIAL = 16 };
+ * the mean by a large factor. CHUNK: occurrences whose parts are computed at a time. */
+enum { SERIAL_SHARE = 10, LEAST_SERIAL = 16, CHUNK = 512 };
 
 /* Most parallel cells of a part, since sar_hash_range takes 32 bits. Occurrences beyond that go to serial
  * memory. */
 static const size_t most_parallel = UINT32_MAX;
 
 struct hash_job {
-    const struct sar_hash_memory *memory;
+    struct sar_hash_memory *memory;
     const struct sar_partition_map *map;
     const struct sar_hash_input *input;
     unsigned long long *totals;
@@ -79,11 +79,64 @@ bool sar_hash_overflowed(const struct sar_hash_memory *memory, uint32_t parts)
     return false;
 }
 
+SAR_CLONES static void locate_hash32(const struct sar_partition_map *map, const uint32_t *index, size_t n,
+                                     uint32_t *part)
+{
+    struct sar_partition_map fixed = *map;
+    fixed.kind = SAR_PARTITION_HASH;
+    fixed.blocks_fit_32 = true;
+    for (size_t i = 0; i < n; i++)
+        part[i] = sar_partition_map_locate32(&fixed, index[i]).part;
+}
+
+/* h0 of some occurrences. */
+static void locate(const struct hash_job *job, size_t from, size_t n, uint32_t *part)
+{
+    const struct sar_partition_map *map = job->map;
+    if (map->kind == SAR_PARTITION_HASH && map->blocks_fit_32 && map->parts > 1 &&
+        job->input->index_size == 4) {
+        locate_hash32(map, (const uint32_t *)job->input->index + from, n, part);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        part[i] = sar_partition_map_locate(map, sar_hash_index(job->input, from + i)).part;
+}
+
+/* The copy of the memory's description tells the compiler that writes to cells do not change it. The common
+ * parameters have a loop in which they are constants. */
+SAR_INLINE void insert_as(const struct hash_job *job, bool exclusive, const uint32_t *part, size_t from,
+                          size_t n)
+{
+    struct sar_hash_memory memory = *job->memory;
+    memory.exclusive = exclusive;
+    if (memory.params.cell_size == 4 && !memory.params.paper && !memory.key_is_64bit) {
+        for (size_t i = 0; i < n; i++)
+            sar_hash_insert_into(&memory, part[i], 0, from + i);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        sar_hash_insert_into(&memory, part[i], sar_hash_index(job->input, from + i), from + i);
+}
+
 static void hash_range(void *context, size_t begin, size_t end)
 {
     const struct hash_job *job = context;
-    for (size_t i = begin; i < end; i++)
-        sar_hash_insert(job->memory, job->map, job->input, i);
+    uint32_t part[CHUNK];
+    for (size_t n; begin < end; begin += n) {
+        n = smaller(end - begin, CHUNK);
+        locate(job, begin, n, part);
+        if (job->memory->exclusive)
+            insert_as(job, true, part, begin, n);
+        else
+            insert_as(job, false, part, begin, n);
+    }
+}
+
+static void zero_range(void *context, size_t begin, size_t end)
+{
+    const struct hash_job *job = context;
+    size_t size = job->memory->params.cell_size;
+    memset((char *)job->memory->cells + begin * size, 0, (end - begin) * size);
 }
 
 static void count_range(void *context, size_t begin, size_t end)
@@ -93,18 +146,18 @@ static void count_range(void *context, size_t begin, size_t end)
         sar_hash_count(job->map, job->input, i, job->totals);
 }
 
-static void for_all_elements(const struct sar_hierarchical_params *params, sar_range_fn *body,
-                             struct hash_job *job)
+static void for_all(size_t n, sar_range_fn *body, struct hash_job *job)
 {
+    const struct sar_hierarchical_params *params = &job->memory->params;
     if (params->parallel_for != NULL)
-        params->parallel_for(job->input->nnz, body, job);
+        params->parallel_for(n, body, job);
     else
-        body(job, 0, job->input->nnz);
+        body(job, 0, n);
 }
 
-static enum sar_status take_memory(const struct hash_job *job, unsigned run, struct sar_arena *arena,
-                                   struct sar_hash_memory *memory)
+static enum sar_status take_memory(struct hash_job *job, unsigned run, struct sar_arena *arena)
 {
+    struct sar_hash_memory *memory = job->memory;
     uint32_t parts = job->map->parts;
     void *first, *serial, *appends;
     SAR_TRY(sar_arena_alloc(arena, (size_t)parts + 1, sizeof(size_t), &first));
@@ -114,27 +167,33 @@ static enum sar_status take_memory(const struct hash_job *job, unsigned run, str
     memory->first = first;
     memory->first_serial = serial;
     memory->serial_count = appends;
-    return sar_arena_alloc_zeroed(arena, memory->first[parts], memory->params.cell_size, &memory->cells);
+    SAR_TRY(sar_arena_alloc(arena, memory->first[parts], memory->params.cell_size, &memory->cells));
+    for_all(memory->first[parts], zero_range, job);
+    return SAR_OK;
 }
 
-/* Hashes the input, with more memory in each run, until every occurrence has a cell. */
-static enum sar_status fill_cells(struct hash_job *job, struct sar_arena *arena,
-                                  struct sar_hash_memory *memory, unsigned *reruns)
+enum sar_status sar_hash_fill(const struct sar_hierarchical_params *params,
+                              const struct sar_partition_map *map, const struct sar_hash_input *input,
+                              struct sar_arena *arena, struct sar_hash_memory *memory, unsigned *reruns)
 {
-    uint32_t parts = job->map->parts;
+    struct hash_job job = { .memory = memory, .map = map, .input = input };
+    assert(params->hashes >= 1 && params->hashes <= SAR_HASHES_MAX);
+    assert(params->cell_size == 8 || input->nnz < UINT32_MAX);
+    *memory = (struct sar_hash_memory){ .params = *params, .exclusive = params->parallel_for == NULL };
+    memory->key_is_64bit = params->paper ? map->count > UINT32_MAX : params->cell_size == 8;
     for (unsigned run = 0;; run++) {
         assert(run <= SAR_RERUNS_MAX);
-        SAR_TRY(take_memory(job, run, arena, memory));
-        for_all_elements(&memory->params, hash_range, job);
-        if (!sar_hash_overflowed(memory, parts)) {
+        SAR_TRY(take_memory(&job, run, arena));
+        for_all(input->nnz, hash_range, &job);
+        if (!sar_hash_overflowed(memory, map->parts)) {
             *reruns = run;
             return SAR_OK;
         }
-        if (job->totals == NULL) {
+        if (job.totals == NULL) {
             void *totals;
-            SAR_TRY(sar_arena_alloc_zeroed(arena, parts, sizeof *job->totals, &totals));
-            job->totals = totals;
-            for_all_elements(&memory->params, count_range, job);
+            SAR_TRY(sar_arena_alloc_zeroed(arena, map->parts, sizeof *job.totals, &totals));
+            job.totals = totals;
+            for_all(input->nnz, count_range, &job);
         }
     }
 }
@@ -211,13 +270,10 @@ enum sar_status sar_hierarchical_hash(const struct sar_hierarchical_params *para
                                       const struct sar_partition_map *map, const struct sar_hash_input *input,
                                       struct sar_arena *arena, struct sar_hash_output *out)
 {
-    assert(params->hashes >= 1 && params->hashes <= SAR_HASHES_MAX);
-    assert(params->cell_size == 8 || input->nnz < UINT32_MAX);
-    struct sar_hash_memory memory = { .params = *params };
-    memory.key_is_64bit = params->paper ? map->count > UINT32_MAX : params->cell_size == 8;
+    struct sar_hash_memory memory;
     struct hash_job job = { .memory = &memory, .map = map, .input = input };
     struct sar_hash_output made = { 0 };
-    SAR_TRY(fill_cells(&job, arena, &memory, &made.reruns));
+    SAR_TRY(sar_hash_fill(params, map, input, arena, &memory, &made.reruns));
     SAR_TRY(extract(&job, arena, &made));
     *out = made;
     return SAR_OK;

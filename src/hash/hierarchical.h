@@ -15,9 +15,10 @@
  * Cells hold positions in the input plus 1, not indices; 0 is an empty cell. A position leads to index and
  * value, distinguishes equal indices, and fits 4 bytes if there are fewer than 2^32 - 1 nonzeros.
  *
- * Threads claim cells by compare-and-swap. The paper writes a cell, reads it back, and owns the cell if it is
- * unchanged. But a delayed thread that found the cell empty may overwrite it after the owner has read it.
- * Only a barrier of all threads between writes and reads prevents that, and 2 k barriers cost more.
+ * Threads claim cells by compare-and-swap; a thread that works alone needs no atomic operations. The paper
+ * writes a cell, reads it back, and owns the cell if it is unchanged. But a delayed thread that found the
+ * cell empty may overwrite it after the owner has read it. Only a barrier of all threads between writes and
+ * reads prevents that, and 2 k barriers cost more.
  *
  * Each h_i has its own level of cells. Level 1 is half of the parallel memory, level 2 half of the rest, and
  * so on; the last level is all that remains. Late levels are nearly empty, whereas the paper's h_i share r1
@@ -86,6 +87,7 @@ struct sar_hash_memory {
     const size_t *first_serial;       /**< first serial cell of each part */
     unsigned long long *serial_count; /**< occurrences of each part without a parallel cell, stored or not */
     void *cells;                      /**< zeroed before the run */
+    bool exclusive;                   /**< one host thread fills the cells: without atomic operations */
 };
 
 /** Returns the paper's parameters: k = 3, r1 = 2 nnz / parts, r2 = r1 / 10; r2 is larger for small nnz. */
@@ -102,6 +104,14 @@ enum sar_status sar_hash_layout(const struct sar_hierarchical_params *params, ui
 /** True if an occurrence found no cell, so that another run is needed. */
 bool sar_hash_overflowed(const struct sar_hash_memory *memory, uint32_t parts);
 
+/** Algorithm 1 up to the lists: writes all occurrences to cells, with more memory in each run until none
+ * overflows. Allocates from the arena. Local.
+ * @param memory  set to the last run's memory
+ * @param reruns  set to the runs that overflowed */
+enum sar_status sar_hash_fill(const struct sar_hierarchical_params *params,
+                              const struct sar_partition_map *map, const struct sar_hash_input *input,
+                              struct sar_arena *arena, struct sar_hash_memory *memory, unsigned *reruns);
+
 /** Sorts the occurrences into the parts of the map. Allocates from the arena. Local. */
 enum sar_status sar_hierarchical_hash(const struct sar_hierarchical_params *params,
                                       const struct sar_partition_map *map, const struct sar_hash_input *input,
@@ -112,6 +122,22 @@ SAR_HOST_DEVICE static inline uint64_t sar_hash_index(const struct sar_hash_inpu
 {
     return input->index_size == 4 ? ((const uint32_t *)input->index)[at]
                                   : ((const uint64_t *)input->index)[at];
+}
+
+/** As sar_hash_claim_cell, for a thread that fills the cells alone. */
+SAR_HOST_DEVICE static inline bool sar_hash_claim_alone(const struct sar_hash_memory *memory, size_t cell,
+                                                        uint64_t mark)
+{
+    uint32_t *narrow = (uint32_t *)memory->cells;
+    uint64_t *wide = (uint64_t *)memory->cells;
+    bool is_narrow = memory->params.cell_size == 4;
+    if (is_narrow ? narrow[cell] != 0 : wide[cell] != 0)
+        return false;
+    if (is_narrow)
+        narrow[cell] = (uint32_t)mark;
+    else
+        wide[cell] = mark;
+    return true;
 }
 
 /** Writes mark to a cell if it is empty; returns false if it is taken. Relaxed order suffices, since cells
@@ -126,6 +152,8 @@ SAR_HOST_DEVICE static inline bool sar_hash_claim_cell(const struct sar_hash_mem
 #else
     uint32_t empty = 0;
     uint64_t wide_empty = 0;
+    if (memory->exclusive)
+        return sar_hash_claim_alone(memory, cell, mark);
     if (memory->params.cell_size == 4)
         return __atomic_compare_exchange_n((uint32_t *)memory->cells + cell, &empty, (uint32_t)mark, false,
                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -157,7 +185,8 @@ SAR_HOST_DEVICE static inline size_t sar_hash_cell(const struct sar_hash_memory 
 SAR_HOST_DEVICE static inline void sar_hash_append(const struct sar_hash_memory *memory, uint32_t part,
                                                    size_t at)
 {
-    unsigned long long serial_index = sar_hash_fetch_increment(&memory->serial_count[part]);
+    unsigned long long *counter = &memory->serial_count[part];
+    unsigned long long serial_index = memory->exclusive ? (*counter)++ : sar_hash_fetch_increment(counter);
     if (serial_index >= memory->first[part + 1] - memory->first_serial[part])
         return;
     size_t cell = memory->first_serial[part] + (size_t)serial_index;
@@ -167,13 +196,11 @@ SAR_HOST_DEVICE static inline void sar_hash_append(const struct sar_hash_memory 
         ((uint64_t *)memory->cells)[cell] = at + 1;
 }
 
-/** Loop body of Algorithm 1, for the occurrence at a position of the input. Thread-safe. */
-SAR_HOST_DEVICE static inline void sar_hash_insert(const struct sar_hash_memory *memory,
-                                                   const struct sar_partition_map *map,
-                                                   const struct sar_hash_input *input, size_t at)
+/** Writes the occurrence at a position of the input to a cell of its part. Thread-safe unless
+ * memory->exclusive. */
+SAR_HOST_DEVICE static inline void sar_hash_insert_into(const struct sar_hash_memory *memory, uint32_t part,
+                                                        uint64_t index, size_t at)
 {
-    uint64_t index = sar_hash_index(input, at);
-    uint32_t part = sar_partition_map_locate(map, index).part;
     size_t start = memory->first[part], rest = memory->first_serial[part] - start;
     for (unsigned i = 0; i < memory->params.hashes && rest > 0; i++) {
         bool all = memory->params.paper || i + 1 == memory->params.hashes;
@@ -185,6 +212,16 @@ SAR_HOST_DEVICE static inline void sar_hash_insert(const struct sar_hash_memory 
         rest -= all ? 0 : level;
     }
     sar_hash_append(memory, part, at);
+}
+
+/** Loop body of Algorithm 1, for the occurrence at a position of the input. Thread-safe unless
+ * memory->exclusive. */
+SAR_HOST_DEVICE static inline void sar_hash_insert(const struct sar_hash_memory *memory,
+                                                   const struct sar_partition_map *map,
+                                                   const struct sar_hash_input *input, size_t at)
+{
+    uint64_t index = sar_hash_index(input, at);
+    sar_hash_insert_into(memory, sar_partition_map_locate(map, index).part, index, at);
 }
 
 /** Adds the occurrence at a position to the total of its part. Thread-safe. */

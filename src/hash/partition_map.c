@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const sar_partition_names[] = { "hash", "cyclic", "range", NULL };
+const char *const sar_partition_names[] = { "hash", "cyclic", "range", "hierarchical", NULL };
 
 const char *const sar_partition_summaries[SAR_PARTITIONS] = {
     [SAR_PARTITION_HASH] = "stripes of a block for each part, each stripe turned by a hash of its number",
     [SAR_PARTITION_CYCLIC] = "the same stripes, not turned: block j of a stripe belongs to part j",
     [SAR_PARTITION_RANGE] = "contiguous parts",
+    [SAR_PARTITION_HIERARCHICAL] = "parts of hash, grain 1, made by hierarchical hashing (Zen, Algorithm 1)",
 };
 
 int sar_partition_find(const char *name)
@@ -46,6 +47,8 @@ struct sar_partition_map sar_partition_map_make(enum sar_partition_kind kind, ui
                                                 unsigned grain, uint32_t seed)
 {
     struct sar_partition_map map = { .kind = kind, .parts = parts, .seed = seed, .count = count };
+    map.hierarchical = kind == SAR_PARTITION_HIERARCHICAL;
+    map.kind = map.hierarchical ? SAR_PARTITION_HASH : kind;
     if (kind == SAR_PARTITION_RANGE) {
         map.slots_max = count / parts + (count % parts != 0);
         if (map.slots_max == 0)
@@ -59,6 +62,11 @@ struct sar_partition_map sar_partition_map_make(enum sar_partition_kind kind, ui
     map.blocks_fit_32 = blocks <= UINT32_MAX;
     set_divisor(&map);
     return map;
+}
+
+const char *sar_partition_map_name(const struct sar_partition_map *map)
+{
+    return sar_partition_names[map->hierarchical ? SAR_PARTITION_HIERARCHICAL : map->kind];
 }
 
 /* All stripes but the last are full. The last one may have fewer blocks, and its last block fewer

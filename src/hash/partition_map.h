@@ -25,8 +25,14 @@
 
 #include "hash/murmur3.h"
 
-/** Kinds of maps. */
-enum sar_partition_kind { SAR_PARTITION_HASH, SAR_PARTITION_CYCLIC, SAR_PARTITION_RANGE, SAR_PARTITIONS };
+/** Partitions that users can name. */
+enum sar_partition_kind {
+    SAR_PARTITION_HASH,
+    SAR_PARTITION_CYCLIC,
+    SAR_PARTITION_RANGE,
+    SAR_PARTITION_HIERARCHICAL, /**< the map of `hash`, whose parts are made by hierarchical hashing */
+    SAR_PARTITIONS
+};
 
 /** Names of the kinds, ended by NULL, and their descriptions for users. */
 extern const char *const sar_partition_names[];
@@ -37,7 +43,7 @@ int sar_partition_find(const char *name);
 
 /** A map of `count` elements onto `parts` parts. Ranks with equal fields have equal maps. */
 struct sar_partition_map {
-    enum sar_partition_kind kind;
+    enum sar_partition_kind kind; /**< HASH also for HIERARCHICAL: see `hierarchical` */
     uint32_t parts;
     uint32_t seed;        /**< seed of the stripe hash */
     unsigned grain_shift; /**< a block has 1 << grain_shift elements */
@@ -47,6 +53,7 @@ struct sar_partition_map {
     uint32_t div_magic; /**< for sar_partition_map_divide */
     unsigned div_shift;
     bool blocks_fit_32; /**< block numbers fit 32 bits */
+    bool hierarchical;  /**< hierarchical hashing makes the parts (vector/partition_hierarchical.h) */
 };
 
 /** Part of an element, and position in the part. */
@@ -58,6 +65,9 @@ struct sar_slot {
 /** Returns a map with slot_base 0. grain is a power of two from 1 to 256; range ignores it. parts > 0. */
 struct sar_partition_map sar_partition_map_make(enum sar_partition_kind kind, uint64_t count, uint32_t parts,
                                                 unsigned grain, uint32_t seed);
+
+/** Returns the name of the map's partition. */
+const char *sar_partition_map_name(const struct sar_partition_map *map);
 
 /** Returns the number of slots of a part, at most map->slots_max. map->slot_base must be 0. */
 uint64_t sar_partition_map_slots(const struct sar_partition_map *map, uint32_t part);

@@ -17,10 +17,11 @@ static const struct settings settings[] = {
     { "balanced", "hash_bitmap", "hash", "4", NULL },
     { "balanced", "coo/hash_bitmap", "hash", "1", "200" },
     { "balanced", "block/elias_fano", "hash", "1", NULL },
+    { "balanced", NULL, "hierarchical", NULL, "200" },
 };
 
 /* Most slices of a row, for each of the settings; NULL leaves the choice to the library. */
-static const char *const columns[] = { "1", NULL, "2", "3", "1024", "1024" };
+static const char *const columns[] = { "1", NULL, "2", "3", "1024", "1024", NULL };
 
 static const struct {
     int64_t count;

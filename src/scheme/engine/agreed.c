@@ -220,6 +220,8 @@ struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *ag
     unsigned grain = MAX_GRAIN;
     while (grain > 1 && 1 + sqrt(2 * p * log(p) * grain / nnz) > agreed->partition.max_imbalance)
         grain /= 2;
+    if (kind == SAR_PARTITION_HIERARCHICAL)
+        grain = 1;
     if (agreed->partition.grain != SAR_AUTO)
         grain = (unsigned)agreed->partition.grain;
     return sar_partition_map_make(kind, agreed->desc.count, parts, grain, agreed->partition.seed);

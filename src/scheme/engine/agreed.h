@@ -157,8 +157,9 @@ double sar_agreed_max_load(const struct sar_agreed *agreed, double parts, double
  * elements; at least 1, because that rank sends as much. */
 double sar_agreed_max_push_load(const struct sar_agreed *agreed, double parts);
 
-/** Returns the partition map of the call to p parts: the forced one, or `hash` with the largest grain g whose
- * predicted imbalance, 1 + sqrt(2 p ln p g / nnz), stays within the limit. */
+/** Returns the partition map of the call to p parts: the forced one, or `hash`. Without a forced grain it has
+ * the largest grain g whose predicted imbalance, 1 + sqrt(2 p ln p g / nnz), stays within the limit;
+ * `hierarchical` has grain 1, as in the Zen paper. */
 struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *agreed, uint32_t parts);
 
 /** Returns the partition map with a part for each rank. */

@@ -74,7 +74,7 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     task->exchange.throttle = estimate.throttle;
     task->result.early_write = peers == NULL && o->parts.segments > 1;
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
-    task->report.partition = sar_partition_names[map.kind];
+    task->report.partition = sar_partition_map_name(&map);
     task->report.map_parts = is_range || peers != NULL ? 0 : (int)map.parts;
     task->report.grain = is_range ? 0 : 1 << map.grain_shift;
 }
@@ -152,8 +152,11 @@ enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const s
     struct sar_partition_map map = sar_owner_segment_map(task->state, segment);
     struct sar_span span = sar_task_span(task, "partition");
     struct sar_spvec slice = sar_owner_next_input(task, segment);
-    SAR_TRY(memory == NULL ? sar_partition_split(&map, desc, &slice, task->memory.step_arena, parts)
-                           : sar_partition_into(&map, desc, &slice, task->memory.step_arena, memory, parts));
+    struct sar_arena *arena = task->memory.step_arena;
+    SAR_TRY(map.hierarchical ? sar_partition_hierarchical(NULL, &map, desc, &slice, arena, memory, parts,
+                                                          &task->report.hash)
+            : memory == NULL ? sar_partition_split(&map, desc, &slice, arena, parts)
+                             : sar_partition_into(&map, desc, &slice, arena, memory, parts));
     span.work = sar_span_work_make("partition", slice.nnz, desc->element_size, 0);
     sar_task_span_end(task, &span);
     return SAR_OK;

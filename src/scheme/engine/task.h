@@ -11,6 +11,7 @@
 #include "comm/exchange.h"
 #include "comm/shm/result.h"
 #include "scheme/engine/agreed.h"
+#include "vector/partition_hierarchical.h"
 #include "vector/spvec.h"
 
 struct sar_part_bitmap;
@@ -123,6 +124,7 @@ struct sar_scheme_report {
     int columns;                           /**< most slices of a row; 1: ranks own whole elements */
     int map_parts;                         /**< parts of a partition map with stripes; 0: none */
     int64_t messages_relayed;              /**< messages of other owners that this rank has sent on */
+    struct sar_hash_stats hash;            /**< of hierarchical hashing of the input */
     double push_imbalance, pull_imbalance; /**< largest part over the mean part */
 };
 

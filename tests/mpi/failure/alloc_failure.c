@@ -236,6 +236,15 @@ static void try_relays(void)
     MPI_Comm_free(&comm);
 }
 
+static void try_hierarchical(void)
+{
+    struct settings settings = { "balanced", NULL, "hierarchical", NULL, "200" };
+    MPI_Comm comm = settings_comm(&settings);
+    for (size_t j = 0; j < FEW_SIZES; j++)
+        try_size(comm, sizes[j], &settings);
+    MPI_Comm_free(&comm);
+}
+
 /* Rows with several owners, in slices. */
 static void try_columns(const char *scheme, int nodes)
 {
@@ -286,8 +295,10 @@ int main(int argc, char **argv)
             try_first_use(&settings, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
         free_vector(&large);
     }
-    if (only == NULL)
+    if (only == NULL) {
         try_relays();
+        try_hierarchical();
+    }
     free_vector(&small);
     if (only == NULL || strcmp(only, "balanced") == 0)
         try_columns("balanced", ranks);

@@ -279,6 +279,8 @@ int main(int argc, char **argv)
             if ((only == NULL || strcmp(only, schemes[i]) == 0) && (i + j) % share == 0)
                 try_settings(&(struct settings){ schemes[i], wires[j], NULL, NULL, NULL }, i == j);
     if (only == NULL) {
+        try_settings(&(struct settings){ "balanced", NULL, "hierarchical", NULL, "200" }, true);
+        try_settings(&(struct settings){ "balanced", "coo", "hierarchical", NULL, NULL }, false);
         try_segments();
         try_relays();
     }

@@ -67,16 +67,19 @@ static void add_balanced(void)
         }
         if (!few || w % 3 == 0)
             add_config("balanced", wires[w], "range", NULL, NULL);
+        if (!few || w % 3 == 1)
+            add_config("balanced", wires[w], "hierarchical", w % 2 == 0 ? NULL : "4",
+                       w % 4 < 2 ? NULL : "200");
     }
 }
 
 /* Each rank may be a node of its own only if the test runs on one node. */
 static void add_two_level(void)
 {
-    static const char *const partitions[] = { "hash", "cyclic", "range" };
+    static const char *const partitions[] = { "hash", "cyclic", "range", "hierarchical" };
     for (nodes = 1; nodes <= 3 && (nodes == 1 || nodes < ranks); nodes++)
         for (size_t w = few ? (size_t)nodes % 3 : 0; w < WIRES; w += few ? 3 : 1)
-            add_config("two_level", wires[w], partitions[(w + (size_t)nodes) % 3], grains[w % GRAINS],
+            add_config("two_level", wires[w], partitions[(w + (size_t)nodes) % 4], grains[w % GRAINS],
                        w % 2 == 0 ? NULL : "200");
     nodes = 0;
 }

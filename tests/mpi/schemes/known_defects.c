@@ -50,6 +50,7 @@ static void make_configs(void)
     add_config("balanced", NULL, "hash", "1", NULL);
     add_config("balanced", NULL, "cyclic", "1", NULL);
     add_config("balanced", NULL, "range", NULL, NULL);
+    add_config("balanced", NULL, "hierarchical", NULL, NULL);
 }
 
 static void free_configs(void)

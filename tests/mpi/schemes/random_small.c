@@ -17,7 +17,7 @@
 static const char *const schemes[] = { "dense", EVERY_SPARSE_SCHEME, "balanced", "auto" };
 static const char *const wires[] = { "auto",      "smallest",         "coo/hash_bitmap",
                                      "dense/coo", "block/elias_fano", EVERY_WIRE };
-static const char *const partitions[] = { "hash", "cyclic", "range" };
+static const char *const partitions[] = { "hash", "cyclic", "range", "hierarchical" };
 static const char *const grains[] = { "auto", "1", "2", "4", "16", "64", "256" };
 static const char *const segments[] = { NULL, "50", "1000" };
 

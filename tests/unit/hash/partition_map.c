@@ -312,6 +312,11 @@ static void test_names(void **state)
     assert_string_equal(sar_partition_names[SAR_PARTITION_HASH], "hash");
     assert_string_equal(sar_partition_names[SAR_PARTITION_CYCLIC], "cyclic");
     assert_string_equal(sar_partition_names[SAR_PARTITION_RANGE], "range");
+    assert_string_equal(sar_partition_names[SAR_PARTITION_HIERARCHICAL], "hierarchical");
+    for (int kind = 0; kind < SAR_PARTITIONS; kind++) {
+        struct sar_partition_map map = sar_partition_map_make((enum sar_partition_kind)kind, 100, 3, 1, SEED);
+        assert_string_equal(sar_partition_map_name(&map), sar_partition_names[kind]);
+    }
     assert_null(sar_partition_names[SAR_PARTITIONS]);
 }
 

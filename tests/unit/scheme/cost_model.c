@@ -237,10 +237,29 @@ static void test_grain_and_partition_asked_for(void **state)
             a.partition.grain = grain;
             a.partition.seed = 99;
             struct sar_partition_map map = sar_agreed_partition_map(&a);
-            assert_int_equal(map.kind, partition);
+            assert_string_equal(sar_partition_map_name(&map), sar_partition_names[partition]);
             assert_int_equal(map.seed, partition == SAR_PARTITION_RANGE ? map.seed : 99);
             assert_true(partition == SAR_PARTITION_RANGE || 1 << map.grain_shift == grain);
         }
+    }
+}
+
+/* Single elements unless a grain is asked for, and the owners of `hash`. */
+static void test_hierarchical_partition(void **state)
+{
+    struct sar_agreed a = agreed_make(8, 100000, 90000);
+    (void)state;
+    a.partition.max_imbalance = 2;
+    assert_true(sar_agreed_partition_map(&a).grain_shift > 0);
+    a.partition.kind = SAR_PARTITION_HIERARCHICAL;
+    struct sar_partition_map map = sar_agreed_partition_map(&a), hash;
+    assert_int_equal(map.grain_shift, 0);
+    a.partition.kind = SAR_PARTITION_HASH;
+    a.partition.grain = 1;
+    hash = sar_agreed_partition_map(&a);
+    for (uint64_t i = 0; i < 100000; i++) {
+        struct sar_slot found = sar_partition_map_locate(&map, i), same = sar_partition_map_locate(&hash, i);
+        assert_true(found.part == same.part && found.slot == same.slot);
     }
 }
 
@@ -373,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_the_limits_of_the_fullest_part),
         cmocka_unit_test(test_the_grain),
         cmocka_unit_test(test_grain_and_partition_asked_for),
+        cmocka_unit_test(test_hierarchical_partition),
         cmocka_unit_test(test_times_do_not_fall),
         cmocka_unit_test(test_times_of_nothing),
         cmocka_unit_test(test_costs_of_narrow_values),
