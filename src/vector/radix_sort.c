@@ -3,9 +3,14 @@
  * sort.c uses the first to make buckets that fit into a cache, and the second to sort a bucket.
  *
  *     time of the scatter = three passes over the indices, one over the payload
- *     time of the sort = ceil(bits / 11) passes over the items, or more and shorter digits for few items */
+ *     time of the sort = ceil(bits / 11) passes over the items, or more and shorter digits for few items
+ *
+ * Several threads scatter pieces of the pairs at once. For each piece and bucket it is known where the pairs go,
+ * so that the copy is stable. */
 
 #include "vector/radix_sort.h"
+
+#include "vector/pieces.h"
 
 enum {
     BUCKET_TARGET = 2048, /* pairs of a bucket, unless SAR_BUCKETS is too few */
@@ -15,21 +20,60 @@ enum {
     INSERTION_MAX = 16 /* items that are sorted by insertion */
 };
 
-SAR_INLINE struct sar_index_range min_max_range(const void *index, unsigned size, size_t from, size_t n)
+struct min_max {
+    uint64_t min, max;
+};
+
+SAR_INLINE struct min_max min_max_of(const void *index, unsigned size, size_t from, size_t to)
 {
     uint64_t min_index = UINT64_MAX, max_index = 0;
-    for (size_t i = from; i < from + n; i++) {
+    for (size_t i = from; i < to; i++) {
         uint64_t value = sar_index_get(index, size, i);
         min_index = value < min_index ? value : min_index;
         max_index = value > max_index ? value : max_index;
     }
-    unsigned bits = max_index == min_index ? 0 : 64 - (unsigned)__builtin_clzll(max_index - min_index);
-    return (struct sar_index_range){ min_index, bits };
+    return (struct min_max){ min_index, max_index };
 }
 
-SAR_CLONES struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n)
+SAR_CLONES static struct min_max min_max_of_pairs(const struct sar_pairs *from, size_t at, size_t end)
 {
-    SAR_FOR_INDEX_SIZE(from->index_size, return min_max_range(from->index, INDEX_SIZE, at, n));
+    SAR_FOR_INDEX_SIZE(from->index_size, return min_max_of(from->index, INDEX_SIZE, at, end));
+}
+
+/* Pairs whose least and largest index several threads search. */
+struct searched {
+    const struct sar_pairs *from;
+    size_t at;
+    struct min_max found[SAR_PIECES_MAX];
+    size_t n, pieces;
+};
+
+static enum sar_status search_piece(void *searched, size_t i)
+{
+    struct searched *s = searched;
+    s->found[i] = min_max_of_pairs(s->from, s->at + sar_parallel_bound(s->n, 1, s->pieces, i),
+                                   s->at + sar_parallel_bound(s->n, 1, s->pieces, i + 1));
+    return SAR_OK;
+}
+
+static struct min_max search(const struct sar_pairs *from, size_t at, size_t n, size_t pieces)
+{
+    struct searched s = { .from = from, .at = at, .n = n, .pieces = pieces };
+    struct min_max all = { UINT64_MAX, 0 };
+    sar_parallel_for(pieces, search_piece, &s);
+    for (size_t i = 0; i < pieces; i++) {
+        all.min = s.found[i].min < all.min ? s.found[i].min : all.min;
+        all.max = s.found[i].max > all.max ? s.found[i].max : all.max;
+    }
+    return all;
+}
+
+struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n)
+{
+    size_t pieces = sar_pieces(n * from->index_size);
+    struct min_max found = pieces == 1 ? min_max_of_pairs(from, at, at + n) : search(from, at, n, pieces);
+    unsigned bits = found.max == found.min ? 0 : 64 - (unsigned)__builtin_clzll(found.max - found.min);
+    return (struct sar_index_range){ found.min, bits };
 }
 
 SAR_INLINE size_t bucket_of(const struct sar_buckets *buckets, uint64_t index)
@@ -39,15 +83,43 @@ SAR_INLINE size_t bucket_of(const struct sar_buckets *buckets, uint64_t index)
     return index < buckets->base ? 0 : bucket + 1;
 }
 
-SAR_INLINE void count_buckets(const struct sar_pairs *from, unsigned index_size, size_t n,
+SAR_INLINE void count_buckets(const struct sar_pairs *from, unsigned index_size, size_t begin, size_t end,
                               const struct sar_buckets *buckets, size_t *count)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = begin; i < end; i++)
         count[bucket_of(buckets, sar_index_get(from->index, index_size, i))]++;
 }
 
+/* Pairs that several threads count or scatter. */
+struct scattered {
+    const struct sar_pairs *from, *to;
+    const struct sar_buckets *buckets;
+    size_t n, pieces;
+    size_t *offset; /* SAR_BUCKETS numbers for each piece */
+};
+
+static enum sar_status count_piece(void *scattered, size_t i)
+{
+    const struct scattered *s = scattered;
+    size_t begin = sar_parallel_bound(s->n, 1, s->pieces, i),
+           end = sar_parallel_bound(s->n, 1, s->pieces, i + 1), *count = s->offset + i * SAR_BUCKETS;
+    memset(count, 0, SAR_BUCKETS * sizeof *count);
+    SAR_FOR_INDEX_SIZE(s->from->index_size,
+                       count_buckets(s->from, INDEX_SIZE, begin, end, s->buckets, count));
+    return SAR_OK;
+}
+
+/* Returns the pairs of a bucket in all pieces. */
+static size_t pairs_in(const size_t *count, size_t pieces, size_t bucket)
+{
+    size_t n = count[bucket];
+    for (size_t i = 1; i < pieces; i++)
+        n += count[i * SAR_BUCKETS + bucket];
+    return n;
+}
+
 struct sar_buckets sar_buckets_choose(const struct sar_pairs *from, size_t n, struct sar_index_range range,
-                                      size_t *count)
+                                      size_t pieces, size_t *count)
 {
     unsigned bits = 1;
     while (bits < SAR_BUCKET_BITS && (size_t)BUCKET_TARGET << bits < n)
@@ -55,23 +127,26 @@ struct sar_buckets sar_buckets_choose(const struct sar_pairs *from, size_t n, st
     for (;;) {
         unsigned shift = range.bits > bits ? range.bits - bits : 0;
         struct sar_buckets w = { range.base, (uint64_t)1 << bits, shift };
-        size_t fullest = 1;
-        memset(count, 0, SAR_BUCKETS * sizeof *count);
-        SAR_FOR_INDEX_SIZE(from->index_size, count_buckets(from, INDEX_SIZE, n, &w, count));
-        for (size_t b = 2; b <= w.n; b++)
-            fullest = count[b] > count[fullest] ? b : fullest;
-        if (shift == 0 || count[fullest] <= n / 2)
+        struct scattered counted = { from, NULL, &w, n, pieces, count };
+        size_t fullest = 1, most = 0;
+        sar_parallel_for(pieces, count_piece, &counted);
+        for (size_t b = 1; b <= w.n; b++) {
+            size_t here = pairs_in(count, pieces, b);
+            fullest = here > most ? b : fullest;
+            most = here > most ? here : most;
+        }
+        if (shift == 0 || most <= n / 2)
             return w;
         range = (struct sar_index_range){ w.base + ((uint64_t)(fullest - 1) << shift), shift };
     }
 }
 
-SAR_INLINE void scatter_as(const struct sar_pairs *from, unsigned index_size, unsigned payload_size, size_t n,
-                           const struct sar_buckets *buckets, size_t *offset, void *indices, unsigned to_size,
-                           void *payload, unsigned to_payload)
+SAR_INLINE void scatter_as(const struct sar_pairs *from, unsigned index_size, unsigned payload_size,
+                           size_t begin, size_t end, const struct sar_buckets *buckets, size_t *offset,
+                           void *indices, unsigned to_size, void *payload, unsigned to_payload)
 {
     struct sar_buckets w = *buckets; /* a local copy: stores cannot alias it */
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = begin; i < end; i++) {
         uint64_t index = sar_index_get(from->index, index_size, i);
         size_t to = offset[bucket_of(&w, index)]++;
         sar_index_set(indices, to_size, to, index);
@@ -79,30 +154,43 @@ SAR_INLINE void scatter_as(const struct sar_pairs *from, unsigned index_size, un
     }
 }
 
-#define SCATTER(from_index, from_payload, to_index, to_payload)                                          \
-    if (from->index_size == (from_index) && sar_pairs_payload_size(from) == (from_payload) &&            \
-        to->index_size == (to_index) && to->payload_size == (to_payload)) {                              \
-        scatter_as(from, from_index, from_payload, n, buckets, offset, to->index, to_index, to->payload, \
-                   to_payload);                                                                          \
-        return;                                                                                          \
+#define SCATTER(from_index, from_payload, to_index, to_payload)                                         \
+    if (from->index_size == (from_index) && sar_pairs_payload_size(from) == (from_payload) &&           \
+        to->index_size == (to_index) && to->payload_size == (to_payload)) {                             \
+        scatter_as(from, from_index, from_payload, begin, end, s->buckets, offset, to->index, to_index, \
+                   to->payload, to_payload);                                                            \
+        return SAR_OK;                                                                                  \
     }
 
-void sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar_buckets *buckets,
-                        size_t begin, size_t *offset, const struct sar_pairs *to)
+static enum sar_status scatter_piece(void *scattered, size_t i)
 {
-    for (size_t b = 0; b < SAR_BUCKETS; b++) {
-        size_t here = offset[b];
-        offset[b] = begin;
-        begin += here;
-    }
+    const struct scattered *s = scattered;
+    const struct sar_pairs *from = s->from, *to = s->to;
+    size_t begin = sar_parallel_bound(s->n, 1, s->pieces, i),
+           end = sar_parallel_bound(s->n, 1, s->pieces, i + 1), *offset = s->offset + i * SAR_BUCKETS;
     SCATTER(4, 4, 4, 4)
     SCATTER(8, 4, 4, 4)
     SCATTER(8, 4, 8, 4)
     SCATTER(4, 8, 4, 8)
     SCATTER(8, 8, 4, 8)
     SCATTER(8, 8, 8, 8)
-    scatter_as(from, from->index_size, sar_pairs_payload_size(from), n, buckets, offset, to->index,
-               to->index_size, to->payload, to->payload_size);
+    scatter_as(from, from->index_size, sar_pairs_payload_size(from), begin, end, s->buckets, offset,
+               to->index, to->index_size, to->payload, to->payload_size);
+    return SAR_OK;
+}
+
+const size_t *sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar_buckets *buckets,
+                                 size_t begin, size_t pieces, size_t *offset, const struct sar_pairs *to)
+{
+    struct scattered scattered = { from, to, buckets, n, pieces, offset };
+    for (size_t b = 0; b < SAR_BUCKETS; b++)
+        for (size_t i = 0; i < pieces; i++) {
+            size_t here = offset[i * SAR_BUCKETS + b];
+            offset[i * SAR_BUCKETS + b] = begin;
+            begin += here;
+        }
+    sar_parallel_for(pieces, scatter_piece, &scattered);
+    return offset + (pieces - 1) * SAR_BUCKETS;
 }
 
 struct sar_index_range sar_buckets_index_range(const struct sar_buckets *buckets, size_t bucket,

@@ -59,15 +59,17 @@ SAR_INLINE uint64_t sar_pairs_payload(const struct sar_pairs *from, unsigned siz
 struct sar_index_range sar_index_range_of(const struct sar_pairs *from, size_t at, size_t n);
 
 /** Chooses buckets so that none has more than half of all n pairs, except a bucket of one index.
- * @param count  SAR_BUCKETS numbers, set to the pairs of each bucket */
+ * @param pieces  that the pairs are split into
+ * @param count   for each piece SAR_BUCKETS numbers, set to its pairs of each bucket */
 struct sar_buckets sar_buckets_choose(const struct sar_pairs *from, size_t n, struct sar_index_range range,
-                                      size_t *count);
+                                      size_t pieces, size_t *count);
 
 /** Copies n pairs to their buckets, which follow each other. The copy is stable.
  * @param begin   where the first bucket begins in `to`
- * @param offset  the pairs of each bucket; set to where each bucket ends */
-void sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar_buckets *buckets,
-                        size_t begin, size_t *offset, const struct sar_pairs *to);
+ * @param offset  the pairs of each bucket, as by sar_buckets_choose; overwritten
+ * Returns where each bucket ends, a part of offset. */
+const size_t *sar_bucket_scatter(const struct sar_pairs *from, size_t n, const struct sar_buckets *buckets,
+                                 size_t begin, size_t pieces, size_t *offset, const struct sar_pairs *to);
 
 /** Returns a range that contains the indices of a bucket, which is pairs [from, from + n) of `pairs`. */
 struct sar_index_range sar_buckets_index_range(const struct sar_buckets *buckets, size_t bucket,

@@ -8,17 +8,23 @@
  * bucket is copied and scattered again. It has at most half of all elements: if the leading bits distinguish
  * few indices, sar_buckets_choose takes lower bits.
  *
- *     time = nnz * 7 ns, half of that in a cache */
+ *     time = nnz * 7 ns, half of that in a cache
+ *
+ * Several threads scatter pieces, and sort several buckets at once. Each of these leaves its result at the
+ * beginning of its own memory. Then the results move together, if there were equal indices. */
 
 #include "vector/sort.h"
 
 #include <string.h>
 
+#include "vector/pieces.h"
 #include "vector/radix_sort.h"
 
 enum {
     ONE_BUCKET_MAX = 8192, /* elements that are sorted as one bucket */
-    RESPLIT_SHARE = 32     /* a bucket with more than 1 / RESPLIT_SHARE of all elements is scattered again */
+    RESPLIT_SHARE = 32,    /* a bucket with more than 1 / RESPLIT_SHARE of all elements is scattered again */
+    SORT_BYTES = 24,       /* bytes that an element counts for when the work is split: a sort takes long */
+    GROUP = SAR_BUCKETS    /* most buckets that are sorted at once */
 };
 
 /* An element that does not fit into an item of 8 bytes. */
@@ -39,6 +45,22 @@ struct sorted_out {
     struct wide_sum *wide;
 };
 
+/* A bucket of a group: pairs [from, from + n). */
+struct grouped {
+    size_t from, n;
+    struct sar_index_range range;
+    size_t distinct, place; /* elements of its result, and where they begin in the result */
+};
+
+/* Several threads: buckets that are sorted at once, and memory for as many as there are threads. */
+struct group {
+    size_t threads;          /* 1: no groups */
+    struct grouped *buckets; /* GROUP */
+    size_t n;
+    bool *busy;   /* for each thread's memory */
+    size_t bytes; /* of each */
+};
+
 /* The state of one sort. */
 struct sorter {
     const struct sar_vec_desc *desc;
@@ -51,6 +73,8 @@ struct sorter {
         size_t most;  /* elements that it can sort */
         void *memory; /* items, or copies of pairs */
     } bucket;
+    size_t *offset; /* of buckets, for each thread */
+    struct group group;
 };
 
 /* Add a value to the last element of the result, `top`. */
@@ -222,16 +246,147 @@ static void sort_bucket(struct sorter *s, const struct sar_pairs *from, size_t a
         sort_as_entries(s, from, at, n, range);
 }
 
-/* Copy n scattered pairs, from pair `from`, to the memory of one bucket. */
+static size_t bytes_of_sums(const struct sorter *s)
+{
+    const struct sar_op_kernels *wide = s->desc->kernels->wide;
+    return wide == NULL ? 0 : s->desc->row_len * wide->size;
+}
+
+/* Returns the number of memory that no thread uses. There is one: threads are not more. */
+static size_t take_memory(const struct group *group)
+{
+    size_t i = 0;
+    while (__atomic_test_and_set(&group->busy[i], __ATOMIC_ACQUIRE))
+        i = i + 1 < group->threads ? i + 1 : 0;
+    return i;
+}
+
+/* Sort a bucket of the group. The result takes the place of the pairs. */
+static enum sar_status sort_grouped(void *sorter, size_t i)
+{
+    const struct sorter *s = sorter;
+    struct grouped *b = &s->group.buckets[i];
+    const struct sar_pairs *pairs = &s->scattered;
+    size_t memory = take_memory(&s->group), bytes = s->desc->element_size;
+    struct sorter own = *s;
+    own.bucket.memory = (unsigned char *)s->bucket.memory + memory * s->group.bytes;
+    own.wide = (struct wide_sum){ 0, (unsigned char *)own.bucket.memory + s->group.bytes - bytes_of_sums(s) };
+    own.sorted_out.wide = &own.wide;
+    own.sorted_out.vec =
+        (struct sar_spvec){ (unsigned char *)pairs->index + b->from * pairs->index_size,
+                            (unsigned char *)s->sorted_out.vec.value +
+                                b->from * (s->payload_is_value ? pairs->payload_size : bytes),
+                            0 };
+    sort_bucket(&own, pairs, b->from, b->n, b->range);
+    b->distinct = own.sorted_out.vec.nnz;
+    __atomic_clear(&s->group.busy[memory], __ATOMIC_RELEASE);
+    return SAR_OK;
+}
+
+/* Items of `bytes` bytes, the result of each bucket of a group, that move to their places. */
+struct moved {
+    const struct grouped *buckets;
+    unsigned char *array;
+    size_t bytes, stride; /* stride: bytes from one pair to the next */
+};
+
+static enum sar_status move_bucket(void *moved, size_t i)
+{
+    const struct moved *m = moved;
+    const struct grouped *b = &m->buckets[i];
+    memmove(m->array + b->place * m->bytes, m->array + b->from * m->stride, b->distinct * m->bytes);
+    return SAR_OK;
+}
+
+/* Returns the end of the buckets, from the first on, that can move at once: their places are free. */
+static size_t free_places(const struct moved *m, size_t n)
+{
+    size_t i = 0;
+    while (i < n &&
+           (m->buckets[i].place + m->buckets[i].distinct) * m->bytes <= m->buckets[0].from * m->stride)
+        i++;
+    return i;
+}
+
+/* Move results together, in ascending order. */
+static void move_results(const struct sorter *s, unsigned char *array, size_t bytes, size_t stride)
+{
+    const struct grouped *b = s->group.buckets, *end = b + s->group.n;
+    for (size_t n; b < end; b += n) {
+        struct moved moved = { b, array, bytes, stride };
+        bool moves = b->place * bytes != b->from * stride || bytes != stride;
+        n = free_places(&moved, (size_t)(end - b));
+        if (n > 1)
+            sar_parallel_for(n, move_bucket, &moved);
+        else if (moves)
+            move_bucket(&moved, 0);
+        n = n > 1 ? n : 1;
+    }
+}
+
+/* Sort the buckets of the group, and append them to the result. */
+static void run_group(struct sorter *s)
+{
+    struct sar_spvec *vec = &s->sorted_out.vec;
+    if (s->group.n == 0)
+        return;
+    sar_parallel_for(s->group.n, sort_grouped, s);
+    for (size_t i = 0; i < s->group.n; i++) {
+        s->group.buckets[i].place = vec->nnz;
+        vec->nnz += s->group.buckets[i].distinct;
+    }
+    move_results(s, vec->index, s->desc->index_size, s->scattered.index_size);
+    size_t bytes = s->desc->element_size;
+    move_results(s, vec->value, bytes, s->payload_is_value ? s->scattered.payload_size : bytes);
+    s->sorted_out.last = sar_index_get(vec->index, s->desc->index_size, vec->nnz - 1);
+    s->group.n = 0;
+}
+
+static void add_to_group(struct sorter *s, size_t from, size_t n, struct sar_index_range range)
+{
+    if (s->group.n == GROUP)
+        run_group(s);
+    s->group.buckets[s->group.n++] = (struct grouped){ .from = from, .n = n, .range = range };
+}
+
+/* Arrays to copy. */
+struct copied {
+    const struct sar_pairs *from, *to;
+    size_t at; /* pair of `from` */
+};
+
+static void copy_range(void *copied, size_t from, size_t to)
+{
+    const struct copied *c = copied;
+    size_t size = c->from->index_size, bytes = c->from->payload_size, at = c->at + from;
+    memcpy((unsigned char *)c->to->index + from * size, (unsigned char *)c->from->index + at * size,
+           (to - from) * size);
+    memcpy((unsigned char *)c->to->payload + from * bytes, (unsigned char *)c->from->payload + at * bytes,
+           (to - from) * bytes);
+}
+
+/* Copy n scattered pairs, from pair `from`, to the memory of buckets. */
 static struct sar_pairs copy_of(const struct sorter *s, size_t from, size_t n)
 {
     struct sar_pairs copy = s->scattered;
-    unsigned char *index = s->bucket.memory, *payload = index + sar_align_up(n * copy.index_size);
-    memcpy(index, (unsigned char *)s->scattered.index + from * copy.index_size, n * copy.index_size);
-    memcpy(payload, (unsigned char *)s->scattered.payload + from * copy.payload_size, n * copy.payload_size);
-    copy.index = index;
-    copy.payload = payload;
+    copy.index = s->bucket.memory;
+    copy.payload = (unsigned char *)copy.index + sar_align_up(n * copy.index_size);
+    struct copied copied = { &s->scattered, &copy, from };
+    sar_ranges_run((struct sar_ranges){ n, SAR_ALIGNMENT, s->group.threads, copy_range, &copied });
     return copy;
+}
+
+/* Scatter n pairs to buckets from pair `begin` on; sets end to where each bucket ends. */
+static struct sar_buckets scatter(const struct sorter *s, const struct sar_pairs *from, size_t n,
+                                  struct sar_index_range range, size_t begin, size_t end[SAR_BUCKETS])
+{
+    size_t *offset = s->group.threads == 1 ? end : s->offset;
+    struct sar_buckets buckets = sar_buckets_choose(from, n, range, s->group.threads, offset);
+    const size_t *ends =
+        sar_bucket_scatter(from, n, &buckets, begin, s->group.threads, offset, &s->scattered);
+    if (ends != end)
+        memcpy(end, ends, SAR_BUCKETS * sizeof *end);
+    return buckets;
 }
 
 static void sort_part(struct sorter *s, size_t from, size_t n, struct sar_index_range range);
@@ -247,12 +402,16 @@ static void sort_buckets(struct sorter *s, size_t from, const struct sar_buckets
 /* Sort n scattered pairs: scatter them again if they are many, else sort them as buckets. */
 static void sort_part(struct sorter *s, size_t from, size_t n, struct sar_index_range range)
 {
-    size_t offset[SAR_BUCKETS], most = s->bucket.most;
+    size_t end[SAR_BUCKETS], most = s->bucket.most;
+    if (s->group.threads > 1 && n <= most) {
+        add_to_group(s, from, n, range);
+        return;
+    }
+    run_group(s);
     if (n > most && range.bits > 0) {
         struct sar_pairs copy = copy_of(s, from, n);
-        struct sar_buckets buckets = sar_buckets_choose(&copy, n, range, offset);
-        sar_bucket_scatter(&copy, n, &buckets, from, offset, &s->scattered);
-        sort_buckets(s, from, &buckets, offset);
+        struct sar_buckets buckets = scatter(s, &copy, n, range, from, end);
+        sort_buckets(s, from, &buckets, end);
         return;
     }
     for (size_t part; n != 0; from += part, n -= part) {
@@ -261,7 +420,7 @@ static void sort_part(struct sorter *s, size_t from, size_t n, struct sar_index_
     }
 }
 
-/* Allocate memory to sort any bucket, and to copy a bucket that is scattered again. */
+/* Allocate memory to sort any bucket, on each thread, and to copy a bucket that is scattered again. */
 static enum sar_status alloc_bucket(struct sorter *s, const struct sar_buckets *buckets, const size_t *end,
                                     struct sar_index_range range, struct sar_arena *arena)
 {
@@ -274,20 +433,51 @@ static enum sar_status alloc_bucket(struct sorter *s, const struct sar_buckets *
     }
     sorted = bytes_of_bucket(&s->scattered, range, sorted < s->bucket.most ? sorted : s->bucket.most);
     copied = sar_align_up(copied * s->scattered.index_size) + copied * s->scattered.payload_size;
+    if (s->group.threads > 1) {
+        s->group.bytes = sar_align_up(sorted + bytes_of_sums(s));
+        sorted = s->group.threads * s->group.bytes;
+    }
     return sar_arena_alloc(arena, sorted > copied ? sorted : copied, 1, &s->bucket.memory);
+}
+
+/* Find how many threads to use, and allocate what several need. */
+static enum sar_status open_group(struct sorter *s, struct sar_arena *arena)
+{
+    void *offset, *buckets, *busy;
+    size_t pieces = sar_pieces(s->from->nnz * SORT_BYTES), threads = (size_t)sar_parallel_threads();
+    s->group.threads = pieces < threads ? pieces : threads;
+    if (s->group.threads == 1)
+        return SAR_OK;
+    SAR_TRY(sar_arena_alloc(arena, s->group.threads * SAR_BUCKETS, sizeof *s->offset, &offset));
+    SAR_TRY(sar_arena_alloc(arena, GROUP, sizeof *s->group.buckets, &buckets));
+    SAR_TRY(sar_arena_alloc_zeroed(arena, s->group.threads, sizeof *s->group.busy, &busy));
+    s->offset = offset;
+    s->group.buckets = buckets;
+    s->group.busy = busy;
+    return SAR_OK;
+}
+
+/* Returns the elements of the largest bucket that is not scattered again; less if threads are many, which then
+ * have enough buckets, and not too much memory. */
+static size_t most_of_bucket(const struct sorter *s)
+{
+    size_t share = 8 * s->group.threads;
+    share = share < RESPLIT_SHARE ? RESPLIT_SHARE : share < 4 * RESPLIT_SHARE ? share : 4 * RESPLIT_SHARE;
+    return s->from->nnz / share > ONE_BUCKET_MAX ? s->from->nnz / share : ONE_BUCKET_MAX;
 }
 
 static enum sar_status sort_many(struct sorter *s, const struct sar_pairs *from, struct sar_index_range range,
                                  struct sar_arena *arena)
 {
-    size_t offset[SAR_BUCKETS], n = s->from->nnz;
-    struct sar_buckets buckets = sar_buckets_choose(from, n, range, offset);
+    size_t end[SAR_BUCKETS], n = s->from->nnz;
+    SAR_TRY(open_group(s, arena));
     if (!s->payload_is_value)
         SAR_TRY(sar_arena_alloc(arena, n, s->scattered.payload_size, &s->scattered.payload));
-    sar_bucket_scatter(from, n, &buckets, 0, offset, &s->scattered);
-    s->bucket.most = n / RESPLIT_SHARE > ONE_BUCKET_MAX ? n / RESPLIT_SHARE : ONE_BUCKET_MAX;
-    SAR_TRY(alloc_bucket(s, &buckets, offset, range, arena));
-    sort_buckets(s, 0, &buckets, offset);
+    struct sar_buckets buckets = scatter(s, from, n, range, 0, end);
+    s->bucket.most = most_of_bucket(s);
+    SAR_TRY(alloc_bucket(s, &buckets, end, range, arena));
+    sort_buckets(s, 0, &buckets, end);
+    run_group(s);
     return SAR_OK;
 }
 

@@ -19,6 +19,7 @@
 #include "vector/canonicalize.h"
 #include "vector/partition.h"
 #include "vector/reduce.h"
+#include "vector/topk.h"
 #include "wire/round16.h"
 
 /* A sort of request, and the numbers of those that fail: `from` to `until`, the latter excluded. */
@@ -98,7 +99,7 @@ enum sar_status __wrap_sar_arena_alloc_zeroed(struct sar_arena *arena, size_t co
     return fails(&takes) ? SAR_NO_MEMORY : __real_sar_arena_alloc_zeroed(arena, count, size, memory);
 }
 
-enum { COUNT = 200000, NNZ = 20000, PARTS = 7, FORMS = 3 /* variants of values for each format */ };
+enum { COUNT = 400000, NNZ = 40000, PARTS = 7, FORMS = 3 /* variants of values for each format */ };
 
 /* Inputs, made once while no allocation fails. */
 static struct {
@@ -204,6 +205,16 @@ static struct sar_msg_key msg_key_of(size_t variant)
     return (struct sar_msg_key){ layout, 1, 2, 3 };
 }
 
+static enum sar_status select_largest(struct sar_arena *arena, size_t variant, uint64_t *result)
+{
+    struct sar_topk topk;
+    struct sar_dgc of = { .dtype = SAR_FLOAT, .count = COUNT, .values = in.dense };
+    SAR_TRY(sar_topk_open(&in.desc, variant == 0 ? 10 : NNZ, arena, &topk));
+    sar_topk_select(&topk, &of, 1);
+    *result = digest(&in.desc, &topk.vec, topk.threshold);
+    return SAR_OK;
+}
+
 static enum sar_status round_values(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
     struct sar_msg_key msg_key = msg_key_of(variant);
@@ -306,6 +317,13 @@ static void test_compact(void **state)
     check(compact, 1, 2);
 }
 
+static void test_select(void **state)
+{
+    (void)state;
+    check(select_largest, 0, 3);
+    check(select_largest, 1, 3);
+}
+
 /* One value becomes zero and is dropped. */
 static void test_round(void **state)
 {
@@ -392,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_assemble),     cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_compact),      cmocka_unit_test(test_round),
         cmocka_unit_test(test_encode),       cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_select),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return TEAMS_RUN(tests, set_up, tear_down);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/spvec.h"
 
 enum { ROOM = 500, MOST_CUTS = 9 };
@@ -68,8 +69,42 @@ static void test_slices(void **state)
     sar_arena_free(&arena);
 }
 
+static void check_copy(const struct sar_vec_desc *desc, const struct sar_spvec *vec,
+                       void (*copy)(const struct sar_vec_desc *, const struct sar_spvec *,
+                                    struct sar_spvec *))
+{
+    struct sar_spvec to = spvec_alloc(desc, vec->nnz);
+    copy(desc, vec, &to);
+    assert_true(spvec_equal(desc, vec, &to));
+    spvec_free(&to);
+}
+
+/* Vectors of several pieces are copied, shifted and appended. */
+static void test_long_vectors(void **state)
+{
+    enum { NNZ = 150001 };
+    uint64_t *index = exact_alloc(NNZ * sizeof *index);
+    (void)state;
+    for (size_t k = 0; k < 8; k++) {
+        struct rng rng = { k };
+        struct sar_arena arena = { 0 };
+        uint64_t count = k % 2 == 0 ? 10 * NNZ : (uint64_t)1 << 40, bounds[] = { 0, 7 * NNZ, count };
+        struct sar_vec_desc desc =
+            vec_desc_make(k < 4 ? SAR_FLOAT : SAR_INT8, SAR_SUM, count, 1 + k / 2 % 2 * 2);
+        for (size_t i = 0; i < NNZ; i++)
+            index[i] = i * 10;
+        struct sar_spvec vec = spvec_make(&desc, index, NNZ, VALUES_INEXACT, &rng);
+        check_copy(&desc, &vec, sar_spvec_copy);
+        check_copy(&desc, &vec, sar_spvec_copy_nt);
+        check_slices(&desc, &vec, bounds, 2, &arena);
+        sar_arena_free(&arena);
+        spvec_free(&vec);
+    }
+    free(index);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_slices) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_slices), cmocka_unit_test(test_long_vectors) };
+    return TEAMS_RUN(tests, NULL, NULL);
 }
