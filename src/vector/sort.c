@@ -19,30 +19,13 @@
 
 #include "vector/pieces.h"
 #include "vector/radix_sort.h"
+#include "vector/sort_output.h"
 
 enum {
     ONE_BUCKET_MAX = 8192, /* elements that are sorted as one bucket */
     RESPLIT_SHARE = 32,    /* a bucket with more than 1 / RESPLIT_SHARE of all elements is scattered again */
     SORT_BYTES = 24,       /* bytes that an element counts for when the work is split: a sort takes long */
     GROUP = SAR_BUCKETS    /* most buckets that are sorted at once */
-};
-
-/* An element that does not fit into an item of 8 bytes. */
-struct entry {
-    uint64_t index, payload;
-};
-
-/* The unrounded sum of the result's last element, for types of 16 bits: only the last addition may round. */
-struct wide_sum {
-    size_t nnz; /* elements of the result when the sum was begun; 0 for no sum */
-    void *sums; /* a row of floats */
-};
-
-/* The result so far. */
-struct sorted_out {
-    struct sar_spvec vec;
-    uint64_t last; /* index of the last element */
-    struct wide_sum *wide;
 };
 
 /* A bucket of a group: pairs [from, from + n). */
@@ -66,8 +49,8 @@ struct sorter {
     const struct sar_vec_desc *desc;
     const struct sar_sort_input *from;
     bool payload_is_value; /* else it is a position */
-    struct wide_sum wide;
-    struct sorted_out sorted_out;
+    struct sar_wide_sum wide;
+    struct sar_sorted sorted_out;
     struct sar_pairs scattered; /* pairs in buckets; shares memory with sorted_out, except positions */
     struct {
         size_t most;  /* elements that it can sort */
@@ -77,90 +60,18 @@ struct sorter {
     struct group group;
 };
 
-/* Add a value to the last element of the result, `top`. */
-static void add_wide(const struct sar_vec_desc *desc, struct wide_sum *to, size_t nnz, void *top,
-                     const void *value)
-{
-    const struct sar_op_kernels *wide = desc->kernels->wide;
-    if (to->nnz != nnz) {
-        wide->fill_identity(to->sums, desc->row_len);
-        wide->apply(to->sums, top, desc->row_len);
-        to->nnz = nnz;
-    }
-    wide->apply(to->sums, value, desc->row_len);
-    desc->kernels->round(top, to->sums, desc->row_len);
-}
-
-/* Append an element to the result. `bytes` and `index_size` are constants in the frequent cases. */
-SAR_INLINE void emit(const struct sar_vec_desc *desc, struct sorted_out *sorted_out, uint64_t index,
-                     const void *value, size_t bytes, unsigned index_size)
-{
-    struct sar_spvec *vec = &sorted_out->vec;
-    unsigned char *top = (unsigned char *)vec->value + vec->nnz * bytes;
-    if (vec->nnz != 0 && index == sorted_out->last) {
-        if (desc->kernels->wide == NULL)
-            desc->kernels->apply(top - bytes, value, desc->row_len);
-        else
-            add_wide(desc, sorted_out->wide, vec->nnz, top - bytes, value);
-        return;
-    }
-    memcpy(top, value, bytes);
-    sar_index_set(vec->index, index_size, vec->nnz++, index);
-    sorted_out->last = index;
-}
-
-/* Append an element whose value is the payload, of 1, 2, 4 or 8 bytes. */
-SAR_INLINE void emit_value(const struct sar_vec_desc *desc, struct sorted_out *sorted_out, uint64_t index,
-                           uint64_t value, size_t bytes, unsigned index_size)
-{
-    uint8_t u8 = (uint8_t)value;
-    uint16_t u16 = (uint16_t)value;
-    uint32_t u32 = (uint32_t)value;
-    const void *at = bytes == 1   ? (void *)&u8
-                     : bytes == 2 ? (void *)&u16
-                     : bytes == 4 ? (void *)&u32
-                                  : &value;
-    emit(desc, sorted_out, index, at, bytes, index_size);
-}
-
-SAR_INLINE void emit_values(const struct sar_vec_desc *desc, struct sorted_out *sorted_out,
-                            const uint64_t *item, size_t n, uint64_t base, size_t bytes, unsigned index_size)
-{
-    struct sorted_out local = *sorted_out; /* a local copy: stores cannot alias it */
-    for (size_t i = 0; i < n; i++)
-        emit_value(desc, &local, base + (item[i] >> 32), (uint32_t)item[i], bytes, index_size);
-    *sorted_out = local;
-}
-
-static void emit_positions(struct sorter *s, const uint64_t *item, size_t n, uint64_t base)
-{
-    size_t bytes = s->desc->element_size;
-    const unsigned char *value = s->from->value;
-    for (size_t i = 0; i < n; i++)
-        emit(s->desc, &s->sorted_out, base + (item[i] >> 32), value + (uint32_t)item[i] * bytes, bytes,
-             s->desc->index_size);
-}
-
-static void emit_items(struct sorter *s, const uint64_t *item, size_t n, uint64_t base)
-{
-    const struct sar_vec_desc *desc = s->desc;
-    unsigned size = desc->index_size;
-    if (!s->payload_is_value)
-        emit_positions(s, item, n, base);
-    else if (desc->element_size == 4)
-        SAR_FOR_INDEX_SIZE(size, emit_values(desc, &s->sorted_out, item, n, base, 4, INDEX_SIZE));
-    else if (desc->element_size == 2)
-        SAR_FOR_INDEX_SIZE(size, emit_values(desc, &s->sorted_out, item, n, base, 2, INDEX_SIZE));
-    else
-        emit_values(desc, &s->sorted_out, item, n, base, 1, size);
-}
-
 SAR_INLINE void make_items(const struct sar_pairs *from, unsigned index_size, unsigned payload_size,
                            size_t at, size_t n, uint64_t base, uint64_t *items)
 {
     for (size_t i = 0; i < n; i++)
         items[i] = (sar_index_get(from->index, index_size, at + i) - base) << 32 |
                    sar_pairs_payload(from, payload_size, at + i);
+}
+
+/* Returns the caller's values; NULL if the payloads are the values. */
+static const void *values_of(const struct sorter *s)
+{
+    return s->payload_is_value ? NULL : s->from->value;
 }
 
 /* Sort items of 8 bytes: the index less range.base in the upper half, the payload in the lower half. */
@@ -172,35 +83,8 @@ static void sort_as_items(struct sorter *s, const struct sar_pairs *from, size_t
         SAR_FOR_INDEX_SIZE(from->index_size, make_items(from, INDEX_SIZE, 4, at, n, range.base, items));
     else
         make_items(from, from->index_size, sar_pairs_payload_size(from), at, n, range.base, items);
-    emit_items(s, sar_radix_sort(items, items + n, n, range.bits), n, range.base);
-}
-
-SAR_INLINE void emit_entry_values(const struct sar_vec_desc *desc, struct sorted_out *sorted_out,
-                                  const uint64_t *item, size_t n, const struct entry *entries, size_t bytes,
-                                  unsigned index_size)
-{
-    struct sorted_out local = *sorted_out;
-    for (size_t i = 0; i < n; i++) {
-        struct entry entry = entries[(uint32_t)item[i]];
-        emit_value(desc, &local, entry.index, entry.payload, bytes, index_size);
-    }
-    *sorted_out = local;
-}
-
-static void emit_entries(struct sorter *s, const uint64_t *item, size_t n, const struct entry *entries)
-{
-    const struct sar_vec_desc *desc = s->desc;
-    const unsigned char *value = s->from->value;
-    size_t bytes = desc->element_size;
-    unsigned size = desc->index_size;
-    if (s->payload_is_value && bytes == 8)
-        SAR_FOR_INDEX_SIZE(size, emit_entry_values(desc, &s->sorted_out, item, n, entries, 8, INDEX_SIZE));
-    else if (s->payload_is_value)
-        emit_entry_values(desc, &s->sorted_out, item, n, entries, bytes, size);
-    for (size_t i = 0; !s->payload_is_value && i < n; i++) {
-        struct entry entry = entries[(uint32_t)item[i]];
-        emit(desc, &s->sorted_out, entry.index, value + entry.payload * bytes, bytes, size);
-    }
+    sar_sorted_append_items(s->desc, values_of(s), sar_radix_sort(items, items + n, n, range.bits), n,
+                            range.base, &s->sorted_out);
 }
 
 /* Sort items of half of an index above the number of an entry: by the lower halves, then by the upper
@@ -209,11 +93,11 @@ static void sort_as_entries(struct sorter *s, const struct sar_pairs *from, size
                             struct sar_index_range range)
 {
     uint64_t *items = s->bucket.memory, *spare = items + n;
-    struct entry *entries = (struct entry *)(spare + n);
+    struct sar_sort_entry *entries = (struct sar_sort_entry *)(spare + n);
     for (size_t i = 0; i < n; i++) {
         uint64_t index = sar_index_get(from->index, from->index_size, at + i);
-        entries[i] = (struct entry){ index - range.base,
-                                     sar_pairs_payload(from, sar_pairs_payload_size(from), at + i) };
+        entries[i] = (struct sar_sort_entry){ index - range.base,
+                                              sar_pairs_payload(from, sar_pairs_payload_size(from), at + i) };
         items[i] = entries[i].index << 32 | i;
     }
     uint64_t *sorted = sar_radix_sort(items, spare, n, range.bits < 32 ? range.bits : 32);
@@ -224,7 +108,7 @@ static void sort_as_entries(struct sorter *s, const struct sar_pairs *from, size
     }
     for (size_t i = 0; i < n; i++)
         entries[i].index += range.base;
-    emit_entries(s, sorted, n, entries);
+    sar_sorted_append_entries(s->desc, values_of(s), sorted, n, entries, &s->sorted_out);
 }
 
 static bool fits_items(const struct sar_pairs *from, struct sar_index_range range)
@@ -234,7 +118,7 @@ static bool fits_items(const struct sar_pairs *from, struct sar_index_range rang
 
 static size_t bytes_of_bucket(const struct sar_pairs *from, struct sar_index_range range, size_t n)
 {
-    return n * (2 * sizeof(uint64_t) + (fits_items(from, range) ? 0 : sizeof(struct entry)));
+    return n * (2 * sizeof(uint64_t) + (fits_items(from, range) ? 0 : sizeof(struct sar_sort_entry)));
 }
 
 static void sort_bucket(struct sorter *s, const struct sar_pairs *from, size_t at, size_t n,
@@ -270,7 +154,8 @@ static enum sar_status sort_grouped(void *sorter, size_t i)
     size_t memory = take_memory(&s->group), bytes = s->desc->element_size;
     struct sorter own = *s;
     own.bucket.memory = (unsigned char *)s->bucket.memory + memory * s->group.bytes;
-    own.wide = (struct wide_sum){ 0, (unsigned char *)own.bucket.memory + s->group.bytes - bytes_of_sums(s) };
+    own.wide =
+        (struct sar_wide_sum){ 0, (unsigned char *)own.bucket.memory + s->group.bytes - bytes_of_sums(s) };
     own.sorted_out.wide = &own.wide;
     own.sorted_out.vec =
         (struct sar_spvec){ (unsigned char *)pairs->index + b->from * pairs->index_size,
