@@ -342,8 +342,8 @@ static enum sar_status open_group(struct sorter *s, struct sar_arena *arena)
     return SAR_OK;
 }
 
-/* Returns the elements of the largest bucket that is not scattered again; less if threads are many, which then
- * have enough buckets, and not too much memory. */
+/* Returns the elements of the largest bucket that is not scattered again; less if threads are many, which
+ * then have enough buckets, and not too much memory. */
 static size_t most_of_bucket(const struct sorter *s)
 {
     size_t share = 8 * s->group.threads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The result of a sort (sort.c). Items are 8 bytes in ascending order of their upper half: an index, or the half
- * of an index. */
+/* The result of a sort (sort.c). Items are 8 bytes in ascending order of their upper half: an index, or the
+ * half of an index. */
 
 #ifndef SAR_VECTOR_SORT_OUTPUT_H
 #define SAR_VECTOR_SORT_OUTPUT_H
