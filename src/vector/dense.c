@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts of non-zeros, and single elements of dense buffers. Runs at memory bandwidth. dense_scan.c makes a vec
- * of a buffer, and dense_write.c a buffer of vecs. */
+/* Counts of non-zeros, and single elements of dense buffers. Runs at memory bandwidth. dense_scan.c makes a
+ * vec of a buffer, and dense_write.c a buffer of vecs. */
 
 #include "vector/dense.h"
 

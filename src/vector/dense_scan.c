@@ -194,7 +194,7 @@ struct wave {
     struct wave_piece of[SAR_RANGES_MAX];
 };
 
-/* Append the non-zeros of the step from element `at` on to the scratch memory; returns the end of the step. */
+/* Append the non-zeros of the step that begins at element `at` to the scratch memory; returns its end. */
 static size_t scan_step(const struct wave *w, struct wave_piece *piece, size_t at)
 {
     size_t n = piece->to - at < w->step ? piece->to - at : w->step;

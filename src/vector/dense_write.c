@@ -398,17 +398,24 @@ struct output {
     uint64_t head; /* pieces begin there, or whole multiples of BLOCK_BYTES after it */
 };
 
-static void write_part(const struct output *out, uint64_t from, uint64_t to)
+static void accumulate_part(const struct output *out, uint64_t from, uint64_t to)
+{
+    struct accumulator accumulator = accumulator_init(out->desc, out->vecs, out->n, from);
+    struct cursor cursor = { NULL, NULL, 0, &accumulator, { 0 } };
+    out->write(out->desc, &cursor, (struct range){ out->buf, from, to });
+}
+
+static void copy_part(const struct output *out, uint64_t from, uint64_t to)
 {
     struct cursor cursor = { out->vecs, out->vecs + out->n, 0, NULL, { 0 } };
-    struct accumulator accumulator;
-    if (out->accumulate) {
-        accumulator = accumulator_init(out->desc, out->vecs, out->n, from);
-        cursor = (struct cursor){ NULL, NULL, 0, &accumulator, { 0 } };
-    } else if (from > 0) {
+    if (from > 0)
         cursor_seek(&cursor, out->desc, from);
-    }
     out->write(out->desc, &cursor, (struct range){ out->buf, from, to });
+}
+
+static void write_part(const struct output *out, uint64_t from, uint64_t to)
+{
+    (out->accumulate ? accumulate_part : copy_part)(out, from, to);
 }
 
 static void write_piece(void *output, size_t from, size_t to)

@@ -109,12 +109,14 @@ struct drawn {
 static void sample_range(void *drawn, size_t from, size_t to)
 {
     const struct drawn *d = drawn;
-    size_t position[2][BATCH], bytes = steps[d->dgc->dtype].bytes;
-    size_t batch = draw_positions(&d->strata, from, to, position[0]);
+    const struct sar_dgc *dgc = d->dgc;
+    struct sar_strata strata = d->strata; /* a local copy: stores cannot alias it */
+    size_t position[2][BATCH], bytes = steps[dgc->dtype].bytes;
+    size_t batch = draw_positions(&strata, from, to, position[0]);
     for (size_t i = from, next, now = 0; i < to; i += batch, batch = next, now = !now) {
-        next = draw_positions(&d->strata, i + batch, to, position[!now]);
-        prefetch(d->dgc, bytes, position[!now], next);
-        preview(d->dgc, position[now], batch, d->magnitudes + i);
+        next = draw_positions(&strata, i + batch, to, position[!now]);
+        prefetch(dgc, bytes, position[!now], next);
+        preview(dgc, position[now], batch, d->magnitudes + i);
     }
 }
 

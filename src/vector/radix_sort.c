@@ -5,8 +5,8 @@
  *     time of the scatter = three passes over the indices, one over the payload
  *     time of the sort = ceil(bits / 11) passes over the items, or more and shorter digits for few items
  *
- * Several threads scatter pieces of the pairs at once. For each piece and bucket it is known where the pairs go,
- * so that the copy is stable. */
+ * Several threads scatter pieces of the pairs at once. For each piece and bucket it is known where the pairs
+ * go, so that the copy is stable. */
 
 #include "vector/radix_sort.h"
 

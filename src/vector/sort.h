@@ -17,7 +17,7 @@ struct sar_sort_input {
 
 /** Sorts elements by index, and reduces elements of equal index in their order, with one rounding. The arena
  * owns the result. Temporary memory goes back to the arena: half of the result's size, or up to 256 KB; with
- * several threads up to 1 MB, and 2 KB for each of their pieces. */
+ * several threads, up to 256 KB for each. */
 enum sar_status sar_sort(const struct sar_vec_desc *desc, const struct sar_sort_input *from,
                          struct sar_arena *arena, struct sar_spvec *vec);
 
