@@ -9,9 +9,10 @@
 
 #include "bench/sim/thread_cost.h"
 
-/* bench/sim/smpi_work.h defines both for simulations. */
+/* bench/sim/smpi_work.h defines them for simulations. */
 #ifndef PERF_SIM_SLEEP
 #define PERF_SIM_SLEEP(seconds) ((void)(seconds))
+#define PERF_SIM_THREAD_RATIO(ratio) ((void)(ratio))
 #define PERF_SIM_REDUCE_COST(seconds) ((void)(seconds))
 #endif
 
@@ -60,6 +61,21 @@ static bool load(const struct perf_charge *charge, const struct perf_world *worl
     return problem == NULL;
 }
 
+/* The reduction that src/comm/thread_ratio.c measures, of so many elements that each thread has some pieces. */
+static double thread_ratio(int threads)
+{
+    struct sar_span_work work = sar_span_work_make("reduce", 1 << 24, sizeof(float), 0);
+    struct perf_thread_limits limits = { .threads = threads,
+                                         .scale = 1,
+                                         .bandwidth = charged.limits.bandwidth };
+    struct perf_thread_limits one = { .threads = 1, .scale = 1 };
+
+    if (perf_work_cost_find(&charged.costs, work.kind, "-", 1) == NULL)
+        return 1;
+    return perf_thread_time_of(&charged.costs, &work, &limits).seconds /
+           perf_thread_time_of(&charged.costs, &work, &one).seconds;
+}
+
 bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_world *world)
 {
     const struct perf_work_cost *sum;
@@ -76,6 +92,7 @@ bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_worl
     charged.limits.bandwidth = bandwidth / world->node_ranks;
     sum = perf_work_cost_find(&charged.costs, PERF_SUM_KIND, "-", 1);
     PERF_SIM_REDUCE_COST(sum == NULL ? 0 : sum->byte * charge->scale);
+    PERF_SIM_THREAD_RATIO(thread_ratio);
     perf_sim_work_trace();
     return true;
 }

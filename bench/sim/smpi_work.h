@@ -19,9 +19,15 @@ static inline long long perf_smpi_real_pid(void)
 #define getpid smpi_getpid
 #define SAR_SHM_HANDLE_PID(name) perf_smpi_real_pid()
 
-/** Implements the two macros of bench/sim/sim_work.c. */
+/** Implements the macros of bench/sim/sim_work.c. */
 #define PERF_SIM_SLEEP(seconds) perf_smpi_sleep(seconds)
 #define PERF_SIM_REDUCE_COST(each) (perf_smpi_reduce_cost.seconds = (each))
+
+/** Returns the modelled time of large work on so many threads over that on one; NULL: not modelled. For
+ * src/comm/thread_ratio.c, which cannot measure it in a simulation. */
+__attribute__((weak)) double (*perf_smpi_thread_ratio)(int threads);
+#define SAR_THREAD_RATIO(threads) (perf_smpi_thread_ratio == NULL ? 1 : perf_smpi_thread_ratio(threads))
+#define PERF_SIM_THREAD_RATIO(ratio) (perf_smpi_thread_ratio = (ratio))
 
 /** State of a rank's reductions inside MPI. */
 __attribute__((weak)) struct perf_smpi_reduce_cost {

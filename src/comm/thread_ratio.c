@@ -13,6 +13,11 @@
 #include "comm/collective.h"
 #include "vector/reduce.h"
 
+/* A simulation defines it: bench/sim/smpi_work.h. */
+#ifndef SAR_THREAD_RATIO
+#define SAR_THREAD_RATIO(threads) measure_in_thread(threads)
+#endif
+
 enum { TRIALS = 4, THREAD_ELEMENTS = 16 << 10, STRIDE = 50 };
 
 struct measurement {
@@ -71,6 +76,8 @@ static void *measure(void *arg)
 
 static double measure_in_thread(int threads)
 {
+    if (sar_parallel_limit(threads) == 1)
+        return 1;
     struct measurement m = { .threads = threads, .ratio = 1 };
     pthread_t thread;
     if (pthread_create(&thread, NULL, measure, &m) == 0)
@@ -83,15 +90,12 @@ enum sar_status sar_thread_ratio_measure(const struct sar_comm *comm, int thread
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int known_threads;
     static double known;
-    *ratio = 1;
-    if (threads > 1 && sar_parallel_limit(threads) > 1) {
-        pthread_mutex_lock(&lock);
-        if (known_threads != threads)
-            known = measure_in_thread(threads);
-        known_threads = threads;
-        *ratio = known;
-        pthread_mutex_unlock(&lock);
-    }
+    pthread_mutex_lock(&lock);
+    if (known_threads != threads)
+        known = threads == 1 ? 1 : SAR_THREAD_RATIO(threads);
+    known_threads = threads;
+    *ratio = known;
+    pthread_mutex_unlock(&lock);
     return sar_comm_max(comm, ratio, 1);
 }
 

@@ -12,8 +12,8 @@
  * @param threads  threads of this rank, at least 1 */
 enum sar_status sar_thread_ratio_measure(const struct sar_comm *comm, int threads, double *ratio);
 
-/** Returns the time of work that reads and writes so many bytes over its time on one thread. Small work is not
- * split, and work of few pieces is split among as many threads.
+/** Returns the time of work that reads and writes so many bytes over its time on one thread. Small work is
+ * not split, and work of few pieces is split among as many threads.
  * @param ratio  of sar_thread_ratio_measure */
 double sar_thread_ratio_of(double ratio, double bytes);
 
