@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The parts of the evaluation with modelled computing, and their measurements."""
 
+import itertools
 import json
 import math
 
@@ -8,13 +9,12 @@ from evaluation.figures import (
     RESULTS,
     bars_of,
     dense_of,
+    floor_of,
     new_axes,
     number,
-    rate_in,
     rows_of,
     save,
     table,
-    times_of,
 )
 
 # Elements and density of the models, as in bench/lib/workload.c, and the scale of the tensors.
@@ -38,6 +38,8 @@ STEPS = [
 ]
 LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
+RATES, THREADS = [25, 100, 400], [1, 4, 16]
+COSTS = "bench/results/costs-threads.json"  # of the cells with threads
 
 
 def grain_of(nnz, ranks):
@@ -84,16 +86,24 @@ def name_of(model, step, computing):
     return "-".join(words + ["computing"] * computing)
 
 
+def on_threads(model, rate, threads):
+    """The name and command of one cell of the table of threads."""
+    schemes = "balanced,recursive_doubling,split_allgather".split(",")
+    name, words = call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate)
+    at = words.index("--compute") + 1
+    return name, words[:at] + ["--costs", COSTS, "--threads", str(threads)] + words[at:]
+
+
 def charged_measurements():
+    for rate in RATES:
+        for threads in THREADS:
+            for model in SIZES:
+                yield on_threads(model, rate, threads)
     for model in ["lstm", "llama"]:
         for step in STEPS:
             yield call(name_of(model, step, True), model, "balanced", step=step)
     for model in ["lstm", "llama"]:
         yield levels(model, True)
-    for rate in [25, 100]:
-        for model in SIZES:
-            schemes = "balanced,recursive_doubling,split_allgather,dense".split(",")
-            yield call(f"computing-16-{model}-{rate}", model, *schemes, rate=rate)
     for model in ["lstm", "llama"]:
         for step in STEPS[:-2]:
             yield messages_alone(model, step)
@@ -133,16 +143,27 @@ def breakdown():
     return save(axes, "breakdown", "What each step gains") + "\n" + table(head, lines)
 
 
-def charged():
-    """Times with computing."""
-    head = ["workload", "Gb/s", "scheme", "ms", "work alone", "without computing", "times as fast as dense"]
+def threads_of_ranks():
+    """Times with computing on 1, 4 and 16 threads of a rank."""
+    head = ["workload", "Gb/s", "threads", "floor, ms", "balanced, ms", "over the floor", "work alone"]
+    head += ["recursive doubling", "split_allgather", "dense"]
     lines = []
-    for file in sorted(RESULTS.glob("computing-16-*.json")):
-        rows = rows_of(file.stem)
-        model, rate = rows[0]["workload"], rate_in(rows[0])
-        without = times_of(f"speedup-{model}" if rate == "25" else f"rates-16-{model}-{rate}")
-        for r in rows:
-            t, alone = r["median_s"], without.get(r["scheme"], math.nan)
-            times = [number(x * 1e3) for x in (t, r["charged_s"], alone)]
-            lines.append([model, rate, r["scheme"]] + times + [number(best_dense(r, True) / t)])
+    for model, rate, threads in itertools.product(SIZES, RATES, THREADS):
+        rows = {row["scheme"]: row for row in rows_of(f"threads-16-{model}-{rate}-{threads}")}
+        if "balanced" not in rows:
+            continue
+        ours = rows["balanced"]
+        time, floor = ours["median_s"], floor_of(ours)
+        dense = max(dense_of(ours | {"ranks": NODES}), sums_of(ours) / threads)
+        times = [
+            rows[s]["median_s"] if s in rows else math.nan for s in ("recursive_doubling", "split_allgather")
+        ]
+        values = [
+            number(floor * 1e3),
+            number(time * 1e3),
+            number(time / floor),
+            number(ours["charged_s"] * 1e3),
+        ]
+        values += [number(t / time) for t in times + [dense]]
+        lines.append([model, str(rate), str(threads)] + values)
     return table(head, lines)

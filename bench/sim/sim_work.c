@@ -61,7 +61,7 @@ static bool load(const struct perf_charge *charge, const struct perf_world *worl
     return problem == NULL;
 }
 
-/* The reduction that src/comm/thread_ratio.c measures, of so many elements that each thread has some pieces. */
+/* The reduction that src/comm/thread_ratio.c measures, with pieces for each thread. */
 static double thread_ratio(int threads)
 {
     struct sar_span_work work = sar_span_work_make("reduce", 1 << 24, sizeof(float), 0);

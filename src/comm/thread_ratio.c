@@ -74,7 +74,7 @@ static void *measure(void *arg)
     return NULL;
 }
 
-static double measure_in_thread(int threads)
+__attribute__((unused)) static double measure_in_thread(int threads)
 {
     if (sar_parallel_limit(threads) == 1)
         return 1;

@@ -73,8 +73,8 @@ double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layo
 double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
 /** As sar_wire_cost, for a message of a pull: the time to decode its elements, and to put them in place
- * beyond that of lists of slots. Its writer encodes it once for all receivers, each of whom decodes the messages
- * of all writers; so encoding is left out. */
+ * beyond that of lists of slots. Its writer encodes it once for all receivers, each of whom decodes the
+ * messages of all writers; so encoding is left out. */
 double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
 /** Price of a message: seconds for a byte, and for one unit of work. */
