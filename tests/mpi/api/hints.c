@@ -156,6 +156,8 @@ static void try_refusals(void)
     check_case("hints that are wrong");
     check_success(set_hint(comm, "mpix_sparse_scheme", "ring"), "MPIX_Sparse_comm_set_info");
     check_refused(comm, set_hint(comm, "mpix_sparse_grain", "3"), "mpix_sparse_grain is '3'");
+    check_refused(comm, set_hint(comm, "mpix_sparse_threads", "x"), "mpix_sparse_threads is 'x'");
+    check_refused(comm, set_hint(comm, "mpix_sparse_threads", "100000"), "mpix_sparse_threads is '100000'");
     check_refused(comm, set_hint(comm, "mpix_sparse_scheme", "nonsense"),
                   "mpix_sparse_scheme names 'nonsense'");
     check_refused(comm, set_hint(comm, "mpix_sparse_wire", last ? "nonsense" : "coo"),

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The threads of the process: none before the first large call, as many as MPIX_SPARSE_THREADS says after it,
+ * none after MPI_Finalize. Results of large calls on one and on several threads have equal bits, also from
+ * within a parallel region. */
+
+#include <dirent.h>
+#include <mpix_sparse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "check.h"
+
+enum { COUNT = 3000000, STEP = 7, SMALL = 100, THREADS = 2 };
+
+static float *in, *out, *expected;
+
+static int threads_of_process(void)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc/self/task");
+    if (folder == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(folder);
+    return n;
+}
+
+/* A thread that was joined may be listed for a moment. */
+static int settled_threads(int wanted)
+{
+    struct timespec pause = { .tv_nsec = 1000000 };
+    int n = threads_of_process();
+    for (int i = 0; i < 1000 && n != wanted; i++, n = threads_of_process())
+        nanosleep(&pause, NULL);
+    return n;
+}
+
+static void set_threads(MPI_Comm comm, const char *threads)
+{
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_threads", threads);
+    check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
+    MPI_Info_free(&info);
+}
+
+static void call(int count, MPI_Comm comm)
+{
+    memset(out, 0xff, (size_t)count * sizeof *out);
+    check_success(MPIX_Sparse_allreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
+}
+
+static void check_equal(const char *where)
+{
+    check(memcmp(out, expected, COUNT * sizeof *out) == 0, "other bits than on one thread: %s", where);
+}
+
+static void call_in_region(MPI_Comm comm)
+{
+#ifdef _OPENMP
+#pragma omp parallel num_threads(THREADS)
+#endif
+    {
+#ifdef _OPENMP
+        if (omp_get_thread_num() == 0)
+#endif
+            call(COUNT, comm);
+    }
+}
+
+/* Large calls by every scheme that splits its work, on several threads. */
+static void call_schemes(MPI_Comm comm)
+{
+    static const char *const schemes[] = { "balanced", "allgather", "recursive_doubling",
+                                           "ring",     "two_level", "shared" };
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        MPI_Info info;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpix_sparse_scheme", schemes[i]);
+        check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
+        MPI_Info_free(&info);
+        call(COUNT, comm);
+        check_equal(schemes[i]);
+    }
+}
+
+static void fill(void)
+{
+    in = calloc(COUNT, sizeof *in);
+    out = malloc(COUNT * sizeof *out);
+    expected = malloc(COUNT * sizeof *expected);
+    check(in != NULL && out != NULL && expected != NULL, "no memory");
+    for (size_t i = (size_t)rank; i < COUNT; i += STEP)
+        in[i] = (float)(1 + (i + (size_t)rank) % 8);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm comm;
+    bool splits = false;
+#ifdef _OPENMP
+    splits = true;
+#endif
+    int at_start = threads_of_process();
+    check_begin(&argc, &argv, MPI_THREAD_FUNNELED);
+    fill();
+    int before = threads_of_process();
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    set_threads(comm, "1");
+    call(COUNT, comm);
+    memcpy(expected, out, COUNT * sizeof *expected);
+    set_threads(comm, "2");
+    call(SMALL, comm);
+    check(settled_threads(before) == before, "%d threads, not %d, after a small call", threads_of_process(),
+          before);
+    set_threads(comm, "2");
+    call(COUNT, comm);
+    int wanted = splits && ranks > 1 ? before + THREADS - 1 : before;
+    check(settled_threads(wanted) == wanted || ranks == 1, "%d threads, not %d, after a large call",
+          threads_of_process(), wanted);
+    check_equal("by default");
+    call_schemes(comm);
+    call_in_region(comm);
+    check_equal("in a region");
+    MPI_Comm_free(&comm);
+    free(in);
+    free(out);
+    free(expected);
+    int failed = check_end("openmp_threads");
+    if (settled_threads(at_start) > at_start) {
+        fprintf(stderr, "%d threads after MPI_Finalize, %d at the start\n", threads_of_process(), at_start);
+        return 1;
+    }
+    return failed;
+}
