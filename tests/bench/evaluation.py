@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
 from evaluation import compute, rows  # noqa: E402
-from evaluation.compute import STEPS, gain, name_of  # noqa: E402
+from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 from evaluation.rows import TABLES  # noqa: E402
@@ -174,11 +174,23 @@ def of_studies():
 
 
 def computing():
-    gains = [gain(f"computing-16-{m}-25", "balanced", True) for m in ("lstm", "deepfm", "llama")]
-    yield f"where {gains[0]:.1f}, {gains[1]:.1f} and {gains[2]:.1f} are found here"
-    llama = row_of("computing-16-llama-25")
-    yield f"{llama['charged_s'] * 1e3:.0f} of {llama['median_s'] * 1e3:.0f} ms are one processor's"
-    yield f"without it the gain is {gain('speedup-llama', 'balanced', False):.1f}"
+    def cell(model, rate, threads):
+        return row_of(f"threads-16-{model}-{rate}-{threads}")
+
+    def over_floor(rate, threads):
+        found = [cell(m, rate, threads) for m in SIZES]
+        ratios = [row["median_s"] / floor_of(row) for row in found]
+        return f"{min(ratios):.2f} to {max(ratios):.2f} times"
+
+    yield f"At 25 Gb/s a call takes {over_floor(25, 1)} the floor, at 100 Gb/s {over_floor(100, 1)}"
+    yield f"takes {over_floor(25, 16)} the floor at 25 Gb/s"
+    yield f"{over_floor(100, 16)} at 100 Gb/s and {over_floor(400, 16)} at"
+    lstm = cell("lstm", 100, 16)
+    yield f"{lstm['charged_s'] * 1e3:.1f} ms of work make a call of {lstm['median_s'] * 1e3:.1f} ms where messages"
+    yield f"take {floor_of(lstm) * 1e3:.1f}"
+    for threads, words in ((1, "are found on one thread"), (16, "on 16 threads")):
+        gains = [over_dense(cell(m, 25, threads), threads) for m in ("lstm", "deepfm", "llama")]
+        yield f"{gains[0]:.1f}, {gains[1]:.1f} and {gains[2]:.1f} {words}"
     batch = [time_of(name) / time_of(name, "recursive_doubling") - 1 for name in ("batch1coo", "batch1")]
     yield f"It is {percent(batch[0])} % faster here in coordinates"
     yield f"and {percent(batch[1])} % with the formats that are chosen"
