@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/parallel.h"
 #include "comm/comm.h"
 
 atomic_uint_fast64_t sar_lifecycle_generations;
@@ -27,11 +28,12 @@ static void on_fork(void)
     sar_lifecycle_invalidate();
 }
 
-/* Runs when the library is loaded, so that a fork before the first call is detected too. A fork before
+/* A child cannot use the threads of OpenMP that loops have made: they end before the fork. Runs when the
+ * library is loaded, so that a fork before the first call is detected too. A fork before
  * MPI_Init does no harm. */
 __attribute__((constructor)) static void register_fork_handler(void)
 {
-    pthread_atfork(NULL, NULL, on_fork);
+    pthread_atfork(sar_parallel_close, NULL, on_fork);
 }
 
 bool sar_lifecycle_is_forked(void)

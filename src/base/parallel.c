@@ -31,6 +31,7 @@ int sar_parallel_loops;
 
 static _Thread_local struct sar_parallel current = { .threads = 1 };
 static _Thread_local bool forbidden, used;
+static atomic_bool disabled;
 
 /* One loop. A piece that fails lowers `failure` to i * SAR_STATUSES + status, if that is less. */
 struct loop {
@@ -60,10 +61,17 @@ void sar_parallel_forbid(void)
     forbidden = true;
 }
 
+void sar_parallel_disable(void)
+{
+    atomic_store(&disabled, true);
+}
+
 int sar_parallel_threads(void)
 {
 #ifdef _OPENMP
-    return current.threads > 1 && !forbidden && !omp_in_parallel() ? current.threads : 1;
+    return current.threads > 1 && !forbidden && !atomic_load(&disabled) && !omp_in_parallel()
+               ? current.threads
+               : 1;
 #else
     return 1;
 #endif
@@ -140,20 +148,21 @@ static void warn_fewer(int wanted, int got)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (!atomic_flag_test_and_set(&warned))
-        SAR_LOG(WARN, BASE, "OpenMP gives %d threads for the %d of MPIX_SPARSE_THREADS", got, wanted);
+        SAR_LOG(WARN, BASE, "OpenMP gives %d threads, not %d; see MPIX_SPARSE_THREADS", got, wanted);
 }
 
+/* A team has always as many threads, also for fewer pieces: OpenMP may end threads that a smaller team leaves
+ * over, and make new ones for the next. */
 static void run_parallel(struct loop *loop, int threads)
 {
-    int wanted = (size_t)threads < loop->n ? threads : (int)loop->n;
     used = true;
     __atomic_add_fetch(&sar_parallel_loops, 1, __ATOMIC_SEQ_CST);
-    int got = run_team(loop, wanted);
+    int got = run_team(loop, threads);
     while (atomic_load(&loop->left) < got)
         continue;
     __atomic_sub_fetch(&sar_parallel_loops, 1, __ATOMIC_SEQ_CST);
-    if (got < wanted)
-        warn_fewer(wanted, got);
+    if (got < threads)
+        warn_fewer(threads, got);
 }
 #endif
 

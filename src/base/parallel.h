@@ -52,6 +52,9 @@ static inline bool sar_parallel_any(void)
     return __atomic_load_n(&sar_parallel_loops, __ATOMIC_RELAXED) != 0;
 }
 
+/** From now on all loops of the process have one thread. */
+void sar_parallel_disable(void);
+
 /** Returns the threads that a loop of the calling thread may use now. */
 int sar_parallel_threads(void);
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 #include "base/parallel.h"
 #include "base/trace.h"
 #include "comm/collective.h"
@@ -74,10 +75,32 @@ static void *measure(void *arg)
     return NULL;
 }
 
+static void *return_at_once(void *arg)
+{
+    return arg;
+}
+
+/* OpenMP ends the process if it cannot make a thread. Returns true if so many can be made. */
+static bool can_make_threads(int threads)
+{
+    pthread_t made[SAR_THREADS_MAX];
+    int n = 0;
+    while (n < threads && pthread_create(&made[n], NULL, return_at_once, NULL) == 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        pthread_join(made[i], NULL);
+    return n == threads;
+}
+
 __attribute__((unused)) static double measure_in_thread(int threads)
 {
     if (sar_parallel_limit(threads) == 1)
         return 1;
+    if (!can_make_threads(threads)) {
+        SAR_LOG(WARN, COMM, "%d threads cannot be made; calls run on one", threads);
+        sar_parallel_disable();
+        return 1;
+    }
     struct measurement m = { .threads = threads, .ratio = 1 };
     pthread_t thread;
     if (pthread_create(&thread, NULL, measure, &m) == 0)

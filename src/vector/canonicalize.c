@@ -55,7 +55,7 @@ static struct index_stats scan(const void *index, unsigned size, size_t n)
     return size == 4 ? scan32(index, n) : scan64(index, n);
 }
 
-/* Indices that several threads read, and what they know so far. */
+/* Indices that several threads read, and what is known so far. */
 struct scanned {
     const struct sar_coo_args *coo;
     unsigned size; /* bytes of an index */

@@ -22,8 +22,8 @@ static inline bool sar_merge_bitmaps_works(const struct sar_partition_map *map)
     return map->kind != SAR_PARTITION_RANGE && map->grain_shift >= 6;
 }
 
-/** As sar_partition_merge, for bitmaps. Returns SAR_CORRUPT if a part has not nnz bits, or a bit of no
- * element of the vector. */
+/** As sar_partition_merge, for bitmaps. Returns SAR_CORRUPT if a part has not nnz bits. The caller checks
+ * that no bit is at the part's number of slots or above, as sar_hash_bitmap_open does. */
 enum sar_status sar_merge_bitmaps(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
                                   const struct sar_part_bitmap parts[], struct sar_arena *arena,
                                   struct sar_spvec *out);

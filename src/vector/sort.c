@@ -40,8 +40,8 @@ struct group {
     size_t threads;          /* 1: no groups */
     struct grouped *buckets; /* GROUP */
     size_t n;
-    bool *busy;   /* for each thread's memory */
-    size_t bytes; /* of each */
+    size_t next;  /* bucket that the next thread takes */
+    size_t bytes; /* of the memory of each thread */
 };
 
 /* The state of one sort. */
@@ -136,22 +136,11 @@ static size_t bytes_of_sums(const struct sorter *s)
     return wide == NULL ? 0 : s->desc->row_len * wide->size;
 }
 
-/* Returns the number of memory that no thread uses. There is one: threads are not more. */
-static size_t take_memory(const struct group *group)
+/* Sort a bucket of the group, with memory of this number. The result takes the place of the pairs. */
+static void sort_grouped(const struct sorter *s, struct grouped *b, size_t memory)
 {
-    size_t i = 0;
-    while (__atomic_test_and_set(&group->busy[i], __ATOMIC_ACQUIRE))
-        i = i + 1 < group->threads ? i + 1 : 0;
-    return i;
-}
-
-/* Sort a bucket of the group. The result takes the place of the pairs. */
-static enum sar_status sort_grouped(void *sorter, size_t i)
-{
-    const struct sorter *s = sorter;
-    struct grouped *b = &s->group.buckets[i];
     const struct sar_pairs *pairs = &s->scattered;
-    size_t memory = take_memory(&s->group), bytes = s->desc->element_size;
+    size_t bytes = s->desc->element_size;
     struct sorter own = *s;
     own.bucket.memory = (unsigned char *)s->bucket.memory + memory * s->group.bytes;
     own.wide =
@@ -164,7 +153,15 @@ static enum sar_status sort_grouped(void *sorter, size_t i)
                             0 };
     sort_bucket(&own, pairs, b->from, b->n, b->range);
     b->distinct = own.sorted_out.vec.nnz;
-    __atomic_clear(&s->group.busy[memory], __ATOMIC_RELEASE);
+}
+
+/* Sort buckets of the group until none is left. */
+static enum sar_status sort_worker(void *sorter, size_t i)
+{
+    struct sorter *s = sorter;
+    size_t next;
+    while ((next = __atomic_fetch_add(&s->group.next, 1, __ATOMIC_RELAXED)) < s->group.n)
+        sort_grouped(s, &s->group.buckets[next], i);
     return SAR_OK;
 }
 
@@ -215,7 +212,8 @@ static void run_group(struct sorter *s)
     struct sar_spvec *vec = &s->sorted_out.vec;
     if (s->group.n == 0)
         return;
-    sar_parallel_for(s->group.n, sort_grouped, s);
+    s->group.next = 0;
+    sar_parallel_for(s->group.threads, sort_worker, s);
     for (size_t i = 0; i < s->group.n; i++) {
         s->group.buckets[i].place = vec->nnz;
         vec->nnz += s->group.buckets[i].distinct;
@@ -328,17 +326,15 @@ static enum sar_status alloc_bucket(struct sorter *s, const struct sar_buckets *
 /* Find how many threads to use, and allocate what several need. */
 static enum sar_status open_group(struct sorter *s, struct sar_arena *arena)
 {
-    void *offset, *buckets, *busy;
+    void *offset, *buckets;
     size_t pieces = sar_pieces(s->from->nnz * SORT_BYTES), threads = (size_t)sar_parallel_threads();
     s->group.threads = pieces < threads ? pieces : threads;
     if (s->group.threads == 1)
         return SAR_OK;
     SAR_TRY(sar_arena_alloc(arena, s->group.threads * SAR_BUCKETS, sizeof *s->offset, &offset));
     SAR_TRY(sar_arena_alloc(arena, GROUP, sizeof *s->group.buckets, &buckets));
-    SAR_TRY(sar_arena_alloc_zeroed(arena, s->group.threads, sizeof *s->group.busy, &busy));
     s->offset = offset;
     s->group.buckets = buckets;
-    s->group.busy = busy;
     return SAR_OK;
 }
 

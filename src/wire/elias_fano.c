@@ -150,7 +150,7 @@ SAR_INLINE void list_high(const unsigned char *in, const struct sar_elias_fano_s
         for (size_t first = 0; first < n; first += BATCH) {
             size_t at = k + first, batch = limit - at < BATCH ? limit - at : BATCH;
             if (__builtin_expect(batch < BATCH, 0)) {
-                for (size_t i = 0; i < batch; i++, bits &= bits - 1)
+                for (size_t i = 0; i < batch && bits != 0; i++, bits &= bits - 1)
                     sar_index_set(index, size, at + i,
                                   (word * 64 + (unsigned)__builtin_ctzll(bits) - (at + i)) << s->low_bits);
                 continue;

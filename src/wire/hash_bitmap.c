@@ -199,10 +199,10 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
 enum sar_status sar_hash_bitmap_open(const struct sar_wire_layout *layout, const void *payload,
                                      uint64_t bytes, size_t nnz, struct sar_part_bitmap *part)
 {
-    uint64_t bitmap = sar_bitmap_bytes(layout->slots), values = bytes - bitmap;
-    const unsigned char *bits = (const unsigned char *)payload + values;
+    uint64_t bitmap = sar_bitmap_bytes(layout->slots);
     if (nnz > layout->slots || bytes != bytes_of(layout, nnz))
         return SAR_CORRUPT;
+    const unsigned char *bits = (const unsigned char *)payload + (bytes - bitmap);
     if (layout->slots % 8 != 0 && bits[bitmap - 1] >> layout->slots % 8 != 0)
         return SAR_CORRUPT;
     *part = (struct sar_part_bitmap){ bits, bitmap, payload, nnz };

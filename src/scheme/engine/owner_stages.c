@@ -2,11 +2,10 @@
 /* The stages of owner-based schemes: each step of the pipeline pushes one segment and pulls the one
  * before.
  *
- * Each message is sent when it is encoded. Parts of a segment are encoded ahead while messages of the step
- * before are in flight; the other parts, and all parts of the first segment, when it is their turn to be
- * sent. */
+ * Each message is sent when it is encoded, or with those that other threads encode beside it. Parts of a
+ * segment are encoded ahead while messages of the step before are in flight; the other parts, and all parts
+ * of the first segment, when it is their turn to be sent. */
 
-#include "base/parallel.h"
 #include "device/exec.h"
 #include "scheme/engine/owner_internal.h"
 #include "vector/partition.h"
@@ -62,15 +61,17 @@ static enum sar_status add_part(struct sar_task *task, uint32_t segment, int own
     return SAR_OK;
 }
 
-/* Encodes the next parts in the order of sending: as many as there are threads. */
+/* Encodes the next part in the order of sending, and with it those after it, if a loop over them pays. */
 static enum sar_status encode_next(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
-    int end = o->push.n_encoded + (task->device.exec == NULL ? sar_parallel_threads() : 1);
-    size_t n = 0;
-    end = end < task->comm->ranks ? end : task->comm->ranks;
-    for (; o->push.n_encoded < end; o->push.n_encoded++)
-        SAR_TRY(add_part(task, segment, send_order(task, o->push.n_encoded), &n));
+    size_t n = 0, together = 1;
+    for (size_t i = 0; i < together && o->push.n_encoded < task->comm->ranks; i++) {
+        size_t left = (size_t)(task->comm->ranks - o->push.n_encoded);
+        SAR_TRY(add_part(task, segment, send_order(task, o->push.n_encoded++), &n));
+        if (i == 0 && n == 1)
+            together = sar_task_parts_together(task, &o->batch[0], left);
+    }
     return sar_task_encode_parts(task, false, o->batch, n);
 }
 

@@ -245,6 +245,10 @@ enum sar_status sar_task_encode_parts(struct sar_task *task, bool pull, struct s
                                       size_t n);
 enum sar_status sar_task_decode_parts(struct sar_task *task, struct sar_task_part parts[], size_t n);
 
+/** Returns how many parts of about this size, of n at most, to encode together: as many as there are threads,
+ * or 1 if they are small, or a loop within each part is faster. */
+size_t sar_task_parts_together(const struct sar_task *task, const struct sar_task_part *part, size_t n);
+
 /** Describes a message in the format hash_bitmap without decoding it. Sets *other if it is in another format
  * or its values are rounded: then it is to be decoded. */
 enum sar_status sar_task_open_bitmap(struct sar_task *task, struct sar_wire_layout layout,

@@ -227,13 +227,24 @@ static enum sar_status encode_in_turn(struct sar_task *task, bool pull, struct s
     return SAR_OK;
 }
 
+static size_t bytes_of(const struct sar_task_part *part)
+{
+    return part->vec->nnz * (part->layout.element_size + part->layout.index_size);
+}
+
+size_t sar_task_parts_together(const struct sar_task *task, const struct sar_task_part *part, size_t n)
+{
+    size_t threads = (size_t)sar_parallel_threads(), together = n < threads ? n : threads;
+    return has_loop(task, together * bytes_of(part), together) ? together : 1;
+}
+
 enum sar_status sar_task_encode_parts(struct sar_task *task, bool pull, struct sar_task_part parts[],
                                       size_t n)
 {
     struct parts_loop loop = { task, pull, parts };
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++)
-        bytes += parts[i].vec->nnz * (parts[i].layout.element_size + parts[i].layout.index_size);
+        bytes += bytes_of(&parts[i]);
     if (!has_loop(task, bytes, n))
         return encode_in_turn(task, pull, parts, n);
     struct sar_span span = sar_task_span(task, "encode");

@@ -420,6 +420,30 @@ static void check_on_teams(const struct sample *s)
     free(expected);
 }
 
+/* All numbers of elements around those of a word, so that the last word of a list has any number. */
+static void test_few_elements(void **state)
+{
+    static const size_t steps[] = { 1, 3, 100 };
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        for (size_t k = 0; k < 130 * LENGTH(steps); k++) {
+            struct rng rng = { k };
+            size_t nnz = k / LENGTH(steps), step = steps[k % LENGTH(steps)];
+            struct sample s = { .wire = sar_wires[w] };
+            uint64_t index[130];
+            for (size_t i = 0; i < nnz; i++)
+                index[i] = i * step;
+            s.shape = vec_desc_make(SAR_FLOAT, SAR_SUM, nnz * step, 1);
+            s.layout = (struct sar_wire_layout){
+                .slots = nnz * step, .element_size = 4, .row_len = 1, .index_size = s.shape.index_size
+            };
+            s.run = spvec_make(&s.shape, index, nnz, VALUES_INEXACT, &rng);
+            check_round_trip(&s);
+            spvec_free(&s.run);
+        }
+    }
+}
+
 /* Long enough for many pieces, also of a bitmap. */
 static void test_teams(void **state)
 {
@@ -439,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_teams),
+        cmocka_unit_test(test_few_elements),
         cmocka_unit_test(test_truncations_are_refused),
         cmocka_unit_test(test_wrong_numbers_of_elements),
         cmocka_unit_test(test_single_bit_flips),
