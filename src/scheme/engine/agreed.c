@@ -88,10 +88,17 @@ static const struct sar_wire *fixed_wire(const struct sar_agreed *agreed, bool p
     return forced != NULL || wants_smallest(agreed, pull) ? forced : preferred;
 }
 
+/* Costs of formats in a pull were measured for single values. For rows gamma is mostly the time of bytes. */
+static bool has_pull_cost(const struct sar_agreed *agreed, bool pull)
+{
+    return pull && agreed->desc.row_len == 1;
+}
+
 static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull)
 {
     return (struct sar_wire_price){ agreed->machine.beta,
-                                    wants_smallest(agreed, pull) ? 0 : agreed->machine.gamma, pull };
+                                    wants_smallest(agreed, pull) ? 0 : agreed->machine.gamma,
+                                    has_pull_cost(agreed, pull) };
 }
 
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
@@ -138,7 +145,8 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
     const struct sar_wire *wire = fixed_wire(agreed, pull, preferred);
     if (wire == NULL)
         wire = sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull));
-    double work = pull ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz);
+    double work = has_pull_cost(agreed, pull) ? sar_wire_pull_cost(wire, layout, nnz)
+                                              : sar_wire_cost(wire, layout, nnz);
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
                               work + rounding_work(agreed) * nnz };
 }
