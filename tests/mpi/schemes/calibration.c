@@ -54,7 +54,7 @@ static char path[64], good[TEXT];
 static struct sar_calibration calibration;
 
 static const struct sar_machine invented = { 0,       1.25e-6, 3.1e-11, 4.7e-9, 1.1e-10, 2e-6,
-                                             7.3e-10, 1.25e-6, 3.1e-11, 2.2e-7, 2.2e-7 };
+                                             7.3e-10, 1.25e-6, 3.1e-11, 2.2e-7, 2.2e-7,  1 };
 
 static void write_text(const char *text)
 {

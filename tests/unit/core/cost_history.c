@@ -19,7 +19,7 @@ static const struct sar_config learning = { .model = SAR_MODEL_MEASURED, .learn 
 
 static struct sar_agreed agreed_make(void)
 {
-    struct sar_machine machine = { 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9, 1e-5, 8e-10, 1e-5, 1e-5 };
+    struct sar_machine machine = { 8, 1e-5, 8e-10, 3e-9, 1e-10, 6e-5, 1.4e-9, 1e-5, 8e-10, 1e-5, 1e-5, 1 };
     return agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 10000000, 1), machine, 1e5);
 }
 

@@ -42,8 +42,8 @@ static struct sar_agreed agreed_of(const struct machine_call *s)
     double n = s->ranks, beta = 8 / (s->gigabits * 1e9);
     a.desc = vec_desc_make(SAR_FLOAT, SAR_SUM, (uint64_t)s->count, 1);
     a.machine = (struct sar_machine){
-        s->ranks, s->alpha, beta,     3e-9,    1e-10, 2 * log2(n) * s->alpha, 2 * (n - 1) / n * beta,
-        s->alpha, beta,     s->alpha, s->alpha
+        s->ranks, s->alpha, beta,     3e-9,     1e-10, 2 * log2(n) * s->alpha, 2 * (n - 1) / n * beta,
+        s->alpha, beta,     s->alpha, s->alpha, 1
     };
     a.data.densification = sar_densification_independent(s->density, s->ranks);
     for (int i = 0; s->identical && i < a.data.densification.points; i++)

@@ -55,8 +55,8 @@ static double skewness(int ranks)
 static struct sar_agreed agreed_of(const struct network *network, const struct tensor *tensor, int ranks)
 {
     double n = ranks, alpha = network->alpha, beta = 8 / (network->gigabits * 1e9);
-    struct sar_machine machine = { ranks, alpha, beta,  0,    0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
-                                   alpha, beta,  alpha, alpha };
+    struct sar_machine machine = { ranks, alpha, beta,  0,     0, 2 * log2(n) * alpha, 2 * (n - 1) / n * beta,
+                                   alpha, beta,  alpha, alpha, 1 };
     struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, (uint64_t)tensor->count, 1), machine,
                                        tensor->count * tensor->density);
     a.data.skewness = skewness(ranks);

@@ -20,7 +20,9 @@ static const struct sar_config paper = { .model = SAR_MODEL_PAPER };
 
 static struct sar_agreed agreed_make(int ranks)
 {
-    struct sar_machine machine = { ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10, 1e-6, 1e-6 };
+    struct sar_machine machine = {
+        ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10, 1e-6, 1e-6, 1
+    };
     struct sar_agreed a = agreed_plain(vec_desc_make(SAR_DOUBLE, SAR_SUM, 1234567, 3), machine, 54321);
     a.data.nnz_max = 65432;
     a.data.densification = sar_densification_independent(0.04, ranks);

@@ -142,9 +142,8 @@ static void test_slices_join_to_rows(void **state)
 
 static struct sar_agreed lstm(int ranks, uint64_t columns)
 {
-    struct sar_machine machine = {
-        ranks, 10e-6, 0.32e-9, 4e-9, 1e-10, 2e-4, 1e-9, 10e-6, 0.32e-9, 1e-6, 1e-6
-    };
+    struct sar_machine machine = { ranks, 10e-6, 0.32e-9, 4e-9, 1e-10, 2e-4,
+                                   1e-9,  10e-6, 0.32e-9, 1e-6, 1e-6,  1 };
     struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 793470, 512), machine, 8966);
     a.machine.gamma = sar_agreed_element_seconds(&machine, &a.desc);
     a.topo.nodes = ranks;

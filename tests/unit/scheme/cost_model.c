@@ -24,7 +24,9 @@ static bool near(double a, double b)
 /* Float vectors with this number of elements on each rank, on a network of 10 Gb/s. */
 static struct sar_agreed agreed_make(int ranks, uint64_t count, double nnz)
 {
-    struct sar_machine machine = { ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10, 1e-6, 1e-6 };
+    struct sar_machine machine = {
+        ranks, 5e-6, 8e-10, 3e-9, 1e-10, 2e-5, 1.6e-9, 5e-6, 8e-10, 1e-6, 1e-6, 1
+    };
     return agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, count, 1), machine, nnz);
 }
 

@@ -17,7 +17,7 @@
 static struct sar_agreed hosts(int nodes, int node_ranks)
 {
     struct sar_machine machine = {
-        nodes * node_ranks, 60e-6, 4e-8, 2e-8, 1e-10, 2e-4, 8e-8, 60e-6, 4e-8, 60e-6, 60e-6
+        nodes * node_ranks, 60e-6, 4e-8, 2e-8, 1e-10, 2e-4, 8e-8, 60e-6, 4e-8, 60e-6, 60e-6, 1
     };
     struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 16000000, 1), machine, 180000);
     a.topo.nodes = nodes;
@@ -96,7 +96,7 @@ static void test_fast_messages(void **state)
 {
     struct sar_agreed a = hosts(2, 2);
     (void)state;
-    a.machine = (struct sar_machine){ 4, 4e-7, 1e-10, 4e-9, 1e-10, 1e-6, 2e-10, 4e-7, 1e-10, 4e-7, 4e-7 };
+    a.machine = (struct sar_machine){ 4, 4e-7, 1e-10, 4e-9, 1e-10, 1e-6, 2e-10, 4e-7, 1e-10, 4e-7, 4e-7, 1 };
     assert_true(segments_of(&a) == segments_at(&a, 1 << 18));
     a.machine.beta *= 100;
     assert_true(segments_of(&a) > segments_at(&a, 1 << 18));
@@ -135,7 +135,7 @@ static void test_one_node(void **state)
  * take 9 z / 32 t * 8 * .4 ns on average, so 8 * 32 gamma / (9 * 3.2 ns) of them pass in that time. */
 static struct sar_agreed fast_hosts(int nodes, int node_ranks)
 {
-    struct sar_machine machine = { 16, 1e-6, 4e-10, 1e-9, 1e-10, 2e-4, 8e-10, 1e-6, 1e-10, 2e-7, 2e-7 };
+    struct sar_machine machine = { 16, 1e-6, 4e-10, 1e-9, 1e-10, 2e-4, 8e-10, 1e-6, 1e-10, 2e-7, 2e-7, 1 };
     struct sar_agreed a = agreed_plain(vec_desc_make(SAR_FLOAT, SAR_SUM, 160000000, 1), machine, 1.6e6);
     a.data.densification = (struct sar_densification){ 4, { 1, 2, 4, 16 }, { 1, 2, 4, 8 } };
     a.topo.nodes = nodes;
