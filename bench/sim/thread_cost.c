@@ -72,16 +72,17 @@ static double amdahl(double serial, int threads)
 
 /* The costs of a kind and a format that count. */
 struct measured {
-    const struct perf_work_cost *one, *least, *below,
-        *most; /* on one thread; on the least number above one; on
-                                                          the largest up to the wanted; on the largest */
+    const struct perf_work_cost *one;   /* on one thread */
+    const struct perf_work_cost *least; /* on the least number above one */
+    const struct perf_work_cost *below; /* on the largest up to the wanted */
+    const struct perf_work_cost *most;  /* on the largest */
 };
 
 static struct measured find_measured(const struct perf_work_cost_list *list, const struct sar_span_work *work,
                                      int threads)
 {
     const char *format = work->format == NULL ? "-" : work->format;
-    struct measured found = { NULL };
+    struct measured found = { NULL, NULL, NULL, NULL };
 
     for (size_t i = 0; i < list->n; i++) {
         const struct perf_work_cost *cost = &list->at[i];
