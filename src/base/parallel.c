@@ -221,7 +221,7 @@ void sar_parallel_close(void)
 {
 #if defined(_OPENMP) && defined(HAVE_OMP_PAUSE)
     if (used && !omp_in_parallel())
-        omp_pause_resource_all(omp_pause_soft);
+        omp_pause_resource_all(omp_pause_hard);
 #endif
     used = false;
 }

@@ -250,7 +250,7 @@ static void threads_sleep_and_end(void **state)
     struct sar_parallel former = sar_parallel_begin(with(3));
     sar_parallel_for(PIECES, count_piece, count);
     sar_parallel_end(former);
-    expect_threads(threads_at_start + (has_openmp() ? 2 : 0));
+    assert_true(threads_of_process() >= threads_at_start + (has_openmp() ? 2 : 0));
     struct timespec pause = { .tv_nsec = 200000000 };
     double used = 1;
     for (int i = 0; i < 20 && used > 0.02; i++) { /* OpenMP's threads spin for a while */
