@@ -428,11 +428,12 @@ static void write_piece(void *output, size_t from, size_t to)
 static void write_all(struct output *out, size_t bytes)
 {
     size_t each = out->desc->element_size, pieces = sar_pieces(bytes);
-    if (pieces == 1) {
+    uint64_t head = can_store_lines(out->desc, out->buf) ? head_of(out->desc, out->buf) : 0;
+    if (pieces == 1 || head >= out->desc->count) {
         write_part(out, 0, out->desc->count);
         return;
     }
-    out->head = can_store_lines(out->desc, out->buf) ? head_of(out->desc, out->buf) : 0;
+    out->head = head;
     sar_ranges_run((struct sar_ranges){ (size_t)(out->desc->count - out->head),
                                         each < BLOCK_BYTES ? BLOCK_BYTES / each : 1, pieces, write_piece,
                                         out });
