@@ -240,5 +240,5 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_expand), cmocka_unit_test(test_fold),
                                         cmocka_unit_test(test_lines_without_elements),
                                         cmocka_unit_test(test_ops_without_accumulation) };
-    return TEAMS_RUN(tests, NULL, NULL);
+    return TEAMS_RUN_SMALL(tests, NULL, NULL);
 }
