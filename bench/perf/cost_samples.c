@@ -97,14 +97,14 @@ static bool is_split(const struct perf_sample *sum, int threads)
     return threads == 1 || perf_work_splits(perf_work_moved(&work) / pieces, threads) == threads;
 }
 
-void perf_samples_collect(const struct perf_world *world, const struct perf_samples *mine, int call,
+void perf_samples_collect(const struct perf_world *world, const struct perf_samples *own, int call,
                           int threads, struct perf_samples *all)
 {
-    int bytes = PERF_SAMPLES * (int)sizeof *mine->at;
+    int bytes = PERF_SAMPLES * (int)sizeof *own->at;
     struct perf_samples every = perf_samples_make(world->ranks * PERF_SAMPLES);
     struct perf_samples sums = perf_samples_make(PERF_SAMPLES);
 
-    MPI_Gather(mine->at, bytes, MPI_BYTE, every.at, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Gather(own->at, bytes, MPI_BYTE, every.at, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
     for (int i = 0; i < every.capacity && world->rank == 0; i++)
         if (every.at[i].kind[0] != '\0')
             add(&sums, &every.at[i]);

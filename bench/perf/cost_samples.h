@@ -48,9 +48,9 @@ void perf_samples_on_work(void *data, const struct sar_span *span, int64_t until
 void perf_samples_keep_least(struct perf_samples *least, const struct perf_samples *now);
 
 /** Sums each kind of work over all ranks, and appends the sums on rank 0 to `all`, with this call and number
- * of threads. Leaves out work whose pieces are too small for so many threads. `mine` has capacity
+ * of threads. Leaves out work whose pieces are too small for so many threads. `own` has capacity
  * PERF_SAMPLES. Collective. */
-void perf_samples_collect(const struct perf_world *world, const struct perf_samples *mine, int call,
+void perf_samples_collect(const struct perf_world *world, const struct perf_samples *own, int call,
                           int threads, struct perf_samples *all);
 
 /** Fits the cost of a kind and a format on one thread to all samples of it, by nonnegative least squares of

@@ -10,7 +10,7 @@
 
 enum { PERF_BANDWIDTH_OF_COPY = 8 /**< bandwidth of a node's memory over that of a copy by one thread */ };
 
-/** What work is charged. */
+/** Options of the cost model that charges work. */
 struct perf_charge {
     const char *path;        /**< file of costs */
     double scale;            /**< factor of the costs of elements, bytes and slots */

@@ -33,17 +33,6 @@ static _Thread_local struct sar_parallel current = { .threads = 1 };
 static _Thread_local bool forbidden, used;
 static atomic_bool disabled;
 
-/* One loop. A piece that fails lowers `failure` to i * SAR_STATUSES + status, if that is less. */
-struct loop {
-    sar_parallel_body *body;
-    void *arg;
-    size_t n;
-    struct sar_parallel caller;
-    atomic_size_t next, done;
-    atomic_int left;
-    _Atomic uint64_t failure;
-};
-
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel)
 {
     struct sar_parallel former = current;
@@ -93,6 +82,18 @@ size_t sar_parallel_bound(size_t n, size_t unit, size_t pieces, size_t i)
     return i == pieces || bound > n ? n : bound;
 }
 
+#ifdef _OPENMP
+/* One loop. A piece i that fails lowers `failure` to i << 16 | status, if that is less. */
+struct loop {
+    sar_parallel_body *body;
+    void *arg;
+    size_t n;
+    struct sar_parallel caller;
+    atomic_size_t next, done;
+    atomic_int left;
+    _Atomic uint64_t failure;
+};
+
 static void run_piece(struct loop *loop, size_t i)
 {
     enum sar_status status = loop->body(loop->arg, i);
@@ -109,15 +110,15 @@ static enum sar_status status_of(struct loop *loop)
     return failure == UINT64_MAX ? SAR_OK : (enum sar_status)(failure & 0xffff);
 }
 
-#ifdef _OPENMP
 static void call_progress(const struct sar_parallel *caller)
 {
     if (caller->progress != NULL)
         caller->progress(caller->arg);
 }
 
-/* What each thread of the team does. Only the caller moves messages. The first load shows the thread
- * sanitizer that the caller has filled in the loop: it has increased the counter since. */
+/* Takes pieces until none is left, in each thread of the team. Only the caller advances messages. The first
+ * load shows the thread sanitizer that the caller has filled in the loop: it has increased the counter
+ * since. */
 static void work(struct loop *loop, bool is_caller)
 {
     size_t i;
@@ -166,44 +167,65 @@ static void run_parallel(struct loop *loop, int threads)
 }
 #endif
 
+static enum sar_status run_serially(size_t n, sar_parallel_body *body, void *arg)
+{
+    enum sar_status first = SAR_OK;
+    for (size_t i = 0; i < n; i++) {
+        enum sar_status status = body(arg, i);
+        first = first == SAR_OK ? status : first;
+    }
+    return first;
+}
+
 enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg)
 {
-    struct loop loop = { .body = body, .arg = arg, .n = n, .caller = current, .failure = UINT64_MAX };
-    int threads = n > 1 ? sar_parallel_threads() : 1;
 #ifdef _OPENMP
+    int threads = n > 1 ? sar_parallel_threads() : 1;
     if (threads > 1) {
+        struct loop loop = { .body = body, .arg = arg, .n = n, .caller = current, .failure = UINT64_MAX };
         run_parallel(&loop, threads);
         return status_of(&loop);
     }
 #endif
-    (void)threads;
-    for (size_t i = 0; i < n; i++)
-        run_piece(&loop, i);
-    return status_of(&loop);
+    return run_serially(n, body, arg);
+}
+
+/* Does piece i, unless it is empty. */
+static enum sar_status run_range(void *ranges, size_t i)
+{
+    const struct sar_ranges *r = ranges;
+    size_t from = sar_parallel_bound(r->n, r->unit, r->pieces, i),
+           to = sar_parallel_bound(r->n, r->unit, r->pieces, i + 1);
+    if (from < to)
+        r->body(r->arg, from, to);
+    return SAR_OK;
+}
+
+void sar_ranges_run(struct sar_ranges ranges)
+{
+    if (ranges.pieces == 1)
+        ranges.body(ranges.arg, 0, ranges.n);
+    else
+        (void)sar_parallel_for(ranges.pieces, run_range, &ranges);
 }
 
 struct copy {
     unsigned char *to;
     const unsigned char *from;
-    size_t bytes, pieces;
 };
 
-static enum sar_status copy_piece(void *arg, size_t i)
+static void copy_range(void *copy, size_t from, size_t to)
 {
-    const struct copy *c = arg;
-    size_t begin = sar_parallel_bound(c->bytes, CACHE_LINE, c->pieces, i);
-    memcpy(c->to + begin, c->from + begin,
-           sar_parallel_bound(c->bytes, CACHE_LINE, c->pieces, i + 1) - begin);
-    return SAR_OK;
+    const struct copy *c = copy;
+    memcpy(c->to + from, c->from + from, to - from);
 }
 
 void sar_parallel_copy(void *to, const void *from, size_t bytes)
 {
-    struct copy c = { to, from, bytes, sar_parallel_pieces(2 * bytes) };
-    if (c.pieces > 1)
-        (void)sar_parallel_for(c.pieces, copy_piece, &c);
-    else if (bytes != 0)
-        memcpy(to, from, bytes);
+    struct copy copy = { to, from };
+    if (bytes != 0)
+        sar_ranges_run(
+            (struct sar_ranges){ bytes, CACHE_LINE, sar_parallel_pieces(2 * bytes), copy_range, &copy });
 }
 
 int sar_parallel_limit(int wanted)

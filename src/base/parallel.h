@@ -30,8 +30,8 @@ struct sar_parallel {
     void *arg;                       /**< of progress */
 };
 
-/** Sets the threads of the calling thread's loops, and returns the former setting. Loops have one thread all
- * the same within a parallel region of OpenMP, and after sar_parallel_forbid. */
+/** Sets the threads of the calling thread's loops, and returns the former setting. Loops have one
+ * thread within a parallel region of OpenMP, and after sar_parallel_forbid, whatever the setting. */
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel);
 
 /** Restores a former setting. */
@@ -72,6 +72,16 @@ typedef enum sar_status sar_parallel_body(void *arg, size_t i);
 /** Calls body(arg, i) for all i below n. Returns the status of the first i that fails, or SAR_OK. All pieces
  * are done, also after a failure. */
 enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg);
+
+/** A loop over n items in pieces that begin at multiples of `unit` items. */
+struct sar_ranges {
+    size_t n, unit, pieces;
+    void (*body)(void *arg, size_t from, size_t to); /**< does items [from, to), at least one */
+    void *arg;                                       /**< of body */
+};
+
+/** Calls ranges.body for all pieces that are not empty; a single piece may be. */
+void sar_ranges_run(struct sar_ranges ranges);
 
 /** As memcpy, in parallel pieces. Does nothing for 0 bytes. */
 void sar_parallel_copy(void *to, const void *from, size_t bytes);

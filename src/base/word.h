@@ -4,6 +4,7 @@
 #ifndef SAR_BASE_WORD_H
 #define SAR_BASE_WORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -51,5 +52,9 @@ SAR_INLINE uint64_t sar_bitmap_word(const unsigned char *bitmap, uint64_t bytes,
     uint64_t at = word * 8;
     return bytes - at >= 8 ? sar_load_word(bitmap + at) : sar_load_partial_word(bitmap + at, bytes - at);
 }
+
+/** Returns the number of bits set in words [word, end) of a bitmap of `bytes` bytes. Words past the end have
+ * none. */
+size_t sar_bitmap_count(const unsigned char *bitmap, uint64_t bytes, uint64_t word, uint64_t end);
 
 #endif

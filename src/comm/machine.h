@@ -19,7 +19,7 @@ struct sar_machine {
     double intra_beta;  /**< beta within a node, in the same way */
     double overhead;    /**< seconds of each further message, of several sent at once */
     double intra_overhead; /**< overhead within a node, in the same way */
-    double thread_ratio;   /**< time of large work on a rank's threads over that on one; 0: the same */
+    double thread_ratio;   /**< time of large work on a rank's threads over that on one, at most 1 */
 };
 
 /** X(member, JSON key in calibration files), in the order in which the file format gained the members. */

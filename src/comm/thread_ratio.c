@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reduction is timed in a thread of its own, so that OpenMP makes a team of its own there, and ends it
- * with that thread. The program's team stays as it is, and no thread waits for the first large call. */
+ * with that thread. The program's team does not change, and no thread waits for the first large call. */
 
 #include "comm/thread_ratio.h"
 

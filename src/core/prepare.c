@@ -168,7 +168,7 @@ static double thread_ratio_of(const struct sar_active_call *op, double nnz)
 {
     const struct sar_vec_desc *desc = &op->args->sig.desc;
     double ratio = op->comm_state->settings.machine.thread_ratio;
-    if (ratio == 0 || op->policy->config.threads == 1)
+    if (op->policy->config.threads == 1)
         return 1;
     return sar_thread_ratio_of(ratio, nnz * (double)(desc->element_size + desc->index_size));
 }

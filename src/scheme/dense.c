@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/word.h"
 #include "scheme/engine/task.h"
 #include "scheme/scheme.h"
 #include "vector/dense.h"
@@ -186,14 +187,6 @@ static void reduce_presence(struct sar_task *task)
     start(task, &(struct sar_dense_args){ MPI_IN_PLACE, state->bitmap, bytes, MPI_UINT8_T, MPI_BOR });
 }
 
-static size_t count_bits(const unsigned char *bitmap, uint64_t bytes)
-{
-    size_t bits = 0;
-    for (uint64_t i = 0; i < bytes; i++)
-        bits += (size_t)__builtin_popcount(bitmap[i]);
-    return bits;
-}
-
 static enum sar_status sparsify(struct sar_task *task)
 {
     struct state *state = task->state;
@@ -203,7 +196,8 @@ static enum sar_status sparsify(struct sar_task *task)
         return SAR_OK;
     struct sar_wire_layout layout = sar_agreed_layout(task->agreed, desc->count, desc->index_size);
     struct sar_span span = sar_task_span(task, "sparsify");
-    size_t nnz = count_bits(state->bitmap, sar_bitmap_bytes(desc->count)), size = desc->element_size;
+    size_t nnz = sar_bitmap_count(state->bitmap, sar_bitmap_bytes(desc->count), 0, UINT64_MAX),
+           size = desc->element_size;
     SAR_TRY(sar_task_reserve(task, nnz, &out));
     SAR_TRY(sar_bitmap_decode(&layout, state->bitmap, nnz, out.index));
     for (size_t i = 0; i < nnz; i++)

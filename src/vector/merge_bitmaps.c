@@ -52,24 +52,14 @@ SAR_INLINE uint64_t load(const struct sar_part_bitmap *part, uint64_t word)
     return word * 8 < part->bytes ? sar_bitmap_word(part->bits, part->bytes, word) : 0;
 }
 
-SAR_CLONES static size_t count_bits(const struct sar_part_bitmap *part, uint64_t word, uint64_t end)
-{
-    size_t n = 0;
-    uint64_t whole = part->bytes / 8 < end ? part->bytes / 8 : end;
-    for (; word < whole; word++)
-        n += (size_t)__builtin_popcountll(sar_load_word(part->bits + word * 8));
-    for (; word < end && word * 8 < part->bytes; word++)
-        n += (size_t)__builtin_popcountll(load(part, word));
-    return n;
-}
-
 static enum sar_status count_piece(void *arg, size_t i)
 {
     const struct merge *m = arg;
     unsigned shift = m->map->grain_shift - 6;
     for (uint32_t p = 0; p < m->map->parts; p++)
         m->before[(i + 1) * m->map->parts + p] =
-            count_bits(&m->parts[p], first_stripe(m, i) << shift, first_stripe(m, i + 1) << shift);
+            sar_bitmap_count(m->parts[p].bits, m->parts[p].bytes, first_stripe(m, i) << shift,
+                             first_stripe(m, i + 1) << shift);
     return SAR_OK;
 }
 

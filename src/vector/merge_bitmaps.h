@@ -8,7 +8,7 @@
 #include "hash/partition_map.h"
 #include "vector/spvec.h"
 
-/** A part as it is in a message. */
+/** The payload of a message in the format hash_bitmap, not decoded. */
 struct sar_part_bitmap {
     const unsigned char *bits; /**< a bit for each slot, from map->slot_base on; unaligned */
     uint64_t bytes;            /**< bytes of bits; later slots are empty */

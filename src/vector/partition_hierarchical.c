@@ -27,24 +27,9 @@ struct job {
 };
 
 /* A loop of hash/hierarchical.h on threads. */
-struct loop {
-    sar_range_fn *body;
-    void *context;
-    size_t n, pieces;
-};
-
-static enum sar_status run_piece(void *arg, size_t i)
-{
-    const struct loop *loop = arg;
-    loop->body(loop->context, sar_parallel_bound(loop->n, 1, loop->pieces, i),
-               sar_parallel_bound(loop->n, 1, loop->pieces, i + 1));
-    return SAR_OK;
-}
-
 static void on_threads(size_t n, sar_range_fn *body, void *context)
 {
-    struct loop loop = { body, context, n, sar_parallel_pieces(n * CELL_BYTES) };
-    sar_parallel_for(loop.pieces, run_piece, &loop);
+    sar_ranges_run((struct sar_ranges){ n, 1, sar_parallel_pieces(n * CELL_BYTES), body, context });
 }
 
 static uint64_t mark_at(const struct sar_hash_memory *memory, size_t cell)

@@ -27,6 +27,7 @@ enum sar_status sar_spvec_alloc(const struct sar_vec_desc *desc, size_t nnz, str
 struct copied {
     const struct sar_vec_desc *desc;
     const struct sar_spvec *from, *to;
+    bool non_temporal;
 };
 
 static void copy_range(void *copied, size_t from, size_t to)
@@ -34,17 +35,14 @@ static void copy_range(void *copied, size_t from, size_t to)
     const struct copied *c = copied;
     struct sar_spvec source = sar_spvec_slice(c->desc, c->from, from, to),
                      target = sar_spvec_slice(c->desc, c->to, from, to);
-    memcpy(target.index, source.index, source.nnz * c->desc->index_size);
-    memcpy(target.value, source.value, source.nnz * c->desc->element_size);
-}
-
-static void copy_range_nt(void *copied, size_t from, size_t to)
-{
-    const struct copied *c = copied;
-    struct sar_spvec source = sar_spvec_slice(c->desc, c->from, from, to),
-                     target = sar_spvec_slice(c->desc, c->to, from, to);
-    sar_nt_copy_unaligned(target.index, source.index, source.nnz * c->desc->index_size);
-    sar_nt_copy_unaligned(target.value, source.value, source.nnz * c->desc->element_size);
+    size_t indices = source.nnz * c->desc->index_size, values = source.nnz * c->desc->element_size;
+    if (!c->non_temporal) {
+        memcpy(target.index, source.index, indices);
+        memcpy(target.value, source.value, values);
+        return;
+    }
+    sar_nt_copy_unaligned(target.index, source.index, indices);
+    sar_nt_copy_unaligned(target.value, source.value, values);
     sar_nt_fence();
 }
 
@@ -54,20 +52,23 @@ static size_t pieces_of(const struct sar_vec_desc *desc, size_t n)
     return sar_pieces(2 * n * (desc->index_size + desc->element_size));
 }
 
-void sar_spvec_copy(const struct sar_vec_desc *desc, const struct sar_spvec *from, struct sar_spvec *to)
+static void copy(const struct sar_vec_desc *desc, const struct sar_spvec *from, const struct sar_spvec *to,
+                 bool non_temporal)
 {
-    struct copied copied = { desc, from, to };
+    struct copied copied = { desc, from, to, non_temporal };
     if (from->nnz != 0)
         sar_ranges_run(
             (struct sar_ranges){ from->nnz, UNIT, pieces_of(desc, from->nnz), copy_range, &copied });
 }
 
+void sar_spvec_copy(const struct sar_vec_desc *desc, const struct sar_spvec *from, struct sar_spvec *to)
+{
+    copy(desc, from, to, false);
+}
+
 void sar_spvec_copy_nt(const struct sar_vec_desc *desc, const struct sar_spvec *from, struct sar_spvec *to)
 {
-    struct copied copied = { desc, from, to };
-    if (from->nnz != 0)
-        sar_ranges_run(
-            (struct sar_ranges){ from->nnz, UNIT, pieces_of(desc, from->nnz), copy_range_nt, &copied });
+    copy(desc, from, to, true);
 }
 
 /* Gallop, then bisect: callers search in ascending order, so the limit is usually near `from`. */

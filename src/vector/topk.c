@@ -199,7 +199,7 @@ static enum sar_status count_piece(void *pruned, size_t piece)
     return SAR_OK;
 }
 
-/* Of equal candidates the first stay. */
+/* If more candidates are equal than fit, the first are kept. */
 static void plan_places(struct pruned *p)
 {
     size_t equal = p->t->capacity, place = 0;

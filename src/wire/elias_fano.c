@@ -129,15 +129,6 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
     (void)sar_parallel_for(p.pieces, write_range, &p);
 }
 
-SAR_CLONES static uint64_t count_bits(const unsigned char *bitmap, uint64_t bytes, uint64_t word,
-                                      uint64_t end)
-{
-    uint64_t n = 0;
-    for (; word < end; word++)
-        n += (uint64_t)__builtin_popcountll(sar_bitmap_word(bitmap, bytes, word));
-    return n;
-}
-
 /* Sets index[k] to the high bits of element k, for the elements of words [word, end), of which index[k] is
  * the first. Most words hold few bits: writing a fixed number of entries, some of them unused, is faster than
  * a loop whose end the processor mispredicts. Entries from index[limit] on are not written. */
@@ -212,7 +203,7 @@ static enum sar_status list_range(void *arg, size_t i)
 static enum sar_status count_range(void *arg, size_t i)
 {
     const struct payload *p = arg;
-    p->before[i + 1] = (size_t)count_bits(p->high, p->s.high, first_word(p, i), first_word(p, i + 1));
+    p->before[i + 1] = sar_bitmap_count(p->high, p->s.high, first_word(p, i), first_word(p, i + 1));
     return SAR_OK;
 }
 

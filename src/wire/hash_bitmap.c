@@ -121,14 +121,6 @@ static size_t list_rest(const struct sar_wire_layout *layout, const unsigned cha
     return k;
 }
 
-SAR_CLONES static size_t count_words(const unsigned char *bitmap, uint64_t word, uint64_t words)
-{
-    size_t n = 0;
-    for (; word < words; word++)
-        n += (size_t)__builtin_popcountll(sar_load_word(bitmap + word * 8));
-    return n;
-}
-
 static uint64_t first_word(const struct bitmap *b, size_t i)
 {
     return i == b->pieces ? sar_bitmap_bytes(b->layout->slots) / 8 : first_slot(b, i) / 64;
@@ -137,7 +129,8 @@ static uint64_t first_word(const struct bitmap *b, size_t i)
 static enum sar_status count_range(void *arg, size_t i)
 {
     const struct bitmap *b = arg;
-    b->before[i + 1] = count_words(b->bits, first_word(b, i), first_word(b, i + 1));
+    b->before[i + 1] =
+        sar_bitmap_count(b->bits, sar_bitmap_bytes(b->layout->slots), first_word(b, i), first_word(b, i + 1));
     return SAR_OK;
 }
 
@@ -152,8 +145,8 @@ static enum sar_status list_range(void *arg, size_t i)
 /* As `list` for all whole words, in parallel. */
 static size_t list_ranges(struct bitmap *b)
 {
-    size_t before[SAR_PIECES_MAX + 1] = { 0 };
-    b->pieces = b->pieces < SAR_PIECES_MAX ? b->pieces : SAR_PIECES_MAX;
+    size_t before[SAR_PIECES_MAX + 1];
+    before[0] = 0;
     b->before = before;
     (void)sar_parallel_for(b->pieces, count_range, b);
     for (size_t i = 0; i < b->pieces; i++)

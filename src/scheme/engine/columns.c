@@ -78,26 +78,23 @@ void sar_columns_slice_layout(const struct sar_columns *c, size_t len, struct sa
     layout->zero_is_absent = false;
 }
 
-/* A copy of n pieces of `size` bytes at different strides, in parallel ranges. */
+/* A copy of pieces of `size` bytes at different strides. */
 struct strided {
     unsigned char *to;
     const unsigned char *from;
-    size_t to_stride, from_stride, size, n, pieces;
+    size_t to_stride, from_stride, size;
 };
 
-static enum sar_status copy_range(void *arg, size_t piece)
+static void copy_range(void *strided, size_t from, size_t to)
 {
-    const struct strided *s = arg;
-    size_t end = sar_parallel_bound(s->n, 1, s->pieces, piece + 1);
-    for (size_t i = sar_parallel_bound(s->n, 1, s->pieces, piece); i < end; i++)
+    const struct strided *s = strided;
+    for (size_t i = from; i < to; i++)
         memcpy(s->to + i * s->to_stride, s->from + i * s->from_stride, s->size);
-    return SAR_OK;
 }
 
-static void copy_strided(struct strided s)
+static void copy_strided(struct strided s, size_t n)
 {
-    s.pieces = sar_parallel_pieces(2 * s.n * s.size);
-    (void)sar_parallel_for(s.pieces, copy_range, &s);
+    sar_ranges_run((struct sar_ranges){ n, 1, sar_parallel_pieces(2 * n * s.size), copy_range, &s });
 }
 
 void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *rows,
@@ -105,7 +102,7 @@ void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice,
 {
     size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
     const unsigned char *from = (const unsigned char *)rows->value + slice.begin * value_size;
-    copy_strided((struct strided){ values, from, size, desc->element_size, size, rows->nnz, 1 });
+    copy_strided((struct strided){ values, from, size, desc->element_size, size }, rows->nnz);
 }
 
 void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *vec,
@@ -113,5 +110,5 @@ void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice
 {
     size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
     unsigned char *to = (unsigned char *)rows + slice.begin * value_size;
-    copy_strided((struct strided){ to, vec->value, desc->element_size, size, size, vec->nnz, 1 });
+    copy_strided((struct strided){ to, vec->value, desc->element_size, size, size }, vec->nnz);
 }

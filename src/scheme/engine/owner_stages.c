@@ -4,7 +4,7 @@
  *
  * Each message is sent when it is encoded, or with those that other threads encode beside it. Parts of a
  * segment are encoded ahead while messages of the step before are in flight; the other parts, and all parts
- * of the first segment, when it is their turn to be sent. */
+ * of the first segment, right before they are sent. */
 
 #include "device/exec.h"
 #include "scheme/engine/owner_internal.h"
