@@ -73,7 +73,8 @@ static double local_density(const void *buf, const struct sar_preload_key *key)
     struct sar_vec_desc entry = { .count = (uint64_t)key->count,
                                   .row_len = 1,
                                   .element_size = sar_op_kernels_of(key->base, key->op)->size };
-    return (double)sar_dense_estimate_nonzero(&entry, buf, SAMPLE_ELEMENTS) / (double)key->count;
+    struct sar_quantiles quantiles;
+    return (double)sar_dense_estimate_nonzero(&entry, buf, SAMPLE_ELEMENTS, &quantiles) / (double)key->count;
 }
 
 /* Mean density over all ranks, equal on all; 1 if MPI fails. Sets *can_pay if all ranks can. Collective: one

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/parallel.h"
 #include "bench/sim/thread_cost.h"
 
 /* bench/sim/smpi_work.h defines them for simulations. */
@@ -107,6 +109,31 @@ void perf_sim_work_trace(void)
     sar_trace_set_hook(charged.costs.n > 0 ? &hook : NULL);
 }
 
+/* Returns the steps that the calling thread does its work in: pieces of a loop on several threads, or the
+ * steps of sar_parallel_steps. */
+static int steps_of(const struct sar_span_work *work)
+{
+    const int most = SAR_PIECES_MAX / SAR_THREADS_MAX;
+    double moved = charged.limits.scale * perf_work_moved(work), pieces = moved / SAR_PIECE_BYTES;
+    int threads = perf_work_splits(moved, charged.limits.threads);
+
+    if (threads > 1)
+        return (int)fmin(fmax(pieces / threads, 1), most);
+    return strcmp(work->kind, "assemble") == 0 ? (int)fmax(pieces / SAR_STEP_PIECES, 1) : 1;
+}
+
+/* Takes the modelled time of work. Messages advance between its steps, as they do in the library. */
+static void take_time(const struct sar_span_work *work, double seconds)
+{
+    int steps = steps_of(work);
+
+    for (int i = 0; i < steps; i++) {
+        if (i > 0)
+            sar_parallel_advance();
+        PERF_SIM_SLEEP(seconds / steps);
+    }
+}
+
 void perf_sim_work_on_work(void *data, const struct sar_span *span, int64_t until)
 {
     const struct sar_span_work *work = &span->work;
@@ -122,7 +149,7 @@ void perf_sim_work_on_work(void *data, const struct sar_span *span, int64_t unti
     charged.total.measured += (double)(until - span->start_ns) * 1e-9;
     charged.total.modelled += time.seconds;
     charged.total.extrapolated += time.extrapolated ? time.seconds : 0;
-    PERF_SIM_SLEEP(time.seconds);
+    take_time(work, time.seconds);
 }
 
 void perf_sim_work_reset(void)

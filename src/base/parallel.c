@@ -75,11 +75,30 @@ size_t sar_parallel_pieces(size_t bytes)
     return threads == 1 ? 1 : fit < most ? fit : most;
 }
 
+size_t sar_parallel_steps(size_t bytes)
+{
+    size_t pieces = sar_parallel_pieces(bytes), step = SAR_STEP_PIECES * sar_parallel_piece_bytes;
+    if (pieces > 1 || current.progress == NULL || bytes < 2 * step)
+        return pieces;
+    return bytes / step < SAR_PIECES_MAX ? bytes / step : SAR_PIECES_MAX;
+}
+
 size_t sar_parallel_bound(size_t n, size_t unit, size_t pieces, size_t i)
 {
     size_t units = n / unit + (n % unit != 0);
     size_t bound = (units / pieces * i + units % pieces * i / pieces) * unit;
     return i == pieces || bound > n ? n : bound;
+}
+
+static void call_progress(const struct sar_parallel *caller)
+{
+    if (caller->progress != NULL)
+        caller->progress(caller->arg);
+}
+
+void sar_parallel_advance(void)
+{
+    call_progress(&current);
 }
 
 #ifdef _OPENMP
@@ -108,12 +127,6 @@ static enum sar_status status_of(struct loop *loop)
 {
     uint64_t failure = atomic_load(&loop->failure);
     return failure == UINT64_MAX ? SAR_OK : (enum sar_status)(failure & 0xffff);
-}
-
-static void call_progress(const struct sar_parallel *caller)
-{
-    if (caller->progress != NULL)
-        caller->progress(caller->arg);
 }
 
 /* Takes pieces until none is left, in each thread of the team. Only the caller advances messages. The first
@@ -173,6 +186,8 @@ static enum sar_status run_serially(size_t n, sar_parallel_body *body, void *arg
     for (size_t i = 0; i < n; i++) {
         enum sar_status status = body(arg, i);
         first = first == SAR_OK ? status : first;
+        if (i + 1 < n)
+            call_progress(&current);
     }
     return first;
 }

@@ -14,10 +14,11 @@
 #include "base/status.h"
 
 enum {
-    SAR_THREADS_MAX = 1024,    /**< most threads that a user may ask for */
-    SAR_THREADS_AUTO_MAX = 16, /**< most threads that are used unless a user asks for more */
-    SAR_PIECES_MAX = 4096,     /**< most pieces that sar_parallel_pieces returns */
-    SAR_PIECE_BYTES = 64 << 10 /**< bytes that a piece reads and writes, at least: some 20 us of work */
+    SAR_THREADS_MAX = 1024,     /**< most threads that a user may ask for */
+    SAR_THREADS_AUTO_MAX = 16,  /**< most threads that are used unless a user asks for more */
+    SAR_PIECES_MAX = 4096,      /**< most pieces that sar_parallel_pieces returns */
+    SAR_PIECE_BYTES = 64 << 10, /**< bytes that a piece reads and writes, at least: some 20 us of work */
+    SAR_STEP_PIECES = 4         /**< a step of one thread has so many of these bytes */
 };
 
 /** Progress of messages, called by the calling thread between pieces, and while it waits for others. */
@@ -62,6 +63,10 @@ int sar_parallel_threads(void);
  * thread, of sar_parallel_piece_bytes or more. */
 size_t sar_parallel_pieces(size_t bytes);
 
+/** As sar_parallel_pieces; also splits the work of one thread, into steps, if there are messages to advance
+ * between them. */
+size_t sar_parallel_steps(size_t bytes);
+
 /** Returns the first of n items in piece i of `pieces`; that of piece `pieces` is n. Pieces begin at
  * multiples of `unit` items. */
 size_t sar_parallel_bound(size_t n, size_t unit, size_t pieces, size_t i);
@@ -69,8 +74,8 @@ size_t sar_parallel_bound(size_t n, size_t unit, size_t pieces, size_t i);
 /** The body of a loop: does piece i. Bodies of a loop run at once and must not depend on each other. */
 typedef enum sar_status sar_parallel_body(void *arg, size_t i);
 
-/** Calls body(arg, i) for all i below n. Returns the status of the first i that fails, or SAR_OK. All pieces
- * are done, also after a failure. */
+/** Calls body(arg, i) for all i below n, and advances messages between pieces. Returns the status of the
+ * first i that fails, or SAR_OK. All pieces are done, also after a failure. */
 enum sar_status sar_parallel_for(size_t n, sar_parallel_body *body, void *arg);
 
 /** A loop over n items in pieces that begin at multiples of `unit` items. */
@@ -85,6 +90,9 @@ void sar_ranges_run(struct sar_ranges ranges);
 
 /** As memcpy, in parallel pieces. Does nothing for 0 bytes. */
 void sar_parallel_copy(void *to, const void *from, size_t bytes);
+
+/** Advances the messages of the calling thread's call, if it has any. */
+void sar_parallel_advance(void);
 
 /** Returns the threads that a user's OpenMP settings allow: OMP_NUM_THREADS, OMP_THREAD_LIMIT; 1 without
  * OpenMP.

@@ -8,6 +8,8 @@
 
 #include "comm/agree.h"
 
+#include <string.h>
+
 #include "comm/shm/group.h"
 
 _Static_assert(sizeof(struct sar_agree_msg) <= SAR_SHM_MSG_BYTES, "a check fits a message of a barrier");
@@ -52,8 +54,19 @@ static void merge_range(const struct sar_agree_range *in, struct sar_agree_range
     }
 }
 
+/* Of two ranks with most elements that whose quantiles compare greater counts, so that the result does not
+ * depend on the order. */
+static void merge_spread(const struct sar_agree_msg *in, struct sar_agree_msg *inout)
+{
+    const struct sar_quantiles *from = &in->spread.quantiles, *to = &inout->spread.quantiles;
+    inout->spread.equal_segments |= in->spread.equal_segments;
+    if (in->nnz_max > inout->nnz_max || (in->nnz_max == inout->nnz_max && memcmp(from, to, sizeof *from) > 0))
+        inout->spread.quantiles = *from;
+}
+
 void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *inout)
 {
+    merge_spread(in, inout);
     inout->nnz_sum += in->nnz_sum;
     inout->nnz_max = larger(in->nnz_max, inout->nnz_max);
     inout->may_block = (int32_t)larger(in->may_block, inout->may_block);

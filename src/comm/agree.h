@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "comm/collective.h"
+#include "vector/quantiles.h"
 
 /** Arguments that must be equal on all ranks of a call, in the order in which errors are reported. */
 enum sar_agree_field {
@@ -32,6 +33,12 @@ struct sar_agree_pull {
     int32_t parts;    /**< parts of the partition map */
 };
 
+/** How the elements of a rank spread over the vector. */
+struct sar_agree_spread {
+    uint16_t equal_segments; /**< 1: this rank needs segments of equal length; maximum over the ranks */
+    struct sar_quantiles quantiles; /**< of the rank with most elements */
+};
+
 /** The contribution of one rank; after the allreduce the combination of all ranks. */
 struct sar_agree_msg {
     int64_t nnz_sum;            /**< nonzeros: sum over the ranks */
@@ -41,9 +48,10 @@ struct sar_agree_msg {
     int64_t last_call_ns;       /**< nanoseconds of the previous call, from its agreement on: maximum */
     int64_t pre_scheme_ns;      /**< nanoseconds of the previous call up to there: minimum */
     struct sar_agree_pull pull; /**< of the previous call: that with the largest imbalance */
-    int64_t status;             /**< enum sar_status: maximum */
-    int64_t status_rank;        /**< lowest rank with that status */
-    int64_t status_value;       /**< argument of the error message, of that rank */
+    struct sar_agree_spread spread;
+    int64_t status;       /**< enum sar_status: maximum */
+    int64_t status_rank;  /**< lowest rank with that status */
+    int64_t status_value; /**< argument of the error message, of that rank */
     struct sar_agree_range field[SAR_AGREE_FIELDS];
 };
 

@@ -92,12 +92,12 @@ struct sar_forecast_slices sar_forecast_slices(const struct sar_scheme *scheme,
 {
     struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed, group_ranks_of(scheme, agreed));
     struct sar_owner_estimate estimate = sar_owner_estimate(agreed, &terms);
-    double headers = SAR_MSG_HEADER_BYTES * (1 - 1 / estimate.segments);
+    double headers = SAR_MSG_HEADER_BYTES * (1 - 1. / estimate.segments.n);
     bool relays = estimate.relay_limit > 0;
     double pull = relays ? estimate.mean_pull + estimate.deferred / estimate.peers * estimate.relayable
                          : estimate.pull.bytes;
     return (struct sar_forecast_slices){ .columns = sar_columns_max_slices(&terms.columns),
-                                         .messages = (relays ? 3 : 2) * estimate.peers * estimate.segments,
-                                         .push_bytes = estimate.push.bytes / estimate.segments + headers,
-                                         .pull_bytes = pull / estimate.segments + headers };
+                                         .messages = (relays ? 3 : 2) * estimate.peers * estimate.segments.n,
+                                         .push_bytes = estimate.push.bytes / estimate.segments.n + headers,
+                                         .pull_bytes = pull / estimate.segments.n + headers };
 }

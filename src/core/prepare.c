@@ -22,18 +22,29 @@ enum {
 
 static const double RATIO_DRIFT = 0.03; /* relative change of the scheme's measured cost that ends reuse */
 
-static size_t estimate_nnz(const struct sar_active_call *op)
+/* Vectors in device memory are partitioned there, in segments of equal length. */
+static size_t estimate_nnz(const struct sar_active_call *op, struct sar_agree_spread *spread)
 {
     const struct sar_call_args *args = op->args;
     const struct sar_vec_desc *desc = &args->sig.desc;
     const void *buf = args->sig.in_place ? args->data.buffers.recvbuf : args->data.buffers.sendbuf;
     size_t count = (size_t)desc->count, share = count / SAMPLE_SHARE;
+    spread->equal_segments = args->device.resident;
+    if (!args->sig.dense_face) {
+        if (!args->device.resident)
+            spread->quantiles = sar_quantiles_of(desc, &op->task.input.vec);
+        return op->task.input.vec.nnz;
+    }
     if (args->device.resident)
         return op->device.mask.nnz;
     if (sar_call_args_has_packed(args))
         return (size_t)*args->device.packed[0]->nnz;
     bool small = count * desc->element_size <= SAMPLE_BYTES;
-    return sar_dense_estimate_nonzero(desc, buf, small ? count : share < SAMPLE_MAX ? share : SAMPLE_MAX);
+    return sar_dense_estimate_nonzero(desc, buf,
+                                      small                ? count
+                                      : share < SAMPLE_MAX ? share
+                                                           : SAMPLE_MAX,
+                                      &spread->quantiles);
 }
 
 void sar_call_args_resolve_types(struct sar_call_args *args, const struct sar_policy *policy)
@@ -133,7 +144,7 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     msg.pull = op->comm_state->feedback.pull;
     if (args->result.error.status != SAR_OK || !args->sig.native)
         return msg;
-    msg.nnz_max = (int64_t)(args->sig.dense_face ? estimate_nnz(op) : op->task.input.vec.nnz);
+    msg.nnz_max = (int64_t)estimate_nnz(op, &msg.spread);
     msg.nnz_sum = msg.nnz_max;
     return msg;
 }
@@ -206,6 +217,8 @@ static void describe_call(struct sar_active_call *op)
         .data.nnz_mean = (double)op->common.agreement.global.nnz_sum / comm_state->comm.ranks,
         .data.nnz_max = (double)op->common.agreement.global.nnz_max,
     };
+    if (!op->common.agreement.global.spread.equal_segments)
+        agreed->data.quantiles = op->common.agreement.global.spread.quantiles;
     agreed->wire.precision = precision_of(op);
     agreed->wire.throttle = comm_state->settings.policy.wire.throttle;
     agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc) *

@@ -180,7 +180,7 @@ static size_t cells_of(const struct sar_task *task, uint32_t segments)
 static size_t all_cells(const struct sar_task *task)
 {
     const struct state *state = task->state;
-    return cells_of(task, state->owner.parts.segments);
+    return cells_of(task, state->owner.parts.segments.n);
 }
 
 /* The memory holds the bounds of the cells, the slots and the values of nnz elements. */
@@ -266,7 +266,7 @@ static enum sar_status stage_parts(struct sar_task *task)
     bool sliced = sar_columns_sliced(&state->owner.parts.columns);
     SAR_TRY(sar_task_alloc(task, n, sizeof *parts, &parts));
     SAR_TRY(reserve_staged_parts(task, &staged_parts));
-    for (uint32_t segment = 0; segment < state->owner.parts.segments; segment++) {
+    for (uint32_t segment = 0; segment < state->owner.parts.segments.n; segment++) {
         uint64_t *begin = staged_parts.begin + cells_of(task, segment);
         sar_task_next_step_arena(task);
         SAR_TRY(sliced ? stage_slices(task, segment, &staged_parts, parts)

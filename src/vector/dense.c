@@ -10,10 +10,11 @@
 #include "vector/pieces.h"
 
 enum {
-    SAMPLE_GROUP = 64, /* basic values of a sample that are adjacent */
-    COUNT_GROUP = 64,  /* values counted at once */
-    UNIT = 64,         /* elements: pieces of an array that is written share no cache line if it is aligned */
-    CACHE_LINE = 64    /* bytes */
+    SAMPLE_GROUP = 64,   /* basic values of a sample that are adjacent */
+    SAMPLE_RANGES = 256, /* of a buffer, for quantiles */
+    COUNT_GROUP = 64,    /* values counted at once */
+    UNIT = 64,      /* elements: pieces of an array that is written share no cache line if it is aligned */
+    CACHE_LINE = 64 /* bytes */
 };
 
 /* Elements of 2, 4 and 8 bytes may be rows, which have the alignment of their basic type. */
@@ -104,15 +105,22 @@ static size_t sample_begin(uint32_t g, size_t stride, size_t group)
            sar_hash_range(sar_mix32(g + 1), slack < UINT32_MAX ? (uint32_t)slack + 1 : UINT32_MAX);
 }
 
-size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample)
+size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample,
+                                  struct sar_quantiles *quantiles)
 {
+    uint16_t counts[SAMPLE_RANGES] = { 0 };
     const unsigned char *bytes = buf;
     size_t all = (size_t)desc->count, group = SAMPLE_GROUP < desc->row_len ? 1 : SAMPLE_GROUP / desc->row_len;
     size_t groups = sample / group, present = 0;
+    *quantiles = (struct sar_quantiles){ { 0 } };
     if (groups == 0 || sample >= all)
         return sar_dense_count_nonzero(desc, buf, all);
-    for (uint32_t g = 0; g < groups; g++)
-        present += count(desc, bytes + sample_begin(g, all / groups, group) * desc->element_size, group);
+    for (uint32_t g = 0; g < groups; g++) {
+        size_t found = count(desc, bytes + sample_begin(g, all / groups, group) * desc->element_size, group);
+        counts[g * SAMPLE_RANGES / groups] += (uint16_t)found;
+        present += found;
+    }
+    *quantiles = sar_quantiles_of_counts(counts, SAMPLE_RANGES);
     return (size_t)((double)present / (double)(groups * group) * (double)all);
 }
 

@@ -5,6 +5,7 @@
 #ifndef SAR_VECTOR_DENSE_H
 #define SAR_VECTOR_DENSE_H
 
+#include "vector/quantiles.h"
 #include "vector/spvec.h"
 
 /** Returns the number of non-zeros of buf[0, n). Runs at memory bandwidth. */
@@ -13,9 +14,11 @@ size_t sar_dense_count_nonzero(const struct sar_vec_desc *desc, const void *buf,
 /** True if a bit of a row is set. */
 bool sar_row_is_nonzero(const unsigned char *row, size_t bytes);
 
-/** Estimates the non-zeros of buf from about `sample` elements, in groups at hashed positions. Exact if the
- * sample contains all elements or is smaller than a group. */
-size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample);
+/** Estimates the non-zeros of buf from about `sample` elements, in groups at hashed positions, and their
+ * quantiles. If the sample contains all elements or is smaller than a group, the number is exact, and the
+ * quantiles are unknown. */
+size_t sar_dense_estimate_nonzero(const struct sar_vec_desc *desc, const void *buf, size_t sample,
+                                  struct sar_quantiles *quantiles);
 
 /** True if one of n basic values is a floating-point -0.0. */
 bool sar_dense_has_negative_zero(enum sar_dtype dtype, const void *values, size_t n);

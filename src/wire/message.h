@@ -32,8 +32,11 @@ enum {
     SAR_MSG_DEFERRED = 0xfffd
 };
 
-/** Bytes of the buffer of a detached message: the header, and filler in place of the payload. */
-enum { SAR_MSG_DETACHED_BYTES = 4096 };
+/** Bytes of the buffer of a detached message: the header, and filler in place of the payload. MPI sends so
+ * many at once; in a simulation of scaled tensors (bench/sim/smpi.h) it does not. */
+#ifndef SAR_MSG_DETACHED_BYTES
+#define SAR_MSG_DETACHED_BYTES 4096
+#endif
 #define SAR_MSG_MAGIC 0x53415231u
 
 _Static_assert(sizeof(struct sar_msg_header) == SAR_MSG_HEADER_BYTES,

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linked into a test: small vectors are split over threads, too. MPIX_SPARSE_THREADS is 3 unless it is set.
- * Calls are slower, so that fewer cases run. */
+/* Linked into a test: the ways of large vectors are taken by small ones. They are split over threads, cut
+ * into segments by their quantiles, and reduced in flight. MPIX_SPARSE_THREADS is 3 unless it is set. Calls
+ * are slower, so that fewer cases run. */
 
 #include <stdlib.h>
 
 #include "base/parallel.h"
+#include "scheme/engine/owner.h"
 
 enum { BYTES = 64 };
 
 __attribute__((constructor)) static void split_small_vectors(void)
 {
     sar_parallel_piece_bytes = BYTES;
+    sar_quantile_min_nnz = SAR_QUANTILE_BINS;
+    sar_owner_always_in_flight = true;
     setenv("MPIX_SPARSE_THREADS", "3", 0);
     setenv("SAR_TEST_SLOWNESS", "24", 0);
 }

@@ -3,19 +3,29 @@
  * it owns. The owner reduces them, in rank order. Pull: the owner sends the sums to all ranks.
  *
  * If the partition map has stripes, the vector is processed in segments: groups of stripes, with the same
- * elements on all ranks. Segments form a pipeline of four steps. While the push of one segment is in
- * flight, the rank partitions and encodes the next one, and writes the sums of earlier ones to the output:
+ * elements on all ranks. Segments form a pipeline. Between nodes all work but the first segment's encoding
+ * and the last one's writing is done while messages are in flight:
  *
- *     step   push      reduce    pull      overlap
- *     0      0                             encode 1
- *     1      1         0         0         encode 2
- *     2      2         1         1         encode 3, write 0
+ *     step   push      pull      meanwhile
+ *     0      0                   encode 1
+ *     1      1                   reduce 0, encode 2
+ *     2      2         0         reduce 1, encode 3
+ *     3      3         1         reduce 2, write 0, encode 4
+ *     …
+ *
+ * Within a node messages are work too, so that a step later would gain nothing. There, and where the pull is
+ * relayed or ranks send for others, a segment is reduced before the next step:
+ *
+ *     step   reduce    push      pull      meanwhile
+ *     0                0                   encode 1
+ *     1      0         1         0         encode 2
+ *     2      1         2         1         write 0, encode 3
  *     …
  *
  * Parts are encoded one by one, in the order in which they are sent. Each part of the first segment is
  * sent when it is encoded; so are the remaining parts of a later segment once all messages of the step
- * before are complete. While messages of a step arrive, push messages are decoded in rank order; between
- * nodes they are also reduced as far as there is no gap.
+ * before are complete. While messages of a step arrive, push messages are decoded in rank order; in the
+ * second table they are also reduced, between nodes, as far as there is no gap.
  *
  * Where parts are unequal, the pull may be relayed (scheme/engine/relay.h). Then it takes two steps, and
  * output is written one step later.
@@ -31,6 +41,7 @@
 #include "scheme/engine/columns.h"
 #include "scheme/engine/range_parts.h"
 #include "scheme/engine/relay.h"
+#include "scheme/engine/segments.h"
 
 /** Peers of a rank, if ranks send for others. Both sides of a message must agree. */
 struct sar_owner_peers {
@@ -60,8 +71,8 @@ struct sar_owner_parts {
     int n_targets;                       /**< owners that this rank sends to, itself included */
     bool is_range;                       /**< rank r owns [bounds[r], bounds[r + 1]) */
     const uint64_t *bounds;
-    uint64_t segment_slots; /**< slots of a part in a segment */
-    uint32_t segments;
+    struct sar_segments segments;
+    bool reduces_in_flight; /**< the first table: a pull is two steps after its push, not one */
 };
 
 /** Sending side of the push. Arrays of two are indexed by segment % 2. */
@@ -77,6 +88,8 @@ struct sar_owner_push {
 /** Receiving side of the push: the reduction of this rank's part. */
 struct sar_owner_reduce {
     uint32_t segment;
+    struct sar_msg *received;  /**< push messages of the step before, by source; NULL: they are not kept */
+    bool is_kept;              /**< the messages of this segment are in `received` */
     struct sar_spvec *decoded; /**< by source, in rank order */
     int n_decoded, n_reduced;  /**< sources; the first n_reduced are in `partial` */
     struct sar_spvec partial;
@@ -85,11 +98,11 @@ struct sar_owner_reduce {
 
 /** Pull. */
 struct sar_owner_pull {
-    struct sar_msg outgoing[2];           /**< by segment % 2 */
-    struct sar_msg values[2];             /**< sliced rows: the sums for ranks that know their indices */
-    uint32_t index_hash[SAR_STEP_ARENAS]; /**< sar_msg_index_hash of the sums */
-    struct sar_msg *received[2];          /**< by segment % 2, then by owner */
-    size_t *received_values;              /**< basic values received from each owner, for the report */
+    struct sar_msg outgoing[SAR_STEP_ARENAS]; /**< by segment % SAR_STEP_ARENAS */
+    struct sar_msg values[2];                 /**< sliced rows: the sums for ranks that know their indices */
+    uint32_t index_hash[SAR_STEP_ARENAS];     /**< sar_msg_index_hash of the sums */
+    struct sar_msg *received[2];              /**< by segment % 2, then by owner */
+    size_t *received_values;                  /**< basic values received from each owner, for the report */
 };
 
 /** Relayed pull. Written by owner_relay.c; `limit` by sar_owner_open_terms. */
@@ -202,16 +215,20 @@ struct sar_owner_estimate {
     struct sar_cost push, pull; /**< of one message of a whole part, the largest */
     double peers;               /**< ranks that a rank exchanges messages with */
     double work;                /**< of a rank, coding included, in elements */
-    uint64_t segment_slots;     /**< slots of a part in a segment */
-    double segments;
-    int throttle;     /**< long messages that a rank sends to other nodes at a time; 0: all */
-    double mean_pull; /**< bytes of the mean message of the pull */
-    double relayable; /**< bytes of the mean message to ranks that may get it from a relay */
-    double deferred;  /**< messages of a segment that an owner defers on average, if the pull is relayed */
-    double relays;    /**< most messages of a segment that a rank relays, or gets from relays */
+    double reduce_work;         /**< the part of it that reduces the elements of the others */
+    struct sar_segments segments;
+    bool reduces_in_flight; /**< see struct sar_owner_parts */
+    int throttle;           /**< long messages that a rank sends to other nodes at a time; 0: all */
+    double mean_pull;       /**< bytes of the mean message of the pull */
+    double relayable;       /**< bytes of the mean message to ranks that may get it from a relay */
+    double deferred; /**< messages of a segment that an owner defers on average, if the pull is relayed */
+    double relays;   /**< most messages of a segment that a rank relays, or gets from relays */
     uint64_t relay_limit;  /**< bytes that an owner sends itself of a segment; 0: the pull is direct */
     unsigned relay_stride; /**< of windows; see struct sar_relay_layout */
 };
+
+/** False: segments are reduced in flight where that is cheaper. Tests set it: wherever that is possible. */
+extern bool sar_owner_always_in_flight;
 
 struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
                                              const struct sar_owner_cost_terms *terms);

@@ -34,6 +34,8 @@ static const double MIN_MOVING_SHARE = 0.25;
 /* In elements of one value, as `mpix_sparse_perf --costs` measures them. */
 static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025;
 
+bool sar_owner_always_in_flight;
+
 static bool is_contiguous(const struct sar_partition_map *map)
 {
     return map->kind == SAR_PARTITION_RANGE;
@@ -124,6 +126,11 @@ static double slicing_work(const struct sar_agreed *a, const struct sar_owner_co
     return (work * value + (a->data.nnz_max + sums / in_group) * row_pass) / a->machine.gamma;
 }
 
+static double reduce_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
+{
+    return a->data.nnz_mean * a->machine.ranks * terms->push_share * slice_work(a, terms);
+}
+
 /* A rank partitions its own elements, reduces the part that it owns, and merges the parts of the result. In
  * a group it also reduces the elements of its node, and merges only its share of the result. The pull is
  * encoded once. */
@@ -133,7 +140,7 @@ static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_te
     double ranks = a->machine.ranks, parts = estimate->peers + 1, sums = sar_agreed_union_nnz(a, ranks);
     double slice = slice_work(a, terms);
     double coding = (estimate->peers * estimate->push.work + parts / 2 * estimate->pull.work) * slice;
-    double read = a->data.nnz_max + a->data.nnz_mean * ranks * terms->push_share * slice;
+    double read = a->data.nnz_max + estimate->reduce_work;
     if (terms->group_ranks > 1)
         return read +
                parts * (sar_agreed_union_nnz(a, terms->group_ranks) + sums) * terms->push_share * slice +
@@ -169,16 +176,19 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
     return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit);
 }
 
-/* A segment has whole stripes, and whole words of a bitmap. */
-static uint64_t segment_slots_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
-                                 const struct sar_owner_estimate *estimate)
+/* A segment has whole stripes, and whole words of a bitmap. Within a node messages are work, too, so that
+ * segments need not be equal. */
+static struct sar_segments segments_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
+                                       const struct sar_owner_estimate *estimate)
 {
     const struct sar_partition_map *map = &terms->map;
     double messages =
         ceil(fmax(estimate->push.bytes, estimate->pull.bytes) / segment_bytes(a, terms, estimate));
     double slots = ceil((double)map->slots_max / fmin(fmax(messages, 1), MAX_SEGMENTS));
     uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
-    return ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
+    uint64_t equal = ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
+    return a->topo.nodes > 1 ? sar_segments_weighted(a, map->slots_max, equal, unit)
+                             : sar_segments_equal(map->slots_max, equal, unit);
 }
 
 /* Returns the long messages to have in flight. The longest time without progress is the merge of a segment;
@@ -192,7 +202,7 @@ static int throttle_of(const struct sar_agreed *a, const struct sar_owner_cost_t
     double share = fmin(terms->columns.groups, parts) * terms->pull_share / terms->columns.shares;
     double merge = sar_agreed_union_nnz(a, ranks) * share * a->machine.gamma;
     double message = (estimate->push.bytes + estimate->pull.bytes) / 2 * a->machine.beta;
-    if (estimate->segments <= 1 || merge <= SAR_EXCHANGE_THROTTLE * message)
+    if (estimate->segments.n <= 1 || merge <= SAR_EXCHANGE_THROTTLE * message)
         return SAR_EXCHANGE_THROTTLE;
     return (int)ceil(fmin(merge / message, SAR_EXCHANGE_MAX_THROTTLE));
 }
@@ -241,14 +251,16 @@ static double segment_message_bytes(double message_bytes, double segments)
 }
 
 /* Returns the seconds of the messages of all steps. The first step pushes, the last one pulls, the others do
- * both. */
+ * both. If segments are reduced in flight, the first two push, and the last two pull. */
 static double direct_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                              const struct sar_owner_estimate *e)
 {
-    const struct step steps[] = { { e->peers, segment_message_bytes(e->push.bytes, e->segments) },
-                                  { e->peers, segment_message_bytes(e->pull.bytes, e->segments) } };
-    return step_seconds(a, terms, &steps[0], 1) + (e->segments - 1) * step_seconds(a, terms, steps, 2) +
-           step_seconds(a, terms, &steps[1], 1);
+    const struct step steps[] = { { e->peers, segment_message_bytes(e->push.bytes, e->segments.n) },
+                                  { e->peers, segment_message_bytes(e->pull.bytes, e->segments.n) } };
+    double lag = e->reduces_in_flight ? 2 : 1;
+    return lag * step_seconds(a, terms, &steps[0], 1) +
+           (e->segments.n - lag) * step_seconds(a, terms, steps, 2) +
+           lag * step_seconds(a, terms, &steps[1], 1);
 }
 
 /* As direct_seconds. In the pull no rank sends more than the mean, or two thirds of the largest part, and
@@ -257,16 +269,16 @@ static double direct_seconds(const struct sar_agreed *a, const struct sar_owner_
 static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                               const struct sar_owner_estimate *e)
 {
-    double relays = e->relays * segment_message_bytes(e->relayable, e->segments);
+    double relays = e->relays * segment_message_bytes(e->relayable, e->segments.n);
     double pull = fmax(e->mean_pull, SAR_RELAY_MIN_DIRECT * e->pull.bytes);
-    const struct step steps[] = { { e->peers, segment_message_bytes(e->push.bytes, e->segments) },
-                                  { e->peers, segment_message_bytes(pull, e->segments) },
+    const struct step steps[] = { { e->peers, segment_message_bytes(e->push.bytes, e->segments.n) },
+                                  { e->peers, segment_message_bytes(pull, e->segments.n) },
                                   { e->peers, relays / e->peers + SAR_MSG_HEADER_BYTES } };
     double ends = step_seconds(a, terms, &steps[0], 1) + step_seconds(a, terms, &steps[2], 1);
-    if (e->segments <= 1)
+    if (e->segments.n <= 1)
         return ends + step_seconds(a, terms, &steps[1], 1);
     return ends + step_seconds(a, terms, &steps[0], 2) + step_seconds(a, terms, &steps[1], 2) +
-           (e->segments - 2) * step_seconds(a, terms, steps, 3);
+           (e->segments.n - 2) * step_seconds(a, terms, steps, 3);
 }
 
 /* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is sqrt(2 ln p)
@@ -305,7 +317,28 @@ static uint64_t relay_limit_of(const struct sar_agreed *a, const struct sar_owne
         return 0;
     if (!forced && relayed_seconds(a, terms, e) > RELAY_GAIN * direct_seconds(a, terms, e))
         return 0;
-    return (uint64_t)ceil(e->peers * segment_message_bytes(e->relayable, e->segments));
+    return (uint64_t)ceil(e->peers * segment_message_bytes(e->relayable, e->segments.n));
+}
+
+/* Returns the seconds of moving and working. Between nodes the smaller one is hidden but for one segment's
+ * share; the reduction only if it is done in flight. */
+static double seconds_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
+                         const struct sar_owner_estimate *e)
+{
+    double moving = e->relay_limit > 0 ? relayed_seconds(a, terms, e) : direct_seconds(a, terms, e);
+    double work = e->reduces_in_flight ? e->work : e->work - e->reduce_work;
+    double hidden = fmin(moving, work * a->machine.gamma) * (1 - 1. / e->segments.n);
+    return moving + e->work * a->machine.gamma - (a->topo.nodes > 1 ? hidden : 0);
+}
+
+static bool reduces_in_flight(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
+                              const struct sar_owner_estimate *e)
+{
+    struct sar_owner_estimate later = *e;
+    later.reduces_in_flight = true;
+    if (a->topo.nodes == 1 || terms->group_ranks > 1 || e->segments.n == 1 || e->relay_limit > 0)
+        return false;
+    return sar_owner_always_in_flight || seconds_of(a, terms, &later) < seconds_of(a, terms, e);
 }
 
 struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
@@ -313,36 +346,32 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
 {
     struct sar_owner_cost_terms max = with_max_shares(a, terms);
     double sums = sar_agreed_union_nnz(a, a->machine.ranks);
-    struct sar_owner_estimate estimate = { .segment_slots = terms->map.slots_max, .segments = 1 };
-    struct sar_wire_layout layout =
-        sar_agreed_layout(a, (uint64_t)max.max_slots, sar_index_size(estimate.segment_slots));
+    uint64_t slots = terms->map.slots_max;
+    struct sar_owner_estimate estimate = { .segments = sar_segments_equal(slots, slots, 1) };
+    struct sar_wire_layout layout = sar_agreed_layout(a, (uint64_t)max.max_slots, sar_index_size(slots));
     if (sar_columns_sliced(&terms->columns))
         sar_columns_slice_layout(&terms->columns, sar_columns_max_slice_len(&terms->columns), &layout);
     estimate.peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
     estimate.push =
         sar_agreed_cost_with(a, false, terms->push_wire, &layout, fmin(pushed_nnz(a, &max), max.max_slots));
     estimate.pull = pull_cost(a, terms, &layout, fmin(sums * max.pull_share, max.max_slots));
+    estimate.reduce_work = reduce_work_of(a, &max);
     estimate.work = work_of(a, &max, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
-    if (is_contiguous(&terms->map) || terms->map.slots_max == 0)
+    if (is_contiguous(&terms->map) || slots == 0)
         return estimate;
-    estimate.segment_slots = segment_slots_of(a, terms, &estimate);
-    estimate.segments =
-        (double)((terms->map.slots_max + estimate.segment_slots - 1) / estimate.segment_slots);
+    estimate.segments = segments_of(a, terms, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
     estimate_relays(a, terms, &layout, &estimate);
     estimate.relay_limit = relay_limit_of(a, terms, &estimate);
+    estimate.reduces_in_flight = reduces_in_flight(a, terms, &estimate);
     return estimate;
 }
 
 double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
 {
     struct sar_owner_estimate estimate = sar_owner_estimate(a, terms);
-    double moving =
-        estimate.relay_limit > 0 ? relayed_seconds(a, terms, &estimate) : direct_seconds(a, terms, &estimate);
-    double working = estimate.work * a->machine.gamma,
-           hidden = fmin(moving, working) * (1 - 1 / estimate.segments);
-    return moving + working - (a->topo.nodes > 1 ? hidden : 0);
+    return seconds_of(a, terms, &estimate);
 }
 
 const char *sar_owner_unsupported_reason(const struct sar_agreed *a, struct sar_partition_map map)

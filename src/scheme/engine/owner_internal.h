@@ -39,20 +39,25 @@ struct sar_spvec sar_owner_next_input(struct sar_task *task, uint32_t segment);
 enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner);
 
 /** Keeps the pull messages of the step before; they are decoded while the messages of the next step are in
- * flight. If the pull is relayed, computes the routes of these messages, and keeps the relayed messages of
- * the segment before. */
-enum sar_status sar_owner_save_pulled(struct sar_task *task);
+ * flight. So are the push messages, if they are reduced then. If the pull is relayed, computes the routes of
+ * these messages, and keeps the relayed messages of the segment before. */
+enum sar_status sar_owner_keep_messages(struct sar_task *task);
 
 /** Sends a segment's sums of this rank's part, and expects those of the others. */
 void sar_owner_post_pull(struct sar_task *task, uint32_t segment);
 
-/** Returns the steps from the pull of a segment to its output. */
-static inline uint32_t sar_owner_output_lag(const struct sar_owner *owner)
+/** Returns the steps from the push of a segment to its pull, and from its push to its output. */
+static inline uint32_t sar_owner_pull_lag(const struct sar_owner *owner)
 {
-    return owner->relay.limit > 0 ? 2 : 1;
+    return owner->parts.reduces_in_flight ? 2 : 1;
 }
 
-/** Returns the place of a segment's sums and their hash. */
+static inline uint32_t sar_owner_output_lag(const struct sar_owner *owner)
+{
+    return sar_owner_pull_lag(owner) + (owner->relay.limit > 0 ? 2 : 1);
+}
+
+/** Returns the place of a segment's sums, their hash and their message. */
 static inline int sar_owner_sums_index(uint32_t segment)
 {
     return (int)(segment % SAR_STEP_ARENAS);
@@ -81,7 +86,7 @@ enum sar_status sar_owner_relay_collect(struct sar_task *task, uint32_t segment)
 enum sar_status sar_owner_reserve(struct sar_task *task, size_t n);
 
 /** Merges o->inputs, the parts of a segment, and appends them to the result. */
-enum sar_status sar_owner_append(struct sar_task *task, const struct sar_partition_map *map);
+enum sar_status sar_owner_append(struct sar_task *task, uint32_t segment);
 
 /** Decodes the kept messages of a segment, and writes its sums to the output. */
 enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment);

@@ -63,8 +63,8 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
                                          .columns = terms->columns,
                                          .peers = peers,
                                          .is_range = is_range && peers == NULL,
-                                         .segment_slots = estimate.segment_slots,
-                                         .segments = (uint32_t)estimate.segments };
+                                         .segments = estimate.segments,
+                                         .reduces_in_flight = estimate.reduces_in_flight };
     int share = sar_columns_share(&terms->columns, sar_owner_number(task, task->comm->rank));
     o->parts.columns_of_result = sar_columns_share_slice(&terms->columns, share);
     for (int r = 0; r < task->comm->ranks; r++)
@@ -72,7 +72,7 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     o->relay.limit = estimate.relay_limit;
     o->relay.layout = (struct sar_relay_layout){ &o->parts.columns, estimate.relay_stride, NULL };
     task->exchange.throttle = estimate.throttle;
-    task->result.early_write = peers == NULL && o->parts.segments > 1;
+    task->result.early_write = peers == NULL && o->parts.segments.n > 1;
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
     task->report.partition = sar_partition_map_name(&map);
     task->report.map_parts = is_range || peers != NULL ? 0 : (int)map.parts;
@@ -101,9 +101,10 @@ static uint64_t slots_of(const struct sar_task *task, int rank, uint32_t segment
     if (o->parts.is_range)
         return o->parts.bounds[rank + 1] - o->parts.bounds[rank];
     uint32_t part = (uint32_t)sar_owner_group(task, rank);
-    uint64_t slots = sar_partition_map_slots(&o->parts.map, part), before = segment * o->parts.segment_slots;
-    uint64_t rest = slots > before ? slots - before : 0;
-    return rest < o->parts.segment_slots ? rest : o->parts.segment_slots;
+    uint64_t slots = sar_partition_map_slots(&o->parts.map, part);
+    uint64_t begin = sar_segments_begin(&o->parts.segments, segment),
+             end = sar_segments_begin(&o->parts.segments, segment + 1);
+    return (slots < end ? slots : end) - (slots < begin ? slots : begin);
 }
 
 struct sar_wire_layout sar_owner_part_layout(const struct sar_task *task, int rank, uint32_t segment)
@@ -129,7 +130,7 @@ struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, u
 struct sar_partition_map sar_owner_segment_map(const struct sar_owner *o, uint32_t segment)
 {
     struct sar_partition_map map = o->parts.map;
-    map.slot_base = segment * o->parts.segment_slots;
+    map.slot_base = sar_segments_begin(&o->parts.segments, segment);
     return map;
 }
 
@@ -137,9 +138,10 @@ struct sar_spvec sar_owner_next_input(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
     const struct sar_vec_desc *desc = &task->agreed->desc;
-    uint64_t limit = sar_mul_saturate((segment + 1) * o->parts.segment_slots, o->parts.map.parts);
+    uint64_t limit =
+        sar_mul_saturate(sar_segments_begin(&o->parts.segments, segment + 1), o->parts.map.parts);
     size_t from = o->push.next;
-    o->push.next = segment + 1 == o->parts.segments
+    o->push.next = segment + 1 == o->parts.segments.n
                        ? task->input.vec.nnz
                        : sar_spvec_lower_bound(desc, &task->input.vec, from, limit);
     return sar_spvec_slice(desc, &task->input.vec, from, o->push.next);

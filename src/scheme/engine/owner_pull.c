@@ -13,18 +13,25 @@ static const double RESERVE_FACTOR = 1.05; /* over the predicted elements of the
 
 enum { BITMAP_SLOTS_PER_ELEMENT = 48 /* of sparser parts, lists of slots are merged faster */ };
 
-/* o->step counts the steps that have been posted: the last one pulled segment o->step - 2. */
-enum sar_status sar_owner_save_pulled(struct sar_task *task)
+static void keep(const struct sar_task *task, enum sar_owner_channel_class channel_class, struct sar_msg *to)
+{
+    memcpy(to, &task->exchange.arrived[sar_owner_channel(task, channel_class, 0)],
+           (size_t)task->comm->ranks * sizeof *to);
+}
+
+/* o->step counts the steps that have been posted: the last one pushed segment o->step - 1. */
+enum sar_status sar_owner_keep_messages(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    const struct sar_msg *first = &task->exchange.arrived[sar_owner_channel(task, SAR_OWNER_PULL, 0)];
-    uint32_t pulled = o->step - 2;
+    uint32_t lag = sar_owner_pull_lag(o), pulled = o->step - 1 - lag;
+    o->reduce.is_kept = o->reduce.received != NULL && o->step > 0 && o->step <= o->parts.segments.n;
+    if (o->reduce.is_kept)
+        keep(task, SAR_OWNER_PUSH, o->reduce.received);
     if (o->relay.limit > 0 && o->step > 2)
         SAR_TRY(sar_owner_relay_collect(task, pulled - 1));
-    if (o->step < 2 || pulled >= o->parts.segments)
+    if (o->step < 1 + lag || pulled >= o->parts.segments.n)
         return SAR_OK;
-    memcpy(o->pull.received[pulled % 2], first,
-           (size_t)task->comm->ranks * sizeof *o->pull.received[pulled % 2]);
+    keep(task, SAR_OWNER_PULL, o->pull.received[pulled % 2]);
     return o->relay.limit > 0 ? sar_owner_relay_route(task, pulled) : SAR_OK;
 }
 
@@ -35,12 +42,12 @@ static const struct sar_msg *whole_message_to(const struct sar_task *task, int r
     const struct sar_owner *o = task->state;
     const struct sar_columns *columns = &o->parts.columns;
     if (!sar_columns_sliced(columns))
-        return &o->pull.outgoing[segment % 2];
+        return &o->pull.outgoing[sar_owner_sums_index(segment)];
     int number = sar_owner_number(task, task->comm->rank), to = sar_owner_number(task, receiver);
     int group = sar_columns_group(columns, number);
     bool knows =
         sar_columns_group(columns, to) == group || sar_columns_list_sender(columns, group, to) != number;
-    return knows ? &o->pull.values[segment % 2] : &o->pull.outgoing[segment % 2];
+    return knows ? &o->pull.values[segment % 2] : &o->pull.outgoing[sar_owner_sums_index(segment)];
 }
 
 static const struct sar_msg *message_to(const struct sar_task *task, int receiver, uint32_t segment)
@@ -71,7 +78,7 @@ enum sar_status sar_owner_reserve(struct sar_task *task, size_t n)
     struct sar_spvec *out = &task->result.vec;
     size_t wanted = out->nnz + n;
     const struct sar_owner *o = task->state;
-    if (o->parts.segments > 1 && out->index == NULL) {
+    if (o->parts.segments.n > 1 && out->index == NULL) {
         bool sliced = sar_columns_sliced(&o->parts.columns);
         double share = sliced ? 1 : (double)o->parts.n_targets / task->comm->ranks;
         double expected = sar_agreed_union_nnz(task->agreed, task->comm->ranks) * share * RESERVE_FACTOR;
@@ -82,11 +89,10 @@ enum sar_status sar_owner_reserve(struct sar_task *task, size_t n)
 }
 
 /* The merge visits blocks or slots. */
-static struct sar_span_work merge_work(const struct sar_owner *o, const struct sar_partition_map *map,
-                                       size_t nnz, size_t element_size)
+static struct sar_span_work merge_work(const struct sar_owner *o, uint32_t segment,
+                                       const struct sar_partition_map *map, size_t nnz, size_t element_size)
 {
-    uint64_t rest = map->slots_max - map->slot_base,
-             slots = (rest < o->parts.segment_slots ? rest : o->parts.segment_slots) * map->parts;
+    uint64_t slots = (sar_segments_begin(&o->parts.segments, segment + 1) - map->slot_base) * map->parts;
     bool blocks = sar_partition_merges_by_block(map, slots / map->parts >> map->grain_shift, nnz);
     struct sar_span_work work =
         sar_span_work_make("assemble", nnz, element_size, blocks ? slots >> map->grain_shift : slots);
@@ -101,16 +107,17 @@ static struct sar_spvec free_output(const struct sar_spvec *out, const struct sa
                                (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
 }
 
-enum sar_status sar_owner_append(struct sar_task *task, const struct sar_partition_map *map)
+enum sar_status sar_owner_append(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
     struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_span span = sar_task_span(task, "deliver");
-    SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, map->parts)));
+    SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, map.parts)));
     struct sar_spvec end = free_output(&task->result.vec, &desc);
-    SAR_TRY(sar_partition_merge(map, &desc, o->inputs, task->memory.step_arena, &end));
+    SAR_TRY(sar_partition_merge(&map, &desc, o->inputs, task->memory.step_arena, &end));
     task->result.vec.nnz += end.nnz;
-    span.work = merge_work(o, map, end.nnz, desc.element_size);
+    span.work = merge_work(o, segment, &map, end.nnz, desc.element_size);
     sar_task_span_end(task, &span);
     return SAR_OK;
 }
@@ -125,7 +132,7 @@ static enum sar_status open_bitmaps(struct sar_task *task, uint32_t segment, str
     for (int r = 0; r < task->comm->ranks && !*other; r++) {
         bool own = r == task->comm->rank;
         const struct sar_msg *message =
-            own ? &o->pull.outgoing[segment % 2] : &o->pull.received[segment % 2][r];
+            own ? &o->pull.outgoing[sar_owner_sums_index(segment)] : &o->pull.received[segment % 2][r];
         if (own && message->buffer == NULL)
             *other = true;
         else
@@ -197,7 +204,7 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
     for (int r = 0; r < task->comm->ranks; r++)
         o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
     if (task->device.exec != NULL)
-        return sar_task_add_output_parts(task, o->parts.segments, &map, o->inputs);
+        return sar_task_add_output_parts(task, o->parts.segments.n, &map, o->inputs);
     return o->parts.is_range ? sar_range_parts_write_output(task, o->parts.bounds, o->inputs)
-                             : sar_owner_append(task, &map);
+                             : sar_owner_append(task, segment);
 }

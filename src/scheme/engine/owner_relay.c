@@ -44,7 +44,7 @@ enum sar_status sar_owner_relay_defer(struct sar_task *task, uint32_t segment)
     struct sar_owner *o = task->state;
     int rank = task->comm->rank;
     struct sar_msg_size size = { o->reduce.sums[sar_owner_sums_index(segment)].nnz,
-                                 o->pull.outgoing[segment % 2].bytes };
+                                 o->pull.outgoing[sar_owner_sums_index(segment)].bytes };
     size.bytes = relayable_bytes(task, rank, segment, &size);
     set_window(task, rank, segment, size.bytes);
     return sar_task_encode_deferral(task, sar_owner_part_layout(task, rank, segment), &size,

@@ -56,8 +56,8 @@ enum sar_status sar_owner_split_rows(struct sar_task *task, uint32_t segment, st
     if (o->parts.columns.groups > 1)
         return sar_owner_split(task, segment, NULL, rows);
     rows[0] = sar_owner_next_input(task, segment);
-    return sar_spvec_rebase(desc, segment * o->parts.segment_slots, sizeof(uint32_t), task->memory.step_arena,
-                            &rows[0]);
+    return sar_spvec_rebase(desc, sar_segments_begin(&o->parts.segments, segment), sizeof(uint32_t),
+                            task->memory.step_arena, &rows[0]);
 }
 
 enum sar_status sar_owner_gather_part(struct sar_task *task, uint32_t segment, int owner)
@@ -186,6 +186,6 @@ enum sar_status sar_owner_write_rows(struct sar_task *task, uint32_t segment)
         SAR_TRY(join(task, g, slices, rows));
     }
     if (task->device.exec != NULL)
-        return sar_task_add_output_parts(task, o->parts.segments, &map, o->inputs);
-    return sar_owner_append(task, &map);
+        return sar_task_add_output_parts(task, o->parts.segments.n, &map, o->inputs);
+    return sar_owner_append(task, segment);
 }

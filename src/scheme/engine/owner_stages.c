@@ -15,7 +15,7 @@ enum { EAGER_BYTES = 4096 }; /* every MPI library sends messages up to this size
 static enum sar_status partition_on_device(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
 {
     const struct sar_owner *o = task->state;
-    struct sar_partition_layout layout = { o->parts.map, o->parts.segment_slots, o->parts.segments };
+    struct sar_partition_layout layout = { o->parts.map, o->parts.segments.equal, o->parts.segments.n };
     return task->device.partition->next_segment(task->device.partition, &layout, segment, parts);
 }
 
@@ -118,12 +118,21 @@ static void encode_until(struct sar_task *task, int position)
         sar_exchange_fail(x, encode_next(task, o->step));
 }
 
+/* Decodes and reduces a segment from now on. */
+static void begin_reduction(struct sar_owner *o, uint32_t segment)
+{
+    o->reduce.segment = segment;
+    o->reduce.is_kept = false;
+    o->reduce.n_decoded = o->reduce.n_reduced = 0;
+    o->reduce.partial.nnz = 0;
+}
+
+/* If segments are reduced in flight, that of the step before is still to be reduced. */
 void sar_owner_post_push(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    o->reduce.segment = o->step;
-    o->reduce.n_decoded = o->reduce.n_reduced = 0;
-    o->reduce.partial.nnz = 0;
+    if (!o->parts.reduces_in_flight)
+        begin_reduction(o, o->step);
     expect_parts(task);
     for (int position = 0; position < task->comm->ranks; position++) {
         int owner = send_order(task, position);
@@ -131,6 +140,15 @@ void sar_owner_post_push(struct sar_task *task)
         if (owner != task->comm->rank && sar_owner_sends_to(task, owner))
             send_part(task, owner);
     }
+}
+
+/* Returns the push message of a rank, or NULL if it has not arrived. */
+static struct sar_msg *pushed_by(const struct sar_task *task, int rank)
+{
+    const struct sar_owner *o = task->state;
+    if (o->reduce.is_kept)
+        return &o->reduce.received[rank];
+    return sar_exchange_has_arrived(&task->exchange, rank) ? &task->exchange.arrived[rank] : NULL;
 }
 
 /* Decodes push messages in rank order, up to the first that has not arrived. */
@@ -142,12 +160,13 @@ static enum sar_status decode_ready(struct sar_task *task)
     struct sar_wire_layout layout = sar_owner_part_layout(task, rank, o->reduce.segment);
     for (int r; (r = sar_owner_source(task, o->reduce.n_decoded)) >= 0; o->reduce.n_decoded++) {
         struct sar_spvec *vec = &o->reduce.decoded[o->reduce.n_decoded];
+        struct sar_msg *message = r == rank ? NULL : pushed_by(task, r);
         if (r == rank)
             *vec = o->push.parts[o->reduce.segment % 2][rank];
-        else if (sar_exchange_has_arrived(&task->exchange, r))
-            o->batch[n++] = (struct sar_task_part){ layout, vec, &task->exchange.arrived[r], NULL, false };
-        else
+        else if (message == NULL)
             break;
+        else
+            o->batch[n++] = (struct sar_task_part){ .layout = layout, .vec = vec, .message = message };
     }
     return sar_task_decode_parts(task, o->batch, n);
 }
@@ -171,12 +190,13 @@ static enum sar_status reduce_decoded(struct sar_task *task, const struct sar_ve
  * zeros: partial sums do not tell which ranks lacked an element. Not for 16-bit types: rounding would
  * depend on arrival order. Not before the decoded parts have as many elements as the partial sums, so that
  * all reductions together take at most twice the work of one. Not the last parts of a relayed pull: the sums
- * must be in the memory of the next step, which lasts until they are written to the output. */
+ * must be in the memory of the next step, which lasts until they are written to the output. Not where it is
+ * done in flight anyway. */
 static bool should_reduce_early(const struct sar_task *task, const struct sar_vec_desc *desc)
 {
     const struct sar_owner *o = task->state;
     size_t nnz = 0;
-    if (desc->absent_is_zero || desc->kernels->wide != NULL)
+    if (desc->absent_is_zero || desc->kernels->wide != NULL || o->parts.reduces_in_flight)
         return false;
     if (o->relay.limit > 0 && sar_owner_source(task, o->reduce.n_decoded) < 0)
         return false;
@@ -224,6 +244,8 @@ enum sar_status sar_owner_begin(struct sar_task *task)
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->inputs, &o->inputs));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->batch, &o->batch));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->reduce.decoded, &o->reduce.decoded));
+    if (o->parts.reduces_in_flight)
+        SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->reduce.received, &o->reduce.received));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->push.sent_values, &o->push.sent_values));
     SAR_TRY(sar_task_alloc(task, ranks, sizeof *o->pull.received_values, &o->pull.received_values));
     if (o->relay.limit > 0)
@@ -258,22 +280,30 @@ static enum sar_status encode_sums(struct sar_task *task, uint32_t segment, stru
     struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
     bool has_receivers = sar_owner_source(task, 1) >= 0, sliced = sar_columns_sliced(&o->parts.columns);
     bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
-    SAR_TRY(sar_task_encode(task, true, layout, sums, sends_lists ? &o->pull.outgoing[segment % 2] : NULL));
+    SAR_TRY(sar_task_encode(task, true, layout, sums,
+                            sends_lists ? &o->pull.outgoing[sar_owner_sums_index(segment)] : NULL));
     if (sliced)
         SAR_TRY(encode_values(task, &layout, segment));
     return o->relay.limit > 0 ? sar_owner_relay_defer(task, segment) : SAR_OK;
+}
+
+/* Reduces the push of the step before, and encodes the sums. */
+static enum sar_status reduce_segment(struct sar_task *task, uint32_t step)
+{
+    struct sar_owner *o = task->state;
+    if (step == 0 || step > o->parts.segments.n)
+        return SAR_OK;
+    struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(step - 1)];
+    SAR_TRY(sar_owner_sum_push(task, sums));
+    return encode_sums(task, step - 1, sums);
 }
 
 enum sar_status sar_owner_reduce(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     sar_task_next_step_arena(task);
-    SAR_TRY(sar_owner_save_pulled(task));
-    if (o->step == 0 || o->step > o->parts.segments)
-        return SAR_OK;
-    struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(o->step - 1)];
-    SAR_TRY(sar_owner_sum_push(task, sums));
-    return encode_sums(task, o->step - 1, sums);
+    SAR_TRY(sar_owner_keep_messages(task));
+    return o->parts.reduces_in_flight ? SAR_OK : reduce_segment(task, o->step);
 }
 
 void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure)
@@ -312,15 +342,16 @@ static void collect_failures(struct sar_task *task)
 void sar_owner_post(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
+    uint32_t lag = sar_owner_pull_lag(o);
     if (o->step == 1 && task->exchange.status != SAR_OK)
         collect_failures(task);
-    if (o->step < o->parts.segments)
+    if (o->step < o->parts.segments.n)
         sar_owner_post_push(task);
-    if (o->step > 0 && o->step <= o->parts.segments)
-        sar_owner_post_pull(task, o->step - 1);
+    if (o->step >= lag && o->step - lag < o->parts.segments.n)
+        sar_owner_post_pull(task, o->step - lag);
     if (o->relay.limit > 0 && o->step > 1)
         sar_owner_post_relays(task, o->step - 2);
-    task->repeat_stage = o->step + 1 < o->parts.segments + sar_owner_output_lag(o);
+    task->repeat_stage = o->step + 2 < o->parts.segments.n + sar_owner_output_lag(o);
     o->step++;
 }
 
@@ -331,14 +362,21 @@ static enum sar_status write_output(struct sar_task *task, uint32_t segment)
                                                  : sar_owner_write_output(task, segment);
 }
 
-/* sar_owner_post has already incremented o->step. */
+/* sar_owner_post has already incremented o->step. Long messages begin to move when their receiver first looks
+ * for them: the output comes first, since it is written in short pieces of work. The push comes last: parts
+ * that are not encoded when all messages are complete are sent one by one. */
 enum sar_status sar_owner_overlap(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    uint32_t step = o->step - 1, lag = 1 + sar_owner_output_lag(o);
-    if (step + 1 < o->parts.segments)
-        SAR_TRY(prepare_push(task, step + 1));
-    return step < lag ? SAR_OK : write_output(task, step - lag);
+    uint32_t step = o->step - 1, lag = sar_owner_output_lag(o);
+    if (step >= lag)
+        SAR_TRY(write_output(task, step - lag));
+    if (o->parts.reduces_in_flight) {
+        SAR_TRY(reduce_segment(task, step));
+        if (step < o->parts.segments.n)
+            begin_reduction(o, step);
+    }
+    return step + 1 < o->parts.segments.n ? prepare_push(task, step + 1) : SAR_OK;
 }
 
 /* Owners that this rank does not send to have 0 values. */
@@ -356,8 +394,8 @@ static double imbalance(const struct sar_task *task, const size_t *values)
 enum sar_status sar_owner_finish(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
-    SAR_TRY(sar_owner_save_pulled(task));
-    SAR_TRY(write_output(task, o->parts.segments - 1));
+    SAR_TRY(sar_owner_keep_messages(task));
+    SAR_TRY(write_output(task, o->parts.segments.n - 1));
     task->report.push_imbalance = imbalance(task, o->push.sent_values);
     task->report.pull_imbalance = imbalance(task, o->pull.received_values);
     return SAR_OK;

@@ -22,6 +22,7 @@
 #include "core/comm_state.h"
 #include "malloc_fail.h"
 #include "patterns.h"
+#include "scheme/engine/owner.h"
 #include "tensors.h"
 
 enum { TIMEOUT = 280 /* seconds */ };
@@ -245,7 +246,7 @@ static void try_hierarchical(void)
     MPI_Comm_free(&comm);
 }
 
-/* Rows with several owners, in slices. */
+/* Rows with several owners, in slices; those of two groups are reduced in flight. */
 static void try_columns(const char *scheme, int nodes)
 {
     enum { ROW = 24, COUNTS = 3 };
@@ -259,12 +260,14 @@ static void try_columns(const char *scheme, int nodes)
         snprintf(columns, sizeof columns, "%d", groups == 1 ? ranks : (ranks + 1) / 2);
         setenv("MPIX_SPARSE_COLUMNS", columns, 1);
         nodes_set(nodes);
+        sar_owner_always_in_flight = groups == 2;
         MPI_Comm comm = settings_comm(&settings);
         for (int i = 0; i < COUNTS; i++)
             if (!oversubscribed || i == groups)
                 try_size(comm, counts[i], &settings);
         MPI_Comm_free(&comm);
     }
+    sar_owner_always_in_flight = false;
     unsetenv("MPIX_SPARSE_COLUMNS");
     nodes_set(0);
     free_vector(&small);

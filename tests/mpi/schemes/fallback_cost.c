@@ -22,13 +22,15 @@ int __real_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, 
                            MPI_Request *request);
 int __real_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
-size_t __real_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample);
+size_t __real_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample,
+                                         struct sar_quantiles *quantiles);
 int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int __wrap_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                            MPI_Request *request);
 int __wrap_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
-size_t __wrap_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample);
+size_t __wrap_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample,
+                                         struct sar_quantiles *quantiles);
 
 int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
@@ -53,10 +55,11 @@ int __wrap_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag
     return __real_PMPI_Isend(out, n, type, to, tag, comm, request);
 }
 
-size_t __wrap_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample)
+size_t __wrap_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample,
+                                         struct sar_quantiles *quantiles)
 {
     counted.looked_at += sample * shape->element_size;
-    return __real_sar_dense_estimate_nonzero(shape, buf, sample);
+    return __real_sar_dense_estimate_nonzero(shape, buf, sample, quantiles);
 }
 
 static float in[MOST], out[MOST];

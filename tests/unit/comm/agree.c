@@ -33,9 +33,12 @@ static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
     for (int i = 0; i < SAR_AGREE_FIELDS; i++)
         field[i] = random_value(rng);
     struct sar_agree_msg agree_msg = sar_agree_msg_make(&net, field);
-    agree_msg.nnz_sum = agree_msg.nnz_max = (int64_t)rng_below(rng, 1000);
+    agree_msg.nnz_sum = agree_msg.nnz_max = (int64_t)rng_below(rng, 4);
     agree_msg.last_call_ns = (int64_t)rng_below(rng, 1000000);
     agree_msg.pull = (struct sar_agree_pull){ (int32_t)rng_below(rng, 3) * 1000, (int32_t)rng_below(rng, 3) };
+    agree_msg.spread.equal_segments = (uint16_t)rng_below(rng, 2);
+    agree_msg.spread.quantiles.index[0] = (uint16_t)rng_below(rng, 3);
+    agree_msg.spread.quantiles.index[14] = (uint16_t)rng_below(rng, 3);
     agree_msg.may_block = (int32_t)rng_below(rng, 2);
     agree_msg.dense_path = (int32_t)rng_below(rng, 2);
     agree_msg.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
@@ -89,6 +92,11 @@ static struct sar_agree_msg reference_merge(const struct sar_agree_msg *agree_ms
     for (int r = 1; r < n; r++) {
         const struct sar_agree_msg *b = &agree_msgs[r];
         all.nnz_sum += b->nnz_sum;
+        all.spread.equal_segments |= b->spread.equal_segments;
+        if (b->nnz_max > all.nnz_max ||
+            (b->nnz_max == all.nnz_max &&
+             memcmp(&b->spread.quantiles, &all.spread.quantiles, sizeof all.spread.quantiles) > 0))
+            all.spread.quantiles = b->spread.quantiles;
         if (b->nnz_max > all.nnz_max)
             all.nnz_max = b->nnz_max;
         if (b->may_block > all.may_block)

@@ -37,7 +37,7 @@ static struct sar_owner_estimate forecast_of(const struct sar_agreed *a)
 
 static double segments_of(const struct sar_agreed *a)
 {
-    return forecast_of(a).segments;
+    return forecast_of(a).segments.n;
 }
 
 static void test_what_is_asked_for(void **state)
@@ -185,7 +185,7 @@ static void test_few_messages_on_slow_links(void **state)
     struct sar_agreed a = hosts(16, 1);
     (void)state;
     a.wire.throttle = SAR_U64_AUTO;
-    assert_true(forecast_of(&a).segments > 1);
+    assert_true(forecast_of(&a).segments.n > 1);
     assert_int_equal(forecast_of(&a).throttle, 4);
 }
 

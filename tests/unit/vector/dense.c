@@ -181,9 +181,10 @@ static void test_count(void **state)
 static void check_estimates(const struct sar_vec_desc *desc, const struct buffer *buffer)
 {
     size_t count = (size_t)desc->count, present = reference_count(desc, buffer->start, count);
-    assert_int_equal(sar_dense_estimate_nonzero(desc, buffer->start, 0), present);
-    assert_int_equal(sar_dense_estimate_nonzero(desc, buffer->start, count), present);
-    size_t about = sar_dense_estimate_nonzero(desc, buffer->start, count / 2);
+    struct sar_quantiles quantiles;
+    assert_int_equal(sar_dense_estimate_nonzero(desc, buffer->start, 0, &quantiles), present);
+    assert_int_equal(sar_dense_estimate_nonzero(desc, buffer->start, count, &quantiles), present);
+    size_t about = sar_dense_estimate_nonzero(desc, buffer->start, count / 2, &quantiles);
     assert_in_range(about, 0, count);
     if (present == 0 || present == count)
         assert_int_equal(about, present);

@@ -410,6 +410,8 @@ static void check_on_teams(const struct sample *s)
     team_set_small(1);
     void *expected = encoded(s, bytes);
     for (size_t team = 0; team < LENGTH(teams); team++) {
+        if (team_is_left_out(teams[team]))
+            continue;
         team_set_small(teams[team]);
         void *payload = encoded(s, bytes);
         assert_memory_equal(payload, expected, bytes);
@@ -474,5 +476,5 @@ int main(void)
         cmocka_unit_test(test_sizes_and_work_grow),
         cmocka_unit_test(test_names),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, teams_end);
 }

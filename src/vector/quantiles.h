@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Quantiles of the indices of a vector: how its elements spread over its length. */
+
+#ifndef SAR_VECTOR_QUANTILES_H
+#define SAR_VECTOR_QUANTILES_H
+
+#include <stdint.h>
+
+#include "vector/spvec.h"
+
+enum { SAR_QUANTILE_BINS = 16 };
+
+/** Of fewer elements no quantiles are computed: 1024. Tests lower it, at most to SAR_QUANTILE_BINS. */
+extern size_t sar_quantile_min_nnz;
+
+/** Of the elements, (k + 1) / SAR_QUANTILE_BINS lie below index[k] 2^-16 of the vector's length, about.
+ * Ascending; all 0: unknown. */
+struct sar_quantiles {
+    uint16_t index[SAR_QUANTILE_BINS - 1];
+};
+
+/** Returns the quantiles of a vector in host memory. Reads SAR_QUANTILE_BINS - 1 indices. Pure. */
+struct sar_quantiles sar_quantiles_of(const struct sar_vec_desc *desc, const struct sar_spvec *vec);
+
+/** Returns the quantiles of a vector of which n equal ranges have so many elements. Pure. */
+struct sar_quantiles sar_quantiles_of_counts(const uint16_t counts[], size_t n);
+
+#endif
