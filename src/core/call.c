@@ -133,9 +133,8 @@ static void move_messages(void *arg)
 /* Returns the threads of a call's work. Messages move meanwhile if the scheme is running. */
 static struct sar_parallel threads_of(struct sar_active_call *op, bool running)
 {
-    uint64_t threads = op->policy->config.threads;
     return (struct sar_parallel){
-        .threads = threads == SAR_U64_AUTO ? op->comm_state->comm.threads : (int)threads,
+        .threads = sar_comm_state_threads(op->comm_state, op->policy),
         .progress = running ? move_messages : NULL,
         .arg = op,
     };

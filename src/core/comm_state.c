@@ -74,6 +74,12 @@ void sar_comm_state_reset_memory(struct sar_comm_state *comm_state)
         sar_buffer_reset(&comm_state->memory.output[i]);
 }
 
+int sar_comm_state_threads(const struct sar_comm_state *comm_state, const struct sar_policy *policy)
+{
+    uint64_t threads = policy->config.threads;
+    return threads == SAR_U64_AUTO ? comm_state->comm.threads : (int)threads;
+}
+
 struct sar_tensor_state *sar_comm_state_find_tensor(struct sar_comm_state *comm_state,
                                                     const int64_t field[SAR_AGREE_FIELDS])
 {

@@ -181,6 +181,9 @@ void sar_comm_state_free(struct sar_comm_state *comm_state);
 /** Makes the memory of the last call available again. Local. */
 void sar_comm_state_reset_memory(struct sar_comm_state *comm_state);
 
+/** Returns the threads of work under a policy, of the communicator or of a plan. */
+int sar_comm_state_threads(const struct sar_comm_state *comm_state, const struct sar_policy *policy);
+
 /** Stops using shared memory in the next calls, because an allocation of it failed. All ranks do so in the
  * same call. Later calls try again. */
 void sar_comm_state_suspend_shm(struct sar_comm_state *comm_state);
