@@ -91,7 +91,8 @@ def on_threads(model, rate, threads):
     schemes = "balanced,recursive_doubling,split_allgather".split(",")
     name, words = call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate)
     at = words.index("--compute") + 1
-    return name, words[:at] + ["--costs", COSTS, "--threads", str(threads)] + words[at:]
+    # Scaled pieces of work are short.
+    return name, words[:at] + ["-p", ".1", "--costs", COSTS, "--threads", str(threads)] + words[at:]
 
 
 def charged_measurements():

@@ -90,9 +90,11 @@ static void add(struct perf_samples *sums, struct perf_sample *more)
 static bool is_split(const struct perf_sample *sum, int threads)
 {
     double pieces = sum->quantity[PERF_QUANTITY_PIECES];
-    struct sar_span_work work = { sum->kind, sum->format, (uint64_t)sum->quantity[PERF_QUANTITY_ELEMENTS],
-                                  (uint64_t)sum->quantity[PERF_QUANTITY_BYTES],
-                                  (uint64_t)sum->quantity[PERF_QUANTITY_SLOTS] };
+    struct sar_span_work work = { .kind = sum->kind,
+                                  .format = sum->format,
+                                  .elements = (uint64_t)sum->quantity[PERF_QUANTITY_ELEMENTS],
+                                  .bytes = (uint64_t)sum->quantity[PERF_QUANTITY_BYTES],
+                                  .slots = (uint64_t)sum->quantity[PERF_QUANTITY_SLOTS] };
 
     return threads == 1 || perf_work_splits(perf_work_moved(&work) / pieces, threads) == threads;
 }

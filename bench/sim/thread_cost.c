@@ -109,6 +109,30 @@ static double serial_share(const struct measured *costs, const struct sar_span_w
     return fmin(fmax(share, 0), 1);
 }
 
+/* As sar_task_decode_parts: true if threads share the messages, rather than the work on each. */
+static bool shares_parts(const struct sar_span_work *work, const struct perf_thread_limits *limits)
+{
+    double parts = (double)work->parts, moved = parts * limits->scale * perf_work_moved(work);
+
+    return limits->threads > 1 && parts > 1 && 2 * parts > limits->threads &&
+           perf_work_splits(moved, limits->threads) > 1;
+}
+
+/* Returns a part's share of the time in which threads do all parts, each on one thread. */
+static struct perf_thread_time part_time(const struct measured *costs, const struct sar_span_work *work,
+                                         const struct perf_thread_limits *limits)
+{
+    double parts = (double)work->parts, rounds = ceil(parts / limits->threads);
+    double one = seconds_of(costs->one, work, limits->scale), seconds = one * rounds / parts;
+
+    if (costs->least == NULL)
+        return (struct perf_thread_time){ one, false };
+    seconds *= fmax(costs->least->threads * seconds_of(costs->least, work, limits->scale) / one, 1);
+    if (limits->bandwidth > 0)
+        seconds = fmax(seconds, limits->scale * perf_work_moved(work) / limits->bandwidth);
+    return (struct perf_thread_time){ fmin(seconds, one), costs->most->threads < limits->threads };
+}
+
 struct perf_thread_time perf_thread_time_of(const struct perf_work_cost_list *list,
                                             const struct sar_span_work *work,
                                             const struct perf_thread_limits *limits)
@@ -117,6 +141,8 @@ struct perf_thread_time perf_thread_time_of(const struct perf_work_cost_list *li
     int threads = perf_work_splits(moved, limits->threads);
     struct measured costs = find_measured(list, work, threads);
 
+    if (shares_parts(work, limits) && costs.one != NULL)
+        return part_time(&costs, work, limits);
     if (costs.below != costs.most || costs.most->threads == threads || costs.least == NULL)
         return (struct perf_thread_time){ seconds_of(costs.below, work, limits->scale), false };
     most = seconds_of(costs.most, work, limits->scale);

@@ -34,7 +34,8 @@ struct perf_thread_time {
  *
  * which is Amdahl's law. The serial share f follows from the costs on one thread and on the least number of
  * threads above one, as a rule two. The time is not less than moved bytes / bandwidth, unless seconds(M) is.
- * Work without a cost on several threads takes as long as on one. */
+ * Work without a cost on several threads takes as long as on one. Of work->parts pieces that threads share,
+ * each thread does one at a time, as efficiently as the least number of threads above one. */
 struct perf_thread_time perf_thread_time_of(const struct perf_work_cost_list *list,
                                             const struct sar_span_work *work,
                                             const struct perf_thread_limits *limits);

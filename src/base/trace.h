@@ -38,6 +38,7 @@ struct sar_span_work {
     uint64_t elements;  /**< input elements */
     uint64_t bytes;     /**< bytes of their values */
     uint64_t slots;     /**< indices, blocks or dense values that the work scans */
+    uint64_t parts;     /**< pieces of work like this one that threads share, or 0 */
 };
 
 /** An interval of a call. */
@@ -84,7 +85,7 @@ static inline struct sar_span sar_span_begin(const char *name, uint64_t sent, ui
 static inline struct sar_span_work sar_span_work_make(const char *kind, uint64_t elements,
                                                       size_t element_size, uint64_t slots)
 {
-    return (struct sar_span_work){ kind, NULL, elements, elements * element_size, slots };
+    return (struct sar_span_work){ kind, NULL, elements, elements * element_size, slots, 0 };
 }
 
 /** Ends and records a span. Does nothing if the span has ended, or tracing was off when it began. */

@@ -167,8 +167,9 @@ enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wir
     return SAR_OK;
 }
 
-enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,
-                                const struct sar_msg *message, struct sar_spvec *vec)
+/* Decodes one of n messages. */
+static enum sar_status decode(struct sar_task *task, struct sar_wire_layout layout,
+                              const struct sar_msg *message, size_t n, struct sar_spvec *vec)
 {
     struct sar_msg_key key = key_of(task, layout);
     struct sar_span span = sar_task_span(task, "decode");
@@ -177,8 +178,15 @@ enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout la
     task->minus_zero |= key.user_word != 0;
     if (span.start_ns != 0)
         span.work = coding_work(task, "decode", &layout, message);
+    span.work.parts = n;
     sar_task_span_end(task, &span);
     return SAR_OK;
+}
+
+enum sar_status sar_task_decode(struct sar_task *task, struct sar_wire_layout layout,
+                                const struct sar_msg *message, struct sar_spvec *vec)
+{
+    return decode(task, layout, message, 1, vec);
 }
 
 /* The parts of one loop. */
@@ -261,7 +269,7 @@ static enum sar_status decode_in_turn(struct sar_task *task, struct sar_task_par
     for (size_t i = 0; i < n; i++) {
         if (n > 1)
             sar_task_progress(task);
-        SAR_TRY(sar_task_decode(task, parts[i].layout, parts[i].message, parts[i].vec));
+        SAR_TRY(decode(task, parts[i].layout, parts[i].message, n, parts[i].vec));
     }
     return SAR_OK;
 }
