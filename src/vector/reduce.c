@@ -15,14 +15,14 @@
  *
  *     time = gamma * sum of nnz + (tiles touched) * vecs,   gamma about 2 ns for plain sums, 3 for others */
 
-#include "vector/reduce.h"
+#include "vector/reduce_range.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "vector/accumulator.h"
 #include "vector/merge.h"
+#include "vector/reduce.h"
 #include "vector/tile.h"
 
 enum {
@@ -48,7 +48,7 @@ struct sar_reduce_state {
     struct sar_accumulator acc;
     struct sar_spvec out; /* the result so far */
     unsigned index_size;  /* bytes of an index of out */
-    size_t tiles;         /* tiles marked by sar_reduce_count, whose bits follow each other; or 0 */
+    size_t tiles;         /* tiles marked by sar_reduce_count_range, whose bits follow each other; or 0 */
     uint64_t start;       /* start of the first marked tile */
     bool use_merge;       /* merge replaces tile */
     struct sar_merge merge;
@@ -261,8 +261,8 @@ static void reduce_tiles(struct sar_reduce_state *s)
     }
 }
 
-static enum sar_status reduce_serially(const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
-                                       size_t n, struct sar_arena *arena, struct sar_spvec *out)
+enum sar_status sar_reduce_range(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
+                                 struct sar_arena *arena, struct sar_spvec *out)
 {
     struct sar_reduce_state s = {
         .desc = desc, .vecs = vecs, .n = n, .out = *out, .index_size = desc->index_size
@@ -322,9 +322,9 @@ static size_t tiles_to_keep(struct sar_reduce_state *s)
     return find_start(s) && tiles <= max_tiles ? (size_t)tiles : 0;
 }
 
-enum sar_status sar_reduce_count(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
-                                 unsigned index_size, struct sar_arena *arena,
-                                 struct sar_reduction *reduction)
+enum sar_status sar_reduce_count_range(const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
+                                       size_t n, unsigned index_size, struct sar_arena *arena,
+                                       struct sar_range_reduction *reduction)
 {
     void *memory;
     struct sar_vec_desc out = *desc;
@@ -332,7 +332,7 @@ enum sar_status sar_reduce_count(const struct sar_vec_desc *desc, const struct s
     struct sar_reduce_state *s = memory;
     *s = (struct sar_reduce_state){ .desc = desc, .vecs = vecs, .n = n, .index_size = index_size };
     SAR_TRY(open_state(s, true, arena));
-    *reduction = (struct sar_reduction){ .state = s, .nnz = s->merge.nnz };
+    *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->merge.nnz };
     if (s->use_merge)
         return SAR_OK;
     size_t tiles = tiles_to_keep(s);
@@ -342,11 +342,11 @@ enum sar_status sar_reduce_count(const struct sar_vec_desc *desc, const struct s
     SAR_TRY(sar_spvec_alloc(&out, sar_reduce_max_nnz(desc, vecs, n), arena, &s->out));
     s->out.nnz = 0;
     reduce_tiles(s);
-    *reduction = (struct sar_reduction){ .state = s, .nnz = s->out.nnz, .computed = true };
+    *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->out.nnz, .computed = true };
     return SAR_OK;
 }
 
-void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_spvec *out)
+void sar_reduce_write_range(const struct sar_range_reduction *reduction, const struct sar_spvec *out)
 {
     struct sar_reduce_state *s = reduction->state;
     const struct sar_tile first = s->tile;
@@ -366,101 +366,4 @@ void sar_reduce_write(const struct sar_reduction *reduction, const struct sar_sp
         else
             write_tile(s);
     }
-}
-
-/* A reduction in ranges of indices: their bounds are found, their results counted and written in parallel. */
-struct ranges {
-    const struct sar_vec_desc *desc;
-    const struct sar_spvec *vecs;
-    size_t n, pieces, elements;
-    struct sar_arena *arena;
-    size_t *begin;           /* of piece i in vec r: begin[i * n + r]; pieces + 1 rows */
-    struct sar_spvec *slice; /* in the same order */
-    struct sar_reduction *reduction;
-    struct sar_spvec out;
-};
-
-/* Finds the first elements of piece i: an index that about i / pieces of all elements are below. */
-static enum sar_status find_bound(void *arg, size_t i)
-{
-    const struct ranges *s = arg;
-    uint64_t low = 0, high = s->desc->count;
-    size_t wanted = sar_parallel_bound(s->elements, 1, s->pieces, i), near = s->elements / s->pieces / 16;
-    size_t *begin = s->begin + i * s->n;
-    while (i > 0 && i < s->pieces && low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        size_t below = 0;
-        for (size_t r = 0; r < s->n; r++) {
-            begin[r] = sar_spvec_lower_bound(s->desc, &s->vecs[r], 0, middle);
-            below += begin[r];
-        }
-        if (below < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-        if (below + near >= wanted && below <= wanted + near)
-            break;
-    }
-    for (size_t r = 0; r < s->n && (i == 0 || i == s->pieces); r++)
-        begin[r] = i == 0 ? 0 : s->vecs[r].nnz;
-    return SAR_OK;
-}
-
-static enum sar_status count_range(void *arg, size_t i)
-{
-    const struct ranges *s = arg;
-    struct sar_spvec *slice = s->slice + i * s->n;
-    for (size_t r = 0; r < s->n; r++)
-        slice[r] =
-            sar_spvec_slice(s->desc, &s->vecs[r], s->begin[i * s->n + r], s->begin[(i + 1) * s->n + r]);
-    return sar_reduce_count(s->desc, slice, s->n, s->desc->index_size, s->arena, &s->reduction[i]);
-}
-
-static enum sar_status write_range(void *arg, size_t i)
-{
-    const struct ranges *s = arg;
-    size_t before = 0;
-    for (size_t j = 0; j < i; j++)
-        before += s->reduction[j].nnz;
-    struct sar_spvec out = { (unsigned char *)s->out.index + before * s->desc->index_size,
-                             (unsigned char *)s->out.value + before * s->desc->element_size, 0 };
-    sar_reduce_write(&s->reduction[i], &out);
-    return SAR_OK;
-}
-
-static enum sar_status reduce_ranges(struct ranges *s)
-{
-    void *begin, *slice, *reduction;
-    SAR_TRY(sar_arena_alloc_zeroed(s->arena, (s->pieces + 1) * s->n, sizeof *s->begin, &begin));
-    SAR_TRY(sar_arena_alloc(s->arena, s->pieces * s->n, sizeof *s->slice, &slice));
-    SAR_TRY(sar_arena_alloc_zeroed(s->arena, s->pieces, sizeof *s->reduction, &reduction));
-    s->begin = begin;
-    s->slice = slice;
-    s->reduction = reduction;
-    SAR_TRY(sar_parallel_for(s->pieces + 1, find_bound, s));
-    SAR_TRY(sar_parallel_for(s->pieces, count_range, s));
-    return sar_parallel_for(s->pieces, write_range, s);
-}
-
-enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
-                           struct sar_arena *arena, struct sar_spvec *out)
-{
-    struct ranges s = { .desc = desc, .vecs = vecs, .n = n, .arena = arena, .out = *out };
-    for (size_t r = 0; r < n; r++)
-        s.elements += vecs[r].nnz;
-    s.pieces = sar_parallel_pieces(s.elements * (desc->element_size + desc->index_size));
-    if (s.pieces == 1)
-        return reduce_serially(desc, vecs, n, arena, out);
-    SAR_TRY(reduce_ranges(&s));
-    out->nnz = 0;
-    for (size_t i = 0; i < s.pieces; i++)
-        out->nnz += s.reduction[i].nnz;
-    return SAR_OK;
-}
-
-enum sar_status sar_reduce_alloc(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
-                                 struct sar_arena *arena, struct sar_spvec *out)
-{
-    SAR_TRY(sar_spvec_alloc(desc, sar_reduce_max_nnz(desc, vecs, n), arena, out));
-    return sar_reduce(desc, vecs, n, arena, out);
 }

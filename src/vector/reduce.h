@@ -20,8 +20,8 @@ enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spv
 /** A reduction in two phases: the size of the result is known before the result has memory. */
 struct sar_reduction {
     size_t nnz; /**< elements of the result */
-    struct sar_reduce_state *state;
-    bool computed; /**< the sums exist; sar_reduce_write only copies them */
+    struct sar_reduce_ranges *ranges;
+    bool computed; /**< the sums of the first range exist; sar_reduce_write only copies them */
 };
 
 /** Counts the result of a reduction. The vecs and desc must not change before sar_reduce_write.

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "vector/reduce.h"
 
 enum { VECS_MAX = 9, ROOM = 3000 };
@@ -147,7 +148,9 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted), cmocka_unit_test(test_close_together),
-                                        cmocka_unit_test(test_memory) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted),
+                                        cmocka_unit_test(test_close_together) };
+    const struct CMUnitTest on_one_thread[] = { cmocka_unit_test(test_memory) };
+    int failures = cmocka_run_group_tests(on_one_thread, NULL, NULL);
+    return failures + TEAMS_RUN_SMALL(tests, NULL, NULL);
 }
