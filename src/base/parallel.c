@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -132,15 +133,19 @@ static enum sar_status status_of(struct loop *loop)
 /* Takes pieces until none is left, in each thread of the team. Only the caller advances messages. The first
  * load shows the thread sanitizer that the caller has filled in the loop: it has increased the counter
  * since. */
-static void work(struct loop *loop, bool is_caller)
+static void work(struct loop *loop, int thread)
 {
+    bool is_caller = thread == 0, has_worked = false;
+    int64_t start = sar_trace_loop_begin();
     size_t i;
     (void)__atomic_load_n(&sar_parallel_loops, __ATOMIC_ACQUIRE);
     while ((i = atomic_fetch_add(&loop->next, 1)) < loop->n) {
         run_piece(loop, i);
+        has_worked = true;
         if (is_caller)
             call_progress(&loop->caller);
     }
+    sar_trace_loop_end(thread, has_worked ? start : 0);
     while (is_caller && loop->caller.progress != NULL && atomic_load(&loop->done) < loop->n)
         call_progress(&loop->caller);
     atomic_fetch_add(&loop->left, 1);
@@ -153,7 +158,7 @@ NO_THREAD_SANITIZER static int run_team(struct loop *loop, int threads)
     {
         if (omp_get_thread_num() == 0)
             team = omp_get_num_threads();
-        work(loop, omp_get_thread_num() == 0);
+        work(loop, omp_get_thread_num());
     }
     return team;
 }

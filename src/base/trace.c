@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The trace file has the format of Chrome's trace viewer and Perfetto: a JSON array of complete events, one
- * event a line. A process of the trace is a rank. A thread of the trace is a communicator, whose spans nest.
+ * event a line. A process of the trace is a rank. A thread of the trace is a communicator, whose spans nest;
+ * or a thread of loops, from SAR_TRACE_THREADS on.
  * Each flush closes the array, and the next one overwrites the closing bracket, so that the file is always
  * valid JSON. */
 
@@ -98,17 +99,30 @@ static void log_event(const struct event *e)
             (unsigned long long)(s->received - e->span.received));
 }
 
+static void keep_event(const struct event *event)
+{
+    pthread_mutex_lock(&lock);
+    if (events == EVENTS_MAX)
+        flush_events();
+    if (file != NULL)
+        event_buffer[events++] = *event;
+    pthread_mutex_unlock(&lock);
+}
+
+void sar_trace_record_loop(int thread, int64_t start_ns)
+{
+    struct event event = { { "loop", start_ns, 0, 0, { 0 } },
+                           { SAR_TRACE_THREADS + thread, 0, -1, -1, 0, 0 },
+                           sar_span_clock() };
+    keep_event(&event);
+}
+
 void sar_span_record(const struct sar_span *span, const struct sar_span_context *context)
 {
     if (span->work.kind != NULL && hook != NULL && hook->work != NULL)
         hook->work(hook->data, span, sar_span_clock());
     struct event event = { *span, *context, sar_span_clock() };
-    pthread_mutex_lock(&lock);
-    if (events == EVENTS_MAX)
-        flush_events();
-    if (file != NULL)
-        event_buffer[events++] = event;
-    pthread_mutex_unlock(&lock);
+    keep_event(&event);
     log_event(&event);
     if (hook != NULL && hook->span != NULL)
         hook->span(hook->data, span, context, event.end_ns);

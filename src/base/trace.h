@@ -74,6 +74,7 @@ void sar_trace_set_hook(const struct sar_trace_hook *hook);
 int64_t sar_span_clock(void);
 void sar_span_record(const struct sar_span *span, const struct sar_span_context *context);
 void sar_trace_record_message(const struct sar_message_event *event);
+void sar_trace_record_loop(int thread, int64_t start_ns);
 
 /** Returns a span that begins now. sent and received are the bytes of the call so far. */
 static inline struct sar_span sar_span_begin(const char *name, uint64_t sent, uint64_t received)
@@ -101,6 +102,21 @@ static inline void sar_trace_message(const struct sar_message_event *event)
 {
     if (sar_trace_wanted())
         sar_trace_record_message(event);
+}
+
+/** Returns the time at which a thread begins its share of a loop, for sar_trace_loop_end. */
+static inline int64_t sar_trace_loop_begin(void)
+{
+    return sar_trace_wanted() ? sar_span_clock() : 0;
+}
+
+/** Records the share of thread `thread` of the process in a loop, in the trace file alone. The spans of a
+ * thread are on a track of its own, SAR_TRACE_THREADS + thread. */
+enum { SAR_TRACE_THREADS = 1000000 };
+static inline void sar_trace_loop_end(int thread, int64_t start_ns)
+{
+    if (start_ns != 0)
+        sar_trace_record_loop(thread, start_ns);
 }
 
 /** Opens the file that MPIX_SPARSE_TRACE of this process names, for this rank. Call after sar_log_open.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions in ranges of indices that have about equally many elements. The bounds of the ranges are found in
- * parallel, then their results are counted, then written to their places. Small reductions are one range. */
+/* Reductions in ranges of indices that have about equally many elements. The bounds of the ranges are found
+ * in parallel, then their results are counted, then written to their places. Small reductions are one
+ * range. */
 
 #include "base/parallel.h"
 #include "vector/reduce.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The threads of the process: none before the first large call, as many as MPIX_SPARSE_THREADS says after it,
  * none after MPI_Finalize. Results of large calls on one and on several threads have equal bits, also from
- * within a parallel region. */
+ * within a parallel region. The trace shows both threads at work at once. */
 
 #include <dirent.h>
 #include <mpix_sparse.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -101,6 +102,50 @@ static void fill(void)
         in[i] = (float)(1 + (i + (size_t)rank) % 8);
 }
 
+static char trace[] = "/tmp/mpix_sparse_XXXXXX";
+
+/* Each rank has a trace of its own. */
+static void open_trace(void)
+{
+    int file = mkstemp(trace);
+    check(file >= 0, "cannot make %s", trace);
+    close(file);
+    setenv("MPIX_SPARSE_TRACE", trace, 1);
+}
+
+/* Loops of the two threads of this rank, from the trace. Returns how often a loop of one lies within the time
+ * of one of the other, at least in part. */
+static int count_overlaps(void)
+{
+    enum { LOOPS = 4096 };
+    static double begin[THREADS][LOOPS], end[THREADS][LOOPS];
+    char path[64], line[512];
+    int n[THREADS] = { 0 }, thread, overlaps = 0;
+    double at, lasted;
+    snprintf(path, sizeof path, "%s.%d", trace, rank);
+    FILE *file = fopen(path, "r");
+    check(file != NULL, "cannot open %s", path);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line,
+                   "{\"name\": \"loop\", \"ph\": \"X\", \"ts\": %lf, \"dur\": %lf, "
+                   "\"pid\": %*d, \"tid\": 100000%d",
+                   &at, &lasted, &thread) != 3)
+            continue;
+        check(thread < THREADS, "a loop on thread %d", thread);
+        if (n[thread] < LOOPS) {
+            begin[thread][n[thread]] = at;
+            end[thread][n[thread]++] = at + lasted;
+        }
+    }
+    fclose(file);
+    unlink(path);
+    unlink(trace);
+    for (int i = 0; i < n[0]; i++)
+        for (int k = 0; k < n[1]; k++)
+            overlaps += begin[0][i] < end[1][k] && begin[1][k] < end[0][i];
+    return overlaps;
+}
+
 static void *do_nothing(void *arg)
 {
     return arg;
@@ -118,6 +163,7 @@ int main(int argc, char **argv)
         pthread_join(first, NULL);
     int at_start = threads_of_process();
     check_begin(&argc, &argv, MPI_THREAD_FUNNELED);
+    open_trace();
     fill();
     int before = threads_of_process();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -138,6 +184,8 @@ int main(int argc, char **argv)
     call_in_region(comm);
     check_equal("in a region");
     MPI_Comm_free(&comm);
+    int overlaps = count_overlaps();
+    check(overlaps > 0 || !splits || ranks == 1, "no loop ran on both threads at once");
     free(in);
     free(out);
     free(expected);
