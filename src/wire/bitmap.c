@@ -10,7 +10,11 @@
 #include "vector/bit_list.h"
 #include "wire/index_util.h"
 
-enum { GROUP_SHIFT = 6, GROUP = 1 << GROUP_SHIFT };
+enum {
+    GROUP_SHIFT = 6,
+    GROUP = 1 << GROUP_SHIFT,
+    SLOTS_OF_WORD = 64 * GROUP /* of the first level */
+};
 
 static uint64_t groups(const struct sar_wire_layout *layout)
 {
@@ -59,16 +63,86 @@ SAR_INLINE void write_bits(const void *index, unsigned size, size_t n, unsigned 
     first[at / 8] |= (unsigned char)(1u << (at % 8));
 }
 
+/* A message in pieces: words of the first level, with the elements and the groups in use below each one. */
+struct pieces {
+    const struct sar_wire_layout *layout;
+    const struct sar_spvec *vec;
+    unsigned char *first, *second;
+    uint64_t level, bytes; /* bytes of first and of second */
+    size_t n;
+    size_t *nnz, *used; /* before piece i; n + 1 */
+};
+
+static uint64_t first_word(const struct pieces *p, size_t i)
+{
+    return sar_parallel_bound((size_t)((p->level + 7) / 8), 1, p->n, i);
+}
+
+/* Sums up the numbers of the pieces, of which each is behind its place. */
+static void add_up(const struct pieces *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        p->nnz[i + 1] += p->nnz[i];
+        p->used[i + 1] += p->used[i];
+    }
+}
+
+static struct sar_spvec elements_of(const struct pieces *p, size_t i)
+{
+    return (struct sar_spvec){ (unsigned char *)p->vec->index + p->nnz[i] * p->layout->index_size, NULL,
+                               p->nnz[i + 1] - p->nnz[i] };
+}
+
+static enum sar_status count_elements(void *arg, size_t i)
+{
+    const struct pieces *p = arg;
+    const struct sar_spvec *vec = p->vec;
+    unsigned size = p->layout->index_size;
+    size_t from = sar_index_lower_bound(vec->index, size, 0, vec->nnz, first_word(p, i) * SLOTS_OF_WORD),
+           to = i + 1 == p->n ? vec->nnz
+                              : sar_index_lower_bound(vec->index, size, from, vec->nnz,
+                                                      first_word(p, i + 1) * SLOTS_OF_WORD);
+    struct sar_spvec piece = { (unsigned char *)vec->index + from * size, NULL, to - from };
+    p->nnz[i + 1] = to - from;
+    p->used[i + 1] = (size_t)sar_indices_count_blocks(p->layout, &piece, GROUP_SHIFT);
+    return SAR_OK;
+}
+
+static enum sar_status write_piece(void *arg, size_t i)
+{
+    const struct pieces *p = arg;
+    uint64_t begin = first_word(p, i) * 8, end = first_word(p, i + 1) * 8;
+    struct sar_spvec piece = elements_of(p, i);
+    memset(p->first + begin, 0, (end < p->level ? end : p->level) - begin);
+    if (piece.nnz > 0)
+        SAR_FOR_INDEX_SIZE(p->layout->index_size, write_bits(piece.index, INDEX_SIZE, piece.nnz, p->first,
+                                                             p->second + p->used[i] * 8));
+    return SAR_OK;
+}
+
 static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
     size_t values = vec->nnz * layout->element_size, level = (size_t)((groups(layout) + 7) / 8);
     unsigned char *first = (unsigned char *)payload + values;
-    memset(first, 0, level);
-    if (vec->nnz == 0)
-        return;
+    size_t nnz[SAR_PIECES_MAX + 1], used[SAR_PIECES_MAX + 1];
+    struct pieces p = { layout,
+                        vec,
+                        first,
+                        first + level,
+                        level,
+                        0,
+                        sar_parallel_pieces(vec->nnz * layout->index_size + level),
+                        nnz,
+                        used };
+    nnz[0] = used[0] = 0;
     sar_parallel_copy(payload, vec->value, values);
-    SAR_FOR_INDEX_SIZE(layout->index_size,
-                       write_bits(vec->index, INDEX_SIZE, vec->nnz, first, first + level));
+    if (p.n > 1) {
+        (void)sar_parallel_for(p.n, count_elements, &p);
+        add_up(&p);
+    } else {
+        nnz[1] = vec->nnz;
+    }
+    (void)sar_parallel_for(p.n, write_piece, &p);
 }
 
 struct reader {
@@ -86,16 +160,22 @@ SAR_INLINE size_t list_group(struct reader *r, uint64_t group, size_t k, void *i
     if (n > r->nnz - k)
         return 0;
     r->second += r->second == r->end ? 0 : 8;
+    if (r->nnz - k < GROUP + SAR_BIT_LIST_SLACK) { /* another piece may follow */
+        for (; bits != 0; bits &= bits - 1)
+            sar_index_set(index, size, k++, group * GROUP + (unsigned)__builtin_ctzll(bits));
+        return n;
+    }
     if (wide)
         return sar_bit_list_avx512(bits, (uint32_t)group * GROUP, (uint32_t *)index + k);
     return sar_bit_list(bits, group * GROUP, index, size, k);
 }
 
-/* Returns true if the bitmap has exactly nnz bits and ends with the payload. */
-SAR_INLINE bool list(struct reader *r, void *index, unsigned size, bool wide)
+/* Lists the slots of words [word, words) of the first level. Returns true if the bitmap has exactly nnz bits
+ * and ends at r->end. */
+SAR_INLINE bool list(struct reader *r, uint64_t word, uint64_t words, void *index, unsigned size, bool wide)
 {
     size_t k = 0;
-    for (uint64_t word = 0; word * 8 < r->level; word++) {
+    for (; word < words; word++) {
         uint64_t used = sar_bitmap_word(r->first, r->level, word);
         for (; used != 0; used &= used - 1) {
             size_t n = list_group(r, word * 64 + (unsigned)__builtin_ctzll(used), k, index, size, wide);
@@ -107,38 +187,89 @@ SAR_INLINE bool list(struct reader *r, void *index, unsigned size, bool wide)
     return k == r->nnz && r->second == r->end;
 }
 
-SAR_CLONES static bool list_scalar(struct reader *r, uint32_t *index)
+SAR_CLONES static bool list_scalar(struct reader *r, uint64_t word, uint64_t words, uint32_t *index)
 {
-    return list(r, index, 4, false);
+    return list(r, word, words, index, 4, false);
 }
 
 #if defined(SAR_AVX512)
-SAR_AVX512 static bool list_simd(struct reader *r, uint32_t *index)
+SAR_AVX512 static bool list_simd(struct reader *r, uint64_t word, uint64_t words, uint32_t *index)
 {
-    return list(r, index, 4, true);
+    return list(r, word, words, index, 4, true);
 }
 #else
 #define list_simd list_scalar
 #endif
 
+static enum sar_status list_piece(void *arg, size_t i)
+{
+    const struct pieces *p = arg;
+    uint64_t word = first_word(p, i), words = first_word(p, i + 1);
+    struct sar_spvec piece = elements_of(p, i);
+    struct reader r = { p->first, p->second + p->used[i] * 8, p->second + p->used[i + 1] * 8, p->level,
+                        piece.nnz };
+    bool good;
+    if (p->layout->index_size != 4)
+        good = list(&r, word, words, piece.index, 8, false);
+    else
+        good = (sar_has_avx512() ? list_simd : list_scalar)(&r, word, words, piece.index);
+    return good ? SAR_OK : SAR_CORRUPT;
+}
+
+static enum sar_status count_groups(void *arg, size_t i)
+{
+    const struct pieces *p = arg;
+    p->used[i + 1] = sar_bitmap_count(p->first, p->level, first_word(p, i), first_word(p, i + 1));
+    return SAR_OK;
+}
+
+static enum sar_status count_bits(void *arg, size_t i)
+{
+    const struct pieces *p = arg;
+    p->nnz[i + 1] = sar_bitmap_count(p->second, p->bytes, p->used[i], p->used[i + 1]);
+    return SAR_OK;
+}
+
+/* Finds the places of pieces. False if the levels do not belong to each other. */
+static bool find_pieces(struct pieces *p)
+{
+    memset(p->nnz, 0, (p->n + 1) * sizeof *p->nnz);
+    (void)sar_parallel_for(p->n, count_groups, p);
+    add_up(p);
+    if (p->used[p->n] * 8 != p->bytes)
+        return false;
+    (void)sar_parallel_for(p->n, count_bits, p);
+    for (size_t i = 0; i < p->n; i++)
+        p->nnz[i + 1] += p->nnz[i];
+    return p->nnz[p->n] == p->vec->nnz;
+}
+
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
                               struct sar_arena *arena, struct sar_spvec *vec)
 {
-    uint64_t none = bytes_with(layout, vec->nnz, 0);
+    uint64_t none = bytes_with(layout, vec->nnz, 0), values = vec->nnz * layout->element_size;
+    size_t nnz[SAR_PIECES_MAX + 1], used[SAR_PIECES_MAX + 1];
     if (vec->nnz > layout->slots || bytes < none || (bytes - none) % 8 != 0 || (bytes - none) / 8 > vec->nnz)
         return SAR_CORRUPT;
-    const unsigned char *in = payload;
-    uint64_t values = vec->nnz * layout->element_size;
-    struct reader r = { in + values, in + none, in + bytes, none - values, vec->nnz };
     vec->value = payload;
-    SAR_TRY(sar_arena_alloc(arena, vec->nnz + SAR_BIT_LIST_SLACK, layout->index_size, &vec->index));
-    bool good;
-    if (layout->index_size != 4)
-        good = list(&r, vec->index, 8, false);
-    else
-        good = sar_has_avx512() ? list_simd(&r, vec->index) : list_scalar(&r, vec->index);
-    bool inside = good && (vec->nnz == 0 ||
-                           sar_index_get(vec->index, layout->index_size, vec->nnz - 1) < layout->slots);
+    SAR_TRY(sar_arena_alloc(arena, vec->nnz, layout->index_size, &vec->index));
+    struct pieces p = { layout,
+                        vec,
+                        (unsigned char *)payload + values,
+                        (unsigned char *)payload + none,
+                        none - values,
+                        bytes - none,
+                        sar_parallel_pieces(vec->nnz * layout->index_size + (size_t)(bytes - values)),
+                        nnz,
+                        used };
+    nnz[0] = used[0] = 0;
+    nnz[1] = vec->nnz;
+    used[1] = (size_t)(p.bytes / 8);
+    if (p.n > 1 && !find_pieces(&p))
+        return SAR_CORRUPT;
+    SAR_TRY(sar_parallel_for(p.n, list_piece, &p));
+    bool inside =
+        vec->nnz == 0 || sar_index_get(vec->index, layout->index_size, vec->nnz - 1) < layout->slots;
     return inside ? SAR_OK : SAR_CORRUPT;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
 #include "vector/dense.h"
 #include "vector/half.h"
 
@@ -43,6 +44,43 @@ static const struct kind *kind_of(enum sar_wire_precision precision)
     return precision == SAR_PRECISION_BF16 ? &bf16 : &fp16;
 }
 
+/* A conversion whose ranges run in parallel. */
+struct conversion {
+    const struct kind *kind;
+    const void *in;
+    void *out;
+};
+
+static void narrow_range(void *conversion, size_t from, size_t to)
+{
+    const struct conversion *c = conversion;
+    c->kind->narrow((const uint32_t *)c->in + from, (uint16_t *)c->out + from, to - from);
+}
+
+static void widen_range(void *conversion, size_t from, size_t to)
+{
+    const struct conversion *c = conversion;
+    c->kind->widen((const uint16_t *)c->in + from, (uint32_t *)c->out + from, to - from);
+}
+
+/* Copies and rounds, in chunks. */
+static void round_range(void *conversion, size_t from, size_t to)
+{
+    const struct conversion *c = conversion;
+    for (size_t i = from; i < to; i += CHUNK) {
+        uint32_t *out = (uint32_t *)c->out + i;
+        size_t chunk = to - i < CHUNK ? to - i : CHUNK;
+        memcpy(out, (const uint32_t *)c->in + i, chunk * sizeof *out);
+        c->kind->round(out, chunk);
+    }
+}
+
+static void convert(struct conversion c, size_t n, size_t bytes_each,
+                    void (*range)(void *conversion, size_t from, size_t to))
+{
+    sar_ranges_run((struct sar_ranges){ n, CHUNK, sar_parallel_pieces(n * bytes_each), range, &c });
+}
+
 /* Returns the number of floats in vec; the layout's elements are 16-bit values. */
 static size_t values_in(const struct sar_wire_layout *layout, const struct sar_spvec *vec)
 {
@@ -58,19 +96,14 @@ void sar_round16_values(enum sar_wire_precision precision, void *value, size_t n
 enum sar_status sar_round16_spvec(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                   struct sar_spvec *vec)
 {
-    const uint32_t *in = vec->value;
     size_t n = values_in(layout, vec);
     struct sar_vec_desc desc = { .element_size = 2 * layout->element_size, .index_size = layout->index_size };
     void *rounded;
     if (layout->precision == SAR_PRECISION_FULL || n == 0)
         return SAR_OK;
-    SAR_TRY(sar_arena_alloc(arena, n, sizeof *in, &rounded));
-    for (size_t i = 0; i < n; i += CHUNK) {
-        uint32_t *out = (uint32_t *)rounded + i;
-        size_t chunk = n - i < CHUNK ? n - i : CHUNK;
-        memcpy(out, in + i, chunk * sizeof *out);
-        sar_round16_values(layout->precision, out, chunk);
-    }
+    SAR_TRY(sar_arena_alloc(arena, n, sizeof(uint32_t), &rounded));
+    convert((struct conversion){ kind_of(layout->precision), vec->value, rounded }, n, 2 * sizeof(uint32_t),
+            round_range);
     vec->value = rounded;
     return layout->zero_is_absent ? sar_spvec_drop_zeros(&desc, arena, vec) : SAR_OK;
 }
@@ -78,21 +111,23 @@ enum sar_status sar_round16_spvec(const struct sar_wire_layout *layout, struct s
 enum sar_status sar_round16_encode(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                    struct sar_spvec *vec)
 {
-    const uint32_t *wide = vec->value;
+    const void *wide = vec->value;
     if (layout->precision == SAR_PRECISION_FULL || vec->nnz == 0)
         return SAR_OK;
     SAR_TRY(sar_arena_alloc(arena, values_in(layout, vec), sizeof(uint16_t), &vec->value));
-    kind_of(layout->precision)->narrow(wide, vec->value, values_in(layout, vec));
+    convert((struct conversion){ kind_of(layout->precision), wide, vec->value }, values_in(layout, vec),
+            sizeof(uint32_t) + sizeof(uint16_t), narrow_range);
     return SAR_OK;
 }
 
 enum sar_status sar_round16_decode(const struct sar_wire_layout *layout, struct sar_arena *arena,
                                    struct sar_spvec *vec)
 {
-    const uint16_t *narrow = vec->value;
+    const void *narrow = vec->value;
     if (layout->precision == SAR_PRECISION_FULL || vec->nnz == 0)
         return SAR_OK;
     SAR_TRY(sar_arena_alloc(arena, values_in(layout, vec), sizeof(uint32_t), &vec->value));
-    kind_of(layout->precision)->widen(narrow, vec->value, values_in(layout, vec));
+    convert((struct conversion){ kind_of(layout->precision), narrow, vec->value }, values_in(layout, vec),
+            sizeof(uint32_t) + sizeof(uint16_t), widen_range);
     return SAR_OK;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "wire/round16.h"
 
 enum { ALL = 1 << 16, KINDS = 2 };
@@ -269,15 +270,18 @@ static void test_other_values(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest conversions[] = {
         cmocka_unit_test(test_every_pattern),
         cmocka_unit_test(test_middles),
         cmocka_unit_test(test_floats_of_all_kinds),
+    };
+    const struct CMUnitTest vectors[] = {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_underflow),
         cmocka_unit_test(test_rows_that_underflow),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_other_values),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = cmocka_run_group_tests(conversions, NULL, NULL);
+    return failures + TEAMS_RUN_SMALL(vectors, NULL, NULL);
 }
