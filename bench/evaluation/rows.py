@@ -25,7 +25,7 @@ BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
 # At 64 and 128 ranks: as many peers, those that are nearest at 16, and within this multiple of `balanced`.
 NEAREST, NEAR = 3, 1.5
-SCALING = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256]
+SCALING = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024]
 SCALED = "balanced,auto,recursive_doubling,split_allgather,allgather,omni"
 WORDS = [400, 1024, 4096, 8192]  # of a rank's batch of text
 WIDTHS = [64, 512]
