@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "base/parallel.h"
 #include "device/ops.h"
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
@@ -139,15 +138,6 @@ static void resolve_types(struct sar_call_args *call, const struct sar_comm_stat
     dgc->count = call->sig.desc.count;
 }
 
-/* Sets the threads of a call's work. A communicator that has not been used has no settings. */
-static struct sar_parallel begin_work(const struct sar_comm_state *comm_state)
-{
-    struct sar_parallel parallel = { .threads = 1 };
-    if (comm_state != NULL)
-        parallel.threads = sar_comm_state_threads(comm_state, &comm_state->settings.policy);
-    return sar_parallel_begin(parallel);
-}
-
 static void copy_out(const struct sar_topk *topk, const struct selected_arrays *out)
 {
     const struct sar_spvec *vec = &topk->vec;
@@ -178,7 +168,7 @@ int PMPIX_Sparse_topk_threshold(const void *buf, MPI_Count count, MPI_Datatype d
         return code;
     resolve_types(&call, comm_state, &dgc);
     sar_progress_drain(comm_state);
-    struct sar_parallel former = begin_work(comm_state);
+    struct sar_parallel former = sar_comm_state_begin_work(comm_state);
     sar_global_topk_threshold(comm_state, &call, &dgc, &params, &threshold_bits);
     sar_parallel_end(former);
     if (call.result.error.status == SAR_OK)
@@ -232,7 +222,7 @@ int PMPIX_Sparse_topk_select(const void *buf, MPI_Count count, MPI_Datatype data
     resolve_types(&call, comm_state, &dgc);
     if (call.result.error.status == SAR_OK) {
         uint64_t threshold_bits = sar_magnitude_ceil(dgc.dtype, threshold);
-        struct sar_parallel former = begin_work(comm_state);
+        struct sar_parallel former = sar_comm_state_begin_work(comm_state);
         call.result.error.status = is_on_device(&call) ? select_on_device(&call, &dgc, threshold_bits, &out)
                                                        : select_on_host(&call, &dgc, threshold_bits, &out);
         sar_parallel_end(former);
@@ -301,7 +291,7 @@ int PMPIX_Sparse_dgc_step(const void *gradient, void *velocity, void *residual, 
         return code;
     resolve_types(&call, comm_state, &dgc);
     sar_progress_drain(comm_state);
-    struct sar_parallel former = begin_work(comm_state);
+    struct sar_parallel former = sar_comm_state_begin_work(comm_state);
     (is_on_device(&call) ? step_on_device : step_on_host)(comm_state, &call, &dgc, &params, &out);
     sar_parallel_end(former);
     return sar_error_raise(comm, function, &call.result.error, NULL);

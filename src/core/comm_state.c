@@ -80,6 +80,14 @@ int sar_comm_state_threads(const struct sar_comm_state *comm_state, const struct
     return threads == SAR_U64_AUTO ? comm_state->comm.threads : (int)threads;
 }
 
+struct sar_parallel sar_comm_state_begin_work(const struct sar_comm_state *comm_state)
+{
+    struct sar_parallel parallel = { .threads = 1 };
+    if (comm_state != NULL)
+        parallel.threads = sar_comm_state_threads(comm_state, &comm_state->settings.policy);
+    return sar_parallel_begin(parallel);
+}
+
 struct sar_tensor_state *sar_comm_state_find_tensor(struct sar_comm_state *comm_state,
                                                     const int64_t field[SAR_AGREE_FIELDS])
 {

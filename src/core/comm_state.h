@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
+#include "base/parallel.h"
 #include "device/exec.h"
 #include "mpix_sparse.h"
 #include "comm/collective.h"
@@ -183,6 +184,10 @@ void sar_comm_state_reset_memory(struct sar_comm_state *comm_state);
 
 /** Returns the threads of work under a policy, of the communicator or of a plan. */
 int sar_comm_state_threads(const struct sar_comm_state *comm_state, const struct sar_policy *policy);
+
+/** Begins work that is not part of a call, on as many threads as the settings of the communicator say; on one
+ * without a state: NULL. Ends with sar_parallel_end of what it returns. */
+struct sar_parallel sar_comm_state_begin_work(const struct sar_comm_state *comm_state);
 
 /** Stops using shared memory in the next calls, because an allocation of it failed. All ranks do so in the
  * same call. Later calls try again. */

@@ -195,9 +195,11 @@ void sar_progress_profile(struct sar_comm_state *comm_state, struct sar_call_arg
     struct sar_spvec vec = { NULL, NULL, 0 };
     bool done;
     sar_arena_reset(&comm_state->memory.arena);
+    struct sar_parallel former = sar_comm_state_begin_work(comm_state);
     if (args->result.error.status == SAR_OK)
         args->result.error.status = sar_dense_compact(&args->sig.desc, args->data.buffers.sendbuf, 0,
                                                       &comm_state->memory.arena, &vec);
+    sar_parallel_end(former);
     if (!agree_blocking(&op))
         return;
     op.run.phase_span = sar_task_span(&op.task, "profile");
