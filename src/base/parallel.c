@@ -76,9 +76,10 @@ size_t sar_parallel_pieces(size_t bytes)
     return threads == 1 ? 1 : fit < most ? fit : most;
 }
 
-size_t sar_parallel_steps(size_t bytes)
+size_t sar_parallel_steps(size_t bytes, size_t least)
 {
     size_t pieces = sar_parallel_pieces(bytes), step = SAR_STEP_PIECES * sar_parallel_piece_bytes;
+    step = step > least ? step : least;
     if (pieces > 1 || current.progress == NULL || bytes < 2 * step)
         return pieces;
     return bytes / step < SAR_PIECES_MAX ? bytes / step : SAR_PIECES_MAX;

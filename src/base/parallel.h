@@ -18,7 +18,7 @@ enum {
     SAR_THREADS_AUTO_MAX = 16,  /**< most threads that are used unless a user asks for more */
     SAR_PIECES_MAX = 4096,      /**< most pieces that sar_parallel_pieces returns */
     SAR_PIECE_BYTES = 64 << 10, /**< bytes that a piece reads and writes, at least: some 20 us of work */
-    SAR_STEP_PIECES = 4         /**< a step of one thread has so many of these bytes */
+    SAR_STEP_PIECES = 4         /**< a step of one thread has so many times these bytes, at least */
 };
 
 /** Progress of messages, called by the calling thread between pieces, and while it waits for others. */
@@ -63,9 +63,9 @@ int sar_parallel_threads(void);
  * thread, of sar_parallel_piece_bytes or more. */
 size_t sar_parallel_pieces(size_t bytes);
 
-/** As sar_parallel_pieces; also splits the work of one thread, into steps, if there are messages to advance
- * between them. */
-size_t sar_parallel_steps(size_t bytes);
+/** As sar_parallel_pieces; also splits the work of one thread, into steps of `least` bytes or more, if
+ * there are messages to advance between them. */
+size_t sar_parallel_steps(size_t bytes, size_t least);
 
 /** Returns the first of n items in piece i of `pieces`; that of piece `pieces` is n. Pieces begin at
  * multiples of `unit` items. */

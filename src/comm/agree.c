@@ -54,8 +54,8 @@ static void merge_range(const struct sar_agree_range *in, struct sar_agree_range
     }
 }
 
-/* Of two ranks with most elements that whose quantiles compare greater counts, so that the result does not
- * depend on the order. */
+/* If two ranks have most elements, the greater quantiles win, so that the result does not depend on the
+ * order. */
 static void merge_spread(const struct sar_agree_msg *in, struct sar_agree_msg *inout)
 {
     const struct sar_quantiles *from = &in->spread.quantiles, *to = &inout->spread.quantiles;

@@ -39,12 +39,10 @@ static size_t estimate_nnz(const struct sar_active_call *op, struct sar_agree_sp
         return op->device.mask.nnz;
     if (sar_call_args_has_packed(args))
         return (size_t)*args->device.packed[0]->nnz;
-    bool small = count * desc->element_size <= SAMPLE_BYTES;
-    return sar_dense_estimate_nonzero(desc, buf,
-                                      small                ? count
-                                      : share < SAMPLE_MAX ? share
-                                                           : SAMPLE_MAX,
-                                      &spread->quantiles);
+    size_t sample = share < SAMPLE_MAX ? share : SAMPLE_MAX;
+    if (count * desc->element_size <= SAMPLE_BYTES)
+        sample = count;
+    return sar_dense_estimate_nonzero(desc, buf, sample, &spread->quantiles);
 }
 
 void sar_call_args_resolve_types(struct sar_call_args *args, const struct sar_policy *policy)

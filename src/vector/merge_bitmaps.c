@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/word.h"
 #include "vector/bit_list.h"
+#include "vector/pieces.h"
 
 enum {
     WORD_BITS = 64,
@@ -193,7 +194,8 @@ enum sar_status sar_merge_bitmaps(const struct sar_partition_map *map, const str
         m.stripes = stripes > m.stripes ? stripes : m.stripes;
         nnz += parts[p].nnz;
     }
-    m.pieces = sar_parallel_steps(2 * nnz * (desc->element_size + desc->index_size));
+    m.pieces = sar_parallel_steps(2 * nnz * (desc->element_size + desc->index_size),
+                                  map->parts * SAR_MERGE_STEP_BYTES);
     SAR_TRY(sar_arena_alloc_zeroed(arena, (m.pieces + 1) * map->parts, sizeof *m.before, &before));
     SAR_TRY(sar_arena_alloc(arena, m.pieces * map->parts, sizeof *m.sources, &sources));
     m.before = before;

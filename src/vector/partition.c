@@ -17,6 +17,7 @@
 #endif
 
 #include "base/parallel.h"
+#include "vector/pieces.h"
 #include "vector/reduce.h"
 
 enum {
@@ -480,7 +481,8 @@ enum sar_status sar_partition_merge(const struct sar_partition_map *map, const s
         return SAR_OK;
     if (!sar_partition_merges_by_block(map, m.all.end - m.all.from, nnz))
         return merge_any(map, desc, parts, arena, out);
-    m.pieces = sar_parallel_steps(2 * nnz * (desc->element_size + desc->index_size));
+    m.pieces = sar_parallel_steps(2 * nnz * (desc->element_size + desc->index_size),
+                                  map->parts * SAR_MERGE_STEP_BYTES);
     SAR_TRY(sar_arena_alloc(arena, m.pieces * map->parts, sizeof *m.cursors, &cursors));
     m.cursors = cursors;
     return sar_parallel_for(m.pieces, merge_piece, &m);

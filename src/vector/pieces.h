@@ -7,7 +7,9 @@
 #include "base/parallel.h"
 
 enum {
-    SAR_RANGES_MAX = 256 /**< most pieces of a loop in this component, so that arrays of them are small */
+    SAR_RANGES_MAX = 256, /**< most pieces of a loop in this component, so that arrays of them are small */
+    SAR_MERGE_STEP_BYTES =
+        4096 /**< of each part, in a step of a merge: beginning a step costs two searches a part */
 };
 
 /** As sar_parallel_pieces, at most SAR_RANGES_MAX. */

@@ -5,10 +5,11 @@ enum { MIN_COUNTED = 4 * SAR_QUANTILE_BINS }; /* elements that tell quantiles */
 
 size_t sar_quantile_min_nnz = 1024;
 
-/* Returns a position in [0, 1) of the vector's length as a quantile stores it. */
-static uint16_t stored(double position)
+/* Returns a share of the vector's length as a quantile stores it. A share below 1 may have been rounded to
+ * 1. */
+static uint16_t stored(double share)
 {
-    return (uint16_t)(position * (UINT16_MAX + 1.));
+    return share < 1 ? (uint16_t)(share * (UINT16_MAX + 1.)) : UINT16_MAX;
 }
 
 struct sar_quantiles sar_quantiles_of(const struct sar_vec_desc *desc, const struct sar_spvec *vec)

@@ -21,7 +21,7 @@ enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spv
 struct sar_reduction {
     size_t nnz; /**< elements of the result */
     struct sar_reduce_ranges *ranges;
-    bool computed; /**< the sums of the first range exist; sar_reduce_write only copies them */
+    bool computed; /**< the sums of the first range exist, so that sar_reduce_write only copies that */
 };
 
 /** Counts the result of a reduction. The vecs and desc must not change before sar_reduce_write.

@@ -33,7 +33,8 @@ enum {
 };
 
 /** Bytes of the buffer of a detached message: the header, and filler in place of the payload. MPI sends so
- * many at once; in a simulation of scaled tensors (bench/sim/smpi.h) it does not. */
+ * many at once. In a simulation of scaled tensors (bench/sim/smpi.h) it does not, and a number is set that
+ * messages rarely have. */
 #ifndef SAR_MSG_DETACHED_BYTES
 #define SAR_MSG_DETACHED_BYTES 4096
 #endif

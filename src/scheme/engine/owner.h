@@ -3,8 +3,8 @@
  * it owns. The owner reduces them, in rank order. Pull: the owner sends the sums to all ranks.
  *
  * If the partition map has stripes, the vector is processed in segments: groups of stripes, with the same
- * elements on all ranks. Segments form a pipeline. Between nodes all work but the first segment's encoding
- * and the last one's writing is done while messages are in flight:
+ * elements on all ranks. Segments form a pipeline. Where it is cheaper, all work but the first segment's
+ * encoding and the last one's writing is done while messages are in flight:
  *
  *     step   push      pull      meanwhile
  *     0      0                   encode 1
@@ -13,8 +13,8 @@
  *     3      3         1         reduce 2, write 0, encode 4
  *     …
  *
- * Within a node messages are work too, so that a step later would gain nothing. There, and where the pull is
- * relayed or ranks send for others, a segment is reduced before the next step:
+ * Otherwise a segment is reduced before the next step, as always within a node, where messages are work too,
+ * and where the pull is relayed or ranks send for others:
  *
  *     step   reduce    push      pull      meanwhile
  *     0                0                   encode 1
@@ -88,7 +88,7 @@ struct sar_owner_push {
 /** Receiving side of the push: the reduction of this rank's part. */
 struct sar_owner_reduce {
     uint32_t segment;
-    struct sar_msg *received;  /**< push messages of the step before, by source; NULL: they are not kept */
+    struct sar_msg *received;  /**< push messages of the step before, by rank; NULL: they are not kept */
     bool is_kept;              /**< the messages of this segment are in `received` */
     struct sar_spvec *decoded; /**< by source, in rank order */
     int n_decoded, n_reduced;  /**< sources; the first n_reduced are in `partial` */
@@ -236,6 +236,7 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
 /** Returns the predicted seconds of working on all segments and moving them:
  *
  *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + (z + z s p + Z) gamma
+ *     2 e(k, x) + (t-2) e(2 k, x + y) + 2 e(k, y) + (z + z s p + Z) gamma      reduced in flight
  *
  * t segments, k peers, x and y bytes of a segment's push to all peers and pull from them, e the time of an
  * exchange; p ranks, z elements of a rank and Z of the result, s the largest part's share of a rank's

@@ -180,8 +180,7 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
     return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit);
 }
 
-/* A segment has whole stripes, and whole words of a bitmap. Within a node messages are work, too, so that
- * segments need not be equal. */
+/* A segment has whole stripes, and whole words of a bitmap. */
 static struct sar_segments segments_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                                        const struct sar_owner_estimate *estimate)
 {
@@ -191,8 +190,7 @@ static struct sar_segments segments_of(const struct sar_agreed *a, const struct 
     double slots = ceil((double)map->slots_max / fmin(fmax(messages, 1), MAX_SEGMENTS));
     uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
     uint64_t equal = ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
-    return a->topo.nodes > 1 ? sar_segments_weighted(a, map->slots_max, equal, unit)
-                             : sar_segments_equal(map->slots_max, equal, unit);
+    return sar_segments_equal(map->slots_max, equal, unit);
 }
 
 /* Returns the long messages to have in flight. The longest time without progress is the merge of a segment;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stages of owner-based schemes: each step of the pipeline pushes one segment and pulls the one
- * before.
+/* The stages of owner-based schemes: each step of the pipeline pushes one segment and pulls an earlier one.
  *
  * Each message is sent when it is encoded, or with those that other threads encode beside it. Parts of a
  * segment are encoded ahead while messages of the step before are in flight; the other parts, and all parts

@@ -52,25 +52,22 @@ static void set_positions(struct sar_segments *s, const struct sar_quantiles *q)
     s->position[SAR_QUANTILE_BINS] = 1;
 }
 
-struct sar_segments sar_segments_weighted(const struct sar_agreed *a, uint64_t slots, uint64_t equal,
-                                          uint64_t unit)
+void sar_segments_weigh(const struct sar_agreed *a, struct sar_segments *s)
 {
     const struct sar_quantiles *q = &a->data.quantiles;
-    struct sar_segments s = sar_segments_equal(slots, equal, unit);
     double count = (double)a->desc.count, elements = a->data.nnz_mean / count / SAR_QUANTILE_BINS,
            all = sar_agreed_union_nnz(a, a->machine.ranks) / count;
-    if (s.n <= 1 || q->index[SAR_QUANTILE_BINS - 2] == 0 || elements <= 0)
-        return s;
-    s.weighted = true;
-    set_positions(&s, q);
-    double c = find_c(&s, elements, all);
+    if (s->n <= 1 || q->index[SAR_QUANTILE_BINS - 2] == 0 || elements <= 0)
+        return;
+    s->weighted = true;
+    set_positions(s, q);
+    double c = find_c(s, elements, all);
     for (int k = 0; k < SAR_QUANTILE_BINS; k++) {
-        double length = s.position[k + 1] - s.position[k];
-        s.weight[k + 1] = s.weight[k] + elements + length * union_share(c, elements / length);
+        double length = s->position[k + 1] - s->position[k];
+        s->weight[k + 1] = s->weight[k] + elements + length * union_share(c, elements / length);
     }
     for (int k = 1; k <= SAR_QUANTILE_BINS; k++)
-        s.weight[k] /= s.weight[SAR_QUANTILE_BINS];
-    return s;
+        s->weight[k] /= s->weight[SAR_QUANTILE_BINS];
 }
 
 /* Returns the share of the slots below which segments [0, i) have their share of the elements. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Segments: consecutive ranges of the slots of all parts, which owner-based schemes process one after the
- * other. Messages and work of a segment grow with its elements. Where these are spread unevenly, segments of
- * equal length would leave now the network idle and now the processors, since one segment is in flight while
- * another one is worked on. So a segment is shorter where there are more elements. */
+ * other. Messages and work of a segment grow with its elements. One segment is in flight while another one is
+ * worked on: if their sizes differ, the network waits for the processor, or the processor for the network. So
+ * a segment is shorter where there are more elements. */
 
 #ifndef SAR_SCHEME_ENGINE_SEGMENTS_H
 #define SAR_SCHEME_ENGINE_SEGMENTS_H
@@ -23,12 +23,12 @@ struct sar_segments {
 /** Returns segments of `equal` slots, a multiple of unit. */
 struct sar_segments sar_segments_equal(uint64_t slots, uint64_t equal, uint64_t unit);
 
-/** Returns as many segments as sar_segments_equal does. Each has about equally many elements, those of a rank
- * and those of the result, if the agreed quantiles are known. */
-struct sar_segments sar_segments_weighted(const struct sar_agreed *agreed, uint64_t slots, uint64_t equal,
-                                          uint64_t unit);
+/** Moves the bounds so that segments have about equally many elements, those of a rank and those of the
+ * result. Does nothing unless the agreed quantiles are known. */
+void sar_segments_weigh(const struct sar_agreed *agreed, struct sar_segments *segments);
 
-/** Returns the first slot of segment i <= n; begin(0) is 0, begin(n) is slots, and each segment has slots. */
+/** Returns the first slot of segment i <= n. It is 0 for i = 0 and `slots` for i = n. No segment is empty,
+ * unless `slots` is 0. */
 uint64_t sar_segments_begin(const struct sar_segments *segments, uint32_t i);
 
 #endif

@@ -246,7 +246,7 @@ static void try_hierarchical(void)
     MPI_Comm_free(&comm);
 }
 
-/* Rows with several owners, in slices; those of two groups are reduced in flight. */
+/* Rows with several owners, in slices; with two groups they are reduced in flight. */
 static void try_columns(const char *scheme, int nodes)
 {
     enum { ROW = 24, COUNTS = 3 };
@@ -288,6 +288,7 @@ int main(int argc, char **argv)
         struct settings settings = { schemes[i], wires[i % 7], NULL, NULL, i % 2 == 0 ? NULL : "200" };
         /* A profile allocates so much memory that the scheme needs no more. */
         setenv("MPIX_SPARSE_PROFILE_EVERY", schemes[i] == NULL ? "1" : "1000000", 1);
+        sar_owner_always_in_flight = i % 2 != 0;
         MPI_Comm comm = settings_comm(&settings);
         for (size_t j = 0; j < (only == NULL ? SIZES : FEW_SIZES); j++)
             if (!oversubscribed || (i + j + (size_t)ranks) % 4 == 0)
@@ -298,6 +299,7 @@ int main(int argc, char **argv)
             try_first_use(&settings, i % 2 == 0 ? COO : DENSE, (int)i % ranks);
         free_vector(&large);
     }
+    sar_owner_always_in_flight = false;
     if (only == NULL) {
         try_relays();
         try_hierarchical();

@@ -71,8 +71,8 @@ static void test_any_quantiles(void **state)
         double nnz = 1 + (double)rng_below(&rng, COUNT);
         struct sar_agreed a = agreed_of(nnz, &q);
         uint64_t slots = 1 + rng_below(&rng, 1 << 20), equal = UNIT * (1 + rng_below(&rng, 50));
-        struct sar_segments s = sar_segments_weighted(&a, slots, equal, UNIT);
-        assert_int_equal(s.n, sar_segments_equal(slots, equal, UNIT).n);
+        struct sar_segments s = sar_segments_equal(slots, equal, UNIT);
+        sar_segments_weigh(&a, &s);
         assert_true(s.weighted == (s.n > 1 && q.index[LENGTH(q.index) - 1] != 0));
         check_bounds(&s);
     }
@@ -84,7 +84,8 @@ static void test_unknown(void **state)
     struct sar_quantiles unknown = { { 0 } };
     struct sar_agreed a = agreed_of(1e5, &unknown);
     (void)state;
-    struct sar_segments s = sar_segments_weighted(&a, 1 << 20, 1 << 16, UNIT);
+    struct sar_segments s = sar_segments_equal(1 << 20, 1 << 16, UNIT);
+    sar_segments_weigh(&a, &s);
     assert_false(s.weighted);
     assert_int_equal(sar_segments_begin(&s, 3), 3 << 16);
 }
@@ -107,7 +108,8 @@ static void test_skewed(void **state)
     struct sar_quantiles q = sar_quantiles_of(&desc, &vec);
     struct sar_agreed a = agreed_of(NNZ, &q);
     a.data.densification = (struct sar_densification){ 2, { 1, RANKS }, { 1, 5 } };
-    struct sar_segments s = sar_segments_weighted(&a, SLOTS, SLOTS / SEGMENTS, UNIT);
+    struct sar_segments s = sar_segments_equal(SLOTS, SLOTS / SEGMENTS, UNIT);
+    sar_segments_weigh(&a, &s);
     assert_true(s.weighted);
     check_bounds(&s);
     size_t from = 0, most = 0;
