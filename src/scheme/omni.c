@@ -9,7 +9,7 @@
  * This is fast for clustered elements: a block costs as much for one element as for all of its n, so at a
  * density d without clusters 1 - (1-d)^n of all bytes are sent: 92 % at d = 1 % and n = 256, and d at n = 1.
  *
- *     time = 2 alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + Z) gamma
+ *     time = 2 alpha + (p-1) (m(z s) + m(Z S)) beta + (z + z s p + v) gamma
  *
  * p ranks, z elements of the rank with most, Z of the result, m(z) bytes of the blocks that z elements are
  * in; s and S are 1 / p, or the shares of the largest contiguous range; sar_owner_seconds has the rest. */

@@ -235,16 +235,16 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
 
 /** Returns the predicted seconds of working on all segments and moving them:
  *
- *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + (z + z s p + Z) gamma
- *     2 e(k, x) + (t-2) e(2 k, x + y) + 2 e(k, y) + (z + z s p + Z) gamma      reduced in flight
+ *     e(k, x) + (t-1) e(2 k, x + y) + e(k, y) + (z + z s p + v) gamma
+ *     2 e(k, x) + (t-2) e(2 k, x + y) + 2 e(k, y) + (z + z s p + v) gamma      reduced in flight
  *
  * t segments, k peers, x and y bytes of a segment's push to all peers and pull from them, e the time of an
- * exchange; p ranks, z elements of a rank and Z of the result, s the largest part's share of a rank's
- * elements; coding adds to the work. k is p - 1, and e is sar_agreed_exchange. For groups of q ranks k is p
- * / q - 1, rounded up, e is sar_agreed_inter_exchange, and the work is z + z s p + (U + Z) s p / q, with U
- * elements of a node. Between nodes the smaller of the two times, of moving and of working, is hidden but
- * for one segment's share. A relayed pull has messages of the mean size, and one more
- * step in which a rank relays f messages of them:
+ * exchange; p ranks, z elements of a rank, v the work of merging the result (doc/model.md), s the largest
+ * part's share of a rank's elements; coding adds to the work. k is p - 1, and e is sar_agreed_exchange. For
+ * groups of q ranks k is p / q - 1, rounded up, e is sar_agreed_inter_exchange, and the work is z + z s p +
+ * (U + v) s p / q, with U elements of a node. Between nodes the smaller of the two times, of moving and of
+ * working, is hidden but for one segment's share; the reduction only in flight. A relayed pull has messages
+ * of the mean size, and one more step in which a rank relays f messages of them:
  *
  *     e(k, x) + e(2 k, x + y) + (t-2) e(3 k, x + y + f y / k) + e(2 k, y + f y / k) + e(k, f y / k)
  *

@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "comm/exchange.h"
 #include "scheme/engine/owner.h"
+#include "vector/partition.h"
 #include "wire/message.h"
 
 /* Bytes of a message of one segment. Shorter messages cost more time than they hide; longer ones fill
@@ -36,7 +37,7 @@ static const double MIN_MOVING_SHARE = 0.25;
 static const double IN_FLIGHT_LOSS = 1.03;
 
 /* In elements of one value, as `mpix_sparse_perf --costs` measures them. */
-static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025;
+static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025, MERGE_WORK = 0.35, BLOCK_WORK = 1.9;
 
 bool sar_owner_always_in_flight;
 
@@ -130,6 +131,18 @@ static double slicing_work(const struct sar_agreed *a, const struct sar_owner_co
     return (work * value + (a->data.nnz_max + sums / in_group) * row_pass) / a->machine.gamma;
 }
 
+/* Returns the work of putting the elements of the result in order: block by block, or, where the map has
+ * many more blocks than elements, by a reduction. */
+static double merge_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
+{
+    const struct sar_partition_map *map = &terms->map;
+    double sums = sar_agreed_union_nnz(a, a->machine.ranks);
+    uint64_t stripes = map->slots_max >> map->grain_shift;
+    if (is_contiguous(map) || !sar_partition_merges_by_block(map, stripes, (size_t)sums))
+        return sums;
+    return fmin(MERGE_WORK * sums + BLOCK_WORK * (double)stripes * map->parts, sums);
+}
+
 static double reduce_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
 {
     return a->data.nnz_mean * a->machine.ranks * terms->push_share * slice_work(a, terms);
@@ -141,15 +154,15 @@ static double reduce_work_of(const struct sar_agreed *a, const struct sar_owner_
 static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                       const struct sar_owner_estimate *estimate)
 {
-    double ranks = a->machine.ranks, parts = estimate->peers + 1, sums = sar_agreed_union_nnz(a, ranks);
-    double slice = slice_work(a, terms);
+    double parts = estimate->peers + 1;
+    double slice = slice_work(a, terms), merged = merge_work_of(a, terms);
     double coding = (estimate->peers * estimate->push.work + parts / 2 * estimate->pull.work) * slice;
     double read = a->data.nnz_max + estimate->reduce_work;
     if (terms->group_ranks > 1)
         return read +
-               parts * (sar_agreed_union_nnz(a, terms->group_ranks) + sums) * terms->push_share * slice +
+               parts * (sar_agreed_union_nnz(a, terms->group_ranks) + merged) * terms->push_share * slice +
                coding + slicing_work(a, terms, estimate);
-    return read + sums + coding + slicing_work(a, terms, estimate);
+    return read + merged + coding + slicing_work(a, terms, estimate);
 }
 
 /* Returns the latencies that messages of a step wait for others: at most so many are in flight. */

@@ -14,6 +14,7 @@
 
 #include "agreed.h"
 #include "generate.h"
+#include "scheme/engine/owner.h"
 #include "scheme/scheme.h"
 
 static bool near(double a, double b)
@@ -330,6 +331,29 @@ static void test_times_of_nothing(void **state)
     }
 }
 
+/* Work of balanced beyond what a rank does with its own elements, with the parts of the others, and to code:
+ * the merge of the result. */
+static double merge_work(const struct sar_agreed *a)
+{
+    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a, 1);
+    struct sar_owner_estimate e = sar_owner_estimate(a, &terms);
+    double coding = e.peers * e.push.work + (e.peers + 1) / 2 * e.pull.work;
+    return e.work - e.reduce_work - coding - a->data.nnz_max;
+}
+
+/* A merge by blocks costs a third of a reduction, and some elements' work for each block. One without blocks,
+ * of contiguous parts or few elements, is a reduction. */
+static void test_costs_of_the_merge(void **state)
+{
+    struct sar_agreed dense = agreed_make(16, 10000000, 500000), sparse = agreed_make(16, 1000000000, 1000);
+    (void)state;
+    double sums = sar_agreed_union_nnz(&dense, 16);
+    assert_true(merge_work(&dense) > 0.3 * sums && merge_work(&dense) < 0.5 * sums);
+    assert_true(near(merge_work(&sparse), sar_agreed_union_nnz(&sparse, 16)));
+    dense.partition.kind = SAR_PARTITION_RANGE;
+    assert_true(near(merge_work(&dense), sums));
+}
+
 /* 16-bit values count with their size, and rounding them costs work. */
 static void test_costs_of_narrow_values(void **state)
 {
@@ -397,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_hierarchical_partition),
         cmocka_unit_test(test_times_do_not_fall),
         cmocka_unit_test(test_times_of_nothing),
+        cmocka_unit_test(test_costs_of_the_merge),
         cmocka_unit_test(test_costs_of_narrow_values),
         cmocka_unit_test(test_costs_of_messages),
     };
