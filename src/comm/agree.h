@@ -33,7 +33,7 @@ struct sar_agree_pull {
     int32_t parts;    /**< parts of the partition map */
 };
 
-/** How the elements of a rank spread over the vector. */
+/** Spread of a rank's elements over the vector. */
 struct sar_agree_spread {
     uint16_t equal_segments; /**< 1: this rank needs segments of equal length; maximum over the ranks */
     struct sar_quantiles quantiles; /**< of the rank with most elements */

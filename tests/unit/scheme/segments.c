@@ -78,7 +78,7 @@ static void test_any_quantiles(void **state)
     }
 }
 
-/* Of unknown quantiles, segments are equal. */
+/* Segments are equally long if the quantiles are unknown. */
 static void test_unknown(void **state)
 {
     struct sar_quantiles unknown = { { 0 } };
