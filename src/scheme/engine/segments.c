@@ -6,7 +6,10 @@
 
 #include "scheme/engine/segments.h"
 
-enum { STEPS = 40 }; /* of the search for c */
+enum {
+    STEPS = 40,       /* of the search for c */
+    EVEN = 65536 / 64 /* of a quantile, that it may differ by from an even vector's: by chance it does */
+};
 
 struct sar_segments sar_segments_equal(uint64_t slots, uint64_t equal, uint64_t unit)
 {
@@ -52,12 +55,22 @@ static void set_positions(struct sar_segments *s, const struct sar_quantiles *q)
     s->position[SAR_QUANTILE_BINS] = 1;
 }
 
+static bool is_even(const struct sar_quantiles *q)
+{
+    for (int k = 1; k < SAR_QUANTILE_BINS; k++) {
+        int even = 65536 / SAR_QUANTILE_BINS * k;
+        if (q->index[k - 1] < even - EVEN || q->index[k - 1] > even + EVEN)
+            return false;
+    }
+    return true;
+}
+
 void sar_segments_weigh(const struct sar_agreed *a, struct sar_segments *s)
 {
     const struct sar_quantiles *q = &a->data.quantiles;
     double count = (double)a->desc.count, elements = a->data.nnz_mean / count / SAR_QUANTILE_BINS,
            all = sar_agreed_union_nnz(a, a->machine.ranks) / count;
-    if (s->n <= 1 || q->index[SAR_QUANTILE_BINS - 2] == 0 || elements <= 0)
+    if (s->n <= 1 || q->index[SAR_QUANTILE_BINS - 2] == 0 || elements <= 0 || is_even(q))
         return;
     s->weighted = true;
     set_positions(s, q);

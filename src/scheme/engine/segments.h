@@ -24,7 +24,7 @@ struct sar_segments {
 struct sar_segments sar_segments_equal(uint64_t slots, uint64_t equal, uint64_t unit);
 
 /** Moves the bounds so that segments have about equally many elements, those of a rank and those of the
- * result. Does nothing unless the agreed quantiles are known. */
+ * result. Does nothing if the agreed quantiles are unknown, or about those of an even vector. */
 void sar_segments_weigh(const struct sar_agreed *agreed, struct sar_segments *segments);
 
 /** Returns the first slot of segment i <= n. It is 0 for i = 0 and `slots` for i = n. No segment is empty,

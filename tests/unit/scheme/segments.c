@@ -59,6 +59,7 @@ static void test_equal(void **state)
 /* Any quantiles, also many equal ones, and as few units as segments. */
 static void test_any_quantiles(void **state)
 {
+    int n_weighted = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 3000; seed++) {
         struct rng rng = { seed };
@@ -73,17 +74,25 @@ static void test_any_quantiles(void **state)
         uint64_t slots = 1 + rng_below(&rng, 1 << 20), equal = UNIT * (1 + rng_below(&rng, 50));
         struct sar_segments s = sar_segments_equal(slots, equal, UNIT);
         sar_segments_weigh(&a, &s);
-        assert_true(s.weighted == (s.n > 1 && q.index[LENGTH(q.index) - 1] != 0));
+        assert_true(!s.weighted || (s.n > 1 && q.index[LENGTH(q.index) - 1] != 0));
+        n_weighted += s.weighted;
         check_bounds(&s);
     }
+    assert_true(n_weighted > 1000);
 }
 
-/* Segments are equally long if the quantiles are unknown. */
-static void test_unknown(void **state)
+/* Segments are equally long if the quantiles are unknown, or those of an even vector but for chance. */
+static void test_unknown_and_even(void **state)
 {
-    struct sar_quantiles unknown = { { 0 } };
-    struct sar_agreed a = agreed_of(1e5, &unknown);
+    struct sar_quantiles unknown = { { 0 } }, even;
     (void)state;
+    for (int k = 1; k < SAR_QUANTILE_BINS; k++)
+        even.index[k - 1] = (uint16_t)(65536 / SAR_QUANTILE_BINS * k + (k % 2 == 0 ? 900 : -900));
+    struct sar_agreed a = agreed_of(1e5, &even);
+    struct sar_segments e = sar_segments_equal(1 << 20, 1 << 16, UNIT);
+    sar_segments_weigh(&a, &e);
+    assert_false(e.weighted);
+    a = agreed_of(1e5, &unknown);
     struct sar_segments s = sar_segments_equal(1 << 20, 1 << 16, UNIT);
     sar_segments_weigh(&a, &s);
     assert_false(s.weighted);
@@ -132,7 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_any_quantiles),
-        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_unknown_and_even),
         cmocka_unit_test(test_skewed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
