@@ -102,7 +102,7 @@ void sar_active_call_prepare(struct sar_active_call *op)
     enum sar_status status =
         sar_exchange_open(&op->comm_state->comm, &op->comm_state->memory.arena, &task->exchange);
     if (status == SAR_OK)
-        status = sar_arena_alloc_zeroed(&op->comm_state->memory.arena, 1, task_state_size(), &task->state);
+        status = sar_arena_alloc(&op->comm_state->memory.arena, 1, task_state_size(), &task->state);
     sar_error_set(&args->result.error, status, 0);
     if (args->result.error.status != SAR_OK)
         return;
@@ -303,6 +303,8 @@ void sar_active_call_task_init(struct sar_active_call *op)
 {
     struct sar_task *task = &op->task;
     task->scheme = sar_schemes[op->common.selection.scheme];
+    if (task->state != NULL) /* else the call fails for lack of memory */
+        memset(task->state, 0, task->scheme->state_size);
     task->agreed = &op->common.agreed;
     task->comm = &op->comm_state->comm;
     task->memory.call_arena = task->memory.step_arena = &op->comm_state->memory.arena;
@@ -339,7 +341,6 @@ static void canonicalize_again(struct sar_active_call *op)
 void sar_active_call_task_reset(struct sar_active_call *op)
 {
     struct sar_task before = op->task;
-    memset(before.state, 0, task_state_size());
     before.exchange.status = SAR_OK;
     op->task = (struct sar_task){ .state = before.state, .exchange = before.exchange };
     if (!op->args->sig.dense_face || op->args->device.resident)
