@@ -303,7 +303,7 @@ void sar_active_call_task_init(struct sar_active_call *op)
 {
     struct sar_task *task = &op->task;
     task->scheme = sar_schemes[op->common.selection.scheme];
-    if (task->state != NULL) /* else the call fails for lack of memory */
+    if (task->state != NULL) /* else there is no memory, and the call fails */
         memset(task->state, 0, task->scheme->state_size);
     task->agreed = &op->common.agreed;
     task->comm = &op->comm_state->comm;
