@@ -114,17 +114,15 @@ void perf_sim_work_trace(void)
 static int steps_of(const struct sar_span_work *work)
 {
     static const char *const whole[] = { "packed", "block", "dense", "runs" }; /* no loops in steps */
-    const int most = SAR_PIECES_MAX / SAR_THREADS_MAX;
+    const char *format = work->format == NULL ? "-" : work->format;
     double moved = charged.limits.scale * perf_work_moved(work), pieces = moved / SAR_PIECE_BYTES;
     int threads = perf_work_splits(moved, charged.limits.threads);
-
-    const char *format = work->format == NULL ? "-" : work->format;
 
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (strcmp(format, whole[i]) == 0)
             return 1;
     if (threads > 1)
-        return (int)fmin(fmax(pieces / threads, 1), most);
+        return (int)fmin(fmax(pieces / threads, 1), SAR_THREAD_PIECES);
     return strcmp(work->kind, "assemble") == 0 ? (int)fmax(pieces / SAR_STEP_PIECES, 1) : 1;
 }
 

@@ -25,7 +25,7 @@
 #define NO_THREAD_SANITIZER
 #endif
 
-enum { PIECES_PER_THREAD = SAR_PIECES_MAX / SAR_THREADS_MAX, CACHE_LINE = 64 };
+enum { CACHE_LINE = 64 };
 
 size_t sar_parallel_piece_bytes = SAR_PIECE_BYTES;
 int sar_parallel_loops;
@@ -71,7 +71,7 @@ size_t sar_parallel_pieces(size_t bytes)
 {
     if (current.threads <= 1 || bytes < 2 * sar_parallel_piece_bytes)
         return 1;
-    size_t threads = (size_t)sar_parallel_threads(), most = threads * PIECES_PER_THREAD;
+    size_t threads = (size_t)sar_parallel_threads(), most = threads * SAR_THREAD_PIECES;
     size_t fit = bytes / sar_parallel_piece_bytes;
     return threads == 1 ? 1 : fit < most ? fit : most;
 }

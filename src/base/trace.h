@@ -110,9 +110,11 @@ static inline int64_t sar_trace_loop_begin(void)
     return sar_trace_wanted() ? sar_span_clock() : 0;
 }
 
-/** Records the share of a thread in a loop, in the trace file alone, on the track SAR_TRACE_THREADS + thread.
- * The calling thread is 0. Loops of several calling threads share these tracks. */
+/** Track of the calling thread in loops; those of the other threads of its team follow. Loops of several
+ * calling threads share these tracks. */
 enum { SAR_TRACE_THREADS = 1000000 };
+
+/** Records the share of a thread of the team in a loop, in the trace file alone. The calling thread is 0. */
 static inline void sar_trace_loop_end(int thread, int64_t start_ns)
 {
     if (start_ns != 0)

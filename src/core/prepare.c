@@ -22,8 +22,9 @@ enum {
 
 static const double RATIO_DRIFT = 0.03; /* relative change of the scheme's measured cost that ends reuse */
 
-/* Vectors in device memory are partitioned there, in segments of equal length. */
-static size_t estimate_nnz(const struct sar_active_call *op, struct sar_agree_spread *spread)
+/* Returns the elements of the input, of a dense buffer estimated from a sample, and sets their quantiles
+ * where indices are at hand. A vector in device memory is partitioned there, in segments of equal length. */
+static size_t estimate_input(const struct sar_active_call *op, struct sar_agree_spread *spread)
 {
     const struct sar_call_args *args = op->args;
     const struct sar_vec_desc *desc = &args->sig.desc;
@@ -142,7 +143,7 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     msg.pull = op->comm_state->feedback.pull;
     if (args->result.error.status != SAR_OK || !args->sig.native)
         return msg;
-    msg.nnz_max = (int64_t)estimate_nnz(op, &msg.spread);
+    msg.nnz_max = (int64_t)estimate_input(op, &msg.spread);
     msg.nnz_sum = msg.nnz_max;
     return msg;
 }

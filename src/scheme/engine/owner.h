@@ -88,8 +88,7 @@ struct sar_owner_push {
 /** Receiving side of the push: the reduction of this rank's part. */
 struct sar_owner_reduce {
     uint32_t segment;
-    struct sar_msg *received;  /**< push messages of the step before, by rank; NULL: they are not kept */
-    bool is_kept;              /**< the messages of this segment are in `received` */
+    struct sar_msg *received;  /**< in flight: push messages of the step before, by rank; else NULL */
     struct sar_spvec *decoded; /**< by source, in rank order */
     int n_decoded, n_reduced;  /**< sources; the first n_reduced are in `partial` */
     struct sar_spvec partial;
@@ -243,8 +242,8 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
  * part's share of a rank's elements; coding adds to the work. k is p - 1, and e is sar_agreed_exchange. For
  * groups of q ranks k is p / q - 1, rounded up, e is sar_agreed_inter_exchange, and the work is z + z s p +
  * (U + v) s p / q, with U elements of a node. Between nodes the smaller of the two times, of moving and of
- * working, is hidden but for one segment's share; the reduction only in flight. A relayed pull has messages
- * of the mean size, and one more step in which a rank relays f messages of them:
+ * working, is hidden but for one segment's share; the reduction only in flight. Messages of a relayed pull
+ * have the mean size. In its additional step a rank relays f of them:
  *
  *     e(k, x) + e(2 k, x + y) + (t-2) e(3 k, x + y + f y / k) + e(2 k, y + f y / k) + e(k, f y / k)
  *

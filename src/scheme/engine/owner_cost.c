@@ -346,6 +346,7 @@ static double seconds_of(const struct sar_agreed *a, const struct sar_owner_cost
     return moving + e->work * a->machine.gamma - (a->topo.nodes > 1 ? hidden : 0);
 }
 
+/* A reduction in flight takes one more step of messages, which must take less than the reduction. */
 static bool reduces_in_flight(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                               const struct sar_owner_estimate *e)
 {
@@ -353,8 +354,10 @@ static bool reduces_in_flight(const struct sar_agreed *a, const struct sar_owner
     later.reduces_in_flight = true;
     if (a->topo.nodes == 1 || terms->group_ranks > 1 || e->segments.n == 1 || e->relay_limit > 0)
         return false;
+    double reducing = e->reduce_work * a->machine.gamma;
+    double step = direct_seconds(a, terms, &later) - direct_seconds(a, terms, e);
     return sar_owner_always_in_flight ||
-           seconds_of(a, terms, &later) < IN_FLIGHT_LOSS * seconds_of(a, terms, e);
+           (step < reducing && seconds_of(a, terms, &later) < IN_FLIGHT_LOSS * seconds_of(a, terms, e));
 }
 
 struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,

@@ -24,8 +24,7 @@ enum sar_status sar_owner_keep_messages(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     uint32_t lag = sar_owner_pull_lag(o), pulled = o->step - 1 - lag;
-    o->reduce.is_kept = o->reduce.received != NULL && o->step > 0 && o->step <= o->parts.segments.n;
-    if (o->reduce.is_kept)
+    if (o->reduce.received != NULL && o->step > 0 && o->step <= o->parts.segments.n)
         keep(task, SAR_OWNER_PUSH, o->reduce.received);
     if (o->relay.limit > 0 && o->step > 2)
         SAR_TRY(sar_owner_relay_collect(task, pulled - 1));

@@ -121,7 +121,6 @@ static void encode_until(struct sar_task *task, int position)
 static void begin_reduction(struct sar_owner *o, uint32_t segment)
 {
     o->reduce.segment = segment;
-    o->reduce.is_kept = false;
     o->reduce.n_decoded = o->reduce.n_reduced = 0;
     o->reduce.partial.nnz = 0;
 }
@@ -141,11 +140,12 @@ void sar_owner_post_push(struct sar_task *task)
     }
 }
 
-/* Returns the push message of a rank, or NULL if it has not arrived. */
+/* Returns the push message of a rank, or NULL if it has not arrived. In flight, those of the step before are
+ * kept: o->step counts the steps that have been posted. */
 static struct sar_msg *pushed_by(const struct sar_task *task, int rank)
 {
     const struct sar_owner *o = task->state;
-    if (o->reduce.is_kept)
+    if (o->reduce.segment + 1 < o->step)
         return &o->reduce.received[rank];
     return sar_exchange_has_arrived(&task->exchange, rank) ? &task->exchange.arrived[rank] : NULL;
 }

@@ -3,45 +3,21 @@
  * none after MPI_Finalize. Results of large calls on one and on several threads have equal bits, also from
  * within a parallel region. The trace shows both threads at work at once. */
 
-#include <dirent.h>
 #include <mpix_sparse.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 #include "check.h"
+#include "process_threads.h"
 
 enum { COUNT = 3000000, STEP = 7, SMALL = 100, THREADS = 2 };
 
 static float *in, *out, *expected;
-
-static int threads_of_process(void)
-{
-    int n = 0;
-    DIR *folder = opendir("/proc/self/task");
-    if (folder == NULL)
-        return 0;
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        n += entry->d_name[0] != '.';
-    closedir(folder);
-    return n;
-}
-
-/* A thread that was joined may be listed for a moment. */
-static int settled_threads(int wanted)
-{
-    struct timespec pause = { .tv_nsec = 1000000 };
-    int n = threads_of_process();
-    for (int i = 0; i < 1000 && n != wanted; i++, n = threads_of_process())
-        nanosleep(&pause, NULL);
-    return n;
-}
 
 static void set_threads(MPI_Comm comm, const char *threads)
 {
@@ -113,8 +89,8 @@ static void open_trace(void)
     setenv("MPIX_SPARSE_TRACE", trace, 1);
 }
 
-/* Loops of the two threads of this rank, from the trace. Returns how often a loop of one lies within the time
- * of one of the other, at least in part. */
+/* Reads the loops of this rank's two threads from the trace. Returns the number of pairs, a loop of each
+ * thread, whose times overlap. */
 static int count_overlaps(void)
 {
     enum { LOOPS = 4096 };
@@ -146,11 +122,6 @@ static int count_overlaps(void)
     return overlaps;
 }
 
-static void *do_nothing(void *arg)
-{
-    return arg;
-}
-
 int main(int argc, char **argv)
 {
     MPI_Comm comm;
@@ -158,27 +129,24 @@ int main(int argc, char **argv)
 #ifdef _OPENMP
     splits = true;
 #endif
-    pthread_t first; /* A sanitizer makes its own thread together with the program's first. */
-    if (pthread_create(&first, NULL, do_nothing, NULL) == 0)
-        pthread_join(first, NULL);
-    int at_start = threads_of_process();
+    int at_start = process_threads_at_start();
     check_begin(&argc, &argv, MPI_THREAD_FUNNELED);
     open_trace();
     fill();
-    int before = threads_of_process();
+    int before = process_threads();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     set_threads(comm, "1");
     call(COUNT, comm);
     memcpy(expected, out, COUNT * sizeof *expected);
     set_threads(comm, "2");
     call(SMALL, comm);
-    check(settled_threads(before) == before, "%d threads, not %d, after a small call", threads_of_process(),
-          before);
+    check(process_threads_settled(before) == before, "%d threads, not %d, after a small call",
+          process_threads(), before);
     set_threads(comm, "2");
     call(COUNT, comm);
     int wanted = splits && ranks > 1 ? before + THREADS - 1 : before;
-    check(settled_threads(wanted) == wanted || ranks == 1, "%d threads, not %d, after a large call",
-          threads_of_process(), wanted);
+    check(process_threads_settled(wanted) == wanted || ranks == 1, "%d threads, not %d, after a large call",
+          process_threads(), wanted);
     check_equal("by default");
     call_schemes(comm);
     call_in_region(comm);
@@ -190,8 +158,8 @@ int main(int argc, char **argv)
     free(out);
     free(expected);
     int failed = check_end("openmp_threads");
-    if (settled_threads(at_start) > at_start) {
-        fprintf(stderr, "%d threads after MPI_Finalize, %d at the start\n", threads_of_process(), at_start);
+    if (process_threads_settled(at_start) > at_start) {
+        fprintf(stderr, "%d threads after MPI_Finalize, %d at the start\n", process_threads(), at_start);
         return 1;
     }
     return failed;

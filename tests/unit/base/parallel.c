@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "array_length.h"
 #include "base/arena.h"
 #include "base/parallel.h"
+#include "process_threads.h"
 
 enum { PIECES = 1000 };
 
@@ -40,31 +40,6 @@ static struct sar_parallel with(int threads)
 
 static int threads_at_start; /* 1, and a thread of a sanitizer */
 
-static void *do_nothing(void *arg)
-{
-    return arg;
-}
-
-static int threads_of_process(void)
-{
-    int n = 0;
-    DIR *folder = opendir("/proc/self/task");
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        n += entry->d_name[0] != '.';
-    closedir(folder);
-    return n;
-}
-
-/* A thread that was joined may be listed for a moment. */
-static void expect_threads(int wanted)
-{
-    struct timespec pause = { .tv_nsec = 1000000 };
-    for (int i = 0; i < 1000 && threads_of_process() != wanted; i++)
-        nanosleep(&pause, NULL);
-    assert_int_equal(threads_of_process(), wanted);
-}
-
 static enum sar_status count_piece(void *arg, size_t i)
 {
     atomic_int *count = arg;
@@ -76,12 +51,13 @@ static void no_thread_before_the_first_loop(void **state)
 {
     (void)state;
     atomic_int count[PIECES] = { 0 };
+    assert_true(threads_at_start > 0);
     struct sar_parallel former = sar_parallel_begin(with(8));
     assert_int_equal(sar_parallel_for(1, count_piece, count), SAR_OK);
-    assert_int_equal(threads_of_process(), threads_at_start);
+    assert_int_equal(process_threads(), threads_at_start);
     sar_parallel_end(former);
     assert_int_equal(sar_parallel_for(PIECES, count_piece, count), SAR_OK);
-    assert_int_equal(threads_of_process(), threads_at_start);
+    assert_int_equal(process_threads(), threads_at_start);
 }
 
 static void every_piece_once(void **state)
@@ -255,7 +231,7 @@ static void threads_sleep_and_end(void **state)
     struct sar_parallel former = sar_parallel_begin(with(3));
     sar_parallel_for(PIECES, count_piece, count);
     sar_parallel_end(former);
-    assert_true(threads_of_process() >= threads_at_start + (has_openmp() ? 2 : 0));
+    assert_true(process_threads() >= threads_at_start + (has_openmp() ? 2 : 0));
     struct timespec pause = { .tv_nsec = 200000000 };
     double used = 1;
     for (int i = 0; i < 20 && used > 0.02; i++) { /* OpenMP's threads spin for a while */
@@ -266,7 +242,7 @@ static void threads_sleep_and_end(void **state)
     assert_true(used <= 0.02);
     sar_parallel_close();
 #if !defined(_OPENMP) || defined(HAVE_OMP_PAUSE)
-    expect_threads(threads_at_start);
+    assert_int_equal(process_threads_settled(threads_at_start), threads_at_start);
 #endif
 }
 
@@ -284,9 +260,6 @@ int main(void)
         cmocka_unit_test(small_loops_are_one_piece),
         cmocka_unit_test(threads_sleep_and_end),
     };
-    pthread_t first; /* A sanitizer makes its own thread together with the program's first. */
-    if (pthread_create(&first, NULL, do_nothing, NULL) == 0)
-        pthread_join(first, NULL);
-    threads_at_start = threads_of_process();
+    threads_at_start = process_threads_at_start();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -341,8 +341,8 @@ static double merge_work(const struct sar_agreed *a)
     return e.work - e.reduce_work - coding - a->data.nnz_max;
 }
 
-/* A merge by blocks costs a third of a reduction, and some elements' work for each block. One without blocks,
- * of contiguous parts or few elements, is a reduction. */
+/* A merge by blocks costs a third of a reduction, and some elements' work for each block. Contiguous parts
+ * and few elements are merged without blocks, by a reduction. */
 static void test_costs_of_the_merge(void **state)
 {
     struct sar_agreed dense = agreed_make(16, 10000000, 500000), sparse = agreed_make(16, 1000000000, 1000);
