@@ -8,7 +8,8 @@
  * time; the next run overwrites any excess. Otherwise elements are located and moved one by one, or, into
  * few parts, by comparisons of whole SIMD vectors.
  *
- *     time = two passes over the indices, one over the values; .3 to 2 ns for an element of runs, 3 without */
+ *     time = two passes over the indices, one over the values;
+ *            .3 to 2 ns for an element of runs, 3 without */
 
 #include "vector/partition.h"
 

@@ -109,6 +109,14 @@ const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pul
     return fixed != NULL ? fixed : sar_wire_cheapest(layout, vec, price_of(agreed, pull));
 }
 
+const struct sar_wire *sar_agreed_expected_wire(const struct sar_agreed *agreed, bool pull,
+                                                const struct sar_wire *preferred,
+                                                const struct sar_wire_layout *layout, double nnz)
+{
+    const struct sar_wire *fixed = fixed_wire(agreed, pull, preferred);
+    return fixed != NULL ? fixed : sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull));
+}
+
 /* Choose by bytes alone: the cost of coding on a device is unknown, and small beside that of the bytes. */
 const struct sar_wire *sar_agreed_device_wire(const struct sar_agreed *agreed, bool pull,
                                               const struct sar_wire_layout *layout, size_t nnz)
@@ -142,9 +150,7 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
                                      const struct sar_wire *preferred, const struct sar_wire_layout *layout,
                                      double nnz)
 {
-    const struct sar_wire *wire = fixed_wire(agreed, pull, preferred);
-    if (wire == NULL)
-        wire = sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull));
+    const struct sar_wire *wire = sar_agreed_expected_wire(agreed, pull, preferred, layout, nnz);
     double work = has_pull_cost(agreed, pull) ? sar_wire_pull_cost(wire, layout, nnz)
                                               : sar_wire_cost(wire, layout, nnz);
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),

@@ -105,6 +105,11 @@ const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pul
                                        const struct sar_wire *preferred, const struct sar_wire_layout *layout,
                                        const struct sar_spvec *vec);
 
+/** As sar_agreed_wire for nnz elements at random slots. */
+const struct sar_wire *sar_agreed_expected_wire(const struct sar_agreed *agreed, bool pull,
+                                                const struct sar_wire *preferred,
+                                                const struct sar_wire_layout *layout, double nnz);
+
 /** Returns the format for nnz elements in device memory: the forced one, else the smallest that devices
  * write. */
 const struct sar_wire *sar_agreed_device_wire(const struct sar_agreed *agreed, bool pull,

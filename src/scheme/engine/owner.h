@@ -92,7 +92,9 @@ struct sar_owner_reduce {
     struct sar_spvec *decoded; /**< by source, in rank order */
     int n_decoded, n_reduced;  /**< sources; the first n_reduced are in `partial` */
     struct sar_spvec partial;
-    struct sar_spvec sums[SAR_STEP_ARENAS]; /**< by segment % SAR_STEP_ARENAS */
+    struct sar_spvec sums[SAR_STEP_ARENAS]; /**< by segment % SAR_STEP_ARENAS; if their indices are NULL, they
+                                             * are in the outgoing message of the pull only */
+    bool clustered;                         /**< as for sar_task_reduce_encoded */
 };
 
 /** Pull. */

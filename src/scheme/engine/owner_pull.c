@@ -185,19 +185,21 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
     struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    int at = sar_owner_sums_index(segment);
     size_t n = 0;
     bool done;
     SAR_TRY(append_bitmaps(task, segment, &done));
     if (done)
         return SAR_OK;
     for (int r = 0; r < task->comm->ranks; r++) {
-        o->inputs[r] = (struct sar_spvec){ NULL, NULL, 0 };
-        if (r != task->comm->rank && sar_owner_sends_to(task, r))
+        bool own = r == task->comm->rank;
+        o->inputs[r] = own ? o->reduce.sums[at] : (struct sar_spvec){ NULL, NULL, 0 };
+        if (own ? o->inputs[r].index == NULL && o->inputs[r].nnz > 0 : sar_owner_sends_to(task, r))
             o->batch[n++] = (struct sar_task_part){ .layout = sar_owner_part_layout(task, r, segment),
                                                     .vec = &o->inputs[r],
-                                                    .message = &o->pull.received[segment % 2][r] };
+                                                    .message = own ? &o->pull.outgoing[at]
+                                                                   : &o->pull.received[segment % 2][r] };
     }
-    o->inputs[task->comm->rank] = o->reduce.sums[sar_owner_sums_index(segment)];
     sar_task_progress(task);
     SAR_TRY(sar_task_decode_parts(task, o->batch, n));
     for (int r = 0; r < task->comm->ranks; r++)

@@ -170,17 +170,24 @@ static enum sar_status decode_ready(struct sar_task *task)
     return sar_task_decode_parts(task, o->batch, n);
 }
 
-/* Reduces the decoded parts that are not in the partial sums, and adds them to these. */
-static enum sar_status reduce_decoded(struct sar_task *task, const struct sar_vec_desc *desc)
+/* Lists the partial sums and the decoded parts that are not in them, in o->inputs; returns their number. */
+static size_t list_summands(struct sar_owner *o)
 {
-    struct sar_owner *o = task->state;
     size_t n = 0;
-    if (o->reduce.n_reduced == o->reduce.n_decoded)
-        return SAR_OK;
     if (o->reduce.n_reduced > 0)
         o->inputs[n++] = o->reduce.partial;
     for (int r = o->reduce.n_reduced; r < o->reduce.n_decoded; r++)
         o->inputs[n++] = o->reduce.decoded[r];
+    return n;
+}
+
+/* Reduces the decoded parts that are not in the partial sums, and adds them to these. */
+static enum sar_status reduce_decoded(struct sar_task *task, const struct sar_vec_desc *desc)
+{
+    struct sar_owner *o = task->state;
+    if (o->reduce.n_reduced == o->reduce.n_decoded)
+        return SAR_OK;
+    size_t n = list_summands(o);
     o->reduce.n_reduced = o->reduce.n_decoded;
     return sar_task_reduce(task, desc, o->inputs, n, &o->reduce.partial);
 }
@@ -281,9 +288,23 @@ static enum sar_status encode_sums(struct sar_task *task, uint32_t segment, stru
     bool sends_lists = has_receivers && (!sliced || o->parts.columns.groups > 1);
     SAR_TRY(sar_task_encode(task, true, layout, sums,
                             sends_lists ? &o->pull.outgoing[sar_owner_sums_index(segment)] : NULL));
-    if (sliced)
-        SAR_TRY(encode_values(task, &layout, segment));
-    return o->relay.limit > 0 ? sar_owner_relay_defer(task, segment) : SAR_OK;
+    return sliced ? encode_values(task, &layout, segment) : SAR_OK;
+}
+
+/* Reduces and encodes in one pass, if that is faster; otherwise the message stays empty. */
+static enum sar_status sum_encoded(struct sar_task *task, uint32_t segment, struct sar_spvec *sums,
+                                   struct sar_msg *message)
+{
+    struct sar_owner *o = task->state;
+    message->buffer = NULL;
+    SAR_TRY(decode_ready(task));
+    if (o->reduce.n_reduced == o->reduce.n_decoded || sar_owner_source(task, 1) < 0 ||
+        sar_columns_sliced(&o->parts.columns))
+        return SAR_OK;
+    struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
+    struct sar_vec_desc desc = sar_owner_part_desc(task, task->comm->rank, segment);
+    return sar_task_reduce_encoded(task, &layout, &desc, o->inputs, list_summands(o), &o->reduce.clustered,
+                                   sums, message);
 }
 
 /* Reduces the push of the step before, and encodes the sums. */
@@ -292,9 +313,14 @@ static enum sar_status reduce_segment(struct sar_task *task, uint32_t step)
     struct sar_owner *o = task->state;
     if (step == 0 || step > o->parts.segments.n)
         return SAR_OK;
-    struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(step - 1)];
-    SAR_TRY(sar_owner_sum_push(task, sums));
-    return encode_sums(task, step - 1, sums);
+    int at = sar_owner_sums_index(step - 1);
+    struct sar_spvec *sums = &o->reduce.sums[at];
+    SAR_TRY(sum_encoded(task, step - 1, sums, &o->pull.outgoing[at]));
+    if (o->pull.outgoing[at].buffer == NULL) {
+        SAR_TRY(sar_owner_sum_push(task, sums));
+        SAR_TRY(encode_sums(task, step - 1, sums));
+    }
+    return o->relay.limit > 0 ? sar_owner_relay_defer(task, step - 1) : SAR_OK;
 }
 
 enum sar_status sar_owner_reduce(struct sar_task *task)

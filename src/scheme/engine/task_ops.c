@@ -2,14 +2,16 @@
 /* Operations on the vectors of a task: encode, decode, reduce and copy, on the host or on the device. Each
  * is a span in traces. */
 
+#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
 #include "device/exec.h"
-#include "scheme/engine/task.h"
+#include "scheme/engine/task_device.h"
+#include "vector/reduce.h"
+#include "vector/reduce_bitmap.h"
 #include "vector/spvec.h"
 #include "wire/round16.h"
-#include "vector/reduce.h"
 
 static void report_wire(const char **reported, const char *name)
 {
@@ -43,100 +45,6 @@ static struct sar_msg_key key_of(const struct sar_task *task, struct sar_wire_la
     return (struct sar_msg_key){ layout, task->args.fingerprint, task->args.epoch, task->minus_zero };
 }
 
-/* The device treats the slots of a part as elements, and slices as rows. */
-static struct sar_vec_desc part_desc(const struct sar_task *task, const struct sar_wire_layout *layout)
-{
-    struct sar_vec_desc desc = task->agreed->desc;
-    desc.count = layout->slots;
-    desc.row_len = layout->row_len;
-    desc.element_size = layout->element_size;
-    desc.index_size = layout->index_size;
-    return desc;
-}
-
-/* Queues the encoding of the payload of a message, so that the next one can be encoded before this one is
- * complete. For an MPI library that reads device memory, the payload stays on the device, apart from its
- * header. */
-static enum sar_status encode_payload(struct sar_task *task, const struct sar_wire_layout *layout,
-                                      enum sar_codec_id codec_id, const struct sar_spvec *vec,
-                                      struct sar_msg *message)
-{
-    struct sar_device_exec *exec = task->device.exec;
-    struct sar_vec_desc desc = part_desc(task, layout);
-    struct sar_encoded payload = { codec_id, NULL, (size_t)message->bytes - SAR_MSG_HEADER_BYTES, vec->nnz };
-    if (!exec->cuda_aware) {
-        payload.memory = sar_msg_payload(message);
-        return sar_device_exec_encode(exec, &desc, vec, &payload);
-    }
-    if (payload.bytes == 0)
-        return SAR_OK;
-    SAR_TRY(sar_device_blocks_alloc(&exec->blocks, payload.bytes, &payload.memory));
-    message->payload = payload.memory;
-    return sar_device_exec_encode_in_place(exec, &desc, vec, &payload);
-}
-
-static enum sar_status encode_on_device(struct sar_task *task, const struct sar_msg_key *key,
-                                        const struct sar_wire *wire, const struct sar_spvec *vec,
-                                        struct sar_msg *message)
-{
-    struct sar_device_exec *exec = task->device.exec;
-    SAR_TRY(sar_msg_begin(key, wire, vec, exec->cuda_aware, exec->msg_arena, message));
-    return encode_payload(task, &key->layout, wire->codec_id, vec, message);
-}
-
-static enum sar_status decode_payload(struct sar_task *task, const struct sar_wire_layout *layout,
-                                      enum sar_codec_id codec_id, const struct sar_msg *message,
-                                      struct sar_spvec *vec)
-{
-    struct sar_device_exec *exec = task->device.exec;
-    struct sar_vec_desc desc = part_desc(task, layout);
-    struct sar_msg_header header;
-    (void)sar_msg_read_header(message->buffer, &header);
-    struct sar_encoded payload = { codec_id, sar_msg_payload(message), (size_t)header.bytes,
-                                   (size_t)header.nnz };
-    return message->payload != NULL ? sar_device_exec_decode_in_place(exec, &desc, &payload, vec)
-                                    : sar_device_exec_decode(exec, &desc, &payload, vec);
-}
-
-/* Queues the decoding of a message in any format. Checks its header at once; sar_device_exec_wait reports a
- * corrupt payload. The message must stay until then. Payloads in formats that devices cannot decode are
- * never detached from their headers. */
-static enum sar_status decode_on_device(struct sar_task *task, struct sar_msg_key *key,
-                                        const struct sar_msg *message, struct sar_spvec *vec)
-{
-    struct sar_device_exec *exec = task->device.exec;
-    const struct sar_wire_layout *layout = &key->layout;
-    struct sar_vec_desc desc = part_desc(task, layout);
-    struct sar_msg_content content;
-    bool detached = message->payload != NULL;
-    SAR_TRY(sar_msg_open(key, message, &content));
-    if (content.wire->codec_id == SAR_CODEC_NONE && !detached) {
-        SAR_TRY(sar_msg_decode(key, message, exec->msg_arena, vec));
-        return sar_device_exec_upload(exec, &desc, vec);
-    }
-    if (content.wire->codec_id == SAR_CODEC_NONE || content.nnz > layout->slots ||
-        content.bytes != content.wire->min_bytes(layout, content.nnz))
-        return SAR_CORRUPT;
-    SAR_TRY(decode_payload(task, layout, content.wire->codec_id, message, vec));
-    key->user_word = content.user_word;
-    return SAR_OK;
-}
-
-static enum sar_status decode_values_on_device(struct sar_task *task, struct sar_msg_key *key,
-                                               const struct sar_list_hash *hash,
-                                               const struct sar_msg *message, struct sar_spvec *vec)
-{
-    struct sar_msg_content content;
-    SAR_TRY(sar_msg_open_values(key, message, vec->nnz, &content));
-    if (hash->on_device != NULL)
-        SAR_TRY(sar_device_exec_expect_hash(task->device.exec, hash->on_device, content.index_hash));
-    else if (content.index_hash != hash->value)
-        return SAR_CORRUPT;
-    SAR_TRY(decode_payload(task, &key->layout, SAR_CODEC_VALUES, message, vec));
-    key->user_word = content.user_word;
-    return SAR_OK;
-}
-
 static enum sar_status encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
                               const struct sar_spvec *vec, struct sar_msg *message)
 {
@@ -144,7 +52,7 @@ static enum sar_status encode(struct sar_task *task, bool pull, struct sar_wire_
     const struct sar_wire *wire;
     if (task->device.exec != NULL) {
         wire = sar_agreed_device_wire(task->agreed, pull, &layout, vec->nnz);
-        SAR_TRY(encode_on_device(task, &key, wire, vec, message));
+        SAR_TRY(sar_task_encode_on_device(task, &key, wire, vec, message));
     } else {
         wire = sar_agreed_wire(task->agreed, pull, task->preferred_wire[pull], &layout, vec);
         SAR_TRY(sar_msg_encode(&key, wire, vec, task->memory.step_arena, message));
@@ -173,7 +81,7 @@ static enum sar_status decode(struct sar_task *task, struct sar_wire_layout layo
 {
     struct sar_msg_key key = key_of(task, layout);
     struct sar_span span = sar_task_span(task, "decode");
-    SAR_TRY(task->device.exec != NULL ? decode_on_device(task, &key, message, vec)
+    SAR_TRY(task->device.exec != NULL ? sar_task_decode_on_device(task, &key, message, vec)
                                       : sar_msg_decode(&key, message, task->memory.step_arena, vec));
     task->minus_zero |= key.user_word != 0;
     if (span.start_ns != 0)
@@ -313,17 +221,6 @@ enum sar_status sar_task_hash_list(struct sar_task *task, const struct sar_spvec
     return SAR_OK;
 }
 
-static enum sar_status encode_values(struct sar_task *task, const struct sar_msg_key *key,
-                                     const struct sar_spvec *vec, uint32_t index_hash,
-                                     struct sar_msg *message)
-{
-    struct sar_device_exec *exec = task->device.exec;
-    if (exec == NULL)
-        return sar_msg_encode_values(key, index_hash, vec, task->memory.step_arena, message);
-    SAR_TRY(sar_msg_begin_values(key, index_hash, vec->nnz, exec->cuda_aware, exec->msg_arena, message));
-    return encode_payload(task, &key->layout, SAR_CODEC_VALUES, vec, message);
-}
-
 enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_layout layout,
                                        const struct sar_spvec *vec, uint32_t *index_hash,
                                        struct sar_msg *message)
@@ -334,7 +231,9 @@ enum sar_status sar_task_encode_values(struct sar_task *task, struct sar_wire_la
     SAR_TRY(sar_task_hash_list(task, vec, &hash));
     if (hash.on_device != NULL)
         SAR_TRY(sar_device_exec_fetch_hash(task->device.exec, hash.on_device, &hash.value));
-    SAR_TRY(encode_values(task, &key, vec, hash.value, message));
+    SAR_TRY(task->device.exec != NULL
+                ? sar_task_encode_values_on_device(task, &key, vec, hash.value, message)
+                : sar_msg_encode_values(&key, hash.value, vec, task->memory.step_arena, message));
     *index_hash = hash.value;
     report_wire(&task->report.pull_wire, "values");
     span.work = sar_span_work_make("copy", vec->nnz, layout.element_size, 0);
@@ -349,7 +248,7 @@ enum sar_status sar_task_decode_values(struct sar_task *task, struct sar_wire_la
     struct sar_msg_key key = key_of(task, layout);
     struct sar_span span = sar_task_span(task, "decode");
     SAR_TRY(task->device.exec != NULL
-                ? decode_values_on_device(task, &key, hash, message, vec)
+                ? sar_task_decode_values_on_device(task, &key, hash, message, vec)
                 : sar_msg_decode_values(&key, hash->value, message, task->memory.step_arena, vec));
     task->minus_zero |= key.user_word != 0;
     sar_task_span_end(task, &span);
@@ -379,11 +278,12 @@ struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *
     return sar_span_work_make(kind, sum, desc->element_size, desc->count);
 }
 
-static void end_reduction(const struct sar_task *task, struct sar_span *span, const struct sar_vec_desc *desc,
-                          const struct sar_spvec vecs[], size_t n)
+static void end_reduction(const struct sar_task *task, struct sar_span *span, const char *format,
+                          const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n)
 {
     if (span->start_ns != 0 && task->device.exec == NULL)
         span->work = sar_task_work("reduce", desc, vecs, n);
+    span->work.format = format;
     sar_task_span_end(task, span);
 }
 
@@ -397,7 +297,55 @@ enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc
         SAR_TRY(sar_spvec_alloc(desc, sar_reduce_max_nnz(desc, vecs, n), task->memory.step_arena, out));
         SAR_TRY(sar_reduce(desc, vecs, n, task->memory.step_arena, out));
     }
-    end_reduction(task, &span, desc, vecs, n);
+    end_reduction(task, &span, NULL, desc, vecs, n);
+    return SAR_OK;
+}
+
+/* Returns true if a message of the reduced vecs is expected to be in the format hash_bitmap. The estimate is
+ * of independent vecs; the format is chosen again when the elements are counted. */
+static bool expects_bitmap(const struct sar_task *task, const struct sar_wire_layout *layout,
+                           const struct sar_spvec vecs[], size_t n)
+{
+    double slots = (double)layout->slots, elements = 0;
+    for (size_t i = 0; i < n; i++)
+        elements += (double)vecs[i].nnz;
+    return sar_agreed_expected_wire(task->agreed, true, task->preferred_wire[1], layout,
+                                    -slots * expm1(-elements / slots)) == &sar_wire_hash_bitmap;
+}
+
+/* Writes the values and the bitmap to the payload. */
+static enum sar_status write_encoded(struct sar_task *task, const struct sar_wire_layout *layout,
+                                     const struct sar_bitmap_reduction *reduction, struct sar_spvec *out,
+                                     struct sar_msg *message)
+{
+    struct sar_msg_key key = key_of(task, *layout);
+    *out = (struct sar_spvec){ NULL, NULL, reduction->nnz };
+    SAR_TRY(sar_msg_begin(&key, &sar_wire_hash_bitmap, out, false, task->memory.step_arena, message));
+    out->value = sar_msg_payload(message);
+    sar_reduce_bitmap_write(reduction, out->value,
+                            (unsigned char *)out->value + reduction->nnz * layout->element_size);
+    return SAR_OK;
+}
+
+enum sar_status sar_task_reduce_encoded(struct sar_task *task, const struct sar_wire_layout *layout,
+                                        const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
+                                        size_t n, bool *clustered, struct sar_spvec *out,
+                                        struct sar_msg *message)
+{
+    struct sar_bitmap_reduction reduction;
+    message->buffer = NULL;
+    if (*clustered || task->device.exec != NULL || layout->precision != SAR_PRECISION_FULL ||
+        !sar_reduces_to_bitmap(desc, vecs, n) || !expects_bitmap(task, layout, vecs, n))
+        return SAR_OK;
+    struct sar_span span = sar_task_span(task, "reduce");
+    SAR_TRY(sar_reduce_bitmap_count(desc, vecs, n, task->memory.step_arena, &reduction));
+    *clustered = reduction.clustered;
+    if (*clustered || sar_agreed_expected_wire(task->agreed, true, task->preferred_wire[1], layout,
+                                               (double)reduction.nnz) != &sar_wire_hash_bitmap)
+        return SAR_OK;
+    SAR_TRY(write_encoded(task, layout, &reduction, out, message));
+    report_wire(&task->report.pull_wire, sar_wire_hash_bitmap.name);
+    end_reduction(task, &span, sar_wire_hash_bitmap.name, desc, vecs, n);
     return SAR_OK;
 }
 
@@ -415,7 +363,7 @@ enum sar_status sar_task_reduce_to_output(struct sar_task *task, const struct sa
     SAR_TRY(sar_task_reserve(task, sar_reduce_max_nnz(desc, vecs, n), &out));
     SAR_TRY(sar_reduce(desc, vecs, n, task->memory.call_arena, &out));
     task->result.vec = out;
-    end_reduction(task, &span, desc, vecs, n);
+    end_reduction(task, &span, NULL, desc, vecs, n);
     return SAR_OK;
 }
 

@@ -20,6 +20,7 @@
 #include "vector/partition.h"
 #include "vector/partition_hierarchical.h"
 #include "vector/reduce.h"
+#include "vector/reduce_bitmap.h"
 #include "vector/topk.h"
 #include "wire/round16.h"
 
@@ -202,6 +203,22 @@ static enum sar_status count_first(struct sar_arena *arena, size_t variant, uint
     return SAR_OK;
 }
 
+static enum sar_status reduce_to_bitmap(struct sar_arena *arena, size_t variant, uint64_t *result)
+{
+    struct sar_bitmap_reduction reduction;
+    struct sar_spvec out = { NULL, NULL, 0 };
+    void *bitmap;
+    (void)variant;
+    SAR_TRY(sar_reduce_bitmap_count(&in.desc, in.vecs, LENGTH(in.vecs), arena, &reduction));
+    SAR_TRY(sar_arena_alloc(arena, sar_bitmap_bytes(COUNT), 1, &bitmap));
+    SAR_TRY(sar_spvec_alloc(&in.desc, reduction.nnz, arena, &out));
+    sar_reduce_bitmap_write(&reduction, out.value, bitmap);
+    struct sar_wire_layout layout = { COUNT, in.desc.element_size, 1, 4, false, SAR_PRECISION_FULL };
+    SAR_TRY(sar_bitmap_decode(&layout, bitmap, reduction.nnz, out.index));
+    *result = digest(&in.desc, &out, 1);
+    return SAR_OK;
+}
+
 static enum sar_status compact(struct sar_arena *arena, size_t variant, uint64_t *result)
 {
     struct sar_spvec vec;
@@ -333,6 +350,7 @@ static void test_reduce(void **state)
     check(reduce, 0, 3);
     check(reduce, 1, 4);
     check(count_first, 0, 7);
+    check(reduce_to_bitmap, 0, 5);
 }
 
 static void test_compact(void **state)
