@@ -259,11 +259,9 @@ enum sar_status sar_task_open_bitmap(struct sar_task *task, struct sar_wire_layo
 enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc *desc,
                                 const struct sar_spvec vecs[], size_t n, struct sar_spvec *out);
 
-/** Reduces vectors and encodes their result for a pull in one pass, in the format hash_bitmap. Does nothing if
- * another format is chosen, or two passes are faster: message->buffer is NULL then. The indices of *out are in
- * the message only: out->index is NULL.
- * @param clustered  set if the result's bitmap has few words, so that other formats are smaller; if it is set
- *                   already, nothing is done */
+/** Reduces vectors and encodes their result for a pull in one pass, in the format hash_bitmap, without
+ * indices: out->index is NULL. If two passes are better, does nothing: message->buffer is NULL.
+ * @param clustered  set if the bitmap has few words, which other formats suit; if set, nothing is done */
 enum sar_status sar_task_reduce_encoded(struct sar_task *task, const struct sar_wire_layout *layout,
                                         const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
                                         size_t n, bool *clustered, struct sar_spvec *out,

@@ -191,7 +191,8 @@ static void test_values_and_indices(void **state)
     (void)state;
     for (size_t k = 0; k < SAR_PARTITIONS * PATTERNS * LENGTH(rows); k++) {
         enum sar_partition_kind kind = (enum sar_partition_kind)(k % SAR_PARTITIONS);
-        struct sar_partition_map map = sar_partition_map_make(kind, 30011, 8, k % 2 == 0 ? 16 : 128, (uint32_t)k);
+        unsigned grain = k % 2 == 0 ? 16 : 128;
+        struct sar_partition_map map = sar_partition_map_make(kind, 30011, 8, grain, (uint32_t)k);
         for (unsigned variant = 0; variant < 4; variant++) {
             struct sar_vec_desc desc = vec_desc_make(variant % 2 == 0 ? SAR_FLOAT : SAR_INT64, SAR_SUM, 30011,
                                                      rows[k % LENGTH(rows)]);
