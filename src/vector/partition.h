@@ -21,6 +21,11 @@ enum sar_status sar_partition_into(const struct sar_partition_map *map, const st
                                    const struct sar_spvec *vec, struct sar_arena *arena,
                                    const struct sar_spvec *memory, struct sar_spvec parts[]);
 
+/** Returns the blocks between the first and the last element if a split moves whole runs of elements of a
+ * block, 0 if it moves each element by itself. */
+uint64_t sar_partition_run_blocks(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
+                                  const struct sar_spvec *vec);
+
 /** Replaces the slots of one part by indices of desc->index_size bytes from the arena. The values stay in
  * place. */
 enum sar_status sar_partition_restore_indices(const struct sar_partition_map *map,

@@ -389,17 +389,17 @@ static void place_parts(const struct split *s, struct sar_spvec parts[])
     }
 }
 
-/* True if runs are located. They need blocks and slots of 32 bits. */
-static bool has_runs(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
-                     const struct sar_spvec *vec)
+/* Runs need blocks and slots of 32 bits. */
+uint64_t sar_partition_run_blocks(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
+                                  const struct sar_spvec *vec)
 {
     if (!map->blocks_fit_32 || map->parts < 2 || desc->index_size != 4 || map->kind == SAR_PARTITION_RANGE ||
         vec->nnz == 0)
-        return false;
+        return 0;
     const uint32_t *index = vec->index;
     uint64_t blocks =
         (index[vec->nnz - 1] >> map->grain_shift) - (index[0] >> map->grain_shift) + UINT64_C(1);
-    return blocks <= vec->nnz / (map->parts <= FEW_PARTS ? FEW_RUN_ELEMENTS : RUN_ELEMENTS);
+    return blocks <= vec->nnz / (map->parts <= FEW_PARTS ? FEW_RUN_ELEMENTS : RUN_ELEMENTS) ? blocks : 0;
 }
 
 enum sar_status sar_partition_into(const struct sar_partition_map *map, const struct sar_vec_desc *desc,
@@ -408,7 +408,7 @@ enum sar_status sar_partition_into(const struct sar_partition_map *map, const st
 {
     void *next, *end;
     struct split s = { .map = map, .desc = desc, .vec = vec, .memory = memory };
-    s.by_runs = has_runs(map, desc, vec);
+    s.by_runs = sar_partition_run_blocks(map, desc, vec) != 0;
     s.pieces = sar_parallel_pieces(2 * vec->nnz * (desc->element_size + desc->index_size));
     SAR_TRY(sar_arena_alloc_zeroed(arena, s.pieces * map->parts, sizeof *s.next, &next));
     SAR_TRY(sar_arena_alloc(arena, s.pieces * map->parts, sizeof *s.end, &end));

@@ -161,7 +161,9 @@ enum sar_status sar_owner_split(struct sar_task *task, uint32_t segment, const s
                                                           &task->report.hash)
             : memory == NULL ? sar_partition_split(&map, desc, &slice, arena, parts)
                              : sar_partition_into(&map, desc, &slice, arena, memory, parts));
-    span.work = sar_span_work_make("partition", slice.nnz, desc->element_size, 0);
+    uint64_t blocks = map.hierarchical ? 0 : sar_partition_run_blocks(&map, desc, &slice);
+    span.work = sar_span_work_make("partition", slice.nnz, desc->element_size, blocks);
+    span.work.format = blocks > 0 ? "runs" : NULL;
     sar_task_span_end(task, &span);
     return SAR_OK;
 }
