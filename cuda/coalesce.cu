@@ -15,7 +15,7 @@
 #include "cuda/parallel.cuh"
 #include "cuda/reduce.cuh"
 
-/* Writes the cell of element i. Host twin: vector/partition.c. */
+/* Writes the cell of element i. Host twin: vector/partition_split.c. */
 template <class Index> struct sar_locate_functor {
     sar_partition_cells cells;
     const Index *index;
@@ -32,7 +32,7 @@ template <class Index> struct sar_locate_functor {
 
 /* Writes the slot of the i-th element in the order of cells. If element i begins a cell, writes where that
  * cell and the empty cells before it begin; the last element also ends the empty cells behind it. Host
- * twin: vector/partition.c. */
+ * twin: vector/partition_split.c. */
 template <class Index> struct sar_sorted_slots_functor {
     sar_partition_cells cells;
     size_t n, cells_n;

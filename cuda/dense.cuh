@@ -119,7 +119,7 @@ struct sar_partition_cells {
 };
 
 /** Four bits for slots 4 q … 4 q + 3, from the bitmap of elements. Host twin:
- * vector/partition.c. */
+ * vector/partition_split.c. */
 struct sar_slot_marks_functor {
     sar_partition_cells cells;
     const uint32_t *bits;
@@ -157,7 +157,7 @@ struct sar_slot_word_functor {
 };
 
 /** Lists the slots and indices of the bits in word w, and the first element of each cell. Host twin:
- * vector/partition.c. */
+ * vector/partition_split.c. */
 template <class Index> struct sar_list_slots_functor {
     sar_partition_cells cells;
     const uint32_t *bits;

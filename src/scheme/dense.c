@@ -51,6 +51,13 @@ static const char *unsupported_reason(const struct sar_agreed *agreed)
     return agreed->call.dense_face || fits ? NULL : "a vector larger than memory";
 }
 
+/* Other schemes halve the bytes between nodes. */
+static const char *redundant_reason(const struct sar_agreed *agreed)
+{
+    bool rounds = agreed->wire.precision != SAR_PRECISION_FULL;
+    return rounds && agreed->topo.nodes > 1 ? "values of 16 bits, which MPI would send as 32" : NULL;
+}
+
 static enum sar_status densify(struct sar_task *task)
 {
     struct state *state = task->state;
@@ -224,6 +231,7 @@ const struct sar_scheme sar_scheme_dense = {
     .name = "dense",
     .summary = "MPI_Allreduce of the dense vector",
     .unsupported_reason = unsupported_reason,
+    .redundant_reason = redundant_reason,
     .seconds = seconds,
     .on_dense_buffers = true,
     .state_size = sizeof(struct state),

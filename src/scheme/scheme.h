@@ -27,7 +27,7 @@ struct sar_scheme {
     const char *summary; /**< one line for users */
     /** Returns why the scheme cannot run the call, or NULL if it can. Equal on all ranks. */
     const char *(*unsupported_reason)(const struct sar_agreed *agreed);
-    /** Returns why another scheme does the same work, or NULL. The pointer is NULL: never redundant. */
+    /** Returns why others replace this scheme unless it is forced, or NULL. The pointer is NULL: never. */
     const char *(*redundant_reason)(const struct sar_agreed *agreed);
     /** Returns the predicted time of the call in seconds. Equal on all ranks. */
     double (*seconds)(const struct sar_agreed *agreed);

@@ -172,6 +172,20 @@ class Optimizer(Trained):
             ours = train_together(make_model().float(), 4, compression=compression)
             self.same(ours, train_alone(make_model().float(), 4), 0.02)
 
+    def test_values_are_rounded(self):
+        """Wherever the ranks are, and whichever scheme runs, in dense and in sparse gradients."""
+        fine = 1 + 2**-12  # has no representation in 16 bits
+        for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
+            for sparse in (False, True):
+                words = torch.nn.Embedding(50, 4, sparse=sparse)
+                optimizer = torch.optim.SGD(words.parameters(), lr=1)
+                how = {"op": hvd.Sum, "compression": compression}
+                optimizer = hvd.DistributedOptimizer(optimizer, words.named_parameters(), **how)
+                (words(torch.arange(20)).sum() * fine).backward()
+                optimizer.synchronize()
+                gradient = words.weight.grad.to_dense() if sparse else words.weight.grad
+                self.assertEqual(gradient[:20].unique().tolist(), [SIZE])
+
     def test_zeroed_and_not_set_to_none(self):
         model = make_model()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), op=hvd.Average)

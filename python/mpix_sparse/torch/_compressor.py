@@ -18,10 +18,25 @@ class Compressor:
     wire_values: str
     dtype: torch.dtype | None
 
+    @property
+    def hints(self) -> dict[str, str]:
+        """The hints of a plan whose values are sent in 16 bits."""
+        return {} if self.dtype is None else {"wire_values": self.wire_values}
+
     def compress(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor to send when it is sent by itself."""
         rounds = self.dtype is not None and tensor.dtype in (torch.float32, torch.float64)
         return tensor.to(self.dtype) if rounds else tensor
+
+    def round(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor with the values of `tensor`, floats of 32 bits rounded to dtype; may be `tensor`."""
+        rounds = self.dtype is not None and tensor.dtype == torch.float32
+        return tensor.to(self.dtype).to(tensor.dtype) if rounds else tensor
+
+    def round_(self, tensor: torch.Tensor) -> None:
+        """Round the values of a tensor in place, as round()."""
+        if self.dtype is not None and tensor.dtype == torch.float32:
+            tensor.copy_(tensor.to(self.dtype))
 
     def refuse(self, group: dict[str, Any]) -> None:
         """Raise ValueError if the options of an optimizer's group do not allow this compression."""

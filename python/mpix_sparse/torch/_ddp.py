@@ -29,10 +29,10 @@ class _Dense:
     """A bucket of dense gradients: its plan, and the buffer that is reduced, which is the bucket's own
     memory if that is on the host."""
 
-    def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, hints: dict[str, str]) -> None:
-        self.buffer = gradient.detach().to("cpu")
+    def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, compression: Compressor) -> None:
+        self.buffer, self.compression = gradient.detach().to("cpu"), compression
         array, comm = as_array(self.buffer), ranks.comm(type_of(gradient))
-        self.plan = Plan(array, op.reduction, comm=comm, out=array, hints=hints)
+        self.plan = Plan(array, op.reduction, comm=comm, out=array, hints=compression.hints)
 
     def start(self, gradient: torch.Tensor, divisor: int) -> Work:
         """Start to reduce the bucket of a step."""
@@ -40,8 +40,10 @@ class _Dense:
         is_copy = bucket.data_ptr() != self.buffer.data_ptr()
         if is_copy:
             self.buffer.copy_(bucket)
+        self.compression.round_(self.buffer)
 
         def finish(_: Any) -> torch.Tensor:
+            self.compression.round_(self.buffer)
             scale_(self.buffer, 1, divisor)
             return bucket.copy_(self.buffer) if is_copy else bucket
 
@@ -52,10 +54,11 @@ class _Sparse:
     """A bucket of one sparse gradient, rows of an embedding: its plan, and the last result, whose memory
     the next call reuses."""
 
-    def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, hints: dict[str, str]) -> None:
+    def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, compression: Compressor) -> None:
         self.row, name = gradient.shape[1:], type_of(gradient)
-        comm = ranks.comm(name)
-        self.plan = CooPlan(len(gradient), name, op.reduction, comm=comm, row=self.row.numel(), hints=hints)
+        self.compression = compression
+        how = {"comm": ranks.comm(name), "row": self.row.numel(), "hints": compression.hints}
+        self.plan = CooPlan(len(gradient), name, op.reduction, **how)
         self.result: Any = None
 
     def start(self, gradient: torch.Tensor, divisor: int) -> Work:
@@ -72,7 +75,8 @@ class _Sparse:
         """Indices and values. Ranks in join() have empty gradients without the shape of rows."""
         if gradient._nnz() == 0:
             return torch.empty(0, dtype=torch.int64), torch.empty(0, *self.row, dtype=gradient.dtype)
-        return coordinates(gradient)
+        indices, values = coordinates(gradient)
+        return indices, self.compression.round(values)
 
 
 def _all_ranks() -> World:
@@ -97,7 +101,7 @@ class DdpState:
     """The state of ddp_comm_hook() for one model: options, and a plan for each bucket.
 
     Args:
-        compression: Compression.none, or bf16 or fp16 to send floats as 16 bits; sums stay 32 bits.
+        compression: Compression.none, or bf16 or fp16 to round floats to 16 bits, and to send them so.
         op: Average (the default) or Sum.
         process_group: the process group of DistributedDataParallel if it has some ranks only, with any
             backend. The constructor is then collective over the group.
@@ -112,7 +116,7 @@ class DdpState:
     ) -> None:
         if type(compression) is not Compressor:
             raise ValueError(f"compression is {compression!r}; a DdpState takes none, bf16 or fp16")
-        self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
+        self._compression = compression
         self._op = choose_op(None, op)
         self._ranks = _all_ranks() if process_group is None else _ranks_of(process_group)
         self._buckets: dict[int, tuple[Any, int, Any]] = {}
@@ -125,7 +129,7 @@ class DdpState:
         known_key, uses, bucket = self._buckets.get(index, (None, 0, None))
         # DistributedDataParallel rebuilds its buckets after the first step, on all ranks.
         if known_key != key or uses == 1:
-            bucket = kind(gradient, self._ranks, self._op, self._hints)
+            bucket = kind(gradient, self._ranks, self._op, self._compression)
         self._buckets[index] = key, uses + 1, bucket
         return bucket.start(gradient, self._op.divisor(self._ranks.size))
 

@@ -46,8 +46,11 @@ GROUP_BYTES = 4 << 20  # limit for dense parameters that share a plan
 class ParameterSlot:
     """A parameter and the state of its gradient. The first slot of a group has the plan."""
 
-    def __init__(self, name: str, parameter: torch.nn.Parameter, sparsifier: Any, is_view: bool) -> None:
-        self.name, self.parameter, self.sparsifier = name, parameter, sparsifier
+    def __init__(
+        self, name: str, parameter: torch.nn.Parameter, compression: Compressor, number: int, is_view: bool
+    ) -> None:
+        self.name, self.parameter, self.compression = name, parameter, compression
+        self.sparsifier = compression.sparsifier(parameter, number)
         self._sparse_view = is_view
         self.kind = UNKNOWN
         self.passes = 0
@@ -87,13 +90,14 @@ class ParameterSlot:
         self.plan = CooPlan(rows, name, op.reduction, comm=world().comm(name), row=row, hints=hints)
 
     def fill(self, prescale: float) -> None:
-        """Copy the gradient to the buffer, unless it is there."""
+        """Copy the gradient to the buffer, unless it is there, and round it."""
         gradient = self.parameter.grad
         if gradient is None:
             self.buffer.zero_()
         elif gradient.is_sparse or gradient.data_ptr() != self.buffer.data_ptr():
             self.buffer.copy_((gradient.to_dense() if gradient.is_sparse else gradient).detach())
         scale_(self.buffer, prescale)
+        self.compression.round_(self.buffer)
 
     def start_sparse(self, prescale: float) -> None:
         """Start the plan of a sparse gradient with this rank's rows."""
@@ -101,6 +105,7 @@ class ParameterSlot:
         indices, values = coordinates(gradient)
         if prescale != 1:
             values = scale_(values.clone(), prescale)
+        values = self.compression.round(values)
         reusable = self._result if self._result is not None and not self._result.is_viewed else None
         self.handle = self.plan.start(as_array(indices), as_array(values), reuse=reusable)
 
@@ -120,6 +125,7 @@ class ParameterSlot:
             gradient = self.sparsifier.finish(result, postscale, divisor)
             self._set_gradient(laid_out_as(gradient, self.parameter))
         elif self.kind == DENSE:
+            self.compression.round_(self.buffer)
             scale_(self.buffer, postscale, divisor)
             gradient = self.buffer.to(self.parameter.device, self.parameter.dtype)
             if self.sparsifier is not None:
@@ -162,7 +168,6 @@ class Reducer:
         self._slots: list[ParameterSlot] = []
         self._slot_of: dict[int, ParameterSlot] = {}
         self._compression, self._sparse_views = compression, sparse_views
-        self._hints = {} if compression.dtype is None else {"wire_values": compression.wire_values}
         self._op, self._passes, self._scales = op, passes, scales
         self._sparse_as_dense = sparse_as_dense
         self._groups: list[list[ParameterSlot]] = []
@@ -178,8 +183,7 @@ class Reducer:
         """Add parameters with names, in the same order on all ranks."""
         numbered = list(enumerate(named_parameters, len(self._slots)))
         for number, (name, parameter) in reversed(numbered):
-            sparsifier = self._compression.sparsifier(parameter, number)
-            slot = ParameterSlot(name, parameter, sparsifier, self._sparse_views)
+            slot = ParameterSlot(name, parameter, self._compression, number, self._sparse_views)
             self._slots.append(slot)
             self._slot_of[id(parameter)] = slot
 
@@ -338,9 +342,9 @@ class Reducer:
         for group in _group([slot for slot in unknown if slot.kind != UNKNOWN]):
             refuse_average(group[0].parameter, self._op)
             if group[0].kind == DENSE:
-                _open_dense(group, self._op, self._hints)
+                _open_dense(group, self._op, self._compression.hints)
             else:
-                group[0].open(self._op, self._hints)
+                group[0].open(self._op, self._compression.hints)
             self._groups.append(group)
 
     def _check_same_parameters(self) -> None:

@@ -255,6 +255,30 @@ static void test_levels(void **state)
     }
 }
 
+/* Without zeros MPI_Allreduce is the cheapest. Values of 16 bits take half its bytes, between nodes only. */
+static void test_narrow_values_between_nodes(void **state)
+{
+    static const struct sar_cost_history none = { .trials = { 0 } };
+    struct sar_config config = config_make("auto");
+    (void)state;
+    config.learn = false;
+    for (int nodes = 1; nodes <= 16; nodes *= 16) {
+        struct sar_forecast f = forecast_make(100000000, 1, 16);
+        struct sar_selection s;
+        double bytes[2];
+        f.node_ranks = 16 / nodes;
+        f.dense_face = true;
+        for (int narrow = 0; narrow < 2; narrow++) {
+            config.wire_values = narrow ? SAR_PRECISION_BF16 : SAR_PRECISION_FULL;
+            struct sar_agreed a = sar_forecast_agreed(&f, &config);
+            assert_int_equal(sar_select(&a, &config, &none, NULL, NULL, &s), SAR_OK);
+            assert_int_equal(sar_schemes[s.choice] == &sar_scheme_dense, !narrow || nodes == 1);
+            bytes[narrow] = sar_forecast_bytes(sar_schemes[s.choice], &a);
+        }
+        assert_true(nodes == 1 || bytes[1] < 0.51 * bytes[0]);
+    }
+}
+
 /* One rank sends nothing, but its result still has a price; the cheapest scheme is a copy. */
 static void test_one_rank(void **state)
 {
@@ -285,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_slices_cost_least),
         cmocka_unit_test(test_bytes_ignore_work_and_latency),
         cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_narrow_values_between_nodes),
         cmocka_unit_test(test_one_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
