@@ -12,6 +12,7 @@
 #include "vector/merge_bitmaps.h"
 #include "vector/partition.h"
 #include "vector/reduce.h"
+#include "vector/reduce_bitmap.h"
 #include "vector/topk.h"
 
 static size_t dense_bytes(const struct perf_thread_job *job)
@@ -143,6 +144,27 @@ static void reduce(struct perf_thread_job *job)
     set_vecs(job, &job->result, 1, job->desc.index_size);
 }
 
+/* The bits follow the values, as in a message. */
+static void reduce_to_bitmap(struct perf_thread_job *job)
+{
+    struct sar_bitmap_reduction reduction;
+    void *bits;
+    size_t nnz = 0, bitmap = (size_t)sar_bitmap_bytes(job->desc.count);
+
+    perf_study_require(
+        sar_reduce_bitmap_count(&job->desc, job->runs, job->map.parts, &job->arena, &reduction));
+    job->result = (struct sar_spvec){ NULL, NULL, reduction.nnz };
+    perf_study_require(
+        sar_arena_alloc(&job->arena, reduction.nnz, job->desc.element_size, &job->result.value));
+    perf_study_require(sar_arena_alloc(&job->arena, bitmap, 1, &bits));
+    sar_reduce_bitmap_write(&reduction, job->result.value, bits);
+    for (size_t i = 0; i < job->map.parts; i++)
+        nnz += job->runs[i].nnz;
+    set_work(job, nnz, vec_bytes(job, nnz) + job->result.nnz * job->desc.element_size + bitmap);
+    set_vecs(job, &job->result, 1, 0);
+    set_buffer(job, bits, bitmap);
+}
+
 static void prepare_merge(struct perf_thread_job *job)
 {
     perf_study_require(sar_spvec_alloc(&job->desc, job->vec.nnz, &job->arena, &job->result));
@@ -187,6 +209,7 @@ const struct perf_thread_work perf_thread_works[] = {
     { "encode", NULL, encode, true, false, false },
     { "decode", encode, decode, true, false, false }, /* decoding may change the payload */
     { "reduce", NULL, reduce, false, false, false },
+    { "reduce_bitmap", NULL, reduce_to_bitmap, false, true, false },
     { "merge", prepare_merge, merge, false, false, false },
     { "place", prepare_merge, place, false, false, true },
     { "topk", NULL, select_largest, false, true, false },
