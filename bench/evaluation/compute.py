@@ -39,7 +39,6 @@ STEPS = [
 LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
 RATES, THREADS = [25, 100, 400], [1, 4, 16]
-COSTS = "bench/results/costs-threads.json"  # of the cells with threads
 
 
 def grain_of(nnz, ranks):
@@ -56,7 +55,9 @@ def call(name, model, *schemes, ranks=NODES, computing=True, rate=25, step=("has
     words = (
         f"env MPIX_SPARSE_SEGMENT={max(1, segment // scale)} MPIX_SPARSE_THROTTLE={throttle} bench/simulate"
     )
-    words += f" -n {NODES} -k {ranks // NODES} -r {rate} -s {scale}" + (" --compute" if computing else "")
+    words += f" -n {NODES} -k {ranks // NODES} -r {rate} -s {scale}"
+    words += " --compute" if computing else ""
+    words += " -p .1" if computing and ranks == NODES else ""  # scaled pieces of work are short
     words += f" -- --workload {model} -n 1 -w 1 --check 0 --alone -S {','.join(schemes)}"
     words += f" -W {wire} -P {partition}"
     if partition == "hash":
@@ -90,9 +91,8 @@ def on_threads(model, rate, threads):
     """The name and command of one cell of the table of threads."""
     schemes = "balanced,recursive_doubling,split_allgather".split(",")
     name, words = call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate)
-    at = words.index("--compute") + 1
-    # Scaled pieces of work are short.
-    return name, words[:at] + ["-p", ".1", "--costs", COSTS, "--threads", str(threads)] + words[at:]
+    at = words.index("--")
+    return name, words[:at] + ["--threads", str(threads)] + words[at:]
 
 
 def charged_measurements():
