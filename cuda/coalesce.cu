@@ -7,7 +7,8 @@
  * thread does all the work of an index that occurs often.
  *
  * Partitioning sorts a sorted vector by segment and part, with only as many key bits as segments and parts
- * need. Then one thread per element writes its slot, and one thread per word copies the values. */
+ * need, or by hierarchical hashing (hierarchical.cu). Then one thread per element writes its slot, and one
+ * thread per word copies the values. */
 
 #include "cuda/launch.h"
 
@@ -23,9 +24,7 @@ template <class Index> struct sar_locate_functor {
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        struct sar_slot location = sar_partition_map_locate(&cells.map, index[i]);
-        size_t segment = sar_divide((size_t)location.slot, (size_t)cells.part_slots);
-        cell[i] = (uint32_t)(segment * cells.map.parts + location.part);
+        cell[i] = cells.locate(index[i]).part;
         position[i] = (uint32_t)i;
     }
 };
@@ -43,13 +42,25 @@ template <class Index> struct sar_sorted_slots_functor {
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        struct sar_slot location = sar_partition_map_locate(&cells.map, index[position[i]]);
-        size_t segment = sar_divide(cell[i], cells.map.parts);
-        slot[i] = (uint32_t)(location.slot - segment * cells.part_slots);
+        slot[i] = (uint32_t)cells.locate(index[position[i]]).slot;
         for (size_t c = i == 0 ? 0 : (size_t)cell[i - 1] + 1; c <= cell[i]; c++)
             first[c] = i;
         for (size_t c = (size_t)cell[i] + 1; i + 1 == n && c < cells_n; c++)
             first[c] = n;
+    }
+};
+
+/* Writes the slot of the i-th element in the order of cells. Host twin:
+ * vector/partition_hierarchical.c. */
+template <class Index> struct sar_hashed_slots_functor {
+    sar_partition_cells cells;
+    const Index *index;
+    const uint32_t *position;
+    uint32_t *slot;
+
+    SAR_HOST_DEVICE void operator()(size_t i) const
+    {
+        slot[i] = (uint32_t)cells.locate(index[position[i]]).slot;
     }
 };
 
@@ -234,13 +245,47 @@ static enum sar_status partition(const struct sar_device_vec *vector,
     return pick_values(position.as<uint32_t>(), from, to, vector->desc->element_size, stream);
 }
 
+/* The same parts by hierarchical hashing. */
+template <class Index>
+static enum sar_status partition_by_hash(const struct sar_device_vec *vector,
+                                         const struct sar_partition_layout *layout,
+                                         const struct sar_spvec *from, const struct sar_spvec *to,
+                                         unsigned long long first[])
+{
+    cudaStream_t stream = (cudaStream_t)vector->stream;
+    size_t n = from->nnz, cells = (size_t)layout->segments * layout->map.parts;
+    struct sar_hash_input input = { from->index, NULL, sizeof(Index), 0, n };
+    sar_scoped_alloc position(stream), begin(stream);
+    SAR_TRY(position.alloc(n * sizeof(uint32_t)));
+    SAR_TRY(begin.alloc((cells + 1) * sizeof *first));
+    SAR_TRY(sar_cuda_hash_positions(layout, &input, position.as<uint32_t>(), begin.as<unsigned long long>(),
+                                    stream));
+    sar_hashed_slots_functor<Index> slots = { { layout->map, layout->part_slots },
+                                              (const Index *)from->index,
+                                              position.as<uint32_t>(),
+                                              (uint32_t *)to->index };
+    SAR_TRY(for_each(n, slots, stream));
+    SAR_TRY(sar_copy_async(first, begin.memory, cells * sizeof *first, stream));
+    return pick_values(position.as<uint32_t>(), from, to, vector->desc->element_size, stream);
+}
+
+template <class Index>
+static enum sar_status partition_by_map(const struct sar_device_vec *vector,
+                                        const struct sar_partition_layout *layout,
+                                        const struct sar_spvec *from, const struct sar_spvec *to,
+                                        unsigned long long first[])
+{
+    return layout->map.hierarchical ? partition_by_hash<Index>(vector, layout, from, to, first)
+                                    : partition<Index>(vector, layout, from, to, first);
+}
+
 enum sar_status sar_cuda_partition(const struct sar_device_vec *vector,
                                    const struct sar_partition_layout *layout, const struct sar_spvec *from,
                                    const struct sar_spvec *to, unsigned long long first[])
 {
-    if (from->nnz == 0 || from->nnz > UINT32_MAX)
+    if (from->nnz == 0 || from->nnz >= UINT32_MAX)
         return from->nnz == 0 ? SAR_OK : SAR_UNSUPPORTED;
     if (vector->desc->index_size == 4)
-        return partition<uint32_t>(vector, layout, from, to, first);
-    return partition<uint64_t>(vector, layout, from, to, first);
+        return partition_by_map<uint32_t>(vector, layout, from, to, first);
+    return partition_by_map<uint64_t>(vector, layout, from, to, first);
 }

@@ -231,12 +231,28 @@ enum sar_status sar_cuda_compact(const struct sar_device_vec *vector, const stru
     return dispatch_types(vector, [=](auto kernels) { return kernels.compact(bits, vec); });
 }
 
+/* Hierarchical hashing takes coordinates. */
+static enum sar_status compact_and_hash(const struct sar_device_vec *vector,
+                                        const struct sar_nonzero_mask *mask,
+                                        const struct sar_partition_layout *layout,
+                                        const struct sar_spvec *vec, unsigned long long first[])
+{
+    sar_scoped_alloc index(stream_of(vector)), value(stream_of(vector));
+    SAR_TRY(index.alloc(mask->nnz * vector->desc->index_size));
+    SAR_TRY(value.alloc(mask->nnz * vector->desc->element_size));
+    struct sar_spvec compact = { index.memory, value.memory, mask->nnz };
+    SAR_TRY(sar_cuda_compact(vector, mask, &compact));
+    return sar_cuda_partition(vector, layout, &compact, vec, first);
+}
+
 enum sar_status sar_cuda_compact_parts(const struct sar_device_vec *vector,
                                        const struct sar_nonzero_mask *mask,
                                        const struct sar_partition_layout *layout, const struct sar_spvec *vec,
                                        unsigned long long first[])
 {
     const uint32_t *bits = (const uint32_t *)mask->bits;
+    if (layout->map.hierarchical)
+        return compact_and_hash(vector, mask, layout, vec, first);
     return dispatch_types(vector, [=](auto kernels) { return kernels.split(bits, layout, vec, first); });
 }
 

@@ -107,6 +107,16 @@ struct sar_partition_cells {
         return (uint64_t)word * SAR_WORD_BITS - cell_of(word) * part_slots;
     }
 
+    /** The cell of an element, in `part`, and its slot within the cell. part_slots 0: there is one segment. */
+    SAR_HOST_DEVICE struct sar_slot locate(uint64_t index) const
+    {
+        struct sar_slot at = sar_partition_map_locate(&map, index);
+        uint64_t segment = part_slots == 0 ? 0 : sar_divide((size_t)at.slot, (size_t)part_slots);
+        at.part += (uint32_t)segment * map.parts;
+        at.slot -= segment * part_slots;
+        return at;
+    }
+
     /** The index of the element at a slot of a cell, or map.count if there is none. */
     SAR_HOST_DEVICE uint64_t element_at(size_t cell, uint64_t slot) const
     {

@@ -112,14 +112,21 @@ enum sar_status sar_cuda_hash_indices(const struct sar_device_vec *vector, const
 enum sar_status sar_cuda_expect_hash(const struct sar_device_vec *vector, const uint32_t *hash,
                                      uint32_t expected, struct sar_device_flags *flags);
 
-/* hierarchical.cu: for the benchmark and the twin test, not in the plug-in */
+/* hierarchical.cu */
 
-/** Sort occurrences into a map's parts as sar_hierarchical_hash does. Each part receives the same
- * occurrences, in the order of the cells even if params->sorted is set. All arrays are in device memory.
- * Waits for the stream once for each attempt, to see if the cells overflowed.
+/** Sort the elements of a sorted vector into the cells of a layout by hierarchical hashing, with the paper's
+ * parameters. An index occurs once; input->nnz is below 2^32 - 1. Waits for the stream once for each attempt.
+ * @param position  device memory: positions in the input, by segment, part and index
+ * @param first     device memory: where each cell begins, and the end; cells + 1 numbers */
+enum sar_status sar_cuda_hash_positions(const struct sar_partition_layout *layout,
+                                        const struct sar_hash_input *input, uint32_t *position,
+                                        unsigned long long *first, cudaStream_t stream);
+
+/** For the benchmark and the twin test. Sort occurrences into a map's parts as sar_hierarchical_hash does. Each
+ * part receives the same occurrences, in the order of the cells even if params->sorted is set. All arrays are
+ * in device memory. Waits for the stream once for each attempt, to see if the cells overflowed.
  * @param out  the caller's arrays index, first and, unless NULL, value and position; serial_count and
- *   reruns
- * are set */
+ *             reruns are set */
 enum sar_status sar_cuda_hierarchical_hash(const struct sar_hierarchical_params *params,
                                            const struct sar_partition_map *map,
                                            const struct sar_hash_input *input, struct sar_hash_output *out,

@@ -8,6 +8,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cub/device/device_segmented_sort.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/tabulate_output_iterator.h>
@@ -126,6 +127,20 @@ static enum sar_status sort(const sar_sort_pairs<Key> &s, uint64_t max_key, cuda
     return sar_cuda_status(cub::DeviceRadixSort::SortPairs(temporary.memory, bytes, s.key[0], s.key[1],
                                                            s.position[0], s.position[1], (int64_t)s.n, 0,
                                                            bits, stream));
+}
+
+/** Queue sorting each of n lists of 4-byte keys. List l has keys first[l] … first[l + 1] - 1. */
+static inline enum sar_status sort_lists(const uint32_t *key, uint32_t *sorted, size_t keys,
+                                         const unsigned long long *first, size_t n, cudaStream_t stream)
+{
+    size_t bytes = 0;
+    sar_scoped_alloc temporary(stream);
+    SAR_TRY(sar_cuda_status(cub::DeviceSegmentedSort::SortKeys(NULL, bytes, key, sorted, (int64_t)keys,
+                                                               (int64_t)n, first, first + 1, stream)));
+    SAR_TRY(temporary.alloc(bytes));
+    return sar_cuda_status(cub::DeviceSegmentedSort::SortKeys(temporary.memory, bytes, key, sorted,
+                                                              (int64_t)keys, (int64_t)n, first, first + 1,
+                                                              stream));
 }
 
 #endif

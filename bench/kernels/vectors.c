@@ -59,7 +59,7 @@ static enum sar_status run_split(struct kernels *k)
 {
     struct sar_nonzero_mask mask;
     uint64_t width = (k->map.slots_max + 63) / 64 * 64;
-    struct sar_partition_layout layout = { k->map, width, 1 };
+    struct sar_partition_layout layout = { k->map, width, 1, NULL };
     SAR_TRY(sar_cuda_find_nonzeros(&k->vector, &mask));
     k->out.nnz = mask.nnz;
     enum sar_status status = sar_cuda_compact_parts(&k->vector, &mask, &layout, &k->out, k->first);
@@ -149,7 +149,7 @@ static bool coalesce_is_right(struct kernels *k)
 
 static enum sar_status run_partition(struct kernels *k)
 {
-    struct sar_partition_layout layout = { k->map, (k->map.slots_max + 63) / 64 * 64, 1 };
+    struct sar_partition_layout layout = { k->map, (k->map.slots_max + 63) / 64 * 64, 1, NULL };
     memset(k->first, 0, (size_t)k->options->parts * sizeof *k->first);
     k->out.nnz = k->host.nnz;
     return k->host.nnz == 0 ? SAR_OK : sar_cuda_partition(&k->vector, &layout, &k->device, &k->out, k->first);

@@ -14,7 +14,7 @@
 #include "vector/packed_vec.h"
 
 /** Version of struct sar_accelerator. A plug-in of another version is not used. */
-enum { SAR_ACCELERATOR_VERSION = 9 };
+enum { SAR_ACCELERATOR_VERSION = 10 };
 
 /** Symbol of the plug-in's struct sar_accelerator. */
 #define SAR_ACCELERATOR_SYMBOL "sar_accelerator"
@@ -38,6 +38,7 @@ struct sar_partition_layout {
     struct sar_partition_map map;
     uint64_t part_slots; /**< slots of a part in one segment, a multiple of 64 */
     uint32_t segments;
+    struct sar_hash_stats *hash; /**< increased by hierarchical hashing; or NULL */
 };
 
 /** Selection of elements, as by sar_topk_select. */

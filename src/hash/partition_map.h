@@ -56,6 +56,23 @@ struct sar_partition_map {
     bool hierarchical;  /**< hierarchical hashing makes the parts (vector/partition_hierarchical.h) */
 };
 
+/** Sums over splits by hierarchical hashing. On several threads `serial` may differ from run to run: they race
+ * for cells. */
+struct sar_hash_stats {
+    uint64_t elements; /**< that were hashed */
+    uint64_t serial;   /**< of these, in serial memory after the last run */
+    uint64_t reruns;   /**< runs that overflowed serial memory */
+};
+
+/** Adds a split. */
+static inline void sar_hash_stats_add(struct sar_hash_stats *stats, uint64_t elements, uint64_t serial,
+                                      uint64_t reruns)
+{
+    stats->elements += elements;
+    stats->serial += serial;
+    stats->reruns += reruns;
+}
+
 /** Part of an element, and position in the part. */
 struct sar_slot {
     uint32_t part;

@@ -10,7 +10,6 @@
  * z elements of the rank with most, m(z) bytes of a message of z elements, gamma^p the densification over
  * all ranks. With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 1. */
 
-#include "base/log.h"
 #include "scheme/engine/owner.h"
 #include "scheme/scheme.h"
 
@@ -41,17 +40,9 @@ static void open(struct sar_task *task)
         sar_owner_open_terms(task, &terms, NULL);
 }
 
-/* Devices sort elements into the parts of a map, but not by hierarchical hashing. */
 static bool on_device(const struct sar_agreed *agreed)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(agreed, 1);
-    if (terms.map.hierarchical) {
-        SAR_LOG(INFO, SCHEME,
-                "partition hierarchical: elements in device memory are copied to the host, and "
-                "partitioned there");
-        return false;
-    }
-    return terms.map.kind != SAR_PARTITION_RANGE;
+    return sar_owner_columns_terms(agreed, 1).map.kind != SAR_PARTITION_RANGE;
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };

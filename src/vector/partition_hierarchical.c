@@ -162,10 +162,10 @@ static enum sar_status split(struct job *job, const struct sar_hierarchical_para
     for_parts(job, threads, count_part, job);
     place_parts(job, memory);
     for_parts(job, threads, make_part, job);
+    uint64_t serial = 0;
     for (uint32_t p = 0; p < job->map->parts; p++)
-        stats->serial += job->memory.serial_count[p];
-    stats->elements += vec->nnz;
-    stats->reruns += reruns;
+        serial += job->memory.serial_count[p];
+    sar_hash_stats_add(stats, vec->nnz, serial, reruns);
     return SAR_OK;
 }
 

@@ -8,13 +8,6 @@
 #include "hash/hierarchical.h"
 #include "vector/spvec.h"
 
-/** Sums over splits. With several threads `serial` may differ from run to run: they race for cells. */
-struct sar_hash_stats {
-    uint64_t elements; /**< that were hashed */
-    uint64_t serial;   /**< of these, in serial memory after the last run */
-    uint64_t reruns;   /**< runs that overflowed serial memory */
-};
-
 /** As sar_partition_split and sar_partition_into, by hierarchical hashing, on as many threads as loops of the
  * calling thread may use (base/parallel.h). An index occurs once in a vec. Temporary memory, some 26 bytes an
  * element, stays taken from the arena: others may take pieces of it while a loop makes progress.

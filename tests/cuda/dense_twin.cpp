@@ -111,25 +111,35 @@ bool partitions(const sar_device_vec &vector, const sar_partition_layout &layout
            same_parts(desc, layout, host, to.vec, first.data());
 }
 
-bool splits(const sar_device_vec &vector, const sar_nonzero_mask &mask, const sar_spvec &host)
+/* Compares both ways to split with the host's. Hierarchical hashing counts every element twice. */
+bool splits_by(const sar_device_vec &vector, const sar_nonzero_mask &mask, const sar_spvec &host,
+               const sar_partition_layout &layout)
 {
     sar_vec_desc slots = *vector.desc;
     slots.index_size = 4;
-    for (uint32_t parts : { 1u, 3u, 8u })
-        for (unsigned grain : { 1u, 2u, 4u, 16u, 32u, 256u })
-            for (uint64_t part_slots : { 256u, 1024u }) {
-                sar_partition_layout layout = {
-                    sar_partition_map_make(SAR_PARTITION_HASH, slots.count, parts, grain, 7), part_slots, 1
-                };
-                layout.segments = (uint32_t)(layout.map.slots_max / part_slots + 1);
-                elements device(slots, mask.nnz);
-                std::vector<unsigned long long> first(layout.segments * parts + 1, mask.nnz);
-                if (sar_cuda_compact_parts(&vector, &mask, &layout, &device.vec, first.data()) != SAR_OK ||
-                    cudaStreamSynchronize(nullptr) != cudaSuccess ||
-                    !same_parts(*vector.desc, layout, host, device.vec, first.data()) ||
-                    !partitions(vector, layout, host))
-                    return false;
-            }
+    elements device(slots, mask.nnz);
+    std::vector<unsigned long long> first(layout.segments * layout.map.parts + 1, mask.nnz);
+    return sar_cuda_compact_parts(&vector, &mask, &layout, &device.vec, first.data()) == SAR_OK &&
+           cudaStreamSynchronize(nullptr) == cudaSuccess &&
+           same_parts(*vector.desc, layout, host, device.vec, first.data()) &&
+           partitions(vector, layout, host) &&
+           (!layout.map.hierarchical || layout.hash->elements == 2 * host.nnz);
+}
+
+bool splits(const sar_device_vec &vector, const sar_nonzero_mask &mask, const sar_spvec &host)
+{
+    for (sar_partition_kind kind : { SAR_PARTITION_HASH, SAR_PARTITION_HIERARCHICAL })
+        for (uint32_t parts : { 1u, 3u, 8u })
+            for (unsigned grain : { 1u, 2u, 4u, 16u, 32u, 256u })
+                for (uint64_t part_slots : { 256u, 1024u }) {
+                    sar_hash_stats stats = {};
+                    sar_partition_layout layout = { sar_partition_map_make(kind, vector.desc->count, parts,
+                                                                           grain, 7),
+                                                    part_slots, 1, &stats };
+                    layout.segments = (uint32_t)(layout.map.slots_max / part_slots + 1);
+                    if (!splits_by(vector, mask, host, layout))
+                        return false;
+                }
     return true;
 }
 

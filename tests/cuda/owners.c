@@ -245,6 +245,7 @@ int main(int argc, char **argv)
     check_sliced(4, "values");
     check_least(0, 1);
     check_least(4, 24);
+    check_least(6, 1); /* hierarchical hashing */
     for (size_t s = 0; s < SETTINGS; s++)
         MPI_Comm_free(&comms[s]);
     return check_end("owners");

@@ -14,7 +14,8 @@ enum { EAGER_BYTES = 4096 }; /* every MPI library sends messages up to this size
 static enum sar_status partition_on_device(struct sar_task *task, uint32_t segment, struct sar_spvec *parts)
 {
     const struct sar_owner *o = task->state;
-    struct sar_partition_layout layout = { o->parts.map, o->parts.segments.equal, o->parts.segments.n };
+    struct sar_partition_layout layout = { o->parts.map, o->parts.segments.equal, o->parts.segments.n,
+                                           &task->report.hash };
     return task->device.partition->next_segment(task->device.partition, &layout, segment, parts);
 }
 

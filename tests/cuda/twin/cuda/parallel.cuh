@@ -119,4 +119,16 @@ template <class Key> static enum sar_status sort(const sar_sort_pairs<Key> &s, u
         stream);
 }
 
+static inline enum sar_status sort_lists(const uint32_t *key, uint32_t *sorted, size_t keys,
+                                         const unsigned long long *first, size_t n, cudaStream_t stream)
+{
+    return launch(
+        [=] {
+            thrust::copy_n(thrust::omp::par, key, keys, sorted);
+            for (size_t l = 0; l < n; l++)
+                thrust::sort(thrust::omp::par, sorted + first[l], sorted + first[l + 1]);
+        },
+        stream);
+}
+
 #endif
