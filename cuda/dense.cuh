@@ -107,7 +107,7 @@ struct sar_partition_cells {
         return (uint64_t)word * SAR_WORD_BITS - cell_of(word) * part_slots;
     }
 
-    /** The cell of an element, in `part`, and its slot within the cell. part_slots 0: there is one segment. */
+    /** The cell of an element, in `part`, and its slot within the cell. part_slots 0: one segment. */
     SAR_HOST_DEVICE struct sar_slot locate(uint64_t index) const
     {
         struct sar_slot at = sar_partition_map_locate(&map, index);

@@ -56,8 +56,8 @@ struct sar_partition_map {
     bool hierarchical;  /**< hierarchical hashing makes the parts (vector/partition_hierarchical.h) */
 };
 
-/** Sums over splits by hierarchical hashing. On several threads `serial` may differ from run to run: they race
- * for cells. */
+/** Sums over splits by hierarchical hashing. On several threads `serial` may differ from run to run, since
+ * they race for cells. */
 struct sar_hash_stats {
     uint64_t elements; /**< that were hashed */
     uint64_t serial;   /**< of these, in serial memory after the last run */
