@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communicators for calls inside XLA. They are duplicates, so that calls that XLA runs later do not match
+calls that the program makes meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from .. import Error, _hints, _mpi, _types
+from .._library import library
+from ._order import wait_for_calls
+
+NEED_THREADS = (
+    "MPI was initialised without MPI_THREAD_MULTIPLE, and XLA makes calls from threads of its own; let "
+    "mpix_sparse.init() initialise MPI, or ask mpi4py for thread_level 'multiple'"
+)
+
+
+class World:
+    """Duplicates of a communicator: one for each meaning of 16-bit elements. Creation is collective.
+
+    Attributes:
+        source: what the user has passed: None, or a communicator of mpi4py.
+        number: the world's place in the list of all worlds.
+        lock: held during a call; MPI allows one collective call at a time on a communicator.
+    """
+
+    def __init__(self, source: Any, number: int) -> None:
+        self.source, self.number = source, number
+        self.handle = _mpi.communicator(source)
+        self.plain = _duplicate(self.handle, {"element": "integer"})
+        halves = "float16", "bfloat16"
+        self.of_type = {name: _duplicate(self.handle, _types.hints(name)) for name in halves}
+        self.rank, self.size = _mpi.rank(self.plain), _mpi.size(self.plain)
+        self.lock = threading.Lock()
+
+    def comm(self, name: str) -> Any:
+        """The communicator for elements of a type."""
+        return self.of_type.get(name, self.plain)
+
+    def is_of(self, source: Any, handle: Any) -> bool:
+        """True if this is the world of a communicator. A communicator that was freed may leave its handle to
+        a new one; then mpi4py's object no longer has the handle."""
+        if source is None or self.source is None:
+            return source is self.source
+        return self.handle.value == handle.value == _mpi.communicator(self.source).value
+
+    def free(self) -> None:
+        """Free the communicators. Collective."""
+        for comm in [self.plain, *self.of_type.values()]:
+            _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
+
+
+def _duplicate(comm: Any, hints: dict[str, str]) -> Any:
+    made = _mpi.Handle()
+    _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(made)))
+    _hints.set_info(made, **hints)
+    return made
+
+
+_worlds: list[World] = []
+
+
+def world_of(comm: Any) -> World:
+    """The world of a communicator. Collective over comm when it is first used.
+
+    Raises:
+        Error: MPI was initialised without MPI_THREAD_MULTIPLE.
+        TypeError: comm is not a communicator.
+    """
+    handle = _mpi.communicator(comm)
+    if not _mpi.allows_threads():
+        raise Error(NEED_THREADS)
+    for world in _worlds:
+        if world.is_of(comm, handle):
+            return world
+    _worlds.append(World(comm, len(_worlds)))
+    return _worlds[-1]
+
+
+def world_number(number: int) -> World:
+    """The world with a number, for a call that was compiled for it.
+
+    Raises:
+        Error: there is no such world in this process, since MPI has been finalized.
+    """
+    if number >= len(_worlds):
+        raise Error("this call was compiled for a communicator that this process does not have")
+    return _worlds[number]
+
+
+def barrier(comm: Any = None) -> None:
+    """Wait for all ranks, after the calls that this thread has started are complete. Collective over comm.
+
+    Not for functions that jax traces, where it would run once, during tracing. Errors of earlier calls are
+    forgotten: see "Errors" in the package's description.
+    """
+    wait_for_calls()
+    _mpi.barrier(comm)
+
+
+def free_worlds() -> None:
+    """Free all communicators. Collective."""
+    while _worlds:
+        _worlds.pop().free()
