@@ -92,6 +92,24 @@ class Dense(unittest.TestCase):
         mpx.allreduce(jnp.ones(3), comm=half)
         self.assertEqual(len(_world._worlds), worlds)
 
+    def test_communicators_of_some_ranks(self):
+        """Ranks that have used different numbers of communicators."""
+        try:
+            from mpi4py import MPI
+        except ImportError:
+            self.skipTest("no mpi4py")
+        if RANK == 0:
+            self.equal(mpx.allreduce(X, comm=MPI.COMM_SELF), X)
+        self.equal(mpx.allreduce(X, comm=MPI.COMM_WORLD.Dup()), SUM)
+
+    def test_settings(self):
+        mpx.set_info(scheme="balanced")
+        jax.jit(lambda x: mpx.allreduce_coo([RANK], x, 1000))(jnp.ones(1, "bfloat16"))
+        self.assertEqual(mpx.report("bfloat16").scheme, "balanced")
+        mpx.set_info(scheme="auto")
+        with self.assertRaisesRegex(ValueError, "element"):
+            mpx.set_info(element="fp16")
+
     def test_persistent_text(self):
         text = jax.jit(lambda x: mpx.allreduce(x)).lower(X).as_text()
         self.assertIn("'allreduce', 'sum', 0, 'float32', (2, 3)", text)

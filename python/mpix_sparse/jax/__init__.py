@@ -40,7 +40,7 @@ own.
 
 from .. import finalize, init, is_initialized, rank, size
 from ._allreduce import Coordinates, allreduce, allreduce_coo, create_token
-from ._world import barrier
+from ._world import barrier, report, set_info
 
 __all__ = [
     "Coordinates",
@@ -52,5 +52,7 @@ __all__ = [
     "init",
     "is_initialized",
     "rank",
+    "report",
+    "set_info",
     "size",
 ]

@@ -23,7 +23,7 @@ TOKEN_BYTES = 4
 
 
 class Call(NamedTuple):
-    """A call, as its text describes it. Fields are equal on all ranks, but for nnz.
+    """A call, as its text describes it. Fields are equal on all ranks, but for world, nnz and has_token.
 
     Attributes:
         kind: "allreduce" or "allreduce_coo".
@@ -47,8 +47,14 @@ class Call(NamedTuple):
     capacity: int = 0
 
     def text(self) -> str:
-        """The call as text, from which parse() makes it again."""
+        """The call as text, from which parse() makes it again: no handles, so that a compiled function is
+        valid in other processes."""
         return repr(tuple(self))
+
+    @classmethod
+    def parse(cls, text: bytes) -> Call:
+        """The call of a text."""
+        return cls(*ast.literal_eval(text.decode()))
 
     def describe(self) -> str:
         """The call as users write it."""
@@ -75,8 +81,8 @@ class _Prepared:
     """
 
     def __init__(self, text: bytes) -> None:
-        self.call = call = Call(*ast.literal_eval(text.decode()))
-        matched = repr(tuple(call._replace(nnz=0, has_token=False))).encode()
+        self.call = call = Call.parse(text)
+        matched = repr(call._replace(world=0, nnz=0, has_token=False)).encode()
         digest = hashlib.blake2b(matched, digest_size=7).digest()
         self.signature = int.from_bytes(digest, "little")
         self.words = (ctypes.c_int64 * 2)()

@@ -8,7 +8,7 @@ import ctypes
 import threading
 from typing import Any
 
-from .. import Error, _hints, _mpi, _types
+from .. import Error, Report, _hints, _inquiry, _mpi, _types
 from .._library import library
 from ._order import wait_for_calls
 
@@ -99,6 +99,39 @@ def barrier(comm: Any = None) -> None:
     """
     wait_for_calls()
     _mpi.barrier(comm)
+
+
+def set_info(comm: Any = None, **hints: Any) -> None:
+    """Set hints for later calls of this package on a communicator. Collective; waits for calls in flight.
+
+    Args:
+        comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
+        hints: as for mpix_sparse.set_info(), but for `element`, which this package sets.
+
+    Raises:
+        ValueError: `element` is among the hints. Only on this rank.
+        Error: a value is wrong, or differs between ranks.
+    """
+    if "element" in hints:
+        raise ValueError("the hint element follows from the type of arrays; it cannot be set")
+    world = world_of(comm)
+    wait_for_calls()
+    for handle in [world.plain, *world.of_type.values()]:
+        _hints.set_info(handle, **hints)
+
+
+def report(dtype: Any = "float32", comm: Any = None) -> Report:
+    """Report on the last call of this package that has completed on a communicator. Not collective.
+
+    Args:
+        dtype: float16 and bfloat16 have calls of their own; all other types are reported together.
+        comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
+
+    Raises:
+        Error: no call has completed.
+    """
+    wait_for_calls()
+    return _inquiry.report(world_of(comm).comm(_types.name_of(dtype)))
 
 
 def free_worlds() -> None:
