@@ -38,12 +38,14 @@ MPI must have been initialised with MPI_THREAD_MULTIPLE, as init() does, since X
 own.
 """
 
-from .. import finalize, init, is_initialized, rank, size
+from .. import Error, Report, finalize, init, is_initialized, rank, size
 from ._allreduce import Coordinates, allreduce, allreduce_coo, create_token
 from ._world import barrier, report, set_info
 
 __all__ = [
     "Coordinates",
+    "Error",
+    "Report",
     "allreduce",
     "allreduce_coo",
     "barrier",

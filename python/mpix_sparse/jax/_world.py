@@ -70,14 +70,22 @@ def world_of(comm: Any) -> World:
         Error: MPI was initialised without MPI_THREAD_MULTIPLE.
         TypeError: comm is not a communicator.
     """
-    handle = _mpi.communicator(comm)
+    found = _find(comm)
+    if found is not None:
+        return found
     if not _mpi.allows_threads():
         raise Error(NEED_THREADS)
+    _worlds.append(World(comm, len(_worlds)))
+    return _worlds[-1]
+
+
+def _find(comm: Any) -> World | None:
+    """The world of a communicator, if it has been used."""
+    handle = _mpi.communicator(comm)
     for world in _worlds:
         if world.is_of(comm, handle):
             return world
-    _worlds.append(World(comm, len(_worlds)))
-    return _worlds[-1]
+    return None
 
 
 def world_number(number: int) -> World:
@@ -130,8 +138,11 @@ def report(dtype: Any = "float32", comm: Any = None) -> Report:
     Raises:
         Error: no call has completed.
     """
+    world = _find(comm)
+    if world is None:
+        raise Error("no call has completed on comm")
     wait_for_calls()
-    return _inquiry.report(world_of(comm).comm(_types.name_of(dtype)))
+    return _inquiry.report(world.comm(_types.name_of(dtype)))
 
 
 def free_worlds() -> None:
