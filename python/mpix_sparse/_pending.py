@@ -104,6 +104,13 @@ def _reap() -> None:
             _abandoned.discard(pending)
 
 
+def in_flight() -> bool:
+    """True if a call is in flight. Makes progress on all of them."""
+    for pending in list(_pending_calls):
+        pending.test()
+    return bool(_pending_calls)
+
+
 def wait_for_all() -> None:
     """Wait for all calls in flight."""
     while _pending_calls:

@@ -302,7 +302,7 @@ class Optimizer(Trained):
         base = torch.optim.SGD(model.parameters(), lr=0.5)
         with self.assertRaisesRegex(ValueError, "lacks parameter"):
             hvd.DistributedOptimizer(base, named_parameters=list(model.named_parameters())[:1])
-        with self.assertRaisesRegex(ValueError, "no process sets"):
+        with self.assertRaisesRegex(ValueError, "must be None or a ProcessSet"):
             hvd.DistributedOptimizer(base, process_set=3)
         with self.assertRaisesRegex(ValueError, "reduced twice"):
             hvd.DistributedOptimizer(optimizer)

@@ -176,7 +176,7 @@ class Tensors(unittest.TestCase):
                 argument = (
                     () if function is hvd.barrier else ([],) if "s average" in names else (torch.ones(3),)
                 )
-                with self.assertRaisesRegex(ValueError, "no process sets but"):
+                with self.assertRaisesRegex(ValueError, "must be None or a ProcessSet"):
                     function(*argument, process_set=3, **needed)
         world = hvd.global_process_set
         self.assertEqual((world.size(), world.rank(), world.included()), (SIZE, RANK, True))
@@ -299,7 +299,7 @@ class Tensors(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "rows here are float.*another type or shape on rank"):
                 hvd.allgather(other if last else mine)
         for other in (torch.tensor(1.0), mine.to_sparse()):
-            with self.assertRaisesRegex(ValueError, "cannot be joined|has nothing that can be gathered"):
+            with self.assertRaisesRegex(ValueError, "cannot be joined|has an error in its arguments"):
                 hvd.allgather(other if last else mine)
         self.assertEqual(hvd.allgather(mine).shape, (2 * SIZE, 3))
 

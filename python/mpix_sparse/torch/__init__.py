@@ -18,25 +18,46 @@ ddp_comm_hook() for DistributedDataParallel with any backend.
 import torch
 
 from ._allreduce import (
-    Work,
     allreduce,
     allreduce_,
     allreduce_async,
     allreduce_async_,
-    poll,
     sparse_allreduce_async,
-    synchronize,
 )
+from ._alltoall import alltoall, alltoall_async
 from ._broadcast import (
     broadcast,
     broadcast_,
+    broadcast_async,
+    broadcast_async_,
     broadcast_object,
     broadcast_optimizer_state,
     broadcast_parameters,
 )
+from ._built import (
+    ccl_built,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rocm_built,
+    start_timeline,
+    stop_timeline,
+)
 from ._compression import Compression
 from ._ddp import DdpState, ddp_comm_hook
-from ._gather import allgather, allgather_async, allgather_object, barrier
+from ._gather import (
+    allgather,
+    allgather_async,
+    allgather_object,
+    barrier,
+    grouped_allgather,
+    grouped_allgather_async,
+)
 from ._grouped import (
     grouped_allreduce,
     grouped_allreduce_,
@@ -45,18 +66,36 @@ from ._grouped import (
 )
 from ._join import join
 from ._optimizer import DistributedOptimizer
-from ._tensors import Average, Max, Min, Product, Sum
-from ._world import (
+from ._process_set import (
+    ProcessSet,
+    add_process_set,
     global_process_set,
     init,
+    remove_process_set,
+    shutdown,
+)
+from ._reducescatter import (
+    grouped_reducescatter,
+    grouped_reducescatter_async,
+    reducescatter,
+    reducescatter_async,
+)
+from ._sync_batch_norm import SyncBatchNorm
+from ._tensors import Adasum, Average, Max, Min, Product, Sum
+from ._work import Work, poll, synchronize
+from ._world import (
+    cross_rank,
+    cross_size,
+    is_homogeneous,
     is_initialized,
     local_rank,
     local_size,
     rank,
     report,
-    shutdown,
     size,
 )
+from . import elastic
+from .elastic import HorovodInternalError, HostsUpdatedInterrupt
 
 if torch.distributed.is_available():
     from ._backend import register_backend
@@ -64,15 +103,21 @@ if torch.distributed.is_available():
     register_backend()
 
 __all__ = [
+    "Adasum",
     "Average",
     "Compression",
     "DdpState",
     "DistributedOptimizer",
+    "HorovodInternalError",
+    "HostsUpdatedInterrupt",
     "Max",
     "Min",
+    "ProcessSet",
     "Product",
     "Sum",
+    "SyncBatchNorm",
     "Work",
+    "add_process_set",
     "allgather",
     "allgather_async",
     "allgather_object",
@@ -80,28 +125,55 @@ __all__ = [
     "allreduce_",
     "allreduce_async",
     "allreduce_async_",
+    "alltoall",
+    "alltoall_async",
     "barrier",
     "broadcast",
     "broadcast_",
+    "broadcast_async",
+    "broadcast_async_",
     "broadcast_object",
     "broadcast_optimizer_state",
     "broadcast_parameters",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
     "ddp_comm_hook",
+    "elastic",
     "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allgather",
+    "grouped_allgather_async",
     "grouped_allreduce",
     "grouped_allreduce_",
     "grouped_allreduce_async",
     "grouped_allreduce_async_",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
     "init",
+    "is_homogeneous",
     "is_initialized",
     "join",
     "local_rank",
     "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
     "poll",
     "rank",
+    "reducescatter",
+    "reducescatter_async",
+    "remove_process_set",
     "report",
+    "rocm_built",
     "shutdown",
     "size",
     "sparse_allreduce_async",
+    "start_timeline",
+    "stop_timeline",
     "synchronize",
 ]

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any, Callable, Sequence
+from typing import Any
 
 import torch
 
 from .. import _dense, _coo
+from ._adasum import start_adasum
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import operator
+from ._process_set import ranks_of, set_of, set_of_number
 from ._tensors import (
     OPS,
+    Adasum,
     Average,
     Op,
     as_array,
@@ -27,65 +29,8 @@ from ._tensors import (
     sparse_like,
     type_of,
 )
-from ._world import World, refuse_process_set, world
-
-
-class Work:
-    """A call in flight, for synchronize() or poll()."""
-
-    def __init__(self, handle: Any, finish: Callable[[Any], Any]) -> None:
-        self._handle, self._finish = handle, finish
-        self._result: Any = None
-        self._lock = threading.Lock()
-
-    def done(self) -> bool:
-        """True if the call is complete."""
-        return self._finish is None or self._handle.done()
-
-    def wait(self) -> Any:
-        """Wait for the call; returns its tensor, also when called again."""
-        with self._lock:
-            if self._finish is not None:
-                self._result = self._finish(self._handle.wait())
-                self._finish = None
-        return self._result
-
-
-class WorkGroup:
-    """Several calls as one."""
-
-    def __init__(self, works: Sequence[Work]) -> None:
-        self._works = works
-
-    def done(self) -> bool:
-        """True if all calls are complete."""
-        return all([work.done() for work in self._works])
-
-    def wait(self) -> list[Any]:
-        """Wait for all calls; returns their tensors."""
-        return [work.wait() for work in self._works]
-
-
-def synchronize(work: Work) -> Any:
-    """Wait for a call and return its tensor. Every rank must do this for each of its calls.
-
-    Raises:
-        TypeError: the argument is not a Work.
-        Error: the call failed, on every rank.
-    """
-    return _started(work).wait()
-
-
-def poll(work: Work) -> bool:
-    """True if a call is complete, so that synchronize() would not wait. Makes progress on all calls in
-    flight."""
-    return _started(work).done()
-
-
-def _started(work: Any) -> Work:
-    if not isinstance(work, Work):
-        raise TypeError(f"what a call ending in _async returned is needed, not {type(work).__name__}")
-    return work
+from ._work import Work, finished_work
+from ._world import World
 
 
 def start_allreduce(
@@ -97,6 +42,9 @@ def start_allreduce(
     if tensor.is_sparse:
         return start_sparse(tensor, op, ranks, output, scales)
     refuse_average(tensor, op)
+    if op is Adasum:
+        start_adasum([tensor], [output], ranks, scales)
+        return finished_work(output)
     source = on_host(tensor)
     buffer = output.detach() if is_plain(output) else torch.empty_like(source)
     if scales[0] != 1:
@@ -123,6 +71,8 @@ def start_sparse(
 ) -> Work:
     """Start to reduce a sparse COO tensor into a new one; `output`, if given, gets its data."""
     refuse_average(tensor, op)
+    if op is Adasum:
+        raise TypeError("there is no Adasum of a sparse tensor; make it dense")
     tensor = tensor.detach()
     indices, values = coordinates(tensor)
     if scales[0] != 1:
@@ -151,9 +101,8 @@ def allreduce_async_(
     process_set: Any = None,
 ) -> Work:
     """Start to reduce a tensor over all ranks in place. Collective; see allreduce()."""
-    refuse_process_set(process_set)
     scales = prescale_factor, postscale_factor
-    return start_allreduce(tensor, tensor, choose_op(average, op), world(), scales)
+    return start_allreduce(tensor, tensor, choose_op(average, op), ranks_of(process_set), scales)
 
 
 def allreduce_async(
@@ -166,18 +115,21 @@ def allreduce_async(
     process_set: Any = None,
 ) -> Work:
     """Start to reduce a tensor over all ranks into a new one. Collective; see allreduce()."""
-    refuse_process_set(process_set)
+    ranks = ranks_of(process_set)
     refuse_other(tensor)
     chosen, scales = choose_op(average, op), (prescale_factor, postscale_factor)
     if tensor.is_sparse:
-        return start_sparse(tensor, chosen, world(), scales=scales)
-    return start_allreduce(tensor, torch.empty_like(tensor.detach()), chosen, world(), scales)
+        return start_sparse(tensor, chosen, ranks, scales=scales)
+    return start_allreduce(tensor, torch.empty_like(tensor.detach()), chosen, ranks, scales)
 
 
-def _reduce(tensor: torch.Tensor, op: str, prescale: float, postscale: float) -> torch.Tensor:
+def _reduce(
+    tensor: torch.Tensor, op: str, prescale: float, postscale: float, process_set: int = 0
+) -> torch.Tensor:
     if op not in OPS:
         raise ValueError(f"op is {op!r}; it must be one of {', '.join(OPS)}")
-    return allreduce_async(tensor, None, None, OPS[op], prescale, postscale).wait()
+    members = set_of_number(process_set)
+    return allreduce_async(tensor, None, None, OPS[op], prescale, postscale, members).wait()
 
 
 _allreduce = operator(_reduce)
@@ -205,9 +157,10 @@ def allreduce(
         average: the old form of op: Average if True, Sum if False.
         name: ignored; calls are matched by order.
         compression: the type that floats are rounded to before the reduction.
-        op: Average (the default), Sum, Min, Max or Product.
+        op: Average (the default), Sum, Min, Max, Product or Adasum. Adasum compares all elements and blocks,
+            also in calls ending in _async.
         prescale_factor, postscale_factor: factors before and after the reduction.
-        process_set: None or global_process_set, which is all ranks.
+        process_set: the ranks that make the call, a ProcessSet; None is all ranks.
 
     Returns:
         A new tensor.
@@ -215,17 +168,19 @@ def allreduce(
     Raises:
         TypeError: the compression is unknown, or the tensor's layout or type cannot be reduced with op. Only
             on this rank.
-        ValueError: op is unknown, or is Average for a tensor of integers. Only on this rank.
+        ValueError: op is unknown, is Average for a tensor of integers, or this rank is not in the process
+            set. Only on this rank.
+        NotImplementedError: Adasum needs a number of ranks that is a power of two; on all ranks.
         Error: the call failed, on all ranks.
     """
-    refuse_process_set(process_set)
+    ranks, number = ranks_of(process_set), set_of(process_set).process_set_id
     refuse_compression(compression)
     refuse_other(tensor)
     chosen, compressed = choose_op(average, op), compression.compress(tensor)
     scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
-        return start_sparse(compressed, chosen, world(), scales=scales).wait().to(tensor.dtype)
-    return _allreduce(compressed, chosen.name, *scales).to(tensor.dtype)
+        return start_sparse(compressed, chosen, ranks, scales=scales).wait().to(tensor.dtype)
+    return _allreduce(compressed, chosen.name, *scales, number).to(tensor.dtype)
 
 
 def allreduce_(
@@ -259,8 +214,8 @@ def sparse_allreduce_async(
     Raises:
         TypeError: the tensor is not sparse COO. Only on this rank.
     """
-    refuse_process_set(process_set)
+    ranks = ranks_of(process_set)
     refuse_other(tensor)
     if not tensor.is_sparse:
         raise TypeError("the tensor is dense; a sparse COO one is needed")
-    return start_sparse(tensor, op, world())
+    return start_sparse(tensor, op, ranks)

@@ -16,7 +16,8 @@ import torch.distributed as dist
 
 from .. import _pending, _mpi
 from . import _collectives
-from ._allreduce import Work, WorkGroup, start_allreduce
+from ._allreduce import start_allreduce
+from ._work import Work, WorkGroup
 from ._broadcast import broadcast_object
 from ._progress import future_of
 from ._tensors import Average, Max, Min, Op, Product, Sum

@@ -11,19 +11,52 @@ import torch
 
 from .. import _mpi
 from .._library import library
+from .._pending import PendingCall
 from ._allreduce import allreduce
+from ._work import Work, WorkGroup
 from ._collectives import pickled
 from ._compressor import STATE
+from ._process_set import ranks_of, root_in
 from ._tensors import on_host, refuse_other
-from ._world import refuse_process_set, world
+from ._world import world
 
 _CHUNK = 1 << 30  # bytes; MPI counts in int
 
 
-def _broadcast_bytes(address: int, count: int, root_rank: int) -> None:
+def _start_bytes(address: int, count: int, root: int, comm: Any, keep: Any) -> WorkGroup:
+    """Start to broadcast the bytes of a buffer from a rank of the communicator."""
+    works = []
     for start in range(0, count, _CHUNK):
         piece = ctypes.c_void_p(address + start), ctypes.c_int(min(_CHUNK, count - start))
-        _mpi.check(library.MPI_Bcast(*piece, _mpi.constant("BYTE"), ctypes.c_int(root_rank), world().plain))
+        pending = PendingCall(keep, lambda: None)
+        how = _mpi.constant("BYTE"), ctypes.c_int(root), comm, ctypes.byref(pending.request)
+        works.append(Work(pending.begin(library.MPI_Ibcast(*piece, *how)), lambda _: None))
+    return WorkGroup(works)
+
+
+def broadcast_async_(
+    tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
+) -> Work:
+    """Start to overwrite a tensor with that of one rank. Collective; see broadcast_()."""
+    ranks, root = ranks_of(process_set), root_in(process_set, root_rank)
+    refuse_other(tensor)
+    buffer = on_host(tensor)
+    size = buffer.numel() * buffer.element_size()
+
+    def finish(_: Any) -> torch.Tensor:
+        if buffer.data_ptr() != tensor.data_ptr():
+            tensor.detach().copy_(buffer)
+        return tensor
+
+    return Work(_start_bytes(buffer.data_ptr(), size, root, ranks.plain, buffer), finish)
+
+
+def broadcast_async(
+    tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
+) -> Work:
+    """Start to copy one rank's tensor into a new one. Collective; see broadcast_()."""
+    refuse_other(tensor)
+    return broadcast_async_(tensor.detach().clone(), root_rank, name, process_set)
 
 
 def broadcast_(
@@ -33,35 +66,30 @@ def broadcast_(
 
     Args:
         tensor: of the same shape and type on all ranks.
-        root_rank: the rank to copy from.
+        root_rank: the rank to copy from, by its number among all ranks, also with a process set.
         name: ignored.
         process_set: as for allreduce().
 
     Raises:
         TypeError: the argument is not a tensor, or is sparse. Only on this rank.
+        ValueError: root_rank is not in the process set; on all ranks.
         Error: root_rank is not a rank.
     """
-    refuse_process_set(process_set)
-    refuse_other(tensor)
-    buffer = on_host(tensor)
-    _broadcast_bytes(buffer.data_ptr(), buffer.numel() * buffer.element_size(), root_rank)
-    if buffer.data_ptr() != tensor.data_ptr():
-        tensor.detach().copy_(buffer)
-    return tensor
+    return broadcast_async_(tensor, root_rank, name, process_set).wait()
 
 
 class _Broadcast(torch.autograd.Function):
     """As in Horovod, the gradient of the root's tensor is the mean over ranks; on other ranks it is zero."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int) -> torch.Tensor:
-        ctx.root = root_rank
-        return broadcast_(tensor.detach().clone(), root_rank)
+    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, process_set: Any) -> torch.Tensor:
+        ctx.root, ctx.process_set = root_rank, process_set
+        return broadcast_async(tensor, root_rank, None, process_set).wait()
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
-        reduced = allreduce(gradient)
-        return reduced if world().rank == ctx.root else torch.zeros_like(reduced), None
+        reduced = allreduce(gradient, process_set=ctx.process_set)
+        return reduced if world().rank == ctx.root else torch.zeros_like(reduced), None, None
 
 
 def broadcast(
@@ -69,9 +97,8 @@ def broadcast(
 ) -> torch.Tensor:
     """Copy one rank's tensor into a new one. Collective; see broadcast_(). Differentiable: the root's
     gradient is the mean over ranks, so backward() is collective too."""
-    refuse_process_set(process_set)
     refuse_other(tensor)
-    return _Broadcast.apply(tensor, root_rank)
+    return _Broadcast.apply(tensor, root_rank, process_set)
 
 
 def broadcast_object(
@@ -82,26 +109,31 @@ def broadcast_object(
     Raises:
         ValueError: the object cannot be pickled, on all ranks.
     """
-    refuse_process_set(process_set)
-    mine = world().rank == root_rank
+    ranks, root = ranks_of(process_set), root_in(process_set, root_rank)
+    mine = ranks.rank == root
     data, problem = pickled(obj) if mine else (b"", "")
-    length = int(broadcast_(torch.tensor(-1 if problem else len(data)), root_rank))
+    length = int(broadcast_(torch.tensor(-1 if problem else len(data)), root_rank, None, process_set))
     if length < 0:
         raise ValueError(problem or f"rank {root_rank} has an object that cannot be pickled")
     buffer = ctypes.create_string_buffer(data, length)
-    _broadcast_bytes(ctypes.addressof(buffer), length, root_rank)
+    _start_bytes(ctypes.addressof(buffer), length, root, ranks.plain, buffer).wait()
     return obj if mine else pickle.loads(buffer.raw)
 
 
-def broadcast_parameters(params: Mapping[str, Any] | Iterable[tuple[str, Any]], root_rank: int = 0) -> None:
+def _named(item: Any) -> tuple[str, Any]:
+    """A pair of a name and a tensor; a tensor alone has no name."""
+    return ("", item) if isinstance(item, torch.Tensor) else item
+
+
+def broadcast_parameters(params: Mapping[str, Any] | Iterable[Any], root_rank: int = 0) -> None:
     """Overwrite a model's parameters with those of one rank. Collective; blocks.
 
     Args:
-        params: model.state_dict() or model.named_parameters(); the same names on all ranks. Values other than
-            tensors are skipped.
+        params: model.state_dict(), model.named_parameters() or model.parameters(); with the same names, or in
+            the same order, on all ranks. Values other than tensors are skipped.
         root_rank: the rank to copy from.
     """
-    items = params.items() if isinstance(params, Mapping) else params
+    items = params.items() if isinstance(params, Mapping) else map(_named, params)
     for name, tensor in sorted(items, key=lambda item: item[0]):
         if isinstance(tensor, torch.Tensor):
             broadcast_(tensor, root_rank, name)
@@ -138,13 +170,16 @@ def _common(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, STATE: steps} if kept else state
 
 
-def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0) -> None:
+def broadcast_optimizer_state(
+    optimizer: torch.optim.Optimizer, root_rank: int = 0, model: Any = None
+) -> None:
     """Copy the state of one rank's optimizer to all: buffers, learning rates and so on, except the velocities
     and residuals of Compression.dgc. Collective; blocks.
 
     Args:
         optimizer: of the same class and with the same parameters on all ranks; may have made no step yet.
         root_rank: the rank to copy from.
+        model: Horovod's argument; ignored.
     """
     mine = world().rank == root_rank
     state = _common(optimizer.state_dict()) if mine else None

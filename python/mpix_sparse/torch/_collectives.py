@@ -14,7 +14,7 @@ import torch
 from .. import _mpi, _types
 from .._pending import PendingCall
 from .._library import library
-from ._allreduce import Work, WorkGroup
+from ._work import Work, WorkGroup
 from ._tensors import on_host, sparse_of, type_of
 
 MAX_ELEMENTS = 2**31 - 1  # in one call: MPI counts in int

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import CooPlan, Plan
-from ._allreduce import Work
+from ._work import Work
 from ._compression import Compression, Compressor
 from ._progress import future_of
 from ._tensors import (

@@ -4,46 +4,70 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, Sequence
 
 import torch
 
 from . import _collectives
-from ._allreduce import Work, allreduce
+from ._agree import agree
+from ._work import Work, WorkGroup
+from ._collectives import allgather_rows, gather_numbers
+from ._grouped import grouped_allreduce
+from ._process_set import ranks_of
 from ._tensors import refuse_other, type_of
-from ._world import refuse_process_set, world
+from ._world import World
 
 
-def _start(tensor: torch.Tensor) -> tuple[Work, list[int]]:
-    """Start an allgather; returns also the number of rows of each rank."""
-    refuse_other(tensor)
-    comm, problem = world().plain, ""
-    if tensor.is_sparse or tensor.dim() == 0:
-        problem = "a tensor that is sparse, or has no dimension, cannot be joined to others along its first"
-    rows = f"{type_of(tensor)} of {tuple(tensor.shape[1:])}"
-    lengths = _collectives.agree_on_rows(0 if problem else len(tensor), rows, problem, comm)
-    return _collectives.allgather_rows(tensor.detach(), lengths, comm), lengths
+def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], list[list[int]]]:
+    """Start an allgather of each tensor; returns also the numbers of rows, by tensor and rank."""
+    problem = ""
+    for tensor in tensors:
+        refuse_other(tensor)
+        if tensor.is_sparse or tensor.dim() == 0:
+            problem = (
+                "a tensor that is sparse, or has no dimension, cannot be joined to others along its first"
+            )
+    rows = ", ".join(f"{type_of(tensor)} of {tuple(tensor.shape[1:])}" for tensor in tensors)
+    first = 0 if problem or not tensors else len(tensors[0])
+    lengths = [
+        [each]
+        for each in agree(f"rows here are {rows}", "of another type or shape", problem, ranks.plain, first)
+    ]
+    if len(tensors) != 1:
+        lengths = gather_numbers([len(tensor) for tensor in tensors], ranks.plain)
+    by_tensor = [list(each) for each in zip(*lengths)]
+    works = [allgather_rows(tensor.detach(), each, ranks.plain) for tensor, each in zip(tensors, by_tensor)]
+    return works, by_tensor
 
 
 def allgather_async(tensor: torch.Tensor, name: str | None = None, process_set: Any = None) -> Work:
     """Start allgather(). Collective; blocks to exchange the tensors' lengths."""
-    refuse_process_set(process_set)
-    return _start(tensor)[0]
+    return _start([tensor], ranks_of(process_set))[0][0]
+
+
+def grouped_allgather_async(
+    tensors: Sequence[torch.Tensor], name: str | None = None, process_set: Any = None
+) -> Work:
+    """Start grouped_allgather(). Collective; blocks to exchange the tensors' lengths."""
+    return Work(WorkGroup(_start(list(tensors), ranks_of(process_set))[0]), lambda made: made)
 
 
 class _Allgather(torch.autograd.Function):
     """As in Horovod, the gradient of this rank's rows is the mean over ranks."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
-        work, lengths = _start(tensor)
-        first = sum(lengths[: world().rank])
-        ctx.mine = slice(first, first + len(tensor))
-        return work.wait()
+    def forward(ctx: Any, process_set: Any, *tensors: torch.Tensor) -> Any:
+        ranks = ranks_of(process_set)
+        works, lengths = _start(tensors, ranks)
+        firsts = [sum(each[: ranks.rank]) for each in lengths]
+        ctx.process_set = process_set
+        ctx.mine = [slice(first, first + len(tensor)) for first, tensor in zip(firsts, tensors)]
+        return tuple(work.wait() for work in works)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        return allreduce(gradient)[ctx.mine]
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        reduced = grouped_allreduce(gradients, process_set=ctx.process_set)
+        return None, *(whole[mine] for whole, mine in zip(reduced, ctx.mine))
 
 
 def allgather(tensor: torch.Tensor, name: str | None = None, process_set: Any = None) -> torch.Tensor:
@@ -63,8 +87,27 @@ def allgather(tensor: torch.Tensor, name: str | None = None, process_set: Any = 
         TypeError: the argument is not a tensor, or MPI has no such type. Only on this rank.
         ValueError: shapes or types differ, or a tensor has no first dimension; on all ranks.
     """
-    refuse_process_set(process_set)
-    return _Allgather.apply(tensor)
+    return _Allgather.apply(process_set, tensor)[0]
+
+
+def grouped_allgather(
+    tensors: Sequence[torch.Tensor], name: str | None = None, process_set: Any = None
+) -> list[torch.Tensor]:
+    """Concatenate several tensors, each with those in its place on all ranks. Collective; blocks.
+    Differentiable.
+
+    Args:
+        tensors: the same number on all ranks, each as for allgather().
+        name, process_set: as for allgather().
+
+    Returns:
+        New tensors, one for each.
+
+    Raises:
+        TypeError, ValueError: as for allgather(); also if numbers of tensors differ, on all ranks.
+    """
+    listed = list(tensors)
+    return list(_Allgather.apply(process_set, *listed)) if listed else []
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: Any = None) -> list[Any]:
@@ -73,9 +116,8 @@ def allgather_object(obj: Any, name: str | None = None, process_set: Any = None)
     Raises:
         ValueError: an object cannot be pickled; on all ranks.
     """
-    refuse_process_set(process_set)
+    comm = ranks_of(process_set).plain
     data, problem = _collectives.pickled(obj)
-    comm = world().plain
     lengths = _collectives.agree_on_rows(len(data), "bytes of an object", problem, comm)
     tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
     pieces = _collectives.allgather_rows(tensor, lengths, comm).wait().split(lengths)
@@ -83,6 +125,5 @@ def allgather_object(obj: Any, name: str | None = None, process_set: Any = None)
 
 
 def barrier(process_set: Any = None) -> None:
-    """Wait for all ranks. Collective; blocks."""
-    refuse_process_set(process_set)
-    _collectives.barrier(world().plain).wait()
+    """Wait for all ranks, or those of a process set. Collective; blocks."""
+    _collectives.barrier(ranks_of(process_set).plain).wait()

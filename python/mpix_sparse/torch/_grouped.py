@@ -7,12 +7,15 @@ from typing import Any, Iterable, Sequence
 
 import torch
 
-from ._allreduce import Work, WorkGroup, start_allreduce
+from ._adasum import start_adasum
+from ._allreduce import start_allreduce
+from ._work import Work, WorkGroup, finished_work
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import refuse_gradient
-from ._tensors import Op, choose_op, on_host, refuse_average, refuse_other
-from ._world import refuse_process_set, world
+from ._process_set import ranks_of
+from ._tensors import Adasum, Op, choose_op, on_host, refuse_average, refuse_other
+from ._world import World
 
 
 def _checked(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
@@ -30,16 +33,23 @@ def _new_like(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _start(
-    tensors: Sequence[torch.Tensor], outputs: list[torch.Tensor], op: Op, scales: tuple[float, float]
+    tensors: Sequence[torch.Tensor],
+    outputs: list[torch.Tensor],
+    op: Op,
+    scales: tuple[float, float],
+    ranks: World,
 ) -> Work:
     """Start to reduce tensors into outputs, which may be the tensors, one call for each type. If it raises,
     no call has started."""
+    if op is Adasum:
+        start_adasum(tensors, outputs, ranks, scales)
+        return finished_work(outputs)
     parts = []
     for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
         alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
         flat = torch.cat([on_host(tensors[i]).reshape(-1) for i in alike])
         parts.append((flat, [outputs[i] for i in alike]))
-    works = [start_allreduce(flat, flat, op, world(), scales) for flat, _ in parts]
+    works = [start_allreduce(flat, flat, op, ranks, scales) for flat, _ in parts]
 
     def finish(_: Any) -> list[torch.Tensor]:
         for flat, targets in parts:
@@ -61,10 +71,9 @@ def grouped_allreduce_async_(
 ) -> Work:
     """Start to reduce several dense tensors in place, one call for each type. Collective; see
     grouped_allreduce()."""
-    refuse_process_set(process_set)
-    chosen = choose_op(average, op)
+    chosen, ranks = choose_op(average, op), ranks_of(process_set)
     listed = _checked(tensors, chosen)
-    return _start(listed, listed, chosen, (prescale_factor, postscale_factor))
+    return _start(listed, listed, chosen, (prescale_factor, postscale_factor), ranks)
 
 
 def grouped_allreduce_(
@@ -91,24 +100,25 @@ def grouped_allreduce_async(
     process_set: Any = None,
 ) -> Work:
     """Start to reduce several dense tensors into new ones. Collective; see grouped_allreduce()."""
-    refuse_process_set(process_set)
-    chosen = choose_op(average, op)
+    chosen, ranks = choose_op(average, op), ranks_of(process_set)
     listed = _checked(tensors, chosen)
-    return _start(listed, _new_like(listed), chosen, (prescale_factor, postscale_factor))
+    return _start(listed, _new_like(listed), chosen, (prescale_factor, postscale_factor), ranks)
 
 
 class _Grouped(torch.autograd.Function):
     """The gradient of a sum over ranks is the sum of the gradients, which are reduced in a group too."""
 
     @staticmethod
-    def forward(ctx: Any, op: Op, prescale: float, postscale: float, *tensors: torch.Tensor) -> Any:
-        ctx.how = op, prescale, postscale
-        return tuple(_start(tensors, _new_like(tensors), op, (prescale, postscale)).wait())
+    def forward(
+        ctx: Any, op: Op, prescale: float, postscale: float, ranks: World, *tensors: torch.Tensor
+    ) -> Any:
+        ctx.how = op, prescale, postscale, ranks
+        return tuple(_start(tensors, _new_like(tensors), op, (prescale, postscale), ranks).wait())
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         refuse_gradient(ctx.how[0].name)
-        return None, None, None, *_Grouped.apply(*ctx.how, *gradients)
+        return None, None, None, None, *_Grouped.apply(*ctx.how, *gradients)
 
 
 def grouped_allreduce(
@@ -130,12 +140,12 @@ def grouped_allreduce(
 
     Raises:
         TypeError: an argument is not a tensor, or is sparse. Only on this rank.
-        ValueError, Error: as for allreduce().
+        ValueError, NotImplementedError, Error: as for allreduce(). With Adasum each tensor is combined for
+            itself.
     """
-    refuse_process_set(process_set)
     refuse_compression(compression)
-    chosen = choose_op(average, op)
+    chosen, ranks = choose_op(average, op), ranks_of(process_set)
     listed = _checked(tensors, chosen)
     compressed = [compression.compress(tensor) for tensor in listed]
-    reduced = _Grouped.apply(chosen, prescale_factor, postscale_factor, *compressed)
+    reduced = _Grouped.apply(chosen, prescale_factor, postscale_factor, ranks, *compressed)
     return [made.to(tensor.dtype) for made, tensor in zip(reduced, listed)]

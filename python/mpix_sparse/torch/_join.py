@@ -16,7 +16,7 @@ from typing import Any
 from .. import _mpi
 from .._pending import PendingCall, Handle
 from .._library import library
-from ._world import world
+from ._world import World, world
 
 _participants: list[weakref.ref[Any]] = []  # objects that make steps; the same order on all ranks
 _retired: list[Any] = []  # objects that make no more steps here, but may on other ranks
@@ -39,26 +39,27 @@ def retire(member: Any) -> None:
 _mpi.add_finalize_hook(_retired.clear)
 
 
-def start_step(number: int) -> Handle:
-    """Start a step of a member; the caller waits for the handle at the end of the step. Collective."""
+def start_step(number: int, ranks: World) -> Handle:
+    """Start a step of a member; the caller waits for the handle at the end of the step. Collective over the
+    member's ranks. A member of some ranks only has number 0, and join() does not take part in its steps."""
     global _steps
-    _steps += 1
-    return _max_over_ranks(2 * number + 1)
+    _steps += number > 0
+    return _max_over_ranks(2 * number + 1, ranks)
 
 
-def any_rank_has_new(number: int, new: bool) -> bool:
+def any_rank_has_new(number: int, new: bool, ranks: World) -> bool:
     """True if any rank has new gradients in a member's step; all ranks make the step then. Collective;
     blocks."""
     global _steps
-    any_new = bool(_max_over_ranks(2 * number + new).wait() & 1)
-    _steps += any_new
+    any_new = bool(_max_over_ranks(2 * number + new, ranks).wait() & 1)
+    _steps += any_new and number > 0
     return any_new
 
 
-def _max_over_ranks(number: int) -> Handle:
+def _max_over_ranks(number: int, ranks: World | None = None) -> Handle:
     value = ctypes.c_longlong(number)
     pending = PendingCall(value, lambda: value.value)
-    how = ctypes.c_int(1), _mpi.constant("INT64_T"), _mpi.constant("MAX"), world().plain
+    how = ctypes.c_int(1), _mpi.constant("INT64_T"), _mpi.constant("MAX"), (ranks or world()).plain
     request = ctypes.byref(pending.request)
     return pending.begin(library.MPI_Iallreduce(_mpi.IN_PLACE, ctypes.byref(value), *how, request))
 

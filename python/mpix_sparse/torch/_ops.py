@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import torch
 
-SCHEMA = "(Tensor tensor, str op, float prescale, float postscale) -> Tensor"
+SCHEMA = "(Tensor tensor, str op, float prescale, float postscale, int process_set=0) -> Tensor"
 DIFFERENTIABLE = ("Average", "Sum")
 
 _library: Any = None
@@ -20,13 +20,12 @@ def refuse_gradient(name: str) -> None:
         raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
 
 
-def operator(
-    reduce: Callable[[torch.Tensor, str, float, float], torch.Tensor]
-) -> Callable[..., torch.Tensor]:
+def operator(reduce: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Register a function as the operator.
 
     Args:
-        reduce: takes a dense tensor, the name of an op, and factors before and after; returns a new tensor.
+        reduce: takes a dense tensor, the name of an op, factors before and after, and the number of a
+            process set, 0 by default; returns a new tensor.
 
     Returns:
         The differentiable function. The gradient of a sum over ranks is the sum of the gradients.
@@ -36,9 +35,8 @@ def operator(
         ctx.arguments = inputs[1:]
 
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
-        name, *scales = ctx.arguments
-        refuse_gradient(name)
-        return made(gradient, name, *scales), None, None, None
+        refuse_gradient(ctx.arguments[0])
+        return made(gradient, *ctx.arguments), *[None] * len(ctx.arguments)
 
     make = _custom_op if hasattr(torch.library, "custom_op") else _function
     made = make(reduce, save_arguments, backward)
@@ -48,7 +46,7 @@ def operator(
 def _custom_op(reduce: Any, save_arguments: Any, backward: Any) -> Any:
     """PyTorch 2.4 and newer."""
     made = torch.library.custom_op("mpix_sparse::allreduce", reduce, mutates_args=(), schema=SCHEMA)
-    made.register_fake(lambda tensor, op, prescale, postscale: torch.empty_like(tensor))
+    made.register_fake(lambda tensor, *unused: torch.empty_like(tensor))
     made.register_autograd(backward, setup_context=save_arguments)
     return made
 

@@ -13,12 +13,14 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from ._adasum_optimizer import Adaptive
 from ._compression import Compression, Compressor
 from ._compressor import STATE, refuse_compression
+from ._dgc import Dgc
 from ._join import retire
-from ._reducer import Reducer
-from ._tensors import Average, Op, choose_op
-from ._world import refuse_process_set
+from ._process_set import global_process_set, set_of
+from ._reducer import IdleReducer, Reducer
+from ._tensors import Adasum, Average, Op, choose_op
 
 
 class _Distributed:
@@ -73,6 +75,15 @@ class _Distributed:
         """Seconds that this rank has spent so far to start, progress and wait for reductions, also within
         backward passes."""
         return self._reducer.seconds
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """An attribute that torch.amp.GradScaler reads first in its step(), before it looks for infinities
+        and maybe skips the optimizer's step(). So gradients are reduced here, and all ranks find the same
+        infinities."""
+        if not self._skipping:
+            self._reducer.synchronize_new()
+        return bool(self.__dict__.get("_step_supports_amp_scaling", False))
 
     def synchronize(self) -> None:
         """Wait until all gradients are reduced, for example to clip them. Without this call step() does it.
@@ -153,7 +164,7 @@ def _refuse_wrapped(optimizer: Any) -> None:
     """Raise TypeError or ValueError unless this is an optimizer without a DistributedOptimizer."""
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"an optimizer of PyTorch is needed, not {type(optimizer).__name__}")
-    if isinstance(optimizer, _Distributed):
+    if isinstance(optimizer, (_Distributed, Adaptive)):
         raise ValueError("the optimizer is a DistributedOptimizer: its gradients would be reduced twice")
     if optimizer.__dict__.get("_reducer_ref", lambda: None)() is not None:
         raise ValueError("the optimizer has a DistributedOptimizer: its gradients would be reduced twice")
@@ -209,6 +220,31 @@ def _wrap(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any)
     return made
 
 
+def _wrap_adasum(optimizer: Any, compression: Compressor) -> Any:
+    """A new optimizer that shares the state of another and combines changes of parameters."""
+    base = optimizer.__class__
+    made = object.__new__(type(base.__name__, (Adaptive, base), {}))
+    made.__dict__ = optimizer.__dict__
+    made._compression, made._reducer_ref = compression, weakref.ref(made)
+    _reduce_before_patched_step(optimizer, made)
+    return made
+
+
+def _refuse_with_set(process_set: Any, op: Op, compression: Compressor) -> None:
+    """Raise an exception for options that are for all ranks only."""
+    if set_of(process_set) is global_process_set:
+        return
+    if op is Adasum:
+        raise NotImplementedError("op Adasum is for all ranks; process_set must be None")
+    if isinstance(compression, Dgc):
+        raise NotImplementedError("Compression.dgc is for all ranks; process_set must be None")
+
+
+def _includes_this_rank(process_set: Any) -> bool:
+    members = set_of(process_set)
+    return members is global_process_set or members.included()
+
+
 def DistributedOptimizer(  # noqa: N802  (Horovod's name)
     optimizer: torch.optim.Optimizer,
     named_parameters: Iterable[tuple[str, torch.nn.Parameter]] | None = None,
@@ -235,14 +271,16 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
         compression: Compression.none; bf16 or fp16 to send floats as 16 bits, while sums stay 32 bits; or
             dgc(...) to send the largest elements.
         backward_passes_per_step: backward() calls before each step(); PyTorch adds their gradients.
-        op: Average, Sum, Min, Max or Product.
+        op: Average, Sum, Min, Max or Product of gradients; or Adasum of changes of parameters, which each
+            rank computes with its own gradients.
         gradient_predivide_factor: with Average, gradients are divided by it before the sum, and by ranks /
             factor after it.
         num_groups, groups: Horovod's arguments; ignored, since the library chooses the groups.
         sparse_as_dense: make sparse gradients dense.
         sparse_views: leave reduced sparse gradients in the library's host memory, which saves a copy. They
             can be read, as optimizers do; a write, such as clipping, ends the process.
-        process_set: None or global_process_set, which is all ranks.
+        process_set: the ranks that reduce, a ProcessSet; None is all ranks. On other ranks the new optimizer
+            makes steps alone. join() does not take part in steps of some ranks only.
 
     Returns:
         An optimizer whose class is derived from that of `optimizer`, with synchronize(), skip_synchronize()
@@ -250,16 +288,19 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
 
     Raises:
         TypeError, ValueError: an argument is wrong.
+        NotImplementedError: a process set of some ranks with op Adasum or Compression.dgc.
     """
     _refuse_wrapped(optimizer)
     _refuse_numbers(backward_passes_per_step, gradient_predivide_factor, op)
-    refuse_process_set(process_set)
     refuse_compression(compression)
+    _refuse_with_set(process_set, op, compression)
     for group in optimizer.param_groups:
         compression.refuse(group)
     pairs = _named(optimizer, list(named_parameters) if named_parameters is not None else None)
+    if choose_op(None, op) is Adasum:
+        return _wrap_adasum(optimizer, compression)
     scales = 1 / gradient_predivide_factor, gradient_predivide_factor
-    passes = backward_passes_per_step
-    how = sparse_as_dense, sparse_views
-    reducer = Reducer(compression, choose_op(None, op), passes, scales, *how)
+    how = scales, sparse_as_dense, sparse_views, process_set
+    kind = Reducer if _includes_this_rank(process_set) else IdleReducer
+    reducer = kind(compression, choose_op(None, op), backward_passes_per_step, *how)
     return _wrap(optimizer, reducer, compression, pairs)

@@ -24,6 +24,7 @@ from .. import allreduce as allreduce_array
 from ._compression import Compressor
 from ._gather import allgather_object
 from ._join import start_step, any_rank_has_new, register
+from ._process_set import ProcessSet, global_process_set, set_of
 from ._tensors import (
     Op,
     as_array,
@@ -37,7 +38,7 @@ from ._tensors import (
     strides_of,
     type_of,
 )
-from ._world import world
+from ._world import World
 
 UNKNOWN, SPARSE, DENSE, TOPK = range(4)
 GROUP_BYTES = 4 << 20  # limit for dense parameters that share a plan
@@ -80,14 +81,14 @@ class ParameterSlot:
         topk = kind == DENSE and self.sparsifier is not None and not self.sparsifier.travels_dense
         self.kind = TOPK if topk else kind
 
-    def open(self, op: Op, hints: dict[str, str]) -> None:
+    def open(self, op: Op, hints: dict[str, str], ranks: World) -> None:
         """Create the plan of a gradient that is sent as coordinates. Collective."""
         if self.kind == TOPK:
             self.sparsifier.open(op)
             return
         name = type_of(self.parameter)
         rows, row = self.parameter.shape[0], self.parameter.shape[1:].numel()
-        self.plan = CooPlan(rows, name, op.reduction, comm=world().comm(name), row=row, hints=hints)
+        self.plan = CooPlan(rows, name, op.reduction, comm=ranks.comm(name), row=row, hints=hints)
 
     def fill(self, prescale: float) -> None:
         """Copy the gradient to the buffer, unless it is there, and round it."""
@@ -154,6 +155,7 @@ class Reducer:
         scales: factors before and after the reduction.
         sparse_as_dense: True to make sparse gradients dense.
         sparse_views: True to leave sparse gradients in the library's memory.
+        process_set: the ranks that reduce; None for all.
     """
 
     def __init__(
@@ -164,6 +166,7 @@ class Reducer:
         scales: tuple[float, float],
         sparse_as_dense: bool,
         sparse_views: bool,
+        process_set: Any = None,
     ) -> None:
         self._slots: list[ParameterSlot] = []
         self._slot_of: dict[int, ParameterSlot] = {}
@@ -177,7 +180,12 @@ class Reducer:
         self._synchronized = False  # synchronize() was called since the last step; the same on all ranks
         self._new = False  # this rank may have gradients that synchronize() has not reduced
         self.seconds = 0.0  # spent in ready() and synchronize()
-        self._number = register(self)
+        self._process_set = set_of(process_set)
+        self._number = register(self) if self._process_set is global_process_set else 0
+
+    @property
+    def _ranks(self) -> World:
+        return self._process_set.members()
 
     def add(self, named_parameters: Sequence[tuple[str, torch.nn.Parameter]]) -> None:
         """Add parameters with names, in the same order on all ranks."""
@@ -253,7 +261,7 @@ class Reducer:
     def _sparse_factor(self, slot: ParameterSlot) -> float:
         """The factor of rows before the reduction: all factors for a view, which cannot be scaled later."""
         before, after = self._scales
-        return before * after / self._op.divisor(world().size) if slot.is_view else before
+        return before * after / self._op.divisor(self._ranks.size) if slot.is_view else before
 
     def _start(self, group: list[ParameterSlot]) -> None:
         if group[0].kind == SPARSE:
@@ -274,8 +282,12 @@ class Reducer:
         A parameter without a gradient on this rank counts as zeros. If no rank has a gradient, it gets none.
         """
         with self._timed():
-            step = start_step(self._number)
-            self._reduce(step)
+            step = start_step(self._number, self._ranks)
+            try:
+                self._reduce(step)
+            except Exception:
+                step.wait()  # all ranks have started it
+                raise
             step.wait()
         self._synchronized, self._new = True, False
 
@@ -285,7 +297,7 @@ class Reducer:
             self.synchronize()
             return
         with self._timed():
-            if any_rank_has_new(self._number, self._new):
+            if any_rank_has_new(self._number, self._new, self._ranks):
                 self._reduce()
 
     def mark_new(self) -> None:
@@ -295,6 +307,17 @@ class Reducer:
     def end_step(self) -> None:
         """Record the end of a step. All ranks call it."""
         self._synchronized = False
+
+    def reset(self) -> None:
+        """Give up a step in which a call has failed: wait for the calls that have started on all ranks, and
+        drop their results."""
+        for group in self._groups[: self._started]:
+            if group[0].handle is not None:
+                with contextlib.suppress(RuntimeError, ValueError):
+                    group[0].handle.wait()
+        for slot in self._slots:
+            slot.handle, slot.ready, slot.passes = None, False, 0
+        self._started, self._synchronized, self._new = 0, False, False
 
     def reduce_without_gradients(self) -> None:
         """Take part in a step of other ranks, without gradients before or after. Collective.
@@ -318,7 +341,7 @@ class Reducer:
         self._start_ready()
         for group in self._groups:
             for slot in group:
-                slot.finish(self._scales[1], self._op.divisor(world().size))
+                slot.finish(self._scales[1], self._op.divisor(self._ranks.size))
         for slot in self._slots:
             slot.ready, slot.passes = False, 0
         self._started = 0
@@ -334,7 +357,7 @@ class Reducer:
             step.wait()
         self._check_same_parameters()
         kinds = numpy.array([slot.gradient_kind() for slot in unknown], numpy.int32)
-        allreduce_array(kinds, "max", comm=world().plain, out=kinds)
+        allreduce_array(kinds, "max", comm=self._ranks.plain, out=kinds)
         if self._sparse_as_dense:
             kinds[kinds == SPARSE] = DENSE
         for slot, kind in zip(unknown, kinds):
@@ -342,9 +365,9 @@ class Reducer:
         for group in _group([slot for slot in unknown if slot.kind != UNKNOWN]):
             refuse_average(group[0].parameter, self._op)
             if group[0].kind == DENSE:
-                _open_dense(group, self._op, self._compression.hints)
+                _open_dense(group, self._op, self._compression.hints, self._ranks)
             else:
-                group[0].open(self._op, self._compression.hints)
+                group[0].open(self._op, self._compression.hints, self._ranks)
             self._groups.append(group)
 
     def _check_same_parameters(self) -> None:
@@ -358,28 +381,46 @@ class Reducer:
             return
         checksum = zlib.crc32("\n".join(new).encode())
         extremes = numpy.array([checksum, -checksum])
-        allreduce_array(extremes, "max", comm=world().plain, out=extremes)
+        allreduce_array(extremes, "max", comm=self._ranks.plain, out=extremes)
         if extremes[0] != -extremes[1]:
-            _raise_difference(new)
+            _raise_difference(new, self._process_set)
         self._compared = len(self._slots)
 
 
-def _raise_difference(mine: list[str]) -> None:
+class IdleReducer:
+    """The reducer of a rank that is not in the process set: gradients stay as they are."""
+
+    seconds, busy = 0.0, False
+
+    def __init__(self, *unused: Any) -> None:
+        pass
+
+    def state(self) -> dict[int, Any]:
+        """No states."""
+        return {}
+
+    def _nothing(self, *unused: Any) -> None:
+        """Do nothing."""
+
+    add = check = load = ready = synchronize = synchronize_new = mark_new = end_step = reset = _nothing
+
+
+def _raise_difference(mine: list[str], process_set: ProcessSet) -> None:
     """Raise ValueError that names the first difference between ranks' parameters. Collective."""
-    for rank, theirs in enumerate(allgather_object(mine)):
+    for rank, theirs in zip(process_set.ranks, allgather_object(mine, None, process_set)):
         for here, there in itertools.zip_longest(mine, theirs, fillvalue="none"):
             if here != there:
                 raise ValueError(f"a parameter of the optimizer is {here} here, and {there} on rank {rank}")
 
 
-def _open_dense(group: list[ParameterSlot], op: Op, hints: dict[str, str]) -> None:
+def _open_dense(group: list[ParameterSlot], op: Op, hints: dict[str, str], ranks: World) -> None:
     """Create the plan and the buffer of a group of dense gradients. Collective."""
     dtype = group[0].parameter.dtype
     sizes = [slot.parameter.numel() for slot in group]
     buffer = torch.zeros(sum(sizes), dtype=dtype)
     for slot, piece in zip(group, buffer.split(sizes)):
         slot.buffer = piece.as_strided(slot.parameter.shape, strides_of(slot.parameter))
-    comm = world().comm(type_of(buffer))
+    comm = ranks.comm(type_of(buffer))
     group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=hints)
 
 

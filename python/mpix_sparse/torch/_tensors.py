@@ -35,7 +35,8 @@ Sum = Op("Sum", "sum")
 Min = Op("Min", "min")
 Max = Op("Max", "max")
 Product = Op("Product", "prod")
-OPS = {op.name: op for op in (Average, Sum, Min, Max, Product)}
+Adasum = Op("Adasum", "")  # not a reduction of the library
+OPS = {op.name: op for op in (Average, Sum, Min, Max, Product, Adasum)}
 
 
 def type_of(tensor: torch.Tensor) -> str:
@@ -58,7 +59,7 @@ def choose_op(average: bool | None, op: Op | None) -> Op:
         raise ValueError("average and op are both given; op alone says it")
     chosen = op or (Sum if average is False else Average)
     if not isinstance(chosen, Op):
-        raise ValueError(f"op is {chosen!r}; it must be Average, Sum, Min, Max or Product")
+        raise ValueError(f"op is {chosen!r}; it must be Average, Sum, Min, Max, Product or Adasum")
     return chosen
 
 
@@ -148,9 +149,12 @@ _unchecked: Any = getattr(  # in PyTorch 1.13; newer ones have the argument
 )
 
 
-def sparse_of(indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A sparse COO tensor with the shape and device of another, without a check of the indices."""
-    return _unchecked(indices.to(like.device), values.to(like.device), like.shape)
+def sparse_of(
+    indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor, shape: Any = None
+) -> torch.Tensor:
+    """A sparse COO tensor with the device, and the shape unless given, of another, without a check of the
+    indices."""
+    return _unchecked(indices.to(like.device), values.to(like.device), shape or like.shape)
 
 
 def sparse_like(

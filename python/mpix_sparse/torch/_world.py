@@ -24,6 +24,8 @@ class World:
         self.of_type = {name: _duplicate(handle, {**_types.hints(name), **hints}) for name in halves}
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
         self.local_rank, self.local_size = _local(handle)
+        self.cross_rank, self.cross_size = _across(handle, self.local_rank)
+        self.is_homogeneous = _are_equal(self.local_size, handle)
         self.parts: dict[tuple[int, ...], World] = {}  # by subset of these ranks
 
     def comm(self, name: str) -> Any:
@@ -48,18 +50,39 @@ def _local(comm: Any) -> tuple[int, int]:
     node, none = _mpi.Handle(), _mpi.constant("INFO_NULL")
     kind = ctypes.c_int(_mpi.COMM_TYPE_SHARED)
     _mpi.check(library.MPI_Comm_split_type(comm, kind, ctypes.c_int(0), none, ctypes.byref(node)))
-    found = _mpi.rank(node), _mpi.size(node)
-    _mpi.check(library.MPI_Comm_free(ctypes.byref(node)))
+    return _rank_and_size(node)
+
+
+def _across(comm: Any, local_rank: int) -> tuple[int, int]:
+    """The number of this node, and the number of nodes, among nodes that have this local rank."""
+    others = _mpi.Handle()
+    color, key = ctypes.c_int(local_rank), ctypes.c_int(0)
+    _mpi.check(library.MPI_Comm_split(comm, color, key, ctypes.byref(others)))
+    return _rank_and_size(others)
+
+
+def _are_equal(number: int, comm: Any) -> bool:
+    """True if a number is equal on all ranks."""
+    extremes = (ctypes.c_int * 2)(number, -number)
+    how = ctypes.c_int(2), _mpi.constant("INT32_T"), _mpi.constant("MAX"), comm
+    _mpi.check(library.MPI_Allreduce(_mpi.IN_PLACE, extremes, *how))
+    return extremes[0] == -extremes[1]
+
+
+def _rank_and_size(comm: Any) -> tuple[int, int]:
+    """The rank and the number of ranks in a communicator, which is freed."""
+    found = _mpi.rank(comm), _mpi.size(comm)
+    _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
     return found
 
 
-def _subset(ranks: Sequence[int]) -> Any:
-    """A communicator of some ranks. Collective over them."""
+def _subset(ranks: Sequence[int], parent: Any) -> Any:
+    """A communicator of some ranks of another one. Collective over them."""
     everyone, some, comm = _mpi.Handle(), _mpi.Handle(), _mpi.Handle()
     numbers = (ctypes.c_int * len(ranks))(*ranks)
-    _mpi.check(library.MPI_Comm_group(world().plain, ctypes.byref(everyone)))
+    _mpi.check(library.MPI_Comm_group(parent, ctypes.byref(everyone)))
     _mpi.check(library.MPI_Group_incl(everyone, ctypes.c_int(len(ranks)), numbers, ctypes.byref(some)))
-    _mpi.check(library.MPI_Comm_create_group(world().plain, some, ctypes.c_int(0), ctypes.byref(comm)))
+    _mpi.check(library.MPI_Comm_create_group(parent, some, ctypes.c_int(0), ctypes.byref(comm)))
     # MPICH sets a handler that aborts, not the parent's.
     _mpi.check(library.MPI_Comm_set_errhandler(comm, _mpi.constant("ERRORS_RETURN")))
     for group in (everyone, some):
@@ -70,14 +93,18 @@ def _subset(ranks: Sequence[int]) -> Any:
 _groups: list[World] = []
 
 
-def group_of(ranks: Sequence[int], **hints: Any) -> World:
-    """A World of some of the ranks, by their numbers in world(). It lives until MPI ends. Collective over
-    them."""
-    comm = _subset(ranks)
+def subset_of(ranks: Sequence[int], **hints: Any) -> World:
+    """A World of some of the ranks, by their numbers in world(). Collective over them."""
+    comm = _subset(ranks, world().plain)
     made = World(comm, **hints)
     _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
-    _groups.append(made)
     return made
+
+
+def group_of(ranks: Sequence[int], **hints: Any) -> World:
+    """As subset_of(). The World lives until MPI ends."""
+    _groups.append(subset_of(ranks, **hints))
+    return _groups[-1]
 
 
 def _free_groups() -> None:
@@ -100,50 +127,25 @@ def world() -> World:
     return _world
 
 
-class _AllRanks:
-    """Horovod's global process set, the only one here."""
-
-    @property
-    def ranks(self) -> list[int]:
-        """The ranks' numbers."""
-        return list(range(size()))
-
-    def size(self) -> int:
-        """The number of ranks."""
-        return size()
-
-    def rank(self) -> int:
-        """The rank of this process."""
-        return rank()
-
-    def included(self) -> bool:
-        """True: this process is always included."""
-        return True
-
-
-global_process_set = _AllRanks()
-
-
-def refuse_process_set(process_set: Any) -> None:
-    """Raise ValueError for anything but all ranks."""
-    if process_set is not None and process_set is not global_process_set:
-        raise ValueError(
-            "there are no process sets but that of all ranks; process_set must be None or global_process_set"
-        )
-
-
 def init(comm: Any = None) -> None:
     """Initialise on the ranks of a communicator. Collective over comm; a second call does nothing.
 
     Args:
-        comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
+        comm: None for MPI_COMM_WORLD, a communicator of mpi4py, or a list of ranks of MPI_COMM_WORLD, over
+            which the call is then collective.
 
     Raises:
         Error, ImportError, TypeError: see mpix_sparse.init().
     """
     global _world
-    if _world is None:
-        _world = World(comm)
+    if _world is not None:
+        return
+    if not isinstance(comm, (list, tuple)) or len(comm) == 0:
+        _world = World(None if isinstance(comm, (list, tuple)) else comm)
+        return
+    some = _subset(comm, _mpi.communicator(None))
+    _world = World(some)
+    _mpi.check(library.MPI_Comm_free(ctypes.byref(some)))
 
 
 def shutdown() -> None:
@@ -183,6 +185,21 @@ def local_rank() -> int:
 def local_size() -> int:
     """The number of ranks on this node."""
     return world().local_size
+
+
+def cross_rank() -> int:
+    """The number of this node, among the nodes that have a rank with this local_rank()."""
+    return world().cross_rank
+
+
+def cross_size() -> int:
+    """The number of nodes that have a rank with this local_rank()."""
+    return world().cross_size
+
+
+def is_homogeneous() -> bool:
+    """True if every node has the same number of ranks."""
+    return world().is_homogeneous
 
 
 def report(dtype: torch.dtype = torch.float32) -> Report:

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls in flight as objects, for synchronize() and poll()."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Sequence
+
+
+class Work:
+    """A call in flight, for synchronize() or poll()."""
+
+    def __init__(self, handle: Any, finish: Callable[[Any], Any]) -> None:
+        self._handle, self._finish = handle, finish
+        self._result: Any = None
+        self._lock = threading.Lock()
+
+    def done(self) -> bool:
+        """True if the call is complete."""
+        return self._finish is None or self._handle.done()
+
+    def wait(self) -> Any:
+        """Wait for the call; returns its tensor, also when called again."""
+        with self._lock:
+            if self._finish is not None:
+                self._result = self._finish(self._handle.wait())
+                self._finish = None
+        return self._result
+
+
+class WorkGroup:
+    """Several calls as one."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self._works = works
+
+    def done(self) -> bool:
+        """True if all calls are complete."""
+        return all([work.done() for work in self._works])
+
+    def wait(self) -> list[Any]:
+        """Wait for all calls; returns their tensors."""
+        return [work.wait() for work in self._works]
+
+
+def finished_work(result: Any) -> Work:
+    """The Work of a call that is complete."""
+    return Work(WorkGroup([]), lambda _: result)
+
+
+def synchronize(work: Work) -> Any:
+    """Wait for a call and return its tensor. Every rank must do this for each of its calls.
+
+    Raises:
+        TypeError: the argument is not a Work.
+        Error: the call failed, on every rank.
+    """
+    return _started(work).wait()
+
+
+def poll(work: Work) -> bool:
+    """True if a call is complete, so that synchronize() would not wait. Makes progress on all calls in
+    flight."""
+    return _started(work).done()
+
+
+def _started(work: Any) -> Work:
+    if not isinstance(work, Work):
+        raise TypeError(f"what a call ending in _async returned is needed, not {type(work).__name__}")
+    return work
