@@ -27,6 +27,8 @@ class Work:
                 self._finish = None
         return self._result
 
+    __call__ = wait  # what Horovod's sparse_allreduce_async() returns is called
+
 
 class WorkGroup:
     """Several calls as one."""
