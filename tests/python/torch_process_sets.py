@@ -144,7 +144,7 @@ class ProcessSets(unittest.TestCase):
             ("is global_process_set", list(range(SIZE))),
             ("different ranks, not", [0, 0]),
             ("different ranks, not", []),
-            ("needs a list of ranks", 3),
+            ("different ranks, not", 3),
         ):
             with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
                 hvd.add_process_set(ranks)
@@ -154,6 +154,16 @@ class ProcessSets(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "and others on rank"):
             hvd.add_process_set([1] if last else [0])
         hvd.add_process_set(FIRST)
+
+    def test_init_with_ranks(self):
+        """Initialise on some of the ranks, and on all again."""
+        hvd.shutdown()
+        hvd.init([RANK])
+        self.assertEqual((hvd.size(), hvd.rank(), hvd.cross_size()), (1, 0, 1))
+        self.assertTrue((hvd.allreduce(torch.ones(3), op=hvd.Sum) == 1).all())
+        hvd.shutdown()
+        hvd.init(process_sets=[FIRST] if SIZE > 1 else None)
+        self.assertEqual((hvd.size(), hvd.rank()), (SIZE, RANK))
 
     def test_refused_calls(self):
         self.skip_if_alone()
@@ -167,6 +177,9 @@ class ProcessSets(unittest.TestCase):
         else:
             with self.assertRaisesRegex(ValueError, "root_rank is 1, which is not in"):
                 hvd.broadcast(torch.ones(3), 1, process_set=FIRST)
+        communicator = type("Comm", (), {"Get_rank": lambda self: 0})()
+        with self.assertRaisesRegex(NotImplementedError, "not from a communicator"):
+            hvd.ProcessSet(communicator)
         base = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=1.0)
         for how in ({"op": hvd.Adasum}, {"compression": hvd.Compression.dgc()}):
             with self.assertRaisesRegex(NotImplementedError, "is for all ranks"):

@@ -15,20 +15,20 @@ class ProcessSet:
     """Some of the ranks. init() or add_process_set() make it usable.
 
     Args:
-        ranks_or_comm: the numbers of ranks, in any order; or a communicator of mpi4py, whose ranks these are.
+        ranks_or_comm: the numbers of ranks, in any order.
 
     Attributes:
         process_set_id: a number that is the same on all ranks; 0 for all ranks, None while it is not usable.
         ranks: the ranks' numbers, sorted.
 
     Raises:
-        ValueError: the argument is empty, or not a list of ranks or a communicator.
+        ValueError: the argument is not a list of one or more different ranks.
+        NotImplementedError: the argument is a communicator.
     """
 
     def __init__(self, ranks_or_comm: Any) -> None:
         self.process_set_id: int | None = None
-        self.mpi_comm = None if isinstance(ranks_or_comm, (list, tuple, range, set)) else ranks_or_comm
-        self._ranks = _numbers(ranks_or_comm, self.mpi_comm)
+        self._ranks = _numbers(ranks_or_comm)
         self._members: World | None = None
 
     @property
@@ -65,21 +65,21 @@ class ProcessSet:
         return f"process set {self.process_set_id} of ranks {self.ranks}"
 
 
-def _numbers(ranks_or_comm: Any, comm: Any) -> list[int]:
-    """The sorted numbers of the ranks of a list, or of a communicator."""
-    if comm is not None and not hasattr(comm, "allgather"):
-        raise ValueError(f"a process set needs a list of ranks or a communicator, not {comm!r}")
-    ranks = ranks_or_comm if comm is None else comm.allgather(world().rank)
-    if not ranks or not all(type(rank) is int for rank in ranks) or len(set(ranks)) != len(ranks):
+def _numbers(ranks: Any) -> list[int]:
+    """The sorted numbers of a list of ranks."""
+    if hasattr(ranks, "Get_rank"):
+        raise NotImplementedError("a process set is made from a list of ranks, not from a communicator")
+    listed = list(ranks) if isinstance(ranks, (list, tuple, range, set)) else []
+    if not listed or not all(type(rank) is int for rank in listed) or len(set(listed)) != len(listed):
         raise ValueError(f"a process set needs a list of one or more different ranks, not {ranks!r}")
-    return sorted(ranks)
+    return sorted(listed)
 
 
 class _AllRanks(ProcessSet):
     """The process set of all ranks."""
 
     def __init__(self) -> None:
-        self.process_set_id, self.mpi_comm = 0, None
+        self.process_set_id = 0
 
     @property
     def ranks(self) -> list[int]:
