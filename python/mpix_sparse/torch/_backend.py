@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _pending, _mpi
-from . import _collectives
+from . import _all_to_all, _collectives, _probe, _reduce_scatter
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
 from ._broadcast import broadcast_object
@@ -25,6 +25,7 @@ from ._world import World, group_of, init, size, world
 
 NAME = "mpix_sparse"
 SCHEME = "mpix"
+DEVICES = "cpu", "cuda"
 CHECKED = {"forward": 0}  # a tensor that is sparse on some ranks only must be an error, not a hang
 
 _OPS = (
@@ -39,10 +40,20 @@ _OPS = (
 )
 
 
-def _op(theirs: Any) -> Op:
+def _op(theirs: Any) -> tuple[Op, float]:
+    """A reduction of torch.distributed: ours, and the factor before it.
+
+    Raises:
+        ValueError: there is no such reduction here.
+    """
     for known, ours in _OPS:
         if theirs == known:
-            return ours
+            return ours, 1
+    if theirs == getattr(dist.ReduceOp, "PREMUL_SUM", None):
+        state = theirs.__getstate__() if hasattr(theirs, "__getstate__") else None
+        if state is None:
+            raise ValueError("this PyTorch does not tell the factor of PREMUL_SUM; multiply and use SUM")
+        return Sum, float(state[1])
     raise ValueError(f"backend {NAME} has no reduction {theirs}")
 
 
@@ -87,71 +98,221 @@ class _Work(torch._C._distributed_c10d.Work):
         return future_of(self._works, self.result)
 
 
-class ProcessGroup(dist.ProcessGroup):
-    """A process group of torch.distributed over MPI; reductions go through this library.
+class _AnyWork(_Work):
+    """A receive from any rank as a Work of torch.distributed."""
+
+    def __init__(self, work: _probe.AnySource, tensors: Any) -> None:
+        super().__init__([work], tensors)
+        self._message = work
+
+    def _source_rank(self) -> int:
+        """Wait for the message; returns the rank that has sent it."""
+        self.wait()
+        return self._message.source
+
+    source_rank = _source_rank
+
+
+class _Calls:
+    """The calls of torch.distributed on some ranks, over MPI; reductions go through this library.
 
     Every method is collective over the group and starts calls, whose errors wait() raises. Calls on a group
     are made in the same order on all ranks. Tensors on a device are copied to the host and back.
     """
 
-    def __init__(self, ranks: World) -> None:
-        super().__init__(ranks.rank, ranks.size)
-        self._ranks = ranks
+    _ranks: World
+    _coalesced: list[Work] | None = None  # calls between _start_coalescing() and _end_coalescing()
+    _sequence_number = 0  # number of calls
 
     def getBackendName(self) -> str:  # noqa: N802  (PyTorch's name)
         """The name of the backend."""
         return NAME
 
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence_number
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._sequence_number = 0
+
+    def _work(self, works: Sequence[Work], tensors: Any) -> _Work:
+        self._sequence_number += 1
+        if self._coalesced is not None:
+            self._coalesced.extend(works)
+        return _Work(works, tensors)
+
     def allreduce(self, tensors: Any, opts: Any = None) -> _Work:
         """Reduce tensors in place, dense or sparse COO; a sparse one becomes the union of all ranks'."""
-        op = Sum if opts is None else _op(opts.reduceOp)
-        return _Work([start_allreduce(tensor, tensor, op, self._ranks) for tensor in tensors], tensors)
+        op, factor = (Sum, 1.0) if opts is None else _op(opts.reduceOp)
+        scales = factor, 1
+        return self._work([start_allreduce(each, each, op, self._ranks, scales) for each in tensors], tensors)
 
     allreduce_coalesced = allreduce
+    allreduce_sparse = allreduce  # the name in newer versions for sparse tensors
 
     def reduce(self, tensors: Any, opts: Any) -> _Work:
         """Reduce tensors; the root's are overwritten."""
-        op, mine = _op(opts.reduceOp), self._ranks.rank == opts.rootRank
+        (op, factor), mine = _op(opts.reduceOp), self._ranks.rank == opts.rootRank
         # In place on all ranks, since ranks also compare that.
-        sums = tensors if mine else [tensor.clone() for tensor in tensors]
-        return _Work([start_allreduce(tensor, tensor, op, self._ranks) for tensor in sums], tensors)
+        sums, scales = tensors if mine else [tensor.clone() for tensor in tensors], (factor, 1)
+        return self._work([start_allreduce(each, each, op, self._ranks, scales) for each in sums], tensors)
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+        """Reduce lists of tensors, of which each rank gets its own."""
+        op, factor = _op(opts.reduceOp)
+        pairs = zip(outputs, inputs)
+        works = [_reduce_scatter.reduce_scatter(*pair, op, factor, self._ranks) for pair in pairs]
+        return self._work(works, outputs)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+        """Reduce tensors, of which each rank gets an equal part."""
+        op, factor = _op(opts.reduceOp)
+        pairs = zip(outputs, inputs)
+        works = [_reduce_scatter.reduce_scatter_tensor(*pair, op, factor, self._ranks) for pair in pairs]
+        return self._work(works, outputs)
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced  # its name in newer versions
+
+    def _reduce_scatter_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
+        return self.reduce_scatter_tensor_coalesced([output], [tensor], opts)
+
+    reduce_scatter_single = _reduce_scatter_base  # its name in newer versions
 
     def broadcast(self, tensors: Any, opts: Any) -> _Work:
         """Overwrite tensors with the root's."""
         comm = self._ranks.plain
-        return _Work([_collectives.broadcast(tensor, opts.rootRank, comm) for tensor in tensors], tensors)
+        return self._work([_collectives.broadcast(each, opts.rootRank, comm) for each in tensors], tensors)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Put each rank's tensor into the outputs of all."""
         pairs, comm = zip(outputs, inputs), self._ranks.plain
-        return _Work([_collectives.allgather(output, tensor, comm) for output, tensor in pairs], outputs)
+        return self._work([_collectives.allgather(output, tensor, comm) for output, tensor in pairs], outputs)
+
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        """Put each rank's tensors into outputs[rank] of all."""
+        if any(len(tensors) != len(inputs) for tensors in outputs):
+            raise ValueError(f"the output lists need {len(inputs)} tensors each, as the input list has")
+        columns, comm = ([tensors[i] for tensors in outputs] for i in range(len(inputs))), self._ranks.plain
+        works = [_collectives.allgather(column, each, comm) for column, each in zip(columns, inputs)]
+        return self._work(works, outputs)
+
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        """Concatenate each tensor of all ranks in an output."""
+        pairs, comm = zip(outputs, inputs), self._ranks.plain
+        return self._work([_collectives.allgather_into(*pair, comm) for pair in pairs], outputs)
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced  # its name in newer versions
 
     def _allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> _Work:
-        return _Work([_collectives.allgather_into(output, tensor, self._ranks.plain)], [output])
+        return self.allgather_into_tensor_coalesced([output], [tensor])
 
     all_gather_single = _allgather_base  # its name in newer versions
 
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Put each rank's tensor into the root's outputs."""
         lists = outputs[0] if outputs else []
-        return _Work([_collectives.gather(lists, inputs[0], opts.rootRank, self._ranks.plain)], outputs)
+        return self._work([_collectives.gather(lists, inputs[0], opts.rootRank, self._ranks.plain)], outputs)
+
+    def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
+        """Concatenate each rank's tensor in the root's output."""
+        work = _collectives.gather_into(output, tensor, opts.rootRank, self._ranks.plain)
+        return self._work([work], [output])
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Overwrite each rank's tensor with the root's input for that rank."""
         pieces = inputs[0] if inputs else []
-        return _Work([_collectives.scatter(outputs[0], pieces, opts.rootRank, self._ranks.plain)], outputs)
+        work = _collectives.scatter(outputs[0], pieces, opts.rootRank, self._ranks.plain)
+        return self._work([work], outputs)
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        """Send inputs[rank] to each rank, dense or sparse COO."""
+        return self._work([_all_to_all.all_to_all(outputs, inputs, self._ranks.plain)], outputs)
+
+    def alltoall_base(
+        self,
+        output: torch.Tensor,
+        tensor: torch.Tensor,
+        output_splits: Sequence[int],
+        input_splits: Sequence[int],
+        opts: Any = None,
+    ) -> _Work:
+        """Send a part of a tensor to each rank."""
+        splits = output_splits, input_splits
+        work = _all_to_all.all_to_all_single(output, tensor, *splits, self._ranks.plain)
+        return self._work([work], [output])
+
+    all_to_all_single = alltoall_base  # its name in newer versions
 
     def send(self, tensors: Any, rank: int, tag: int) -> _Work:
         """Send a tensor to a rank."""
-        return _Work([_collectives.send(tensors[0], rank, tag, self._ranks.plain)], tensors)
+        return self._work([_collectives.send(tensors[0], rank, tag, self._ranks.plain)], tensors)
 
     def recv(self, tensors: Any, rank: int, tag: int) -> _Work:
         """Overwrite a tensor with the tensor that a rank sends."""
-        return _Work([_collectives.receive(tensors[0], rank, tag, self._ranks.plain)], tensors)
+        return self._work([_collectives.receive(tensors[0], rank, tag, self._ranks.plain)], tensors)
+
+    def recv_anysource(self, tensors: Any, tag: int) -> _Work:
+        """Overwrite a tensor with a tensor that any rank sends."""
+        return _AnyWork(_probe.AnySource(tensors[0], tag, self._ranks.plain), tensors)
 
     def barrier(self, opts: Any = None) -> _Work:
         """Start a barrier."""
-        return _Work([_collectives.barrier(self._ranks.plain)], [])
+        return self._work([_collectives.barrier(self._ranks.plain)], [])
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """Wait for all ranks, but not longer than a timeout; see _probe.monitored_barrier()."""
+        limit = getattr(timeout, "timeout", timeout) or dist.default_pg_timeout
+        comm = self._ranks.of_type["float16"]  # on which no other messages are sent
+        _probe.monitored_barrier(comm, limit.total_seconds(), wait_all_ranks)
+
+    def _start_coalescing(self, *unused: Any) -> None:
+        self._coalesced = []
+
+    def _end_coalescing(self, *unused: Any) -> _Work:
+        works, self._coalesced = self._coalesced or [], None
+        return _Work(works, [])
+
+    start_coalescing, end_coalescing = _start_coalescing, _end_coalescing  # the names in a Backend
+
+
+_Base = getattr(torch._C._distributed_c10d, "Backend", object)
+
+
+class Backend(_Calls, _Base):  # type: ignore[misc, valid-type]
+    """The backend of a process group, which C++ code calls. It exists in newer versions."""
+
+    # The inherited properties would call themselves.
+    supports_splitting = supports_coalescing = supports_shrinking = property(lambda self: False)
+    supports_reconfigure = supports_window = _supports_time_estimate = property(lambda self: False)
+    options = property(lambda self: _Base.Options(NAME))
+
+    def __init__(self, ranks: World) -> None:
+        _Base.__init__(self, ranks.rank, ranks.size)
+        self._ranks = ranks
+
+
+def _allows_backends() -> bool:
+    """True if this version of PyTorch allows backends that are written in Python."""
+    try:
+        _Base.__init__(Backend.__new__(Backend), 0, 1)
+    except TypeError:
+        return False
+    return True
+
+
+_BACKENDS = _allows_backends()
+
+
+class ProcessGroup(_Calls, dist.ProcessGroup):
+    """A process group over MPI, which torch.distributed calls."""
+
+    def __init__(self, ranks: World, store: Any) -> None:
+        dist.ProcessGroup.__init__(self, *([store] if _BACKENDS else []), ranks.rank, ranks.size)
+        self._ranks = ranks
+        if _BACKENDS:  # C++ code looks for the group's name and calls in the backend of a device
+            self._backend, kind = Backend(ranks), dist.ProcessGroup.BackendType.CUSTOM
+            for device in DEVICES:
+                self._register_backend(torch.device(device), kind, self._backend)
+            self._set_default_backend(kind)
 
 
 def _mismatch(rank: int, size: int, ranks: Sequence[int]) -> str:
@@ -216,13 +377,29 @@ def _reclaim() -> None:
             cached.name = ""
 
 
-def _create(options: Any, unused: Any) -> ProcessGroup:
-    """Create a group for torch.distributed. Collective over its ranks.
+def _is_mixed(options: Any) -> bool:
+    """True if a group to be created has another backend too, for other devices.
+
+    Raises:
+        ValueError: this version of PyTorch does not allow that.
+    """
+    group = getattr(options, "process_group", None)
+    mixed = group is not None and (group.name() != "custom" or bool(group._device_types))
+    if mixed and not _BACKENDS:
+        raise ValueError(
+            f"backend {NAME} cannot be one of several with this version of PyTorch; "
+            f'pass backend="{NAME}", whose tensors may be on any device'
+        )
+    return mixed
+
+
+def _create(options: Any, unused: Any) -> ProcessGroup | Backend:
+    """Create a group for torch.distributed, or its backend for a device. Collective over its ranks.
 
     Raises:
         ValueError: MPI numbers the ranks differently; or the group has some ranks only, before init().
     """
-    ranks = tuple(options.global_ranks_in_group)
+    ranks, mixed = tuple(options.global_ranks_in_group), _is_mixed(options)
     if not ranks:
         init()
     _reclaim()
@@ -233,7 +410,7 @@ def _create(options: Any, unused: Any) -> ProcessGroup:
         cached = _CachedGroup(ranks, _creations[ranks], group_of(ranks or range(size()), **CHECKED))
         _cached_groups.append(cached)
     cached.name = str(options.group_id)
-    return ProcessGroup(cached.group)
+    return Backend(cached.group) if mixed else ProcessGroup(cached.group, options.store)
 
 
 def _cleanup() -> None:
@@ -268,7 +445,7 @@ def register_backend() -> None:
         return
     how: dict[str, Any] = {"extended_api": True}
     if "devices" in inspect.signature(dist.Backend.register_backend).parameters:
-        how["devices"] = ["cpu", "cuda"]
+        how["devices"] = list(DEVICES)
     dist.Backend.register_backend(NAME, _create, **how)
     dist.register_rendezvous_handler(SCHEME, _rendezvous)
     _mpi.add_finalize_hook(_cleanup)

@@ -20,7 +20,7 @@ from ._tensors import on_host, sparse_of, type_of
 MAX_ELEMENTS = 2**31 - 1  # in one call: MPI counts in int
 
 
-def _elements(tensor: torch.Tensor, count: int | None = None) -> tuple[Any, Any, Any]:
+def elements(tensor: torch.Tensor, count: int | None = None) -> tuple[Any, Any, Any]:
     """Address, count and datatype of a contiguous tensor in host memory, or of its first count elements.
 
     Raises:
@@ -48,7 +48,8 @@ def _mismatch(what: str, pieces: Sequence[torch.Tensor], tensor: torch.Tensor, c
     return ""
 
 
-def _refuse(problem: str) -> None:
+def refuse(problem: str) -> None:
+    """Raise ValueError with a problem, unless it is empty."""
     if problem:
         raise ValueError(problem)
 
@@ -65,7 +66,7 @@ def _check_sizes(tensor: torch.Tensor, problem: str, comm: Any) -> torch.Tensor:
     mine = tensor.numel() * tensor.element_size() if fits else -1
     sizes = gather_numbers([mine], comm)
     buffer = on_host(tensor)
-    _refuse(problem)
+    refuse(problem)
     for rank, (size,) in enumerate(sizes):
         if size < 0:
             raise ValueError(f"the tensor or the list of tensors on rank {rank} does not fit")
@@ -77,12 +78,14 @@ def _check_sizes(tensor: torch.Tensor, problem: str, comm: Any) -> torch.Tensor:
 _NO_BUFFER = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # on ranks other than the root
 
 
-def _start(function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any]) -> Work:
+def start_call(function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any]) -> Work:
+    """Start a nonblocking function of MPI; `keep` are its buffers, and `finish` returns its result."""
     pending = PendingCall(keep, lambda: None)
     return Work(pending.begin(function(*arguments, ctypes.byref(pending.request))), lambda _: finish())
 
 
-def _put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+def put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Copy a tensor from its buffer in host memory, unless that is its own memory; returns the tensor."""
     if buffer.data_ptr() != tensor.data_ptr():
         tensor.detach().copy_(buffer)
     return tensor
@@ -90,7 +93,7 @@ def _put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 
 def barrier(comm: Any) -> Work:
     """Start a barrier."""
-    return _start(library.MPI_Ibarrier, comm, keep=None, finish=lambda: None)
+    return start_call(library.MPI_Ibarrier, comm, keep=None, finish=lambda: None)
 
 
 def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
@@ -103,9 +106,9 @@ def broadcast(tensor: torch.Tensor, root: int, comm: Any) -> Work:
     if tensor.is_sparse:
         return _broadcast_sparse(tensor, root, comm)
     buffer = on_host(tensor)
-    arguments = *_elements(buffer), ctypes.c_int(root), comm
-    finish = lambda: _put_back(buffer, tensor)  # noqa: E731
-    return _start(library.MPI_Ibcast, *arguments, keep=buffer, finish=finish)
+    arguments = *elements(buffer), ctypes.c_int(root), comm
+    finish = lambda: put_back(buffer, tensor)  # noqa: E731
+    return start_call(library.MPI_Ibcast, *arguments, keep=buffer, finish=finish)
 
 
 def allgather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
@@ -116,7 +119,7 @@ def allgather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) 
     """
     if tensor.is_sparse:
         return _allgather_sparse(outputs, tensor, comm)
-    _refuse(_mismatch("output", outputs, tensor, comm))
+    refuse(_mismatch("output", outputs, tensor, comm))
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
     finish = lambda: _split_into(flat, outputs)  # noqa: E731
     return _allgather_into(flat, tensor, comm, finish)
@@ -128,18 +131,33 @@ def allgather_into(output: torch.Tensor, tensor: torch.Tensor, comm: Any) -> Wor
     Raises:
         ValueError: the output has another size or type. Only on this rank.
     """
+    if tensor.is_sparse:
+        return _allgather_sparse_into(output, tensor, comm)
     count = _mpi.size(comm) * tensor.numel()
     if (output.numel(), output.dtype) != (count, tensor.dtype):
         theirs, ours = f"{output.numel()} x {type_of(output)}", f"{count} x {type_of(tensor)}"
         raise ValueError(f"the output tensor has {theirs}; those of all ranks make {ours}")
     buffer = on_host(output)
-    return _allgather_into(buffer, tensor, comm, lambda: _put_back(buffer, output))
+    return _allgather_into(buffer, tensor, comm, lambda: put_back(buffer, output))
 
 
 def _allgather_into(flat: torch.Tensor, tensor: torch.Tensor, comm: Any, finish: Callable[[], Any]) -> Work:
     buffer = on_host(tensor)
-    arguments = *_elements(buffer), *_elements(flat, buffer.numel()), comm
-    return _start(library.MPI_Iallgather, *arguments, keep=(buffer, flat), finish=finish)
+    own = flat.data_ptr() + _mpi.rank(comm) * buffer.numel() * buffer.element_size()
+    if buffer.numel() and buffer.data_ptr() == own:
+        source = _mpi.IN_PLACE, ctypes.c_int(0), elements(buffer)[2]
+    else:
+        buffer = buffer.clone() if overlap(buffer, flat) else buffer
+        source = elements(buffer)
+    arguments = *source, *elements(flat, buffer.numel()), comm
+    return start_call(library.MPI_Iallgather, *arguments, keep=(buffer, flat), finish=finish)
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """True if two contiguous tensors share memory, which MPI forbids for its buffers."""
+    spans = [(each.data_ptr(), each.numel() * each.element_size()) for each in (one, other)]
+    (first, size), (second, other_size) = spans
+    return first < second + other_size and second < first + size
 
 
 def _split_into(flat: torch.Tensor, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -158,10 +176,25 @@ def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, com
     problem = _mismatch("output", outputs, tensor, comm) if _mpi.rank(comm) == root else ""
     buffer = _check_sizes(tensor, problem, comm)
     flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
-    receive_buffer = _elements(flat, buffer.numel()) if outputs else _NO_BUFFER
-    arguments = *_elements(buffer), *receive_buffer, ctypes.c_int(root), comm
+    receive_buffer = elements(flat, buffer.numel()) if outputs else _NO_BUFFER
+    arguments = *elements(buffer), *receive_buffer, ctypes.c_int(root), comm
     finish = lambda: _split_into(flat, outputs)  # noqa: E731
-    return _start(library.MPI_Igather, *arguments, keep=(buffer, flat), finish=finish)
+    return start_call(library.MPI_Igather, *arguments, keep=(buffer, flat), finish=finish)
+
+
+def gather_into(output: torch.Tensor, tensor: torch.Tensor, root: int, comm: Any) -> Work:
+    """Start to concatenate the tensors of all ranks in the root's output. Blocks and raises as gather()
+    does."""
+    pieces, made, ranks = [], output, _mpi.size(comm)
+    if _mpi.rank(comm) == root:
+        made = output.detach()
+        dense = output.layout == torch.strided
+        if dense and not output.is_contiguous():
+            made = made.clone(memory_format=torch.contiguous_format)
+        even = dense and output.numel() % ranks == 0
+        pieces = list(made.view(ranks, output.numel() // ranks).unbind(0)) if even else [made]
+    finish = lambda _: put_back(made, output)  # noqa: E731
+    return Work(gather(pieces, tensor, root, comm), finish)
 
 
 def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, comm: Any) -> Work:
@@ -170,25 +203,25 @@ def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, com
     problem = _mismatch("input", inputs, tensor, comm) if _mpi.rank(comm) == root else ""
     buffer = _check_sizes(tensor, problem, comm)
     flat = torch.stack([on_host(piece).view(-1) for piece in inputs]) if inputs else None
-    source = _NO_BUFFER if flat is None else _elements(flat, buffer.numel())
-    arguments = *source, *_elements(buffer), ctypes.c_int(root), comm
-    finish = lambda: _put_back(buffer, tensor)  # noqa: E731
-    return _start(library.MPI_Iscatter, *arguments, keep=(buffer, flat), finish=finish)
+    source = _NO_BUFFER if flat is None else elements(flat, buffer.numel())
+    arguments = *source, *elements(buffer), ctypes.c_int(root), comm
+    finish = lambda: put_back(buffer, tensor)  # noqa: E731
+    return start_call(library.MPI_Iscatter, *arguments, keep=(buffer, flat), finish=finish)
 
 
 def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     """Start to send a tensor to a rank, which receives one of its shape and type."""
     buffer = on_host(tensor)
-    arguments = *_elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
-    return _start(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor)
+    arguments = *elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
+    return start_call(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor)
 
 
 def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     """Start to overwrite a tensor with one that a rank sends."""
     buffer = on_host(tensor)
-    arguments = *_elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
-    finish = lambda: _put_back(buffer, tensor)  # noqa: E731
-    return _start(library.MPI_Irecv, *arguments, keep=buffer, finish=finish)
+    arguments = *elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
+    finish = lambda: put_back(buffer, tensor)  # noqa: E731
+    return start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish)
 
 
 def gather_numbers(mine: Sequence[int], comm: Any) -> list[list[int]]:
@@ -214,7 +247,7 @@ def agree_on_rows(length: int, rows: str, problem: str, comm: Any) -> list[int]:
     """
     checksum = zlib.crc32(rows.encode())
     found = gather_numbers([-1 if problem else length, checksum], comm)
-    _refuse(problem)
+    refuse(problem)
     for rank, (theirs, their_checksum) in enumerate(found):
         if theirs < 0:
             raise ValueError(f"rank {rank} has nothing that can be gathered")
@@ -223,47 +256,77 @@ def agree_on_rows(length: int, rows: str, problem: str, comm: Any) -> list[int]:
     return [theirs for theirs, _ in found]
 
 
+def agree(arguments: str, problem: str, comm: Any) -> None:
+    """Compare a description of a call's arguments with the other ranks'. Collective; blocks.
+
+    Raises:
+        ValueError: a rank has other arguments, or reports a problem; on all ranks.
+    """
+    checksum = zlib.crc32(arguments.encode())
+    found = gather_numbers([int(bool(problem)), checksum], comm)
+    refuse(problem)
+    for rank, (wrong, their_checksum) in enumerate(found):
+        if wrong:
+            raise ValueError(f"the tensors on rank {rank} do not fit the call")
+        if their_checksum != checksum:
+            raise ValueError(f"the arguments are {arguments}; those of rank {rank} differ")
+
+
 def allgather_rows(tensor: torch.Tensor, lengths: Sequence[int], comm: Any) -> Work:
     """Start to concatenate the rows of all ranks, lengths[rank] of each, in a new tensor."""
     buffer = on_host(tensor)
     made = tensor.new_empty((sum(lengths), *tensor.shape[1:]), device="cpu")
     row = tensor.shape[1:].numel()
-    pointer, _, datatype = _elements(made)
+    pointer, _, datatype = elements(made)
     counts = (ctypes.c_int * len(lengths))(*(length * row for length in lengths))
     starts = (ctypes.c_int * len(lengths))(*(sum(lengths[:i]) * row for i in range(len(lengths))))
-    arguments = *_elements(buffer), pointer, counts, starts, datatype, comm
+    arguments = *elements(buffer), pointer, counts, starts, datatype, comm
     keep = buffer, made, counts, starts
-    return _start(library.MPI_Iallgatherv, *arguments, keep=keep, finish=lambda: made.to(tensor.device))
+    return start_call(library.MPI_Iallgatherv, *arguments, keep=keep, finish=lambda: made.to(tensor.device))
 
 
-def _rows_of(tensor: torch.Tensor) -> str:
+def rows_of(tensor: torch.Tensor) -> str:
     """A description of sparse tensors that must be equal on all ranks."""
     return f"{type_of(tensor)} of {tuple(tensor.shape)}, {tensor.sparse_dim()} of whose dimensions are sparse"
 
 
 def _broadcast_sparse(tensor: torch.Tensor, root: int, comm: Any) -> Work:
-    nnz = agree_on_rows(tensor._nnz(), _rows_of(tensor), "", comm)[root]
+    nnz = agree_on_rows(tensor._nnz(), rows_of(tensor), "", comm)[root]
     indices, values = tensor._indices(), tensor._values()
     if _mpi.rank(comm) != root:  # new ones, since other tensors may share the old ones
         indices, values = indices.new_empty(len(indices), nnz), values.new_empty(nnz, *values.shape[1:])
     works = [broadcast(part, root, comm) for part in (indices.contiguous(), values.contiguous())]
-    return Work(WorkGroup(works), lambda parts: _replace(tensor, *parts))
+    return Work(WorkGroup(works), lambda parts: replace(tensor, *parts))
 
 
 def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, comm: Any) -> Work:
     fits = len(outputs) == _mpi.size(comm) and all(output.shape == tensor.shape for output in outputs)
     problem = "" if fits else "the output list needs a tensor of this shape for each rank"
-    lengths = agree_on_rows(tensor._nnz(), _rows_of(tensor), problem, comm)
+    lengths = agree_on_rows(tensor._nnz(), rows_of(tensor), problem, comm)
     parts = tensor._indices().t().contiguous(), tensor._values().contiguous()
     works = [allgather_rows(part, lengths, comm) for part in parts]
 
     def finish(gathered: Any) -> Sequence[torch.Tensor]:
         pieces = zip(outputs, *(whole.split(lengths) for whole in gathered))
-        return [_replace(output, indices.t(), values) for output, indices, values in pieces]
+        return [replace(output, indices.t(), values) for output, indices, values in pieces]
 
     return Work(WorkGroup(works), finish)
 
 
-def _replace(tensor: torch.Tensor, indices: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def _allgather_sparse_into(output: torch.Tensor, tensor: torch.Tensor, comm: Any) -> Work:
+    """Concatenate sparse tensors along their first dimension."""
+    shape = (_mpi.size(comm) * tensor.shape[0], *tensor.shape[1:])
+    fits = output.is_sparse and (tuple(output.shape), output.dtype) == (shape, tensor.dtype)
+    problem = "" if fits else f"the output tensor needs to be sparse, with the input's type and shape {shape}"
+    lengths = agree_on_rows(tensor._nnz(), rows_of(tensor), problem, comm)
+    indices = tensor._indices().clone()
+    indices[0] += _mpi.rank(comm) * tensor.shape[0]
+    parts = indices.t().contiguous(), tensor._values().contiguous()
+    works = [allgather_rows(part, lengths, comm) for part in parts]
+    return Work(WorkGroup(works), lambda found: replace(output, found[0].t(), found[1]))
+
+
+def replace(tensor: torch.Tensor, indices: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Give a sparse tensor new indices and values; returns the tensor."""
     tensor.data = sparse_of(indices, values, tensor)
     return tensor
