@@ -169,7 +169,7 @@ def new_result(elements: Elements, count: int, reuse: Result | None) -> Result:
     return made
 
 
-class _CooArguments:
+class CooArguments:
     """The checked arguments of a COO call."""
 
     def __init__(
@@ -177,7 +177,7 @@ class _CooArguments:
     ) -> None:
         self.elements = Elements(indices, values)
         name = self.elements.values.type
-        self.comm = _mpi.communicator(comm)
+        self.comm = _hints.communicator(comm)
         _hints.require(name, self.comm)
         self.types = index_type(self.elements.indices.type), _types.datatype(name, max(self.elements.row, 1))
         self.count, self.op = _types.to_integer(count, "count"), _types.operation(op)
@@ -227,7 +227,7 @@ def allreduce_coo(
         BufferError: the arrays of `reuse` are still in use. Only on this rank.
         Error: arguments are wrong or differ between ranks, or the call failed; on all ranks.
     """
-    call = _CooArguments(indices, values, count, op, comm, reuse)
+    call = CooArguments(indices, values, count, op, comm, reuse)
     _mpi.check(call.elements.check_code(library.MPIX_Sparse_allreduce_coo(*call.arguments)))
     return call.result
 
@@ -240,6 +240,10 @@ def iallreduce_coo(
     Calls on one communicator must be started in the same order on all ranks. Arguments and errors are those
     of allreduce_coo(); wait() raises all errors except those of types.
     """
-    call = _CooArguments(indices, values, count, op, comm, reuse)
+    return start(CooArguments(indices, values, count, op, comm, reuse))
+
+
+def start(call: CooArguments) -> Handle:
+    """Start a call with checked arguments."""
     pending = PendingCall(call, lambda: call.result, call.elements.problem)
     return pending.begin(library.MPIX_Isparse_allreduce_coo(*call.arguments, ctypes.byref(pending.request)))

@@ -20,11 +20,11 @@ class DenseArguments:
         self.target = _arrays.writable_array(self.output)
         self.type, self.rows = self.source.type, _arrays.rows(self.source, row)
         self._check(out)
-        self.comm = _mpi.communicator(comm)
         self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op, self.type)
         self.in_place = self.source.size > 0 and self.target.is_same_memory(self.source)
         if not self.in_place and out is not None:
             _arrays.refuse_overlap(array=self.source, out=self.target)
+        self.comm = _hints.communicator(comm)
 
     def _check(self, out: Any) -> None:
         made = _arrays.stored_type(self.type) if out is None else self.type
@@ -47,7 +47,8 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
     """Reduce an array over all ranks. Collective over comm; blocks.
 
     All ranks receive the same bits. Elements whose bits are all zero are not sent, but count as zeros in max,
-    min and prod. Calls that the library cannot speed up are passed to MPI_Allreduce.
+    min and prod. Calls that the library cannot speed up are passed to MPI_Allreduce after a check that the
+    arguments are equal on all ranks; see set_info() to pass them on without it.
 
     Args:
         array: contiguous, of any shape, the same size and type on all ranks: NumPy, or anything with the
@@ -87,7 +88,11 @@ def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None
     Calls on one communicator must be started in the same order on all ranks. Not for scipy.sparse. Arguments
     and errors are those of allreduce(); wait() raises the errors that the C library finds.
     """
-    call = DenseArguments(array, op, comm, out, row)
+    return start(DenseArguments(array, op, comm, out, row))
+
+
+def start(call: DenseArguments) -> Handle:
+    """Start a call with checked arguments."""
     _hints.require(call.type, call.comm)
     pending = PendingCall(call, lambda: call.output)
     return pending.begin(library.MPIX_Isparse_allreduce(*call.buffers, ctypes.byref(pending.request)))

@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hints of communicators: the settings of mpix_sparse(7)."""
+"""Hints of communicators: the settings of mpix_sparse(7).
+
+The C library passes small dense calls to MPI without a check that arguments are equal on all ranks. From
+Python all calls are checked: the first collective call on a communicator sets its hint `forward` to 0, unless
+the user has set that."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
 
 from . import _mpi, _types
-from ._library import library
+from ._library import address, library
+
+FORWARD = "forward"
+_DEFAULT_FORWARD = "63"  # the C library's
+_keyval: Any = None  # of the attribute that communicators have whose hint `forward` is set
+_world_is_set = False  # MPI_COMM_WORLD has the attribute
 
 
 def set_info(comm: Any = None, **hints: Any) -> None:
@@ -18,6 +28,8 @@ def set_info(comm: Any = None, **hints: Any) -> None:
         hints: scheme="balanced", wire_values="bf16", explain=True, and so on, the same on all ranks; see
             mpix_sparse(7). Unknown names are ignored. The hint stream may differ between ranks: the address
             of the CUDA stream that calls on device memory are ordered against, 0 for the default stream.
+            forward=63 passes small and dense calls to MPI without a check of arguments, as the C library does
+            by default; forward=0 checks all, the default here.
 
     Raises:
         Error: a value is wrong, or differs between ranks. No hint has changed then.
@@ -25,6 +37,74 @@ def set_info(comm: Any = None, **hints: Any) -> None:
     handle = _mpi.communicator(comm)
     with _mpi.Info(hints) as info:
         _mpi.check(library.MPIX_Sparse_comm_set_info(handle, info))
+    if any(name.removeprefix("mpix_sparse_") == FORWARD for name in hints):
+        _mark(handle)
+
+
+def _is_marked(comm: Any) -> bool:
+    if comm.value == _mpi.constant("COMM_WORLD").value:
+        return _world_is_set
+    value, found = ctypes.c_void_p(), ctypes.c_int(0)
+    if _keyval is not None:
+        _mpi.check(library.MPI_Comm_get_attr(comm, _keyval, ctypes.byref(value), ctypes.byref(found)))
+    return found.value != 0
+
+
+def _mark(comm: Any) -> None:
+    """Set the attribute, which duplicates do not inherit."""
+    global _keyval, _world_is_set
+    if comm.value == _mpi.constant("COMM_WORLD").value:
+        _world_is_set = True
+        return
+    if _keyval is None:
+        keyval = ctypes.c_int()
+        names = "OMPI_C_MPI_COMM_NULL_COPY_FN", "OMPI_C_MPI_COMM_NULL_DELETE_FN"
+        functions = [ctypes.c_void_p(address(library, name)) for name in names]  # null in MPICH
+        _mpi.check(library.MPI_Comm_create_keyval(*functions, ctypes.byref(keyval), None))
+        _keyval = keyval
+    _mpi.check(library.MPI_Comm_set_attr(comm, _keyval, None))
+
+
+def _is_set_in_environment(comm: Any) -> bool:
+    """True if MPIX_SPARSE_FORWARD is set on rank 0, whose environment counts in the C library too."""
+    flag = ctypes.c_int("MPIX_SPARSE_FORWARD" in os.environ)
+    _mpi.check(library.MPI_Bcast(ctypes.byref(flag), 1, _mpi.constant("INT32_T"), 0, comm))
+    return flag.value != 0
+
+
+def forward(comm: Any) -> str:
+    """The hint `forward` of a communicator. Opens it with the hints that MPI keeps for it: collective."""
+    _mpi.check(library.MPIX_Sparse_comm_set_info(comm, _mpi.constant("INFO_NULL")))
+    return get_info(comm)[FORWARD]
+
+
+def check_arguments(comm: Any) -> None:
+    """Make the C library check the arguments of all calls on a communicator, unless the user has set the hint
+    `forward` or MPIX_SPARSE_FORWARD. Collective if it is the first call there.
+
+    Args:
+        comm: a handle.
+    """
+    inter = ctypes.c_int()
+    if _is_marked(comm):
+        return
+    _mpi.check(library.MPI_Comm_test_inter(comm, ctypes.byref(inter)))
+    if not inter.value and not _is_set_in_environment(comm):
+        if forward(comm) == _DEFAULT_FORWARD:
+            set_info(comm, forward=0)
+    _mark(comm)
+
+
+def communicator(comm: Any) -> Any:
+    """The handle of a communicator for a collective call, whose arguments ranks compare.
+
+    Args:
+        comm: None, a communicator of mpi4py, or a handle of one that was prepared already.
+    """
+    handle = _mpi.communicator(comm)
+    if not isinstance(comm, _mpi.Handle):
+        check_arguments(handle)
+    return handle
 
 
 def get_info(comm: Any = None) -> dict[str, str]:

@@ -16,6 +16,7 @@ from ._error import Error
 from ._library import library
 
 SPINS = 1000  # tests of a call before wait() sleeps between tests
+OTHERS_EVERY = 20  # tests of a call before wait() tests all others too
 
 
 class PendingCall:
@@ -80,11 +81,20 @@ class PendingCall:
         tests = 0
         while not self.test():
             tests += 1
+            if tests % OTHERS_EVERY == 0:
+                self.test_others()
             # The shortest sleep takes tens of microseconds, so sleep only in long waits.
             if tests < SPINS:
                 os.sched_yield()
             else:
                 time.sleep(0)
+
+    def test_others(self) -> None:
+        """Make progress on all other calls. A test of one of MPI's own calls makes none on the library's,
+        which another rank may wait for."""
+        for pending in list(_pending_calls):
+            if pending is not self:
+                pending.test()
 
     def result(self) -> Any:
         """The result of the call, or its exception; the call must be complete."""
@@ -134,7 +144,9 @@ class Handle:
 
     def done(self) -> bool:
         """True if the call is complete. Not collective; never waits."""
-        return self._pending.test()
+        if not self._pending.test():
+            self._pending.test_others()
+        return self._pending.complete
 
     def wait(self) -> Any:
         """Wait for the call and return the result of the blocking call. May be called again.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Mapping, Sequence
 
-from . import _coo, _dense, _mpi, _types
+from . import _coo, _dense, _hints, _mpi, _types
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -106,7 +106,7 @@ class CooPlan(_Plan):
         super().__init__()
         self.count, self.row = count, row
         self.type, self.index_type = _types.name_of(dtype), _types.name_of(index_dtype)
-        handle, operation = _mpi.communicator(comm), _types.operation(op)
+        handle, operation = _hints.communicator(comm), _types.operation(op)
         indextype, datatype = _coo.index_type(self.index_type), _types.datatype(self.type, row)
         tensor = indextype, _types.to_integer(count, "count"), datatype, operation, handle
         with _mpi.Info({**_types.hints(self.type), **(hints or {})}) as info:

@@ -20,7 +20,7 @@ from mpi4py import MPI  # noqa: E402
 
 import numpy  # noqa: E402
 
-from mpix_sparse import _library  # noqa: E402
+from mpix_sparse import _library, _mpi  # noqa: E402
 
 try:
     _library.refuse_foreign_mpi4py()
@@ -66,6 +66,30 @@ class Comm(unittest.TestCase):
         result = mpix_sparse.iallreduce_coo([world.rank], [1.0], 100, comm=half).wait()
         self.assertEqual(result.nnz, half.size)
         half.Free()
+
+    def test_check_of_arguments(self):
+        """All calls are checked, unless the user has set the hint `forward`. Handles are reused."""
+        for hint, found in (("", "0"), ("9", "9"), ("", "0")):
+            twin = MPI.COMM_WORLD.Dup()
+            if hint:  # as a program in C does
+                with _mpi.Info({"forward": hint}) as info:
+                    _mpi.check(_library.library.MPIX_Sparse_comm_set_info(_mpi.communicator(twin), info))
+            mpix_sparse.allreduce(numpy.ones(3), comm=twin)
+            self.assertEqual(mpix_sparse.get_info(twin)["forward"], found)
+            twin.Free()
+            twin = MPI.COMM_WORLD.Dup()
+            mpix_sparse.set_info(twin, mpix_sparse_forward=63)
+            mpix_sparse.allreduce(numpy.ones(3), comm=twin)
+            self.assertEqual(mpix_sparse.get_info(twin)["forward"], "63")
+            twin.Free()
+
+    def test_mismatch(self):
+        twin = MPI.COMM_WORLD.Dup()
+        if twin.size > 1:
+            for mine in (3 + (twin.rank == 0), 500 + 100 * (twin.rank == 0)):
+                with self.assertRaisesRegex(mpix_sparse.Error, "count differs between ranks"):
+                    mpix_sparse.allreduce(numpy.ones(mine), comm=twin)
+        twin.Free()
 
     def test_errors(self):
         twin = MPI.COMM_WORLD.Dup()

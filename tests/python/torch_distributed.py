@@ -264,7 +264,8 @@ class Group(unittest.TestCase):
             for dtype in (torch.float32, torch.bfloat16):
                 tensor = torch.ones(count, WIDTH, dtype=dtype)
                 dist.all_reduce(tensor)
-                with self.assertRaisesRegex(mpix_sparse.Error, "ranks call different functions"):
+                text = "ranks call different functions|count differs"
+                with self.assertRaisesRegex(mpix_sparse.Error, text):
                     dist.all_reduce(tensor.to_sparse(1) if RANK == 0 else tensor)
 
     def test_other_numbers_than_mpi(self):

@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 
-from .. import _dense, _coo
+from .. import _coo, _dense
 from ._adasum import start_adasum
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
+from ._half import HalfCall
 from ._ops import operator
 from ._process_set import ranks_of, set_of, set_of_number
+from ._progress import watch
 from ._tensors import (
     OPS,
     Adasum,
@@ -33,6 +35,17 @@ from ._work import Work, finished_work
 from ._world import World
 
 
+def _start(
+    call: Any, start: Callable[[Any], Any], ranks: World, name: str, is_sparse: bool, count: int, op: Op
+) -> Any:
+    """Start a call with checked arguments and return its handle. Calls on 16-bit floats start later."""
+    if name not in ranks.of_type:
+        return start(call)
+    made = HalfCall(ranks.plain, name, is_sparse, count, op.reduction, lambda: start(call))
+    watch()
+    return made
+
+
 def start_allreduce(
     tensor: torch.Tensor, output: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
 ) -> Work:
@@ -51,7 +64,9 @@ def start_allreduce(
         source = scale_(buffer.copy_(source), scales[0])
     array = as_array(source)
     out = array if source.data_ptr() == buffer.data_ptr() else as_array(buffer)
-    handle = _dense.iallreduce(array, op.reduction, comm=ranks.comm(array.type), out=out)
+    comm = ranks.comm(array.type)
+    call = _dense.DenseArguments(array, op.reduction, comm, out, 1)
+    handle = _start(call, _dense.start, ranks, array.type, False, source.numel(), op)
 
     def finish(_: Any) -> torch.Tensor:
         scale_(buffer, scales[1], op.divisor(ranks.size))
@@ -59,7 +74,7 @@ def start_allreduce(
             output.detach().copy_(buffer)
         return output
 
-    return Work(handle, finish)
+    return Work(handle, finish, ranks.plain)
 
 
 def start_sparse(
@@ -79,7 +94,8 @@ def start_sparse(
         values = scale_(values.clone(), scales[0])
     sparse_dim = tensor.sparse_dim()
     count, comm = tensor.shape[:sparse_dim].numel(), ranks.comm(type_of(values))
-    handle = _coo.iallreduce_coo(as_array(indices), as_array(values), count, op.reduction, comm=comm)
+    call = _coo.CooArguments(as_array(indices), as_array(values), count, op.reduction, comm, None)
+    handle = _start(call, _coo.start, ranks, type_of(values), True, count, op)
 
     def finish(result: Any) -> torch.Tensor:
         made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
@@ -88,7 +104,7 @@ def start_sparse(
         output.data = made
         return output
 
-    return Work(handle, finish)
+    return Work(handle, finish, ranks.plain)
 
 
 def allreduce_async_(
@@ -148,9 +164,8 @@ def allreduce(
     """Reduce a tensor over all ranks. Collective: all ranks make the same calls in the same order; blocks.
 
     The cost depends on the number of non-zero elements. All ranks get the same bits. The call is
-    differentiable for Average and Sum. Small dense tensors are passed to MPI (FORWARD in mpix_sparse(7)),
-    without a check that sizes and types are equal on all ranks: if they differ, results are wrong or MPI
-    fails. MPIX_SPARSE_FORWARD=0 makes ranks check these too.
+    differentiable for Average and Sum. Ranks compare sizes, types, ops and layouts in every call, unless
+    MPIX_SPARSE_FORWARD or mpix_sparse.set_info(forward=...), before init(), says otherwise.
 
     Args:
         tensor: of the same shape and type on all ranks; dense or sparse COO.

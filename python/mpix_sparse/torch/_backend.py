@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _pending, _mpi
-from . import _all_to_all, _collectives, _probe, _reduce_scatter
+from . import _all_to_all, _callbacks, _collectives, _probe, _reduce_scatter
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
 from ._broadcast import broadcast_object
@@ -26,7 +26,6 @@ from ._world import World, group_of, init, size, world
 NAME = "mpix_sparse"
 SCHEME = "mpix"
 DEVICES = "cpu", "cuda"
-CHECKED = {"forward": 0}  # a tensor that is sparse on some ranks only must be an error, not a hang
 
 _OPS = (
     (dist.ReduceOp.SUM, Sum),
@@ -69,9 +68,9 @@ class _Work(torch._C._distributed_c10d.Work):
         self._works, self._tensors = WorkGroup(works), tensors
         # In some versions C++ code uses this object without a reference to it.
         _unclaimed[self] = None
-        oldest = next(iter(_unclaimed))
+        oldest = next(iter(list(_unclaimed)))  # a copy, since other threads may change it
         if len(_unclaimed) > MAX_UNCLAIMED and oldest.is_completed():
-            del _unclaimed[oldest]
+            _unclaimed.pop(oldest, None)
 
     def is_completed(self) -> bool:
         """True if the calls are complete. Makes progress on all calls in flight."""
@@ -120,9 +119,14 @@ class _Calls:
     are made in the same order on all ranks. Tensors on a device are copied to the host and back.
     """
 
-    _ranks: World
+    _all_depths: World
     _coalesced: list[Work] | None = None  # calls between _start_coalescing() and _end_coalescing()
     _sequence_number = 0  # number of calls
+
+    @property
+    def _ranks(self) -> World:
+        """The communicators for collective calls of this thread."""
+        return self._all_depths.at_depth(_callbacks.depth())
 
     def getBackendName(self) -> str:  # noqa: N802  (PyTorch's name)
         """The name of the backend."""
@@ -244,15 +248,15 @@ class _Calls:
 
     def send(self, tensors: Any, rank: int, tag: int) -> _Work:
         """Send a tensor to a rank."""
-        return self._work([_collectives.send(tensors[0], rank, tag, self._ranks.plain)], tensors)
+        return self._work([_collectives.send(tensors[0], rank, tag, self._all_depths.plain)], tensors)
 
     def recv(self, tensors: Any, rank: int, tag: int) -> _Work:
         """Overwrite a tensor with the tensor that a rank sends."""
-        return self._work([_collectives.receive(tensors[0], rank, tag, self._ranks.plain)], tensors)
+        return self._work([_collectives.receive(tensors[0], rank, tag, self._all_depths.plain)], tensors)
 
     def recv_anysource(self, tensors: Any, tag: int) -> _Work:
         """Overwrite a tensor with a tensor that any rank sends."""
-        return _AnyWork(_probe.AnySource(tensors[0], tag, self._ranks.plain), tensors)
+        return _AnyWork(_probe.AnySource(tensors[0], tag, self._all_depths.plain), tensors)
 
     def barrier(self, opts: Any = None) -> _Work:
         """Start a barrier."""
@@ -287,7 +291,7 @@ class Backend(_Calls, _Base):  # type: ignore[misc, valid-type]
 
     def __init__(self, ranks: World) -> None:
         _Base.__init__(self, ranks.rank, ranks.size)
-        self._ranks = ranks
+        self._all_depths = ranks
 
 
 def _allows_backends() -> bool:
@@ -307,7 +311,7 @@ class ProcessGroup(_Calls, dist.ProcessGroup):
 
     def __init__(self, ranks: World, store: Any) -> None:
         dist.ProcessGroup.__init__(self, *([store] if _BACKENDS else []), ranks.rank, ranks.size)
-        self._ranks = ranks
+        self._all_depths = ranks
         if _BACKENDS:  # C++ code looks for the group's name and calls in the backend of a device
             self._backend, kind = Backend(ranks), dist.ProcessGroup.BackendType.CUSTOM
             for device in DEVICES:
@@ -407,7 +411,7 @@ def _create(options: Any, unused: Any) -> ProcessGroup | Backend:
     _creations[ranks] += 1
     agreed = _compare_offers(options, ranks, _creations[ranks], cached.number if cached else 0)
     if cached is None or not agreed:
-        cached = _CachedGroup(ranks, _creations[ranks], group_of(ranks or range(size()), **CHECKED))
+        cached = _CachedGroup(ranks, _creations[ranks], group_of(ranks or range(size())))
         _cached_groups.append(cached)
     cached.name = str(options.group_id)
     return Backend(cached.group) if mixed else ProcessGroup(cached.group, options.store)

@@ -78,10 +78,14 @@ def _check_sizes(tensor: torch.Tensor, problem: str, comm: Any) -> torch.Tensor:
 _NO_BUFFER = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # on ranks other than the root
 
 
-def start_call(function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any]) -> Work:
-    """Start a nonblocking function of MPI; `keep` are its buffers, and `finish` returns its result."""
+def start_call(
+    function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any], ordered: bool = True
+) -> Work:
+    """Start a nonblocking function of MPI, whose last argument is the communicator; `keep` are its buffers, and
+    `finish` returns its result. See Work.orders for `ordered`."""
     pending = PendingCall(keep, lambda: None)
-    return Work(pending.begin(function(*arguments, ctypes.byref(pending.request))), lambda _: finish())
+    handle = pending.begin(function(*arguments, ctypes.byref(pending.request)))
+    return Work(handle, lambda _: finish(), arguments[-1] if ordered else None)
 
 
 def put_back(buffer: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -213,7 +217,7 @@ def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     """Start to send a tensor to a rank, which receives one of its shape and type."""
     buffer = on_host(tensor)
     arguments = *elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
-    return start_call(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor)
+    return start_call(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor, ordered=False)
 
 
 def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
@@ -221,7 +225,7 @@ def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     buffer = on_host(tensor)
     arguments = *elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
     finish = lambda: put_back(buffer, tensor)  # noqa: E731
-    return start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish)
+    return start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish, ordered=False)
 
 
 def gather_numbers(mine: Sequence[int], comm: Any) -> list[list[int]]:

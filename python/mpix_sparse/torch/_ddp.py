@@ -33,6 +33,7 @@ class _Dense:
         self.buffer, self.compression = gradient.detach().to("cpu"), compression
         array, comm = as_array(self.buffer), ranks.comm(type_of(gradient))
         self.plan = Plan(array, op.reduction, comm=comm, out=array, hints=compression.hints)
+        self.ranks = ranks
 
     def start(self, gradient: torch.Tensor, divisor: int) -> Work:
         """Start to reduce the bucket of a step."""
@@ -47,7 +48,7 @@ class _Dense:
             scale_(self.buffer, 1, divisor)
             return bucket.copy_(self.buffer) if is_copy else bucket
 
-        return Work(self.plan.start(), finish)
+        return Work(self.plan.start(), finish, self.ranks.plain)
 
 
 class _Sparse:
@@ -56,7 +57,7 @@ class _Sparse:
 
     def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, compression: Compressor) -> None:
         self.row, name = gradient.shape[1:], type_of(gradient)
-        self.compression = compression
+        self.compression, self.ranks = compression, ranks
         how = {"comm": ranks.comm(name), "row": self.row.numel(), "hints": compression.hints}
         self.plan = CooPlan(len(gradient), name, op.reduction, **how)
         self.result: Any = None
@@ -69,7 +70,7 @@ class _Sparse:
             return sparse_like(gradient, 1, result, divisor)
 
         indices, values = map(as_array, self._rows(gradient.detach()))
-        return Work(self.plan.start(indices, values, reuse=self.result), finish)
+        return Work(self.plan.start(indices, values, reuse=self.result), finish, self.ranks.plain)
 
     def _rows(self, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Indices and values. Ranks in join() have empty gradients without the shape of rows."""

@@ -40,6 +40,7 @@ class AnySource(Work):
 
     def __init__(self, tensor: torch.Tensor, tag: int, comm: Any) -> None:
         self.source, self._arguments = -1, (tensor, tag, comm)
+        self.orders = frozenset()
         self._receive: Work | None = None
 
     def done(self) -> bool:

@@ -6,12 +6,21 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Sequence
 
+from .. import Error
+from ._half import EXPLANATION
+
 
 class Work:
-    """A call in flight, for synchronize() or poll()."""
+    """A call in flight, for synchronize() or poll().
 
-    def __init__(self, handle: Any, finish: Callable[[Any], Any]) -> None:
+    Attributes:
+        orders: the groups of ranks, by a communicator of each, whose futures complete in the order of the
+            calls; empty for a message between two ranks.
+    """
+
+    def __init__(self, handle: Any, finish: Callable[[Any], Any], comm: Any = None) -> None:
         self._handle, self._finish = handle, finish
+        self.orders = getattr(handle, "orders", frozenset()) if comm is None else frozenset({comm.value})
         self._result: Any = None
         self._lock = threading.Lock()
 
@@ -23,9 +32,17 @@ class Work:
         """Wait for the call; returns its tensor, also when called again."""
         with self._lock:
             if self._finish is not None:
-                self._result = self._finish(self._handle.wait())
+                self._result = self._finish(self._wait())
                 self._finish = None
         return self._result
+
+    def _wait(self) -> Any:
+        try:
+            return self._handle.wait()
+        except Error as error:
+            if "differ" in str(error) and EXPLANATION not in str(error):
+                raise Error(f"{error}{EXPLANATION}", error.code) from None
+            raise
 
     __call__ = wait  # what Horovod's sparse_allreduce_async() returns is called
 
@@ -35,6 +52,7 @@ class WorkGroup:
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = works
+        self.orders = frozenset(order for work in works for order in work.orders)
 
     def done(self) -> bool:
         """True if all calls are complete."""

@@ -15,25 +15,50 @@ from .._library import library
 
 class World:
     """Communicators of some ranks: one for each meaning of 16-bit elements, with hints for the calls on them.
-    Creation is collective, while no call is in flight."""
+    Creation is collective, while no call is in flight.
 
-    def __init__(self, comm: Any, **hints: Any) -> None:
+    Args:
+        forward: the hint `forward`; None for that of comm.
+    """
+
+    def __init__(self, comm: Any, forward: str | None = None) -> None:
         handle = _mpi.communicator(comm)
-        self.plain = _duplicate(handle, {"element": "integer", **hints})
+        if forward is None:
+            _hints.check_arguments(handle)
+            forward = _hints.forward(handle)
+        self.forward = forward
+        self.plain = _duplicate(handle, {"element": "integer", "forward": forward})
         halves = "float16", "bfloat16"
-        self.of_type = {name: _duplicate(handle, {**_types.hints(name), **hints}) for name in halves}
+        self.of_type = {
+            name: _duplicate(handle, {**_types.hints(name), "forward": forward}) for name in halves
+        }
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
         self.local_rank, self.local_size = _local(handle)
         self.cross_rank, self.cross_size = _across(handle, self.local_rank)
         self.is_homogeneous = _are_equal(self.local_size, handle)
         self.parts: dict[tuple[int, ...], World] = {}  # by subset of these ranks
+        self._deeper: dict[int, World] = {}  # by depth
 
     def comm(self, name: str) -> Any:
         """The communicator for elements of a type."""
         return self.of_type.get(name, self.plain)
 
+    def at_depth(self, depth: int) -> World:
+        """The same ranks, on the communicators for calls that callbacks of this depth start (_callbacks.py);
+        depth 0 is this object. The first call for a depth is collective."""
+        if depth == 0:
+            return self
+        if depth not in self._deeper:
+            # The tag keeps threads apart that create communicators at the same time.
+            comm = _create(self.plain, range(self.size), tag=depth)
+            self._deeper[depth] = World(comm, self.forward)
+            _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
+        return self._deeper[depth]
+
     def free(self) -> None:
         """Free the communicators. Collective."""
+        for _, deeper in sorted(self._deeper.items()):
+            deeper.free()
         for comm in [self.plain, *self.of_type.values()]:
             _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
 
@@ -76,13 +101,13 @@ def _rank_and_size(comm: Any) -> tuple[int, int]:
     return found
 
 
-def _subset(ranks: Sequence[int], parent: Any) -> Any:
-    """A communicator of some ranks of another one. Collective over them."""
+def _create(parent: Any, ranks: Sequence[int], tag: int = 0) -> Any:
+    """A communicator of some ranks of another. Collective over them."""
     everyone, some, comm = _mpi.Handle(), _mpi.Handle(), _mpi.Handle()
     numbers = (ctypes.c_int * len(ranks))(*ranks)
     _mpi.check(library.MPI_Comm_group(parent, ctypes.byref(everyone)))
     _mpi.check(library.MPI_Group_incl(everyone, ctypes.c_int(len(ranks)), numbers, ctypes.byref(some)))
-    _mpi.check(library.MPI_Comm_create_group(parent, some, ctypes.c_int(0), ctypes.byref(comm)))
+    _mpi.check(library.MPI_Comm_create_group(parent, some, ctypes.c_int(tag), ctypes.byref(comm)))
     # MPICH sets a handler that aborts, not the parent's.
     _mpi.check(library.MPI_Comm_set_errhandler(comm, _mpi.constant("ERRORS_RETURN")))
     for group in (everyone, some):
@@ -93,17 +118,17 @@ def _subset(ranks: Sequence[int], parent: Any) -> Any:
 _groups: list[World] = []
 
 
-def subset_of(ranks: Sequence[int], **hints: Any) -> World:
+def subset_of(ranks: Sequence[int]) -> World:
     """A World of some of the ranks, by their numbers in world(). Collective over them."""
-    comm = _subset(ranks, world().plain)
-    made = World(comm, **hints)
+    comm = _create(world().plain, ranks)
+    made = World(comm, world().forward)
     _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
     return made
 
 
-def group_of(ranks: Sequence[int], **hints: Any) -> World:
+def group_of(ranks: Sequence[int]) -> World:
     """As subset_of(). The World lives until MPI ends."""
-    _groups.append(subset_of(ranks, **hints))
+    _groups.append(subset_of(ranks))
     return _groups[-1]
 
 
@@ -143,7 +168,7 @@ def init(comm: Any = None) -> None:
     if not isinstance(comm, (list, tuple)) or len(comm) == 0:
         _world = World(None if isinstance(comm, (list, tuple)) else comm)
         return
-    some = _subset(comm, _mpi.communicator(None))
+    some = _create(_mpi.communicator(None), comm)
     _world = World(some)
     _mpi.check(library.MPI_Comm_free(ctypes.byref(some)))
 
