@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hierarchical hashing on a device; hash/hierarchical.h has the algorithm. Lists belong to the parts of a
- * map, or to the parts of each segment: the cells of a layout, each with parallel and serial memory of its own.
+ * map, or to the parts of each segment: the cells of a layout. Each has parallel and serial memory.
  *
  *     fill      inserts the occurrences, one thread each; repeats with more memory while a list overflows
  *     extract   selects the memory that is not empty, in order (CUB); copies its occurrences, one thread

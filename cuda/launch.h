@@ -123,8 +123,8 @@ enum sar_status sar_cuda_hash_positions(const struct sar_partition_layout *layou
                                         unsigned long long *first, cudaStream_t stream);
 
 /** For the benchmark and the twin test. Sort occurrences into a map's parts as sar_hierarchical_hash does.
- * Each part receives the same occurrences, in the order of the cells even if params->sorted is set. All arrays are
- * in device memory. Waits for the stream once for each attempt, to see if the cells overflowed.
+ * Each part receives the same occurrences, in the order of the cells even if params->sorted is set. All
+ * arrays are in device memory. Waits for the stream once for each attempt, to see if the cells overflowed.
  * @param out  the caller's arrays index, first and, unless NULL, value and position; serial_count and
  *             reruns are set */
 enum sar_status sar_cuda_hierarchical_hash(const struct sar_hierarchical_params *params,

@@ -20,20 +20,34 @@ AS_IF([test "$enable_shared" != yes], [PYTHON_WHY="there is no shared library"])
 AC_MSG_RESULT([${PYTHON_WHY:-$PYTHON}])
 AS_IF([test "$with_python" != no && test -n "$PYTHON_WHY"],
   [AC_MSG_ERROR([--with-python was given, and $PYTHON_WHY])])
-AC_ARG_VAR([pythondir], [folder for the Python package; default: where PYTHON looks below the prefix])
-AS_IF([test -z "$pythondir" && test -z "$PYTHON_WHY"], [SAR_PYTHON_FOLDER])
+AC_ARG_VAR([pythondir], [folder for the Python package; default: that of the virtual environment, or where
+  PYTHON looks below the prefix])
+AS_IF([test -z "$PYTHON_WHY"], [SAR_PYTHON_FOLDER])
 AC_SUBST([PYTHON_WHY])
+AC_SUBST([PYTHON_NOTE])
 AM_CONDITIONAL([INSTALL_PYTHON], [test "$with_python" != no])
+sar_python_tells="no: --with-python installs it"
+AM_COND_IF([INSTALL_PYTHON], [sar_python_tells="$sar_python_folder${PYTHON_NOTE:+: $PYTHON_NOTE}"])
 ])
 
-# A folder below the prefix in which this Python looks for packages, or else the usual one.
+# Sets pythondir, unless the user has: the packages of the virtual environment to which PYTHON belongs, or a folder
+# below the prefix in which PYTHON looks for packages, or else the usual one. Sets sar_python_folder to the same
+# without variables, and PYTHON_NOTE if PYTHON does not look there.
 AC_DEFUN([SAR_PYTHON_FOLDER], [
 sar_prefix=$prefix
 AS_IF([test "$sar_prefix" = NONE], [sar_prefix=$ac_default_prefix])
-pythondir=`$PYTHON -c '
-import site, sys
+AS_IF([test -z "$pythondir"], [pythondir=`$PYTHON -c '
+import site, sys, sysconfig
 prefix = sys.argv@<:@1@:>@
 usual = "%s/lib/python%d.%d/site-packages" % (prefix, *sys.version_info@<:@:2@:>@)
 known = @<:@f for f in site.getsitepackages() + @<:@site.getusersitepackages()@:>@ if f.startswith(prefix + "/")@:>@
-print((known + @<:@usual@:>@)@<:@0@:>@.replace(prefix, "${prefix}", 1))' "$sar_prefix"`
+own = @<:@sysconfig.get_path("purelib")@:>@ if sys.prefix != sys.base_prefix else @<:@@:>@
+print((own + known + @<:@usual@:>@)@<:@0@:>@.replace(prefix + "/", "${prefix}/", 1))' "$sar_prefix"`])
+sar_python_folder=`(prefix=$sar_prefix; exec_prefix=$sar_prefix; eval "echo \"$pythondir\"")`
+PYTHON_NOTE=`PYTHONPATH= $PYTHON -c '
+import os, site, sys
+folder = sys.argv@<:@1@:>@
+searched = sys.path + site.getsitepackages() + @<:@site.getusersitepackages()@:>@ * bool(site.ENABLE_USER_SITE)
+if os.path.realpath(folder) not in map(os.path.realpath, searched):
+    print("set PYTHONPATH=" + folder)' "$sar_python_folder"`
 ])

@@ -19,6 +19,7 @@ text. Other Python threads run during a call of the C library. Calls on one comm
 for collectives: one thread at a time.
 """
 
+from . import _end  # noqa: F401  (acts when the program ends)
 from ._coo import Result, allreduce_coo, iallreduce_coo
 from ._dense import allreduce, iallreduce
 from ._error import Error

@@ -19,7 +19,8 @@ STRIDED = ctypes.c_void_p(-13)  # MPIX_SPARSE_STRIDED: stands for an array that 
 
 @dataclass(frozen=True)
 class Array:
-    """Memory with a type and a shape. Holds a reference to the owner, which keeps the memory alive."""
+    """Memory with a type and a shape. Holds a reference to the owner, which keeps the memory alive. Strides
+    in bytes are those of an array in host memory that is not contiguous."""
 
     owner: Any
     address: int
@@ -28,6 +29,7 @@ class Array:
     contiguous: bool
     writable: bool
     device: bool
+    strides: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -40,14 +42,39 @@ class Array:
         return ctypes.c_void_p(self.address) if self.contiguous else STRIDED
 
     def is_same_memory(self, other: Array) -> bool:
-        """True if other has the same address, size and type."""
-        return self.address == other.address and self.size == other.size and self.type == other.type
+        """True if other has the same elements at the same addresses in the same order."""
+        same_layout = (self.shape, self.strides) == (other.shape, other.strides)
+        same_layout = same_layout or self.contiguous and other.contiguous
+        same_memory = self.address == other.address and self.size == other.size and self.type == other.type
+        return same_memory and same_layout
+
+    def elements(self) -> numpy.ndarray:
+        """Host memory as an array of NumPy."""
+        return numpy.asarray(_HostMemory(self))
+
+    def packed(self) -> Array:
+        """This array if it is contiguous, on a device or of an unknown type, else a contiguous copy in C
+        order."""
+        if self.contiguous or self.device or self.strides is None:
+            return self
+        copy = numpy.ascontiguousarray(self.elements())
+        return Array(copy, copy.ctypes.data, self.type, self.shape, True, True, False)
 
     def overlaps(self, other: Array) -> bool:
         """True if the arrays share memory. Both are contiguous and of types that can be reduced."""
         first, last = sorted((self, other), key=lambda array: array.address)
         end = first.address + first.size * _types.item_size(first.type)
         return 0 < min(first.size, last.size) and last.address < end
+
+
+class _HostMemory:
+    """An array in host memory, for NumPy. It keeps the owner alive."""
+
+    def __init__(self, array: Array) -> None:
+        kind = numpy.dtype(stored_type(array.type)).str
+        where = {"data": (array.address, not array.writable), "strides": array.strides, "version": 3}
+        self.__array_interface__ = {"shape": array.shape, "typestr": kind, **where}
+        self._owner = array.owner
 
 
 def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: int) -> bool:
@@ -64,9 +91,10 @@ def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: in
 def _from_numpy(array: numpy.ndarray, owner: Any) -> Array:
     if not array.dtype.isnative:
         raise TypeError(f"elements are in the byte order of another machine: {array.dtype.str}")
-    interface = array.__array_interface__
+    address = array.__array_interface__["data"][0]
     contiguous, writable = array.flags.c_contiguous, array.flags.writeable
-    return Array(owner, interface["data"][0], array.dtype.name, array.shape, contiguous, writable, False)
+    strides = None if contiguous else array.strides
+    return Array(owner, address, array.dtype.name, array.shape, contiguous, writable, False, strides)
 
 
 def _from_cuda(interface: dict[str, Any], owner: Any) -> Array:
@@ -78,7 +106,10 @@ def _from_cuda(interface: dict[str, Any], owner: Any) -> Array:
 
 def _from_dlpack(tensor: Any) -> Array:
     owner, address, name, shape, strides, device = _dlpack.describe(tensor)
-    return Array(owner, address, name, shape, _is_packed(shape, strides, 1), True, device)
+    if _is_packed(shape, strides, 1) or not _types.is_known(name):
+        return Array(owner, address, name, shape, _is_packed(shape, strides, 1), True, device)
+    size = _types.item_size(name)
+    return Array(owner, address, name, shape, False, True, device, tuple(size * step for step in strides))
 
 
 def view(data: Any) -> Array:
@@ -130,8 +161,8 @@ def rows(array: Array, row: Any) -> int:
     return array.size // length
 
 
-def writable_array(data: Any) -> Array:
-    """Describe an array for output.
+def writable_array(data: Any, strided: bool = False) -> Array:
+    """Describe an array for output, which may be strided if that is wanted and it is in host memory.
 
     Raises:
         TypeError: data is not an array, or is a sequence.
@@ -142,7 +173,7 @@ def writable_array(data: Any) -> Array:
     array = view(data)
     if not array.writable:
         raise ValueError("out is read-only")
-    if not array.contiguous:
+    if not array.contiguous and (array.device or not strided):
         raise ValueError("out is not contiguous")
     return array
 

@@ -20,10 +20,10 @@ class Elements:
     all ranks."""
 
     def __init__(self, indices: Any, values: Any) -> None:
-        self.values = _arrays.view(values)
+        self.values = _arrays.view(values).packed()
         if isinstance(indices, (list, tuple)) and not indices:
             indices = numpy.empty(0, "int64")
-        self.indices = _arrays.view(indices)
+        self.indices = _arrays.view(indices).packed()
         self.nnz = self.indices.size
         self.row_shape = self.values.shape[1:]
         self.row = math.prod(self.row_shape)
@@ -114,12 +114,15 @@ class Result:
             out = _arrays.empty(shape, self._value_type)
             array = _arrays.view(out)
         else:
-            array = _arrays.writable_array(out)
+            array = _arrays.writable_array(out, strided=True)
             if array.type != self._value_type:
                 raise TypeError(f"out holds {array.type} and the result {self._value_type}")
         if array.size != math.prod(shape):
             raise ValueError(f"out has {array.size} numbers, and {math.prod(shape)} are needed")
-        _mpi.check(library.MPIX_Sparse_result_dense(self.handle, array.pointer))
+        packed = array.packed()
+        _mpi.check(library.MPIX_Sparse_result_dense(self.handle, packed.pointer))
+        if packed is not array:
+            array.elements()[...] = packed.elements()
         return out
 
     @property
@@ -180,7 +183,9 @@ class CooArguments:
         self.comm = _hints.communicator(comm)
         _hints.require(name, self.comm)
         self.types = index_type(self.elements.indices.type), _types.datatype(name, max(self.elements.row, 1))
-        self.count, self.op = _types.to_integer(count, "count"), _types.operation(op)
+        self.count = _types.to_integer(count, "count")
+        self.op, problem = _types.operation_and_problem(op, name)
+        self.elements.problem = self.elements.problem or problem
         self.result = new_result(self.elements, count, reuse)
 
     @property
@@ -222,8 +227,8 @@ def allreduce_coo(
 
     Raises:
         TypeError: an argument is not an array, or its type cannot be reduced. Only on this rank.
-        ValueError: indices and values do not match; the other ranks get an Error. Or count does not fit in 64
-            bits, only on this rank.
+        ValueError: indices and values do not match, or op is not defined for the values' type; the other
+            ranks get an Error. Or count does not fit in 64 bits, only on this rank.
         BufferError: the arrays of `reuse` are still in use. Only on this rank.
         Error: arguments are wrong or differ between ranks, or the call failed; on all ranks.
     """

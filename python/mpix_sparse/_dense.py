@@ -12,12 +12,16 @@ from ._library import library
 
 
 class DenseArguments:
-    """The checked arguments of a dense call, and its output array."""
+    """The checked arguments of a dense call, and its output array. Host arrays that are not contiguous are
+    copied; the result is copied to `out` at the end."""
 
     def __init__(self, array: Any, op: str, comm: Any, out: Any, row: int) -> None:
-        self.source = _arrays.view(array)
+        self._given = _arrays.view(array)
+        self.source = self._given.packed()
         self.output = _arrays.new_like(self.source) if out is None else out
-        self.target = _arrays.writable_array(self.output)
+        self._wanted = _arrays.writable_array(self.output, strided=True)
+        in_copy = not self._given.contiguous and self._wanted.is_same_memory(self._given)
+        self.target = self.source if in_copy else self._wanted.packed()
         self.type, self.rows = self.source.type, _arrays.rows(self.source, row)
         self._check(out)
         self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op, self.type)
@@ -35,6 +39,17 @@ class DenseArguments:
         if not self.source.contiguous:
             raise ValueError("the array is not contiguous")
 
+    def copy_again(self) -> None:
+        """Copy the array again if it is not contiguous, for the next call of a plan."""
+        if self.source is not self._given:
+            self.source.elements()[...] = self._given.elements()
+
+    def finish(self) -> Any:
+        """The output, when the call is complete."""
+        if not self._wanted.contiguous:
+            self._wanted.elements()[...] = self.target.elements().reshape(self._wanted.shape)
+        return self.output
+
     @property
     def buffers(self) -> tuple[Any, ...]:
         """The first arguments of the C functions: sendbuf, recvbuf, count, datatype, op, comm."""
@@ -51,13 +66,14 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
     arguments are equal on all ranks; see set_info() to pass them on without it.
 
     Args:
-        array: contiguous, of any shape, the same size and type on all ranks: NumPy, or anything with the
-            buffer protocol, __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, of the
-            same shape on all ranks. Only the number of elements is compared: 4 x 6 and 6 x 4 would be added
-            along their rows. On a device the array must be ready on the default stream, or on the stream of
+        array: of any shape, the same size and type on all ranks: NumPy, or anything with the buffer protocol,
+            __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, of the same shape on all
+            ranks. Only the number of elements is compared: 4 x 6 and 6 x 4 would be added along their rows.
+            An array in host memory that is not contiguous is copied, and so is its result. On a device the
+            array must be contiguous, and be ready on the default stream, or on the stream of
             set_info(stream=...); the stream in __cuda_array_interface__ is not waited for.
-        op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for scipy.sparse one of the first four;
-            for bool land, lor or lxor; for complex numbers sum or prod.
+        op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; floats and scipy.sparse have the
+            first four, bool land, lor and lxor, complex numbers sum and prod.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         out: an array of the same size and type that shares no memory with `array`, or `array` itself for a
             reduction in place. None creates an array of the same shape: NumPy's or, on a device, the array
@@ -79,7 +95,7 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
     call = DenseArguments(array, op, comm, out, row)
     _hints.require(call.type, call.comm)
     _mpi.check(library.MPIX_Sparse_allreduce(*call.buffers))
-    return call.output
+    return call.finish()
 
 
 def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Handle:
@@ -94,5 +110,5 @@ def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None
 def start(call: DenseArguments) -> Handle:
     """Start a call with checked arguments."""
     _hints.require(call.type, call.comm)
-    pending = PendingCall(call, lambda: call.output)
+    pending = PendingCall(call, call.finish)
     return pending.begin(library.MPIX_Isparse_allreduce(*call.buffers, ctypes.byref(pending.request)))

@@ -8,8 +8,9 @@ the user has set that."""
 from __future__ import annotations
 
 import ctypes
+import difflib
 import os
-from typing import Any
+from typing import Any, Iterable, Mapping
 
 from . import _mpi, _types
 from ._library import address, library
@@ -19,6 +20,46 @@ _DEFAULT_FORWARD = "63"  # the C library's
 _keyval: Any = None  # of the attribute that communicators have whose hint `forward` is set
 _world_is_set = False  # MPI_COMM_WORLD has the attribute
 
+# The settings of the library, and the stream, which is no setting.
+NAMES = frozenset(
+    "alpha beta calibration chunk columns cuda_aware cuda_least element explain forward fuse gamma grain "
+    "imbalance learn log log_file long model nodes overhead partition preload_limit preload_min_bytes "
+    "preload_nonblocking preload_report profile_every progress recompute relay scheme seed segment staging "
+    "stall stream threads throttle trace wire wire_values".split()
+)
+
+
+def _find_unknown(names: Iterable[str]) -> str:
+    """The error in the names of hints; empty if there is none."""
+    for name in names:
+        plain = name.replace("mpix_sparse_", "", 1) if name.startswith("mpix_sparse_") else name
+        if plain not in NAMES:
+            nearest = difflib.get_close_matches(plain, NAMES, 1)
+            every = f"the hints are {', '.join(sorted(NAMES))}"
+            return f"there is no hint {name!r}; " + (f"did you mean {nearest[0]!r}?" if nearest else every)
+    return ""
+
+
+class Info(_mpi.Info):
+    """An info object for a collective call. If this rank has a problem, such as a hint whose name is unknown,
+    the object has a scheme that all ranks refuse.
+
+    Args:
+        hints: names, with or without mpix_sparse_, and values.
+        problem: the error in this rank's other arguments; empty if there is none.
+    """
+
+    def __init__(self, hints: Mapping[str, Any], problem: str = "") -> None:
+        self._problem = problem or _find_unknown(hints)
+        refused = {"scheme": "refused, as another rank has an error in its arguments"}
+        super().__init__(refused if self._problem else hints)
+
+    def check(self, code: int) -> None:
+        """Raise ValueError if the problem was this rank's, or Error if the call failed."""
+        if self._problem:
+            raise ValueError(self._problem)
+        _mpi.check(code)
+
 
 def set_info(comm: Any = None, **hints: Any) -> None:
     """Set hints for later calls and plans on a communicator. Collective; waits for calls in flight there.
@@ -26,17 +67,19 @@ def set_info(comm: Any = None, **hints: Any) -> None:
     Args:
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         hints: scheme="balanced", wire_values="bf16", explain=True, and so on, the same on all ranks; see
-            mpix_sparse(7). Unknown names are ignored. The hint stream may differ between ranks: the address
+            mpix_sparse(7). The hint stream may differ between ranks: the address
             of the CUDA stream that calls on device memory are ordered against, 0 for the default stream.
             forward=63 passes small and dense calls to MPI without a check of arguments, as the C library does
             by default; forward=0 checks all, the default here.
 
     Raises:
+        ValueError: there is no hint of a name; the other ranks get an Error. No hint has changed then.
         Error: a value is wrong, or differs between ranks. No hint has changed then.
     """
-    handle = _mpi.communicator(comm)
-    with _mpi.Info(hints) as info:
-        _mpi.check(library.MPIX_Sparse_comm_set_info(handle, info))
+    handle, made = _mpi.communicator(comm), Info(hints)
+    _mpi.uses_parts = _mpi.uses_parts or _mpi.size(handle) < _mpi.size()
+    with made as info:
+        made.check(library.MPIX_Sparse_comm_set_info(handle, info))
     if any(name.removeprefix("mpix_sparse_") == FORWARD for name in hints):
         _mark(handle)
 

@@ -133,7 +133,7 @@ def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     """Measure how sparse a dense array is. Collective over comm.
 
     Args:
-        array: as for allreduce(), contiguous; the same size and type on all ranks.
+        array: as for allreduce(); the same size and type on all ranks.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         row: numbers per element.
 
@@ -143,7 +143,7 @@ def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     Raises:
         TypeError, ValueError, Error: as for allreduce().
     """
-    data, handle, found = _arrays.view(array), _hints.communicator(comm), CProfile()
+    data, handle, found = _arrays.view(array).packed(), _hints.communicator(comm), CProfile()
     _hints.require(data.type, handle)
     count, datatype = ctypes.c_longlong(_arrays.rows(data, row)), _types.datatype(data.type, row)
     _mpi.check(library.MPIX_Sparse_profile(data.pointer, count, datatype, handle, ctypes.byref(found)))

@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import _sitebuiltins
-import atexit
-import contextlib
 import ctypes
 import os
 import sys
-import threading
-import time
-from typing import Any, Iterator, Mapping, NoReturn
+from typing import Any, Iterator, Mapping
 
+from . import _launcher
 from ._error import Error
 from ._library import address, library, mpi_version, refuse_foreign_mpi4py
 
@@ -84,8 +80,13 @@ def error_string(code: int) -> str:
     return text.value.decode(errors="replace")
 
 
+calls_completed = 0  # by this process; the watchdog reads it
+
+
 def check(code: int) -> None:
     """Raise Error unless a function of MPI, or of the C library, returned MPI_SUCCESS."""
+    global calls_completed
+    calls_completed += 1
     if code != 0:
         raise Error(error_string(code), code)
 
@@ -109,8 +110,19 @@ def allows_threads() -> bool:
 
 
 _initializer_pid = 0  # pid of the process in which init() initialised MPI; forked children must not finalize
-_exit_status = 0  # set when sys.exit() ends the program
+_init_hooks: list[Any] = []
+_leave_hooks: list[Any] = []
 _finalize_hooks: list[Any] = []
+
+
+def add_init_hook(function: Any) -> None:
+    """Call a function when init() has initialised MPI."""
+    _init_hooks.append(function)
+
+
+def add_leave_hook(function: Any) -> None:
+    """Call a function in finalize(), before all others."""
+    _leave_hooks.append(function)
 
 
 def add_finalize_hook(function: Any) -> None:
@@ -118,44 +130,53 @@ def add_finalize_hook(function: Any) -> None:
     _finalize_hooks.append(function)
 
 
+def is_ours() -> bool:
+    """True if init() has initialised MPI in this process, and MPI has not been finalized."""
+    return _initializer_pid == os.getpid() and is_initialized()
+
+
 def init() -> None:
     """Initialise MPI with MPI_THREAD_MULTIPLE, unless it is initialised. Collective over all processes.
 
     Every function of this package that needs MPI calls this one. Errors on MPI_COMM_WORLD become exceptions.
     If this function has initialised MPI, the package finalizes MPI when Python ends. It aborts all ranks if
-    Python ends by an exception, or by sys.exit(), exit() or quit() with a status other than 0, since the
-    other ranks would wait forever. It does not detect `raise SystemExit(status)`.
+    Python ends by an exception, or by sys.exit(), exit(), quit() or os._exit() with a status other than 0. It
+    also aborts them if a rank ends in any other way while all others wait in a call of this package.
 
     Raises:
-        Error: MPI has been finalized, or cannot be initialised.
+        Error: MPI has been finalized, or cannot be initialised; or the launcher belongs to another MPI, or to
+            none, so that MPI has one rank and the launcher several.
         ImportError: mpi4py has been imported and is built for another MPI.
     """
     global _initializer_pid
     refuse_foreign_mpi4py()
     if is_initialized():
-        _return_errors()
+        _prepare()
         return
     if _flag(library.MPI_Finalized):
         raise Error("MPI has been finalized, and can be initialised only once")
     check(library.MPI_Init_thread(None, None, THREAD_MULTIPLE, ctypes.byref(ctypes.c_int())))
     _initializer_pid = os.getpid()
-    sys.exit, _sitebuiltins.Quitter.__call__ = _exit, _quit
-    _return_errors()
+    _prepare()
+    for function in _init_hooks:
+        function()
 
 
-_errors_return = False
+_prepared = False
 
 
-def _return_errors() -> None:
-    """Make MPI return errors on MPI_COMM_WORLD, as mpi4py does, unless the program has set a handler."""
-    global _errors_return
-    if _errors_return:
+def _prepare() -> None:
+    """Check the launcher. Make MPI return errors on MPI_COMM_WORLD, as mpi4py does, unless the program has
+    set a handler."""
+    global _prepared
+    if _prepared:
         return
-    handler = Handle()
-    check(library.MPI_Comm_get_errhandler(constant("COMM_WORLD"), ctypes.byref(handler)))
+    handler, world = Handle(), constant("COMM_WORLD")
+    check(library.MPI_Comm_get_errhandler(world, ctypes.byref(handler)))
     if handler.value == constant("ERRORS_ARE_FATAL").value:
-        check(library.MPI_Comm_set_errhandler(constant("COMM_WORLD"), constant("ERRORS_RETURN")))
-    _errors_return = True
+        check(library.MPI_Comm_set_errhandler(world, constant("ERRORS_RETURN")))
+    _launcher.refuse_other_launcher(size(world), _OPEN_MPI)
+    _prepared = True
 
 
 def finalize() -> None:
@@ -163,75 +184,20 @@ def finalize() -> None:
     global _initializer_pid
     if not is_initialized():
         return
-    for function in reversed(_finalize_hooks):
+    for function in [*_leave_hooks, *reversed(_finalize_hooks)]:
         function()
-    if _initializer_pid == os.getpid():
+    if is_ours():
         _initializer_pid = 0
         check(library.MPI_Finalize())
 
 
-class _Exit(SystemExit):
-    """The exception of sys.exit(). Python has no hook for it, but reads `code` without any frame left when
-    the exception ends the program."""
-
-    @property
-    def code(self) -> Any:  # type: ignore[override]
-        global _exit_status
-        found = SystemExit.code.__get__(self)  # type: ignore[attr-defined]
-        if sys._getframe().f_back is None:
-            _exit_status = _status_of(found)
-        return found
-
-    @code.setter
-    def code(self, status: Any) -> None:
-        SystemExit.code.__set__(self, status)  # type: ignore[attr-defined]
-
-
-def _status_of(code: Any) -> int:
-    """The exit status of a SystemExit's code, in 8 bits. Only None and 0 give 0."""
-    return (code & 255 or int(code != 0)) if isinstance(code, int) else int(code is not None)
-
-
-_plain_exit = sys.exit
-_plain_quit = _sitebuiltins.Quitter.__call__
-
-
-def _exit(status: Any = None, /) -> NoReturn:
-    """sys.exit(): end the program with a status, and all ranks if it is not 0."""
-    # In other threads sys.exit() ends only the thread.
-    if threading.current_thread() is threading.main_thread():
-        raise _Exit(status)
-    _plain_exit(status)
-
-
-def _quit(quitter: Any, code: Any = None) -> NoReturn:
-    """exit() and quit(), which also close the input."""
-    with contextlib.suppress(SystemExit):
-        _plain_quit(quitter, code)
-    _exit(code)
-
-
-_loader_pid = os.getpid()
-
-
-@atexit.register
-def _end() -> None:
-    if os.getpid() != _loader_pid:
-        return
-    status = _exit_status or int(getattr(sys, "last_value", None) is not None)
-    if not status:
-        finalize()
-    elif _initializer_pid:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        time.sleep(0.5)  # launchers lose output that is written right before an abort
-        library.MPI_Abort(constant("COMM_WORLD"), status)
-        os._exit(status)
+uses_parts = False  # a communicator of some ranks only may be in use; the watchdog reads it
 
 
 def communicator(comm: Any, name: str = "comm") -> Any:
     """The handle of a communicator that users pass: None for MPI_COMM_WORLD, one of mpi4py, or a handle. The
     name is the argument's, for the error."""
+    global uses_parts
     if isinstance(comm, Handle):
         return comm
     if comm is None:
@@ -241,7 +207,9 @@ def communicator(comm: Any, name: str = "comm") -> Any:
     if mpi is None or not isinstance(comm, mpi.Comm):
         raise TypeError(f"{name} must be None or a communicator of mpi4py, not {type(comm).__name__}")
     refuse_foreign_mpi4py()
-    return Handle(Handle.from_address(mpi._addressof(comm)).value)
+    found = Handle(Handle.from_address(mpi._addressof(comm)).value)
+    uses_parts = uses_parts or found.value != constant("COMM_WORLD").value
+    return found
 
 
 def rank(comm: Any = None) -> int:

@@ -42,8 +42,10 @@ class PendingCall:
         """Register the started call and return its handle; code is the error code of the start.
 
         Raises:
-            Error: the call has not started.
+            Error: the call has not started; ValueError, if the problem was this rank's.
         """
+        if code != 0 and self._problem:
+            raise ValueError(self._problem)
         _mpi.check(code)
         _reap()
         _pending_calls.add(self)
@@ -74,6 +76,7 @@ class PendingCall:
             self._result = self._finish()
         self._keep_alive = self._finish = None
         self.complete = True
+        _mpi.calls_completed += 1
         _pending_calls.discard(self)
 
     def wait(self) -> None:

@@ -60,13 +60,15 @@ class Plan(_Plan):
     ) -> None:
         super().__init__()
         self._call = _dense.DenseArguments(array, op, comm, out, row)
-        with _mpi.Info({**_types.hints(self._call.type), **(hints or {})}) as info:
+        made = _hints.Info({**_types.hints(self._call.type), **(hints or {})})
+        with made as info:
             plan = ctypes.byref(self.handle)
-            _mpi.check(library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan))
+            made.check(library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan))
 
     def pending(self) -> PendingCall:
         """A new call of the plan, not started."""
-        return PendingCall(self, lambda: self._call.output)
+        self._call.copy_again()
+        return PendingCall(self, self._call.finish)
 
     def start(self) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns what allreduce() returns.
@@ -106,11 +108,12 @@ class CooPlan(_Plan):
         super().__init__()
         self.count, self.row = count, row
         self.type, self.index_type = _types.name_of(dtype), _types.name_of(index_dtype)
-        handle, operation = _hints.communicator(comm), _types.operation(op)
+        handle, (operation, problem) = _hints.communicator(comm), _types.operation_and_problem(op, self.type)
         indextype, datatype = _coo.index_type(self.index_type), _types.datatype(self.type, row)
         tensor = indextype, _types.to_integer(count, "count"), datatype, operation, handle
-        with _mpi.Info({**_types.hints(self.type), **(hints or {})}) as info:
-            _mpi.check(library.MPIX_Sparse_allreduce_coo_init(*tensor, info, ctypes.byref(self.handle)))
+        made = _hints.Info({**_types.hints(self.type), **(hints or {})}, problem)
+        with made as info:
+            made.check(library.MPIX_Sparse_allreduce_coo_init(*tensor, info, ctypes.byref(self.handle)))
 
     def start(self, indices: Any, values: Any, *, reuse: _coo.Result | None = None) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns a Result.

@@ -94,8 +94,8 @@ def topk_threshold(
     """Find the magnitude that a given share of a tensor's elements exceed. Collective over the group; blocks.
 
     Args:
-        array: this rank's part of the tensor, contiguous, of any shape, in host or device memory; float32 or
-            float64, or a 16-bit float type with the hint `element` on the group. Sizes may differ.
+        array: this rank's part of the tensor, of any shape, in host or device memory, contiguous on a device;
+            float32 or float64, or a 16-bit float type with the hint `element` on the group. Sizes may differ.
         ratio: the share, in (0, 1]; the same on all ranks.
         sample: share of the elements to sample; 1 finds the exact magnitude, for up to a million elements.
         seed: selects the sample.
@@ -108,7 +108,7 @@ def topk_threshold(
     Raises:
         TypeError, Error: an argument is wrong. Error is raised on all ranks.
     """
-    data, handle, found = _arrays.view(array), _group_handle(group), ctypes.c_double()
+    data, handle, found = _arrays.view(array).packed(), _group_handle(group), ctypes.c_double()
     _hints.require(data.type, handle)
     share = *_ratios(ratio, sample), _types.to_integer(seed, "seed", ctypes.c_int)
     call = data.pointer, *_vector(data), *share, handle, ctypes.byref(found)
@@ -145,7 +145,7 @@ def topk_select(
     Raises:
         TypeError, ValueError, Error: an argument is wrong.
     """
-    data, handle = _arrays.view(array), _group_handle(group)
+    data, handle = _arrays.view(array).packed(), _group_handle(group)
     _hints.require(data.type, handle)
     chosen = _Selection(data, data.size if capacity is None else capacity, index_dtype, out)
     call = data.pointer, *_vector(data), _types.real(threshold, "threshold"), handle
@@ -190,8 +190,8 @@ def dgc_step(
 
     Args:
         gradient: this rank's part of the tensor; see topk_threshold().
-        velocity, residual: writable arrays of the gradient's size, type and device, without common memory;
-            zeros before the first step; each step changes them.
+        velocity, residual: writable contiguous arrays of the gradient's size, type and device, without
+            common memory; zeros before the first step; each step changes them.
         ratio, sample, seed, group: as for topk_threshold(); the seed should differ between steps.
         momentum: in [0, 1); the optimizer that uses the sum must have no momentum.
         scale: factor of the gradient, for clipping for example.
@@ -206,7 +206,7 @@ def dgc_step(
         TypeError, ValueError: an argument is wrong. Only on this rank.
         Error: the call failed, on all ranks; velocity and residual have not changed.
     """
-    data = _arrays.view(gradient)
+    data = _arrays.view(gradient).packed()
     kept, left = _arrays.writable_array(velocity), _arrays.writable_array(residual)
     for name, state in ("velocity", kept), ("residual", left):
         if (state.size, state.type) != (data.size, data.type):

@@ -44,8 +44,13 @@ _OPS = {
     "lxor": "LXOR",
     "bxor": "BXOR",
 }
+_NUMBER_OPS = ("sum", "max", "min", "prod")
 _RESTRICTED_OPS = {
     "bool": ("land", "lor", "lxor"),
+    "float16": _NUMBER_OPS,
+    "bfloat16": _NUMBER_OPS,
+    "float32": _NUMBER_OPS,
+    "float64": _NUMBER_OPS,
     "complex64": ("sum", "prod"),
     "complex128": ("sum", "prod"),
 }
@@ -131,10 +136,27 @@ def operation(name: str, dtype: str = "") -> Any:
     """
     if name not in _OPS:
         raise ValueError(f"op is {name!r}; it must be one of {', '.join(_OPS)}")
-    allowed = _RESTRICTED_OPS.get(dtype, _OPS)
-    if name not in allowed:
-        raise TypeError(f"op {name!r} is not for {dtype}; {', '.join(allowed)} are")
+    problem = _op_problem(name, dtype)
+    if problem:
+        raise TypeError(problem)
     return _mpi.constant(_OPS[name])
+
+
+def _op_problem(name: str, dtype: str) -> str:
+    """The error if an op is not defined for a type; empty if it is."""
+    allowed = _RESTRICTED_OPS.get(dtype, _OPS)
+    return "" if name in allowed else f"op {name!r} is not for {dtype}; {', '.join(allowed)} are"
+
+
+def operation_and_problem(name: str, dtype: str) -> tuple[Any, str]:
+    """The MPI op of a name, and the error if the op is not defined for the type. Then the op is another one,
+    for a call that fails on all ranks for another reason.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    problem = _op_problem(name, dtype) if name in _OPS else ""
+    return operation(_RESTRICTED_OPS[dtype][0] if problem else name), problem
 
 
 def hints(name: str) -> dict[str, str]:

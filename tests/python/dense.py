@@ -3,10 +3,11 @@
 scipy.sparse."""
 
 import functools
+import math
 import unittest
 
 import numpy
-from common import main, whole
+from common import main, need, whole
 
 import mpix_sparse
 
@@ -86,6 +87,30 @@ class Dense(unittest.TestCase):
                 self.assertIs(type(out), kind)
                 numpy.testing.assert_array_equal(out.toarray(), sum(dense))
 
+    def test_scipy_bool(self):
+        sparse = need("scipy.sparse", "python3-scipy")
+        mine = sparse.csr_matrix(numpy.arange(12).reshape(3, 4) % 5 == RANK)
+        union = sum(numpy.arange(12).reshape(3, 4) % 5 == rank for rank in range(SIZE)) > 0
+        found = mpix_sparse.allreduce(mine, "lor")
+        self.assertEqual((found.dtype, found.format), (bool, "csr"))
+        numpy.testing.assert_array_equal(found.toarray(), union)
+        with self.assertRaisesRegex(ValueError, "op 'sum' is not for bool; land, lor, lxor are"):
+            mpix_sparse.allreduce(mine)
+
+    def test_scipy_dimensions(self):
+        sparse = need("scipy.sparse", "python3-scipy")
+        for shape in (12,), (2, 3, 4), (3, 4), (0, 4), (0,):
+            dense = [whole(math.prod(shape), 0.5, "float32", rank).reshape(shape) for rank in range(SIZE)]
+            try:
+                mine = sparse.coo_array(dense[RANK])
+                mine.toarray()
+            except (AttributeError, TypeError, ValueError):
+                continue  # this version has matrices only
+            if mine.shape == shape:
+                found = mpix_sparse.allreduce(mine)
+                self.assertEqual((found.shape, type(found)), (shape, type(mine)))
+                numpy.testing.assert_array_equal(found.toarray(), sum(dense))
+
     def test_wrong(self):
         array = numpy.zeros(10, "float32")
         read_only = numpy.zeros(10, "float32")
@@ -98,7 +123,7 @@ class Dense(unittest.TestCase):
             (TypeError, "row is 'a'; it must be", lambda: mpix_sparse.allreduce(array, row="a")),
             (TypeError, "has a mask", lambda: mpix_sparse.allreduce(numpy.ma.masked_equal(array, 0))),
             (ValueError, "op is 'mean'", lambda: mpix_sparse.allreduce(array, "mean")),
-            (ValueError, "not contiguous", lambda: mpix_sparse.allreduce(numpy.zeros(20, "float32")[::2])),
+            (TypeError, "'band' is not for float32", lambda: mpix_sparse.allreduce(array, "band")),
             (ValueError, "read-only", lambda: mpix_sparse.allreduce(array, out=read_only)),
             (ValueError, "out has 9", lambda: mpix_sparse.allreduce(array, out=numpy.zeros(9, "float32"))),
             (ValueError, "rows of 3", lambda: mpix_sparse.allreduce(array, row=3)),

@@ -7,6 +7,7 @@ import numpy
 from common import main
 
 import mpix_sparse
+from mpix_sparse import _hints
 
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 INDICES, VALUES = numpy.array([5, 3, 99]), numpy.array([1, 2, 3], "float32")
@@ -45,14 +46,24 @@ class Errors(unittest.TestCase):
 
         self.fails(ValueError, "2 indices, and values of shape", call)
 
-    def test_strided(self):
-        apart = numpy.zeros(6, "float32")[::2]
-        self.fails(
-            mpix_sparse.Error,
-            "values is not contiguous",
-            lambda here: mpix_sparse.allreduce_coo(INDICES, apart if here else VALUES, 100),
-            "values is not contiguous",
-        )
+    def test_op(self):
+        """Test an op that the values' type does not have: the error names both."""
+        truths = VALUES > 1
+
+        def call(here):
+            return mpix_sparse.allreduce_coo(INDICES, truths, 100, "sum" if here else "lor")
+
+        def start(here):
+            return mpix_sparse.iallreduce_coo(INDICES, truths, 100, "sum" if here else "lor").wait()
+
+        def plan(here):
+            return mpix_sparse.CooPlan(100, "bool", "sum" if here else "lor")
+
+        self.fails(ValueError, "op 'sum' is not for bool; land, lor, lxor are", call)
+        self.fails(ValueError, "op 'sum' is not for bool; land, lor, lxor are", start)
+        self.fails(ValueError, "op 'sum' is not for bool; land, lor, lxor are", plan, "argument op differs")
+        with self.assertRaisesRegex(ValueError, "op 'bor' is not for float32; sum, max, min, prod are"):
+            mpix_sparse.allreduce_coo(INDICES, VALUES, 100, "bor")
 
     def test_mismatch(self):
         if SIZE == 1:
@@ -73,6 +84,35 @@ class Errors(unittest.TestCase):
         mpix_sparse.allreduce_coo(INDICES, VALUES, 100)
         self.assertEqual(mpix_sparse.report().scheme, "balanced")
         mpix_sparse.set_info(scheme="auto")
+
+    def test_unknown_hints(self):
+        """Test misspelt names of hints: the error names the nearest, and no hint changes."""
+        refused = "refused, as another rank has an error in its arguments"
+        before = mpix_sparse.get_info()
+        self.fails(
+            ValueError,
+            "no hint 'sheme'; did you mean 'scheme'?",
+            lambda here: mpix_sparse.set_info(**{"sheme" if here else "scheme": "balanced", "fuse": 0}),
+            refused,
+        )
+        self.fails(
+            ValueError,
+            "no hint 'mpix_sparse_elements'; did you mean 'element'?",
+            lambda here: mpix_sparse.Plan(VALUES, hints={"mpix_sparse_elements": "fp16"} if here else {}),
+            refused,
+        )
+        self.fails(
+            ValueError,
+            "no hint 'zzz'; the hints are alpha,",
+            lambda here: mpix_sparse.CooPlan(9, "float32", hints={"zzz": 1} if here else {}),
+            refused,
+        )
+        self.assertEqual(mpix_sparse.get_info(), before)
+
+    def test_names_of_hints(self):
+        """Test that the package knows the settings of the C library, and takes them with their prefix."""
+        mpix_sparse.set_info(mpix_sparse_explain=False)
+        self.assertEqual(_hints.NAMES, {*mpix_sparse.get_info(), "stream"})
 
     def test_halves_need_a_hint(self):
         halves = VALUES.astype("float16")

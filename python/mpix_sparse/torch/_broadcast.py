@@ -16,6 +16,7 @@ from ._allreduce import allreduce
 from ._work import Work, WorkGroup
 from ._collectives import pickled
 from ._compressor import STATE
+from ._parameters import compare_parameters
 from ._process_set import ranks_of, root_in
 from ._tensors import on_host, refuse_other
 from ._world import world
@@ -132,11 +133,16 @@ def broadcast_parameters(params: Mapping[str, Any] | Iterable[Any], root_rank: i
         params: model.state_dict(), model.named_parameters() or model.parameters(); with the same names, or in
             the same order, on all ranks. Values other than tensors are skipped.
         root_rank: the rank to copy from.
+
+    Raises:
+        ValueError: names, shapes or types differ between ranks, on all ranks.
     """
     items = params.items() if isinstance(params, Mapping) else map(_named, params)
-    for name, tensor in sorted(items, key=lambda item: item[0]):
-        if isinstance(tensor, torch.Tensor):
-            broadcast_(tensor, root_rank, name)
+    named = sorted(items, key=lambda item: item[0])
+    tensors = [(name, tensor) for name, tensor in named if isinstance(tensor, torch.Tensor)]
+    compare_parameters(tensors)
+    for name, tensor in tensors:
+        broadcast_(tensor, root_rank, name)
 
 
 class _Shape:

@@ -21,7 +21,6 @@ from typing import Any, Callable
 
 import torch
 
-from .._error import Error
 
 IDLE_SECONDS = 0.5  # a thread that uses no processor time for so long is taken to wait
 END_SECONDS = 5  # for callbacks that wait when the program ends

@@ -81,8 +81,8 @@ _NO_BUFFER = (ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8"))  # o
 def start_call(
     function: Any, *arguments: Any, keep: Any, finish: Callable[[], Any], ordered: bool = True
 ) -> Work:
-    """Start a nonblocking function of MPI, whose last argument is the communicator; `keep` are its buffers, and
-    `finish` returns its result. See Work.orders for `ordered`."""
+    """Start a nonblocking function of MPI, whose last argument is the communicator; `keep` are its buffers,
+    and `finish` returns its result. See Work.orders for `ordered`."""
     pending = PendingCall(keep, lambda: None)
     handle = pending.begin(function(*arguments, ctypes.byref(pending.request)))
     return Work(handle, lambda _: finish(), arguments[-1] if ordered else None)
