@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import math
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -17,24 +17,27 @@ from . import _dlpack, _types
 STRIDED = ctypes.c_void_p(-13)  # MPIX_SPARSE_STRIDED: stands for an array that is not contiguous
 
 
-@dataclass(frozen=True)
 class Array:
     """Memory with a type and a shape. Holds a reference to the owner, which keeps the memory alive. Strides
-    in bytes are those of an array in host memory that is not contiguous."""
+    in bytes are those of an array in host memory that is not contiguous. `size` is the number of elements.
+    Every call makes some: a frozen dataclass would take three times as long."""
 
-    owner: Any
-    address: int
-    type: str
-    shape: tuple[int, ...]
-    contiguous: bool
-    writable: bool
-    device: bool
-    strides: tuple[int, ...] | None = None
+    __slots__ = "owner", "address", "type", "shape", "contiguous", "writable", "device", "strides", "size"
 
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
+    def __init__(
+        self,
+        owner: Any,
+        address: int,
+        type: str,
+        shape: tuple[int, ...],
+        contiguous: bool,
+        writable: bool,
+        device: bool,
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        self.owner, self.address, self.type, self.shape = owner, address, type, shape
+        self.contiguous, self.writable, self.device, self.strides = contiguous, writable, device, strides
+        self.size = math.prod(shape)
 
     @property
     def pointer(self) -> ctypes.c_void_p:
@@ -62,7 +65,7 @@ class Array:
 
     def overlaps(self, other: Array) -> bool:
         """True if the arrays share memory. Both are contiguous and of types that can be reduced."""
-        first, last = sorted((self, other), key=lambda array: array.address)
+        first, last = (self, other) if self.address <= other.address else (other, self)
         end = first.address + first.size * _types.item_size(first.type)
         return 0 < min(first.size, last.size) and last.address < end
 
@@ -88,13 +91,19 @@ def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: in
     return True
 
 
+@functools.lru_cache(maxsize=None)
+def _name_of(dtype: numpy.dtype) -> str:
+    """The name of a type, which takes NumPy microseconds to make."""
+    if not dtype.isnative:
+        raise TypeError(f"elements are in the byte order of another machine: {dtype.str}")
+    return dtype.name
+
+
 def _from_numpy(array: numpy.ndarray, owner: Any) -> Array:
-    if not array.dtype.isnative:
-        raise TypeError(f"elements are in the byte order of another machine: {array.dtype.str}")
-    address = array.__array_interface__["data"][0]
-    contiguous, writable = array.flags.c_contiguous, array.flags.writeable
-    strides = None if contiguous else array.strides
-    return Array(owner, address, array.dtype.name, array.shape, contiguous, writable, False, strides)
+    address, flags = array.__array_interface__["data"][0], array.flags
+    strides = None if flags.c_contiguous else array.strides
+    described = _name_of(array.dtype), array.shape, flags.c_contiguous, flags.writeable
+    return Array(owner, address, *described, False, strides)
 
 
 def _from_cuda(interface: dict[str, Any], owner: Any) -> Array:
