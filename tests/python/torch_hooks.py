@@ -132,10 +132,10 @@ class Hooks(unittest.TestCase):
         self.same(low_rank, powerSGD_hook.powerSGD_hook, LOW_RANK)
 
     def test_powersgd_again_and_again(self):
-        """The order of calls that callbacks start does not depend on the time."""
+        """The order of calls that callbacks start does not depend on the time; that of sums may."""
         first = train(low_rank, powerSGD_hook.powerSGD_hook, None)
         for _ in range(4):
-            self.near(train(low_rank, powerSGD_hook.powerSGD_hook, None), first, EXACT)
+            self.near(train(low_rank, powerSGD_hook.powerSGD_hook, None), first, SUMMED)
 
     def test_batched_powersgd(self):
         """The hook of PyTorch 1.13 to 2.15 passes one matrix where a batch of them is needed, and fails with
