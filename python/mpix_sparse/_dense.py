@@ -24,6 +24,7 @@ class DenseArguments:
         self.target = self.source if in_copy else self._wanted.packed()
         self.type, self.rows = self.source.type, _arrays.rows(self.source, row)
         self._check(out)
+        _mpi.communicator(comm)  # initialises MPI, which a datatype of rows needs
         self.datatype, self.op = _types.datatype(self.type, row), _types.operation(op, self.type)
         self.in_place = self.source.size > 0 and self.target.is_same_memory(self.source)
         if not self.in_place and out is not None:
