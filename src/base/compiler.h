@@ -27,8 +27,8 @@
 #endif
 
 /** Compiles a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.
- * SAR_AVX512 is undefined if the compiler has no support. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
+ * SAR_AVX512 is undefined if the compiler has no support, and with TSan, as SAR_CLONES is. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES) && !defined(__SANITIZE_THREAD__)
 #define SAR_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))
 #define sar_has_avx512()                                                            \
     (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw") && \
