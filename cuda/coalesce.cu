@@ -245,7 +245,7 @@ static enum sar_status partition(const struct sar_device_vec *vector,
     return pick_values(position.as<uint32_t>(), from, to, vector->desc->element_size, stream);
 }
 
-/* The same parts by hierarchical hashing. */
+/* Splits a sorted vector as partition(), by hierarchical hashing. */
 template <class Index>
 static enum sar_status partition_by_hash(const struct sar_device_vec *vector,
                                          const struct sar_partition_layout *layout,

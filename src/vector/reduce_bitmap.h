@@ -15,7 +15,7 @@ struct sar_bitmap_reduction {
 };
 
 /** True if the reduction works, and is faster than sar_reduce and the encoding of its result: sums of scalars
- * of 4 or 8 bytes, as a sum kernel adds them, in parts that are dense enough. */
+ * that have a sum kernel (4 or 8 bytes), with one element for at most eight slots. */
 bool sar_reduces_to_bitmap(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n);
 
 /** Counts the result. The vecs and desc must not change before sar_reduce_bitmap_write. */

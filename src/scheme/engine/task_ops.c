@@ -301,8 +301,8 @@ enum sar_status sar_task_reduce(struct sar_task *task, const struct sar_vec_desc
     return SAR_OK;
 }
 
-/* Returns true if a message of the reduced vecs is expected to be in the format hash_bitmap. The estimate is
- * of independent vecs; the format is chosen again when the elements are counted. */
+/* Returns true if a message of the reduced vecs is expected to be in the format hash_bitmap. The estimate
+ * assumes independent vecs; the format is chosen again when the elements are counted. */
 static bool expects_bitmap(const struct sar_task *task, const struct sar_wire_layout *layout,
                            const struct sar_spvec vecs[], size_t n)
 {
