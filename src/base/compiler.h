@@ -27,12 +27,20 @@
 #endif
 
 /** Compiles a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.
- * SAR_AVX512 is undefined if the compiler has no support, and with TSan, as SAR_CLONES is. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES) && !defined(__SANITIZE_THREAD__)
+ * SAR_AVX512 is undefined if the compiler has no support. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
 #define SAR_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))
 #define sar_has_avx512()                                                            \
     (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw") && \
      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
+/** Returns a mask of at most 16 lanes as a number. A cast is not safe: GCC 12 may store 16 bits of the number
+ * on the stack and load 32. */
+SAR_AVX512 static inline uint32_t sar_mask_bits(uint16_t mask)
+{
+    uint32_t bits;
+    __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
+    return bits;
+}
 #else
 #define sar_has_avx512() false
 #endif

@@ -69,7 +69,7 @@ DEFINE_SCAN(scan8, unaligned64)
 /* Returns the mask of non-zeros among values of 4 or 8 bytes. */
 SAR_AVX512 SAR_INLINE uint64_t nonzero_mask(__m512i v, unsigned size)
 {
-    return size == 4 ? _mm512_test_epi32_mask(v, v) : _mm512_test_epi64_mask(v, v);
+    return sar_mask_bits(size == 4 ? _mm512_test_epi32_mask(v, v) : _mm512_test_epi64_mask(v, v));
 }
 
 /* Append the non-zeros of a SIMD vector and their indices. */

@@ -99,7 +99,7 @@ SAR_AVX512 static inline size_t slots_to_indices_wide(const struct block *b, con
     __m256i offset = _mm256_sub_epi32(slots, _mm256_set1_epi32((int)b->slot));
     __mmask8 inside = _mm256_cmplt_epu32_mask(offset, _mm256_set1_epi32((int)b->grain));
     _mm256_storeu_si256((__m256i *)index, _mm256_add_epi32(offset, _mm256_set1_epi32((int)b->index)));
-    return (size_t)__builtin_popcount(inside);
+    return (size_t)__builtin_popcount(sar_mask_bits(inside));
 }
 #else
 #define slots_to_indices_wide(b, slot, index) slots_to_indices(b, slot, index, 4)

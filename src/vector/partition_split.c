@@ -119,7 +119,7 @@ SAR_AVX512 static void find_runs_wide(const uint32_t *index, size_t n, unsigned 
         __mmask16 starts = _mm512_cmpneq_epi32_mask(block, before);
         _mm512_storeu_si512(runs->start + k, _mm512_maskz_compress_epi32(starts, at));
         _mm512_storeu_si512(runs->block + k, _mm512_maskz_compress_epi32(starts, block));
-        k += (size_t)__builtin_popcount(starts);
+        k += (size_t)__builtin_popcount(sar_mask_bits(starts));
     }
     runs->n = k;
     find_runs_from(index, i, n, shift, runs);
@@ -203,7 +203,7 @@ SAR_AVX512 static void move4_wide(const struct slots_batch *at, const uint32_t *
         __m512i values = _mm512_loadu_si512(from + i);
         for (uint32_t p = 0; p < t->parts; p++) {
             __mmask16 here = _mm512_cmpeq_epi32_mask(part, _mm512_set1_epi32((int)p));
-            unsigned found = (unsigned)__builtin_popcount(here);
+            unsigned found = (unsigned)__builtin_popcount(sar_mask_bits(here));
             __mmask16 first = (__mmask16)((1u << found) - 1);
             _mm512_mask_storeu_epi32(t->slot + t->next[p], first, _mm512_maskz_compress_epi32(here, slots));
             _mm512_mask_storeu_epi32(value + t->next[p], first, _mm512_maskz_compress_epi32(here, values));

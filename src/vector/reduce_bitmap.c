@@ -213,8 +213,9 @@ SAR_AVX512 static void move_sums4_wide(const uint64_t *bits, union tile_sums *su
     size_t k = out->k, end = out->end;
     __m512i identity = _mm512_load_si512(sums->identity);
     for (size_t slot = 0; slot < TILE_SLOTS; slot += LANES) {
-        __mmask16 set = (__mmask16)(bits[slot / 64] >> slot % 64);
-        unsigned n = (unsigned)__builtin_popcount(set);
+        uint64_t lanes = bits[slot / 64] >> slot % 64 & 0xffff;
+        unsigned n = (unsigned)__builtin_popcountll(lanes);
+        __mmask16 set = (__mmask16)lanes;
         __m512i packed = _mm512_maskz_compress_epi32(set, _mm512_load_si512(sums->uint32 + slot));
         _mm512_store_si512(sums->uint32 + slot, identity);
         if (__builtin_expect(k + LANES <= end, 1))
@@ -232,8 +233,9 @@ SAR_AVX512 static void move_sums8_wide(const uint64_t *bits, union tile_sums *su
     size_t k = out->k, end = out->end;
     __m512i identity = _mm512_load_si512(sums->identity);
     for (size_t slot = 0; slot < TILE_SLOTS; slot += LANES / 2) {
-        __mmask8 set = (__mmask8)(bits[slot / 64] >> slot % 64);
-        unsigned n = (unsigned)__builtin_popcount(set);
+        uint64_t lanes = bits[slot / 64] >> slot % 64 & 0xff;
+        unsigned n = (unsigned)__builtin_popcountll(lanes);
+        __mmask8 set = (__mmask8)lanes;
         __m512i packed = _mm512_maskz_compress_epi64(set, _mm512_load_si512(sums->uint64 + slot));
         _mm512_store_si512(sums->uint64 + slot, identity);
         if (__builtin_expect(k + LANES / 2 <= end, 1))

@@ -74,7 +74,7 @@ SAR_AVX512 static size_t scan4_wide(const uint32_t *v, size_t from, uint32_t thr
         __m512i index_of_value = _mm512_add_epi32(first, _mm512_set1_epi32((int)i));
         _mm512_storeu_si512(value + k, _mm512_maskz_compress_epi32(reached, a));
         _mm512_storeu_si512(index + k, _mm512_maskz_compress_epi32(reached, index_of_value));
-        k += (size_t)__builtin_popcount(reached);
+        k += (size_t)__builtin_popcount(sar_mask_bits(reached));
     }
     return k;
 }
