@@ -172,3 +172,24 @@ def threads_of_ranks():
         values += [number(t / time) for t in times] + [number(over_dense(ours, threads))]
         lines.append([model, str(rate), str(threads)] + values)
     return table(head, lines)
+
+
+HEADLINE = [(25, 1), (25, 16), (100, 1), (100, 4), (100, 16)]  # Gb/s, threads
+
+
+def headline():
+    """For each workload: over the floor, and dense over `balanced`."""
+    head = ["workload", "messages alone, 25 Gb/s"]
+    head += [f"{rate} Gb/s, {threads} thread{'s' * (threads > 1)}" for rate, threads in HEADLINE]
+    lines = []
+    for model in SIZES:
+        alone = next((r for r in rows_of(f"speedup-{model}") if r["scheme"] == "balanced"), None)
+        cells = [(alone, dense_of(alone) / alone["median_s"])] if alone else []
+        for rate, threads in HEADLINE:
+            rows = rows_of(f"threads-16-{model}-{rate}-{threads}")
+            ours = next((row for row in rows if row["scheme"] == "balanced"), None)
+            cells += [(ours, over_dense(ours, threads))] if ours else []
+        shown = [f"{number(row['median_s'] / floor_of(row))}; {number(over, 1)}" for row, over in cells]
+        if len(shown) == len(head) - 1:
+            lines.append([model] + shown)
+    return table(head, lines)
