@@ -15,7 +15,8 @@ extern "C" {
  *
  * An *element* is the unit that is present or absent: one number if the datatype is a basic type, or a row of D
  * numbers if the datatype is MPI_Type_contiguous(D, basic). A *count* is a number of elements. An *index* is the
- * position of an element, in [0, count). *Settings* are the environment variables and info keys of mpix_sparse(7).
+ * position of an element, in [0, count). *Settings* are the environment variables and info keys of
+ * mpix_sparse_environment(7).
  *
  * @par Types and ops
  * The COO interface, and the sparse schemes of the dense interface, support
@@ -262,7 +263,7 @@ int MPIX_Sparse_plan_free(MPIX_Sparse_plan *plan);
  *
  * @param[in] comm  an intracommunicator
  * @param[in] info  the same hints on all ranks: keys mpix_sparse_scheme, mpix_sparse_wire, … for the settings of
- *                  mpix_sparse(7); other keys are ignored
+ *                  mpix_sparse_environment(7); other keys are ignored
  * @return MPI_SUCCESS or an error code; on error all hints are unchanged */
 int MPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info);
 
@@ -312,7 +313,7 @@ int MPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype,
 /** Size of the sentence in a report, including the terminating null. */
 #define MPIX_SPARSE_REASON_MAX 160
 
-/** Description of the last call on a communicator. Names are those of the settings in mpix_sparse(7). */
+/** Description of the last call on a communicator. Names are those of the settings in mpix_sparse_environment(7). */
 typedef struct {
     char      scheme[MPIX_SPARSE_NAME_MAX];    /**< scheme that ran */
     char      choice[MPIX_SPARSE_NAME_MAX];    /**< scheme that the cost model prefers, even if a setting forced another one */

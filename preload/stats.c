@@ -108,7 +108,7 @@ void sar_stats_write(FILE *file, const struct sar_stats_row *rows, uint64_t othe
 {
     fprintf(
         file,
-        "# mpix_sparse_preload: allreduces of rank 0, by shape; see UNMODIFIED PROGRAMS in mpix_sparse(7)\n");
+        "# mpix_sparse_preload: allreduces of rank 0, by shape; see mpix_sparse_preload(7)\n");
     fprintf(file, "#%-11s %6s %12s %-6s %-4s %9s %9s %6s %8s %-18s %11s %9s %11s %11s %10s %10s\n", "how",
             "ranks", "count", "type", "op", "calls", "taken", "looks", "density", "scheme", "price_us",
             "look_us", "taken_us", "plain_us", "gained_s", "missed_s");

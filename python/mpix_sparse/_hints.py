@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hints of communicators: the settings of mpix_sparse(7).
+"""Hints of communicators: the settings of mpix_sparse_environment(7).
 
 The C library passes small dense calls to MPI without a check that arguments are equal on all ranks. From
 Python all calls are checked: the first collective call on a communicator sets its hint `forward` to 0, unless
@@ -67,7 +67,7 @@ def set_info(comm: Any = None, **hints: Any) -> None:
     Args:
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py.
         hints: scheme="balanced", wire_values="bf16", explain=True, and so on, the same on all ranks; see
-            mpix_sparse(7). The hint stream may differ between ranks: the address
+            mpix_sparse_environment(7). The hint stream may differ between ranks: the address
             of the CUDA stream that calls on device memory are ordered against, 0 for the default stream.
             forward=63 passes small and dense calls to MPI without a check of arguments, as the C library does
             by default; forward=0 checks all, the default here.
