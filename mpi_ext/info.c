@@ -7,8 +7,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "core/comm_state.h"
+
+static const char prefix[] = "mpix_sparse_";
+static const char stream_key[] = "mpix_sparse_stream";
 
 const char *sar_info_lookup(const char *name, void *info)
 {
@@ -19,6 +24,30 @@ const char *sar_info_lookup(const char *name, void *info)
     if (from->info != MPI_INFO_NULL)
         PMPI_Info_get(from->info, key, MPI_MAX_INFO_VAL, from->value, &found);
     return found ? from->value : NULL;
+}
+
+static bool is_known(const char *key)
+{
+    char known[MPI_MAX_INFO_KEY + 1];
+    const char *name, *fallback, *help;
+    for (size_t i = 0; sar_config_setting(i, &name, &fallback, &help); i++) {
+        sar_config_spell(name, SAR_SOURCE_PLAN_INFO, known, sizeof known);
+        if (strcmp(key, known) == 0)
+            return true;
+    }
+    return strcmp(key, stream_key) == 0;
+}
+
+void sar_info_warn_unknown(MPI_Info info)
+{
+    char key[MPI_MAX_INFO_KEY + 1];
+    int keys = 0;
+    if (info != MPI_INFO_NULL)
+        PMPI_Info_get_nkeys(info, &keys);
+    for (int i = 0; i < keys; i++)
+        if (PMPI_Info_get_nthkey(info, i, key) == MPI_SUCCESS &&
+            strncmp(key, prefix, sizeof prefix - 1) == 0 && !is_known(key))
+            SAR_LOG(WARN, MPI, "hint %s is not a setting of this library", key);
 }
 
 /* The stream is not a setting: settings are equal on all ranks, but an address is valid on one rank only. */
@@ -35,7 +64,7 @@ enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *error_te
         *stream = (void *)(uintptr_t)address;
         return SAR_OK;
     }
-    snprintf(error_text, SAR_ERROR_TEXT_SIZE,
-             "mpix_sparse_stream is '%.60s'; it must be the address of a stream: 0x…", text);
+    snprintf(error_text, SAR_ERROR_TEXT_SIZE, "%s is '%.60s'; it must be the address of a stream: 0x…",
+             stream_key, text);
     return SAR_BAD_SETTING;
 }

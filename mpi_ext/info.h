@@ -20,6 +20,10 @@ struct sar_info {
  * @param error_text  SAR_ERROR_TEXT_SIZE bytes */
 enum sar_status sar_info_get_stream(MPI_Info info, void **stream, char *error_text);
 
+/** Warns of keys that begin with mpix_sparse_ and name no setting.
+ * @param info  or MPI_INFO_NULL */
+void sar_info_warn_unknown(MPI_Info info);
+
 /** Returns the value of the key of a setting, or NULL. The value is valid until the next lookup. This is a
  * sar_config_lookup_fn.
  * @param name  name of the setting, without its prefix

@@ -26,6 +26,8 @@ int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info)
     int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
+    if (comm_state->comm.rank == 0)
+        sar_info_warn_unknown(info);
     sar_progress_drain(comm_state);
     void *stream = comm_state->device.stream;
     struct sar_error error = { .status = sar_info_get_stream(info, &stream, error_text) };

@@ -66,6 +66,8 @@ static int make_plan(const struct sar_call_args *template, MPI_Comm comm, MPI_In
         return code;
     struct MPIX_Sparse_plan_s *made = calloc(1, sizeof *made);
     sar_error_set(&call.result.error, plan == NULL ? SAR_BAD_PLAN : made == NULL ? SAR_NO_MEMORY : SAR_OK, 0);
+    if (comm_state->comm.rank == 0)
+        sar_info_warn_unknown(info);
     prepare(comm_state, &call, info, error_text);
     sar_progress_drain(comm_state);
     sar_progress_check(comm_state, &call);

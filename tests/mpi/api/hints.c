@@ -3,8 +3,10 @@
  * differs between ranks. Also tests precedence: environment, communicator, plan. */
 
 #include <mpix_sparse.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -180,6 +182,31 @@ static void try_refusals(void)
     MPI_Comm_free(&comm);
 }
 
+/* Rank 0 is warned of a key that names no setting, and of no other. */
+static void try_misspelt(bool plan, const char *key, bool warned)
+{
+    MPI_Comm comm = comm_duplicate();
+    char text[512] = "", expected[128];
+    FILE *log = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    check_case("the key %s of a %s", key, plan ? "plan" : "communicator");
+    check(log != NULL && dup2(fileno(log), STDERR_FILENO) >= 0, "no file for warnings");
+    if (plan) {
+        MPIX_Sparse_plan made = make_plan(comm, key, "ring");
+        MPIX_Sparse_plan_free(&made);
+    } else {
+        check_success(set_hint(comm, key, "ring"), "MPIX_Sparse_comm_set_info");
+    }
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(log);
+    text[fread(text, 1, sizeof text - 1, log)] = '\0';
+    fclose(log);
+    snprintf(expected, sizeof expected, "hint %s is not a setting of this library", key);
+    check((strstr(text, expected) != NULL) == (warned && rank == 0), "the log has '%s'", text);
+    MPI_Comm_free(&comm);
+}
+
 /* A new hint applies after pending calls, which finish under the settings that they started with. */
 static void try_in_flight(void)
 {
@@ -232,10 +259,16 @@ static void try_mpi(bool with_dup)
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
+    unsetenv("MPIX_SPARSE_LOG_FILE"); /* warnings are read from the standard error */
     try_precedence();
     try_duplicates();
     try_deep_settings();
     try_refusals();
+    for (int plan = 0; plan < 2; plan++) {
+        try_misspelt(plan, "mpix_sparse_sheme", true);
+        try_misspelt(plan, "mpix_sparse_scheme", false);
+        try_misspelt(plan, "somebody_else", false);
+    }
     try_in_flight();
     try_mpi(false);
     try_mpi(true);
