@@ -144,7 +144,7 @@ static const struct perf_option table[OPTIONS] = {
         perf_parse_count, TO(iterations), { NULL, 1, 1e5 },
         "measured calls of a row; slow rows make fewer, at least\n5, to stay below 5 seconds" },
     [OPTION_WARMUP] = { 'w', "warmup", "N", "5",
-        perf_parse_count, TO(warmup), { NULL, 1, 1e5 },
+        perf_parse_count, TO(warmup), { NULL, 0, 1e5 },
         "calls before these; the scheme auto makes at least as\nmany as its trials of other schemes need" },
     [OPTION_BETWEEN] = { 0, "between", "BYTES", "0",
         perf_parse_count, TO(between), { NULL, 0, 1e12 },

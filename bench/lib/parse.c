@@ -197,18 +197,42 @@ static bool number_or_auto(const struct perf_domain *domain, const char *text, c
     return true;
 }
 
+static bool is_listed(const struct perf_names *list, const char *name)
+{
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->at[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Adds all names that the list lacks. */
+static void add_all(const struct perf_domain *domain, struct perf_names *list)
+{
+    for (int i = 0; domain->names(i) != NULL && list->n < PERF_LIST_MAX; i++)
+        if (!is_listed(list, domain->names(i)))
+            snprintf(list->at[list->n++], PERF_NAME_MAX, "%s", domain->names(i));
+}
+
+/* An entry "all" stands for the names that are not listed before it. */
 static bool names(const struct perf_domain *domain, const char *text, struct perf_names *list, char *why,
                   bool (*check)(const struct perf_domain *, const char *, char *))
 {
+    char item[PERF_NAME_MAX];
+    bool all = false;
+
     list->n = 0;
-    if (strcmp(text, "all") == 0) {
-        for (; domain->names(list->n) != NULL; list->n++)
-            snprintf(list->at[list->n], PERF_NAME_MAX, "%s", domain->names(list->n));
-        return true;
-    }
-    for (; text != NULL; list->n++)
-        if (!next_item(&text, list->n, list->at[list->n], why) || !check(domain, list->at[list->n], why))
+    while (text != NULL) {
+        if (!next_item(&text, list->n, item, why))
             return false;
+        if (strcmp(item, "all") == 0) {
+            all = true;
+            add_all(domain, list);
+        } else if (!check(domain, item, why)) {
+            return false;
+        } else if (!all || !is_listed(list, item)) {
+            snprintf(list->at[list->n++], PERF_NAME_MAX, "%s", item);
+        }
+    }
     return true;
 }
 

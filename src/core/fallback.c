@@ -98,6 +98,7 @@ MPIX_Sparse_report_t sar_fallback_report(const struct sar_comm_state *comm_state
         .nnz_out = -1,
         .bytes_sent = ring,
         .bytes_received = ring,
+        .predicted_seconds = -1,
         .measured_seconds = -1,
     };
     return report;

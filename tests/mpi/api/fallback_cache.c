@@ -127,7 +127,10 @@ static bool was_handed_over(int count, MPI_Comm comm)
     check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
     check(report.count == count, "expected a report of %d elements, found one of %lld", count,
           (long long)report.count);
-    return strncmp(report.reason, "handed", 6) == 0;
+    bool handed = strncmp(report.reason, "handed", 6) == 0;
+    check(!handed || (report.predicted_seconds == -1 && report.measured_seconds == -1),
+          "a time of a call that was passed to MPI");
+    return handed;
 }
 
 static bool call_large(int count, MPI_Comm comm)
