@@ -17,6 +17,7 @@ cluster_packages="hostname iproute2 util-linux"
 python_packages="python3-numpy python3-scipy python3-torch python3-mpi4py python3-pip python3-setuptools python3-wheel"
 lint_packages="mandoc universal-ctags shellcheck black flake8"
 test_packages="gfortran libcmocka-dev $python_packages $lint_packages"
+site_packages="python3-venv doxygen chromium"
 optional_packages="clang-format-14"
 
 heading() {
