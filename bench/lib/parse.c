@@ -205,7 +205,7 @@ static bool is_listed(const struct perf_names *list, const char *name)
     return false;
 }
 
-/* Adds all names that the list lacks. */
+/* Adds all names that are not in the list. */
 static void add_all(const struct perf_domain *domain, struct perf_names *list)
 {
     for (int i = 0; domain->names(i) != NULL && list->n < PERF_LIST_MAX; i++)

@@ -186,6 +186,8 @@ static inline int perf_smpi_completed(int code, MPI_Request *request)
 #define PMPI_Ibarrier(comm, request) perf_smpi_completed(PMPI_Barrier(comm), request)
 #define PMPI_Iallgather(in, n, type, out, each, types, comm, request) \
     perf_smpi_completed(PMPI_Allgather(in, n, type, out, each, types, comm), request)
+#define PMPI_Ialltoallv(in, counts, places, type, out, each, at, types, comm, request) \
+    perf_smpi_completed(PMPI_Alltoallv(in, counts, places, type, out, each, at, types, comm), request)
 #define PMPI_Ireduce_scatter_block(in, out, n, type, op, comm, request) \
     perf_smpi_completed(PMPI_Reduce_scatter_block(in, out, n, type, op, comm), request)
 /** The library only uses this collective to report late ranks. */

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One allreduce of a sar_agree_msg, with an op of the library.
+/* One allreduce of a sar_agree_msg of B bytes. The ranks do it in one of three ways:
  *
- *     time = log2(p) alpha
+ * - All ranks share memory: each reads the messages of the others at a barrier of the group.
+ *       time = that of the barrier
+ * - Few ranks: each sends its message to every other rank, and merges all.
+ *       time = alpha + (p - 1) (overhead + B beta)
+ * - An MPI_Iallreduce with an op of the library.
+ *       time = log2(p) (alpha + overhead + B beta)
  *
- * If all ranks share memory, each reads the messages of the others at a barrier of the group: no MPI message,
- * and time = that of the barrier. */
+ * The second is one MPI_Ialltoallv, so that MPI matches messages with calls. MPI libraries send its messages
+ * directly, while an allgather of short messages takes log2(p) stages. */
 
 #include "comm/agree.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "comm/shm/group.h"
@@ -15,6 +22,16 @@
 _Static_assert(sizeof(struct sar_agree_msg) <= SAR_SHM_MSG_BYTES, "a check fits a message of a barrier");
 
 static const char NAME[] = "consistency check";
+
+enum { MAX_RANKS = 256 /* of one round, for memory */ };
+
+static const double MARGIN = 0.8; /* of the time of stages, below which one round is chosen */
+
+/* Memory of one round. */
+struct sar_agree_direct {
+    struct sar_agree_msg *all; /* by rank */
+    int *counts, *zeros, *places;
+};
 
 static MPI_Op merge_op = MPI_OP_NULL;
 static MPI_Datatype msg_type = MPI_DATATYPE_NULL;
@@ -106,12 +123,56 @@ void sar_agree_cleanup(void)
         PMPI_Type_free(&msg_type);
 }
 
+bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine)
+{
+    double further = machine->overhead + (double)sizeof(struct sar_agree_msg) * machine->beta;
+    double stages = ceil(log2(ranks)) * (machine->alpha + further);
+    return ranks > 2 && ranks <= MAX_RANKS && machine->alpha + (ranks - 1) * further < MARGIN * stages;
+}
+
+enum sar_status sar_agree_open(struct sar_comm *comm, const struct sar_machine *machine)
+{
+    size_t n = (size_t)comm->ranks;
+    if (sar_comm_single_node_group(comm) != NULL || !sar_agree_in_one_round(comm->ranks, machine))
+        return SAR_OK;
+    struct sar_agree_direct *d = calloc(1, sizeof *d + n * sizeof *d->all + 3 * n * sizeof *d->counts);
+    if (d == NULL)
+        return SAR_NO_MEMORY;
+    d->all = (struct sar_agree_msg *)(d + 1);
+    d->counts = (int *)(d->all + n);
+    d->zeros = d->counts + n;
+    d->places = d->zeros + n;
+    for (int r = 0; r < comm->ranks; r++) {
+        d->counts[r] = 1;
+        d->places[r] = r;
+    }
+    comm->agree = d;
+    return SAR_OK;
+}
+
+void sar_agree_close(struct sar_comm *comm)
+{
+    free(comm->agree);
+    comm->agree = NULL;
+}
+
+static void merge_all(const struct sar_comm *comm, struct sar_agree_msg *global)
+{
+    *global = comm->agree->all[0];
+    for (int r = 1; r < comm->ranks; r++)
+        sar_agree_msg_merge(&comm->agree->all[r], global);
+}
+
 enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement *agreement, bool block,
                                bool *done)
 {
     const struct sar_shm_group *group = sar_comm_single_node_group(comm);
-    if (group == NULL)
-        return sar_collective_test(comm, &agreement->collective, block, done);
+    if (group == NULL) {
+        SAR_TRY(sar_collective_test(comm, &agreement->collective, block, done));
+        if (*done && comm->agree != NULL)
+            merge_all(comm, &agreement->global);
+        return SAR_OK;
+    }
     *done = sar_shm_barrier_test(comm, block);
     if (!*done)
         return SAR_OK;
@@ -128,6 +189,10 @@ enum sar_status sar_agree_start(const struct sar_comm *comm, struct sar_agreemen
         return SAR_OK;
     }
     sar_watchdog_begin(comm, &agreement->collective, NAME);
+    const struct sar_agree_direct *d = comm->agree;
+    if (d != NULL)
+        return sar_mpi(PMPI_Ialltoallv(&agreement->local, d->counts, d->zeros, msg_type, d->all, d->counts,
+                                       d->places, msg_type, comm->mpi_comm, &agreement->collective.request));
     return sar_mpi(PMPI_Iallreduce(&agreement->local, &agreement->global, 1, msg_type, merge_op,
                                    comm->mpi_comm, &agreement->collective.request));
 }

@@ -18,6 +18,7 @@
 /** Messages of calls use the tags below SAR_TAG_COUNT. MPI guarantees all tags up to 32767. */
 enum { SAR_TAG_COUNT = 32766, SAR_TAG_WATCHDOG = 32767 };
 
+struct sar_agree_direct;
 struct sar_watchdog;
 struct sar_shm_group;
 
@@ -36,6 +37,7 @@ struct sar_comm {
     double stall_limit;              /**< seconds of waiting before a warning, or 0 for no warnings */
     struct sar_watchdog *watchdog;   /**< names the late ranks in warnings; or NULL */
     struct sar_shm_group *shm_group; /**< memory shared by the ranks of this node; NULL if they share none */
+    struct sar_agree_direct *agree;  /**< for agreements in one round; NULL if they are an MPI_Iallreduce */
     int threads;                     /**< threads of a call's work, unless a setting says otherwise */
     bool oversubscribed; /**< a node has more ranks than processors for them: waiting ranks yield */
 };

@@ -177,6 +177,7 @@ static enum sar_status init(struct sar_comm_state *comm_state, const struct sar_
     SAR_TRY(sar_watchdog_share_hosts(&comm_state->comm));
     SAR_TRY(open_shm(&comm_state->comm, settings.config.nodes));
     SAR_TRY(apply_settings(comm_state, &settings));
+    SAR_TRY(sar_agree_open(&comm_state->comm, &comm_state->settings.machine));
     log_opened(comm_state, settings.calibrated);
     return SAR_OK;
 }
@@ -244,6 +245,7 @@ enum sar_status sar_comm_state_open(MPI_Comm user, const struct sar_config_layer
     if (made != NULL)
         comm = made->comm;
     sar_comm_state_free(made);
+    sar_agree_close(&comm);
     sar_shm_close(&comm);
     sar_comm_close(&comm);
     return status;
@@ -277,6 +279,7 @@ static bool all_closed(const struct sar_comm *comm, int probes_max)
 static void free_closed(struct sar_comm_state *comm_state)
 {
     sar_watchdog_drain(&comm_state->comm);
+    sar_agree_close(&comm_state->comm);
     sar_comm_close(&comm_state->comm);
     sar_comm_state_free(comm_state);
 }

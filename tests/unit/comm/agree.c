@@ -161,10 +161,30 @@ static void test_one_message(void **state)
     }
 }
 
+/* One round has one latency, stages have log2 n of them. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    struct sar_machine machine = { .alpha = 1e-5, .overhead = 1e-7, .beta = 1e-10 };
+    assert_false(sar_agree_in_one_round(1, &machine));
+    assert_false(sar_agree_in_one_round(2, &machine));
+    assert_true(sar_agree_in_one_round(4, &machine));
+    assert_true(sar_agree_in_one_round(64, &machine));
+    assert_true(sar_agree_in_one_round(256, &machine));
+    assert_false(sar_agree_in_one_round(257, &machine)); /* takes too much memory */
+    machine.overhead = 2e-6;
+    assert_true(sar_agree_in_one_round(8, &machine));
+    assert_false(sar_agree_in_one_round(16, &machine));
+    machine.overhead = 1e-7;
+    machine.beta = 1e-8;
+    assert_false(sar_agree_in_one_round(64, &machine));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commutative_and_associative),
+        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_any_tree_names_the_lowest_ranks),
         cmocka_unit_test(test_one_message),
     };
