@@ -85,8 +85,8 @@ struct sar_agree_msg sar_agree_msg_make(const struct sar_comm *comm, const int64
 /** Combines two messages into the second. Associative and commutative. */
 void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *inout);
 
-/** Chooses how ranks agree, by the constants of the machine: in one round, if that takes less time. The choice is
- * equal on all ranks, unless one of them returns SAR_NO_MEMORY. Local. */
+/** Chooses how ranks agree, by the constants of the machine: in one round, if that takes less time. The
+ * choice is equal on all ranks, unless one of them returns SAR_NO_MEMORY. Local. */
 enum sar_status sar_agree_open(struct sar_comm *comm, const struct sar_machine *machine);
 
 /** Frees what sar_agree_open allocated, if anything. Local. */
