@@ -82,11 +82,15 @@ def number(x, digits=2):
     return "-" if x is None or math.isnan(x) else f"{x:.{digits}f}"
 
 
-def save(axes, name, alt):
+def save_figure(figure, name, alt):
     """Write a figure. Return the line of Markdown that shows the figure."""
     FIGURES.mkdir(parents=True, exist_ok=True)
-    axes.figure.savefig(FIGURES / (name + ".svg"), metadata={"Date": None})
+    figure.savefig(FIGURES / (name + ".svg"), metadata={"Date": None})
     return f"![{alt}](evaluation/{name}.svg)\n"
+
+
+def save(axes, name, alt):
+    return save_figure(axes.figure, name, alt)
 
 
 def new_axes(xlabel, ylabel, **settings):

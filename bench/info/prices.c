@@ -12,7 +12,7 @@
 
 /* Constants of a typical processor and network, used if nothing else is given. A message within a node is
  * written to memory and read from there. */
-static const double GAMMA = 4.5e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10, INTRA_ALPHA = 5e-7;
+static const double GAMMA = 2.3e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10, INTRA_ALPHA = 5e-7;
 enum { INTRA_PASSES = 2 };
 
 /* Further messages cost this fraction of the latency. */

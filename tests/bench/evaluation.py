@@ -9,6 +9,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import itertools
 import pathlib
 import sys
 import tempfile
@@ -18,12 +19,13 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import compute, rows  # noqa: E402
+from evaluation import compute, crossover, rows  # noqa: E402
 from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 from evaluation.rows import TABLES  # noqa: E402
 
+CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
 OURS = ["balanced", "auto", "dense", "two_level"]
 COO, BITMAP, CHOSEN, FOUR, PIPELINED = STEPS[1], STEPS[3], STEPS[4], STEPS[5], STEPS[6]
@@ -34,6 +36,9 @@ def load_evaluate():
     loader = importlib.machinery.SourceFileLoader("evaluate", str(TOP / "bench" / "evaluate"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("evaluate", loader))
     loader.exec_module(module)
+    crossover.draw_map = (
+        lambda found: "![Predicted gain over dense by rate and density](evaluation/crossover.svg)\n"
+    )
     for home in (module, compute, rows):
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
         home.new_axes = home.lines_of = home.bars_of = unittest.mock.MagicMock()
@@ -197,6 +202,8 @@ def computing():
         gains = [over_dense(cell(m, 25, threads), threads) for m in ("lstm", "deepfm", "llama")]
         yield f"{gains[0]:.1f}, {gains[1]:.1f} and {gains[2]:.1f} {words}"
         yield f"{gains[2]:.1f} on {'one thread' if threads == 1 else '16'}"
+    model = [row["predicted_s"] / row["median_s"] for row in (cell(m, r, t) for m, r, t in CELLS)]
+    yield f"prices of `balanced` are {span(model)} times the simulated times"
     batch = [time_of(name) / time_of(name, "recursive_doubling") - 1 for name in ("batch1coo", "batch1")]
     yield f"It is {percent(batch[0])} % faster here in coordinates"
     yield f"and {percent(batch[1])} % with the formats that are chosen"
