@@ -1,4 +1,14 @@
-/* Every rank adds 1 to element 7 and 0.5 to an element of its own, in a vector of a million elements. */
+/* Every rank adds 1 to element 7 and 0.5 to an element of its own, in a vector of a million elements.
+ *
+ *     mpicc -o coo coo.c $(pkg-config --cflags --libs mpix-sparse)
+ *     mpirun -n 2 ./coo
+ *
+ * Output:
+ *
+ *     7: 2
+ *     1000: 0.5
+ *     1001: 0.5
+ */
 #include <mpix_sparse.h>
 
 #include <stdint.h>

@@ -1,4 +1,14 @@
-/* MPIX_Sparse_allreduce in place of MPI_Allreduce, for a mostly zero buffer, and a report of the call. */
+/* MPIX_Sparse_allreduce in place of MPI_Allreduce, for a mostly zero buffer, and a report of the call.
+ *
+ *     mpicc -o dense dense.c $(pkg-config --cflags --libs mpix-sparse)
+ *     mpirun -n 2 ./dense
+ *
+ * Output; the scheme, its reason and the bytes depend on the machine:
+ *
+ *     elements 0, 1 and 2: 1 1 0
+ *     ...: ...
+ *     ... bytes sent
+ */
 #include <mpix_sparse.h>
 
 #include <stdio.h>
@@ -20,6 +30,8 @@ int main(int argc, char **argv)
 
     MPIX_Sparse_report_t report;
     MPIX_Sparse_get_report(MPI_COMM_WORLD, &report);
+    if (rank == 0)
+        printf("elements 0, 1 and 2: %g %g %g\n", gradient[0], gradient[1], gradient[2]);
     if (rank == 0)
         printf("%s: %s\n%lld bytes sent\n", report.scheme, report.reason, (long long)report.bytes_sent);
 

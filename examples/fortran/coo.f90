@@ -1,4 +1,13 @@
 ! Every rank adds 1 to element 7 and 0.5 to an element of its own, in a vector of a million elements.
+!
+!     mpifort -o coo_f coo.f90 $(pkg-config --cflags --libs mpix-sparse-fortran)
+!     mpirun -n 2 ./coo_f
+!
+! Output:
+!
+!     7: 2.0
+!     1000: .5
+!     1001: .5
 program coo
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr
   use mpi_f08
