@@ -29,7 +29,7 @@ extern "C" {
  * @param[in]  count      number of elements on this rank; may differ between ranks
  * @param[in]  datatype   type of an element, equal on all ranks
  * @param[in]  ratio      share of the elements to select, in (0, 1], equal on all ranks
- * @param[in]  sample     share of the elements to sample, in (0, 1], equal on all ranks; 1 gives the exact magnitude
+ * @param[in]  sample     share of the elements to sample, in (0, 1], equal on all ranks; 1 is exact up to 2^20 elements
  * @param[in]  seed       seed of the sample; same arguments and seed give the same sample
  * @param[in]  comm       an intracommunicator
  * @param[out] threshold  the magnitude, equal on all ranks; 0 if ratio is 1 or fewer elements than k are not zero, and
