@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import weakref
 from typing import Any
@@ -17,38 +18,72 @@ from ._library import library
 
 class Elements:
     """Indices and values of one rank. A problem with them is kept until the collective call, which fails on
-    all ranks."""
+    all ranks.
+
+    Attributes:
+        index_type, type: names of the types.
+        row_shape, row: the shape, and the number, of the numbers of an element.
+        device: True for values on a device.
+        keep: objects that own the memory.
+    """
+
+    __slots__ = "index_type", "type", "nnz", "row_shape", "row", "device", "keep", "problem", "_addresses"
 
     def __init__(self, indices: Any, values: Any) -> None:
-        self.values = _arrays.view(values).packed()
+        theirs = _arrays.view(values).packed()
         if isinstance(indices, (list, tuple)) and not indices:
             indices = numpy.empty(0, "int64")
-        self.indices = _arrays.view(indices).packed()
-        self.nnz = self.indices.size
-        self.row_shape = self.values.shape[1:]
-        self.row = math.prod(self.row_shape)
-        self.problem = self._find_problem()
-
-    def _find_problem(self) -> str:
-        if len(self.indices.shape) != 1:
-            return f"indices have {len(self.indices.shape)} dimensions, not 1"
-        if not self.values.shape or self.values.shape[0] != self.nnz:
-            return f"there are {self.nnz} indices, and values of shape {self.values.shape}"
-        if self.row < 1:
-            return f"values of shape {self.values.shape} have rows of no numbers"
-        return ""
+        where = _arrays.view(indices).packed()
+        self.index_type, self.type, self.device = where.type, theirs.type, theirs.device
+        self.nnz, self.row_shape = where.size, theirs.shape[1:]
+        self.row = math.prod(self.row_shape) if self.row_shape else 1
+        self.keep, self._addresses = (where, theirs), (where.pointer, theirs.pointer)
+        self.problem = _find_problem(where.shape, theirs.shape, self.row)
 
     @property
     def pointers(self) -> tuple[Any, ...]:
         """The C arguments indices, values, nnz. If there is a problem, nnz is -1, which all ranks refuse."""
-        nnz = -1 if self.problem else self.nnz
-        return self.indices.pointer, self.values.pointer, ctypes.c_longlong(nnz)
+        return *self._addresses, ctypes.c_longlong(-1 if self.problem else self.nnz)
 
     def check_code(self, code: int) -> int:
         """Return the call's error code; raise ValueError if the problem was this rank's."""
         if self.problem:
             raise ValueError(self.problem)
         return code
+
+
+def _find_problem(where: tuple[int, ...], shape: tuple[int, ...], row: int) -> str:
+    """The error in the shapes of indices and values; empty if there is none."""
+    if len(where) != 1:
+        return f"indices have {len(where)} dimensions, not 1"
+    if shape == where:
+        return ""
+    if not shape or shape[0] != where[0]:
+        return f"there are {where[0]} indices, and values of shape {shape}"
+    if row < 1:
+        return f"values of shape {shape} have rows of no numbers"
+    return ""
+
+
+class DirectElements(Elements):
+    """Elements in contiguous host memory, with int64 indices, whose shapes were compared.
+
+    Args:
+        indices, values: addresses.
+        name: the type of the values.
+        keep: objects that own the memory.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, indices: int, values: int, nnz: int, name: str, row_shape: tuple[int, ...], keep: Any
+    ) -> None:
+        self.index_type, self.type, self.device = "int64", name, False
+        self.nnz, self.row_shape = nnz, row_shape
+        self.row = math.prod(row_shape) if row_shape else 1
+        self.keep, self._addresses = keep, (ctypes.c_void_p(indices), ctypes.c_void_p(values))
+        self.problem = "" if self.row else _find_problem((nnz,), (nnz, *row_shape), self.row)
 
 
 class Result:
@@ -65,18 +100,20 @@ class Result:
 
     def __init__(self, count: int, elements: Elements) -> None:
         self.count = count
-        self._index_type, self._value_type = elements.indices.type, elements.values.type
-        self._row_shape = elements.row_shape
-        self._device = elements.values.device
-        self._views: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._index_type, self._value_type = elements.index_type, elements.type
+        self._row_shape, self._device = elements.row_shape, elements.device
+        self._keeper: weakref.ref[_arrays.Keeper] | None = None
+        self._contents: tuple[int, int, int] | None = None
         self.handle = ctypes.c_void_p()
 
     def contents(self) -> tuple[int, int, int]:
         """The number of elements, and the addresses of indices and values."""
-        nnz, indices, values = ctypes.c_longlong(), ctypes.c_void_p(), ctypes.c_void_p()
-        outputs = ctypes.byref(nnz), ctypes.byref(indices), ctypes.byref(values)
-        _mpi.check(library.MPIX_Sparse_result_get(self.handle, *outputs))
-        return nnz.value, indices.value or 0, values.value or 0
+        if self._contents is None:
+            nnz, indices, values = ctypes.c_longlong(), ctypes.c_void_p(), ctypes.c_void_p()
+            outputs = ctypes.byref(nnz), ctypes.byref(indices), ctypes.byref(values)
+            _mpi.check(library.MPIX_Sparse_result_get(self.handle, *outputs))
+            self._contents = nnz.value, indices.value or 0, values.value or 0
+        return self._contents
 
     @property
     def nnz(self) -> int:
@@ -93,9 +130,11 @@ class Result:
         return self._make_view(values, self._value_type, (nnz, *self._row_shape))
 
     def _make_view(self, address: int, name: str, shape: tuple[int, ...]) -> Any:
-        array, memory_view = _arrays.view_memory(self, address, name, shape, self._device)
-        self._views.add(memory_view)
-        return array
+        keeper = self._keeper and self._keeper()
+        if keeper is None:
+            keeper = _arrays.Keeper(self)
+            self._keeper = weakref.ref(keeper)
+        return _arrays.view_memory(keeper, address, name, shape, self._device)
 
     def dense(self, out: Any = None) -> Any:
         """Write the result as a dense vector; absent elements become zeros. Not collective.
@@ -128,7 +167,7 @@ class Result:
     @property
     def is_viewed(self) -> bool:
         """True while an array views the result's memory."""
-        return len(self._views) > 0
+        return self._keeper is not None and self._keeper() is not None
 
     def refuse_viewed(self) -> None:
         """Raise BufferError while an array views the result's memory."""
@@ -142,6 +181,7 @@ class Result:
             BufferError: an array of indices or values is still in use.
         """
         self.refuse_viewed()
+        self._contents = None
         _mpi.check(library.MPIX_Sparse_result_free(ctypes.byref(self.handle)))
 
     def __len__(self) -> int:
@@ -152,7 +192,7 @@ class Result:
         return f"<mpix_sparse.Result: {nnz} of {self.count} elements>"
 
     def __del__(self) -> None:
-        if self.handle and _mpi.is_initialized():
+        if self.handle and not _mpi.is_finalized():
             library.MPIX_Sparse_result_free(ctypes.byref(self.handle))
 
 
@@ -168,6 +208,7 @@ def new_result(elements: Elements, count: int, reuse: Result | None) -> Result:
     made = Result(count, elements)
     if reuse is not None:
         reuse.refuse_viewed()
+        reuse._contents = None
         made.handle, reuse.handle = reuse.handle, made.handle
     return made
 
@@ -175,25 +216,26 @@ def new_result(elements: Elements, count: int, reuse: Result | None) -> Result:
 class CooArguments:
     """The checked arguments of a COO call."""
 
-    def __init__(
-        self, indices: Any, values: Any, count: int, op: str, comm: Any, reuse: Result | None
-    ) -> None:
-        self.elements = Elements(indices, values)
-        name = self.elements.values.type
-        self.comm = _hints.communicator(comm)
-        _hints.require(name, self.comm)
-        self.types = index_type(self.elements.indices.type), _types.datatype(name, max(self.elements.row, 1))
+    def __init__(self, elements: Elements, count: int, op: str, comm: Any, reuse: Result | None) -> None:
+        self.elements, self.comm = elements, _hints.communicator(comm)
+        _hints.require(elements.type, self.comm)
+        kinds = _kinds(elements.index_type, elements.type, elements.row or 1, op)
+        self.indextype, self.datatype, self.op, problem = kinds
         self.count = _types.to_integer(count, "count")
-        self.op, problem = _types.operation_and_problem(op, name)
-        self.elements.problem = self.elements.problem or problem
-        self.result = new_result(self.elements, count, reuse)
+        elements.problem = elements.problem or problem
+        self.result = new_result(elements, count, reuse)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The first arguments of the C functions."""
-        indextype, datatype = self.types
-        pointers, result = self.elements.pointers, ctypes.byref(self.result.handle)
-        return *pointers, indextype, self.count, datatype, self.op, self.comm, result
+        types = self.indextype, self.count, self.datatype, self.op
+        return *self.elements.pointers, *types, self.comm, ctypes.byref(self.result.handle)
+
+
+@functools.lru_cache(maxsize=None)
+def _kinds(index_name: str, name: str, row: int, op: str) -> tuple[Any, Any, Any, str]:
+    """The MPI datatypes of indices and values, the op, and the error if the op is not for the type."""
+    return index_type(index_name), _types.datatype(name, row), *_types.operation_and_problem(op, name)
 
 
 def index_type(name: str) -> Any:
@@ -232,7 +274,7 @@ def allreduce_coo(
         BufferError: the arrays of `reuse` are still in use. Only on this rank.
         Error: arguments are wrong or differ between ranks, or the call failed; on all ranks.
     """
-    call = CooArguments(indices, values, count, op, comm, reuse)
+    call = CooArguments(Elements(indices, values), count, op, comm, reuse)
     _mpi.check(call.elements.check_code(library.MPIX_Sparse_allreduce_coo(*call.arguments)))
     return call.result
 
@@ -245,7 +287,7 @@ def iallreduce_coo(
     Calls on one communicator must be started in the same order on all ranks. Arguments and errors are those
     of allreduce_coo(); wait() raises all errors except those of types.
     """
-    return start(CooArguments(indices, values, count, op, comm, reuse))
+    return start(CooArguments(Elements(indices, values), count, op, comm, reuse))
 
 
 def start(call: CooArguments) -> Handle:

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
+
+import numpy
 
 from . import _arrays, _hints, _mpi, _scipy, _types
 from ._pending import PendingCall, Handle
@@ -59,6 +62,63 @@ class DenseArguments:
         return sendbuf, self.target.pointer, count, self.datatype, self.op, self.comm
 
 
+class DirectArguments:
+    """The arguments of a call on contiguous arrays in host memory, whose types and sizes were compared.
+
+    Args:
+        source, target: addresses.
+        count, size: elements, and bytes, of each array.
+        kinds: the MPI datatype and op.
+        keep: objects that own the memory.
+        output: what the call returns.
+    """
+
+    __slots__ = "buffers", "keep", "output"
+
+    def __init__(
+        self, source: int, target: int, count: int, size: int, kinds: Any, comm: Any, keep: Any, output: Any
+    ) -> None:
+        if source == target and count:
+            first = _mpi.IN_PLACE
+        elif abs(source - target) < size:
+            raise ValueError("array and out overlap in memory")
+        else:
+            first = ctypes.c_void_p(source)
+        self.buffers = first, ctypes.c_void_p(target), ctypes.c_longlong(count), *kinds, comm
+        self.keep, self.output = keep, output
+
+    def finish(self) -> Any:
+        """The output, when the call is complete."""
+        return self.output
+
+
+@functools.lru_cache(maxsize=None)
+def _direct_kinds(dtype: numpy.dtype, op: str) -> Any:
+    """The MPI datatype and op for a type of NumPy; None if the type needs a hint, or an argument is wrong."""
+    if not dtype.isnative or dtype.kind not in "fiucb" or dtype.name in _types.HALVES:
+        return None
+    try:
+        return _types.datatype(dtype.name), _types.operation(op, dtype.name)
+    except (TypeError, ValueError):
+        return None
+
+
+def _arguments(array: Any, op: str, comm: Any, out: Any, row: int) -> DirectArguments | DenseArguments:
+    """The checked arguments of a call."""
+    plain = numpy.ndarray
+    is_direct = type(array) is plain and array.flags.carray and type(row) is int and row == 1
+    if is_direct and (out is None or type(out) is plain and out.flags.carray):
+        dtype, size, kinds = array.dtype, array.size, _direct_kinds(array.dtype, op)
+        target = numpy.empty(array.shape, dtype) if out is None else out
+        if kinds and target.dtype == dtype and target.size == size:
+            addresses = _arrays.address_of(array), _arrays.address_of(target)
+            handle = _hints.communicator(comm)
+            return DirectArguments(*addresses, size, array.nbytes, kinds, handle, array, target)
+    call = DenseArguments(array, op, comm, out, row)
+    _hints.require(call.type, call.comm)
+    return call
+
+
 def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Any:
     """Reduce an array over all ranks. Collective over comm; blocks.
 
@@ -93,8 +153,7 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
         if out is not None or row != 1:
             raise ValueError("out and row are not for scipy.sparse")
         return _scipy.allreduce(array, op, comm)
-    call = DenseArguments(array, op, comm, out, row)
-    _hints.require(call.type, call.comm)
+    call = _arguments(array, op, comm, out, row)
     _mpi.check(library.MPIX_Sparse_allreduce(*call.buffers))
     return call.finish()
 
@@ -105,11 +164,10 @@ def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None
     Calls on one communicator must be started in the same order on all ranks. Not for scipy.sparse. Arguments
     and errors are those of allreduce(); wait() raises the errors that the C library finds.
     """
-    return start(DenseArguments(array, op, comm, out, row))
+    return start(_arguments(array, op, comm, out, row))
 
 
-def start(call: DenseArguments) -> Handle:
+def start(call: DirectArguments | DenseArguments) -> Handle:
     """Start a call with checked arguments."""
-    _hints.require(call.type, call.comm)
     pending = PendingCall(call, call.finish)
     return pending.begin(library.MPIX_Isparse_allreduce(*call.buffers, ctypes.byref(pending.request)))

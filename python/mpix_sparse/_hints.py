@@ -85,7 +85,7 @@ def set_info(comm: Any = None, **hints: Any) -> None:
 
 
 def _is_marked(comm: Any) -> bool:
-    if comm.value == _mpi.constant("COMM_WORLD").value:
+    if comm.value == _mpi.WORLD.value:
         return _world_is_set
     value, found = ctypes.c_void_p(), ctypes.c_int(0)
     if _keyval is not None:
@@ -96,7 +96,7 @@ def _is_marked(comm: Any) -> bool:
 def _mark(comm: Any) -> None:
     """Set the attribute, which duplicates do not inherit."""
     global _keyval, _world_is_set
-    if comm.value == _mpi.constant("COMM_WORLD").value:
+    if comm.value == _mpi.WORLD.value:
         _world_is_set = True
         return
     if _keyval is None:
@@ -144,6 +144,9 @@ def communicator(comm: Any) -> Any:
     Args:
         comm: None, a communicator of mpi4py, or a handle of one that was prepared already.
     """
+    if comm is None and _world_is_set:
+        _mpi.init()
+        return _mpi.WORLD
     handle = _mpi.communicator(comm)
     if not isinstance(comm, _mpi.Handle):
         check_arguments(handle)
@@ -165,6 +168,8 @@ def get_info(comm: Any = None) -> dict[str, str]:
 
 def require(name: str, comm: Any) -> None:
     """Raise TypeError for a 16-bit float type unless the communicator's hint `element` names the type."""
+    if name not in _types.HALVES:
+        return
     for hint, value in _types.hints(name).items():
         if get_info(comm).get(hint) != value:
             raise TypeError(f"{name} needs a hint on the communicator: set_info(comm, {hint}={value!r})")

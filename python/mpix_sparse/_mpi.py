@@ -73,6 +73,9 @@ def constant(name: str) -> Any:
     return Handle(address(library, symbol) if _OPEN_MPI else value)
 
 
+WORLD = constant("COMM_WORLD")
+
+
 def error_string(code: int) -> str:
     """MPI's text for an error code."""
     text, length = ctypes.create_string_buffer(MAX_ERROR_STRING), ctypes.c_int()
@@ -91,15 +94,22 @@ def check(code: int) -> None:
         raise Error(error_string(code), code)
 
 
-def _flag(function: Any) -> bool:
-    flag = ctypes.c_int()
-    function(ctypes.byref(flag))
-    return flag.value != 0
+# Threads share these flags, which only change from 0 to 1.
+_initialized, _finalized = ctypes.c_int(), ctypes.c_int()
+_initialized_pointer, _finalized_pointer = ctypes.byref(_initialized), ctypes.byref(_finalized)
+
+
+def is_finalized() -> bool:
+    """True if MPI has been finalized, by any library."""
+    library.MPI_Finalized(_finalized_pointer)
+    return _finalized.value != 0
 
 
 def is_initialized() -> bool:
     """True if MPI has been initialised, by any library, and not finalized."""
-    return _flag(library.MPI_Initialized) and not _flag(library.MPI_Finalized)
+    if not _initialized.value:
+        library.MPI_Initialized(_initialized_pointer)
+    return _initialized.value != 0 and not is_finalized()
 
 
 def allows_threads() -> bool:
@@ -153,7 +163,7 @@ def init() -> None:
     if is_initialized():
         _prepare()
         return
-    if _flag(library.MPI_Finalized):
+    if is_finalized():
         raise Error("MPI has been finalized, and can be initialised only once")
     check(library.MPI_Init_thread(None, None, THREAD_MULTIPLE, ctypes.byref(ctypes.c_int())))
     _initializer_pid = os.getpid()
@@ -171,11 +181,11 @@ def _prepare() -> None:
     global _prepared
     if _prepared:
         return
-    handler, world = Handle(), constant("COMM_WORLD")
-    check(library.MPI_Comm_get_errhandler(world, ctypes.byref(handler)))
+    handler = Handle()
+    check(library.MPI_Comm_get_errhandler(WORLD, ctypes.byref(handler)))
     if handler.value == constant("ERRORS_ARE_FATAL").value:
-        check(library.MPI_Comm_set_errhandler(world, constant("ERRORS_RETURN")))
-    _launcher.refuse_other_launcher(size(world), _OPEN_MPI)
+        check(library.MPI_Comm_set_errhandler(WORLD, constant("ERRORS_RETURN")))
+    _launcher.refuse_other_launcher(size(WORLD), _OPEN_MPI)
     _prepared = True
 
 
@@ -202,13 +212,13 @@ def communicator(comm: Any, name: str = "comm") -> Any:
         return comm
     if comm is None:
         init()
-        return constant("COMM_WORLD")
+        return WORLD
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not isinstance(comm, mpi.Comm):
         raise TypeError(f"{name} must be None or a communicator of mpi4py, not {type(comm).__name__}")
     refuse_foreign_mpi4py()
     found = Handle(Handle.from_address(mpi._addressof(comm)).value)
-    uses_parts = uses_parts or found.value != constant("COMM_WORLD").value
+    uses_parts = uses_parts or found.value != WORLD.value
     return found
 
 

@@ -28,6 +28,8 @@ class PendingCall:
         problem: this rank's error in the arguments; empty if there is none.
     """
 
+    __slots__ = "request", "complete", "_keep_alive", "_finish", "_result", "_problem", "_error", "_lock"
+
     def __init__(self, keep: Any, finish: Callable[[], Any], problem: str = "") -> None:
         self.request = _mpi.constant("REQUEST_NULL")
         self.complete = False
@@ -47,7 +49,8 @@ class PendingCall:
         if code != 0 and self._problem:
             raise ValueError(self._problem)
         _mpi.check(code)
-        _reap()
+        if _abandoned:
+            _reap()
         _pending_calls.add(self)
         return Handle(self)
 

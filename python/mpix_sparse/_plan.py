@@ -133,10 +133,10 @@ class CooPlan(_Plan):
         return pending.begin(library.MPIX_Sparse_plan_start_coo(self.handle, *elements.pointers, *outputs))
 
     def _find_problem(self, elements: _coo.Elements) -> str:
-        if elements.values.type != self.type or elements.row != self.row:
-            return f"values are {elements.row} x {elements.values.type}, the plan's {self.row} x {self.type}"
-        if elements.indices.type != self.index_type:
-            return f"indices are {elements.indices.type}, and the plan's {self.index_type}"
+        if elements.type != self.type or elements.row != self.row:
+            return f"values are {elements.row} x {elements.type}, the plan's {self.row} x {self.type}"
+        if elements.index_type != self.index_type:
+            return f"indices are {elements.index_type}, and the plan's {self.index_type}"
         return ""
 
 

@@ -31,7 +31,7 @@ _TYPES = {
     "complex64": ("C_FLOAT_COMPLEX", 8),
     "complex128": ("C_DOUBLE_COMPLEX", 16),
 }
-_HALVES = {"float16": "fp16", "bfloat16": "bf16"}
+HALVES = {"float16": "fp16", "bfloat16": "bf16"}
 _OPS = {
     "sum": "SUM",
     "max": "MAX",
@@ -127,6 +127,7 @@ def _free_row_types() -> None:
 _mpi.add_finalize_hook(_free_row_types)
 
 
+@functools.lru_cache(maxsize=None)
 def operation(name: str, dtype: str = "") -> Any:
     """The MPI op of a name: sum, max, min, prod, land, band, lor, bor, lxor or bxor.
 
@@ -161,7 +162,7 @@ def operation_and_problem(name: str, dtype: str) -> tuple[Any, str]:
 
 def hints(name: str) -> dict[str, str]:
     """The hints that a type needs: element for 16-bit floats, which are sent as integers."""
-    return {"element": _HALVES[name]} if name in _HALVES else {}
+    return {"element": HALVES[name]} if name in HALVES else {}
 
 
 def name_of(dtype: Any) -> str:

@@ -46,7 +46,7 @@ def abort(reason: str, status: int) -> NoReturn:
     sys.stdout.flush()
     print(f"mpix_sparse: {reason}", file=sys.stderr, flush=True)
     time.sleep(OUTPUT_SECONDS)
-    library.MPI_Abort(_mpi.constant("COMM_WORLD"), ctypes.c_int(status))
+    library.MPI_Abort(_mpi.WORLD, ctypes.c_int(status))
     exit_process(status)
 
 
@@ -93,7 +93,7 @@ class _Watchdog:
 
     def __init__(self) -> None:
         self._comm = _mpi.Handle()
-        _mpi.check(library.MPI_Comm_dup(_mpi.constant("COMM_WORLD"), ctypes.byref(self._comm)))
+        _mpi.check(library.MPI_Comm_dup(_mpi.WORLD, ctypes.byref(self._comm)))
         self._rank, self._size = _mpi.rank(), _mpi.size()
         self._timer: _WaitTimer | None = None  # set when a rank has ended
         self._here = True  # this rank has not ended

@@ -104,6 +104,24 @@ class Coo(unittest.TestCase):
         numpy.testing.assert_array_equal(values, total[indices[1:]])
         self.assertFalse(indices.flags.writeable)
 
+    def test_views(self):
+        """Arrays over a result share its memory, which nobody can write, and count as one use of it."""
+        result = mpix_sparse.allreduce_coo(*elements(RANK, row=(2, 3)), COUNT)
+        indices, values, again = result.indices, result.values, result.values
+        self.assertIs(type(values), numpy.ndarray)
+        self.assertEqual((values.shape, values.ctypes.data), ((len(indices), 2, 3), again.ctypes.data))
+        for array in indices, values, values[1:]:
+            with self.assertRaises(ValueError):
+                array.flags.writeable = True
+        part = values[1:].reshape(-1)
+        del values, again, indices
+        with self.assertRaisesRegex(BufferError, "still in use"):
+            result.free()
+        del part, array
+        result.free()
+        with self.assertRaisesRegex(mpix_sparse.Error, "result is null"):
+            result.nnz
+
     def test_reuse_of_no_result(self):
         with self.assertRaisesRegex(TypeError, "reuse must be a Result, not int"):
             mpix_sparse.allreduce_coo(*elements(RANK), COUNT, reuse=3)

@@ -10,6 +10,7 @@ import numpy
 from common import main, need, whole
 
 import mpix_sparse
+from mpix_sparse import _dense
 
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 COUNT = 20000
@@ -65,6 +66,27 @@ class Dense(unittest.TestCase):
         self.assertIs(mpix_sparse.allreduce(mine, out=mine), mine)
         numpy.testing.assert_array_equal(out, expected(numpy.add, make))
         numpy.testing.assert_array_equal(mine, out)
+
+    def test_direct(self):
+        """Contiguous arrays of NumPy take a shorter way than others, with the same results."""
+        for dtype in "float32", "bool", "int8", "uint64", "float64", "complex128":
+            op = "lor" if dtype == "bool" else "sum"
+            mine = whole(60, 0.5, dtype, RANK).reshape(6, 10)
+            locked = mine.copy()
+            locked.flags.writeable = False
+            others = numpy.asfortranarray(mine), locked, mine.view(numpy.matrix), memoryview(mine)
+            ways = [type(_dense._arguments(each, op, None, None, 1)) for each in (mine, *others)]
+            self.assertEqual(ways, [_dense.DirectArguments] + [_dense.DenseArguments] * len(others))
+            wanted = expected(numpy.add, lambda rank: whole(60, 0.5, dtype, rank).reshape(6, 10))
+            for each in mine, *others:
+                out = numpy.empty(60, dtype)
+                mpix_sparse.allreduce(each, op, out=out)
+                numpy.testing.assert_array_equal(out.reshape(6, 10), wanted)
+                numpy.testing.assert_array_equal(mpix_sparse.allreduce(each, op), wanted)
+                numpy.testing.assert_array_equal(mpix_sparse.iallreduce(each, op).wait(), wanted)
+            halves = mine.view("uint8").reshape(2, -1)
+            self.assertIs(mpix_sparse.allreduce(halves[0], "max", out=halves[1]).base, halves.base)
+            self.assertIs(mpix_sparse.allreduce(mine, op, out=mine), mine)
 
     def test_rows(self):
         table = numpy.zeros((5000, 16), "float32")
