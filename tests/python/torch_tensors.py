@@ -15,6 +15,7 @@ torch = need("torch", "python3-torch")
 
 import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse.torch import _ops  # noqa: E402
 
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
@@ -191,6 +192,34 @@ class Tensors(unittest.TestCase):
         (out * (RANK + 1)).sum().backward()
         self.assertTrue((tensor.grad == SIZE * (SIZE + 1) / 2).all())
 
+    def test_eager(self):
+        """Only tensors that need no gradient, graph or transform take the way without the operator."""
+        tensor = dense(RANK)
+        dual = torch.autograd.forward_ad
+        self.assertTrue(_ops.is_eager(tensor))
+        self.assertFalse(_ops.is_eager(torch.nn.Parameter(tensor)))
+        self.assertFalse(_ops.is_eager(tensor.clone().requires_grad_()))
+        with dual.dual_level():
+            self.assertFalse(_ops.is_eager(dual.make_dual(tensor, tensor)))
+        found = []
+        torch.jit.trace(lambda x: (found.append(_ops.is_eager(x)), x + 1)[1], tensor, check_trace=False)
+        if hasattr(torch, "func"):
+            torch.func.vmap(lambda x: (found.append(_ops.is_eager(x)), x + 1)[1])(tensor)
+            torch.func.grad(lambda x: (found.append(_ops.is_eager(x)), x.sum())[1])(tensor)
+        self.assertFalse(any(found))
+        with unittest.mock.patch("mpix_sparse.torch._allreduce._allreduce") as operator:
+            eager = hvd.allreduce(tensor, op=hvd.Sum, prescale_factor=2.0)
+        operator.assert_not_called()
+        for mine in tensor.clone().requires_grad_(), torch.nn.Parameter(tensor):
+            self.assertTrue(torch.equal(hvd.allreduce(mine, op=hvd.Sum, prescale_factor=2.0), eager))
+        self.assertTrue(torch.equal(tensor, dense(RANK)))
+
+    def test_compiled_call(self):
+        if not hasattr(torch.library, "custom_op"):
+            self.skipTest("operators can be compiled from PyTorch 2.4 on")
+        compiled = torch.compile(lambda x: hvd.allreduce(x * 2, op=hvd.Sum) + 1, backend="aot_eager")
+        self.assertTrue(torch.equal(compiled(dense(RANK)), 2 * sum(dense(rank) for rank in range(SIZE)) + 1))
+
     def test_compiled(self):
         if not hasattr(torch.library, "custom_op"):
             self.skipTest("operators can be compiled from PyTorch 2.4 on")
@@ -242,6 +271,30 @@ class Tensors(unittest.TestCase):
         self.assertTrue(torch.equal(out.to_dense(), total))
         self.assertTrue(torch.equal(out.coalesce().indices(), total.any(1).nonzero().t()))
         self.assertTrue(torch.equal(hvd.allreduce(rows(RANK)).to_dense(), total / SIZE))
+
+    def test_sparse_shapes(self):
+        """Several sparse and dense dimensions, indices that are not contiguous, and more or less elements
+        than are copied without PyTorch."""
+        for shape, sparse_dim, density in (
+            ((300,), 1, 0.1),
+            ((30, 40), 2, 0.1),
+            ((5, 6, 7), 3, 0.1),
+            ((6, 7, 2, 3), 2, 0.1),
+            ((4, 0), 2, 0.1),
+            ((300, 200), 2, 1.0),
+            ((40000, 3), 1, 1.0),
+        ):
+            mine = [dense(rank, shape) if density < 1 else torch.ones(shape) for rank in range(SIZE)]
+            for transposed in (False, True):
+                tensor = mine[RANK].to_sparse(sparse_dim)
+                if transposed:
+                    indices = tensor._indices().t().contiguous().t()
+                    tensor = torch.sparse_coo_tensor(indices, tensor._values(), shape)
+                for op, divisor in ((hvd.Sum, 1), (hvd.Average, SIZE)):
+                    out = hvd.allreduce(tensor, op=op)
+                    self.assertTrue(out.is_coalesced() and out.sparse_dim() == sparse_dim)
+                    self.assertTrue(torch.equal(out.to_dense(), sum(mine) / divisor))
+                    self.assertTrue(torch.equal(out.clone().mul_(2).to_dense(), sum(mine) / divisor * 2))
 
     def test_no_such_tensor(self):
         """No call starts, so ranks need not agree."""

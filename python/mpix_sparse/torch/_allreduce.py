@@ -7,12 +7,12 @@ from typing import Any, Callable
 
 import torch
 
-from .. import _coo, _dense
+from .. import _coo, _dense, _types
 from ._adasum import start_adasum
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._half import HalfCall
-from ._ops import operator
+from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
 from ._progress import watch
 from ._tensors import (
@@ -22,7 +22,8 @@ from ._tensors import (
     Op,
     as_array,
     choose_op,
-    coordinates,
+    detached,
+    elements_of,
     is_plain,
     on_host,
     refuse_average,
@@ -58,23 +59,33 @@ def start_allreduce(
     if op is Adasum:
         start_adasum([tensor], [output], ranks, scales)
         return finished_work(output)
-    source = on_host(tensor)
-    buffer = output.detach() if is_plain(output) else torch.empty_like(source)
+    source = buffer = on_host(tensor)
+    is_direct = is_plain(output)
+    if output is not tensor or not is_direct:
+        buffer = detached(output) if is_direct else torch.empty_like(source)
     if scales[0] != 1:
         source = scale_(buffer.copy_(source), scales[0])
-    array = as_array(source)
-    out = array if source.data_ptr() == buffer.data_ptr() else as_array(buffer)
-    comm = ranks.comm(array.type)
-    call = _dense.DenseArguments(array, op.reduction, comm, out, 1)
-    handle = _start(call, _dense.start, ranks, array.type, False, source.numel(), op)
+    name = type_of(source)
+    call = _dense_call(source, buffer, name, op, ranks.comm(name))
+    handle = _start(call, _dense.start, ranks, name, False, source.numel(), op)
 
     def finish(_: Any) -> torch.Tensor:
         scale_(buffer, scales[1], op.divisor(ranks.size))
-        if buffer.data_ptr() != output.data_ptr():
+        if not is_direct:
             output.detach().copy_(buffer)
         return output
 
     return Work(handle, finish, ranks.plain)
+
+
+def _dense_call(source: torch.Tensor, buffer: torch.Tensor, name: str, op: Op, comm: Any) -> Any:
+    """The checked arguments of a call on plain tensors."""
+    count = source.numel()
+    if source.dtype != buffer.dtype or count != buffer.numel():
+        return _dense.DenseArguments(as_array(source), op.reduction, comm, as_array(buffer), 1)
+    kinds = _types.datatype(name), _types.operation(op.reduction, name)
+    where = source.data_ptr(), buffer.data_ptr(), count, count * _types.item_size(name)
+    return _dense.DirectArguments(*where, kinds, comm, (source, buffer), None)
 
 
 def start_sparse(
@@ -88,14 +99,12 @@ def start_sparse(
     refuse_average(tensor, op)
     if op is Adasum:
         raise TypeError("there is no Adasum of a sparse tensor; make it dense")
-    tensor = tensor.detach()
-    indices, values = coordinates(tensor)
-    if scales[0] != 1:
-        values = scale_(values.clone(), scales[0])
-    sparse_dim = tensor.sparse_dim()
-    count, comm = tensor.shape[:sparse_dim].numel(), ranks.comm(type_of(values))
-    call = _coo.CooArguments(as_array(indices), as_array(values), count, op.reduction, comm, None)
-    handle = _start(call, _coo.start, ranks, type_of(values), True, count, op)
+    tensor = detached(tensor)
+    sparse_dim, name = tensor.sparse_dim(), type_of(tensor)
+    count = tensor.shape[:sparse_dim].numel()
+    elements = elements_of(tensor, sparse_dim, scales[0])
+    call = _coo.CooArguments(elements, count, op.reduction, ranks.comm(name), None)
+    handle = _start(call, _coo.start, ranks, name, True, count, op)
 
     def finish(result: Any) -> torch.Tensor:
         made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
@@ -188,13 +197,18 @@ def allreduce(
         NotImplementedError: Adasum needs a number of ranks that is a power of two; on all ranks.
         Error: the call failed, on all ranks.
     """
-    ranks, number = ranks_of(process_set), set_of(process_set).process_set_id
+    ranks = ranks_of(process_set)
     refuse_compression(compression)
     refuse_other(tensor)
     chosen, compressed = choose_op(average, op), compression.compress(tensor)
     scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
-        return start_sparse(compressed, chosen, ranks, scales=scales).wait().to(tensor.dtype)
+        reduced = start_sparse(compressed, chosen, ranks, scales=scales).wait()
+        return reduced if compressed is tensor else reduced.to(tensor.dtype)
+    if is_eager(compressed):  # the operator would take most of the time of a small call
+        reduced = start_allreduce(compressed, torch.empty_like(compressed), chosen, ranks, scales).wait()
+        return reduced if compressed is tensor else reduced.to(tensor.dtype)
+    number = set_of(process_set).process_set_id
     return _allreduce(compressed, chosen.name, *scales, number).to(tensor.dtype)
 
 

@@ -20,6 +20,34 @@ def refuse_gradient(name: str) -> None:
         raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
 
 
+def _never_eager(tensor: torch.Tensor) -> bool:
+    return False
+
+
+def _find_is_eager() -> Callable[[torch.Tensor], bool]:
+    """A function that is True for a tensor whose call needs no operator: the tensor has no gradient, and
+    PyTorch neither records a graph nor transforms the function. Always False if PyTorch does not tell."""
+    compiler = getattr(torch, "compiler", None)
+    try:
+        is_compiling = compiler.is_compiling if compiler else lambda: False
+        is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+        traces, modes = torch._C._get_tracing_state, torch._C._len_torch_dispatch_stack
+        forward_ad = torch.autograd.forward_ad
+        forward_ad._current_level
+    except AttributeError:
+        return _never_eager
+
+    def is_eager(tensor: torch.Tensor) -> bool:
+        if is_compiling() or tensor.requires_grad or type(tensor) is not torch.Tensor:
+            return False
+        return not (traces() or modes() or is_wrapped(tensor)) and forward_ad._current_level < 0
+
+    return is_eager
+
+
+is_eager = _find_is_eager()
+
+
 def operator(reduce: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Register a function as the operator.
 

@@ -15,7 +15,10 @@ import numpy
 import torch
 
 from .. import Result, _types
-from .._arrays import Array
+from .._arrays import Array, memory
+from .._coo import DirectElements
+
+SINGLE_THREAD_BYTES = 1 << 16  # limit for copies that PyTorch does not make, which starts threads
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
 
 def as_array(tensor: torch.Tensor) -> Array:
     """Describe a tensor as an Array, without _arrays.view()."""
-    shape, on_device = tuple(tensor.shape), tensor.is_cuda
-    return Array(tensor, tensor.data_ptr(), type_of(tensor), shape, tensor.is_contiguous(), True, on_device)
+    where = tensor, tensor.data_ptr(), _name(tensor.dtype)
+    return Array(*where, tuple(tensor.shape), tensor.is_contiguous(), True, tensor.is_cuda)
 
 
 def wait_for_stream(tensor: torch.Tensor) -> None:
@@ -108,6 +111,11 @@ def is_plain(tensor: torch.Tensor) -> bool:
     return tensor.is_cpu and tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
 
 
+def detached(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without a history of its gradient: itself if it has none."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor in contiguous host memory: itself if it is plain, else a copy.
 
@@ -116,7 +124,7 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """
     if tensor.layout != torch.strided:
         raise TypeError(f"a tensor of layout {tensor.layout} cannot be sent here; a dense one can")
-    tensor = tensor.detach()
+    tensor = detached(tensor)
     return tensor if is_plain(tensor) else tensor.to("cpu").resolve_conj().resolve_neg().contiguous()
 
 
@@ -136,10 +144,32 @@ def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Flat indices and values of a sparse COO tensor, on the host. Elements are numbered along the sparse
     dimensions."""
     indices = tensor._indices()
-    flat = indices[0]
-    for i in range(1, len(indices)):
-        flat = flat * tensor.shape[i] + indices[i]
+    flat = indices[0] if len(indices) == 1 else torch.from_numpy(_ravel(indices, tensor.shape))
     return on_host(flat), on_host(tensor._values())
+
+
+def _ravel(indices: torch.Tensor, shape: torch.Size) -> numpy.ndarray:
+    """Convert indices in several dimensions to flat indices. PyTorch's functions take longer than NumPy's."""
+    rows = indices.cpu().numpy()
+    flat = rows[0]
+    for i in range(1, len(rows)):
+        flat = flat * shape[i]
+        flat += rows[i]
+    return flat
+
+
+def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectElements:
+    """The elements of a sparse COO tensor with coordinates(), and values that are multiplied by a factor."""
+    indices, values = tensor._indices(), on_host(tensor._values())
+    if factor != 1:
+        values = scale_(values.clone(), factor)
+    if sparse_dim != 1:
+        indices = torch.from_numpy(_ravel(indices, tensor.shape))
+    elif not is_plain(indices):
+        indices = on_host(indices[0])
+    shape = values.shape
+    where = indices.data_ptr(), values.data_ptr(), shape[0]
+    return DirectElements(*where, _name(values.dtype), tuple(shape[1:]), (indices, values))
 
 
 _unchecked: Any = getattr(  # in PyTorch 1.13; newer ones have the argument
@@ -154,7 +184,9 @@ def sparse_of(
 ) -> torch.Tensor:
     """A sparse COO tensor with the device, and the shape unless given, of another, without a check of the
     indices."""
-    return _unchecked(indices.to(like.device), values.to(like.device), shape or like.shape)
+    if not like.is_cpu:
+        indices, values = indices.to(like.device), values.to(like.device)
+    return _unchecked(indices, values, shape or like.shape)
 
 
 def sparse_like(
@@ -162,34 +194,44 @@ def sparse_like(
 ) -> torch.Tensor:
     """Copy a result, scaled, to a sparse tensor with the shape and device of a tensor."""
     nnz, indices, values = result.contents()
-    flat = _view_memory(indices, (nnz,), torch.int64).clone()
-    numbers = _view_memory(values, (nnz, *tensor.shape[sparse_dim:]), tensor.dtype)
-    made = sparse_of(_unravel(flat, tensor.shape[:sparse_dim]), _scaled(numbers, factor, divisor), tensor)
-    return made._coalesced_(True)
+    extents, row = tensor.shape[:sparse_dim], tensor.shape[sparse_dim:]
+    if sparse_dim == 1:
+        coordinates = _copy_memory(indices, (1, nnz), torch.int64)
+    else:
+        coordinates = torch.from_numpy(_unravel(indices, nnz, extents))
+    numbers = _scaled(values, (nnz, *row), tensor.dtype, factor, divisor)
+    return sparse_of(coordinates, numbers, tensor)._coalesced_(True)
 
 
-def _unravel(flat: torch.Tensor, extents: torch.Size) -> torch.Tensor:
-    """Convert flat indices to indices in each dimension."""
-    if len(extents) == 1:
-        return flat.unsqueeze(0)
-    coordinates_reversed = []
-    for extent in reversed(extents[1:]):
-        coordinates_reversed.append(flat % extent)
-        flat = torch.div(flat, extent, rounding_mode="floor")
-    return torch.stack([flat, *reversed(coordinates_reversed)])
+def _unravel(address: int, nnz: int, extents: torch.Size) -> numpy.ndarray:
+    """Convert flat indices in the library's memory to indices in each dimension."""
+    rows = numpy.empty((len(extents), nnz), numpy.int64)
+    if nnz:
+        flat = numpy.frombuffer(memory(address, 8 * nnz, writable=False), numpy.int64)
+        for i in range(len(extents) - 1, 0, -1):
+            numpy.divmod(flat, extents[i], out=(rows[0], rows[i]))
+            flat = rows[0]
+    return rows
 
 
-def _scaled(tensor: torch.Tensor, factor: float, divisor: int) -> torch.Tensor:
-    """A new tensor as scale_() would compute it, in one pass if only the divisor differs from 1."""
-    if factor == 1 and divisor != 1 and tensor.dtype != torch.float16:
-        return tensor / divisor
-    return scale_(tensor.clone(), factor, divisor)
+def _scaled(
+    address: int, shape: tuple[int, ...], dtype: torch.dtype, factor: float, divisor: int
+) -> torch.Tensor:
+    """A new tensor as scale_() would compute it from the library's memory, in one pass if only the divisor
+    differs from 1."""
+    if factor == 1 and divisor != 1 and dtype != torch.float16:
+        return _view_memory(address, shape, dtype) / divisor
+    return scale_(_copy_memory(address, shape, dtype), factor, divisor)
 
 
-_memory = ctypes.pythonapi.PyMemoryView_FromMemory
-_memory.restype = ctypes.py_object
-_memory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
-_PYBUF_WRITE = 0x200  # PyTorch warns about read-only memory
+def _copy_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor with a copy of the library's memory."""
+    made = torch.empty(shape, dtype=dtype)
+    size = made.numel() * made.element_size()
+    if size <= SINGLE_THREAD_BYTES:
+        ctypes.memmove(made.data_ptr(), address, size)
+        return made
+    return made.copy_(_view_memory(address, shape, dtype))
 
 
 def _view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -197,7 +239,8 @@ def _view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> to
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)
     size = math.prod(shape) * _types.item_size(_name(dtype))
-    found = torch.frombuffer(_memory(address, size, _PYBUF_WRITE), dtype=dtype)
+    # PyTorch warns about read-only memory.
+    found = torch.frombuffer(memory(address, size, writable=True), dtype=dtype)
     return found if len(shape) == 1 else found.view(shape)
 
 
