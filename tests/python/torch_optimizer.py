@@ -143,6 +143,24 @@ class Optimizer(Trained):
         self.assertGreater(optimizer.communication_seconds, 0)
         self.assertLess(optimizer.communication_seconds, time.perf_counter() - begin)
 
+    def test_small_parameters_share_calls(self):
+        """Without any argument, neighbours of one type are fused up to GROUP_BYTES."""
+        for limit, calls in (_reducer.GROUP_BYTES, 2), (1000, 6):
+            parameters = [torch.nn.Parameter(torch.zeros(100)) for _ in range(10)]
+            parameters.append(torch.nn.Parameter(torch.zeros(3, dtype=torch.float64)))
+            with unittest.mock.patch.object(_reducer, "GROUP_BYTES", limit):
+                optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1))
+                for step in range(3):
+                    start = _reducer.Plan.start
+                    with unittest.mock.patch.object(_reducer.Plan, "start", autospec=True) as counted:
+                        counted.side_effect = start
+                        optimizer.zero_grad()
+                        sum((i + RANK) * each.sum() for i, each in enumerate(parameters)).backward()
+                        optimizer.step()
+                    self.assertEqual(counted.call_count, calls)
+            for i, each in enumerate(parameters):
+                self.assertTrue((each == -3 * (i + (SIZE - 1) / 2)).all())
+
     def test_passes_and_predivide(self):
         ours = train_together(make_model(), 4, passes=3, gradient_predivide_factor=2.0)
         self.same(ours, train_alone(make_model(), 4, passes=3))
