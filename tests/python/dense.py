@@ -109,6 +109,25 @@ class Dense(unittest.TestCase):
                 self.assertIs(type(out), kind)
                 numpy.testing.assert_array_equal(out.toarray(), sum(dense))
 
+    def test_scipy_rows(self):
+        """CSR matrices that are empty, large, or not sorted, with indices of 32 bits, as they had."""
+        sparse = need("scipy.sparse", "python3-scipy")
+        for kind in {sparse.csr_matrix, getattr(sparse, "csr_array", sparse.csr_matrix)}:
+            for shape in (0, 4), (4, 0), (6, 5), (70000, 70000):
+                height, width = min(shape[0], 6), min(shape[1], 5)
+                parts = [whole(height * width, 0.5, "float32", rank) for rank in range(SIZE)]
+                parts = [sparse.coo_matrix(part.reshape(height, width)) for part in parts]
+                parts = [kind((part.data, (part.row, part.col)), shape=shape) for part in parts]
+                found = mpix_sparse.allreduce(parts[RANK])
+                self.assertEqual((type(found), found.shape, found.dtype), (kind, shape, "float32"))
+                self.assertEqual((found.indices.dtype, found.indptr.dtype), ("int32", "int32"))
+                self.assertEqual((found != sum(parts[1:], parts[0])).nnz, 0)
+                found.check_format()
+                self.assertTrue(found.has_canonical_format)
+            unsorted = kind((numpy.array([1.0, 2, 4, 8]), [4, 1, 4, 0], [0, 3, 4]), shape=(2, 5))
+            wanted = numpy.array([[0, 2, 0, 0, 5], [8, 0, 0, 0, 0]]) * SIZE
+            numpy.testing.assert_array_equal(mpix_sparse.allreduce(unsorted).toarray(), wanted)
+
     def test_scipy_bool(self):
         sparse = need("scipy.sparse", "python3-scipy")
         mine = sparse.csr_matrix(numpy.arange(12).reshape(3, 4) % 5 == RANK)
