@@ -52,6 +52,9 @@ AS_CASE([$sar_mpi],
 AC_MSG_RESULT([$sar_mpi_name])
 AC_SUBST([SAR_MPI], [$sar_mpi])
 AC_SUBST([SAR_MPI_NAME], [$sar_mpi_name])
+set dummy $MPICC
+AS_CASE(["$[2]"], [*mpicc*], [SAR_MPICC_PATH=`command -v "$[2]"`], [SAR_MPICC_PATH=])
+AC_SUBST([SAR_MPICC_PATH])
 ])
 
 # SAR_CHECK_MPI(FUNCTION, [HAVE-NAME])

@@ -24,6 +24,7 @@ AC_ARG_VAR([pythondir], [folder for the Python package; default: that of the vir
   PYTHON looks below the prefix])
 AS_IF([test -z "$PYTHON_WHY"], [SAR_PYTHON_FOLDER])
 AC_SUBST([PYTHON_WHY])
+AC_SUBST([PYTHON_OR_DEFAULT], [${PYTHON:-python3}])
 AC_SUBST([PYTHON_NOTE])
 AM_CONDITIONAL([INSTALL_PYTHON], [test "$with_python" != no])
 sar_python_tells="no: --with-python installs it"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Iterator
 
 from ._error import Error
-from ._library import address, library, mpi_version
+from ._library import address, library, mpi_version, other_build
 
 _STEP_MAX = 4_000_000_000  # larger numbers of Slurm's steps stand for batch scripts and shells
 
@@ -59,6 +59,7 @@ def refuse_other_launcher(size: int, open_mpi: bool) -> None:
                 f"{name} (it sets {variable}) has started {several}, and each is an MPI job of one rank, "
                 f"since libmpix_sparse uses {mpi_version(library)}; start the program with "
                 f"{_own_launcher(open_mpi)} -n {count}, or unset {variable} to run independent jobs"
+                f"{other_build()}"
             )
 
 

@@ -13,13 +13,25 @@ import sys
 
 from ._version import __version__
 
+try:
+    from . import _bundled as _BUNDLED  # python/backend writes it
+except ImportError:
+    _BUNDLED = None
+
 SONAME = "libmpix_sparse.so.0"
 
 
+def _bundled_path() -> str | None:
+    """The path of the library that pip has compiled into this package, or None."""
+    if _BUNDLED is None:
+        return None
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), _BUNDLED.LIBRARY)
+
+
 def _candidates() -> list[str]:
-    """Paths of the C library to try in order: LIBMPIX_SPARSE alone if set, else the path that `make install`
-    wrote and the loader's search path."""
-    named = os.environ.get("LIBMPIX_SPARSE")
+    """Paths of the C library to try in order: LIBMPIX_SPARSE alone if set, else the bundled library alone if
+    there is one, else the path that `make install` wrote and the loader's search path."""
+    named = os.environ.get("LIBMPIX_SPARSE") or _bundled_path()
     if named:
         return [named]
     try:
@@ -29,6 +41,16 @@ def _candidates() -> list[str]:
     return [LIBRARY, SONAME]
 
 
+def other_build() -> str:
+    """How to build this package for another MPI: the end of a sentence; empty without a bundled library."""
+    if _BUNDLED is None or os.environ.get("LIBMPIX_SPARSE"):
+        return ""
+    return (
+        "; to use another MPI, build the package for it: MPICC=<its mpicc> "
+        "pip install --force-reinstall --no-deps --no-cache-dir --no-binary=mpix-sparse mpix-sparse"
+    )
+
+
 def _open() -> ctypes.CDLL:
     reasons = []
     for name in _candidates():
@@ -36,6 +58,11 @@ def _open() -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError as reason:
             reasons.append(str(reason))
+    if other_build():
+        raise ImportError(
+            f"the C library in this package is built for {_BUNDLED.MPI} ({_BUNDLED.MPICC}), and cannot be "
+            f"loaded ({reasons[0]}){other_build()}"
+        )
     raise ImportError(
         f"the C library of mpix_sparse cannot be loaded ({'; '.join(reasons)}); "
         "install it, or set LIBMPIX_SPARSE to its path"
@@ -64,7 +91,7 @@ def mpi_version(library: ctypes.CDLL) -> str:
 def _refuse(other: str) -> None:
     raise ImportError(
         f"two MPIs in one process: {other}, and libmpix_sparse is built for {mpi_version(library)}; "
-        "use an mpi4py and a libmpix_sparse that are built for one MPI"
+        f"use an mpi4py and a libmpix_sparse that are built for one MPI{other_build()}"
     )
 
 

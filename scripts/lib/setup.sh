@@ -18,6 +18,7 @@ python_packages="python3-numpy python3-scipy python3-torch python3-mpi4py python
 lint_packages="mandoc universal-ctags shellcheck black flake8"
 test_packages="gfortran libcmocka-dev $python_packages $lint_packages"
 site_packages="python3-venv doxygen chromium"
+package_packages="cmake debhelper dh-python dpkg-dev lintian python3-jinja2 python3-venv python3-yaml"
 optional_packages="clang-format-14"
 
 heading() {
