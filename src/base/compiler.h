@@ -18,12 +18,14 @@
 #define SAR_INLINE SAR_HOST_DEVICE static inline __attribute__((always_inline))
 
 /** Compiles a loop once for each generation of x86-64. The loader chooses a variant, where the toolchain
- * can. */
+ * can: SAR_HAS_CLONES tells. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(SAR_NO_CLONES) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SAR_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define SAR_HAS_CLONES true
 #else
 #define SAR_CLONES
+#define SAR_HAS_CLONES false
 #endif
 
 /** Compiles a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.

@@ -147,40 +147,9 @@ void sar_accumulator_finish(const struct sar_accumulator *acc, size_t from, size
         round_sums(acc, n);
 }
 
-/* Elements with the same index write that index to the same position. */
-#define DEFINE_SUM_KERNEL(name, type)                                                                  \
-    SAR_CLONES static void name(const struct sar_tile *tile, const struct sar_spvec *vec, size_t from, \
-                                size_t end, const struct sar_spvec *out)                               \
-    {                                                                                                  \
-        const uint64_t *restrict bits = tile->bits;                                                    \
-        const uint32_t *restrict rank_prefix = tile->rank_prefix, *restrict index = vec->index;        \
-        const type *restrict value = vec->value;                                                       \
-        uint32_t *restrict out_index = out->index, start = (uint32_t)tile->start;                      \
-        type *restrict sums = out->value;                                                              \
-        for (size_t i = from; i < end; i++) {                                                          \
-            size_t position = sar_tile_position(bits, rank_prefix, index[i] - start);                  \
-            out_index[position] = index[i];                                                            \
-            sums[position] += value[i];                                                                \
-        }                                                                                              \
-    }
-
-DEFINE_SUM_KERNEL(float32_sum_kernel, float)
-DEFINE_SUM_KERNEL(float64_sum_kernel, double)
-DEFINE_SUM_KERNEL(uint32_sum_kernel, uint32_t)
-DEFINE_SUM_KERNEL(uint64_sum_kernel, uint64_t)
-
-sar_sum_kernel *sar_sum_kernel_of(const struct sar_vec_desc *desc, unsigned index_size)
+bool sar_accumulator_sums_are_plain(const struct sar_vec_desc *desc, unsigned index_size)
 {
     bool narrow = desc->index_size == sizeof(uint32_t) && index_size == sizeof(uint32_t);
-    if (desc->op != SAR_SUM || desc->row_len != 1 || !narrow || desc->absent_is_zero)
-        return NULL;
-    switch (desc->dtype) {
-    case SAR_FLOAT: return float32_sum_kernel;
-    case SAR_DOUBLE: return float64_sum_kernel;
-    case SAR_INT32:
-    case SAR_UINT32: return uint32_sum_kernel;
-    case SAR_INT64:
-    case SAR_UINT64: return uint64_sum_kernel;
-    default: return NULL;
-    }
+    return desc->op == SAR_SUM && desc->row_len == 1 && narrow && !desc->absent_is_zero &&
+           desc->kernels->wide == NULL && desc->element_size >= sizeof(uint32_t);
 }

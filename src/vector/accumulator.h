@@ -37,19 +37,8 @@ void sar_accumulator_add(const struct sar_accumulator *acc, const uint32_t *posi
 /** Finishes the n elements from position `from` after all vecs are added: adds absent zeros, and rounds. */
 void sar_accumulator_finish(const struct sar_accumulator *acc, size_t from, size_t n);
 
-enum {
-    SAR_SUM_KERNEL_SLOTS_MAX = 42 /**< most slots for an element: their bits and counts take 8 bytes */
-};
-
-/** Adds elements [from, end) of a vec to `out`, which begins with the tile's first element, and writes their
- * indices. The tile has them marked, and its prefix is built. The caller sets the values of out to the
- * identity before. */
-typedef void sar_sum_kernel(const struct sar_tile *tile, const struct sar_spvec *vec, size_t from, size_t end,
-                            const struct sar_spvec *out);
-
-/** Returns the kernel for sums of scalars of 4 or 8 bytes with indices of 4 bytes, in which absent elements
- * are absent; else NULL.
+/** True for sums of scalars of 4 or 8 bytes with indices of 4 bytes, in which absent elements are absent.
  * @param index_size  bytes of an index of the result */
-sar_sum_kernel *sar_sum_kernel_of(const struct sar_vec_desc *desc, unsigned index_size);
+bool sar_accumulator_sums_are_plain(const struct sar_vec_desc *desc, unsigned index_size);
 
 #endif

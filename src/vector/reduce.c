@@ -10,10 +10,10 @@
  * thousand elements, so that its bits, counts and sums stay in the L1 or L2 cache. If the longest tile holds
  * few elements, a second bitmap, with one bit for each word of the first, skips empty words.
  *
- * Plain sums need no list of the bits: a sum kernel writes the index of an element when it adds its value.
- * Two-phase reductions of a few vecs use a merge (vector/merge.h) if sar_merge_is_faster.
+ * Plain sums are computed by a merge in vectors (vector/pair_sum.h) or tile by tile (vector/tile_sum.h), if
+ * these work. Two-phase reductions of a few vecs use a merge (vector/merge.h) if sar_merge_is_faster.
  *
- *     time = gamma * sum of nnz + (tiles touched) * vecs,   gamma about 2 ns for plain sums, 3 for others */
+ *     time = gamma * sum of nnz + (tiles touched) * vecs,   gamma about 3 ns, .9 to 2 for plain sums */
 
 #include "vector/reduce_range.h"
 
@@ -22,8 +22,10 @@
 
 #include "vector/accumulator.h"
 #include "vector/merge.h"
+#include "vector/pair_sum.h"
 #include "vector/reduce.h"
 #include "vector/tile.h"
+#include "vector/tile_sum.h"
 
 enum {
     TILE_ELEMENTS = 4096,   /* elements of all vecs in a tile */
@@ -44,7 +46,6 @@ struct sar_reduce_state {
     size_t *next; /* for each vec, its first element not yet reduced */
     size_t *end;  /* for each vec, its first element after the tile */
     struct sar_tile tile;
-    sar_sum_kernel *sum_kernel; /* replaces acc unless NULL */
     struct sar_accumulator acc;
     struct sar_spvec out; /* the result so far */
     unsigned index_size;  /* bytes of an index of out */
@@ -52,6 +53,8 @@ struct sar_reduce_state {
     uint64_t start;       /* start of the first marked tile */
     bool use_merge;       /* merge replaces tile */
     struct sar_merge merge;
+    struct sar_pair_sum pair;     /* replaces all of these if it has keys */
+    struct sar_tile_sum tile_sum; /* likewise if it has bits */
 };
 
 size_t sar_reduce_max_nnz(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n)
@@ -62,9 +65,10 @@ size_t sar_reduce_max_nnz(const struct sar_vec_desc *desc, const struct sar_spve
     return (size_t)(sum < desc->count ? sum : desc->count);
 }
 
-/* Returns the length of the range that contains the indices of all vecs. */
-static uint64_t span_of(const struct sar_reduce_state *s)
+/* Returns vecs and the range of their indices. */
+static struct sar_tile_sum_args find_range(const struct sar_reduce_state *s)
 {
+    struct sar_tile_sum_args range = { s->desc, s->vecs, s->n, 0, 0, 0 };
     uint64_t min_index = UINT64_MAX, max_index = 0;
     for (size_t r = 0; r < s->n; r++) {
         const struct sar_spvec *vec = &s->vecs[r];
@@ -74,16 +78,11 @@ static uint64_t span_of(const struct sar_reduce_state *s)
         uint64_t last = sar_index_get(vec->index, s->desc->index_size, vec->nnz - 1);
         min_index = first < min_index ? first : min_index;
         max_index = last > max_index ? last : max_index;
+        range.nnz += vec->nnz;
     }
-    return min_index <= max_index ? max_index - min_index + 1 : 0;
-}
-
-static uint64_t nnz_of(const struct sar_reduce_state *s)
-{
-    uint64_t nnz = 0;
-    for (size_t r = 0; r < s->n; r++)
-        nnz += s->vecs[r].nnz;
-    return nnz;
+    range.first = min_index;
+    range.span = min_index <= max_index ? max_index - min_index + 1 : 0;
+    return range;
 }
 
 /* Returns the elements that a tile should hold. */
@@ -94,9 +93,9 @@ static size_t tile_capacity(const struct sar_vec_desc *desc)
 }
 
 /* Returns the slots of a tile that holds tile_capacity elements if indices are uniform. */
-static uint32_t choose_slots(const struct sar_reduce_state *s)
+static uint32_t choose_slots(const struct sar_reduce_state *s, const struct sar_tile_sum_args *range)
 {
-    double nnz = (double)nnz_of(s), span = (double)span_of(s), wanted = (double)tile_capacity(s->desc);
+    double nnz = (double)range->nnz, span = (double)range->span, wanted = (double)tile_capacity(s->desc);
     uint32_t slots = SLOTS_MIN;
     while (slots < SLOTS_MAX && slots < span && slots < nnz * SLOTS_PER_ELEMENT_MAX &&
            slots * nnz < wanted * span)
@@ -104,19 +103,17 @@ static uint32_t choose_slots(const struct sar_reduce_state *s)
     return slots;
 }
 
-/* Plain sums are faster than a merge of more than two vecs. A merge is for two-phase reductions only: its
- * positions need more memory than sar_reduce may use. */
-static enum sar_status open_state(struct sar_reduce_state *s, bool two_phase, struct sar_arena *arena)
+/* A merge is for two-phase reductions only: its positions need more memory than sar_reduce may use. */
+static enum sar_status open_state(struct sar_reduce_state *s, const struct sar_tile_sum_args *range,
+                                  bool two_phase, struct sar_arena *arena)
 {
     void *next, *end;
     size_t max_nnz = sar_reduce_max_nnz(s->desc, s->vecs, s->n);
-    if (!(two_phase && s->n == 2) && span_of(s) <= nnz_of(s) * SAR_SUM_KERNEL_SLOTS_MAX)
-        s->sum_kernel = sar_sum_kernel_of(s->desc, s->index_size);
-    s->use_merge = two_phase && s->sum_kernel == NULL && sar_merge_is_faster(s->n, nnz_of(s), span_of(s));
+    s->use_merge = two_phase && sar_merge_is_faster(s->n, range->nnz, range->span);
     if (s->use_merge) {
         SAR_TRY(sar_merge(s->desc, s->vecs, s->n, arena, &s->merge));
     } else {
-        SAR_TRY(sar_tile_open(choose_slots(s), arena, &s->tile));
+        SAR_TRY(sar_tile_open(choose_slots(s, range), arena, &s->tile));
         max_nnz = max_nnz < s->tile.slots ? max_nnz : s->tile.slots;
     }
     SAR_TRY(sar_arena_alloc_zeroed(arena, s->n, sizeof *s->next, &next));
@@ -190,18 +187,6 @@ static size_t end_of_range(const struct sar_reduce_state *s, size_t r, size_t n,
     return sar_spvec_lower_bound(s->desc, &s->vecs[r], s->next[r], limit);
 }
 
-/* Reduce a tile of plain sums that is marked and has its prefix. */
-static void write_sums(struct sar_reduce_state *s, size_t count)
-{
-    size_t at = s->out.nnz;
-    struct sar_spvec out = { (uint32_t *)s->out.index + at, next_out(s), count };
-    s->desc->kernels->fill_identity(out.value, count);
-    for (size_t r = 0; r < s->n; r++)
-        s->sum_kernel(&s->tile, &s->vecs[r], s->next[r], s->end[r], &out);
-    memcpy(s->next, s->end, s->n * sizeof *s->next);
-    s->out.nnz += count;
-}
-
 /* Reduce a marked tile, acc.capacity elements at a time. */
 static void write_tile(struct sar_reduce_state *s)
 {
@@ -251,12 +236,9 @@ static void write_merged(struct sar_reduce_state *s)
 static void reduce_tiles(struct sar_reduce_state *s)
 {
     while (find_start(s)) {
-        s->tile.sparse = find_tile_ends(s) * WORDS_PER_ELEMENT < s->tile.slots / 64 && s->sum_kernel == NULL;
+        s->tile.sparse = find_tile_ends(s) * WORDS_PER_ELEMENT < s->tile.slots / 64;
         mark_tile(s);
-        if (s->sum_kernel != NULL)
-            write_sums(s, sar_tile_build_prefix(&s->tile));
-        else
-            write_tile(s);
+        write_tile(s);
         sar_tile_clear(&s->tile);
     }
 }
@@ -267,7 +249,13 @@ enum sar_status sar_reduce_range(const struct sar_vec_desc *desc, const struct s
     struct sar_reduce_state s = {
         .desc = desc, .vecs = vecs, .n = n, .out = *out, .index_size = desc->index_size
     };
-    SAR_TRY(open_state(&s, false, arena));
+    struct sar_tile_sum_args range = find_range(&s);
+    out->nnz = sar_reduce_max_nnz(desc, vecs, n);
+    if (sar_pair_sum_works(desc, n, s.index_size, range.span) && sar_pair_sum(desc, vecs, out))
+        return SAR_OK;
+    if (sar_tile_sum_works(&range, s.index_size, SAR_TILE_SUM_SLOTS_MAX))
+        return sar_tile_sum(&range, arena, out);
+    SAR_TRY(open_state(&s, &range, false, arena));
     s.out.nnz = 0;
     reduce_tiles(&s);
     *out = s.out;
@@ -281,22 +269,17 @@ static void select_tile(struct sar_reduce_state *s, const struct sar_tile *first
     size_t words = s->tile.slots / 64;
     s->tile.start = s->start + (uint64_t)tile * s->tile.slots;
     s->tile.bits = first->bits + tile * words;
-    if (s->sum_kernel != NULL)
-        s->tile.rank_prefix = first->rank_prefix + tile * words;
     find_tile_ends(s);
 }
 
-/* Mark all tiles and keep their bits, and for sum kernels their prefixes; count the elements. */
+/* Mark all tiles and keep their bits; count the elements. */
 static enum sar_status mark_all(struct sar_reduce_state *s, size_t tiles, struct sar_arena *arena,
                                 size_t *count)
 {
-    void *bits, *prefix = s->tile.rank_prefix;
+    void *bits;
     size_t words = s->tile.slots / 64;
     SAR_TRY(sar_arena_alloc(arena, tiles * words, sizeof(uint64_t), &bits));
-    if (s->sum_kernel != NULL)
-        SAR_TRY(sar_arena_alloc(arena, tiles * words, sizeof(uint32_t), &prefix));
     s->tile.bits = bits;
-    s->tile.rank_prefix = prefix;
     const struct sar_tile first = s->tile;
     s->tiles = tiles;
     s->start = s->tile.start;
@@ -305,8 +288,7 @@ static enum sar_status mark_all(struct sar_reduce_state *s, size_t tiles, struct
         select_tile(s, &first, t);
         memset(s->tile.bits, 0, words * sizeof(uint64_t));
         mark_tile(s);
-        *count +=
-            s->sum_kernel != NULL ? sar_tile_build_prefix(&s->tile) : sar_tile_count(s->tile.bits, words);
+        *count += sar_tile_count(s->tile.bits, words);
         memcpy(s->next, s->end, s->n * sizeof *s->next);
     }
     memset(s->next, 0, s->n * sizeof *s->next);
@@ -315,11 +297,49 @@ static enum sar_status mark_all(struct sar_reduce_state *s, size_t tiles, struct
 }
 
 /* Returns the number of tiles if keeping their bits is cheap, else 0. */
-static size_t tiles_to_keep(struct sar_reduce_state *s)
+static size_t tiles_to_keep(struct sar_reduce_state *s, const struct sar_tile_sum_args *range)
 {
-    uint64_t max_tiles = nnz_of(s) * KEPT_SLOTS_PER_ELEMENT / s->tile.slots,
-             tiles = span_of(s) / s->tile.slots + 2;
+    uint64_t max_tiles = range->nnz * KEPT_SLOTS_PER_ELEMENT / s->tile.slots,
+             tiles = range->span / s->tile.slots + 2;
     return find_start(s) && tiles <= max_tiles ? (size_t)tiles : 0;
+}
+
+/* Computes all sums into memory from the arena. */
+static enum sar_status compute(struct sar_reduce_state *s, const struct sar_tile_sum_args *range,
+                               struct sar_arena *arena, struct sar_range_reduction *reduction)
+{
+    struct sar_vec_desc out = *s->desc;
+    out.index_size = s->index_size;
+    SAR_TRY(sar_spvec_alloc(&out, sar_reduce_max_nnz(s->desc, s->vecs, s->n), arena, &s->out));
+    if (s->tile.bits == NULL) {
+        SAR_TRY(sar_tile_sum(range, arena, &s->out));
+    } else {
+        s->out.nnz = 0;
+        reduce_tiles(s);
+    }
+    *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->out.nnz, .computed = true };
+    return SAR_OK;
+}
+
+/* Counts plain sums, if a way to compute these works; else sets *works to false. */
+static enum sar_status count_sums(struct sar_reduce_state *s, const struct sar_tile_sum_args *range,
+                                  struct sar_arena *arena, struct sar_range_reduction *reduction, bool *works)
+{
+    *works = true;
+    if (sar_pair_sum_works(s->desc, s->n, s->index_size, range->span)) {
+        SAR_TRY(sar_pair_sum_count(s->desc, s->vecs, arena, &s->pair));
+        *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->pair.distinct };
+        if (!s->pair.repeats)
+            return SAR_OK;
+        s->pair.keys = NULL;
+    }
+    if (s->n != 2 && sar_tile_sum_works(range, s->index_size, SAR_TILE_SUM_SLOTS_COUNTED)) {
+        SAR_TRY(sar_tile_sum_count(range, arena, &s->tile_sum));
+        *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->tile_sum.nnz };
+        return SAR_OK;
+    }
+    *works = s->n > SAR_MERGE_MAX && sar_tile_sum_works(range, s->index_size, SAR_TILE_SUM_SLOTS_MAX);
+    return *works ? compute(s, range, arena, reduction) : SAR_OK;
 }
 
 enum sar_status sar_reduce_count_range(const struct sar_vec_desc *desc, const struct sar_spvec vecs[],
@@ -327,23 +347,20 @@ enum sar_status sar_reduce_count_range(const struct sar_vec_desc *desc, const st
                                        struct sar_range_reduction *reduction)
 {
     void *memory;
-    struct sar_vec_desc out = *desc;
+    bool works;
     SAR_TRY(sar_arena_alloc_zeroed(arena, 1, sizeof(struct sar_reduce_state), &memory));
     struct sar_reduce_state *s = memory;
     *s = (struct sar_reduce_state){ .desc = desc, .vecs = vecs, .n = n, .index_size = index_size };
-    SAR_TRY(open_state(s, true, arena));
+    struct sar_tile_sum_args range = find_range(s);
+    SAR_TRY(count_sums(s, &range, arena, reduction, &works));
+    if (works)
+        return SAR_OK;
+    SAR_TRY(open_state(s, &range, true, arena));
     *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->merge.nnz };
     if (s->use_merge)
         return SAR_OK;
-    size_t tiles = tiles_to_keep(s);
-    if (tiles != 0)
-        return mark_all(s, tiles, arena, &reduction->nnz);
-    out.index_size = index_size;
-    SAR_TRY(sar_spvec_alloc(&out, sar_reduce_max_nnz(desc, vecs, n), arena, &s->out));
-    s->out.nnz = 0;
-    reduce_tiles(s);
-    *reduction = (struct sar_range_reduction){ .state = s, .nnz = s->out.nnz, .computed = true };
-    return SAR_OK;
+    size_t tiles = tiles_to_keep(s, &range);
+    return tiles != 0 ? mark_all(s, tiles, arena, &reduction->nnz) : compute(s, &range, arena, reduction);
 }
 
 void sar_reduce_write_range(const struct sar_range_reduction *reduction, const struct sar_spvec *out)
@@ -357,13 +374,14 @@ void sar_reduce_write_range(const struct sar_range_reduction *reduction, const s
         return;
     }
     s->out = (struct sar_spvec){ out->index, out->value, 0 };
+    if (s->pair.keys != NULL)
+        sar_pair_sum_write(&s->pair, out);
+    if (s->tile_sum.bits != NULL)
+        sar_tile_sum_write(&s->tile_sum, out);
     if (s->use_merge)
         write_merged(s);
     for (size_t t = 0; t < s->tiles; t++) {
         select_tile(s, &first, t);
-        if (s->sum_kernel != NULL)
-            write_sums(s, sar_tile_prefix_total(&s->tile));
-        else
-            write_tile(s);
+        write_tile(s);
     }
 }

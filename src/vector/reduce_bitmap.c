@@ -305,7 +305,7 @@ static size_t elements_of(const struct sar_spvec vecs[], size_t n)
 
 bool sar_reduces_to_bitmap(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n)
 {
-    return sar_sum_kernel_of(desc, sizeof(uint32_t)) != NULL && desc->count <= UINT32_MAX &&
+    return sar_accumulator_sums_are_plain(desc, sizeof(uint32_t)) && desc->count <= UINT32_MAX &&
            elements_of(vecs, n) >= desc->count / SLOTS_PER_ELEMENT;
 }
 

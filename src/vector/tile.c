@@ -49,17 +49,6 @@ SAR_CLONES size_t sar_tile_count(const uint64_t *bits, size_t n)
     return count;
 }
 
-SAR_CLONES size_t sar_tile_build_prefix(const struct sar_tile *tile)
-{
-    const uint64_t *restrict bits = tile->bits;
-    uint32_t *restrict rank_prefix = tile->rank_prefix, count = 0;
-    for (uint32_t word = 0; word < tile->slots / 64; word++) {
-        rank_prefix[word] = count;
-        count += (uint32_t)__builtin_popcountll(bits[word]);
-    }
-    return count;
-}
-
 /* Slots that are not converted to indices yet. */
 struct list {
     size_t listed; /* slots converted already */

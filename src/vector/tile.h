@@ -25,16 +25,6 @@ void sar_tile_mark(const struct sar_tile *tile, const void *index, unsigned size
 /** Returns the number of bits set in n words. */
 size_t sar_tile_count(const uint64_t *bits, size_t n);
 
-/** Computes tile->rank_prefix for all words; returns the number of bits set. */
-size_t sar_tile_build_prefix(const struct sar_tile *tile);
-
-/** Returns the number of bits set, after sar_tile_build_prefix. */
-static inline size_t sar_tile_prefix_total(const struct sar_tile *tile)
-{
-    uint32_t last = tile->slots / 64 - 1;
-    return tile->rank_prefix[last] + (size_t)__builtin_popcountll(tile->bits[last]);
-}
-
 /** Writes the indices whose bits are set to out[at], out[at + 1] …, and computes tile->rank_prefix; returns
  * their number. `size` is the bytes of an index. */
 size_t sar_tile_list_indices(const struct sar_tile *tile, void *out, unsigned size, size_t at);

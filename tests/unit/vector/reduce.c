@@ -242,6 +242,105 @@ static void test_wide_indices(void **state)
     }
 }
 
+enum { PAIR_MAX = 4200 /* more than a merge of two vecs lists at a time */ };
+
+/* Sets the indices of one of two vecs: `share` in ten are in both, `turn` of them in a row from one of both. */
+static size_t pair_indices(size_t n, size_t vec, size_t share, size_t turn, uint64_t base, uint64_t *index)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i % 10 < share || i / turn % 2 == vec)
+            index[count++] = base + 3 * i;
+    return count;
+}
+
+static void check_pair(struct sar_vec_desc *desc, const uint64_t *const index[2], const size_t nnz[2],
+                       struct rng *rng)
+{
+    struct sar_spvec vecs[2], out, expected;
+    struct sar_arena arena = { 0 };
+    for (size_t r = 0; r < 2; r++)
+        vecs[r] = spvec_make(desc, index[r], nnz[r], VALUES_SPECIAL, rng);
+    out = spvec_alloc(desc, sar_reduce_max_nnz(desc, vecs, 2));
+    expected = reference_reduce(desc, vecs, 2);
+    assert_int_equal(sar_reduce(desc, vecs, 2, &arena, &out), SAR_OK);
+    assert_true(spvec_equal(desc, &out, &expected));
+    for (size_t r = 0; r < 2; r++)
+        spvec_free(&vecs[r]);
+    spvec_free(&out);
+    spvec_free(&expected);
+    sar_arena_free(&arena);
+}
+
+/* Two vecs with all types of plain sums: of lengths about vectors and chunks, equal, without a common index, one
+ * behind the other, in turns, and with an index twice, late, in the first or the second. */
+static void test_pairs(void **state)
+{
+    static const enum sar_dtype dtypes[] = { SAR_FLOAT, SAR_DOUBLE, SAR_INT32, SAR_UINT64 };
+    static const size_t lengths[] = { 1, 2, 15, 16, 17, 31, 33, 64, 2047, 2048, 2049, PAIR_MAX };
+    static const size_t shares[] = { 0, 3, 10 }, turns[] = { 1, 7, 40, PAIR_MAX };
+    static const uint64_t bases[] = { 0, 1000, UINT32_MAX - 3 * PAIR_MAX };
+    uint64_t *index[2] = { exact_alloc((PAIR_MAX + 1) * sizeof(uint64_t)),
+                           exact_alloc((PAIR_MAX + 1) * sizeof(uint64_t)) };
+    struct rng rng = { 3 };
+    (void)state;
+    for (size_t k = 0; k < LENGTH(dtypes) * LENGTH(lengths) * LENGTH(shares) * LENGTH(turns); k++) {
+        struct sar_vec_desc desc = vec_desc_make(dtypes[k % 4], SAR_SUM, (uint64_t)UINT32_MAX + 1, 1);
+        size_t length = lengths[k / 4 % LENGTH(lengths)], rest = k / 4 / LENGTH(lengths), nnz[2];
+        for (size_t r = 0; r < 2; r++)
+            nnz[r] = pair_indices(length, r, shares[rest % 3], turns[rest / 3], bases[k % 3], index[r]);
+        check_pair(&desc, (const uint64_t *const[]){ index[0], index[1] }, nnz, &rng);
+        for (size_t r = 0; r < 2 && nnz[r] > 0; r++) {
+            size_t longer[2] = { nnz[0] + (r == 0), nnz[1] + (r == 1) };
+            index[r][nnz[r]] = index[r][nnz[r] - 1];
+            check_pair(&desc, (const uint64_t *const[]){ index[0], index[1] }, longer, &rng);
+        }
+    }
+    free(index[0]);
+    free(index[1]);
+}
+
+/* Two NaNs of one index: the sum has the bits of the first, made quiet, as with more vecs. */
+static void test_pairs_of_nans(void **state)
+{
+    enum { N = 40 };
+    uint32_t index[N], bits[2][N], expected[N];
+    struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 1000, 1);
+    struct sar_spvec vecs[2], out;
+    struct sar_arena arena = { 0 };
+    (void)state;
+    for (uint32_t i = 0; i < N; i++) {
+        index[i] = i;
+        bits[0][i] = 0x7f800001 + i;
+        bits[1][i] = 0xff900002 + i;
+        expected[i] = bits[0][i] | 0x400000;
+    }
+    for (size_t r = 0; r < 2; r++)
+        vecs[r] = (struct sar_spvec){ index, bits[r], N };
+    assert_int_equal(sar_reduce_alloc(&desc, vecs, 2, &arena, &out), SAR_OK);
+    assert_int_equal(out.nnz, N);
+    assert_memory_equal(out.value, expected, sizeof expected);
+    sar_arena_free(&arena);
+}
+
+/* Three and more vecs of plain sums, at densities with each way to find positions. */
+static void test_densities(void **state)
+{
+    static const enum sar_dtype dtypes[] = { SAR_FLOAT, SAR_DOUBLE, SAR_UINT32, SAR_INT64 };
+    static const uint64_t slots[] = { 1, 4, 5, 6, 15, 17, 40, 70, 127, 129 };
+    (void)state;
+    for (size_t k = 0; k < 4 * LENGTH(slots) * PATTERNS; k++) {
+        uint64_t length = slots[k / 4 % LENGTH(slots)] * 3000;
+        struct window window = { 5000000, 4000000 - k * 1000, length };
+        struct trial t = trial_make(window, dtypes[k % 4], SAR_SUM, 1);
+        t.vecs = 3 + k % 5;
+        t.values = VALUES_SPECIAL;
+        t.duplicates = k % 8 > 5;
+        t.seed = k;
+        check(&t, k / 4 / LENGTH(slots));
+    }
+}
+
 /* Reduce one element, at `index` of 1000, over the vectors that have a value. */
 static float reduce_one(uint32_t index, enum sar_op op, bool absent_is_zero, const float *const values[3])
 {
@@ -383,6 +482,9 @@ int main(void)
         cmocka_unit_test(test_types_and_ops),
         cmocka_unit_test(test_float16),
         cmocka_unit_test(test_wide_indices),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_pairs_of_nans),
+        cmocka_unit_test(test_densities),
         cmocka_unit_test(test_absent_elements_by_hand),
         cmocka_unit_test(test_the_order_is_that_of_the_vecs),
         cmocka_unit_test(test_the_order_within_a_run),
