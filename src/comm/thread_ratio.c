@@ -19,13 +19,13 @@
 #define SAR_THREAD_RATIO(threads) measure_in_thread(threads)
 #endif
 
-enum { TRIALS = 4, THREAD_ELEMENTS = 16 << 10, STRIDE = 50 };
+enum { TRIALS = 4, RUNS = 3, THREAD_ELEMENTS = 16 << 10, STRIDE = 50 };
 
 struct measurement {
     int threads;
     double ratio;
     struct sar_vec_desc desc;
-    struct sar_spvec runs[2], sum;
+    struct sar_spvec runs[RUNS], sum;
     struct sar_arena arena, scratch;
 };
 
@@ -37,14 +37,14 @@ static enum sar_status set_up(struct measurement *m)
                                      .element_size = 4,
                                      .index_size = 4,
                                      .kernels = sar_op_kernels_of(SAR_FLOAT, SAR_SUM) };
-    for (uint32_t r = 0; r < 2; r++) {
+    for (uint32_t r = 0; r < RUNS; r++) {
         SAR_TRY(sar_spvec_alloc(&m->desc, n, &m->arena, &m->runs[r]));
         for (uint32_t i = 0; i < n; i++) {
             ((uint32_t *)m->runs[r].index)[i] = i * STRIDE + r * i % STRIDE;
             ((float *)m->runs[r].value)[i] = 1;
         }
     }
-    return sar_spvec_alloc(&m->desc, 2 * (size_t)n, &m->arena, &m->sum);
+    return sar_spvec_alloc(&m->desc, RUNS * (size_t)n, &m->arena, &m->sum);
 }
 
 /* Returns the least time of some reductions, INFINITY if one fails. */
@@ -55,7 +55,7 @@ static double least_ns(struct measurement *m, int threads)
     for (int i = 0; i < TRIALS; i++) {
         sar_arena_reset(&m->scratch);
         int64_t start = sar_span_clock();
-        if (sar_reduce(&m->desc, m->runs, 2, &m->scratch, &m->sum) == SAR_OK)
+        if (sar_reduce(&m->desc, m->runs, RUNS, &m->scratch, &m->sum) == SAR_OK)
             least = fmin(least, (double)(sar_span_clock() - start));
     }
     sar_parallel_end(former);

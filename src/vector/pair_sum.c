@@ -3,12 +3,12 @@
  * the list whose next key is less and the 16 largest keys so far go through a bitonic network, whose lower
  * half is next in order. No branch depends on keys.
  *
- * Each vec's values stay in order, so they are not moved with the keys. The lowest bits of 16 merged keys tell
- * which values come from which vec: vectors of both are expanded by these bits. Keys of the same index follow
- * each other, the first vec's first. The sum of both values goes to the first, and the second is removed when
- * the vector is compressed.
+ * Each vec's values stay in order, so they are not moved with the keys. The lowest bits of 16 merged keys
+ * tell which values come from which vec: vectors of both are expanded by these bits. Keys of the same index
+ * follow each other, the first vec's first. The sum of both values goes to the first, and the second is
+ * removed when the vector is compressed.
  *
- *     time = .4 ns for an element of the vecs to merge, .4 to write */
+ *     time = .6 ns to merge an element of the vecs, .4 to write it */
 
 #include "vector/pair_sum.h"
 

@@ -244,7 +244,7 @@ static void test_wide_indices(void **state)
 
 enum { PAIR_MAX = 4200 /* more than a merge of two vecs lists at a time */ };
 
-/* Sets the indices of one of two vecs: `share` in ten are in both, `turn` of them in a row from one of both. */
+/* Sets the indices of one of two vecs: `share` in ten are in both, of the others `turn` in a row in one. */
 static size_t pair_indices(size_t n, size_t vec, size_t share, size_t turn, uint64_t base, uint64_t *index)
 {
     size_t count = 0;
@@ -272,8 +272,8 @@ static void check_pair(struct sar_vec_desc *desc, const uint64_t *const index[2]
     sar_arena_free(&arena);
 }
 
-/* Two vecs with all types of plain sums: of lengths about vectors and chunks, equal, without a common index, one
- * behind the other, in turns, and with an index twice, late, in the first or the second. */
+/* Two vecs with all types of plain sums: of lengths about vectors and chunks, equal, without a common index,
+ * one behind the other, in turns, and with an index twice, late, in the first or the second. */
 static void test_pairs(void **state)
 {
     static const enum sar_dtype dtypes[] = { SAR_FLOAT, SAR_DOUBLE, SAR_INT32, SAR_UINT64 };

@@ -128,11 +128,12 @@ static void test_memory(void **state)
     (void)state;
     for (size_t k = 0; k < LENGTH(steps); k++) {
         struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, steps[k] * NNZ, 1);
-        struct sar_spvec vec = every(steps[k], NNZ), vecs[VECS], out = spvec_alloc(&desc, NNZ);
+        struct sar_spvec vec = every(steps[k], NNZ), vecs[VECS], out;
         struct sar_reduction reduction;
         struct sar_arena counted = { 0 }, direct = { 0 };
         for (size_t r = 0; r < VECS; r++)
             vecs[r] = vec;
+        out = spvec_alloc(&desc, sar_reduce_max_nnz(&desc, vecs, VECS));
         assert_int_equal(sar_reduce_count(&desc, vecs, VECS, 4, &counted, &reduction), SAR_OK);
         assert_int_equal(reduction.nnz, NNZ);
         assert_true(counted.used <= VECS * NNZ * (sizeof(uint32_t) + sizeof(float)) + TILES);
