@@ -308,7 +308,7 @@ class Others(Collectives):
         function(gathered, mine)
         self.equal(gathered, torch.cat([sparse(rank, 0).to_dense() for rank in RANKS]))
         self.equal(mine, sparse(RANK, 0))
-        with self.assertRaisesRegex(ValueError, "needs to be sparse, with|nothing that can be gathered"):
+        with self.assertRaisesRegex(ValueError, "needs to be sparse, with"):
             function(empty_sparse((40 * SIZE + (RANK == 0), 3)), mine)
 
     def test_any_source(self):
