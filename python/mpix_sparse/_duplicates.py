@@ -35,6 +35,7 @@ class Duplicates:
     """
 
     def __init__(self, handle: Any, **hints: str) -> None:
+        _mpi.note_first_call(handle)
         self.plain = duplicate(handle, element="integer", **hints)
         self.of_type = {name: duplicate(handle, **_types.hints(name), **hints) for name in HALVES}
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
