@@ -20,6 +20,7 @@ dist.init_process_group("mpix_sparse", init_method="mpix://")
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
 ODD = RANK == SIZE - 1  # the rank whose tensor differs
 COUNTS = 1, 4, 511, 512, 513, 4097, 1000000
+FEW = 1, 511, 513, 1000000  # on both sides of 2048 bytes, up to which the C library checks nothing
 SECONDS = 5
 
 
@@ -127,7 +128,7 @@ class Unreduced(unittest.TestCase):
 
     def test_counts(self):
         for name, call in UNREDUCED.items():
-            for count in COUNTS:
+            for count in FEW:
                 other = 2 * count + 700
                 low, high = (f"{number} on rank" for number in (count, other))
                 text = f"count differs between ranks: ({low} . and {high}|{high} . and {low})"
@@ -138,7 +139,7 @@ class Unreduced(unittest.TestCase):
         for name, call in UNREDUCED.items():
             for pair in ((torch.float64, torch.float32), (torch.float16, torch.bfloat16)):
                 low, high = (f"{str(each)[6:]} on rank" for each in pair)
-                for count in (1, 513, 1000000):
+                for count in FEW:
                     text = f"datatype differs between ranks: ({low} . and {high}|{high} . and {low})"
                     with self.subTest(name, count=count, pair=pair):
                         self.refused(text, call, torch.ones(count, dtype=pair[ODD]))
@@ -170,7 +171,7 @@ class Unreduced(unittest.TestCase):
 
     def test_rows_of_allgather(self):
         """First dimensions may differ, the others may not."""
-        for count in COUNTS:
+        for count in FEW:
             rows = RANK * count
             self.assertEqual(len(hvd.allgather(torch.ones(rows, 2))), count * SIZE * (SIZE - 1) // 2)
             with self.assertRaisesRegex(
@@ -181,7 +182,7 @@ class Unreduced(unittest.TestCase):
     def test_averages(self):
         """The library does not see the difference between a sum and an average."""
         for dtype in (torch.float32, torch.bfloat16):
-            for count in (1, 513, 1000000):
+            for count in FEW:
                 op = (hvd.Sum, hvd.Average)[ODD]
                 text = "argument op differs between ranks: .* on rank 0 and .* on rank"
                 for call in (
@@ -192,6 +193,16 @@ class Unreduced(unittest.TestCase):
                     with self.assertRaisesRegex(mpix_sparse.Error, text):
                         call(torch.ones(count, dtype=dtype))
                     self.assertEqual(hvd.allreduce(torch.ones(3), op=hvd.Average).tolist(), [1.0] * 3)
+
+    def test_optimizers(self):
+        weight = torch.nn.Parameter(torch.ones(3))
+        op = (hvd.Sum, hvd.Average)[ODD]
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], 0.1), [("weight", weight)], op=op)
+        with self.assertRaisesRegex(
+            ValueError, "ops .* differ between ranks: Sum on rank 0, and Average on rank"
+        ):
+            weight.sum().backward()
+            optimizer.step()
 
     def test_meanwhile(self):
         """Calls whose comparison waits for other ranks start in order, whatever each rank waits for first."""
