@@ -92,3 +92,5 @@ def _end() -> None:
         _mpi.finalize()
     elif _mpi.is_ours():
         _abort(status)
+    else:
+        _watchdog.leave()

@@ -77,7 +77,7 @@ def set_info(comm: Any = None, **hints: Any) -> None:
         Error: a value is wrong, or differs between ranks. No hint has changed then.
     """
     handle, made = _mpi.communicator(comm), Info(hints)
-    _mpi.uses_parts = _mpi.uses_parts or _mpi.size(handle) < _mpi.size()
+    _mpi.note_part(handle)
     with made as info:
         made.check(library.MPIX_Sparse_comm_set_info(handle, info))
     if any(name.removeprefix("mpix_sparse_") == FORWARD for name in hints):
@@ -94,8 +94,9 @@ def _is_marked(comm: Any) -> bool:
 
 
 def _mark(comm: Any) -> None:
-    """Set the attribute, which duplicates do not inherit."""
+    """Set the attribute, which duplicates do not inherit. Collective over comm."""
     global _keyval, _world_is_set
+    _mpi.note_first_call(comm)
     if comm.value == _mpi.WORLD.value:
         _world_is_set = True
         return

@@ -121,6 +121,7 @@ def allows_threads() -> bool:
 
 _initializer_pid = 0  # pid of the process in which init() initialised MPI; forked children must not finalize
 _init_hooks: list[Any] = []
+_first_call_hooks: list[Any] = []
 _leave_hooks: list[Any] = []
 _finalize_hooks: list[Any] = []
 
@@ -128,6 +129,11 @@ _finalize_hooks: list[Any] = []
 def add_init_hook(function: Any) -> None:
     """Call a function when init() has initialised MPI."""
     _init_hooks.append(function)
+
+
+def add_first_call_hook(function: Any) -> None:
+    """Call a function with each communicator when the package first makes a collective call on it."""
+    _first_call_hooks.append(function)
 
 
 def add_leave_hook(function: Any) -> None:
@@ -138,6 +144,13 @@ def add_leave_hook(function: Any) -> None:
 def add_finalize_hook(function: Any) -> None:
     """Call a function in finalize(), before functions that were added earlier."""
     _finalize_hooks.append(function)
+
+
+def note_first_call(comm: Any) -> None:
+    """Call the hooks for the first collective call on a communicator. Collective over comm."""
+    note_part(comm)
+    for function in _first_call_hooks:
+        function(comm)
 
 
 def is_ours() -> bool:
@@ -151,7 +164,8 @@ def init() -> None:
     Every function of this package that needs MPI calls this one. Errors on MPI_COMM_WORLD become exceptions.
     If this function has initialised MPI, the package finalizes MPI when Python ends. It aborts all ranks if
     Python ends by an exception, or by sys.exit(), exit(), quit() or os._exit() with a status other than 0. It
-    also aborts them if a rank ends in any other way while all others wait in a call of this package.
+    also aborts them if a rank ends in any other way while all others wait in a call of this package; and so
+    if mpi4py or the program has initialised MPI, from the first collective call over all ranks on.
 
     Raises:
         Error: MPI has been finalized, or cannot be initialised; or the launcher belongs to another MPI, or to
@@ -201,13 +215,18 @@ def finalize() -> None:
         check(library.MPI_Finalize())
 
 
-uses_parts = False  # a communicator of some ranks only may be in use; the watchdog reads it
+uses_parts = False  # a communicator of some ranks only is in use; the watchdog reads it
+
+
+def note_part(comm: Any) -> None:
+    """Note if a communicator has some ranks only."""
+    global uses_parts
+    uses_parts = uses_parts or size(comm) < size()
 
 
 def communicator(comm: Any, name: str = "comm") -> Any:
     """The handle of a communicator that users pass: None for MPI_COMM_WORLD, one of mpi4py, or a handle. The
     name is the argument's, for the error."""
-    global uses_parts
     if isinstance(comm, Handle):
         return comm
     if comm is None:
@@ -217,9 +236,7 @@ def communicator(comm: Any, name: str = "comm") -> Any:
     if mpi is None or not isinstance(comm, mpi.Comm):
         raise TypeError(f"{name} must be None or a communicator of mpi4py, not {type(comm).__name__}")
     refuse_foreign_mpi4py()
-    found = Handle(Handle.from_address(mpi._addressof(comm)).value)
-    uses_parts = uses_parts or found.value != WORLD.value
-    return found
+    return Handle(Handle.from_address(mpi._addressof(comm)).value)
 
 
 def rank(comm: Any = None) -> int:
@@ -238,7 +255,9 @@ def size(comm: Any = None) -> int:
 
 def barrier(comm: Any = None) -> None:
     """Wait for all ranks of a communicator. Collective."""
-    check(library.MPI_Barrier(communicator(comm)))
+    handle = communicator(comm)
+    note_part(handle)
+    check(library.MPI_Barrier(handle))
 
 
 class Info:

@@ -8,7 +8,9 @@ such as one that still writes a file, does not wait, so the job goes on. A long 
 the ranks that have ended may still complete. So the limit is longer where such communicators are in use.
 
 A thread of each rank answers. Before a rank ends it sends nothing, and looks for a message every
-IDLE_SECONDS. There is no watchdog if the program has initialised MPI itself, or without MPI_THREAD_MULTIPLE.
+IDLE_SECONDS. There is no watchdog without MPI_THREAD_MULTIPLE. If another library, such as mpi4py, has
+initialised MPI, the watchdog starts in the first collective call on a communicator of all ranks, and a rank
+ends when Python does, before mpi4py finalizes MPI, or when the program calls MPI_Finalize.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import time
 from typing import Any, Iterator, NoReturn, Sequence
 
 from . import _mpi, _pending
-from ._library import library
+from ._library import address, library
 
 LIMIT_SECONDS = 2.0
 PARTS_LIMIT_SECONDS = 30.0  # if there are communicators of some ranks only
@@ -91,10 +93,11 @@ class _WaitTimer:
 class _Watchdog:
     """One rank's part: its messages and, on rank 0, the state of all ranks."""
 
-    def __init__(self) -> None:
+    def __init__(self, comm: Any) -> None:
         self._comm = _mpi.Handle()
-        _mpi.check(library.MPI_Comm_dup(_mpi.WORLD, ctypes.byref(self._comm)))
-        self._rank, self._size = _mpi.rank(), _mpi.size()
+        _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(self._comm)))
+        self._rank, self._size = _mpi.rank(comm), _mpi.size(comm)
+        self.pid = os.getpid()
         self._timer: _WaitTimer | None = None  # set when a rank has ended
         self._here = True  # this rank has not ended
         self._ended: set[int] = set()
@@ -204,21 +207,55 @@ def _sentence(ended: Sequence[int], waiting: Sequence[int]) -> str:
 _watchdog: _Watchdog | None = None
 
 
-def _start() -> None:
+def _start(comm: Any = None) -> None:
     global _watchdog
-    if _mpi.size() > 1 and _mpi.allows_threads():
-        _watchdog = _Watchdog()
+    handle = _mpi.communicator(comm)
+    if _mpi.size(handle) > 1 and _mpi.allows_threads():
+        _watchdog = _Watchdog(handle)
+
+
+_DeleteFunction = ctypes.CFUNCTYPE(ctypes.c_int, _mpi.Handle, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_keyval: Any = None  # of an attribute of MPI_COMM_SELF, which MPI_Finalize deletes before all else
+
+
+@_DeleteFunction
+def _on_finalize(comm: Any, keyval: int, value: Any, extra: Any) -> int:
+    global _keyval
+    _keyval = None
+    leave()
+    return 0
+
+
+def _start_in_call(comm: Any) -> None:
+    """Start if another library has initialised MPI, and this is a communicator of all ranks. Collective over
+    comm."""
+    global _keyval
+    inter = ctypes.c_int()
+    _mpi.check(library.MPI_Comm_test_inter(comm, ctypes.byref(inter)))
+    if _watchdog is not None or _mpi.is_ours() or inter.value or _mpi.size(comm) < _mpi.size():
+        return
+    _start(comm)
+    keyval, null_copy = ctypes.c_int(), ctypes.c_void_p(address(library, "OMPI_C_MPI_COMM_NULL_COPY_FN"))
+    self_comm = _mpi.constant("COMM_SELF")
+    _mpi.check(library.MPI_Comm_create_keyval(null_copy, _on_finalize, ctypes.byref(keyval), None))
+    _mpi.check(library.MPI_Comm_set_attr(self_comm, keyval, None))
+    _keyval = keyval
 
 
 def leave() -> None:
     """Wait for calls in flight, and until all ranks end. Collective over MPI_COMM_WORLD. If the other ranks
     wait in calls instead, all ranks are aborted."""
-    global _watchdog
-    if _watchdog is not None and _mpi.is_ours():
-        _pending.wait_for_all()
-        _watchdog.leave()
-        _watchdog = None
+    global _watchdog, _keyval
+    if _watchdog is None or _watchdog.pid != os.getpid() or not _mpi.is_initialized():
+        return
+    leaving, _watchdog = _watchdog, None
+    _pending.wait_for_all()
+    leaving.leave()
+    if _keyval is not None:  # Python may have ended when MPI_Finalize is called
+        keyval, _keyval = _keyval, None
+        _mpi.check(library.MPI_Comm_delete_attr(_mpi.constant("COMM_SELF"), keyval))
 
 
 _mpi.add_init_hook(_start)
+_mpi.add_first_call_hook(_start_in_call)
 _mpi.add_leave_hook(leave)

@@ -2,33 +2,12 @@
 """Test reduce_scatter and all_to_all of torch.distributed, dense and sparse, with splits and errors;
 reductions with a factor, receives from any source, coalesced calls and barriers with a timeout."""
 
-import os
-import unittest
-import warnings
 from datetime import timedelta
 
-from common import main, need
+from common import main
+from common_torch import NEW, RANK, RANKS, SIZE, Collectives, dist, tensor, torch
 
-torch = need("torch", "python3-torch")
-
-import mpix_sparse.torch  # noqa: E402, F401
-
-dist = torch.distributed
-need("torch.distributed.distributed_c10d", "python3-torch")
-
-warnings.simplefilter("ignore")  # PyTorch's, about versions to come
-os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-dist.init_process_group("mpix_sparse", init_method="mpix://")
-RANK, SIZE = dist.get_rank(), dist.get_world_size()
 GLOO = dist.new_group(backend="gloo")
-RANKS = range(SIZE)
-NEW = hasattr(dist, "device_mesh")  # backends in Python, and so groups with names
-
-
-def tensor(source, target, shape=(5, 3), dtype=torch.float32):
-    """Small integers that a rank has for another."""
-    generator = torch.Generator().manual_seed(100 * source + target)
-    return torch.randint(-4, 5, shape, generator=generator).to(dtype)
 
 
 def sparse(source, target, shape=(40, 3), sparse_dim=1):
@@ -44,10 +23,7 @@ def empty_sparse(shape=(40, 3)):
     return torch.sparse_coo_tensor(shape, dtype=torch.float32)
 
 
-class Collectives(unittest.TestCase):
-    def equal(self, ours, theirs):
-        self.assertTrue(torch.equal(ours.to_dense(), theirs.to_dense()), f"{ours} is not {theirs}")
-
+class LikeGloo(Collectives):
     def like_gloo(self, call):
         """Check that `call` gives equal tensors with both backends; Gloo lacks calls in some versions."""
         ours = call(None)
@@ -61,7 +37,7 @@ class Collectives(unittest.TestCase):
         return ours
 
 
-class AllToAll(Collectives):
+class AllToAll(LikeGloo):
     def test_lists(self):
         for shape in ((5, 3), (), (0, 2)):
             for dtype in (torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64):
@@ -158,7 +134,7 @@ class AllToAll(Collectives):
         self.test_lists()
 
 
-class ReduceScatter(Collectives):
+class ReduceScatter(LikeGloo):
     def test_lists(self):
         ops = dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN, dist.ReduceOp.PRODUCT
         for op in ops:
@@ -239,7 +215,7 @@ class ReduceScatter(Collectives):
         self.test_lists()
 
 
-class Others(Collectives):
+class Others(LikeGloo):
     def test_too_many_elements(self):
         """Tensors without memory for their elements, which MPI could not count."""
         huge = torch.ones(1, dtype=torch.int8).expand(2**31)
@@ -308,7 +284,7 @@ class Others(Collectives):
         function(gathered, mine)
         self.equal(gathered, torch.cat([sparse(rank, 0).to_dense() for rank in RANKS]))
         self.equal(mine, sparse(RANK, 0))
-        with self.assertRaisesRegex(ValueError, "needs to be sparse, with|nothing that can be gathered"):
+        with self.assertRaisesRegex(ValueError, "needs to be sparse, with"):
             function(empty_sparse((40 * SIZE + (RANK == 0), 3)), mine)
 
     def test_any_source(self):

@@ -2,36 +2,8 @@
 """Test the process groups of the backend mpix_sparse: its names, its place beside other backends, functional
 collectives, DeviceMesh and DTensor."""
 
-import os
-import unittest
-import warnings
-
-from common import main, need
-
-torch = need("torch", "python3-torch")
-
-import mpix_sparse.torch  # noqa: E402, F401
-
-dist = torch.distributed
-need("torch.distributed.distributed_c10d", "python3-torch")
-
-warnings.simplefilter("ignore")  # PyTorch's, about versions to come
-os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-dist.init_process_group("mpix_sparse", init_method="mpix://")
-RANK, SIZE = dist.get_rank(), dist.get_world_size()
-RANKS = range(SIZE)
-NEW = hasattr(dist, "device_mesh")  # backends in Python, and so groups with names
-
-
-def tensor(source, target, shape=(5, 3)):
-    """Small integers that a rank has for another."""
-    generator = torch.Generator().manual_seed(100 * source + target)
-    return torch.randint(-4, 5, shape, generator=generator).float()
-
-
-class Collectives(unittest.TestCase):
-    def equal(self, ours, theirs):
-        self.assertTrue(torch.equal(ours.to_dense(), theirs.to_dense()), f"{ours} is not {theirs}")
+from common import main
+from common_torch import NEW, RANK, RANKS, SIZE, Collectives, dist, tensor, torch
 
 
 class Functional(Collectives):

@@ -304,7 +304,6 @@ class Tensors(unittest.TestCase):
             ("not list", lambda: hvd.allreduce_async_([1, 2])),
             ("not int", lambda: hvd.grouped_allreduce([tensor, 3])),
             ("not list", lambda: hvd.broadcast([1, 2], 0)),
-            ("torch.sparse_coo cannot be sent", lambda: hvd.broadcast(tensor.to_sparse(), 0)),
             ("torch.sparse_coo cannot be sent", lambda: hvd.grouped_allreduce([tensor.to_sparse()])),
             ("torch.sparse_csr cannot", lambda: hvd.allreduce(tensor.to_sparse_csr())),
             ("is dense", lambda: hvd.sparse_allreduce_async(tensor)),
@@ -335,7 +334,7 @@ class Tensors(unittest.TestCase):
         with self.assertRaises(mpix_sparse.Error):
             hvd.broadcast(tensor, SIZE)
         for call in (lambda obj: hvd.broadcast_object(obj, root), hvd.allgather_object):
-            with self.assertRaisesRegex(ValueError, "cannot be pickled|has nothing"):
+            with self.assertRaisesRegex(ValueError, "cannot be pickled"):
                 call((lambda: 0) if RANK == root else 1)
 
     def test_allgather(self):
@@ -349,7 +348,9 @@ class Tensors(unittest.TestCase):
         """An error on the last rank reaches all ranks."""
         mine, last = torch.ones(2, 3), RANK == SIZE - 1
         for other in (torch.ones(2, 4), torch.ones(2, 3).double(), torch.ones(2, 3, 1)) if SIZE > 1 else ():
-            with self.assertRaisesRegex(ValueError, "rows here are float.*another type or shape on rank"):
+            with self.assertRaisesRegex(
+                ValueError, "rows differ between ranks: float.* on rank 0, and float.* on rank"
+            ):
                 hvd.allgather(other if last else mine)
         for other in (torch.tensor(1.0), mine.to_sparse()):
             with self.assertRaisesRegex(ValueError, "cannot be joined|has an error in its arguments"):

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators for calls inside XLA. They are duplicates, so that calls that XLA runs later do not match
-calls that the program makes meanwhile."""
+"""Communicators for calls inside XLA, which may run when the program already makes other calls."""
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from typing import Any
 
 from .. import Error, Report, _hints, _inquiry, _mpi, _types
-from .._library import library
+from .._duplicates import Duplicates
 from ._order import wait_for_calls
 
 NEED_THREADS = (
@@ -18,8 +16,8 @@ NEED_THREADS = (
 )
 
 
-class World:
-    """Duplicates of a communicator: one for each meaning of 16-bit elements. Creation is collective.
+class World(Duplicates):
+    """Duplicates of a communicator. Creation is collective.
 
     Attributes:
         source: what the user has passed: None, or a communicator of mpi4py.
@@ -30,15 +28,8 @@ class World:
     def __init__(self, source: Any, number: int) -> None:
         self.source, self.number = source, number
         self.handle = _mpi.communicator(source)
-        self.plain = _duplicate(self.handle, {"element": "integer"})
-        halves = "float16", "bfloat16"
-        self.of_type = {name: _duplicate(self.handle, _types.hints(name)) for name in halves}
-        self.rank, self.size = _mpi.rank(self.plain), _mpi.size(self.plain)
+        super().__init__(self.handle)
         self.lock = threading.Lock()
-
-    def comm(self, name: str) -> Any:
-        """The communicator for elements of a type."""
-        return self.of_type.get(name, self.plain)
 
     def is_of(self, source: Any, handle: Any) -> bool:
         """True if this is the world of a communicator. A communicator that was freed may leave its handle to
@@ -46,18 +37,6 @@ class World:
         if source is None or self.source is None:
             return source is self.source
         return self.handle.value == handle.value == _mpi.communicator(self.source).value
-
-    def free(self) -> None:
-        """Free the communicators. Collective."""
-        for comm in [self.plain, *self.of_type.values()]:
-            _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
-
-
-def _duplicate(comm: Any, hints: dict[str, str]) -> Any:
-    made = _mpi.Handle()
-    _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(made)))
-    _hints.set_info(made, **hints)
-    return made
 
 
 _worlds: list[World] = []
@@ -124,7 +103,7 @@ def set_info(comm: Any = None, **hints: Any) -> None:
         raise ValueError("the hint element follows from the type of arrays; it cannot be set")
     world = world_of(comm)
     wait_for_calls()
-    for handle in [world.plain, *world.of_type.values()]:
+    for handle in world.all():
         _hints.set_info(handle, **hints)
 
 

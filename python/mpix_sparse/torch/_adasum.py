@@ -46,7 +46,7 @@ def start_adasum(
     unfit = [tensor for tensor in tensors if tensor.is_sparse or not tensor.is_floating_point()]
     problem = f"Adasum is for dense tensors of floats, not {type_of(unfit[0])}" if unfit else ""
     described = ", ".join(f"{type_of(tensor)} of {tuple(tensor.shape)}" for tensor in tensors)
-    agree(f"tensors here are {described}", "others", problem, ranks.plain)
+    agree("tensors", described, problem, ranks.plain)
     for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
         alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
         flat = torch.cat([on_host(tensors[i]).reshape(-1) for i in alike])

@@ -10,8 +10,10 @@ import torch
 from .. import _coo, _dense, _types
 from ._adasum import start_adasum
 from ._compression import Compression, Compressor
+from ._compare import ComparedReduction
 from ._compressor import refuse_compression
-from ._half import HalfCall
+from ._deferred import DeferredCall
+from ._half import compare_halves
 from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
 from ._progress import watch
@@ -41,10 +43,12 @@ def _start(
 ) -> Any:
     """Start a call with checked arguments and return its handle. Calls on 16-bit floats start later."""
     if name not in ranks.of_type:
-        return start(call)
-    made = HalfCall(ranks.plain, name, is_sparse, count, op.reduction, lambda: start(call))
-    watch()
-    return made
+        handle = start(call)
+    else:
+        types = compare_halves(ranks.plain, name, is_sparse, count, op.reduction)
+        handle = DeferredCall(ranks.plain, types, lambda: start(call))
+        watch()
+    return ComparedReduction(handle, op, ranks) if ranks.checks else handle
 
 
 def start_allreduce(

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _pending, _mpi
-from . import _all_to_all, _callbacks, _collectives, _probe, _reduce_scatter
+from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
 from ._broadcast import broadcast_object
@@ -54,6 +54,11 @@ def _op(theirs: Any) -> tuple[Op, float]:
             raise ValueError("this PyTorch does not tell the factor of PREMUL_SUM; multiply and use SUM")
         return Sum, float(state[1])
     raise ValueError(f"backend {NAME} has no reduction {theirs}")
+
+
+def _is_async(opts: Any) -> bool:
+    """False if torch.distributed waits for the call at once, which some versions tell."""
+    return getattr(opts, "asyncOp", True)
 
 
 _unclaimed: dict[Any, None] = {}  # calls that nobody has waited for, the oldest first
@@ -164,14 +169,14 @@ class _Calls:
         """Reduce lists of tensors, of which each rank gets its own."""
         op, factor = _op(opts.reduceOp)
         pairs = zip(outputs, inputs)
-        works = [_reduce_scatter.reduce_scatter(*pair, op, factor, self._ranks) for pair in pairs]
+        works = [_reduce_pieces.reduce_scatter(*pair, op, factor, self._ranks) for pair in pairs]
         return self._work(works, outputs)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Reduce tensors, of which each rank gets an equal part."""
         op, factor = _op(opts.reduceOp)
         pairs = zip(outputs, inputs)
-        works = [_reduce_scatter.reduce_scatter_tensor(*pair, op, factor, self._ranks) for pair in pairs]
+        works = [_reduce_pieces.reduce_scatter_tensor(*pair, op, factor, self._ranks) for pair in pairs]
         return self._work(works, outputs)
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced  # its name in newer versions
@@ -183,53 +188,53 @@ class _Calls:
 
     def broadcast(self, tensors: Any, opts: Any) -> _Work:
         """Overwrite tensors with the root's."""
-        comm = self._ranks.plain
-        return self._work([_collectives.broadcast(each, opts.rootRank, comm) for each in tensors], tensors)
+        root, how = opts.rootRank, (self._ranks, _is_async(opts))
+        return self._work([_collectives.broadcast(each, root, *how) for each in tensors], tensors)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Put each rank's tensor into the outputs of all."""
-        pairs, comm = zip(outputs, inputs), self._ranks.plain
-        return self._work([_collectives.allgather(output, tensor, comm) for output, tensor in pairs], outputs)
+        pairs, how = zip(outputs, inputs), (self._ranks, _is_async(opts))
+        return self._work([_collectives.allgather(*pair, *how) for pair in pairs], outputs)
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Put each rank's tensors into outputs[rank] of all."""
         if any(len(tensors) != len(inputs) for tensors in outputs):
             raise ValueError(f"the output lists need {len(inputs)} tensors each, as the input list has")
-        columns, comm = ([tensors[i] for tensors in outputs] for i in range(len(inputs))), self._ranks.plain
-        works = [_collectives.allgather(column, each, comm) for column, each in zip(columns, inputs)]
+        columns, ranks = ([tensors[i] for tensors in outputs] for i in range(len(inputs))), self._ranks
+        works = [_collectives.allgather(column, each, ranks) for column, each in zip(columns, inputs)]
         return self._work(works, outputs)
 
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Concatenate each tensor of all ranks in an output."""
-        pairs, comm = zip(outputs, inputs), self._ranks.plain
-        return self._work([_collectives.allgather_into(*pair, comm) for pair in pairs], outputs)
+        pairs, how = zip(outputs, inputs), (self._ranks, _is_async(opts))
+        return self._work([_collectives.allgather_single(*pair, *how) for pair in pairs], outputs)
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced  # its name in newer versions
 
     def _allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> _Work:
-        return self.allgather_into_tensor_coalesced([output], [tensor])
+        return self.allgather_into_tensor_coalesced([output], [tensor], opts)
 
     all_gather_single = _allgather_base  # its name in newer versions
 
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Put each rank's tensor into the root's outputs."""
         lists = outputs[0] if outputs else []
-        return self._work([_collectives.gather(lists, inputs[0], opts.rootRank, self._ranks.plain)], outputs)
+        return self._work([_collectives.gather(lists, inputs[0], opts.rootRank, self._ranks)], outputs)
 
     def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
         """Concatenate each rank's tensor in the root's output."""
-        work = _collectives.gather_into(output, tensor, opts.rootRank, self._ranks.plain)
+        work = _collectives.gather_single(output, tensor, opts.rootRank, self._ranks)
         return self._work([work], [output])
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Overwrite each rank's tensor with the root's input for that rank."""
         pieces = inputs[0] if inputs else []
-        work = _collectives.scatter(outputs[0], pieces, opts.rootRank, self._ranks.plain)
+        work = _collectives.scatter(outputs[0], pieces, opts.rootRank, self._ranks)
         return self._work([work], outputs)
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Send inputs[rank] to each rank, dense or sparse COO."""
-        return self._work([_all_to_all.all_to_all(outputs, inputs, self._ranks.plain)], outputs)
+        return self._work([_exchange.all_to_all(outputs, inputs, self._ranks.plain)], outputs)
 
     def alltoall_base(
         self,
@@ -241,7 +246,7 @@ class _Calls:
     ) -> _Work:
         """Send a part of a tensor to each rank."""
         splits = output_splits, input_splits
-        work = _all_to_all.all_to_all_single(output, tensor, *splits, self._ranks.plain)
+        work = _exchange.all_to_all_single(output, tensor, *splits, self._ranks.plain)
         return self._work([work], [output])
 
     all_to_all_single = alltoall_base  # its name in newer versions
@@ -260,7 +265,7 @@ class _Calls:
 
     def barrier(self, opts: Any = None) -> _Work:
         """Start a barrier."""
-        return self._work([_collectives.barrier(self._ranks.plain)], [])
+        return self._work([_collectives.barrier(self._ranks, _is_async(opts))], [])
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks, but not longer than a timeout; see _probe.monitored_barrier()."""

@@ -9,47 +9,27 @@ from typing import Any, Iterable, Mapping
 
 import torch
 
-from .. import _mpi
-from .._library import library
-from .._pending import PendingCall
+from . import _collectives
 from ._allreduce import allreduce
-from ._work import Work, WorkGroup
-from ._collectives import pickled
+from ._work import Work
 from ._compressor import STATE
 from ._parameters import compare_parameters
 from ._process_set import ranks_of, root_in
-from ._tensors import on_host, refuse_other
+from ._tensors import refuse_other
 from ._world import world
 
-_CHUNK = 1 << 30  # bytes; MPI counts in int
 
-
-def _start_bytes(address: int, count: int, root: int, comm: Any, keep: Any) -> WorkGroup:
-    """Start to broadcast the bytes of a buffer from a rank of the communicator."""
-    works = []
-    for start in range(0, count, _CHUNK):
-        piece = ctypes.c_void_p(address + start), ctypes.c_int(min(_CHUNK, count - start))
-        pending = PendingCall(keep, lambda: None)
-        how = _mpi.constant("BYTE"), ctypes.c_int(root), comm, ctypes.byref(pending.request)
-        works.append(Work(pending.begin(library.MPI_Ibcast(*piece, *how)), lambda _: None))
-    return WorkGroup(works)
+def _start(tensor: torch.Tensor, root_rank: int, process_set: Any, later: bool) -> Work:
+    ranks, root = ranks_of(process_set), root_in(process_set, root_rank)
+    refuse_other(tensor)
+    return _collectives.broadcast(tensor, root, ranks, later)
 
 
 def broadcast_async_(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> Work:
     """Start to overwrite a tensor with that of one rank. Collective; see broadcast_()."""
-    ranks, root = ranks_of(process_set), root_in(process_set, root_rank)
-    refuse_other(tensor)
-    buffer = on_host(tensor)
-    size = buffer.numel() * buffer.element_size()
-
-    def finish(_: Any) -> torch.Tensor:
-        if buffer.data_ptr() != tensor.data_ptr():
-            tensor.detach().copy_(buffer)
-        return tensor
-
-    return Work(_start_bytes(buffer.data_ptr(), size, root, ranks.plain, buffer), finish)
+    return _start(tensor, root_rank, process_set, later=True)
 
 
 def broadcast_async(
@@ -63,20 +43,21 @@ def broadcast_async(
 def broadcast_(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> torch.Tensor:
-    """Overwrite a dense tensor with that of one rank, and return it. Collective; blocks.
+    """Overwrite a tensor with that of one rank, and return it. Collective; blocks.
 
     Args:
-        tensor: of the same shape and type on all ranks.
+        tensor: of the same size and type on all ranks, dense or sparse COO. Sparse ones have the same shape,
+            and may have different elements before.
         root_rank: the rank to copy from, by its number among all ranks, also with a process set.
         name: ignored.
         process_set: as for allreduce().
 
     Raises:
-        TypeError: the argument is not a tensor, or is sparse. Only on this rank.
-        ValueError: root_rank is not in the process set; on all ranks.
+        TypeError: the argument is not a tensor. Only on this rank.
+        ValueError: root_rank is not in the process set, or sizes, types or roots differ; on all ranks.
         Error: root_rank is not a rank.
     """
-    return broadcast_async_(tensor, root_rank, name, process_set).wait()
+    return _start(tensor, root_rank, process_set, later=False).wait()
 
 
 class _Broadcast(torch.autograd.Function):
@@ -85,7 +66,7 @@ class _Broadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, process_set: Any) -> torch.Tensor:
         ctx.root, ctx.process_set = root_rank, process_set
-        return broadcast_async(tensor, root_rank, None, process_set).wait()
+        return broadcast_(tensor.detach().clone(), root_rank, None, process_set)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
@@ -112,12 +93,12 @@ def broadcast_object(
     """
     ranks, root = ranks_of(process_set), root_in(process_set, root_rank)
     mine = ranks.rank == root
-    data, problem = pickled(obj) if mine else (b"", "")
+    data, problem = _collectives.pickled(obj) if mine else (b"", "")
     length = int(broadcast_(torch.tensor(-1 if problem else len(data)), root_rank, None, process_set))
     if length < 0:
         raise ValueError(problem or f"rank {root_rank} has an object that cannot be pickled")
     buffer = ctypes.create_string_buffer(data, length)
-    _start_bytes(ctypes.addressof(buffer), length, root, ranks.plain, buffer).wait()
+    _collectives.broadcast_bytes(ctypes.addressof(buffer), length, root, ranks.plain, buffer).wait()
     return obj if mine else pickle.loads(buffer.raw)
 
 

@@ -11,7 +11,7 @@ import torch
 from . import _collectives
 from ._agree import agree
 from ._work import Work, WorkGroup
-from ._collectives import allgather_rows, gather_numbers
+from ._nonblocking import gather_bytes, gather_numbers, gather_rows
 from ._grouped import grouped_allreduce
 from ._process_set import ranks_of
 from ._tensors import refuse_other, type_of
@@ -29,14 +29,11 @@ def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], l
             )
     rows = ", ".join(f"{type_of(tensor)} of {tuple(tensor.shape[1:])}" for tensor in tensors)
     first = 0 if problem or not tensors else len(tensors[0])
-    lengths = [
-        [each]
-        for each in agree(f"rows here are {rows}", "of another type or shape", problem, ranks.plain, first)
-    ]
+    lengths = [[each] for each in agree("rows", rows, problem, ranks.plain, first)]
     if len(tensors) != 1:
         lengths = gather_numbers([len(tensor) for tensor in tensors], ranks.plain)
     by_tensor = [list(each) for each in zip(*lengths)]
-    works = [allgather_rows(tensor.detach(), each, ranks.plain) for tensor, each in zip(tensors, by_tensor)]
+    works = [gather_rows(tensor.detach(), each, ranks.plain) for tensor, each in zip(tensors, by_tensor)]
     return works, by_tensor
 
 
@@ -118,12 +115,10 @@ def allgather_object(obj: Any, name: str | None = None, process_set: Any = None)
     """
     comm = ranks_of(process_set).plain
     data, problem = _collectives.pickled(obj)
-    lengths = _collectives.agree_on_rows(len(data), "bytes of an object", problem, comm)
-    tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-    pieces = _collectives.allgather_rows(tensor, lengths, comm).wait().split(lengths)
-    return [pickle.loads(piece.numpy().tobytes()) for piece in pieces]
+    lengths = agree("functions", "allgather_object", problem, comm, len(data))
+    return [pickle.loads(each) for each in gather_bytes(data, lengths, comm)]
 
 
 def barrier(process_set: Any = None) -> None:
     """Wait for all ranks, or those of a process set. Collective; blocks."""
-    _collectives.barrier(ranks_of(process_set).plain).wait()
+    _collectives.barrier(ranks_of(process_set), later=False).wait()

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 import torch
 
-from ._collectives import gather_numbers
+from ._nonblocking import gather_numbers
 from ._gather import allgather_object
 from ._tensors import type_of
 from ._world import world

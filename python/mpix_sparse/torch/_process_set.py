@@ -174,8 +174,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
         except ValueError as reason:
             problem = str(reason)
     problem = problem or _problem(made)
-    described = "" if problem else f"the process set here has ranks {made.ranks}"
-    agree(described, "others", problem, world().plain)
+    agree("process sets", "" if problem else f"one of ranks {made.ranks}", problem, world().plain)
     _created += 1
     if made.included():
         made._members = subset_of(made.ranks)
@@ -194,7 +193,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         ValueError: ranks pass different sets; on all ranks.
     """
     number = process_set.process_set_id if isinstance(process_set, ProcessSet) else None
-    agree(f"this is process set {number}", "another", "", world().plain)
+    agree("process sets", f"number {number}", "", world().plain)
     if not number:
         return False
     _pending.wait_for_all()

@@ -13,12 +13,12 @@ from typing import Any, Callable
 import torch
 
 from .. import _mpi
-from . import _callbacks, _half
+from . import _callbacks, _deferred
 from ._callbacks import changed
 
 SPINS = 50  # tests of calls before the thread sleeps between tests
 SLEEP_SECONDS = 20e-6
-WATCH_SECONDS = 1e-3  # between looks at callbacks and 16-bit floats, while no call has a future
+WATCH_SECONDS = 1e-3  # between looks at callbacks and deferred calls, while no call has a future
 
 
 @dataclass
@@ -61,8 +61,8 @@ def future_of(work: Any, result: Callable[[], Any]) -> Any:
 
 
 def watch() -> None:
-    """Start calls on 16-bit floats, also while the program makes no calls, if MPI allows threads."""
-    if _half.are_waiting() and _mpi.allows_threads():
+    """Start deferred calls, also while the program makes no calls, if MPI allows threads."""
+    if _deferred.are_waiting() and _mpi.allows_threads():
         _submit()
 
 
@@ -78,7 +78,7 @@ def _submit(*pending: _Pending) -> None:
 
 
 def _is_needed() -> bool:
-    return bool(_pending) or _callbacks.are_unfinished() or _half.are_waiting()
+    return bool(_pending) or _callbacks.are_unfinished() or _deferred.are_waiting()
 
 
 def _progress_loop() -> None:
@@ -89,7 +89,7 @@ def _progress_loop() -> None:
             if _closing:
                 return
             waiting = list(_pending)
-        _half.advance()
+        _deferred.advance()
         complete = _find_complete(waiting)
         for pending in complete:
             pending.place.submit(pending.finish)

@@ -21,6 +21,7 @@ import torch
 
 from .. import CooPlan, Plan
 from .. import allreduce as allreduce_array
+from ._agree import agree
 from ._compression import Compressor
 from ._gather import allgather_object
 from ._join import start_step, any_rank_has_new, register
@@ -371,14 +372,16 @@ class Reducer:
             self._groups.append(group)
 
     def _check_same_parameters(self) -> None:
-        """Check that new parameters are the same, in the same order, on all ranks. Collective; blocks.
+        """Check that new parameters are the same, in the same order, on all ranks, and the op. Collective;
+        blocks.
 
         Raises:
-            ValueError: parameters differ; on all ranks.
+            ValueError: parameters or ops differ; on all ranks.
         """
         new = [str(slot) for slot in reversed(self._slots[self._compared :])]
         if not new:
             return
+        agree("ops of the optimizer", self._op.name, "", self._ranks.plain)
         checksum = zlib.crc32("\n".join(new).encode())
         extremes = numpy.array([checksum, -checksum])
         allreduce_array(extremes, "max", comm=self._ranks.plain, out=extremes)

@@ -1,113 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reduction of tensors of which each rank keeps its share of the rows, with Horovod's interface.
-
-Dense tensors of types that MPI can add go through MPI_Ireduce_scatter. Sparse COO tensors and 16-bit floats
-are reduced as by allreduce(), and each rank keeps its rows."""
+"""Reduction of tensors of which each rank keeps its share of the rows, with Horovod's interface."""
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Sequence
 
 import torch
 
-from .. import _types
-from .._library import library
-from .._pending import PendingCall
 from ._agree import agree
-from ._allreduce import start_allreduce, start_sparse
-from ._work import Work, WorkGroup
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._gather import grouped_allgather
 from ._process_set import ranks_of
-from ._tensors import (
-    Adasum,
-    Average,
-    Op,
-    Sum,
-    choose_op,
-    on_host,
-    refuse_average,
-    refuse_other,
-    scale_,
-    sparse_of,
-    type_of,
-)
+from ._reduce_pieces import reduction_problem, start_dense, start_rows
+from ._tensors import Adasum, Average, Op, Sum, choose_op, refuse_other, scale_, type_of
+from ._work import Work, WorkGroup
 from ._world import World
-
-HALVES = (torch.float16, torch.bfloat16)
-MAX_COUNT = 2**31 - 1  # MPI counts in int
-
-
-def _shares(rows: int, size: int) -> list[int]:
-    """The number of rows that each rank keeps: the first ranks have one more if rows are not a multiple."""
-    return [rows // size + (rank < rows % size) for rank in range(size)]
 
 
 def _problem(tensor: torch.Tensor, op: Op) -> str:
-    """What is wrong with a tensor; empty if nothing is."""
+    """The error in a tensor; empty if there is none."""
     if tensor.dim() == 0:
         return "the tensor has no dimension whose rows ranks could keep"
     if op is Adasum:
         return "there is no reducescatter with op Adasum"
-    if tensor.numel() > MAX_COUNT and not tensor.is_sparse:
-        return f"the tensor has {tensor.numel()} elements; {MAX_COUNT} are the most"
-    try:
-        refuse_average(tensor, op)
-        _types.datatype(type_of(tensor))
-        _types.operation(op.reduction, type_of(tensor))
-    except (TypeError, ValueError) as reason:
-        return str(reason)
-    return ""
+    return reduction_problem(tensor, tensor.numel(), op)
 
 
-def _described(tensor: torch.Tensor) -> str:
+def _describe(tensor: torch.Tensor) -> str:
     sparse = f", {tensor.sparse_dim()} sparse dimensions" if tensor.is_sparse else ""
     return f"{type_of(tensor)} of {tuple(tensor.shape)}{sparse}"
 
 
-def _mine(whole: torch.Tensor, rows: slice) -> torch.Tensor:
-    """Some rows of a tensor, which is coalesced if it is sparse, in memory of their own."""
-    if not whole.is_sparse:
-        return whole[rows].clone()
-    indices, values = whole._indices(), whole._values()
-    first, last = torch.searchsorted(indices[0].contiguous(), torch.tensor([rows.start, rows.stop])).tolist()
-    local = indices[:, first:last].clone()
-    local[0] -= rows.start
-    shape = (rows.stop - rows.start, *whole.shape[1:])
-    return sparse_of(local, values[first:last].clone(), whole, shape)._coalesced_(True)
-
-
-def _start_whole(
-    tensor: torch.Tensor, rows: slice, op: Op, ranks: World, scales: tuple[float, float]
-) -> Work:
-    """Start to reduce a tensor on all ranks, and keep some rows."""
-    if tensor.is_sparse:
-        work = start_sparse(tensor, op, ranks, scales=scales)
-    else:
-        work = start_allreduce(tensor, torch.empty_like(tensor), op, ranks, scales)
-    return Work(work, lambda whole: _mine(whole, rows))
-
-
 def _start_one(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> Work:
-    """Start to reduce a tensor that has been checked, of which each rank keeps its rows."""
-    shares = _shares(tensor.shape[0], ranks.size)
-    first = sum(shares[: ranks.rank])
-    rows = slice(first, first + shares[ranks.rank])
-    if tensor.is_sparse or tensor.dtype in HALVES:
-        return _start_whole(tensor, rows, op, ranks, scales)
-    source, row = on_host(tensor), tensor.shape[1:].numel()
-    if scales[0] != 1:
-        source = scale_(source.clone(), scales[0])
-    made = source.new_empty((shares[ranks.rank], *tensor.shape[1:]))
-    counts = (ctypes.c_int * ranks.size)(*(share * row for share in shares))
-    pending = PendingCall((source, made, counts), lambda: made)
-    buffers = (ctypes.c_void_p(each.data_ptr()) for each in (source, made))
-    how = _types.datatype(type_of(tensor)), _types.operation(op.reduction, type_of(tensor)), ranks.plain
-    code = library.MPI_Ireduce_scatter(*buffers, counts, *how, ctypes.byref(pending.request))
-    finish = lambda _: scale_(made, scales[1], op.divisor(ranks.size)).to(tensor.device)  # noqa: E731
-    return Work(pending.begin(code), finish)
+    """Start to reduce a tensor that has been checked, of which each rank keeps its share of the rows: the
+    first ranks have one more if rows are not a multiple."""
+    rows = tensor.shape[0]
+    shares = [rows // ranks.size + (rank < rows % ranks.size) for rank in range(ranks.size)]
+    first, mine = sum(shares[: ranks.rank]), shares[ranks.rank]
+    if tensor.is_sparse:
+        return start_rows(tensor, slice(first, first + mine), op, ranks, scales)
+    row, shape = tensor.shape[1:].numel(), (mine, *tensor.shape[1:])
+    work = start_dense(tensor, [share * row for share in shares], op, ranks, scales)
+    return Work(work, lambda made: made.view(shape).to(tensor.device))
 
 
 def _start(tensors: Sequence[torch.Tensor], op: Op, ranks: World, scales: tuple[float, float]) -> list[Work]:
@@ -115,8 +50,8 @@ def _start(tensors: Sequence[torch.Tensor], op: Op, ranks: World, scales: tuple[
     for tensor in tensors:
         refuse_other(tensor)
     problem = next(filter(None, (_problem(tensor, op) for tensor in tensors)), "")
-    described = ", ".join(map(_described, tensors))
-    agree(f"tensors here are {described}, with op {op.name}", "others", problem, ranks.plain)
+    described = ", ".join(map(_describe, tensors))
+    agree("reductions", f"{op.name} of {described}", problem, ranks.plain)
     return [_start_one(tensor.detach(), op, ranks, scales) for tensor in tensors]
 
 

@@ -9,16 +9,21 @@ from typing import Any, Sequence
 
 import torch
 
-from .. import Report, _pending, _hints, _inquiry, _mpi, _types
+from .. import Report, _pending, _hints, _inquiry, _mpi
+from .._duplicates import Duplicates, duplicate
 from .._library import library
 
 
-class World:
-    """Communicators of some ranks: one for each meaning of 16-bit elements, with hints for the calls on them.
-    Creation is collective, while no call is in flight.
+class World(Duplicates):
+    """Communicators of some ranks. Creation is collective, while no call is in flight.
 
     Args:
         forward: the hint `forward`; None for that of comm.
+
+    Attributes:
+        compared: for calls that start when their arguments have been compared (_compare.py), all of them in
+            the order of the program.
+        checks: True if ranks compare the arguments of all calls.
     """
 
     def __init__(self, comm: Any, forward: str | None = None) -> None:
@@ -26,22 +31,18 @@ class World:
         if forward is None:
             _hints.check_arguments(handle)
             forward = _hints.forward(handle)
-        self.forward = forward
-        self.plain = _duplicate(handle, {"element": "integer", "forward": forward})
-        halves = "float16", "bfloat16"
-        self.of_type = {
-            name: _duplicate(handle, {**_types.hints(name), "forward": forward}) for name in halves
-        }
-        self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
+        super().__init__(handle, forward=forward)
+        self.forward, self.checks = forward, forward == "0" and self.size > 1
+        self.compared = duplicate(handle)
         self.local_rank, self.local_size = _local(handle)
         self.cross_rank, self.cross_size = _across(handle, self.local_rank)
         self.is_homogeneous = _are_equal(self.local_size, handle)
         self.parts: dict[tuple[int, ...], World] = {}  # by subset of these ranks
         self._deeper: dict[int, World] = {}  # by depth
 
-    def comm(self, name: str) -> Any:
-        """The communicator for elements of a type."""
-        return self.of_type.get(name, self.plain)
+    def all(self) -> list[Any]:
+        """All duplicates."""
+        return [*super().all(), self.compared]
 
     def at_depth(self, depth: int) -> World:
         """The same ranks, on the communicators for calls that callbacks of this depth start (_callbacks.py);
@@ -59,15 +60,7 @@ class World:
         """Free the communicators. Collective."""
         for _, deeper in sorted(self._deeper.items()):
             deeper.free()
-        for comm in [self.plain, *self.of_type.values()]:
-            _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
-
-
-def _duplicate(comm: Any, hints: dict[str, str]) -> Any:
-    made = _mpi.Handle()
-    _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(made)))
-    _hints.set_info(made, **hints)
-    return made
+        super().free()
 
 
 def _local(comm: Any) -> tuple[int, int]:

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reduction of dense and sparse tensors of which each rank keeps a piece. reducescatter() and
+torch.distributed's reduce_scatter are made of it.
+
+MPI_Ireduce_scatter reduces dense tensors, since each rank needs only its piece; 16-bit floats in 32 bits,
+since MPI cannot add them. This library reduces sparse tensors, and each rank keeps its rows."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Sequence
+
+import torch
+
+from .. import _types
+from .._library import library
+from ._agree import agree
+from ._allreduce import start_sparse
+from ._collectives import replace
+from ._nonblocking import MAX_ELEMENTS, overlap, start_call
+from ._tensors import Op, is_plain, on_host, refuse_average, scale_, sparse_of, type_of
+from ._work import Work
+from ._world import World
+
+HALVES = torch.float16, torch.bfloat16
+
+
+def reduction_problem(tensor: torch.Tensor, count: int, op: Op, factor: float = 1) -> str:
+    """The error in the reduction of `count` elements like those of a tensor; empty if there is none."""
+    if tensor.layout not in (torch.strided, torch.sparse_coo):
+        return f"a tensor of layout {tensor.layout} cannot be reduced; dense and sparse COO ones can"
+    if tensor.is_sparse and tensor.dim() == 0:
+        return "a sparse tensor without dimensions cannot be split"
+    if not tensor.is_sparse and count > MAX_ELEMENTS:
+        return f"{count} elements are too many for a call; at most {MAX_ELEMENTS} fit"
+    if factor != 1 and not (tensor.is_floating_point() or tensor.is_complex()):
+        return f"there is no PREMUL_SUM of {type_of(tensor)}; use SUM"
+    try:
+        refuse_average(tensor, op)
+        _types.datatype(type_of(tensor))
+        _types.operation(op.reduction, type_of(tensor))
+    except (TypeError, ValueError) as reason:
+        return str(reason)
+    return ""
+
+
+def start_dense(
+    source: torch.Tensor,
+    counts: Sequence[int],
+    op: Op,
+    ranks: World,
+    scales: tuple[float, float] = (1, 1),
+    output: torch.Tensor | None = None,
+) -> Work:
+    """Start to reduce a dense tensor, of which each rank keeps counts[rank] elements.
+
+    Args:
+        counts: the same on all ranks.
+        scales: factors before and after the reduction.
+        output: overwritten with the elements; None for a new tensor on the host.
+    """
+    flat = on_host(source).view(-1)
+    wide = flat.float() if flat.dtype in HALVES else flat
+    if scales[0] != 1:
+        wide = scale_(wide.clone() if wide is flat else wide, scales[0])
+    direct = output is not None and is_plain(output) and wide is flat and not overlap(wide, output)
+    found = output.detach() if direct else wide.new_empty(counts[ranks.rank])
+    table = (ctypes.c_int * len(counts))(*counts)
+    buffers = (ctypes.c_void_p(each.data_ptr()) for each in (wide, found))
+    how = _types.datatype(type_of(wide)), _types.operation(op.reduction, type_of(wide)), ranks.plain
+
+    def finish() -> torch.Tensor:
+        made = scale_(found, scales[1], op.divisor(ranks.size)).to(source.dtype)
+        if output is not None and not direct:
+            output.detach().copy_(made.view(output.shape))
+        return made if output is None else output
+
+    keep = wide, found, table
+    return start_call(library.MPI_Ireduce_scatter, *buffers, table, *how, keep=keep, finish=finish)
+
+
+def start_rows(
+    tensor: torch.Tensor, rows: slice, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
+) -> Work:
+    """Start to reduce a sparse tensor, and keep some rows; returns a new tensor."""
+
+    def finish(total: torch.Tensor) -> torch.Tensor:
+        indices, values = total._indices(), total._values()
+        bounds = torch.tensor([rows.start, rows.stop], device=indices.device)
+        first, last = torch.searchsorted(indices[0].contiguous(), bounds).tolist()
+        own = indices[:, first:last].clone()
+        own[0] -= rows.start
+        shape = rows.stop - rows.start, *total.shape[1:]
+        return sparse_of(own, values[first:last].clone(), total, shape)._coalesced_(True)
+
+    return Work(start_sparse(tensor, op, ranks, scales=scales), finish)
+
+
+def reduce_scatter(
+    output: torch.Tensor, inputs: Sequence[torch.Tensor], op: Op, factor: float, ranks: World
+) -> Work:
+    """Start to reduce lists of tensors, one for each rank, of which each rank gets its own. Dense tensors may
+    differ in size within the list; sparse ones have the output's shape. Collective; blocks to compare the
+    arguments.
+
+    Args:
+        output: overwritten with the sum of all ranks' inputs[rank].
+        inputs: one tensor for each rank, all dense or all sparse COO.
+        op, factor: the reduction, and the factor of the inputs before it.
+
+    Raises:
+        ValueError: the arguments are wrong on a rank or differ between ranks; on all ranks.
+    """
+    counts = [piece.numel() for piece in inputs]
+    _agree(output, counts, _list_problem(output, inputs, ranks), op, factor, ranks)
+    whole = _joined(inputs) if output.is_sparse else torch.cat([on_host(piece).view(-1) for piece in inputs])
+    return _start(output, whole, counts, op, factor, ranks)
+
+
+def reduce_scatter_tensor(
+    output: torch.Tensor, tensor: torch.Tensor, op: Op, factor: float, ranks: World
+) -> Work:
+    """Start to reduce a tensor, of which each rank gets an equal part along its first dimension. Collective;
+    blocks to compare the arguments. Raises as reduce_scatter() does."""
+    counts = [output.numel()] * ranks.size
+    _agree(output, counts, _tensor_problem(output, tensor, ranks), op, factor, ranks)
+    return _start(output, tensor, counts, op, factor, ranks)
+
+
+def _start(
+    output: torch.Tensor, whole: torch.Tensor, counts: Sequence[int], op: Op, factor: float, ranks: World
+) -> Work:
+    if not output.is_sparse:
+        return start_dense(whole, counts, op, ranks, (factor, 1), output)
+    first, rows = ranks.rank * output.shape[0], output.shape[0]
+    work = start_rows(whole, slice(first, first + rows), op, ranks, (factor, 1))
+
+    def finish(own: torch.Tensor) -> torch.Tensor:
+        return replace(output, own._indices(), own._values())._coalesced_(True)
+
+    return Work(work, finish)
+
+
+def _agree(
+    output: torch.Tensor, counts: Sequence[int], problem: str, op: Op, factor: float, ranks: World
+) -> None:
+    """Compare the arguments with those of the other ranks. Collective; blocks."""
+    here = f"{op.name} of {'sparse' if output.is_sparse else 'dense'} {type_of(output)}"
+    problem = problem or reduction_problem(output, sum(counts), op, factor)
+    agree("reductions", f"{here}, {list(counts)} elements for the ranks", problem, ranks.plain)
+
+
+def _list_problem(output: torch.Tensor, inputs: Sequence[torch.Tensor], ranks: World) -> str:
+    """The error in a list of inputs; empty if there is none."""
+    if len(inputs) != ranks.size:
+        return f"the input list has {len(inputs)} tensors; it needs one for each of {ranks.size} ranks"
+    for piece in inputs:
+        if (piece.layout, piece.dtype) != (output.layout, output.dtype):
+            return "the tensors of the input list and the output differ in type or layout"
+        if piece.is_sparse and piece.shape != output.shape:
+            return f"the input list has a sparse tensor of {tuple(piece.shape)}, not {tuple(output.shape)}"
+    if len({piece.sparse_dim() for piece in inputs if piece.is_sparse}) > 1:
+        return "the sparse tensors of the input list differ in their number of sparse dimensions"
+    own = inputs[ranks.rank].numel()
+    return "" if own == output.numel() else f"the output has {output.numel()} elements; its input has {own}"
+
+
+def _tensor_problem(output: torch.Tensor, tensor: torch.Tensor, ranks: World) -> str:
+    """The error in an input that is to be split evenly; empty if there is none."""
+    if (tensor.layout, tensor.dtype) != (output.layout, output.dtype):
+        return "the input and the output tensor differ in type or layout"
+    if tensor.numel() != output.numel() * ranks.size:
+        return (
+            f"the input has {tensor.numel()} elements; "
+            f"for {ranks.size} outputs of {output.numel()} it needs {output.numel() * ranks.size}"
+        )
+    if tensor.is_sparse and tensor.shape[1:] != output.shape[1:]:
+        return f"the sparse input has shape {tuple(tensor.shape)}, and the output {tuple(output.shape)}"
+    return ""
+
+
+def _joined(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Sparse tensors of one shape, one behind the other along the first dimension."""
+    indices = []
+    for i, piece in enumerate(pieces):
+        moved = piece._indices().clone()
+        moved[0] += i * piece.shape[0]
+        indices.append(moved)
+    shape = len(pieces) * pieces[0].shape[0], *pieces[0].shape[1:]
+    values = torch.cat([piece.detach()._values() for piece in pieces])
+    return sparse_of(torch.cat(indices, 1), values, values.new_empty(()).expand(shape))
