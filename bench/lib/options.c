@@ -40,10 +40,15 @@ enum {
     OPTION_ORDER,
     OPTION_WORKLOAD,
     OPTION_SCALE,
+    OPTION_GPUS,
+    OPTION_UNEQUAL,
+    OPTION_DRIFT,
     OPTION_BATCH,
     OPTION_ITERATIONS,
     OPTION_WARMUP,
     OPTION_BETWEEN,
+    OPTION_LATE,
+    OPTION_JITTER,
     OPTION_CHECK,
     OPTION_SEED,
     OPTION_ALONE,
@@ -137,6 +142,15 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_SCALE] = { 0, "scale", "S", "1",
         perf_parse_count, TO(scale), { NULL, 1, 1e9 },
         "divide the elements of random vectors and of models by S" },
+    [OPTION_GPUS] = { 0, "gpus", "N", "1",
+        perf_parse_count, TO(gpus), { NULL, 1, 1024 },
+        "GPUs of a rank's machine: its tensor is the union of N\ndraws of the model" },
+    [OPTION_UNEQUAL] = { 0, "unequal", "F", "1",
+        perf_parse_real, TO(unequal), { NULL, 1, 1e6 },
+        "rank 0 has F times as many elements of a model, the\nlast rank none; 1: all have as many" },
+    [OPTION_DRIFT] = { 0, "drift", "F", "0",
+        perf_parse_real, TO(drift), { NULL, 0, 1 },
+        "from one step of a model to the next, indices move on by\nthat share of the vector" },
     [OPTION_BATCH] = { 0, "batch", "TOKENS", "1024",
         perf_parse_count, TO(batch), { NULL, 1, 1e9 },
         "words of the text that a rank takes in a step" },
@@ -149,6 +163,12 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_BETWEEN] = { 0, "between", "BYTES", "0",
         perf_parse_count, TO(between), { NULL, 0, 1e12 },
         "imitate a program: before each call read the last result,\nwrite that many bytes, read the input" },
+    [OPTION_LATE] = { 0, "late", "US", "0",
+        perf_parse_real, TO(late), { NULL, 0, 1e9 },
+        "the last rank enters each call so many microseconds after\nthe others" },
+    [OPTION_JITTER] = { 0, "jitter", "US", "0",
+        perf_parse_real, TO(jitter), { NULL, 0, 1e9 },
+        "each rank enters each call late by a random time of up to\nso many microseconds" },
     [OPTION_CHECK] = { 0, "check", "0|1", "1",
         perf_parse_count, TO(check), { NULL, 0, 1 },
         "compare the first and the last result with MPI_Allreduce" },
@@ -257,6 +277,8 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "options --overlap and --skew: the workload has its own";
     if (kind != PERF_TEXT_FILE && given[OPTION_BATCH])
         return "option --batch is for --workload text:FILE";
+    if (kind != PERF_MODEL && (given[OPTION_GPUS] || given[OPTION_UNEQUAL] || given[OPTION_DRIFT]))
+        return "options --gpus, --unequal and --drift are for models";
     if (kind == PERF_TRACE_FILE && given[OPTION_ROW])
         return "option --row: a trace has its own";
     if ((kind == PERF_TEXT_FILE || kind == PERF_TRACE_FILE) && given[OPTION_SCALE])
@@ -276,6 +298,8 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --plan is for --interface coo";
     if (options->plan && options->overlap_compute)
         return "options --plan and --overlap-compute: calls in flight are no starts of a plan";
+    if (options->late + options->jitter > 0 && options->overlap_compute)
+        return "options --late and --jitter: --overlap-compute has calls in flight";
     if (options->between > 0 && options->buffers == PERF_CUDA)
         return "option --between is for buffers of the host";
     if (options->skew > 0 && options->skew < 0.125)
@@ -310,6 +334,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --format: a study is printed as table, csv or json";
     if (options->overlap_compute || options->between > 0)
         return "options --overlap-compute and --between are not for --study";
+    if (options->late + options->jitter > 0)
+        return "options --late and --jitter are not for --study";
     if (options->message_replay || options->profile)
         return "options --message-replay and --profile are not for --study";
     if (study != PERF_BALANCE && study != PERF_PROFILE && options->workload.kind != PERF_RANDOM)

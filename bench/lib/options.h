@@ -23,10 +23,14 @@ struct perf_options {
     bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given,
         threads_given;
     double overlap, skew;
+    double unequal;                     /**< elements of rank 0, as a multiple of another rank's */
+    double drift;                       /**< fraction of the vector, from one step to the next */
+    double late, jitter;                /**< microseconds */
     double memory_bandwidth;            /**< GB/s of a node; 0: not given */
     struct perf_workload_spec workload; /**< source of the index sets */
     char label[PERF_PATH_MAX];          /**< empty: none */
-    long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale;
+    long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale,
+        gpus;
     char json[PERF_PATH_MAX];      /**< empty: none */
     char calibrate[PERF_PATH_MAX]; /**< empty: none */
     char costs[PERF_PATH_MAX];     /**< empty: none */

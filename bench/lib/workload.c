@@ -22,7 +22,8 @@
  * Coordinates make NMT's balanced parallelism on 128 ranks 36 % cheaper than dense, so (gamma + 1) d is .64.
  *
  * The other numbers are plausible choices: words by frequency, so that nearly all batches have the words of
- * the first strip. Gradients of LLMs are the largest 5 % of a bucket of 128 MB of floats. These models
+ * the first strip. NMT's overlap is thus set from the paper's own result, and LSTM's is chosen: the paper
+ * states none for it. Gradients of LLMs are the largest 5 % of a bucket of 128 MB of floats. These models
  * differ in the number of buckets, which does not affect a single call. */
 
 #define BUCKET ((uint64_t)128 << 20 >> 2)
@@ -156,16 +157,15 @@ static void collect(uint64_t *bitmap, const struct region *region, struct perf_s
     }
 }
 
-/* Marks n elements of a region, of which `pool` are common to all ranks. */
-static void draw(const struct perf_case *c, const struct region *region, size_t n, size_t pool,
-                 uint64_t *bitmap)
+/* Marks n elements of a region, of which `pool` are common to all members: ranks, or their GPUs. */
+static void draw(size_t member, const struct region *region, size_t n, size_t pool, uint64_t *bitmap)
 {
     uint64_t own = n - pool, others = region->size - pool, at = 0;
 
     for (uint64_t i = 0; i < pool; i++)
         mark(bitmap, permute(region, i));
     if (others > 0)
-        at = (uint64_t)c->world->rank * own % others;
+        at = member * own % others;
     for (uint64_t i = 0; i < own; i++) {
         mark(bitmap, permute(region, pool + at));
         at = at + 1 < others ? at + 1 : 0;
@@ -179,9 +179,29 @@ static size_t share(double part, size_t n)
     return some < n ? some : n;
 }
 
+/* Returns how many elements a GPU of this rank draws (option --unequal). */
+static size_t model_elements(const struct perf_case *c)
+{
+    double unequal = c->options->unequal;
+    int rank = c->world->rank;
+
+    if (rank > 0)
+        return unequal > 1 && rank == c->world->ranks - 1 ? 0 : share(c->density, c->count);
+    return share(unequal * c->density, c->count);
+}
+
+/* Returns an upper bound of the elements of a rank's GPUs, if each draws n. */
+static size_t machine_max(const struct perf_case *c, size_t n)
+{
+    size_t gpus = (size_t)c->options->gpus;
+
+    return n < c->count / gpus ? n * gpus : c->count;
+}
+
 size_t perf_workload_max(const struct perf_case *c, const struct perf_source *source)
 {
     switch (source->kind) {
+    case PERF_MODEL: return machine_max(c, share(c->options->unequal * c->density, c->count));
     case PERF_TEXT_FILE: return (size_t)c->options->batch;
     case PERF_TRACE_FILE: return source->trace.largest;
     default: return share(c->density, c->count);
@@ -220,11 +240,11 @@ static struct perf_set draw_random(const struct perf_case *c, int step)
     struct perf_set set = { 0, perf_alloc(n, sizeof *set.at) };
 
     if (in_head > 0) {
-        draw(c, &front, in_head, head_pool, bitmap);
+        draw((size_t)c->world->rank, &front, in_head, head_pool, bitmap);
         collect(bitmap, &front, &set);
     }
     if (n > in_head) {
-        draw(c, &back, n - in_head, tail_pool, bitmap);
+        draw((size_t)c->world->rank, &back, n - in_head, tail_pool, bitmap);
         collect(bitmap, &back, &set);
     }
     free(bitmap);
@@ -257,32 +277,60 @@ static struct perf_set draw_text(const struct perf_case *c, const struct perf_te
     return set;
 }
 
-/* Each rank has its own order of a strip's region. */
-static struct region strip_make(const struct perf_case *c, int step, int strip, uint64_t first, uint64_t end)
-{
-    uint64_t number = (uint64_t)step * PERF_STRIPS + (uint64_t)strip;
+/* A strip of the vector, and the elements that a GPU draws there. */
+struct strip {
+    int number;
+    size_t first, end, wanted;
+};
 
-    return region_make(c, perf_mix(number) + (uint64_t)c->world->rank + 1, first, end - first);
+/* Marks the elements of one GPU. Each has its own order of a strip's region. */
+static void draw_strip(const struct perf_case *c, int step, const struct strip *strip, size_t gpu,
+                       uint64_t *bitmap)
+{
+    uint64_t number = (uint64_t)step * PERF_STRIPS + (uint64_t)strip->number;
+    size_t size = strip->end - strip->first;
+    struct region region = region_make(c, perf_mix(number) + gpu + 1, strip->first, size);
+
+    if (size > 0)
+        draw(gpu, &region, strip->wanted < size ? strip->wanted : size, 0, bitmap);
+}
+
+/* Adds `distance` to the elements of a set, modulo count (option --drift). They stay in order. */
+static void rotate(struct perf_set *set, uint64_t distance, uint64_t count)
+{
+    uint64_t *moved = perf_alloc(set->n, sizeof *moved);
+    size_t first = 0, n = 0;
+
+    while (first < set->n && set->at[first] + distance < count)
+        first++;
+    for (size_t i = first; i < set->n; i++)
+        moved[n++] = set->at[i] + distance - count;
+    for (size_t i = 0; i < first; i++)
+        moved[n++] = set->at[i] + distance;
+    free(set->at);
+    set->at = moved;
 }
 
 static struct perf_set draw_model(const struct perf_case *c, const struct perf_model *model, int step)
 {
-    size_t n = share(c->density, c->count), first = 0, done = 0;
+    size_t n = model_elements(c), gpus = (size_t)c->options->gpus, first = 0, done = 0;
     uint64_t *bitmap = perf_alloc(c->count / 64 + 1, sizeof *bitmap);
-    struct perf_set set = { 0, perf_alloc(n, sizeof *set.at) };
+    struct perf_set set = { 0, perf_alloc(machine_max(c, n), sizeof *set.at) };
 
     for (int i = 0; i < PERF_STRIPS; i++) {
         size_t end = share(model->strip[i].end, c->count), upto = share(model->strip[i].share, n);
-        struct region region = strip_make(c, step, i, first, end);
-        size_t size = end - first, wanted = upto - done;
+        struct strip strip = { i, first, end, upto - done };
+        struct region region = { .first = first, .size = end - first };
 
-        if (size > 0)
-            draw(c, &region, wanted < size ? wanted : size, 0, bitmap);
+        for (size_t gpu = 0; gpu < gpus; gpu++)
+            draw_strip(c, step, &strip, (size_t)c->world->rank * gpus + gpu, bitmap);
         collect(bitmap, &region, &set);
         first = end;
         done = upto;
     }
     free(bitmap);
+    if (c->options->drift > 0 && c->count > 0)
+        rotate(&set, (uint64_t)(c->options->drift * step * (double)c->count) % c->count, c->count);
     return set;
 }
 

@@ -23,6 +23,9 @@ static const struct perf_field fields[] = {
     FIELD("op", PERF_TEXT, op),
     FIELD("workload", PERF_LETTERS, workload),
     FIELD("scale", PERF_INTEGER, scale),
+    FIELD("gpus", PERF_INTEGER, gpus),
+    FIELD("unequal", PERF_REAL, unequal),
+    FIELD("drift", PERF_REAL, drift),
     FIELD("density", PERF_REAL, density),
     FIELD("overlap", PERF_REAL, overlap),
     FIELD("overlap_measured", PERF_REAL, overlap_measured),
@@ -86,6 +89,8 @@ static const struct perf_field fields[] = {
     FIELD("reason", PERF_TEXT, reason),
     FIELD("iterations", PERF_INTEGER, iterations),
     FIELD("between", PERF_INTEGER, between),
+    FIELD("late_us", PERF_REAL, late),
+    FIELD("jitter_us", PERF_REAL, jitter),
     FIELD("seed", PERF_INTEGER, seed),
 };
 /* clang-format on */
@@ -115,6 +120,9 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
     perf_source_name(&options->workload, r->workload, sizeof r->workload);
     r->label = options->label[0] != '\0' ? options->label : NULL;
     r->scale = options->scale;
+    r->gpus = options->gpus;
+    r->unequal = options->unequal;
+    r->drift = options->drift;
     r->density = from_options ? c->density : stats->nnz_in_mean / (double)c->count;
     r->overlap = from_options ? options->overlap : stats->overlap;
     r->overlap_measured = stats->overlap;
@@ -132,6 +140,8 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
     r->nnz_out = stats->nnz_out;
     r->gamma = stats->nnz_in_mean > 0 ? (double)stats->nnz_out / stats->nnz_in_mean : NAN;
     r->between = options->between;
+    r->late = options->late;
+    r->jitter = options->jitter;
     r->seed = options->seed;
 }
 

@@ -16,11 +16,12 @@
 struct perf_record {
     long long ranks, nodes, count, row_len, nnz_in_max, nnz_out, grain, columns;
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max,
-        messages_relayed_max, hash_reruns_max, threads, wrong, iterations, between, seed, scale;
+        messages_relayed_max, hash_reruns_max, threads, wrong, iterations, between, seed, scale, gpus;
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance,
         serial_share_max;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
         replay_median;
+    double unequal, drift, late, jitter;
     double over_memory, over_replay; /**< median as a multiple of the two baselines */
     double cacheline;                /**< see struct perf_baselines */
     struct perf_sim_work sim_work;

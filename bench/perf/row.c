@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rows: calls of all kinds of rows, and their reports. */
 
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+#endif
+
 #include "bench/perf/row.h"
 
 #include <limits.h>
@@ -8,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench/lib/device_buffers.h"
 #include "bench/lib/names.h"
@@ -156,6 +161,23 @@ static void keep_first_error(struct perf_row *row, int code)
         row->code = code;
 }
 
+/* Options --late and --jitter. */
+static void come_late(const struct perf_case *c, int i)
+{
+    const struct perf_world *world = c->world;
+    uint64_t key = perf_mix((uint64_t)c->options->seed ^ perf_mix((uint64_t)world->rank << 32 | (uint64_t)i));
+    double us = c->options->jitter * ((double)key / 18446744073709551616.0);
+    struct timespec wait;
+
+    if (world->rank == world->ranks - 1)
+        us += c->options->late;
+    if (us <= 0)
+        return;
+    wait.tv_sec = (time_t)(us / 1e6);
+    wait.tv_nsec = (long)((us - 1e6 * (double)wait.tv_sec) * 1e3);
+    nanosleep(&wait, NULL);
+}
+
 double perf_row_call(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
                      int step, int i)
 {
@@ -170,6 +192,7 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     perf_sim_work_set_threads(row->threads);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
+    come_late(c, i);
     switch (row->kind) {
     case PERF_ROW_SPARSE:
         code = sparse_call(row, c, &tensor->step[step], perf_tensor_target(tensor, i));

@@ -170,7 +170,8 @@ enum { COUNT = 1 << 20, MAX_PARTITIONERS = 16 };
 /* A rule that assigns elements to parts: a map, or boundaries. */
 struct partitioner {
     struct sar_partition_map map;
-    uint64_t *boundary; /* NULL for a map */
+    uint64_t *boundary; /* NULL for a map, and for the hash of each index */
+    bool by_index;      /* a hash of each index, as in the Zen paper */
     struct record record;
 };
 
@@ -208,6 +209,8 @@ static void add_map(struct job *job, const struct record *first, struct sar_part
 /* The first one is the planner's map. */
 static void add_partitioners(struct job *job, const struct record *first, struct sar_partition_map planned)
 {
+    struct partitioner *hashed;
+
     add_map(job, first, planned, true);
     for (size_t g = 0; g < sizeof grains / sizeof *grains; g++)
         if (grains[g] != 1u << planned.grain_shift)
@@ -219,11 +222,26 @@ static void add_partitioners(struct job *job, const struct record *first, struct
             false);
     add_map(job, first, sar_partition_map_make(SAR_PARTITION_RANGE, planned.count, planned.parts, 1, 0),
             false);
+    hashed = add(job, first, "index_hash");
+    hashed->by_index = true;
+    hashed->map = planned;
+    hashed->record.grain = 1;
     for (size_t r = 0; r < sizeof recomputes / sizeof *recomputes; r++) {
         struct partitioner *partitioner = add(job, first, "recomputed");
         partitioner->boundary = perf_alloc((size_t)planned.parts + 1, sizeof *partitioner->boundary);
         partitioner->record.recompute = recomputes[r];
     }
+}
+
+static uint32_t part_of(const struct partitioner *partitioner, uint64_t index)
+{
+    const struct sar_partition_map *map = &partitioner->map;
+
+    if (partitioner->boundary != NULL)
+        return boundaries_part(partitioner->boundary, (uint32_t)partitioner->record.parts, index);
+    if (partitioner->by_index)
+        return sar_hash_range(sar_murmur3_u64(index, map->seed), map->parts);
+    return sar_partition_map_locate(map, index).part;
 }
 
 /* Returns the size of the largest part over the mean size. */
@@ -235,8 +253,7 @@ static double imbalance(const struct partitioner *partitioner, const struct perf
     for (uint32_t p = 0; p < parts; p++)
         part[p] = 0;
     for (size_t i = 0; i < set->n; i++)
-        part[partitioner->boundary != NULL ? boundaries_part(partitioner->boundary, parts, set->at[i])
-                                           : sar_partition_map_locate(&partitioner->map, set->at[i]).part]++;
+        part[part_of(partitioner, set->at[i])]++;
     for (uint32_t p = 0; p < parts; p++)
         most = part[p] > most ? part[p] : most;
     return set->n > 0 ? parts * (double)most / (double)set->n : 1;

@@ -24,6 +24,8 @@ from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: 
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 from evaluation.rows import TABLES  # noqa: E402
+import assumptions  # noqa: E402
+from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
@@ -43,29 +45,6 @@ def load_evaluate():
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
         home.new_axes = home.lines_of = home.bars_of = unittest.mock.MagicMock()
     return module
-
-
-def real(x, digits=2):
-    """Format as in the text: without the zero before the point, and halves rounded up."""
-    text = f"{x + 1e-9:.{digits}f}"
-    return text[1:] if text.startswith("0.") else text
-
-
-def span(values, digits=2):
-    ends = [real(min(values), digits), real(max(values), digits)]
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
-
-
-def percent(x):
-    return real(100 * x, 0)
-
-
-def row_of(name, scheme="balanced"):
-    return next(row for row in rows_of(name) if row["scheme"] == scheme)
-
-
-def time_of(name, scheme="balanced"):
-    return row_of(name, scheme)["median_s"]
 
 
 def peers_of(name):
@@ -173,6 +152,12 @@ def of_studies():
     lost = {r["memory"]: real(100 * r["loss"], 1) for r in rows_of("study-hash") if r["method"] == "strawman"}
     yield f"{lost[10]} % with as much memory as the tensor; {lost[2.5]} % with a quarter of it"
     balance = {(r["pattern"], r["partition"], r["recompute"]): r for r in rows_of("study-balance")}
+    for name, words in (("hash", "They"), ("index_hash", "a hash of each index")):
+        found = [
+            r for r in rows_of("study-balance") if r["partition"] == name and (r["chosen"] or name != "hash")
+        ]
+        push, pull = [span([r[key] for r in found]) for key in ("push_mean", "pull_mean")]
+        yield f"{words} push {push} and pull {pull}" if name == "hash" else f"{words} {push} and {pull}"
     once = balance["skewed", "recomputed", 1000]
     yield f"so that {once['push_mean']:.2f} and {once['pull_mean']:.2f} (skewed) are less than the paper's"
 
@@ -387,6 +372,7 @@ def main():
         of_rows,
         of_ranks,
         of_columns,
+        *assumptions.PARTS,
     ):
         for sentence in part():
             n += 1

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sentences of the pages on the paper's cluster and on sensitivity, for tests/bench/evaluation.py."""
+
+from evaluation import sensitivity, topology
+from evaluation.figures import dense_of, rows_of
+from sentences import percent, real, row_of, span, time_of
+
+
+def of_topology():
+    paper = {m: topology.row_of(m, "paper") for m in [*topology.EMBEDDINGS, "llama"]}
+    chosen = {m: topology.row_of(m, "chosen") for m in paper}
+    gpu = {m: rows_of(f"speedup-{m}")[0]["density"] for m in topology.EMBEDDINGS}
+    machine = [paper[m]["density"] / gpu[m] for m in gpu]
+    result = [paper[m]["nnz_out"] / paper[m]["count"] / gpu[m] for m in gpu]
+    yield f"The union of 8 GPUs is {span(machine, 1)} times as dense as a GPU's tensor"
+    yield f"the result of all machines {span(result, 0)} times"
+    out = paper["deepfm"]["nnz_out"] / paper["deepfm"]["count"]
+    yield f"a result that is {percent(out)} % dense (deepfm)"
+    (alone, nvlink, pcie), (ours, ours_nvlink, _) = [topology.gains_of(r["deepfm"]) for r in (paper, chosen)]
+    yield f"reports {topology.REPORTED['deepfm']:.2f}. Its formats make {alone:.2f} by messages alone"
+    yield f"and {nvlink:.2f} with NVLink, the chosen ones {ours:.2f} and {ours_nvlink:.2f}"
+    headline = row_of("speedup-deepfm")
+    yield f"On 16 × 1 the same workload makes {dense_of(headline) / headline['median_s']:.2f}"
+    lstm, ours = [topology.gains_of(r["lstm"]) for r in (paper, chosen)]
+    yield f"The paper reports {topology.REPORTED['lstm']}. Its formats make {lstm[0]:.2f} by messages alone"
+    yield f"and {lstm[1]:.2f} with NVLink. The chosen ones make {ours[0]:.2f} and {ours[1]:.2f}."
+    llm = [topology.gains_of(r["llama"])[0] for r in (paper, chosen)]
+    yield f"Its formats make {llm[0]:.2f} and the chosen ones {llm[1]:.2f}"
+    more = [percent(llm[0] / topology.REPORTED[m] - 1) for m in ("gemma", "opt")]
+    yield f"The difference is {more[0]} to {more[1]} % for the paper's formats"
+    yield f"PCIe would make less of it: {lstm[2]:.2f} and {pcie:.2f} with lstm and deepfm"
+    doubling = {m: topology.row_of(m, "coo", "recursive_doubling") for m in paper}
+    coo = [doubling[m]["median_s"] / paper[m]["median_s"] for m in paper]
+    yield f"recursive doubling takes {span(coo)} times as long as `balanced` with the paper's formats"
+    both = [
+        topology.row_of(m, "chosen", "recursive_doubling")["median_s"] / chosen[m]["median_s"] for m in paper
+    ]
+    yield f"With the chosen formats on both sides it is {span(both)} times"
+    slower = [real(topology.gains_of(doubling[m])[0]) for m in ("deepfm", "nmt")]
+    yield f"slower than dense with deepfm and nmt ({' and '.join(slower)})"
+    blocks = [topology.gains_of(topology.row_of(m, "chosen", "omni"))[0] for m in paper]
+    yield "it is never faster than dense here" if max(blocks) < 1 else f"omni: {blocks}"
+    rows = {
+        s: [topology.row_of(m, "rows", s, p) for m in gpu]
+        for s, p in (("omni", "range"), ("balanced", "auto"))
+    }
+    gains = [real(topology.gains_of(row)[0]) for row in rows["omni"]]
+    yield f"it is {gains[0]}, {gains[1]} and {gains[2]} times as fast as dense with lstm, deepfm and nmt"
+    ahead = [omni["median_s"] / ours["median_s"] for omni, ours in zip(rows["omni"], rows["balanced"])]
+    yield f"`balanced` in rows is {span(ahead)} times as fast as that"
+    formats = [paper[m]["median_s"] / chosen[m]["median_s"] - 1 for m in topology.EMBEDDINGS]
+    yield f"The chosen formats gain {percent(min(formats))} to {percent(max(formats))} % on the paper's"
+    for model in ("deepfm", "lstm"):
+        needed = [
+            100 * topology.needed_of(paper[model], topology.REPORTED[model], rate)
+            for rate in (None, topology.WITHIN["NVLink"])
+        ]
+        drawn = 100 * paper[model]["nnz_out"] / paper[model]["count"]
+        verb = "dense, instead of" if model == "deepfm" else "instead of"
+        yield f"{span(needed, 1)} % {verb} {drawn:.1f} %"
+
+
+def of_claims():
+    """The main page's summary of both pages."""
+    gains = {
+        m: [topology.gains_of(topology.row_of(m, way))[0] for way in ("paper", "chosen")]
+        for m in ("lstm", "deepfm", "llama")
+    }
+    lstm, deepfm, llama = [[f"{gain:.2f}" for gain in gains[m]] for m in ("lstm", "deepfm", "llama")]
+    yield f"not reproduced: {lstm[0]} with the paper's formats, {lstm[1]} with ours"
+    yield f"reproduced: {deepfm[0]} with the paper's formats, {deepfm[1]} with ours"
+    yield f"exceeded: {llama[0]} and {llama[1]} by messages alone"
+    row = topology.row_of("lstm", "paper")
+    needed = [
+        topology.needed_of(row, topology.REPORTED["lstm"], r) for r in (None, topology.WITHIN["NVLink"])
+    ]
+    yield f"needs a result that is {percent(min(needed))} to {percent(max(needed))} % dense"
+    left = [over_ours("llama", case, "dense") for case in ("core", "latency-10")]
+    yield f"with llama {left[0]:.1f} times are left of {left[1]:.1f}"
+
+
+def file_of(workload, case):
+    return f"sensitivity-{workload}-{case}"
+
+
+def of_latency():
+    def longer(workload):
+        return [time_of(file_of(workload, f"latency-{us}")) for us in sensitivity.LATENCIES]
+
+    times = {workload: longer(workload) for workload in [*sensitivity.SCALES, sensitivity.SMALL]}
+    most = max(max(times[m]) / min(times[m]) - 1 for m in sensitivity.SCALES)
+    both = [t * 1e3 for m in sensitivity.SCALES for t in times[m]]
+    yield f"take at most {100 * most:.1f} % longer: they last {span(both, 0)} ms"
+    small = times[sensitivity.SMALL]
+    yield f"The call of `small` takes {small[0] * 1e6:.0f} us at 1 us and {small[-1] * 1e6:.0f} us at 50"
+    slower = {}
+    for us in sensitivity.LATENCIES:
+        found = {row["scheme"]: row["median_s"] for row in rows_of(file_of("small", f"latency-{us}"))}
+        auto = found.pop("auto")
+        slower[us] = (percent(auto / min(found.values()) - 1), min(found, key=found.get))
+    yield f"At 1 us `auto` is at its worst: {slower[1][0]} % slower than {slower[1][1]}"
+    yield f"At 5 us it is {slower[5][0]} % slower than `{slower[5][1]}`"
+    first = {slower[us][1] for us in sensitivity.LATENCIES if us >= 10}
+    yield f"From 10 us on `{', '.join(sorted(first))}` is first"
+
+
+def over_ours(workload, case, scheme):
+    return time_of(file_of(workload, case), scheme) / time_of(file_of(workload, case))
+
+
+def over_base(case, scheme="balanced"):
+    return [
+        time_of(file_of(m, case), scheme) / time_of(file_of(m, "latency-10"), scheme)
+        for m in sensitivity.SCALES
+    ]
+
+
+def of_networks():
+    yield f"what racks alone cost: at most {percent(max(over_base('racks')) - 1)} %"
+    yield f"A core of 4:1 makes `balanced` {span(over_base('core'), 1)} times slower"
+    ring = max(abs(x - 1) for x in over_base("core", "dense"))
+    yield "A dense ring is not hit at all" if ring < 0.005 else f"dense: {ring}"
+    gains = [over_ours(m, case, "dense") for m in ("llama", "lstm") for case in ("latency-10", "core")]
+    yield f"with llama the gain over dense falls from {gains[0]:.2f} to {gains[1]:.2f} times"
+    yield f"With lstm it falls from {gains[2]:.0f} to {gains[3]:.1f} times"
+    slow = over_base("slow") + over_base("slow", "dense")
+    yield f"`balanced` and dense take {span(slow, 1)} times as long"
+    ahead = [
+        min(t for s, t in ((r["scheme"], r["median_s"]) for r in rows_of(file_of(m, case))) if s != "auto")
+        == time_of(file_of(m, case))
+        for m in sensitivity.SCALES
+        for case in [*sensitivity.NETWORKS, *sensitivity.RANK_OPTIONS]
+    ]
+    yield "`balanced` stays first" if all(ahead) else f"first: {ahead}"
+
+
+def of_ranks_apart():
+    def longer(case):
+        times = [time_of(file_of(m, case)) - time_of(file_of(m, "latency-10")) for m in sensitivity.SCALES]
+        return span([1e3 * t for t in times], 1)
+
+    yield f"A rank that comes 5 ms late makes the call {longer('late')} ms longer"
+    yield f"Random delays of up to 5 ms cost {longer('jitter')} ms"
+    yield f"makes `balanced` {span(over_base('unequal'), 1)} times slower"
+    behind = [real(over_ours(m, "unequal", "recursive_doubling")) for m in sensitivity.SCALES]
+    yield f"Recursive doubling falls behind, {' and '.join(behind)} times as long"
+    yield f"near with llama, {over_ours('llama', 'unequal', 'split_allgather'):.2f} times as long"
+    ran = {row_of(file_of(m, c), "auto")["ran"] for m in sensitivity.SCALES for c in sensitivity.RANK_OPTIONS}
+    yield f"`auto` stays with `{', '.join(sorted(ran))}`, the fastest, in all of these"
+
+
+def of_drift():
+    ratios = [
+        time_of(file_of(m, "drift"), "oktopk") / time_of(file_of(m, "still"), "oktopk")
+        for m in sensitivity.SCALES
+    ]
+    yield f"It takes {ratios[0]:.2f} (lstm) and {ratios[1]:.2f} (llama) times as long as without drift"
+    same = [time_of(file_of(m, "drift")) / time_of(file_of(m, "still")) for m in sensitivity.SCALES]
+    yield "`balanced` takes as long as before" if max(same) < 1.01 else f"balanced: {same}"
+
+
+def of_seeds():
+    widest, older = 0, 0
+    for workload in sensitivity.SEED_SCALES:
+        times = [time_of(name) for name in sensitivity.files_of_seeds(workload)]
+        mean, half = sensitivity.interval(times)
+        widest = max(widest, half / mean)
+        older = max(older, time_of(f"speedup-{workload}") / mean - 1)
+    yield f"Intervals are within {100 * widest:.1f} % of the means"
+    yield f"`balanced` is up to {percent(older)} % slower there"
+
+
+PARTS = [of_topology, of_claims, of_latency, of_networks, of_ranks_apart, of_drift, of_seeds]
