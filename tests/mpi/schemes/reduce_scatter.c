@@ -176,7 +176,8 @@ static void run_case(struct config *c, enum how how, const struct tensor *t, con
 /* True if the share for this number of ranks contains the combination. */
 static bool chosen(uint64_t combination)
 {
-    return mix(combination * 64 + (uint64_t)ranks) % (oversubscribed || ranks > 3 ? 256 : 16) == 0;
+    uint64_t share = ranks == 1 ? 16 : oversubscribed || ranks > 3 ? 256 : 64;
+    return mix(combination * 64 + (uint64_t)ranks) % share == 0;
 }
 
 static size_t list_blocks(int64_t count, int64_t blocks[MOST_BLOCKS])
