@@ -397,4 +397,6 @@ int PMPIX_Sparse_get_version(int *version);
 }
 #endif
 
+#include "mpix_sparse_reduce_scatter.h"
+
 #endif

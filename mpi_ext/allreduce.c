@@ -168,33 +168,42 @@ int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     return start_dense(comm, "MPIX_Isparse_allreduce", &call, request);
 }
 
+int sar_coo_run(MPI_Comm comm, const char *function, struct sar_call_args *call, MPIX_Sparse_result *result)
+{
+    struct sar_result_guard guard;
+    sar_result_guard_open(&guard, result, call);
+    return sar_result_guard_close(comm, function, &guard, call, run_coo(comm, function, call));
+}
+
+int sar_coo_start(MPI_Comm comm, const char *function, struct sar_call_args *call, MPIX_Sparse_result *result,
+                  MPI_Request *request)
+{
+    struct sar_comm_state *comm_state;
+    int code = sar_comm_state_get(comm, function, &comm_state);
+    if (code != MPI_SUCCESS)
+        return code;
+    sar_call_args_resolve_types(call, &comm_state->settings.policy);
+    return sar_mpi_request_post(comm, function, comm_state, call, &result, request);
+}
+
 int PMPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                MPIX_Sparse_result *result)
 {
-    static const char function[] = "MPIX_Sparse_allreduce_coo";
     struct sar_call_args call;
-    struct sar_result_guard guard;
     sar_args_check_coo(&call, indextype, count, datatype, op);
     sar_args_check_elements(&call, indices, values, nnz);
-    sar_result_guard_open(&guard, result, &call);
-    return sar_result_guard_close(comm, function, &guard, &call, run_coo(comm, function, &call));
+    return sar_coo_run(comm, "MPIX_Sparse_allreduce_coo", &call, result);
 }
 
 int PMPIX_Isparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz,
                                 MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                                 MPI_Comm comm, MPIX_Sparse_result *result, MPI_Request *request)
 {
-    static const char function[] = "MPIX_Isparse_allreduce_coo";
-    struct sar_comm_state *comm_state;
     struct sar_call_args call;
     sar_args_check_coo(&call, indextype, count, datatype, op);
     sar_args_check_elements(&call, indices, values, nnz);
-    int code = sar_comm_state_get(comm, function, &comm_state);
-    if (code != MPI_SUCCESS)
-        return code;
-    sar_call_args_resolve_types(&call, &comm_state->settings.policy);
-    return sar_mpi_request_post(comm, function, comm_state, &call, &result, request);
+    return sar_coo_start(comm, "MPIX_Isparse_allreduce_coo", &call, result, request);
 }
 
 #pragma weak MPIX_Sparse_allreduce = PMPIX_Sparse_allreduce

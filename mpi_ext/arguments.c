@@ -110,6 +110,39 @@ void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_
         (struct sar_dense_args){ NULL, NULL, call->sig.desc.count * type.row_len, type.basic, op };
 }
 
+void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block)
+{
+    call->sig.collective = SAR_REDUCE_SCATTER;
+    call->sig.block = (uint64_t)(block > 0 ? block : 1);
+    call->sig.field[SAR_AGREE_FUNCTION] = SAR_FUNCTION_REDUCE_SCATTER_COO;
+    call->sig.field[SAR_AGREE_BLOCK] = (int64_t)block;
+    if (block <= 0)
+        sar_error_set(&call->result.error, SAR_BAD_BLOCK, (int64_t)block);
+}
+
+/* Values are copied as unsigned integers of their size: operations on floats may change the bits of NaNs. */
+void sar_args_check_allgather(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,
+                              MPI_Datatype datatype)
+{
+    static const enum sar_dtype words[] = {
+        [1] = SAR_UINT8, [2] = SAR_UINT16, [4] = SAR_UINT32, [8] = SAR_UINT64
+    };
+    struct sar_datatype type = sar_datatype_classify(datatype);
+    struct sar_operation none = { .valid = true, .op = SAR_BOR };
+    *call = (struct sar_call_args){ .sig.field[SAR_AGREE_FUNCTION] = SAR_FUNCTION_ALLGATHER_COO };
+    check_vector(call, count, type, none);
+    sar_args_check_index_type(call, indextype, &call->data.coo.type);
+    call->sig.collective = SAR_ALLGATHER;
+    call->sig.int16_as_float = false;
+    call->sig.native = type.valid && type.native;
+    if (type.valid && !type.native)
+        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, type.id);
+    if (!call->sig.native)
+        return;
+    call->sig.desc.dtype = words[type.extent / type.row_len];
+    call->sig.desc.kernels = sar_op_kernels_of(call->sig.desc.dtype, SAR_BOR);
+}
+
 void sar_args_check_elements(struct sar_call_args *call, const void *indices, const void *values,
                              MPI_Count nnz)
 {

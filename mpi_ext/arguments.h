@@ -28,6 +28,13 @@ void sar_args_check_index_type(struct sar_call_args *call, MPI_Datatype indextyp
 void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,
                         MPI_Datatype datatype, MPI_Op op);
 
+/** Adds the collective and the map's block to a call filled by sar_args_check_coo. */
+void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block);
+
+/** As sar_args_check_coo, for an allgather: no op, and values of the datatype's bits. */
+void sar_args_check_allgather(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,
+                              MPI_Datatype datatype);
+
 /** Adds this rank's elements to a call filled by sar_args_check_coo. The arrays stay the caller's.
  * @param nnz  elements */
 void sar_args_check_elements(struct sar_call_args *call, const void *indices, const void *values,

@@ -110,16 +110,23 @@ static void describe_plans(int64_t number, char *text, size_t capacity)
 /* Describe a value of an argument that must be equal on all ranks. */
 static void describe_field(enum sar_agree_field field, int64_t number, char *text, size_t capacity)
 {
-    static const char *const calls[SAR_FUNCTIONS] = { [SAR_FUNCTION_DENSE] = "MPIX_Sparse_allreduce",
-                                                      [SAR_FUNCTION_COO] = "MPIX_Sparse_allreduce_coo",
-                                                      [SAR_FUNCTION_PROFILE] = "MPIX_Sparse_profile",
-                                                      [SAR_FUNCTION_INIT] = "MPIX_Sparse_allreduce_init",
-                                                      [SAR_FUNCTION_COO_INIT] =
-                                                          "MPIX_Sparse_allreduce_coo_init",
-                                                      [SAR_FUNCTION_START] = "MPIX_Sparse_plan_start",
-                                                      [SAR_FUNCTION_COO_START] = "MPIX_Sparse_plan_start_coo",
-                                                      [SAR_FUNCTION_TOPK] = "MPIX_Sparse_topk_threshold",
-                                                      [SAR_FUNCTION_DGC] = "MPIX_Sparse_dgc_step" };
+    static const char *const calls[SAR_FUNCTIONS] = {
+        [SAR_FUNCTION_DENSE] = "MPIX_Sparse_allreduce",
+        [SAR_FUNCTION_COO] = "MPIX_Sparse_allreduce_coo",
+        [SAR_FUNCTION_PROFILE] = "MPIX_Sparse_profile",
+        [SAR_FUNCTION_INIT] = "MPIX_Sparse_allreduce_init",
+        [SAR_FUNCTION_COO_INIT] = "MPIX_Sparse_allreduce_coo_init",
+        [SAR_FUNCTION_START] = "MPIX_Sparse_plan_start",
+        [SAR_FUNCTION_COO_START] = "MPIX_Sparse_plan_start_coo",
+        [SAR_FUNCTION_TOPK] = "MPIX_Sparse_topk_threshold",
+        [SAR_FUNCTION_DGC] = "MPIX_Sparse_dgc_step",
+        [SAR_FUNCTION_REDUCE_SCATTER_COO] = "MPIX_Sparse_reduce_scatter_coo",
+        [SAR_FUNCTION_REDUCE_SCATTER_COO_INIT] = "MPIX_Sparse_reduce_scatter_coo_init",
+        [SAR_FUNCTION_REDUCE_SCATTER_COO_START] = "MPIX_Sparse_plan_start_coo of a reduce_scatter",
+        [SAR_FUNCTION_ALLGATHER_COO] = "MPIX_Sparse_allgather_coo",
+        [SAR_FUNCTION_ALLGATHER_COO_INIT] = "MPIX_Sparse_allgather_coo_init",
+        [SAR_FUNCTION_ALLGATHER_COO_START] = "MPIX_Sparse_plan_start_coo of an allgather",
+    };
     if (field == SAR_AGREE_DATATYPE)
         sar_datatype_describe(number, text, capacity);
     else if (field == SAR_AGREE_OP)
@@ -137,7 +144,9 @@ static void describe_field(enum sar_agree_field field, int64_t number, char *tex
 static void describe_mismatch(const struct sar_error *error, char *text, size_t capacity)
 {
     char low[64], high[64], left[96], right[96];
-    enum sar_agree_field field = (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
+    enum sar_agree_field field = error->status == SAR_MISMATCHED_BLOCK
+                                     ? SAR_AGREE_COUNT /* a number, too */
+                                     : (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
     describe_field(field, error->low, low, sizeof low);
     describe_field(field, error->high, high, sizeof high);
     snprintf(left, sizeof left, "%s on rank %lld", low, (long long)error->low_rank);
@@ -185,7 +194,8 @@ static void describe_value(const struct sar_error *error, char *text, size_t cap
         snprintf(text, capacity, "stream 0x%llx", (unsigned long long)error->value);
     else if (error->status == SAR_BAD_OUTPUT)
         snprintf(text, capacity, "%s", outputs[error->value]);
-    else if (error->status >= SAR_BAD_SENDBUF && error->status <= SAR_BAD_PLAN)
+    else if (error->status >= SAR_BAD_SENDBUF && error->status <= SAR_BAD_PLAN &&
+             error->status != SAR_COMMON_INDEX)
         snprintf(text, capacity, "%s", faults[error->value]);
     else
         text[0] = '\0';

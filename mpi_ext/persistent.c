@@ -21,11 +21,24 @@
 #include "core/prepare.h"
 #include "core/progress.h"
 
+/* Functions on coordinates. */
+static const enum sar_function init_functions[SAR_COLLECTIVES] = {
+    [SAR_ALLREDUCE] = SAR_FUNCTION_COO_INIT,
+    [SAR_REDUCE_SCATTER] = SAR_FUNCTION_REDUCE_SCATTER_COO_INIT,
+    [SAR_ALLGATHER] = SAR_FUNCTION_ALLGATHER_COO_INIT,
+};
+static const enum sar_function start_functions[SAR_COLLECTIVES] = {
+    [SAR_ALLREDUCE] = SAR_FUNCTION_COO_START,
+    [SAR_REDUCE_SCATTER] = SAR_FUNCTION_REDUCE_SCATTER_COO_START,
+    [SAR_ALLGATHER] = SAR_FUNCTION_ALLGATHER_COO_START,
+};
+
 /* Set the fields that only plans have, and the memory of this rank's arrays. */
 static void prepare(const struct sar_comm_state *comm_state, struct sar_call_args *call, MPI_Info info,
                     char *error_text)
 {
-    call->sig.field[SAR_AGREE_FUNCTION] = call->sig.dense_face ? SAR_FUNCTION_INIT : SAR_FUNCTION_COO_INIT;
+    call->sig.field[SAR_AGREE_FUNCTION] =
+        call->sig.dense_face ? SAR_FUNCTION_INIT : init_functions[call->sig.collective];
     call->device.memory.stream = comm_state->device.stream;
     if (call->result.error.status == SAR_OK)
         call->result.error.status = sar_info_get_stream(info, &call->device.memory.stream, error_text);
@@ -47,16 +60,15 @@ static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *c
     made->args = *call;
     made->args.result.error = (struct sar_error){ .status = SAR_OK };
     made->args.sig.field[SAR_AGREE_FUNCTION] =
-        call->sig.dense_face ? SAR_FUNCTION_START : SAR_FUNCTION_COO_START;
+        call->sig.dense_face ? SAR_FUNCTION_START : start_functions[call->sig.collective];
     sar_call_args_resolve_types(&made->args, &made->plan.policy);
     call->result.error = made->args.result.error;
     if (call->result.error.status != SAR_OK)
         sar_plan_close(&made->plan);
 }
 
-/* Collective over comm. */
-static int make_plan(const struct sar_call_args *template, MPI_Comm comm, MPI_Info info, const char *function,
-                     MPIX_Sparse_plan *plan)
+int sar_plan_make(const struct sar_call_args *template, MPI_Comm comm, MPI_Info info, const char *function,
+                  MPIX_Sparse_plan *plan)
 {
     struct sar_comm_state *comm_state;
     char error_text[SAR_ERROR_TEXT_SIZE] = "";
@@ -93,7 +105,7 @@ int PMPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count co
 {
     struct sar_call_args call;
     sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return make_plan(&call, comm, info, "MPIX_Sparse_allreduce_init", plan);
+    return sar_plan_make(&call, comm, info, "MPIX_Sparse_allreduce_init", plan);
 }
 
 int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -101,7 +113,7 @@ int PMPIX_Sparse_allreduce_coo_init(MPI_Datatype indextype, MPI_Count count, MPI
 {
     struct sar_call_args call;
     sar_args_check_coo(&call, indextype, count, datatype, op);
-    return make_plan(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
+    return sar_plan_make(&call, comm, info, "MPIX_Sparse_allreduce_coo_init", plan);
 }
 
 static bool has_kind(MPIX_Sparse_plan plan, bool dense_face)

@@ -15,6 +15,11 @@ struct MPIX_Sparse_plan_s {
     bool fused;                 /**< another plan's call carries this one, in the present start of several */
 };
 
+/** Makes a plan with these arguments, of any collective. Raises errors and returns the code. Collective over
+ * comm. */
+int sar_plan_make(const struct sar_call_args *args, MPI_Comm comm, MPI_Info info, const char *function,
+                  MPIX_Sparse_plan *plan);
+
 /** Selection and cost of a plan's last call. */
 struct sar_plan_report {
     const char *scheme; /**< name of the scheme that ran */

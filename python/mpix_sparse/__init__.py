@@ -23,6 +23,7 @@ from . import _end  # noqa: F401  (acts when the program ends)
 from ._coo import Result, allreduce_coo, iallreduce_coo
 from ._dense import allreduce, iallreduce
 from ._error import Error
+from ._halves import allgather_coo, reduce_scatter_coo
 from ._pending import Handle, wait_all
 from ._hints import get_info, set_info
 from ._inquiry import Profile, Report, profile, report
@@ -41,6 +42,7 @@ __all__ = [
     "Report",
     "Result",
     "__version__",
+    "allgather_coo",
     "allreduce",
     "allreduce_coo",
     "barrier",
@@ -54,6 +56,7 @@ __all__ = [
     "plan_start_all",
     "profile",
     "rank",
+    "reduce_scatter_coo",
     "report",
     "set_info",
     "size",

@@ -22,6 +22,7 @@
     X(FORKED, "this process is a child of fork(), and MPI does not work in it%s%s")                 \
     X(BAD_SETTING, "configuration: %s%s")                                                           \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
+    X(BAD_BLOCK, "argument block is %s, which is not positive%s")                                   \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
     X(BAD_N, "argument n is %s, which is negative%s")                                               \
     X(BAD_CAPACITY, "argument capacity is %s, which is negative or too large%s")                    \
@@ -46,6 +47,7 @@
     X(BAD_HOW, "argument how is %s%s")                                                              \
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
     X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is not below count%s")                  \
+    X(COMMON_INDEX, "argument indices holds an index that occurs twice, on one rank or on two%s%s") \
     X(BAD_RESULT, "argument result is %s%s")                                                        \
     X(BAD_REQUEST, "argument request is %s%s")                                                      \
     X(BAD_PLAN, "argument plan is %s%s")                                                            \
@@ -58,7 +60,8 @@
     X(MISMATCHED_COUNT, "argument count differs between ranks: %s and %s")                          \
     X(MISMATCHED_DATATYPE, "argument datatype differs between ranks: %s and %s")                    \
     X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \
-    X(MISMATCHED_IN_PLACE, "argument sendbuf differs between ranks: %s and %s")
+    X(MISMATCHED_IN_PLACE, "argument sendbuf differs between ranks: %s and %s")                     \
+    X(MISMATCHED_BLOCK, "argument block differs between ranks: %s and %s")
 
 enum sar_status {
 #define SAR_STATUS_NAME(name, text) SAR_##name,

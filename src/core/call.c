@@ -184,7 +184,9 @@ static void find_tensor(struct sar_active_call *op)
     uint64_t every = op->policy->config.profile_every;
     op->common.tensor =
         op->plan != NULL ? &op->plan->tensor : sar_comm_state_get_tensor(op->comm_state, op->args->sig.field);
-    op->run.profile_due = op->common.tensor->calls++ % every == 0 && op->comm_state->comm.ranks > 1;
+    bool has_overlap = op->args->sig.collective != SAR_ALLGATHER; /* else the profile is known */
+    op->run.profile_due =
+        op->common.tensor->calls++ % every == 0 && op->comm_state->comm.ranks > 1 && has_overlap;
     if (op->run.profile_due) {
         sar_cost_history_refresh(&op->common.tensor->costs);
         op->common.tensor->reuse.reuse_left = 0;
@@ -198,7 +200,7 @@ bool sar_active_call_end_agree(struct sar_active_call *op)
         fail(op, op->run.status, false);
         return false;
     }
-    op->args->result.error = sar_error_resolve(&op->common.agreement.global);
+    op->args->result.error = sar_error_resolve(&op->common.agreement.global, op->args->sig.collective);
     if (op->args->result.error.status != SAR_OK) {
         op->run.phase = SAR_PHASE_DONE;
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arguments and result of one allreduce: the data that mpi_ext/ hands to core. */
+/* Arguments and result of one call: the data that mpi_ext/ hands to core. */
 
 #ifndef SAR_CORE_CALL_ARGS_H
 #define SAR_CORE_CALL_ARGS_H
@@ -50,7 +50,9 @@ static inline double sar_error_real_of(int64_t bits)
 struct sar_call_sig {
     int64_t field[SAR_AGREE_FIELDS]; /**< compared between ranks by the agree step; key of the tensor state */
     struct sar_vec_desc desc;        /**< count, element type and op; valid if native */
-    bool native;                     /**< the library has kernels for this type and op */
+    enum sar_collective_kind collective;
+    uint64_t block;      /**< reduce_scatter: elements of a block of the caller's map */
+    bool native;         /**< the library has kernels for this type and op */
     bool int16_as_float; /**< 2-byte integers: the setting `element` may declare them fp16 or bf16 */
     bool dense_face;     /**< dense buffers; false: coordinates */
     bool in_place;       /**< MPI_IN_PLACE */

@@ -209,7 +209,7 @@ static void warn_forced_cannot_run(const struct sar_active_call *op)
     if (op->comm_state->comm.rank != 0)
         return;
     sar_config_spell("SCHEME", sar_config_source_of(&op->policy->config, "SCHEME"), setting, sizeof setting);
-    const char *why = forced->unsupported_reason(&op->common.agreed);
+    const char *why = sar_scheme_unsupported_reason(forced, &op->common.agreed);
     SAR_LOG(WARN, SCHEME, "%s is %s, which cannot run: %s; %s runs", setting, forced->name,
             why == NULL ? "the call has no sparse form" : why, sar_schemes[s->scheme]->name);
 }

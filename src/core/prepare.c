@@ -116,6 +116,8 @@ void sar_active_call_prepare(struct sar_active_call *op)
     else
         status = sar_canonicalize(&args->sig.desc, &args->data.coo, &op->comm_state->memory.arena,
                                   &task->input.vec, &bad);
+    if (status == SAR_OK && args->sig.collective == SAR_ALLGATHER && task->input.vec.nnz < args->data.coo.nnz)
+        status = SAR_COMMON_INDEX;
     sar_error_set(&args->result.error, status, bad);
 }
 
@@ -150,7 +152,7 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
 
 /* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
  * an earlier difference may cause a later one. */
-struct sar_error sar_error_resolve(const struct sar_agree_msg *all)
+struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_collective_kind collective)
 {
     static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {
         SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
@@ -164,7 +166,9 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all)
         if (all->field[i].min == all->field[i].max)
             continue;
         error = (struct sar_error){ .agreed = true,
-                                    .status = mismatch[i],
+                                    .status = i == SAR_AGREE_BLOCK && collective == SAR_REDUCE_SCATTER
+                                                  ? SAR_MISMATCHED_BLOCK
+                                                  : mismatch[i],
                                     .low = all->field[i].min,
                                     .high = all->field[i].max,
                                     .low_rank = all->field[i].min_rank,
@@ -204,6 +208,8 @@ static void describe_call(struct sar_active_call *op)
         .topo.nodes = comm_state->comm.nodes.n,
         .topo.node_ranks = comm_state->comm.nodes.max_ranks,
         .topo.shared_memory = comm_state->comm.shm_group != NULL && comm_state->no_shm_calls == 0,
+        .call.collective = args->sig.collective,
+        .call.block = args->sig.block,
         .call.dense_face = args->sig.dense_face,
         .call.in_place = args->sig.in_place,
         .call.dense_skips_agree = args->sig.dense_face && op->plan == NULL && policy->fallback_max > 0,
@@ -226,6 +232,10 @@ static void describe_call(struct sar_active_call *op)
     agreed->data.densification = op->common.tensor->has_profile
                                      ? op->common.tensor->profile.gamma
                                      : sar_densification_independent(density, comm_state->comm.ranks);
+    if (args->sig.collective == SAR_ALLGATHER) {
+        agreed->data.densification = sar_densification_disjoint(comm_state->comm.ranks);
+        agreed->data.disjoint = true;
+    }
 }
 
 /* True if the inputs of the last selection have hardly changed. Equal on all ranks. */
@@ -238,7 +248,7 @@ static bool can_reuse(const struct sar_active_call *op)
            tensor->reuse.shm == op->common.agreed.topo.shared_memory &&
            sar_price_cache_valid(&tensor->prices, &op->common.agreed) &&
            (op->policy->forced != NULL || fabs(change) <= RATIO_DRIFT * tensor->reuse.ratio) &&
-           sar_schemes[runs]->unsupported_reason(&op->common.agreed) == NULL;
+           sar_scheme_unsupported_reason(sar_schemes[runs], &op->common.agreed) == NULL;
 }
 
 /* Pricing all schemes takes as long as a small call, and longer if the prices are not in the caches. */

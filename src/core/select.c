@@ -127,7 +127,7 @@ static double ratio_of(const struct sar_cost_history *history, double prior_rati
 static const char *unsupported_reason_of(const struct sar_scheme *scheme, const struct sar_agreed *agreed,
                                          const struct sar_scheme *forced)
 {
-    const char *why = scheme->unsupported_reason(agreed);
+    const char *why = sar_scheme_unsupported_reason(scheme, agreed);
     return why == NULL && scheme->redundant_reason != NULL && scheme != forced
                ? scheme->redundant_reason(agreed)
                : why;
@@ -333,7 +333,7 @@ void sar_selection_reason(const struct sar_selection *s, char *text, size_t size
 {
     int next = runner_up(s);
     if (strcmp(s->reason, "only one") == 0) {
-        snprintf(text, size, "no other scheme takes this type and op");
+        snprintf(text, size, "no other scheme takes this collective, type and op");
     } else if (strcmp(s->reason, "asked for") == 0) {
         snprintf(text, size, "asked for (%s); the selector would take %s at %.4g ms",
                  sar_config_source_name(s->forced_by), sar_schemes[s->choice]->name,

@@ -31,6 +31,8 @@ static unsigned log2_floor(uint64_t x)
     return bits;
 }
 
+enum { CYCLIC_GRAIN_MAX = 1 << 30 };
+
 /* The round-up method divides by d as (t + (x - t) / 2) >> (l - 1), where l = ceil(log2 d) and t is the high
  * half of x * magic, magic = floor(2^32 * (2^l - d) / d) + 1. */
 static void set_divisor(struct sar_partition_map *map)
@@ -56,6 +58,7 @@ struct sar_partition_map sar_partition_map_make(enum sar_partition_kind kind, ui
         return map;
     }
     map.grain_shift = log2_floor(grain);
+    map.grain = grain;
     uint64_t blocks = (count >> map.grain_shift) + ((count & (grain - 1)) != 0);
     uint64_t stripes = blocks / parts + (blocks % parts != 0);
     map.slots_max = stripes << map.grain_shift;
@@ -64,8 +67,28 @@ struct sar_partition_map sar_partition_map_make(enum sar_partition_kind kind, ui
     return map;
 }
 
+/* Shifts are faster than divisions, and the loops over blocks have them. */
+struct sar_partition_map sar_partition_map_of_blocks(uint64_t count, uint32_t parts, uint64_t block)
+{
+    if (block >= count / parts + (count % parts != 0)) {
+        struct sar_partition_map range = sar_partition_map_make(SAR_PARTITION_RANGE, count, parts, 1, 0);
+        range.slots_max = block < count ? block : count + (count == 0);
+        return range;
+    }
+    if ((block & (block - 1)) == 0 && block <= CYCLIC_GRAIN_MAX)
+        return sar_partition_map_make(SAR_PARTITION_CYCLIC, count, parts, (unsigned)block, 0);
+    uint64_t blocks = count / block + (count % block != 0);
+    return (struct sar_partition_map){ .kind = SAR_PARTITION_BLOCKS,
+                                       .parts = parts,
+                                       .grain = block,
+                                       .count = count,
+                                       .slots_max = (blocks / parts + (blocks % parts != 0)) * block };
+}
+
 const char *sar_partition_map_name(const struct sar_partition_map *map)
 {
+    if (map->kind == SAR_PARTITION_BLOCKS)
+        return sar_partition_names[SAR_PARTITION_CYCLIC];
     return sar_partition_names[map->hierarchical ? SAR_PARTITION_HIERARCHICAL : map->kind];
 }
 
@@ -76,11 +99,11 @@ uint64_t sar_partition_map_slots(const struct sar_partition_map *map, uint32_t p
     if (map->count == 0)
         return 0;
     if (map->kind == SAR_PARTITION_RANGE) {
-        uint64_t start = part * map->slots_max;
+        uint64_t start = part <= map->count / map->slots_max ? part * map->slots_max : map->count;
         uint64_t rest = start < map->count ? map->count - start : 0;
         return rest < map->slots_max ? rest : map->slots_max;
     }
-    uint64_t grain = (uint64_t)1 << map->grain_shift;
+    uint64_t grain = map->grain;
     uint64_t full = map->slots_max - grain;
     uint64_t start = sar_partition_map_index(map, part, full);
     uint64_t rest = start < map->count ? map->count - start : 0;

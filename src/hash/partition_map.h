@@ -8,7 +8,8 @@
  *
  * Each stripe gives every part exactly one block. `cyclic` gives block j of a stripe to part j. `hash`
  * rotates the stripe by a hash of its number: block j goes to part (j + h(stripe)) mod parts. `range` has
- * contiguous parts and no stripes.
+ * contiguous parts and no stripes. Where the caller of a collective chooses the owners, the map is `cyclic`
+ * with blocks of any length (block-cyclic, as in ScaLAPACK), or `range` if no part has two blocks.
  *
  * The Zen paper hashes each index by itself. Rotating whole stripes keeps the properties that the paper
  * needs. Two blocks of different stripes share a part with probability 1/parts, two blocks of one stripe
@@ -31,7 +32,8 @@ enum sar_partition_kind {
     SAR_PARTITION_CYCLIC,
     SAR_PARTITION_RANGE,
     SAR_PARTITION_HIERARCHICAL, /**< the map of `hash`, whose parts are made by hierarchical hashing */
-    SAR_PARTITIONS
+    SAR_PARTITIONS,
+    SAR_PARTITION_BLOCKS = SAR_PARTITIONS /**< `cyclic` with blocks of any length; users cannot name it */
 };
 
 /** Names of the kinds, ended by NULL, and their descriptions for users. */
@@ -46,7 +48,8 @@ struct sar_partition_map {
     enum sar_partition_kind kind; /**< HASH also for HIERARCHICAL: see `hierarchical` */
     uint32_t parts;
     uint32_t seed;        /**< seed of the stripe hash */
-    unsigned grain_shift; /**< a block has 1 << grain_shift elements */
+    unsigned grain_shift; /**< a block has 1 << grain_shift elements, unless the kind is BLOCKS … */
+    uint64_t grain;       /**< … which has blocks of so many; set for all kinds but RANGE */
     uint64_t count;
     uint64_t slots_max; /**< slots of the largest part */
     uint64_t slot_base; /**< first slot of the segment in use, at a stripe's start; slots count from here */
@@ -83,6 +86,10 @@ struct sar_slot {
 struct sar_partition_map sar_partition_map_make(enum sar_partition_kind kind, uint64_t count, uint32_t parts,
                                                 unsigned grain, uint32_t seed);
 
+/** Returns the map whose part r owns the elements i with (i / block) mod parts = r. Its kind is CYCLIC,
+ * BLOCKS or RANGE; that of RANGE has parts of `block` elements. block > 0, parts > 0. */
+struct sar_partition_map sar_partition_map_of_blocks(uint64_t count, uint32_t parts, uint64_t block);
+
 /** Returns the name of the map's partition. */
 const char *sar_partition_map_name(const struct sar_partition_map *map);
 
@@ -118,6 +125,12 @@ SAR_HOST_DEVICE static inline struct sar_slot sar_partition_map_locate(const str
         found.slot = index - found.part * map->slots_max - map->slot_base;
         return found;
     }
+    if (map->kind == SAR_PARTITION_BLOCKS) {
+        uint64_t number = index / map->grain, row = number / map->parts;
+        found.part = (uint32_t)(number - row * map->parts);
+        found.slot = index - (number - row) * map->grain - map->slot_base;
+        return found;
+    }
     uint64_t block = index >> map->grain_shift;
     uint64_t stripe =
         map->blocks_fit_32 ? sar_partition_map_divide(map, (uint32_t)block) : block / map->parts;
@@ -150,6 +163,8 @@ SAR_HOST_DEVICE static inline uint64_t sar_partition_map_index(const struct sar_
     slot += map->slot_base;
     if (map->kind == SAR_PARTITION_RANGE)
         return part * map->slots_max + slot;
+    if (map->kind == SAR_PARTITION_BLOCKS)
+        return slot + (slot / map->grain * (map->parts - 1) + part) * map->grain;
     uint64_t stripe = slot >> map->grain_shift;
     uint32_t rotation = sar_partition_map_rotation(map, stripe);
     uint32_t column = part >= rotation ? part - rotation : part + map->parts - rotation;

@@ -8,7 +8,8 @@
  *
  *     time = e(p-1, (p-1) m) + p z gamma
  *
- * p ranks, z elements and m bytes of message of the rank with most, e the time of sar_agreed_exchange. */
+ * p ranks, z elements and m bytes of message of the rank with most, e the time of sar_agreed_exchange. In the
+ * collective allgather the reduction puts the elements in order, and finds indices that occur twice. */
 
 #include "scheme/engine/task.h"
 #include "scheme/scheme.h"
@@ -37,6 +38,8 @@ static enum sar_status encode(struct sar_task *task)
 {
     struct state *state = task->state;
     struct sar_msg *message = task->comm->ranks > 1 ? &state->message : NULL;
+    task->result.early_write =
+        task->agreed->call.collective == SAR_ALLGATHER; /* check_disjoint comes later */
     state->input = task->input.vec;
     return sar_task_encode(task, false, layout_of(task->agreed), &state->input, message);
 }
@@ -50,6 +53,14 @@ static void exchange(struct sar_task *task)
         sar_exchange_expect(&task->exchange, (task->comm->rank + i) % ranks);
     for (int i = 1; i < ranks; i++)
         sar_exchange_send(&task->exchange, (task->comm->rank + i) % ranks, &state->message);
+}
+
+static enum sar_status check_disjoint(const struct sar_task *task, const struct sar_spvec inputs[])
+{
+    size_t sum = 0;
+    for (int r = 0; r < task->comm->ranks; r++)
+        sum += inputs[r].nnz;
+    return task->result.vec.nnz < sum ? SAR_COMMON_INDEX : SAR_OK;
 }
 
 static enum sar_status reduce(struct sar_task *task)
@@ -68,7 +79,8 @@ static enum sar_status reduce(struct sar_task *task)
     SAR_TRY(sar_task_decode_parts(task, parts, n));
     inputs[task->comm->rank] = state->input;
     struct sar_vec_desc desc = sar_task_desc(task);
-    return sar_task_reduce_to_output(task, &desc, inputs, (size_t)ranks);
+    SAR_TRY(sar_task_reduce_to_output(task, &desc, inputs, (size_t)ranks));
+    return task->agreed->call.collective == SAR_ALLGATHER ? check_disjoint(task, inputs) : SAR_OK;
 }
 
 static const struct sar_stage stages[] = { { .compute = encode, .post = exchange },
@@ -78,6 +90,7 @@ static const struct sar_stage stages[] = { { .compute = encode, .post = exchange
 const struct sar_scheme sar_scheme_allgather = {
     .name = "allgather",
     .summary = "every rank sends its elements to every other rank, which reduces them all",
+    .collectives = 1u << SAR_ALLREDUCE | 1u << SAR_ALLGATHER,
     .unsupported_reason = sar_agreed_sparse_unsupported,
     .seconds = seconds,
     .state_size = sizeof(struct state),

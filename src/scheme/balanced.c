@@ -8,19 +8,24 @@
  *     time = 2 alpha + (p-1) (m(z/p) + m(z gamma^p / p)) beta + (2 z + z gamma^p) gamma
  *
  * z elements of the rank with most, m(z) bytes of a message of z elements, gamma^p the densification over
- * all ranks. With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 1. */
+ * all ranks. With m(z) = 2 z s and without alpha and gamma this is the paper's Equation 1.
+ *
+ * It also serves the two halves of an allreduce: a reduce_scatter is a push to the owners that the caller
+ * chooses, an allgather is a pull of the elements of all ranks. */
 
 #include "scheme/engine/owner.h"
 #include "scheme/scheme.h"
 
 static const char *unsupported_reason(const struct sar_agreed *agreed)
 {
-    return sar_owner_unsupported_reason(agreed, sar_agreed_partition_map(agreed));
+    if (agreed->call.collective == SAR_ALLREDUCE)
+        return sar_owner_unsupported_reason(agreed, sar_agreed_partition_map(agreed));
+    return sar_owner_half_unsupported_reason(agreed);
 }
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a, 1);
+    struct sar_owner_cost_terms terms = sar_owner_collective_terms(a);
     return sar_owner_seconds(a, &terms);
 }
 
@@ -33,8 +38,8 @@ static double paper_bytes(const struct sar_agreed *a)
 
 static void open(struct sar_task *task)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(task->agreed, 1);
-    if (terms.map.kind == SAR_PARTITION_RANGE)
+    struct sar_owner_cost_terms terms = sar_owner_collective_terms(task->agreed);
+    if (terms.map.kind == SAR_PARTITION_RANGE && task->agreed->call.collective == SAR_ALLREDUCE)
         sar_owner_open(task, terms.map, NULL);
     else
         sar_owner_open_terms(task, &terms, NULL);
@@ -42,7 +47,8 @@ static void open(struct sar_task *task)
 
 static bool on_device(const struct sar_agreed *agreed)
 {
-    return sar_owner_columns_terms(agreed, 1).map.kind != SAR_PARTITION_RANGE;
+    return agreed->call.collective == SAR_ALLREDUCE &&
+           sar_owner_columns_terms(agreed, 1).map.kind != SAR_PARTITION_RANGE;
 }
 
 static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };
@@ -50,6 +56,7 @@ static const struct sar_stage stages[] = { { .post = open }, SAR_OWNER_STAGES };
 const struct sar_scheme sar_scheme_balanced = {
     .name = "balanced",
     .summary = "a hash gives each rank an equal share to reduce; push to the owner, pull from it",
+    .collectives = 1u << SAR_ALLREDUCE | 1u << SAR_REDUCE_SCATTER | 1u << SAR_ALLGATHER,
     .unsupported_reason = unsupported_reason,
     .seconds = seconds,
     .paper_bytes = paper_bytes,

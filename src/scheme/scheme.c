@@ -24,6 +24,15 @@ const struct sar_scheme *const sar_schemes[] = {
 
 _Static_assert(sizeof sar_schemes / sizeof sar_schemes[0] <= SAR_SCHEMES_MAX + 1, "raise SAR_SCHEMES_MAX");
 
+const char *sar_scheme_unsupported_reason(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
+{
+    static const char *const others[SAR_COLLECTIVES] = { "it has no allreduce", "it has no reduce_scatter",
+                                                         "it has no allgather" };
+    unsigned served = scheme->collectives != 0 ? scheme->collectives : 1u << SAR_ALLREDUCE;
+    enum sar_collective_kind kind = agreed->call.collective;
+    return (served & 1u << kind) != 0 ? scheme->unsupported_reason(agreed) : others[kind];
+}
+
 const struct sar_scheme *sar_scheme_find(const char *name)
 {
     for (size_t i = 0; sar_schemes[i] != NULL; i++)

@@ -25,7 +25,10 @@ struct sar_stage {
 struct sar_scheme {
     const char *name;
     const char *summary; /**< one line for users */
-    /** Returns why the scheme cannot run the call, or NULL if it can. Equal on all ranks. */
+    unsigned
+        collectives; /**< that it serves: bit 1 << enum sar_collective_kind of each; 0: allreduce alone */
+    /** Returns why the scheme cannot run a call of a collective that it serves, or NULL if it can; see
+     * sar_scheme_unsupported_reason. Equal on all ranks. */
     const char *(*unsupported_reason)(const struct sar_agreed *agreed);
     /** Returns why others replace this scheme unless it is forced, or NULL. The pointer is NULL: never. */
     const char *(*redundant_reason)(const struct sar_agreed *agreed);
@@ -63,6 +66,9 @@ extern const struct sar_scheme sar_scheme_sparse_ps;
 extern const struct sar_scheme sar_scheme_oktopk;
 extern const struct sar_scheme sar_scheme_shared;
 extern const struct sar_scheme sar_scheme_two_level;
+
+/** Returns why a scheme cannot run the call, or NULL if it can. Equal on all ranks. */
+const char *sar_scheme_unsupported_reason(const struct sar_scheme *scheme, const struct sar_agreed *agreed);
 
 /** Returns the scheme with this name, or NULL. */
 const struct sar_scheme *sar_scheme_find(const char *name);

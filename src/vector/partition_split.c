@@ -68,6 +68,25 @@ SAR_INLINE void locate32(const struct sar_partition_map *map, const uint32_t *in
 DEFINE_LOCATE(locate_hash, SAR_PARTITION_HASH)
 DEFINE_LOCATE(locate_cyclic, SAR_PARTITION_CYCLIC)
 
+/* Indices ascend: all below `end` are in the block of the one before. */
+SAR_INLINE void locate_in_blocks(const struct sar_partition_map *map, const void *index, unsigned size,
+                                 size_t from, size_t n, struct slots_batch *to)
+{
+    uint64_t end = 0, to_slot = 0;
+    uint32_t part = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = sar_index_get(index, size, from + i);
+        if (at >= end) {
+            struct sar_slot slot = sar_partition_map_locate(map, at);
+            part = slot.part;
+            to_slot = slot.slot - at;
+            end = at - at % map->grain + map->grain;
+        }
+        to->part[i] = part;
+        to->slot[i] = (uint32_t)(at + to_slot);
+    }
+}
+
 static void locate(const struct sar_partition_map *map, const struct sar_vec_desc *desc, const void *index,
                    size_t from, size_t n, struct slots_batch *to)
 {
@@ -76,6 +95,8 @@ static void locate(const struct sar_partition_map *map, const struct sar_vec_des
         locate_hash(map, (const uint32_t *)index + from, n, to);
     else if (narrow && map->kind == SAR_PARTITION_CYCLIC)
         locate_cyclic(map, (const uint32_t *)index + from, n, to);
+    else if (map->kind == SAR_PARTITION_BLOCKS)
+        SAR_FOR_INDEX_SIZE(desc->index_size, locate_in_blocks(map, index, INDEX_SIZE, from, n, to));
     else
         SAR_FOR_INDEX_SIZE(desc->index_size, locate_as(map, index, INDEX_SIZE, from, n, to));
 }

@@ -176,6 +176,26 @@ void oracle_free(struct oracle *o)
     free(o->dense);
 }
 
+int owner_of(uint64_t index, int64_t block)
+{
+    return (int)(index / (uint64_t)block % (uint64_t)ranks);
+}
+
+struct oracle oracle_owned(const struct oracle *all, int64_t block)
+{
+    struct oracle part = { .desc = all->desc };
+    size_t bytes = element_bytes(&all->desc);
+    part.index = get_memory(all->nnz, sizeof *part.index);
+    part.value = get_memory(all->nnz, bytes);
+    for (size_t i = 0; i < all->nnz; i++) {
+        if (owner_of(all->index[i], block) != rank)
+            continue;
+        memcpy(part.value + part.nnz * bytes, all->value + i * bytes, bytes);
+        part.index[part.nnz++] = all->index[i];
+    }
+    return part;
+}
+
 static double as_double(enum base base, const void *at)
 {
     float single;

@@ -75,6 +75,12 @@ void put_identity(enum base base, enum op op, void *out, size_t n);
 void oracle_make(const struct tensor *tensor, struct oracle *oracle);
 void oracle_free(struct oracle *oracle);
 
+/** Owner of an element in blocks that are dealt out cyclically. */
+int owner_of(uint64_t index, int64_t block);
+
+/** Elements of an expected result that this rank owns, without dense buffers; oracle_free frees it. */
+struct oracle oracle_owned(const struct oracle *oracle, int64_t block);
+
 /** True if numbers are equal bit for bit. NaNs may differ in their bits, and zeros of MAX and MIN in their
  * sign, since MPI leaves both open. */
 bool equal_numbers(const struct tensor_desc *desc, const void *found, const void *expected, size_t elements);

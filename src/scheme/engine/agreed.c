@@ -13,6 +13,8 @@ enum {
     ROW_PASSES = 4   /* times that a row moves through memory: into a message, out of it, into a sum, on */
 };
 
+const char *const sar_collective_names[SAR_COLLECTIVES] = { "allreduce", "reduce_scatter", "allgather" };
+
 static const double ROUNDING_WORK = 0.15; /* elements of one value for each value, at both ends together */
 
 const char *sar_agreed_sparse_unsupported(const struct sar_agreed *agreed)
@@ -45,6 +47,11 @@ double sar_densification_at(const struct sar_densification *gamma, double k)
         return gamma->ratio[gamma->points - 1];
     double low = log(gamma->ranks[i - 1]), high = log(gamma->ranks[i]), part = (log(k) - low) / (high - low);
     return exp(log(gamma->ratio[i - 1]) * (1 - part) + log(gamma->ratio[i]) * part);
+}
+
+struct sar_densification sar_densification_disjoint(int ranks)
+{
+    return (struct sar_densification){ .points = 2, .ranks = { 1, ranks }, .ratio = { 1, ranks } };
 }
 
 struct sar_densification sar_densification_independent(double density, int ranks)

@@ -24,6 +24,9 @@ struct sar_densification {
 /** Returns the ratio at k ranks, interpolated on logarithmic axes. */
 double sar_densification_at(const struct sar_densification *gamma, double k);
 
+/** Returns the ratios of ranks that have no element in common. */
+struct sar_densification sar_densification_disjoint(int ranks);
+
 /** Returns the ratios of ranks that choose their elements independently at a density: the default guess. */
 struct sar_densification sar_densification_independent(double density, int ranks);
 
@@ -45,8 +48,21 @@ struct sar_agreed_data {
     struct sar_quantiles quantiles; /**< of the rank with most elements; all 0: segments are equally long */
 };
 
-/** The interface that the caller uses. */
+/** Collectives. */
+enum sar_collective_kind {
+    SAR_ALLREDUCE,
+    SAR_REDUCE_SCATTER, /**< each rank gets the elements that it owns */
+    SAR_ALLGATHER,      /**< every rank gets all elements; no index occurs twice */
+    SAR_COLLECTIVES
+};
+
+/** Names of the collectives. */
+extern const char *const sar_collective_names[SAR_COLLECTIVES];
+
+/** The function and the interface that the caller uses. */
 struct sar_agreed_call {
+    enum sar_collective_kind collective;
+    uint64_t block;         /**< reduce_scatter: the owner of element i is rank (i / block) mod ranks */
     bool dense_face;        /**< dense buffers in and out, else coordinates */
     bool in_place;          /**< the input is in recvbuf */
     bool dense_skips_agree; /**< after a call that ran dense the next ones skip the agreement */

@@ -33,6 +33,10 @@
  * Memory: three steps, for any number of segments, and the result. Contiguous parts use one segment,
  * because the sums of a segment would not be in the order of the result.
  *
+ * Other collectives are one half of an allreduce. A reduce_scatter has the push to the owners that the caller
+ * chooses; the sums of a segment are written when they are reduced. An allgather has the pull: each rank's
+ * elements of a segment take the place of sums.
+ *
  * In two_level some ranks send for others: sar_owner_peers tells who exchanges messages with whom. */
 
 #ifndef SAR_SCHEME_ENGINE_OWNER_H
@@ -64,6 +68,7 @@ enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FA
 
 /** Who owns what. Written by sar_owner_open; `bounds` by sar_owner_begin, or before it by oktopk. */
 struct sar_owner_parts {
+    bool pushes, pulls; /**< reduce_scatter has no pull; allgather has no push, and a map of one part */
     struct sar_partition_map map; /**< of elements to row groups: to ranks, unless rows are sliced */
     struct sar_columns columns;
     struct sar_slice columns_of_result;  /**< of a row: all, or this rank's share of sliced rows */
@@ -125,6 +130,7 @@ struct sar_owner {
     struct sar_owner_reduce reduce;
     struct sar_owner_pull pull;
     struct sar_owner_relay relay;
+    bool has_common_index;       /**< allgather: an index occurs on two ranks */
     struct sar_spvec *inputs;    /**< scratch: one entry a rank, for the current reduction or merge */
     struct sar_task_part *batch; /**< scratch: one entry a rank, for parts that are coded together */
 };
@@ -179,6 +185,10 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed
  *                     numbers of ranks do not slice rows */
 struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed, int group_ranks);
 
+/** Returns the terms of the call's collective: the columns terms of an allreduce, the caller's map of a
+ * reduce_scatter, one part of all elements for an allgather. */
+struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *agreed);
+
 /** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of
  * steps.
  * @param peers  NULL: each rank exchanges messages with each other */
@@ -210,6 +220,9 @@ struct sar_vec_desc sar_owner_part_desc(const struct sar_task *task, int rank, u
 
 /** Returns why an owner-based scheme cannot run the call with a map, or NULL. */
 const char *sar_owner_unsupported_reason(const struct sar_agreed *agreed, struct sar_partition_map map);
+
+/** Returns why an owner-based scheme cannot run the call's reduce_scatter or allgather, or NULL. */
+const char *sar_owner_half_unsupported_reason(const struct sar_agreed *agreed);
 
 /** Predicted messages and segments of a call. */
 struct sar_owner_estimate {

@@ -71,7 +71,7 @@ static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
 {
     struct sar_owner_cost_terms max = *terms;
     double ranks = a->machine.ranks, parts = terms->columns.groups;
-    if (is_contiguous(&terms->map))
+    if (is_contiguous(&terms->map) || a->call.collective == SAR_ALLGATHER)
         return max;
     max.push_share *= terms->group_ranks > 1 ? sar_agreed_max_load(a, parts, terms->group_ranks,
                                                                    ceil(ranks / terms->group_ranks))
@@ -138,13 +138,18 @@ static double merge_work_of(const struct sar_agreed *a, const struct sar_owner_c
     const struct sar_partition_map *map = &terms->map;
     double sums = sar_agreed_union_nnz(a, a->machine.ranks);
     uint64_t stripes = map->slots_max >> map->grain_shift;
-    if (is_contiguous(map) || !sar_partition_merges_by_block(map, stripes, (size_t)sums))
+    if (a->call.collective == SAR_REDUCE_SCATTER)
+        return sums * terms->pull_share;
+    if (is_contiguous(map) || a->call.collective == SAR_ALLGATHER ||
+        !sar_partition_merges_by_block(map, stripes, (size_t)sums))
         return sums;
     return fmin(MERGE_WORK * sums + BLOCK_WORK * (double)stripes * map->parts, sums);
 }
 
 static double reduce_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
 {
+    if (a->call.collective == SAR_ALLGATHER)
+        return 0;
     return a->data.nnz_mean * a->machine.ranks * terms->push_share * slice_work(a, terms);
 }
 
@@ -193,15 +198,30 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
     return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit);
 }
 
-/* A segment has whole stripes, and whole words of a bitmap. */
+/* Returns the slots that segments are made of: whole stripes, and whole words of a bitmap unless blocks have
+ * another length. */
+static uint64_t unit_of(const struct sar_partition_map *map)
+{
+    if (map->kind == SAR_PARTITION_BLOCKS)
+        return map->grain < 64 ? map->grain * 64 : map->grain;
+    return map->grain > 64 ? map->grain : 64;
+}
+
+/* The partition makes slots of 32 bits, which count from the segment on. */
+static double min_segments(const struct sar_agreed *a, const struct sar_partition_map *map)
+{
+    return a->call.collective == SAR_ALLGATHER ? 1 : ceil((double)map->slots_max / UINT32_MAX);
+}
+
 static struct sar_segments segments_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                                        const struct sar_owner_estimate *estimate)
 {
     const struct sar_partition_map *map = &terms->map;
     double messages =
         ceil(fmax(estimate->push.bytes, estimate->pull.bytes) / segment_bytes(a, terms, estimate));
-    double slots = ceil((double)map->slots_max / fmin(fmax(messages, 1), MAX_SEGMENTS));
-    uint64_t unit = map->grain_shift > 6 ? (uint64_t)1 << map->grain_shift : 64;
+    double slots =
+        ceil((double)map->slots_max / fmax(fmin(fmax(messages, 1), MAX_SEGMENTS), min_segments(a, map)));
+    uint64_t unit = unit_of(map);
     uint64_t equal = ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
     return sar_segments_equal(map->slots_max, equal, unit);
 }
@@ -266,13 +286,16 @@ static double segment_message_bytes(double message_bytes, double segments)
 }
 
 /* Returns the seconds of the messages of all steps. The first step pushes, the last one pulls, the others do
- * both. If segments are reduced in flight, the first two push, and the last two pull. */
+ * both. If segments are reduced in flight, the first two push, and the last two pull. Half an allreduce has
+ * one class of messages in all steps. */
 static double direct_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                              const struct sar_owner_estimate *e)
 {
     const struct step steps[] = { { e->peers, segment_message_bytes(e->push.bytes, e->segments.n) },
                                   { e->peers, segment_message_bytes(e->pull.bytes, e->segments.n) } };
     double lag = e->reduces_in_flight ? 2 : 1;
+    if (a->call.collective != SAR_ALLREDUCE)
+        return e->segments.n * step_seconds(a, terms, &steps[a->call.collective == SAR_ALLGATHER], 1);
     return lag * step_seconds(a, terms, &steps[0], 1) +
            (e->segments.n - lag) * step_seconds(a, terms, steps, 2) +
            lag * step_seconds(a, terms, &steps[1], 1);
@@ -371,9 +394,11 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
     if (sar_columns_sliced(&terms->columns))
         sar_columns_slice_layout(&terms->columns, sar_columns_max_slice_len(&terms->columns), &layout);
     estimate.peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
-    estimate.push =
-        sar_agreed_cost_with(a, false, terms->push_wire, &layout, fmin(pushed_nnz(a, &max), max.max_slots));
-    estimate.pull = pull_cost(a, terms, &layout, fmin(sums * max.pull_share, max.max_slots));
+    if (a->call.collective != SAR_ALLGATHER)
+        estimate.push = sar_agreed_cost_with(a, false, terms->push_wire, &layout,
+                                             fmin(pushed_nnz(a, &max), max.max_slots));
+    if (a->call.collective != SAR_REDUCE_SCATTER)
+        estimate.pull = pull_cost(a, terms, &layout, fmin(sums * max.pull_share, max.max_slots));
     estimate.reduce_work = reduce_work_of(a, &max);
     estimate.work = work_of(a, &max, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_rows.c and owner_relay.c share; no other
- * file uses them. */
+/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_half.c, owner_rows.c and owner_relay.c
+ * share; no other file uses them. */
 
 #ifndef SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
 #define SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
@@ -49,11 +49,15 @@ void sar_owner_post_pull(struct sar_task *task, uint32_t segment);
 /** Returns the steps from the push of a segment to its pull, and from its push to its output. */
 static inline uint32_t sar_owner_pull_lag(const struct sar_owner *owner)
 {
+    if (!owner->parts.pushes)
+        return 0;
     return owner->parts.reduces_in_flight ? 2 : 1;
 }
 
 static inline uint32_t sar_owner_output_lag(const struct sar_owner *owner)
 {
+    if (!owner->parts.pulls)
+        return 1;
     return sar_owner_pull_lag(owner) + (owner->relay.limit > 0 ? 2 : 1);
 }
 
@@ -90,6 +94,15 @@ enum sar_status sar_owner_append(struct sar_task *task, uint32_t segment);
 
 /** Decodes the kept messages of a segment, and writes its sums to the output. */
 enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment);
+
+/** allgather: makes and encodes this rank's elements of a segment, in place of sums. */
+enum sar_status sar_owner_prepare_pull(struct sar_task *task, uint32_t segment);
+
+/** allgather: merges o->inputs, the elements of all ranks in a segment, and appends them to the result. */
+enum sar_status sar_owner_append_all(struct sar_task *task, uint32_t segment);
+
+/** reduce_scatter: appends the sums of a segment to the result. */
+enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment);
 
 /** As sar_owner_write_output, for sliced rows. */
 enum sar_status sar_owner_write_rows(struct sar_task *task, uint32_t segment);

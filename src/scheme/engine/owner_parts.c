@@ -2,6 +2,8 @@
 /* Who owns what in an owner-based scheme: parts, segments, and the ranks that exchange messages about
  * them. */
 
+#include <limits.h>
+
 #include "scheme/engine/owner_internal.h"
 #include "vector/partition.h"
 #include "vector/spvec.h"
@@ -59,7 +61,9 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     struct sar_owner_estimate estimate = sar_owner_estimate(task->agreed, terms);
     struct sar_partition_map map = terms->map;
     bool is_range = map.kind == SAR_PARTITION_RANGE;
-    o->parts = (struct sar_owner_parts){ .map = map,
+    o->parts = (struct sar_owner_parts){ .pushes = task->agreed->call.collective != SAR_ALLGATHER,
+                                         .pulls = task->agreed->call.collective != SAR_REDUCE_SCATTER,
+                                         .map = map,
                                          .columns = terms->columns,
                                          .peers = peers,
                                          .is_range = is_range && peers == NULL,
@@ -74,11 +78,14 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     o->relay.limit = estimate.relay_limit;
     o->relay.layout = (struct sar_relay_layout){ &o->parts.columns, estimate.relay_stride, NULL };
     task->exchange.throttle = estimate.throttle;
-    task->result.early_write = peers == NULL && o->parts.segments.n > 1;
+    task->result.early_write = peers == NULL && (o->parts.segments.n > 1 || !o->parts.pushes);
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
     task->report.partition = sar_partition_map_name(&map);
-    task->report.map_parts = is_range || peers != NULL ? 0 : (int)map.parts;
-    task->report.grain = is_range ? 0 : 1 << map.grain_shift;
+    bool whole = o->parts.pushes && o->parts.pulls;
+    task->report.map_parts = is_range || peers != NULL || !whole ? 0 : (int)map.parts;
+    task->report.grain = is_range ? 0 : (int)(map.grain < INT_MAX ? map.grain : INT_MAX);
+    if (!o->parts.pushes)
+        task->report.partition = NULL;
 }
 
 void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers)
@@ -102,7 +109,7 @@ static uint64_t slots_of(const struct sar_task *task, int rank, uint32_t segment
     const struct sar_owner *o = task->state;
     if (o->parts.is_range)
         return o->parts.bounds[rank + 1] - o->parts.bounds[rank];
-    uint32_t part = (uint32_t)sar_owner_group(task, rank);
+    uint32_t part = o->parts.pushes ? (uint32_t)sar_owner_group(task, rank) : 0;
     uint64_t slots = sar_partition_map_slots(&o->parts.map, part);
     uint64_t begin = sar_segments_begin(&o->parts.segments, segment),
              end = sar_segments_begin(&o->parts.segments, segment + 1);

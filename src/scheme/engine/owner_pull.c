@@ -28,7 +28,7 @@ enum sar_status sar_owner_keep_messages(struct sar_task *task)
         keep(task, SAR_OWNER_PUSH, o->reduce.received);
     if (o->relay.limit > 0 && o->step > 2)
         SAR_TRY(sar_owner_relay_collect(task, pulled - 1));
-    if (o->step < 1 + lag || pulled >= o->parts.segments.n)
+    if (!o->parts.pulls || o->step < 1 + lag || pulled >= o->parts.segments.n)
         return SAR_OK;
     keep(task, SAR_OWNER_PULL, o->pull.received[pulled % 2]);
     return o->relay.limit > 0 ? sar_owner_relay_route(task, pulled) : SAR_OK;
@@ -79,7 +79,9 @@ enum sar_status sar_owner_reserve(struct sar_task *task, size_t n)
     const struct sar_owner *o = task->state;
     if (o->parts.segments.n > 1 && out->index == NULL) {
         bool sliced = sar_columns_sliced(&o->parts.columns);
-        double share = sliced ? 1 : (double)o->parts.n_targets / task->comm->ranks;
+        double share = sliced           ? 1
+                       : o->parts.pulls ? (double)o->parts.n_targets / task->comm->ranks
+                                        : 1. / task->comm->ranks;
         double expected = sar_agreed_union_nnz(task->agreed, task->comm->ranks) * share * RESERVE_FACTOR;
         expected = fmin(expected, (double)task->agreed->desc.count);
         wanted = expected > (double)wanted ? (size_t)expected : wanted;
@@ -150,8 +152,8 @@ static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, b
     struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_part_bitmap *bitmaps;
     size_t nnz = 0;
-    bool other = o->parts.peers != NULL || o->relay.limit > 0 || task->device.exec != NULL ||
-                 !sar_merge_bitmaps_works(&map);
+    bool other = !o->parts.pushes || o->parts.peers != NULL || o->relay.limit > 0 ||
+                 task->device.exec != NULL || !sar_merge_bitmaps_works(&map);
     *done = false;
     if (other)
         return SAR_OK;
@@ -206,6 +208,8 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
         o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
     if (task->device.exec != NULL)
         return sar_task_add_output_parts(task, o->parts.segments.n, &map, o->inputs);
+    if (!o->parts.pushes)
+        return sar_owner_append_all(task, segment);
     return o->parts.is_range ? sar_range_parts_write_output(task, o->parts.bounds, o->inputs)
                              : sar_owner_append(task, segment);
 }

@@ -85,6 +85,12 @@ static enum sar_status prepare_push(struct sar_task *task, uint32_t segment)
     return SAR_OK;
 }
 
+static enum sar_status prepare_segment(struct sar_task *task, uint32_t segment)
+{
+    const struct sar_owner *o = task->state;
+    return o->parts.pushes ? prepare_push(task, segment) : sar_owner_prepare_pull(task, segment);
+}
+
 static void expect_parts(struct sar_task *task)
 {
     for (int r, i = 0; (r = sar_owner_source(task, i)) >= 0; i++)
@@ -218,6 +224,8 @@ enum sar_status sar_owner_on_arrival(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     int before = o->reduce.n_decoded;
+    if (!o->parts.pushes)
+        return SAR_OK;
     SAR_TRY(decode_ready(task));
     struct sar_vec_desc desc = sar_owner_part_desc(task, task->comm->rank, o->reduce.segment);
     return o->reduce.n_decoded > before && should_reduce_early(task, &desc) ? reduce_decoded(task, &desc)
@@ -260,7 +268,7 @@ enum sar_status sar_owner_begin(struct sar_task *task)
     if (o->parts.is_range && o->parts.bounds == NULL)
         SAR_TRY(sar_range_parts_bounds(task, &o->parts.map, &o->parts.bounds));
     sar_task_next_step_arena(task);
-    return prepare_push(task, 0);
+    return prepare_segment(task, 0);
 }
 
 /* Encodes the sums for receivers that know their indices: those with slices of the same rows. */
@@ -312,10 +320,12 @@ static enum sar_status sum_encoded(struct sar_task *task, uint32_t segment, stru
 static enum sar_status reduce_segment(struct sar_task *task, uint32_t step)
 {
     struct sar_owner *o = task->state;
-    if (step == 0 || step > o->parts.segments.n)
+    if (!o->parts.pushes || step == 0 || step > o->parts.segments.n)
         return SAR_OK;
     int at = sar_owner_sums_index(step - 1);
     struct sar_spvec *sums = &o->reduce.sums[at];
+    if (!o->parts.pulls)
+        return sar_owner_sum_push(task, sums);
     SAR_TRY(sum_encoded(task, step - 1, sums, &o->pull.outgoing[at]));
     if (o->pull.outgoing[at].buffer == NULL) {
         SAR_TRY(sar_owner_sum_push(task, sums));
@@ -371,9 +381,9 @@ void sar_owner_post(struct sar_task *task)
     uint32_t lag = sar_owner_pull_lag(o);
     if (o->step == 1 && task->exchange.status != SAR_OK)
         collect_failures(task);
-    if (o->step < o->parts.segments.n)
+    if (o->parts.pushes && o->step < o->parts.segments.n)
         sar_owner_post_push(task);
-    if (o->step >= lag && o->step - lag < o->parts.segments.n)
+    if (o->parts.pulls && o->step >= lag && o->step - lag < o->parts.segments.n)
         sar_owner_post_pull(task, o->step - lag);
     if (o->relay.limit > 0 && o->step > 1)
         sar_owner_post_relays(task, o->step - 2);
@@ -384,6 +394,8 @@ void sar_owner_post(struct sar_task *task)
 static enum sar_status write_output(struct sar_task *task, uint32_t segment)
 {
     const struct sar_owner *o = task->state;
+    if (!o->parts.pulls)
+        return sar_owner_append_sums(task, segment);
     return sar_columns_sliced(&o->parts.columns) ? sar_owner_write_rows(task, segment)
                                                  : sar_owner_write_output(task, segment);
 }
@@ -395,14 +407,16 @@ enum sar_status sar_owner_overlap(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
     uint32_t step = o->step - 1, lag = sar_owner_output_lag(o);
-    if (step >= lag)
+    if (step >= lag && o->parts.pulls)
         SAR_TRY(write_output(task, step - lag));
     if (o->parts.reduces_in_flight) {
         SAR_TRY(reduce_segment(task, step));
         if (step < o->parts.segments.n)
             begin_reduction(o, step);
     }
-    return step + 1 < o->parts.segments.n ? prepare_push(task, step + 1) : SAR_OK;
+    if (step >= lag && !o->parts.pulls)
+        SAR_TRY(write_output(task, step - lag));
+    return step + 1 < o->parts.segments.n ? prepare_segment(task, step + 1) : SAR_OK;
 }
 
 /* Owners that this rank does not send to have 0 values. */
@@ -420,9 +434,15 @@ static double imbalance(const struct sar_task *task, const size_t *values)
 enum sar_status sar_owner_finish(struct sar_task *task)
 {
     struct sar_owner *o = task->state;
+    if (!o->parts.pulls)
+        sar_task_next_step_arena(task);
     SAR_TRY(sar_owner_keep_messages(task));
+    if (!o->parts.pulls)
+        SAR_TRY(reduce_segment(task, o->step));
     SAR_TRY(write_output(task, o->parts.segments.n - 1));
-    task->report.push_imbalance = imbalance(task, o->push.sent_values);
-    task->report.pull_imbalance = imbalance(task, o->pull.received_values);
-    return SAR_OK;
+    if (o->parts.pushes)
+        task->report.push_imbalance = imbalance(task, o->push.sent_values);
+    if (o->parts.pulls)
+        task->report.pull_imbalance = imbalance(task, o->pull.received_values);
+    return o->has_common_index ? SAR_COMMON_INDEX : SAR_OK;
 }

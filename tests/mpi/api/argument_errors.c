@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests each argument error of the allreduce calls: on the first rank, on the last rank, and on all. Every
+/* Tests each argument error of the collective calls: on the first rank, on the last rank, and on all. Every
  * rank must return an error within SOON. The error names the argument, the rank, and both values if ranks
  * differ. The error handler runs once, outputs stay unchanged, and the next call succeeds. */
 
@@ -16,18 +16,22 @@ enum { COUNT = 100, NNZ = 3 };
 
 static const double SOON = 1, SOON_IF_OVERSUBSCRIBED = 5; /* seconds */
 
-/* All arguments of the two calls. */
+enum api { COO, DENSE, REDUCE_SCATTER, ALLGATHER, APIS };
+
+static const char *const api_names[APIS] = { "COO", "dense", "reduce_scatter", "allgather" };
+
+/* All arguments of the calls. */
 struct arguments {
-    bool dense;
+    enum api api;
     const void *indices, *values, *sendbuf;
     void *recvbuf;
-    MPI_Count nnz, count;
+    MPI_Count nnz, count, block;
     MPI_Datatype indextype, datatype;
     MPI_Op op;
     MPIX_Sparse_result *result;
 };
 
-static int32_t indices[NNZ] = { 5, 3, 99 };
+static int32_t indices[NNZ] = { 5, 3, 99 }, own_indices[NNZ];
 /* Buffers large enough for any wrong count or datatype of a case. */
 static float values[4 * NNZ] = { 1, 2, 3 }, sendbuf[4 * COUNT], recvbuf[4 * COUNT];
 static MPIX_Sparse_result result;
@@ -193,62 +197,111 @@ static void sendbuf_strided(struct arguments *a)
 
 static void function_other(struct arguments *a)
 {
-    a->dense = !a->dense;
+    static const enum api others[APIS] = {
+        [COO] = DENSE, [DENSE] = COO, [REDUCE_SCATTER] = ALLGATHER, [ALLGATHER] = COO
+    };
+    a->api = others[a->api];
 }
 
-enum { ANYWHERE, ON_ONE_RANK /* valid if all ranks do it */ };
+static void block_zero(struct arguments *a)
+{
+    a->block = 0;
+}
+
+static void block_other(struct arguments *a)
+{
+    a->block = 8;
+}
+
+static void index_twice(struct arguments *a)
+{
+    static const int32_t bad[NNZ] = { 5, 3, 5 };
+    a->indices = bad;
+}
+
+static void index_of_next(struct arguments *a)
+{
+    static const int32_t bad[NNZ] = { 5, 3, 98 };
+    a->indices = bad;
+}
+
+enum {
+    ANYWHERE,
+    ON_ONE_RANK,  /* valid if all ranks do it */
+    BETWEEN_RANKS /* no rank is at fault alone */
+};
 
 static const struct fault {
     const char *name;
-    bool dense;
+    enum api api;
     void (*corrupt)(struct arguments *arguments);
     const char *says;
     int where;
     const char *right, *wrong; /* if ranks differ: value of the other ranks and of the rank at fault */
 } faults[] = {
-    { "index -1", false, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
-    { "index = count", false, index_is_count, "indices holds 100", ANYWHERE, NULL, NULL },
-    { "64-bit index beyond 32 bits", false, index_long, "indices holds 4294967299", ANYWHERE, NULL, NULL },
-    { "64-bit index -7", false, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
-    { "null indices", false, indices_null, "indices is null", ANYWHERE, NULL, NULL },
-    { "null values", false, values_null, "values is null", ANYWHERE, NULL, NULL },
-    { "indices in place", false, indices_in_place, "indices is out of place", ANYWHERE, NULL, NULL },
-    { "strided values", false, values_strided, "values is not contiguous", ANYWHERE, NULL, NULL },
-    { "null result", false, result_null, "result is null", ANYWHERE, NULL, NULL },
-    { "nnz -1", false, nnz_negative, "nnz is -1", ANYWHERE, NULL, NULL },
-    { "null indextype", false, indextype_null, "indextype", ANYWHERE, NULL, NULL },
-    { "indextype float", false, indextype_float, "indextype is float", ANYWHERE, NULL, NULL },
-    { "indextype too narrow", false, indextype_narrow, "indextype is int32", ANYWHERE, NULL, NULL },
-    { "count -1", false, count_negative, "count is -1", ANYWHERE, NULL, NULL },
-    { "vast count", false, count_vast, "count is 4611686018427387903", ANYWHERE, NULL, NULL },
-    { "another count", false, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
-    { "null datatype", false, datatype_null, "datatype", ANYWHERE, NULL, NULL },
-    { "datatype char", false, datatype_char, "datatype", ANYWHERE, NULL, NULL },
-    { "datatype struct", false, datatype_pair, "datatype", ANYWHERE, NULL, NULL },
-    { "another datatype", false, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+    { "index -1", COO, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
+    { "index = count", COO, index_is_count, "indices holds 100", ANYWHERE, NULL, NULL },
+    { "64-bit index beyond 32 bits", COO, index_long, "indices holds 4294967299", ANYWHERE, NULL, NULL },
+    { "64-bit index -7", COO, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
+    { "null indices", COO, indices_null, "indices is null", ANYWHERE, NULL, NULL },
+    { "null values", COO, values_null, "values is null", ANYWHERE, NULL, NULL },
+    { "indices in place", COO, indices_in_place, "indices is out of place", ANYWHERE, NULL, NULL },
+    { "strided values", COO, values_strided, "values is not contiguous", ANYWHERE, NULL, NULL },
+    { "null result", COO, result_null, "result is null", ANYWHERE, NULL, NULL },
+    { "nnz -1", COO, nnz_negative, "nnz is -1", ANYWHERE, NULL, NULL },
+    { "null indextype", COO, indextype_null, "indextype", ANYWHERE, NULL, NULL },
+    { "indextype float", COO, indextype_float, "indextype is float", ANYWHERE, NULL, NULL },
+    { "indextype too narrow", COO, indextype_narrow, "indextype is int32", ANYWHERE, NULL, NULL },
+    { "count -1", COO, count_negative, "count is -1", ANYWHERE, NULL, NULL },
+    { "vast count", COO, count_vast, "count is 4611686018427387903", ANYWHERE, NULL, NULL },
+    { "another count", COO, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
+    { "null datatype", COO, datatype_null, "datatype", ANYWHERE, NULL, NULL },
+    { "datatype char", COO, datatype_char, "datatype", ANYWHERE, NULL, NULL },
+    { "datatype struct", COO, datatype_pair, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", COO, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
       "int32" },
-    { "null op", false, op_null, "argument op", ANYWHERE, NULL, NULL },
-    { "op MPI_MINLOC", false, op_places, "op is MPI_MINLOC", ANYWHERE, NULL, NULL },
-    { "a user's op", false, op_users, "op is a user-defined op", ANYWHERE, NULL, NULL },
-    { "another op", false, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
-    { "another function", false, function_other, "different functions", ON_ONE_RANK,
+    { "null op", COO, op_null, "argument op", ANYWHERE, NULL, NULL },
+    { "op MPI_MINLOC", COO, op_places, "op is MPI_MINLOC", ANYWHERE, NULL, NULL },
+    { "a user's op", COO, op_users, "op is a user-defined op", ANYWHERE, NULL, NULL },
+    { "another op", COO, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "another function", COO, function_other, "different functions", ON_ONE_RANK,
       "MPIX_Sparse_allreduce_coo", "MPIX_Sparse_allreduce" },
-    { "null sendbuf", true, sendbuf_null, "sendbuf is null", ANYWHERE, NULL, NULL },
-    { "strided sendbuf", true, sendbuf_strided, "sendbuf is not contiguous", ANYWHERE, NULL, NULL },
-    { "sendbuf = recvbuf", true, sendbuf_shared, "sendbuf", ANYWHERE, NULL, NULL },
-    { "in place on one rank", true, sendbuf_in_place, "sendbuf differs between ranks", ON_ONE_RANK,
+    { "null sendbuf", DENSE, sendbuf_null, "sendbuf is null", ANYWHERE, NULL, NULL },
+    { "strided sendbuf", DENSE, sendbuf_strided, "sendbuf is not contiguous", ANYWHERE, NULL, NULL },
+    { "sendbuf = recvbuf", DENSE, sendbuf_shared, "sendbuf", ANYWHERE, NULL, NULL },
+    { "in place on one rank", DENSE, sendbuf_in_place, "sendbuf differs between ranks", ON_ONE_RANK,
       "a buffer", "MPI_IN_PLACE" },
-    { "null recvbuf", true, recvbuf_null, "recvbuf is null", ANYWHERE, NULL, NULL },
-    { "recvbuf in place", true, recvbuf_in_place, "recvbuf", ANYWHERE, NULL, NULL },
-    { "count -1", true, count_negative, "count is -1", ANYWHERE, NULL, NULL },
-    { "another count", true, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
-    { "null datatype", true, datatype_null, "datatype", ANYWHERE, NULL, NULL },
-    { "another datatype", true, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+    { "null recvbuf", DENSE, recvbuf_null, "recvbuf is null", ANYWHERE, NULL, NULL },
+    { "recvbuf in place", DENSE, recvbuf_in_place, "recvbuf", ANYWHERE, NULL, NULL },
+    { "count -1", DENSE, count_negative, "count is -1", ANYWHERE, NULL, NULL },
+    { "another count", DENSE, count_other, "count differs between ranks", ON_ONE_RANK, "100", "101" },
+    { "null datatype", DENSE, datatype_null, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", DENSE, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
       "int32" },
-    { "null op", true, op_null, "argument op", ANYWHERE, NULL, NULL },
-    { "another op", true, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
-    { "another function", true, function_other, "different functions", ON_ONE_RANK, "MPIX_Sparse_allreduce",
+    { "null op", DENSE, op_null, "argument op", ANYWHERE, NULL, NULL },
+    { "another op", DENSE, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "another function", DENSE, function_other, "different functions", ON_ONE_RANK, "MPIX_Sparse_allreduce",
       "MPIX_Sparse_allreduce_coo" },
+    { "index -1", REDUCE_SCATTER, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
+    { "null result", REDUCE_SCATTER, result_null, "result is null", ANYWHERE, NULL, NULL },
+    { "block 0", REDUCE_SCATTER, block_zero, "block is 0", ANYWHERE, NULL, NULL },
+    { "another block", REDUCE_SCATTER, block_other, "block differs between ranks", ON_ONE_RANK, "7", "8" },
+    { "another count", REDUCE_SCATTER, count_other, "count differs between ranks", ON_ONE_RANK, "100",
+      "101" },
+    { "another op", REDUCE_SCATTER, op_other, "op differs between ranks", ON_ONE_RANK, "MPI_SUM", "MPI_MAX" },
+    { "a user's op", REDUCE_SCATTER, op_users, "op is a user-defined op", ANYWHERE, NULL, NULL },
+    { "another function", REDUCE_SCATTER, function_other, "different functions", ON_ONE_RANK,
+      "MPIX_Sparse_reduce_scatter_coo", "MPIX_Sparse_allgather_coo" },
+    { "an index twice", ALLGATHER, index_twice, "indices holds an index that occurs twice", ANYWHERE, NULL,
+      NULL },
+    { "an index of another rank", ALLGATHER, index_of_next, "indices holds an index that occurs twice",
+      BETWEEN_RANKS, NULL, NULL },
+    { "null values", ALLGATHER, values_null, "values is null", ANYWHERE, NULL, NULL },
+    { "datatype struct", ALLGATHER, datatype_pair, "datatype", ANYWHERE, NULL, NULL },
+    { "another datatype", ALLGATHER, datatype_other, "datatype differs between ranks", ON_ONE_RANK, "float",
+      "int32" },
+    { "another function", ALLGATHER, function_other, "different functions", ON_ONE_RANK,
+      "MPIX_Sparse_allgather_coo", "MPIX_Sparse_allreduce_coo" },
 };
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };
@@ -263,18 +316,35 @@ static void handle(MPI_Comm *comm, int *code, ...)
     handled_code = *code;
 }
 
-static struct arguments good_arguments(bool dense)
+/* No two ranks have the same indices in an allgather. */
+static struct arguments good_arguments(enum api api)
 {
-    return (struct arguments){ dense, indices,     values,    sendbuf, recvbuf, NNZ,
-                               COUNT, MPI_INT32_T, MPI_FLOAT, MPI_SUM, &result };
+    for (int i = 0; i < NNZ; i++)
+        own_indices[i] = (rank * NNZ + i) % COUNT;
+    return (struct arguments){
+        api,         api == ALLGATHER ? own_indices : indices,
+        values,      sendbuf,
+        recvbuf,     NNZ,
+        COUNT,       7,
+        MPI_INT32_T, MPI_FLOAT,
+        MPI_SUM,     &result,
+    };
 }
 
 static int call(const struct arguments *a, MPI_Comm comm)
 {
-    if (a->dense)
-        return MPIX_Sparse_allreduce(a->sendbuf, a->recvbuf, a->count, a->datatype, a->op, comm);
-    return MPIX_Sparse_allreduce_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype,
-                                     a->op, comm, a->result);
+    switch (a->api) {
+    case DENSE: return MPIX_Sparse_allreduce(a->sendbuf, a->recvbuf, a->count, a->datatype, a->op, comm);
+    case REDUCE_SCATTER:
+        return MPIX_Sparse_reduce_scatter_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->block,
+                                              a->datatype, a->op, comm, a->result);
+    case ALLGATHER:
+        return MPIX_Sparse_allgather_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype,
+                                         comm, a->result);
+    default:
+        return MPIX_Sparse_allreduce_coo(a->indices, a->values, a->nnz, a->indextype, a->count, a->datatype,
+                                         a->op, comm, a->result);
+    }
 }
 
 static uint64_t outputs(void)
@@ -286,8 +356,8 @@ static uint64_t outputs(void)
 
 static void check_good_calls(MPI_Comm comm)
 {
-    for (int dense = 0; dense < 2; dense++) {
-        struct arguments a = good_arguments(dense);
+    for (int api = APIS - 1; api >= 0; api--) {
+        struct arguments a = good_arguments((enum api)api);
         check_success(call(&a, comm), "a correct call after the wrong one");
     }
     check(recvbuf[3] == 2.0f * (float)ranks, "expected %d, found %g", 2 * ranks, (double)recvbuf[3]);
@@ -306,9 +376,9 @@ static void check_values(int code, const struct fault *fault, int wrong)
 /* `wrong` is the rank at fault, or -1 for all ranks. */
 static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool counts)
 {
-    struct arguments a = good_arguments(fault->dense);
+    struct arguments a = good_arguments(fault->api);
     uint64_t before = outputs();
-    check_case("%s, %s interface, on rank %d", fault->name, fault->dense ? "dense" : "COO", wrong);
+    check_case("%s, %s, on rank %d", fault->name, api_names[fault->api], wrong);
     if (wrong < 0 || wrong == rank)
         fault->corrupt(&a);
     handled = 0;
@@ -317,12 +387,13 @@ static void try_fault(const struct fault *fault, int wrong, MPI_Comm comm, bool 
     double seconds = MPI_Wtime() - start;
     check(seconds < (oversubscribed ? SOON_IF_OVERSUBSCRIBED : SOON),
           "expected the error soon, found it after %g s", seconds);
-    check_error(code, fault->says, wrong < 0 ? 0 : wrong);
+    check_error(code, fault->says, fault->where == BETWEEN_RANKS ? -1 : wrong < 0 ? 0 : wrong);
     if (fault->where == ON_ONE_RANK)
         check_values(code, fault, wrong);
     check(!counts || (handled == 1 && handled_code == code), "expected one call of the handler, found %d",
           handled);
-    check(outputs() == before, "expected outputs as they were, found them changed");
+    check(outputs() == before || (fault->where == BETWEEN_RANKS && result_is_empty(result)),
+          "expected outputs as they were, found them changed");
     check_good_calls(comm);
 }
 
@@ -330,9 +401,9 @@ static void try_faults(MPI_Comm comm, bool counts)
 {
     check_good_calls(comm);
     for (int i = 0; i < FAULTS; i++) {
-        if (faults[i].where == ANYWHERE)
+        if (faults[i].where == ANYWHERE || (faults[i].where == BETWEEN_RANKS && ranks > 1))
             try_fault(&faults[i], -1, comm, counts);
-        if (ranks == 1)
+        if (ranks == 1 || faults[i].where == BETWEEN_RANKS)
             continue;
         try_fault(&faults[i], 0, comm, counts);
         try_fault(&faults[i], ranks - 1, comm, counts);

@@ -51,13 +51,16 @@ void __wrap_sar_comm_state_suspend_shm(struct sar_comm_state *context)
     context->no_shm_calls = 1;
 }
 
-enum api { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, APIS };
+enum api { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, REDUCE_SCATTER, ALLGATHER, APIS };
 
-static const char *const api_names[APIS] = { "COO", "COO into an old result", "dense", "dense in place",
-                                             "profile" };
+static const char *const api_names[APIS] = {
+    "COO", "COO into an old result", "dense", "dense in place", "profile", "reduce_scatter", "allgather"
+};
 
 /* Scratch memory comes in blocks, so each size lets another step need a new block. */
 static const int64_t sizes[] = { 600, 800, 1100, 1500, 2200, 3000, 4700, 6500, 9000, 14000, 20000, 30000 };
+
+enum { BLOCK = 7 /* of reduce_scatter */ };
 
 enum { SIZES = sizeof sizes / sizeof sizes[0], FEW_SIZES = 5 };
 
@@ -66,6 +69,8 @@ struct vector {
     struct oracle oracle;
     const struct index_type *type;
     void *indices;
+    struct oracle owned; /* of reduce_scatter: this rank's part of the result, which allgather sends */
+    void *owned_indices;
 };
 
 static struct vector small, large;
@@ -85,11 +90,16 @@ static void make_vector(struct vector *v, const char *name, int64_t count)
     oracle_make(&v->tensor, &v->oracle);
     v->type = &index_types[strcmp(name, "shuffled") == 0 ? 2 : 0];
     v->indices = typed_indices(&v->tensor, v->type);
+    v->owned = oracle_owned(&v->oracle, BLOCK);
+    v->owned_indices =
+        typed_indices(&(struct tensor){ .nnz = v->owned.nnz, .index = v->owned.index }, v->type);
 }
 
 static void free_vector(struct vector *v)
 {
     free(v->indices);
+    free(v->owned_indices);
+    oracle_free(&v->owned);
     tensor_free(&v->tensor);
     oracle_free(&v->oracle);
 }
@@ -105,6 +115,13 @@ static int call(struct state *s, const struct vector *v)
         code = MPIX_Sparse_allreduce(MPI_IN_PLACE, s->out, k->count, type, MPI_SUM, s->comm);
     else if (s->api == DENSE)
         code = MPIX_Sparse_allreduce(v->oracle.mine, s->out, k->count, type, MPI_SUM, s->comm);
+    else if (s->api == REDUCE_SCATTER)
+        code = MPIX_Sparse_reduce_scatter_coo(v->indices, v->tensor.value, (MPI_Count)v->tensor.nnz,
+                                              v->type->type, k->count, BLOCK, type, MPI_SUM, s->comm,
+                                              &s->result);
+    else if (s->api == ALLGATHER)
+        code = MPIX_Sparse_allgather_coo(v->owned_indices, v->owned.value, (MPI_Count)v->owned.nnz,
+                                         v->type->type, k->count, type, s->comm, &s->result);
     else
         code = MPIX_Sparse_allreduce_coo(v->indices, v->tensor.value, (MPI_Count)v->tensor.nnz, v->type->type,
                                          k->count, type, MPI_SUM, s->comm, &s->result);
@@ -120,7 +137,7 @@ static void check_right(const struct state *s, const struct vector *v)
         check(equal_numbers(&v->oracle.desc, s->out, v->oracle.dense, (size_t)v->oracle.desc.count),
               "expected the right sums, found others");
     else
-        compare_result(&v->oracle, v->type, s->result);
+        compare_result(s->api == REDUCE_SCATTER ? &v->owned : &v->oracle, v->type, s->result);
 }
 
 static void call_and_check(struct state *s, const struct vector *v)
@@ -149,7 +166,7 @@ static void check_result(const struct state *s, int code, bool mine)
  * allocations. */
 static bool fail_alloc(struct state *s, int target, long which)
 {
-    bool reuses = s->api == COO_REUSED;
+    bool reuses = s->api == COO_REUSED || s->api >= REDUCE_SCATTER;
     uint64_t before = reuses ? result_hash(s->result, &small.oracle.desc, small.type) : 0;
     if (s->api == COO)
         check_success(MPIX_Sparse_result_free(&s->result), "MPIX_Sparse_result_free");
@@ -178,6 +195,9 @@ static void try_in_use(MPI_Comm comm, const struct settings *settings, int targe
     for (int api = 0; api < APIS; api++) {
         /* A profile allocates the same for any size. */
         bool refused = api != PROFILE || (desc->count == sizes[0] && row == 1);
+        if (api >= REDUCE_SCATTER && settings->scheme != NULL && strcmp(settings->scheme, "balanced") != 0 &&
+            strcmp(settings->scheme, "allgather") != 0)
+            continue;
         s.api = (enum api)api;
         for (long which = 0; refused; which++) {
             check_case("allocation %ld on rank %d, %s of %lld, %s", which, target, api_names[api],

@@ -58,22 +58,50 @@ int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MP
 
 static long corrupted; /* messages so far */
 
+enum { BLOCK = 3 /* of reduce_scatter */ };
+
+enum half { WHOLE, REDUCE_SCATTER, ALLGATHER };
+
 struct state {
     const struct tensor *tensor;
     const struct oracle *oracle;
+    const struct oracle *owned; /* result of a reduce_scatter, and input of an allgather */
     MPI_Comm comm;
     bool dense;
+    enum half half;
     MPIX_Sparse_result result;
 };
+
+static int call_half(struct state *s, MPI_Datatype type)
+{
+    const struct tensor *t = s->tensor;
+    const struct oracle *owned = s->owned;
+    bool scatters = s->half == REDUCE_SCATTER;
+    struct tensor own = { .nnz = owned->nnz, .index = owned->index, .value = owned->value };
+    void *indices = typed_indices(scatters ? t : &own, &index_types[0]);
+    int code = scatters
+                   ? MPIX_Sparse_reduce_scatter_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T,
+                                                    t->desc.count, BLOCK, type, MPI_SUM, s->comm, &s->result)
+                   : MPIX_Sparse_allgather_coo(indices, owned->value, (MPI_Count)owned->nnz, MPI_INT32_T,
+                                               t->desc.count, type, s->comm, &s->result);
+    free(indices);
+    return code;
+}
+
+static const struct oracle *expected_of(const struct state *s)
+{
+    return s->half == REDUCE_SCATTER ? s->owned : s->oracle;
+}
 
 static int call(struct state *s, float *out)
 {
     const struct tensor *t = s->tensor;
     MPI_Datatype type = row_type(&t->desc);
     void *indices = typed_indices(t, &index_types[0]);
-    int code = s->dense ? MPIX_Sparse_allreduce(s->oracle->mine, out, t->desc.count, type, MPI_SUM, s->comm)
-                        : MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T,
-                                                    t->desc.count, type, MPI_SUM, s->comm, &s->result);
+    int code = s->half != WHOLE ? call_half(s, type)
+               : s->dense ? MPIX_Sparse_allreduce(s->oracle->mine, out, t->desc.count, type, MPI_SUM, s->comm)
+                          : MPIX_Sparse_allreduce_coo(indices, t->value, (MPI_Count)t->nnz, MPI_INT32_T,
+                                                      t->desc.count, type, MPI_SUM, s->comm, &s->result);
     free(indices);
     row_type_free(&t->desc, &type);
     return code;
@@ -89,7 +117,7 @@ static void check_result(const struct state *s, int code, const float *out, uint
             check(equal_numbers(&s->oracle->desc, out, s->oracle->dense, (size_t)s->oracle->desc.count),
                   "expected the right sums with a success, found others");
         else
-            compare_result(s->oracle, &index_types[0], s->result);
+            compare_result(expected_of(s), &index_types[0], s->result);
         return;
     }
     MPI_Error_string(code, text, &length);
@@ -103,7 +131,10 @@ static void check_result(const struct state *s, int code, const float *out, uint
 
 static void call_and_check(struct state *s)
 {
-    if (s->dense)
+    if (s->half != WHOLE) {
+        check_success(call(s, NULL), "a call without damage");
+        compare_result(expected_of(s), &index_types[0], s->result);
+    } else if (s->dense)
         call_dense(s->oracle, false, s->comm);
     else
         call_coo(s->tensor, s->oracle, &index_types[0], s->comm, &s->result);
@@ -174,8 +205,12 @@ static void try_messages(struct state *s, const char *settings, int rank_at_faul
             uint64_t bits = mix((uint64_t)message * WAYS + i + (uint64_t)(rank_at_fault + s->dense) * 1000);
             if ((oversubscribed || ranks > 4) && i > 0 && bits % (uint64_t)(2 * ranks) != 0)
                 continue;
-            check_case("way %zu to damage message %ld of rank %d, %s interface, %s", i, message,
-                       rank_at_fault, s->dense ? "dense" : "COO", settings);
+            check_case("way %zu to damage message %ld of rank %d, %s, %s", i, message, rank_at_fault,
+                       s->half == REDUCE_SCATTER ? "reduce_scatter"
+                       : s->half == ALLGATHER    ? "allgather"
+                       : s->dense                ? "dense"
+                                                 : "COO",
+                       settings);
             more = try_corruption(s, rank_at_fault, message, ways[i].how, ways[i].where);
         }
     }
@@ -197,7 +232,10 @@ static void try_rows(const struct settings *settings, size_t row, bool headers)
     struct oracle oracle;
     tensor_draw(pattern_find("random 0.5"), &desc, 11, &tensor);
     oracle_make(&tensor, &oracle);
-    struct state s = { &tensor, &oracle, settings_comm(settings), false, MPIX_SPARSE_RESULT_NULL };
+    struct oracle owned = oracle_owned(&oracle, BLOCK);
+    struct state s = {
+        .tensor = &tensor, .oracle = &oracle, .owned = &owned, .comm = settings_comm(settings)
+    };
     for (int dense = 0; dense < 2; dense++) {
         check_alarm(TIMEOUT);
         s.dense = dense;
@@ -208,9 +246,18 @@ static void try_rows(const struct settings *settings, size_t row, bool headers)
     }
     if (headers)
         try_headers(&s);
+    s.dense = false;
+    bool serves = strcmp(settings->scheme, "balanced") == 0 || strcmp(settings->scheme, "allgather") == 0;
+    for (int half = REDUCE_SCATTER; serves && half <= ALLGATHER; half++) {
+        check_alarm(TIMEOUT);
+        s.half = (enum half)half;
+        call_and_check(&s);
+        try_messages(&s, settings_text(settings), half % ranks);
+    }
     check_success(MPIX_Sparse_result_free(&s.result), "MPIX_Sparse_result_free");
     tensor_free(&tensor);
     oracle_free(&oracle);
+    oracle_free(&owned);
     MPI_Comm_free(&s.comm);
 }
 

@@ -127,6 +127,28 @@ static void check_slots(const struct sar_partition_map *map)
         assert_true(most - least <= (uint64_t)1 << map->grain_shift);
 }
 
+/* The caller's blocks: the part of element i is (i / block) mod parts. */
+static void check_blocks(uint64_t count, uint32_t parts, uint64_t block)
+{
+    struct sar_partition_map map = sar_partition_map_of_blocks(count, parts, block);
+    for (uint64_t k = 0; k < SAMPLES && count > 0; k++) {
+        uint64_t i = sar_mix64(k) % count;
+        assert_true(check_place(&map, i).part == i / block % parts);
+    }
+    if (count <= WHOLE)
+        check_whole(&map);
+}
+
+static void test_blocks(void **state)
+{
+    static const uint64_t blocks[] = { 1, 2, 3, 64, 100, 1000, 4096, 1000003, 4294967297, UINT64_MAX / 2 };
+    (void)state;
+    for (size_t c = 0; c < LENGTH(counts_table); c++)
+        for (size_t p = 0; p < LENGTH(parts_table); p++)
+            for (size_t b = 0; b < LENGTH(blocks); b++)
+                check_blocks(counts_table[c], parts_table[p], blocks[b]);
+}
+
 static void test_slots(void **state)
 {
     (void)state;
@@ -327,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_onto),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_division),
         cmocka_unit_test(test_hash_balances),
         cmocka_unit_test(test_hash_is_within_the_papers_limit),

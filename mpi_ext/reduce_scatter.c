@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two halves of an allreduce on coordinates: reduce_scatter and allgather. They run as
+ * MPIX_Sparse_allreduce_coo does, with another collective in their arguments. */
+
+#include <mpix_sparse.h>
+
+#include "mpi_ext/allreduce.h"
+#include "mpi_ext/arguments.h"
+#include "mpi_ext/persistent.h"
+
+static void check_reduce_scatter(struct sar_call_args *call, const void *indices, const void *values,
+                                 MPI_Count nnz, MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                 MPI_Datatype datatype, MPI_Op op)
+{
+    sar_args_check_coo(call, indextype, count, datatype, op);
+    sar_args_check_reduce_scatter(call, block);
+    sar_args_check_elements(call, indices, values, nnz);
+}
+
+int PMPIX_Sparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
+                                    MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                    MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                    MPIX_Sparse_result *result)
+{
+    struct sar_call_args call;
+    check_reduce_scatter(&call, indices, values, nnz, indextype, count, block, datatype, op);
+    return sar_coo_run(comm, "MPIX_Sparse_reduce_scatter_coo", &call, result);
+}
+
+int PMPIX_Isparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
+                                     MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                     MPIX_Sparse_result *result, MPI_Request *request)
+{
+    struct sar_call_args call;
+    check_reduce_scatter(&call, indices, values, nnz, indextype, count, block, datatype, op);
+    return sar_coo_start(comm, "MPIX_Isparse_reduce_scatter_coo", &call, result, request);
+}
+
+int PMPIX_Sparse_reduce_scatter_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                         MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                                         MPIX_Sparse_plan *plan)
+{
+    struct sar_call_args call;
+    sar_args_check_coo(&call, indextype, count, datatype, op);
+    sar_args_check_reduce_scatter(&call, block);
+    return sar_plan_make(&call, comm, info, "MPIX_Sparse_reduce_scatter_coo_init", plan);
+}
+
+int PMPIX_Sparse_allgather_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                               MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                               MPIX_Sparse_result *result)
+{
+    struct sar_call_args call;
+    sar_args_check_allgather(&call, indextype, count, datatype);
+    sar_args_check_elements(&call, indices, values, nnz);
+    return sar_coo_run(comm, "MPIX_Sparse_allgather_coo", &call, result);
+}
+
+int PMPIX_Isparse_allgather_coo(const void *indices, const void *values, MPI_Count nnz,
+                                MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                                MPIX_Sparse_result *result, MPI_Request *request)
+{
+    struct sar_call_args call;
+    sar_args_check_allgather(&call, indextype, count, datatype);
+    sar_args_check_elements(&call, indices, values, nnz);
+    return sar_coo_start(comm, "MPIX_Isparse_allgather_coo", &call, result, request);
+}
+
+int PMPIX_Sparse_allgather_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
+                                    MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
+{
+    struct sar_call_args call;
+    sar_args_check_allgather(&call, indextype, count, datatype);
+    return sar_plan_make(&call, comm, info, "MPIX_Sparse_allgather_coo_init", plan);
+}
+
+#pragma weak MPIX_Sparse_reduce_scatter_coo = PMPIX_Sparse_reduce_scatter_coo
+#pragma weak MPIX_Isparse_reduce_scatter_coo = PMPIX_Isparse_reduce_scatter_coo
+#pragma weak MPIX_Sparse_reduce_scatter_coo_init = PMPIX_Sparse_reduce_scatter_coo_init
+#pragma weak MPIX_Sparse_allgather_coo = PMPIX_Sparse_allgather_coo
+#pragma weak MPIX_Isparse_allgather_coo = PMPIX_Isparse_allgather_coo
+#pragma weak MPIX_Sparse_allgather_coo_init = PMPIX_Sparse_allgather_coo_init

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The collectives that are one half of an allreduce: a reduce_scatter, which is the push, and an allgather,
+ * which is the pull. Their terms, the beginning of a pull without a push, and the output of both.
+ *
+ * In a reduce_scatter the partition map is the caller's. In an allgather any rank may have any element: all
+ * elements are one part, of which each rank sends those that it has. */
+
+#include <math.h>
+#include <string.h>
+
+#include "scheme/engine/owner_internal.h"
+#include "vector/reduce.h"
+
+static struct sar_partition_map map_of(const struct sar_agreed *a)
+{
+    if (a->call.collective == SAR_ALLGATHER)
+        return sar_partition_map_make(SAR_PARTITION_CYCLIC, a->desc.count, 1, 1, 0);
+    return sar_partition_map_of_blocks(a->desc.count, (uint32_t)a->machine.ranks, a->call.block);
+}
+
+/* In an allgather the largest part is that of the rank with most elements. Parts of the caller's map that are
+ * not contiguous have loads as if by chance: no other is known. */
+struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *a)
+{
+    if (a->call.collective == SAR_ALLREDUCE)
+        return sar_owner_columns_terms(a, 1);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
+    if (a->call.collective == SAR_ALLGATHER && a->data.nnz_mean > 0)
+        terms.pull_share = a->data.nnz_max / (a->data.nnz_mean * a->machine.ranks);
+    return terms;
+}
+
+/* The partition makes slots of 32 bits, and no segment is shorter than a stripe. */
+const char *sar_owner_half_unsupported_reason(const struct sar_agreed *a)
+{
+    struct sar_partition_map map = map_of(a);
+    bool fits = map.kind == SAR_PARTITION_RANGE || map.grain <= UINT32_MAX;
+    const char *reason = sar_agreed_sparse_unsupported(a);
+    return reason == NULL && !fits ? "blocks of 2^32 elements" : reason;
+}
+
+enum sar_status sar_owner_prepare_pull(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    int at = sar_owner_sums_index(segment);
+    struct sar_spvec *own = &o->reduce.sums[at];
+    struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
+    *own = sar_owner_next_input(task, segment);
+    SAR_TRY(sar_spvec_rebase(&task->agreed->desc, sar_segments_begin(&o->parts.segments, segment),
+                             layout.index_size, task->memory.step_arena, own));
+    return sar_task_encode(task, true, layout, own, task->comm->ranks > 1 ? &o->pull.outgoing[at] : NULL);
+}
+
+/* Returns the room behind the elements of the result. */
+static struct sar_spvec free_output(const struct sar_task *task)
+{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    const struct sar_spvec *out = &task->result.vec;
+    return (struct sar_spvec){ (unsigned char *)out->index + out->nnz * desc->index_size,
+                               (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
+}
+
+/* Sets the indices of the output from slots of slot_size bytes, which may be in the same memory. */
+static void set_indices(const struct sar_vec_desc *desc, uint64_t base, const void *slots, unsigned slot_size,
+                        size_t n, void *index)
+{
+    if (base == 0 && slots == index)
+        return;
+    for (size_t i = 0; i < n; i++)
+        sar_index_set(index, desc->index_size, i, base + sar_index_get(slots, slot_size, i));
+}
+
+/* Indices of 8 bytes do not fit where slots of 4 bytes are reduced. */
+static enum sar_status reduce_to_output(struct sar_task *task, uint64_t base, const struct sar_vec_desc *part,
+                                        struct sar_spvec *end)
+{
+    const struct sar_owner *o = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_spvec sums = *end;
+    size_t ranks = (size_t)task->comm->ranks;
+    if (desc->index_size != part->index_size)
+        SAR_TRY(sar_arena_alloc(task->memory.step_arena, sar_reduce_max_nnz(part, o->inputs, ranks),
+                                part->index_size, &sums.index));
+    SAR_TRY(sar_reduce(part, o->inputs, ranks, task->memory.step_arena, &sums));
+    set_indices(desc, base, sums.index, part->index_size, sums.nnz, end->index);
+    end->nnz = sums.nnz;
+    return SAR_OK;
+}
+
+/* A rank that finds an index twice goes on, so that every rank finds it. */
+enum sar_status sar_owner_append_all(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    size_t sum = 0, ranks = (size_t)task->comm->ranks;
+    struct sar_vec_desc desc = sar_owner_part_desc(task, task->comm->rank, segment);
+    struct sar_span span = sar_task_span(task, "deliver");
+    for (size_t r = 0; r < ranks; r++)
+        sum += o->inputs[r].nnz;
+    SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, ranks)));
+    struct sar_spvec end = free_output(task);
+    SAR_TRY(reduce_to_output(task, sar_segments_begin(&o->parts.segments, segment), &desc, &end));
+    o->has_common_index |= end.nnz < sum;
+    task->result.vec.nnz += end.nnz;
+    span.work = sar_task_work("reduce", &desc, o->inputs, ranks);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
+
+/* Slots ascend, and with them the indices. The slots of a block follow each other at a constant difference
+ * from their indices. */
+static void restore_indices(const struct sar_partition_map *map, uint32_t part, unsigned index_size,
+                            const struct sar_spvec *sums, void *index)
+{
+    uint64_t end = 0, to_index = 0;
+    for (size_t i = 0; i < sums->nnz; i++) {
+        uint64_t slot = sar_index_get(sums->index, sizeof(uint32_t), i);
+        if (slot >= end) {
+            to_index = sar_partition_map_index(map, part, slot) - slot;
+            end = slot - slot % map->grain + map->grain;
+        }
+        sar_index_set(index, index_size, i, slot + to_index);
+    }
+}
+
+enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
+{
+    struct sar_owner *o = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
+    const struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(segment)];
+    struct sar_span span = sar_task_span(task, "deliver");
+    SAR_TRY(sar_owner_reserve(task, sums->nnz));
+    if (o->parts.is_range) {
+        sar_spvec_append(desc, sums, layout.index_size, o->parts.bounds[task->comm->rank], &task->result.vec);
+    } else if (sums->nnz > 0) {
+        struct sar_spvec end = free_output(task);
+        restore_indices(&map, (uint32_t)task->comm->rank, desc->index_size, sums, end.index);
+        memcpy(end.value, sums->value, sums->nnz * desc->element_size);
+        task->result.vec.nnz += sums->nnz;
+    }
+    span.work = sar_span_work_make("append", sums->nnz, desc->element_size, 0);
+    sar_task_span_end(task, &span);
+    return SAR_OK;
+}
