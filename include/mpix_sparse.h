@@ -397,6 +397,7 @@ int PMPIX_Sparse_get_version(int *version);
 }
 #endif
 
+#include "mpix_sparse_bcast.h"
 #include "mpix_sparse_reduce_scatter.h"
 
 #endif

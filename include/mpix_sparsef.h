@@ -162,6 +162,27 @@
       integer comm, ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_BCAST_DELTA(old_version, new_version,      &
+     &   count, datatype, root, comm, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: old_version, new_version
+!DIR$ IGNORE_TKR old_version, new_version
+      type(*), dimension(*) :: old_version, new_version
+      integer(kind=MPI_COUNT_KIND) count
+      integer datatype, root, comm, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_BCAST_COO(indices, values, nnz,            &
+     &   indextype, count, datatype, root, comm, result, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR indices, values
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) nnz, count
+      integer(kind=MPI_ADDRESS_KIND) result
+      integer indextype, datatype, root, comm, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_TOPK_THRESHOLD(buf, count, datatype,       &
      &   ratio, sample, seed, comm, threshold, ierror)
       import
@@ -226,6 +247,8 @@
       procedure(MPIX_SPARSE_COMM_GET_INFO)::PMPIX_SPARSE_COMM_GET_INFO
       procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
       procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
+      procedure(MPIX_SPARSE_BCAST_DELTA)::PMPIX_SPARSE_BCAST_DELTA
+      procedure(MPIX_SPARSE_BCAST_COO)::PMPIX_SPARSE_BCAST_COO
       procedure(MPIX_SPARSE_TOPK_THRESHOLD)::PMPIX_SPARSE_TOPK_THRESHOLD
       procedure(MPIX_SPARSE_TOPK_SELECT)::PMPIX_SPARSE_TOPK_SELECT
       procedure(MPIX_SPARSE_DGC_STEP)::PMPIX_SPARSE_DGC_STEP

@@ -126,6 +126,8 @@ static void describe_field(enum sar_agree_field field, int64_t number, char *tex
         [SAR_FUNCTION_ALLGATHER_COO] = "MPIX_Sparse_allgather_coo",
         [SAR_FUNCTION_ALLGATHER_COO_INIT] = "MPIX_Sparse_allgather_coo_init",
         [SAR_FUNCTION_ALLGATHER_COO_START] = "MPIX_Sparse_plan_start_coo of an allgather",
+        [SAR_FUNCTION_BCAST_DELTA] = "MPIX_Sparse_bcast_delta",
+        [SAR_FUNCTION_BCAST_COO] = "MPIX_Sparse_bcast_coo",
     };
     if (field == SAR_AGREE_DATATYPE)
         sar_datatype_describe(number, text, capacity);

@@ -103,6 +103,24 @@ void pmpix_isparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, M
     set_request(request, started, ierror, code);
 }
 
+void pmpix_sparse_bcast_delta_(void *old_version, void *new_version, MPI_Count *count, MPI_Fint *datatype,
+                               MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierror)
+{
+    int code = PMPIX_Sparse_bcast_delta(map_in_place(old_version), map_in_place(new_version), *count,
+                                        MPI_Type_f2c(*datatype), *root, MPI_Comm_f2c(*comm));
+    set_ierror(ierror, code);
+}
+
+void pmpix_sparse_bcast_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                             MPI_Count *count, MPI_Fint *datatype, MPI_Fint *root, MPI_Fint *comm,
+                             MPIX_Sparse_result *result, MPI_Fint *ierror)
+{
+    int code =
+        PMPIX_Sparse_bcast_coo(map_in_place(indices), map_in_place(values), *nnz, MPI_Type_f2c(*indextype),
+                               *count, MPI_Type_f2c(*datatype), *root, MPI_Comm_f2c(*comm), result);
+    set_ierror(ierror, code);
+}
+
 void pmpix_sparse_result_get_(MPIX_Sparse_result *result, MPI_Count *nnz, const void **indices,
                               const void **values, MPI_Fint *ierror)
 {
@@ -271,6 +289,8 @@ void pmpix_sparse_dgc_step_(void *gradient, void *velocity, void *residual, MPI_
 #pragma weak mpix_sparse_profile_ = pmpix_sparse_profile_
 #pragma weak mpix_sparse_get_report_ = pmpix_sparse_get_report_
 #pragma weak mpix_sparse_get_version_ = pmpix_sparse_get_version_
+#pragma weak mpix_sparse_bcast_delta_ = pmpix_sparse_bcast_delta_
+#pragma weak mpix_sparse_bcast_coo_ = pmpix_sparse_bcast_coo_
 #pragma weak mpix_sparse_topk_threshold_ = pmpix_sparse_topk_threshold_
 #pragma weak mpix_sparse_topk_select_ = pmpix_sparse_topk_select_
 #pragma weak mpix_sparse_dgc_step_ = pmpix_sparse_dgc_step_

@@ -25,6 +25,11 @@ void pmpix_sparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MP
 void pmpix_isparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                   MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
                                   MPIX_Sparse_result *result, MPI_Fint *request, MPI_Fint *ierror);
+void pmpix_sparse_bcast_delta_(void *old_version, void *new_version, MPI_Count *count, MPI_Fint *datatype,
+                               MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierror);
+void pmpix_sparse_bcast_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                             MPI_Count *count, MPI_Fint *datatype, MPI_Fint *root, MPI_Fint *comm,
+                             MPIX_Sparse_result *result, MPI_Fint *ierror);
 void pmpix_sparse_allreduce_init_(void *sendbuf, void *recvbuf, MPI_Count *count, MPI_Fint *datatype,
                                   MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info, MPIX_Sparse_plan *plan,
                                   MPI_Fint *ierror);

@@ -271,6 +271,32 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_bcast_delta(old_version, new_version, count, datatype, root, comm, ierror) &
+        bind(C, name='mpix_sparse_bcast_delta_f08')
+      import
+      type(*), dimension(..), intent(in) :: old_version
+      type(*), dimension(..) :: new_version
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      integer(c_int), intent(in) :: root
+      type(MPI_Comm), intent(in) :: comm
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_bcast_coo(indices, values, nnz, indextype, count, datatype, root, comm, result, &
+        ierror) bind(C, name='mpix_sparse_bcast_coo_f08')
+      import
+      type(*), dimension(..), intent(in) :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      integer(c_int), intent(in) :: root
+      type(MPI_Comm), intent(in) :: comm
+      type(MPIX_Sparse_result), intent(inout) :: result
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_topk_threshold(buf, count, datatype, ratio, sample, seed, comm, threshold, &
         ierror) bind(C, name='mpix_sparse_topk_threshold_f08')
       import
@@ -355,6 +381,8 @@ module mpix_sparse
       PMPIX_Sparse_comm_get_info
   procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
   procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
+  procedure(MPIX_Sparse_bcast_delta), bind(C, name='pmpix_sparse_bcast_delta_f08') :: PMPIX_Sparse_bcast_delta
+  procedure(MPIX_Sparse_bcast_coo), bind(C, name='pmpix_sparse_bcast_coo_f08') :: PMPIX_Sparse_bcast_coo
   procedure(MPIX_Sparse_topk_threshold), bind(C, name='pmpix_sparse_topk_threshold_f08') :: &
       PMPIX_Sparse_topk_threshold
   procedure(MPIX_Sparse_topk_select), bind(C, name='pmpix_sparse_topk_select_f08') :: PMPIX_Sparse_topk_select

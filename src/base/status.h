@@ -16,6 +16,7 @@
     X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                   \
     X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \
+    X(STALE_VERSION, "argument old_version is not the old version of the root%s%s")                 \
     X(DEVICE_FAILED, "a function of CUDA failed%s%s")                                               \
     X(CAPTURED, "%s is being captured into a CUDA graph, which calls cannot be part of%s")          \
     X(NO_THREADS, "the call would run in another thread, which needs MPI_THREAD_MULTIPLE%s%s")      \
@@ -25,6 +26,7 @@
     X(BAD_BLOCK, "argument block is %s, which is not positive%s")                                   \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
     X(BAD_N, "argument n is %s, which is negative%s")                                               \
+    X(BAD_ROOT, "argument root is %s, which is not a rank of comm%s")                               \
     X(BAD_CAPACITY, "argument capacity is %s, which is negative or too large%s")                    \
     X(BAD_RATIO, "argument ratio is %s, which is not in (0, 1] or not that of rank 0%s")            \
     X(BAD_SAMPLE, "argument sample is %s, which is not in (0, 1] or not that of rank 0%s")          \
@@ -45,6 +47,8 @@
     X(BAD_VELOCITY, "argument velocity is %s%s")                                                    \
     X(BAD_RESIDUAL, "argument residual is %s%s")                                                    \
     X(BAD_HOW, "argument how is %s%s")                                                              \
+    X(BAD_OLD_VERSION, "argument old_version is %s%s")                                              \
+    X(BAD_NEW_VERSION, "argument new_version is %s%s")                                              \
     X(BAD_INDEX, "argument indices holds %s, which is outside [0, count)%s")                        \
     X(BAD_UNSIGNED_INDEX, "argument indices holds %s, which is not below count%s")                  \
     X(COMMON_INDEX, "argument indices holds an index that occurs twice, on one rank or on two%s%s") \
@@ -61,7 +65,8 @@
     X(MISMATCHED_DATATYPE, "argument datatype differs between ranks: %s and %s")                    \
     X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \
     X(MISMATCHED_IN_PLACE, "argument sendbuf differs between ranks: %s and %s")                     \
-    X(MISMATCHED_BLOCK, "argument block differs between ranks: %s and %s")
+    X(MISMATCHED_BLOCK, "argument block differs between ranks: %s and %s")                          \
+    X(MISMATCHED_ROOT, "argument root differs between ranks: %s and %s")
 
 enum sar_status {
 #define SAR_STATUS_NAME(name, text) SAR_##name,

@@ -89,6 +89,24 @@ enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_w
     return SAR_OK;
 }
 
+enum sar_status sar_msg_encode_into(const struct sar_msg_key *key, const struct sar_wire *wire,
+                                    const struct sar_spvec *vec, uint32_t content_hash, void *buffer,
+                                    uint64_t capacity, struct sar_msg *message)
+{
+    struct sar_msg_header header = make_header(key);
+    header.wire = number_of(wire);
+    header.nnz = vec->nnz;
+    header.bytes = sar_wire_bytes(wire, &key->layout, vec);
+    header.index_hash = content_hash;
+    if (header.bytes > capacity - SAR_MSG_HEADER_BYTES)
+        return SAR_NO_MEMORY;
+    header.checksum = checksum_of(&header);
+    memcpy(buffer, &header, sizeof header);
+    *message = (struct sar_msg){ .buffer = buffer, .bytes = SAR_MSG_HEADER_BYTES + header.bytes };
+    wire->encode(&key->layout, vec, sar_msg_payload(message));
+    return SAR_OK;
+}
+
 void sar_msg_failure(const struct sar_msg_key *key, struct sar_msg_header *header)
 {
     *header = make_header(key);
@@ -127,7 +145,7 @@ enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg
     if (wire == NULL)
         return SAR_CORRUPT;
     *content = (struct sar_msg_content){ wire,       sar_msg_payload(message), header.bytes,
-                                         header.nnz, header.user_word,         0 };
+                                         header.nnz, header.user_word,         header.index_hash };
     return SAR_OK;
 }
 

@@ -20,6 +20,7 @@ program fortran_f08
   call try_plans()
   call try_inquiry()
   call try_topk()
+  call try_bcast()
   call try_hints()
   call try_profiling_names()
   call check_end('fortran_f08')
@@ -307,6 +308,30 @@ contains
     call check(abs(residual(count)) < 1e-9, 'error feedback')
     call MPIX_Sparse_topk_threshold(gradient(::2), count / 2, MPI_REAL, 1d0, 1d0, 1, comm, threshold, code)
     call check_error(code, 'argument buf is not contiguous', 'a threshold of a strided section')
+  end subroutine
+
+  subroutine try_bcast()
+    integer :: before(count), after(count), code, i
+    integer :: indices(2) = [5, 3]
+    integer(MPI_COUNT_KIND) :: nnz, two_elements = 2
+    type(MPIX_Sparse_result) :: result
+    type(c_ptr) :: at, values
+    before = [(i, i = 1, int(count))]
+    after = before
+    if (rank == 0) then
+      after(count) = -1
+      call MPIX_Sparse_bcast_delta(before, after, count, MPI_INTEGER, 0, comm, code)
+    else
+      call MPIX_Sparse_bcast_delta(MPI_IN_PLACE, after, count, MPI_INTEGER, 0, comm, code)
+    end if
+    call check_success(code, 'a broadcast of changes')
+    call check(after(count) == -1 .and. all(after(:count - 1) == before(:count - 1)), 'changes')
+    call MPIX_Sparse_bcast_coo(indices, indices, two_elements, MPI_INTEGER4, count, MPI_INTEGER, 0, comm, &
+        result, code)
+    call check_success(code, 'a broadcast of coordinates')
+    call MPIX_Sparse_result_get(result, nnz, at, values, code)
+    call check(nnz == 2, 'elements of a broadcast')
+    call MPIX_Sparse_result_free(result, code)
   end subroutine
 
   subroutine try_hints()

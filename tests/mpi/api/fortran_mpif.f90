@@ -22,6 +22,7 @@ program fortran_mpif
   call try_refused_plans()
   call try_inquiry()
   call try_topk()
+  call try_bcast()
   call try_hints()
   call try_profiling_names()
   call check_end('fortran_mpif')
@@ -201,6 +202,30 @@ contains
     call check_success(code, 'a step of DGC')
     call check(nnz == 10 .and. nint(values(10)) == 2 * count, 'what a step selects')
     call check(abs(residual(count)) < 1e-9, 'error feedback')
+  end subroutine
+
+  subroutine try_bcast()
+    integer :: before(count), after(count), code, i
+    integer :: indices(2) = [5, 3]
+    integer(MPI_COUNT_KIND) :: nnz, two_elements = 2
+    integer(kind=MPI_ADDRESS_KIND) :: result, at, values
+    result = 0
+    before = [(i, i = 1, int(count))]
+    after = before
+    if (rank == 0) then
+      after(count) = -1
+      call MPIX_SPARSE_BCAST_DELTA(before, after, count, MPI_INTEGER, 0, comm, code)
+    else
+      call MPIX_SPARSE_BCAST_DELTA(MPI_IN_PLACE, after, count, MPI_INTEGER, 0, comm, code)
+    end if
+    call check_success(code, 'a broadcast of changes')
+    call check(after(count) == -1 .and. all(after(:count - 1) == before(:count - 1)), 'changes')
+    call MPIX_SPARSE_BCAST_COO(indices, indices, two_elements, MPI_INTEGER4, count, MPI_INTEGER, 0, comm, &
+        result, code)
+    call check_success(code, 'a broadcast of coordinates')
+    call MPIX_SPARSE_RESULT_GET(result, nnz, at, values, code)
+    call check(nnz == 2, 'elements of a broadcast')
+    call MPIX_SPARSE_RESULT_FREE(result, code)
   end subroutine
 
   subroutine try_inquiry()

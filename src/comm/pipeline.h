@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pipelined broadcast of a message in pieces, over the two trees of bcast_tree.h. A rank sends a piece on to
+ * its children as soon as it has arrived, and hands it to its user meanwhile. All ranks know the number of
+ * pieces, so no content of a message decides how many messages a rank waits for. */
+
+#ifndef SAR_COMM_PIPELINE_H
+#define SAR_COMM_PIPELINE_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "comm/bcast_tree.h"
+#include "comm/watchdog.h"
+
+/** Pieces of one tree that a rank has in memory; those that it sends at a time; requests of a piece. */
+enum { SAR_PIPELINE_SLOTS = 16, SAR_PIPELINE_WINDOW = 4, SAR_PIPELINE_REQUESTS = 1 + SAR_BCAST_CHILDREN };
+
+/** Memory of a piece. */
+struct sar_pipeline_slot {
+    unsigned char *memory; /**< piece_bytes, aligned to SAR_ALIGNMENT */
+    uint64_t bytes;        /**< of the piece, as sent or as received; 0: it was not received */
+    int sends;             /**< sends in flight */
+    bool arrived;          /**< the piece is in memory */
+    bool released;         /**< the user of the piece is done */
+};
+
+/** The broadcast of one call. Only pipeline.c writes it. */
+struct sar_pipeline {
+    const struct sar_comm *comm;
+    int root, tag;
+    struct sar_bcast_links links[SAR_BCAST_TREES];
+    uint64_t piece_bytes;              /**< capacity of a slot */
+    uint64_t pieces;                   /**< of all; piece i goes over tree i % 2 */
+    uint64_t posted[SAR_BCAST_TREES];  /**< first piece of a tree that has no slot yet */
+    uint64_t sent_on[SAR_BCAST_TREES]; /**< first piece of a tree that has not been sent to the children */
+    uint64_t taken;                    /**< pieces that the user has released */
+    struct sar_pipeline_slot slots[SAR_BCAST_TREES * SAR_PIPELINE_SLOTS];
+    MPI_Request requests[SAR_BCAST_TREES * SAR_PIPELINE_SLOTS * SAR_PIPELINE_REQUESTS];
+    int active;             /**< requests in flight */
+    enum sar_status status; /**< first failure of MPI, or SAR_OK */
+    struct sar_wait_timer timer;
+    uint64_t bytes_sent, bytes_received, messages_sent;
+};
+
+/** Allocates the memory of a broadcast: two times sixteen slots. Local.
+ * @param piece_bytes  most bytes of a piece */
+enum sar_status sar_pipeline_open(const struct sar_comm *comm, uint64_t piece_bytes, struct sar_arena *arena,
+                                  struct sar_pipeline *p);
+
+/** Begins the broadcast: posts receives on all ranks but the root. Local, with equal arguments on all
+ * ranks. */
+void sar_pipeline_begin(struct sar_pipeline *p, int root, uint32_t epoch, uint64_t pieces);
+
+/** Returns the pieces that the root can write now, from piece `first` on. Local. */
+size_t sar_pipeline_writable(const struct sar_pipeline *p, uint64_t first);
+
+/** Returns the pieces that have arrived and wait for their user, from p->taken on in their order. Local. */
+size_t sar_pipeline_readable(const struct sar_pipeline *p);
+
+/** Returns the slot of a piece. */
+struct sar_pipeline_slot *sar_pipeline_slot_of(struct sar_pipeline *p, uint64_t piece);
+
+/** On the root: sends a piece of slot->bytes bytes to the children. Pieces are sent in their order. */
+void sar_pipeline_send(struct sar_pipeline *p, uint64_t piece);
+
+/** On other ranks: ends the use of the piece p->taken. Local. */
+void sar_pipeline_release(struct sar_pipeline *p);
+
+/** Makes progress: sends arrived pieces on, posts receives. If `block`, waits inside MPI until something has
+ * happened, unless warnings of long waits forbid it. Returns true if something has happened. */
+bool sar_pipeline_advance(struct sar_pipeline *p, bool block);
+
+/** True if no message is in flight, and the user has released all pieces. */
+bool sar_pipeline_is_done(const struct sar_pipeline *p);
+
+#endif
