@@ -20,6 +20,7 @@ for collectives: one thread at a time.
 """
 
 from . import _end  # noqa: F401  (acts when the program ends)
+from ._bcast import bcast_coo, bcast_delta
 from ._coo import Result, allreduce_coo, iallreduce_coo
 from ._dense import allreduce, iallreduce
 from ._error import Error
@@ -46,6 +47,8 @@ __all__ = [
     "allreduce",
     "allreduce_coo",
     "barrier",
+    "bcast_coo",
+    "bcast_delta",
     "dgc_step",
     "finalize",
     "get_info",
