@@ -15,9 +15,8 @@ static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
 static const char *const values[] = { "full", "bf16", "fp16" };
 static const char *const orders[] = { "sorted", "shuffled" };
-static const char *const studies[] = {
-    "none", "formats", "hash", "balance", "selector", "profile", "threads"
-};
+static const char *const studies[] = { "none",     "formats", "hash",    "balance",
+                                       "selector", "profile", "threads", "bcast" };
 static const char *const formats[] = { "table", "osu", "csv", "json", "demo" };
 
 static const char *const slicing_schemes[] = { "balanced", "two_level" };

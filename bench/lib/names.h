@@ -52,7 +52,8 @@ enum perf_study_kind {
     PERF_BALANCE,
     PERF_SELECTOR,
     PERF_PROFILE,
-    PERF_THREADS
+    PERF_THREADS,
+    PERF_BCAST
 };
 const char *perf_study_name(int i);
 

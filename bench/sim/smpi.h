@@ -121,6 +121,20 @@ static inline int perf_smpi_isend(const void *buffer, int n, MPI_Datatype type, 
     return code;
 }
 
+/** A send that returns when the rank's link has taken the message, and is complete when the message has
+ * arrived. Messages then follow each other, where SimGrid would send all at once, each at its share of the
+ * link. The platform's property `beta` is the time of a byte. */
+static inline int perf_smpi_paced_isend(const void *buffer, int n, MPI_Datatype type, int rank, int tag,
+                                        MPI_Comm comm, MPI_Request *request)
+{
+    int code = PMPI_Issend(buffer, n, type, rank, tag, comm, request);
+    const char *beta = sg_zone_get_property_value(sg_zone_get_by_name("cluster"), "beta");
+
+    perf_smpi_wake(rank, comm);
+    perf_smpi_sleep(atof(beta) * n);
+    return code;
+}
+
 static inline int perf_smpi_iprobe(int source, int tag, MPI_Comm comm, int *seen, MPI_Status *status)
 {
     int code = MPI_SUCCESS;
@@ -178,6 +192,7 @@ static inline int perf_smpi_completed(int code, MPI_Request *request)
 #define sched_yield() perf_smpi_yield()
 #define PMPI_Iprobe perf_smpi_iprobe
 #define PMPI_Isend perf_smpi_isend
+#define SAR_PIPELINE_ISEND perf_smpi_paced_isend
 #define PMPI_Testsome perf_smpi_testsome
 #define PMPI_Test(request, over, status) perf_smpi_test(request, over)
 #define PMPI_Testall(n, requests, over, statuses) perf_smpi_testall(n, requests, over)

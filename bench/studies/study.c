@@ -18,6 +18,7 @@ void perf_study_run(struct perf_study *study)
     case PERF_SELECTOR: perf_study_selector(study); break;
     case PERF_PROFILE: perf_study_profile(study); break;
     case PERF_THREADS: perf_study_threads(study); break;
+    case PERF_BCAST: perf_study_bcast(study); break;
     }
     MPI_Bcast(&study->rows, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
     MPI_Bcast(&study->wrong, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);

@@ -29,6 +29,7 @@ void perf_study_balance(struct perf_study *study);
 void perf_study_selector(struct perf_study *study);
 void perf_study_profile(struct perf_study *study);
 void perf_study_threads(struct perf_study *study);
+void perf_study_bcast(struct perf_study *study);
 
 /** Start a table, and add a record to it. Called on all ranks; rank 0 prints. */
 void perf_study_table(struct perf_study *study, const struct perf_schema *schema);
