@@ -10,8 +10,9 @@
         return weights - 0.1 * mpx.allreduce(gradient) / mpx.size()
 
 allreduce() takes dense arrays and BCOO matrices, allreduce_coo() takes indices and values. Both are XLA
-custom calls, on the CPU. They work under jit, grad, jvp, scan, fori_loop, while_loop and cond; allreduce()
-also under vmap. Each process is one rank and has one device of jax.
+custom calls, on the CPU and, where the C library has its plug-in, on CUDA. They work under jit, grad, jvp,
+scan, fori_loop, while_loop and cond; allreduce() also under vmap. Each process is one rank and has one
+device of jax.
 
 Order: every call has an ordered effect of jax, the same one for all communicators. jax passes a token from
 call to call, within a compiled function and between functions, in the order of the program. XLA neither

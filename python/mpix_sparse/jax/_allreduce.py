@@ -85,7 +85,7 @@ def allreduce(
 
     Raises:
         TypeError, ValueError: an argument is wrong. While jax traces the function, only on this rank.
-        NotImplementedError: the program is for a device; or op has no gradient.
+        NotImplementedError: the program is for a device that is not CUDA's; or op has no gradient.
         jax.errors.JaxRuntimeError: the call failed, or the ranks' calls differ; on all ranks. With the text
             of the C library. jax may raise it when the result is read.
     """
@@ -134,7 +134,8 @@ def allreduce_coo(
 
     Raises:
         TypeError, ValueError: an argument is wrong. While jax traces the function, only on this rank.
-        NotImplementedError: the program is for a device; under jax.vmap; or op has no gradient.
+        NotImplementedError: the program is for a device that is not CUDA's; under jax.vmap; or op has no
+            gradient.
         jax.errors.JaxRuntimeError: the union has more than capacity elements, an index is outside [0, count],
             the call failed, or the ranks' calls differ; on all ranks.
     """

@@ -15,6 +15,7 @@ import numpy
 
 from .. import Error, _mpi, _types
 from .._library import library
+from . import _device
 from ._order import wait_for_calls
 from ._world import World, free_worlds, world_number
 
@@ -78,6 +79,7 @@ class _Prepared:
     Attributes:
         signature: a number that is equal on all ranks if the calls match.
         result: handle of the C library's last result, whose memory the next one takes.
+        operand_bytes, result_bytes: of coordinates.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -91,13 +93,20 @@ class _Prepared:
         self.datatype = _types.datatype(call.dtype, row)
         self.row_bytes = row * _types.item_size(call.dtype)
         self.result = ctypes.c_void_p()
+        if call.kind == "allreduce_coo":
+            index_bytes = numpy.dtype(call.index_dtype).itemsize
+            self.operand_bytes = call.nnz * index_bytes, call.nnz * self.row_bytes
+            self.result_bytes = call.capacity * index_bytes, call.capacity * self.row_bytes, index_bytes
 
 
 _prepared: dict[bytes, _Prepared] = {}
 
 
-def run(text: bytes, operands: Sequence[int], results: Sequence[int]) -> None:
+def run(text: bytes, operands: Sequence[int], results: Sequence[int], stream: int | None = None) -> None:
     """Run a call. Collective over its communicator.
+
+    Args:
+        stream: the stream of CUDA whose work goes before; None for arrays in host memory.
 
     Raises:
         Error: the ranks' calls differ, or the call failed; on all ranks.
@@ -107,19 +116,53 @@ def run(text: bytes, operands: Sequence[int], results: Sequence[int]) -> None:
         prepared = _prepared[text] = _Prepared(text)
     world = world_number(prepared.call.world)
     with world.lock:
-        _agree(prepared, world)
-        KINDS[prepared.call.kind](prepared, world, operands, results)
+        if stream is None:
+            _agree(prepared, world)
+            KINDS[prepared.call.kind](prepared, world, operands, results)
+        else:
+            _run_on_device(prepared, world, operands, results, stream)
     if prepared.call.has_token:
-        ctypes.memmove(results[-2], operands[-2], TOKEN_BYTES)
+        move = ctypes.memmove if stream is None else _device.driver().copy
+        move(results[-2], operands[-2], TOKEN_BYTES)
 
 
-def _agree(prepared: _Prepared, world: World) -> None:
-    """Raise Error on all ranks unless all of them make the same call."""
+def _run_on_device(
+    prepared: _Prepared, world: World, operands: Sequence[int], results: Sequence[int], stream: int
+) -> None:
+    """Run a call on device memory. The C library takes dense arrays where they are. Coordinates pass through
+    host memory, since padding is removed and added there."""
+    call, staged, problem = prepared.call, [], None
+    dense = call.kind == "allreduce"
+    try:
+        _device.driver().synchronize(stream)
+        if not dense:
+            staged = _device.to_host(operands, prepared.operand_bytes)
+    except Exception as reason:
+        problem = reason
+    _agree(prepared, world, problem)
+    if dense:
+        KINDS[call.kind](prepared, world, operands, results)
+        return
+    written = [numpy.empty(size, numpy.uint8) for size in prepared.result_bytes]
+    addresses = [[array.ctypes.data for array in arrays] for arrays in (staged, written)]
+    KINDS[call.kind](prepared, world, *addresses)
+    _device.to_device(results, written)
+
+
+def _agree(prepared: _Prepared, world: World, problem: Exception | None = None) -> None:
+    """Raise an exception on all ranks unless all of them make the same call, and none has a problem."""
+    if problem is not None and world.size == 1:
+        raise problem
     if world.size == 1:
         return
     words = prepared.words
-    words[0], words[1] = prepared.signature, -prepared.signature
+    signature = prepared.signature if problem is None else -1
+    words[0], words[1] = signature, -signature
     _mpi.check(library.MPI_Allreduce(_mpi.IN_PLACE, words, 2, *_minimum(), world.plain))
+    if problem is not None:
+        raise problem
+    if words[0] < 0:
+        raise Error("another rank cannot read its arrays")
     if words[0] != -words[1]:
         raise Error(MISMATCH.format(world.rank, prepared.call.describe()))
 

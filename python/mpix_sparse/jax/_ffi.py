@@ -41,6 +41,17 @@ class _ErrorCreateArgs(ctypes.Structure):
     ]
 
 
+class _StreamGetArgs(ctypes.Structure):
+    """XLA_FFI_Stream_Get_Args"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("ctx", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+    ]
+
+
 class _Api(ctypes.Structure):
     """XLA_FFI_Api, its first fields"""
 
@@ -50,6 +61,10 @@ class _Api(ctypes.Structure):
         ("api_version", _Version),
         ("internal_api", ctypes.c_void_p),
         ("error_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ErrorCreateArgs))),
+        ("error_get_message", ctypes.c_void_p),
+        ("error_destroy", ctypes.c_void_p),
+        ("handler_register", ctypes.c_void_p),
+        ("stream_get", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_StreamGetArgs))),
     ]
 
 
@@ -190,10 +205,23 @@ def _error(frame: _Frame, reason: BaseException) -> int:
     return frame.api.contents.error_create(ctypes.byref(args))
 
 
-Run = Callable[[bytes, Sequence[int], Sequence[int]], None]
+def _stream(frame: _Frame) -> int:
+    """The stream of CUDA that the call belongs to.
+
+    Raises:
+        RuntimeError: XLA names none.
+    """
+    args = _StreamGetArgs(ctx=frame.ctx)
+    args.struct_size = ctypes.sizeof(args)
+    if frame.api.contents.stream_get(ctypes.byref(args)):
+        raise RuntimeError("XLA names no stream of the call")
+    return args.stream or 0
 
 
-def _handler(run: Run) -> Any:
+Run = Callable[[bytes, Sequence[int], Sequence[int], Any], None]
+
+
+def _handler(run: Run, on_device: bool) -> Any:
     """The callback, for a function that runs a call.
 
     ctypes ignores exceptions in callbacks and returns 0, which means success. So every exception, also
@@ -207,7 +235,8 @@ def _handler(run: Run) -> Any:
                 return _answer_metadata(frame)
             if frame.stage == STAGE_EXECUTE:
                 _check_layout(frame)
-                run(_call_text(frame.attrs), _pointers(frame.args), _pointers(frame.rets))
+                stream = _stream(frame) if on_device else None
+                run(_call_text(frame.attrs), _pointers(frame.args), _pointers(frame.rets), stream)
         except BaseException as reason:
             return _error(frame, reason)
         return None
@@ -219,12 +248,14 @@ _keep_alive: list[Any] = []
 
 
 def register(run: Run) -> None:
-    """Register the handler with XLA, for the CPU.
+    """Register a handler with XLA for the CPU, and one for CUDA.
 
     Args:
-        run: takes the text of the call, the addresses of its operands, and those of its results.
+        run: takes the text of the call, the addresses of its operands, those of its results, and the stream
+            of CUDA; None on the CPU.
     """
-    handler = _handler(run)
-    _keep_alive.append(handler)
-    capsule = jax.ffi.pycapsule(ctypes.cast(handler, ctypes.c_void_p).value)
-    jax.ffi.register_ffi_target(TARGET, capsule, platform="cpu")
+    for platform in ("cpu", "CUDA"):
+        handler = _handler(run, on_device=platform != "cpu")
+        _keep_alive.append(handler)
+        capsule = jax.ffi.pycapsule(ctypes.cast(handler, ctypes.c_void_p).value)
+        jax.ffi.register_ffi_target(TARGET, capsule, platform=platform)

@@ -47,7 +47,7 @@ def _call_text(arrays: Sequence[Any], op: str, world: int, count: int = 0, capac
 def _refuse_platform(ctx: Any, *operands: Any, **parameters: Any) -> Any:
     platforms = ", ".join(getattr(ctx.module_context, "platforms", ("a device",)))
     raise NotImplementedError(
-        f"mpix_sparse.jax reduces arrays on the CPU, and this program is for {platforms}; set "
+        f"mpix_sparse.jax reduces arrays on the CPU or CUDA, and this program is for {platforms}; set "
         "JAX_PLATFORMS=cpu, or jax.device_put the array to jax.devices('cpu')[0]"
     )
 
@@ -59,7 +59,8 @@ def _primitive(name: str, results: Any) -> Primitive:
     made.def_impl(functools.partial(dispatch.apply_primitive, made))
     made.def_effectful_abstract_eval(lambda *args, **parameters: (results(*args, **parameters), {ORDER}))
     mlir.register_lowering(made, _refuse_platform)
-    mlir.register_lowering(made, _lower, platform="cpu")
+    for platform in ("cpu", "cuda"):
+        mlir.register_lowering(made, _lower, platform=platform)
     return made
 
 
