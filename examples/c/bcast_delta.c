@@ -1,4 +1,12 @@
-/* Rank 0 changes one weight in a hundred. All other ranks get the new weights by what changed. */
+/* Rank 0 changes one weight in a hundred. All other ranks get the new weights by what changed.
+ *
+ *     mpicc -o bcast_delta bcast_delta.c $(pkg-config --cflags --libs mpix-sparse)
+ *     mpirun -n 2 ./bcast_delta
+ *
+ * Output:
+ *
+ *     weight 7 is 0.5
+ */
 #include <mpix_sparse.h>
 
 #include <stdio.h>

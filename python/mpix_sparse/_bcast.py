@@ -93,8 +93,8 @@ def bcast_coo(
     """
     elements = _coo.Elements(indices, values)
     handle = _hints.communicator(comm)
-    name = _bits(elements.values.type)
-    types = _coo.index_type(elements.indices.type), _types.datatype(name, max(elements.row, 1))
+    name = _bits(elements.type)
+    types = _coo.index_type(elements.index_type), _types.datatype(name, max(elements.row, 1))
     result = _coo.new_result(elements, count, reuse)
     call = *elements.pointers, types[0], _types.to_integer(count, "count"), types[1], _root(root), handle
     code = library.MPIX_Sparse_bcast_coo(*call, ctypes.byref(result.handle))

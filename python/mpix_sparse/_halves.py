@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _arrays, _mpi, _types
-from ._coo import CooArguments, Result
+from . import _mpi, _types
+from ._coo import CooArguments, Elements, Result
 from ._library import library
 
 
@@ -35,11 +35,11 @@ def reduce_scatter_coo(
     Raises:
         TypeError, ValueError, BufferError, Error: as in allreduce_coo().
     """
-    elements = _types.to_integer(block, "block")
-    call = CooArguments(indices, values, count, op, comm, reuse)
+    length_of_block = _types.to_integer(block, "block")
+    call = CooArguments(Elements(indices, values), count, op, comm, reuse)
     *pointers, indextype, length, datatype, c_op, c_comm, result = call.arguments
     code = library.MPIX_Sparse_reduce_scatter_coo(
-        *pointers, indextype, length, elements, datatype, c_op, c_comm, result
+        *pointers, indextype, length, length_of_block, datatype, c_op, c_comm, result
     )
     _mpi.check(call.elements.check_code(code))
     return call.result
@@ -63,8 +63,9 @@ def allgather_coo(
         TypeError, ValueError, BufferError: as in allreduce_coo().
         Error: as in allreduce_coo(), or an index occurs twice; on all ranks.
     """
-    any_op = "lor" if _arrays.view(values).type == "bool" else "sum"
-    call = CooArguments(indices, values, count, any_op, comm, reuse)
+    elements = Elements(indices, values)
+    any_op = "lor" if elements.type == "bool" else "sum"
+    call = CooArguments(elements, count, any_op, comm, reuse)
     *pointers, indextype, length, datatype, _, c_comm, result = call.arguments
     code = library.MPIX_Sparse_allgather_coo(*pointers, indextype, length, datatype, c_comm, result)
     _mpi.check(call.elements.check_code(code))
