@@ -5,7 +5,6 @@
  * In a reduce_scatter the partition map is the caller's. In an allgather any rank may have any element: all
  * elements are one part, of which each rank sends those that it has. */
 
-#include <math.h>
 #include <string.h>
 
 #include "scheme/engine/owner_internal.h"
@@ -51,15 +50,6 @@ enum sar_status sar_owner_prepare_pull(struct sar_task *task, uint32_t segment)
     return sar_task_encode(task, true, layout, own, task->comm->ranks > 1 ? &o->pull.outgoing[at] : NULL);
 }
 
-/* Returns the room behind the elements of the result. */
-static struct sar_spvec free_output(const struct sar_task *task)
-{
-    const struct sar_vec_desc *desc = &task->agreed->desc;
-    const struct sar_spvec *out = &task->result.vec;
-    return (struct sar_spvec){ (unsigned char *)out->index + out->nnz * desc->index_size,
-                               (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
-}
-
 /* Sets the indices of the output from slots of slot_size bytes, which may be in the same memory. */
 static void set_indices(const struct sar_vec_desc *desc, uint64_t base, const void *slots, unsigned slot_size,
                         size_t n, void *index)
@@ -97,7 +87,7 @@ enum sar_status sar_owner_append_all(struct sar_task *task, uint32_t segment)
     for (size_t r = 0; r < ranks; r++)
         sum += o->inputs[r].nnz;
     SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, ranks)));
-    struct sar_spvec end = free_output(task);
+    struct sar_spvec end = sar_owner_free_output(task, &task->agreed->desc);
     SAR_TRY(reduce_to_output(task, sar_segments_begin(&o->parts.segments, segment), &desc, &end));
     o->has_common_index |= end.nnz < sum;
     task->result.vec.nnz += end.nnz;
@@ -134,7 +124,7 @@ enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
     if (o->parts.is_range) {
         sar_spvec_append(desc, sums, layout.index_size, o->parts.bounds[task->comm->rank], &task->result.vec);
     } else if (sums->nnz > 0) {
-        struct sar_spvec end = free_output(task);
+        struct sar_spvec end = sar_owner_free_output(task, desc);
         restore_indices(&map, (uint32_t)task->comm->rank, desc->index_size, sums, end.index);
         memcpy(end.value, sums->value, sums->nnz * desc->element_size);
         task->result.vec.nnz += sums->nnz;

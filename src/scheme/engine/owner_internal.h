@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_half.c, owner_rows.c and owner_relay.c
- * share; no other file uses them. */
+/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_output.c, owner_half.c, owner_rows.c and
+ * owner_relay.c share; no other file uses them. */
 
 #ifndef SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
 #define SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
@@ -88,6 +88,9 @@ enum sar_status sar_owner_relay_collect(struct sar_task *task, uint32_t segment)
 
 /** Makes room for n more elements of the result. */
 enum sar_status sar_owner_reserve(struct sar_task *task, size_t n);
+
+/** Returns the room behind the elements of the result, which are as desc says. */
+struct sar_spvec sar_owner_free_output(const struct sar_task *task, const struct sar_vec_desc *desc);
 
 /** Merges o->inputs, the parts of a segment, and appends them to the result. */
 enum sar_status sar_owner_append(struct sar_task *task, uint32_t segment);

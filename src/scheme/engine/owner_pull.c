@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The pull of owner-based schemes: from the sums of all parts to the result. */
 
-#include <math.h>
 #include <string.h>
 
 #include "scheme/engine/owner_internal.h"
 #include "vector/merge_bitmaps.h"
 #include "vector/partition.h"
 #include "vector/reduce.h"
-
-static const double RESERVE_FACTOR = 1.05; /* over the predicted elements of the result */
 
 enum { BITMAP_SLOTS_PER_ELEMENT = 48 /* of sparser parts, lists of slots are merged faster */ };
 
@@ -71,24 +68,6 @@ void sar_owner_post_pull(struct sar_task *task, uint32_t segment)
     }
 }
 
-/* The first call reserves memory for the predicted whole result. */
-enum sar_status sar_owner_reserve(struct sar_task *task, size_t n)
-{
-    struct sar_spvec *out = &task->result.vec;
-    size_t wanted = out->nnz + n;
-    const struct sar_owner *o = task->state;
-    if (o->parts.segments.n > 1 && out->index == NULL) {
-        bool sliced = sar_columns_sliced(&o->parts.columns);
-        double share = sliced           ? 1
-                       : o->parts.pulls ? (double)o->parts.n_targets / task->comm->ranks
-                                        : 1. / task->comm->ranks;
-        double expected = sar_agreed_union_nnz(task->agreed, task->comm->ranks) * share * RESERVE_FACTOR;
-        expected = fmin(expected, (double)task->agreed->desc.count);
-        wanted = expected > (double)wanted ? (size_t)expected : wanted;
-    }
-    return sar_task_reserve(task, wanted, out);
-}
-
 /* The merge visits blocks or slots. */
 static struct sar_span_work merge_work(const struct sar_owner *o, uint32_t segment,
                                        const struct sar_partition_map *map, size_t nnz, size_t element_size)
@@ -101,13 +80,6 @@ static struct sar_span_work merge_work(const struct sar_owner *o, uint32_t segme
     return work;
 }
 
-/* Returns the room behind the elements of the result. */
-static struct sar_spvec free_output(const struct sar_spvec *out, const struct sar_vec_desc *desc)
-{
-    return (struct sar_spvec){ (unsigned char *)out->index + out->nnz * desc->index_size,
-                               (unsigned char *)out->value + out->nnz * desc->element_size, 0 };
-}
-
 enum sar_status sar_owner_append(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
@@ -115,7 +87,7 @@ enum sar_status sar_owner_append(struct sar_task *task, uint32_t segment)
     struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, sar_reduce_max_nnz(&desc, o->inputs, map.parts)));
-    struct sar_spvec end = free_output(&task->result.vec, &desc);
+    struct sar_spvec end = sar_owner_free_output(task, &desc);
     SAR_TRY(sar_partition_merge(&map, &desc, o->inputs, task->memory.step_arena, &end));
     task->result.vec.nnz += end.nnz;
     span.work = merge_work(o, segment, &map, end.nnz, desc.element_size);
@@ -170,7 +142,7 @@ static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, b
         return SAR_OK;
     struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, nnz));
-    struct sar_spvec end = free_output(&task->result.vec, &desc);
+    struct sar_spvec end = sar_owner_free_output(task, &desc);
     SAR_TRY(sar_merge_bitmaps(&map, &desc, bitmaps, task->memory.step_arena, &end));
     task->result.vec.nnz += nnz;
     for (int r = 0; r < task->comm->ranks; r++)
