@@ -162,6 +162,67 @@
       integer comm, ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_REDUCE_SCATTER_COO(indices, values, nnz,   &
+     &   indextype, count, block, datatype, op, comm, result, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR indices, values
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) nnz, count, block
+      integer(kind=MPI_ADDRESS_KIND) result
+      integer indextype, datatype, op, comm, ierror
+      end subroutine
+
+      subroutine MPIX_ISPARSE_REDUCE_SCATTER_COO(indices, values, nnz,  &
+     &   indextype, count, block, datatype, op, comm, result, request,  &
+     &   ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR indices, values
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) nnz, count, block
+      integer(kind=MPI_ADDRESS_KIND) result
+      integer indextype, datatype, op, comm, request, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_REDUCE_SCATTER_COO_INIT(indextype, count,  &
+     &   block, datatype, op, comm, info, plan, ierror)
+      import
+      integer(kind=MPI_COUNT_KIND) count, block
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer indextype, datatype, op, comm, info, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_ALLGATHER_COO(indices, values, nnz,        &
+     &   indextype, count, datatype, comm, result, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR indices, values
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) nnz, count
+      integer(kind=MPI_ADDRESS_KIND) result
+      integer indextype, datatype, comm, ierror
+      end subroutine
+
+      subroutine MPIX_ISPARSE_ALLGATHER_COO(indices, values, nnz,       &
+     &   indextype, count, datatype, comm, result, request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: indices, values
+!DIR$ IGNORE_TKR indices, values
+      type(*), dimension(*) :: indices, values
+      integer(kind=MPI_COUNT_KIND) nnz, count
+      integer(kind=MPI_ADDRESS_KIND) result
+      integer indextype, datatype, comm, request, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_ALLGATHER_COO_INIT(indextype, count,       &
+     &   datatype, comm, info, plan, ierror)
+      import
+      integer(kind=MPI_COUNT_KIND) count
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer indextype, datatype, comm, info, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_BCAST_DELTA(old_version, new_version,      &
      &   count, datatype, root, comm, ierror)
       import
@@ -247,6 +308,16 @@
       procedure(MPIX_SPARSE_COMM_GET_INFO)::PMPIX_SPARSE_COMM_GET_INFO
       procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
       procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
+      procedure(MPIX_SPARSE_REDUCE_SCATTER_COO)                         &
+     &   ::PMPIX_SPARSE_REDUCE_SCATTER_COO
+      procedure(MPIX_ISPARSE_REDUCE_SCATTER_COO)                        &
+     &   ::PMPIX_ISPARSE_REDUCE_SCATTER_COO
+      procedure(MPIX_SPARSE_REDUCE_SCATTER_COO_INIT)                    &
+     &   ::PMPIX_SPARSE_REDUCE_SCATTER_COO_INIT
+      procedure(MPIX_SPARSE_ALLGATHER_COO)::PMPIX_SPARSE_ALLGATHER_COO
+      procedure(MPIX_ISPARSE_ALLGATHER_COO)::PMPIX_ISPARSE_ALLGATHER_COO
+      procedure(MPIX_SPARSE_ALLGATHER_COO_INIT)                         &
+     &   ::PMPIX_SPARSE_ALLGATHER_COO_INIT
       procedure(MPIX_SPARSE_BCAST_DELTA)::PMPIX_SPARSE_BCAST_DELTA
       procedure(MPIX_SPARSE_BCAST_COO)::PMPIX_SPARSE_BCAST_COO
       procedure(MPIX_SPARSE_TOPK_THRESHOLD)::PMPIX_SPARSE_TOPK_THRESHOLD

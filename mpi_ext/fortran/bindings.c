@@ -103,6 +103,51 @@ void pmpix_isparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, M
     set_request(request, started, ierror, code);
 }
 
+void pmpix_sparse_reduce_scatter_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                      MPI_Count *count, MPI_Count *block, MPI_Fint *datatype, MPI_Fint *op,
+                                      MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror)
+{
+    int code =
+        PMPIX_Sparse_reduce_scatter_coo(map_in_place(indices), map_in_place(values), *nnz,
+                                        MPI_Type_f2c(*indextype), *count, *block, MPI_Type_f2c(*datatype),
+                                        MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result);
+    set_ierror(ierror, code);
+}
+
+void pmpix_isparse_reduce_scatter_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                       MPI_Count *count, MPI_Count *block, MPI_Fint *datatype, MPI_Fint *op,
+                                       MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *request,
+                                       MPI_Fint *ierror)
+{
+    MPI_Request started = MPI_REQUEST_NULL;
+    int code =
+        PMPIX_Isparse_reduce_scatter_coo(map_in_place(indices), map_in_place(values), *nnz,
+                                         MPI_Type_f2c(*indextype), *count, *block, MPI_Type_f2c(*datatype),
+                                         MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), result, &started);
+    set_request(request, started, ierror, code);
+}
+
+void pmpix_sparse_allgather_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                 MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                                 MPIX_Sparse_result *result, MPI_Fint *ierror)
+{
+    int code = PMPIX_Sparse_allgather_coo(map_in_place(indices), map_in_place(values), *nnz,
+                                          MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
+                                          MPI_Comm_f2c(*comm), result);
+    set_ierror(ierror, code);
+}
+
+void pmpix_isparse_allgather_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                  MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                                  MPIX_Sparse_result *result, MPI_Fint *request, MPI_Fint *ierror)
+{
+    MPI_Request started = MPI_REQUEST_NULL;
+    int code = PMPIX_Isparse_allgather_coo(map_in_place(indices), map_in_place(values), *nnz,
+                                           MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
+                                           MPI_Comm_f2c(*comm), result, &started);
+    set_request(request, started, ierror, code);
+}
+
 void pmpix_sparse_bcast_delta_(void *old_version, void *new_version, MPI_Count *count, MPI_Fint *datatype,
                                MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierror)
 {
@@ -154,6 +199,25 @@ void pmpix_sparse_allreduce_coo_init_(MPI_Fint *indextype, MPI_Count *count, MPI
     int code =
         PMPIX_Sparse_allreduce_coo_init(MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
                                         MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), MPI_Info_f2c(*info), plan);
+    set_ierror(ierror, code);
+}
+
+void pmpix_sparse_reduce_scatter_coo_init_(MPI_Fint *indextype, MPI_Count *count, MPI_Count *block,
+                                           MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info,
+                                           MPIX_Sparse_plan *plan, MPI_Fint *ierror)
+{
+    int code = PMPIX_Sparse_reduce_scatter_coo_init(MPI_Type_f2c(*indextype), *count, *block,
+                                                    MPI_Type_f2c(*datatype), MPI_Op_f2c(*op),
+                                                    MPI_Comm_f2c(*comm), MPI_Info_f2c(*info), plan);
+    set_ierror(ierror, code);
+}
+
+void pmpix_sparse_allgather_coo_init_(MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype,
+                                      MPI_Fint *comm, MPI_Fint *info, MPIX_Sparse_plan *plan,
+                                      MPI_Fint *ierror)
+{
+    int code = PMPIX_Sparse_allgather_coo_init(MPI_Type_f2c(*indextype), *count, MPI_Type_f2c(*datatype),
+                                               MPI_Comm_f2c(*comm), MPI_Info_f2c(*info), plan);
     set_ierror(ierror, code);
 }
 
@@ -289,6 +353,12 @@ void pmpix_sparse_dgc_step_(void *gradient, void *velocity, void *residual, MPI_
 #pragma weak mpix_sparse_profile_ = pmpix_sparse_profile_
 #pragma weak mpix_sparse_get_report_ = pmpix_sparse_get_report_
 #pragma weak mpix_sparse_get_version_ = pmpix_sparse_get_version_
+#pragma weak mpix_sparse_reduce_scatter_coo_ = pmpix_sparse_reduce_scatter_coo_
+#pragma weak mpix_isparse_reduce_scatter_coo_ = pmpix_isparse_reduce_scatter_coo_
+#pragma weak mpix_sparse_reduce_scatter_coo_init_ = pmpix_sparse_reduce_scatter_coo_init_
+#pragma weak mpix_sparse_allgather_coo_ = pmpix_sparse_allgather_coo_
+#pragma weak mpix_isparse_allgather_coo_ = pmpix_isparse_allgather_coo_
+#pragma weak mpix_sparse_allgather_coo_init_ = pmpix_sparse_allgather_coo_init_
 #pragma weak mpix_sparse_bcast_delta_ = pmpix_sparse_bcast_delta_
 #pragma weak mpix_sparse_bcast_coo_ = pmpix_sparse_bcast_coo_
 #pragma weak mpix_sparse_topk_threshold_ = pmpix_sparse_topk_threshold_

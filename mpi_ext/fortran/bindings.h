@@ -25,6 +25,19 @@ void pmpix_sparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MP
 void pmpix_isparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                   MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
                                   MPIX_Sparse_result *result, MPI_Fint *request, MPI_Fint *ierror);
+void pmpix_sparse_reduce_scatter_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                      MPI_Count *count, MPI_Count *block, MPI_Fint *datatype, MPI_Fint *op,
+                                      MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror);
+void pmpix_isparse_reduce_scatter_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                       MPI_Count *count, MPI_Count *block, MPI_Fint *datatype, MPI_Fint *op,
+                                       MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *request,
+                                       MPI_Fint *ierror);
+void pmpix_sparse_allgather_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                 MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                                 MPIX_Sparse_result *result, MPI_Fint *ierror);
+void pmpix_isparse_allgather_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
+                                  MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                                  MPIX_Sparse_result *result, MPI_Fint *request, MPI_Fint *ierror);
 void pmpix_sparse_bcast_delta_(void *old_version, void *new_version, MPI_Count *count, MPI_Fint *datatype,
                                MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierror);
 void pmpix_sparse_bcast_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,

@@ -66,6 +66,41 @@ void pmpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, 
                                  comm, result, request, ierror);
 }
 
+void pmpix_sparse_reduce_scatter_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                         MPI_Fint *indextype, MPI_Count *count, MPI_Count *block,
+                                         MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
+                                         MPIX_Sparse_result *result, MPI_Fint *ierror)
+{
+    pmpix_sparse_reduce_scatter_coo_(address_of(indices), address_of(values), nnz, indextype, count, block,
+                                     datatype, op, comm, result, ierror);
+}
+
+void pmpix_isparse_reduce_scatter_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                          MPI_Fint *indextype, MPI_Count *count, MPI_Count *block,
+                                          MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
+                                          MPIX_Sparse_result *result, MPI_Fint *request, MPI_Fint *ierror)
+{
+    pmpix_isparse_reduce_scatter_coo_(address_of(indices), address_of(values), nnz, indextype, count, block,
+                                      datatype, op, comm, result, request, ierror);
+}
+
+void pmpix_sparse_allgather_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                    MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
+                                    MPIX_Sparse_result *result, MPI_Fint *ierror)
+{
+    pmpix_sparse_allgather_coo_(address_of(indices), address_of(values), nnz, indextype, count, datatype,
+                                comm, result, ierror);
+}
+
+void pmpix_isparse_allgather_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
+                                     MPI_Fint *indextype, MPI_Count *count, MPI_Fint *datatype,
+                                     MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *request,
+                                     MPI_Fint *ierror)
+{
+    pmpix_isparse_allgather_coo_(address_of(indices), address_of(values), nnz, indextype, count, datatype,
+                                 comm, result, request, ierror);
+}
+
 void pmpix_sparse_bcast_delta_f08(CFI_cdesc_t *old_version, CFI_cdesc_t *new_version, MPI_Count *count,
                                   MPI_Fint *datatype, MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierror)
 {
@@ -142,6 +177,10 @@ void pmpix_sparse_dgc_step_f08(CFI_cdesc_t *gradient, CFI_cdesc_t *velocity, CFI
 #pragma weak mpix_sparse_plan_start_coo_f08 = pmpix_sparse_plan_start_coo_f08
 #pragma weak mpix_sparse_result_dense_f08 = pmpix_sparse_result_dense_f08
 #pragma weak mpix_sparse_profile_f08 = pmpix_sparse_profile_f08
+#pragma weak mpix_sparse_reduce_scatter_coo_f08 = pmpix_sparse_reduce_scatter_coo_f08
+#pragma weak mpix_isparse_reduce_scatter_coo_f08 = pmpix_isparse_reduce_scatter_coo_f08
+#pragma weak mpix_sparse_allgather_coo_f08 = pmpix_sparse_allgather_coo_f08
+#pragma weak mpix_isparse_allgather_coo_f08 = pmpix_isparse_allgather_coo_f08
 #pragma weak mpix_sparse_bcast_delta_f08 = pmpix_sparse_bcast_delta_f08
 #pragma weak mpix_sparse_bcast_coo_f08 = pmpix_sparse_bcast_coo_f08
 #pragma weak mpix_sparse_topk_threshold_f08 = pmpix_sparse_topk_threshold_f08

@@ -271,6 +271,87 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_reduce_scatter_coo(indices, values, nnz, indextype, count, block, datatype, &
+        op, comm, result, ierror) bind(C, name='mpix_sparse_reduce_scatter_coo_f08')
+      import
+      type(*), dimension(..), intent(in) :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count, block
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPIX_Sparse_result), intent(inout) :: result
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Isparse_reduce_scatter_coo(indices, values, nnz, indextype, count, block, datatype, &
+        op, comm, result, request, ierror) bind(C, name='mpix_isparse_reduce_scatter_coo_f08')
+      import
+      type(*), dimension(..), intent(in), asynchronous :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count, block
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPIX_Sparse_result), intent(inout), asynchronous :: result
+      type(MPI_Request), intent(out) :: request
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_reduce_scatter_coo_init(indextype, count, block, datatype, op, comm, info, &
+        plan, ierror) bind(C, name='mpix_sparse_reduce_scatter_coo_init_')
+      import
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count, block
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(in) :: info
+      type(MPIX_Sparse_plan), intent(inout) :: plan
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_allgather_coo(indices, values, nnz, indextype, count, datatype, comm, &
+        result, ierror) bind(C, name='mpix_sparse_allgather_coo_f08')
+      import
+      type(*), dimension(..), intent(in) :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Comm), intent(in) :: comm
+      type(MPIX_Sparse_result), intent(inout) :: result
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Isparse_allgather_coo(indices, values, nnz, indextype, count, datatype, comm, &
+        result, request, ierror) bind(C, name='mpix_isparse_allgather_coo_f08')
+      import
+      type(*), dimension(..), intent(in), asynchronous :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Comm), intent(in) :: comm
+      type(MPIX_Sparse_result), intent(inout), asynchronous :: result
+      type(MPI_Request), intent(out) :: request
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_allgather_coo_init(indextype, count, datatype, comm, info, plan, ierror) &
+        bind(C, name='mpix_sparse_allgather_coo_init_')
+      import
+      type(MPI_Datatype), intent(in) :: indextype
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(in) :: info
+      type(MPIX_Sparse_plan), intent(inout) :: plan
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_bcast_delta(old_version, new_version, count, datatype, root, comm, ierror) &
         bind(C, name='mpix_sparse_bcast_delta_f08')
       import
@@ -381,6 +462,18 @@ module mpix_sparse
       PMPIX_Sparse_comm_get_info
   procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
   procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
+  procedure(MPIX_Sparse_reduce_scatter_coo), bind(C, name='pmpix_sparse_reduce_scatter_coo_f08') :: &
+      PMPIX_Sparse_reduce_scatter_coo
+  procedure(MPIX_Isparse_reduce_scatter_coo), bind(C, name='pmpix_isparse_reduce_scatter_coo_f08') :: &
+      PMPIX_Isparse_reduce_scatter_coo
+  procedure(MPIX_Sparse_reduce_scatter_coo_init), bind(C, name='pmpix_sparse_reduce_scatter_coo_init_') :: &
+      PMPIX_Sparse_reduce_scatter_coo_init
+  procedure(MPIX_Sparse_allgather_coo), bind(C, name='pmpix_sparse_allgather_coo_f08') :: &
+      PMPIX_Sparse_allgather_coo
+  procedure(MPIX_Isparse_allgather_coo), bind(C, name='pmpix_isparse_allgather_coo_f08') :: &
+      PMPIX_Isparse_allgather_coo
+  procedure(MPIX_Sparse_allgather_coo_init), bind(C, name='pmpix_sparse_allgather_coo_init_') :: &
+      PMPIX_Sparse_allgather_coo_init
   procedure(MPIX_Sparse_bcast_delta), bind(C, name='pmpix_sparse_bcast_delta_f08') :: PMPIX_Sparse_bcast_delta
   procedure(MPIX_Sparse_bcast_coo), bind(C, name='pmpix_sparse_bcast_coo_f08') :: PMPIX_Sparse_bcast_coo
   procedure(MPIX_Sparse_topk_threshold), bind(C, name='pmpix_sparse_topk_threshold_f08') :: &

@@ -15,6 +15,7 @@ program fortran_f08
   call try_strided()
   call try_arguments()
   call try_coo()
+  call try_halves()
   call try_types()
   call try_nonblocking()
   call try_plans()
@@ -154,6 +155,98 @@ contains
     call MPIX_Sparse_result_free(result, code)
     call check_success(code, 'free')
     call check(.not. c_associated(result%handle), 'a freed result')
+  end subroutine
+
+  ! Checks this rank's part of the sum of try_coo, and copies it.
+  subroutine check_part(part, block, indices, values, what)
+    type(MPIX_Sparse_result), intent(in) :: part
+    integer(MPI_COUNT_KIND), intent(in) :: block
+    integer, allocatable, intent(out) :: indices(:), values(:)
+    character(*), intent(in) :: what
+    integer :: whole(ranks + 1)
+    logical :: mine(ranks + 1)
+    type(c_ptr) :: index_address, value_address
+    integer, pointer :: found(:), sums(:)
+    integer(MPI_COUNT_KIND) :: nnz
+    integer :: i
+    whole = [9, (98 + i, i = 1, ranks)]
+    mine = mod(whole / int(block), ranks) == rank
+    call MPIX_Sparse_result_get(part, nnz, index_address, value_address)
+    allocate(indices(nnz), values(nnz))
+    if (nnz > 0) then
+      call c_f_pointer(index_address, found, [nnz])
+      call c_f_pointer(value_address, sums, [nnz])
+      indices = found
+      values = sums
+    end if
+    call check(nnz == size(pack(whole, mine)), what // ': nnz of a part')
+    call check(all(indices == pack(whole, mine)), what // ': indices of a part')
+    call check(all(values == pack(merge(ranks, 5, whole == 9), mine)), what // ': values of a part')
+  end subroutine
+
+  ! An allgather of all parts of a reduce_scatter gives the result of an allreduce.
+  subroutine try_halves()
+    integer, asynchronous :: indices(2), values(2)
+    integer, allocatable, asynchronous :: own(:), sums(:)
+    integer(MPI_COUNT_KIND), parameter :: one = 1, two = 2
+    integer :: code
+    type(MPIX_Sparse_result), asynchronous :: part, whole
+    type(MPIX_Sparse_plan) :: scatter, gather
+    type(MPI_Request) :: request
+    indices = [99 + rank, 9]
+    values = [5, 1]
+    call MPIX_Sparse_reduce_scatter_coo(indices, values, two, MPI_INTEGER, count, one, MPI_INTEGER, MPI_SUM, &
+        comm, part, code)
+    call check_success(code, 'reduce_scatter')
+    call check_part(part, one, own, sums, 'reduce_scatter')
+    call MPIX_Sparse_allgather_coo(own, sums, size(own, kind=MPI_COUNT_KIND), MPI_INTEGER, count, &
+        MPI_INTEGER, comm, whole, code)
+    call check_success(code, 'allgather')
+    call check_result(whole, 'allgather')
+
+    call MPIX_Isparse_reduce_scatter_coo(indices, values, two, MPI_INTEGER, count, two, MPI_INTEGER, &
+        MPI_SUM, comm, part, request, code)
+    call check_success(code, 'starting a reduce_scatter')
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check_part(part, two, own, sums, 'nonblocking reduce_scatter')
+    call MPIX_Isparse_allgather_coo(own, sums, size(own, kind=MPI_COUNT_KIND), MPI_INTEGER, count, &
+        MPI_INTEGER, comm, whole, request, code)
+    call check_success(code, 'starting an allgather')
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check_result(whole, 'nonblocking allgather')
+
+    call MPIX_Sparse_reduce_scatter_coo_init(MPI_INTEGER, count, two, MPI_INTEGER, MPI_SUM, comm, &
+        MPI_INFO_NULL, scatter, code)
+    call check_success(code, 'a plan of reduce_scatter')
+    call MPIX_Sparse_allgather_coo_init(MPI_INTEGER, count, MPI_INTEGER, comm, MPI_INFO_NULL, gather, code)
+    call check_success(code, 'a plan of allgather')
+    call MPIX_Sparse_plan_start_coo(scatter, indices, values, two, part, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check_part(part, two, own, sums, 'plan of reduce_scatter')
+    call MPIX_Sparse_plan_start_coo(gather, own, sums, size(own, kind=MPI_COUNT_KIND), whole, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check_result(whole, 'plan of allgather')
+    call MPIX_Sparse_plan_free(scatter)
+    call MPIX_Sparse_plan_free(gather)
+    call MPIX_Sparse_result_free(part)
+    call MPIX_Sparse_result_free(whole)
+    call try_refused_halves()
+  end subroutine
+
+  subroutine try_refused_halves()
+    integer :: indices(4) = [0, 9, 1, 9], values(4) = 1, code
+    integer(MPI_COUNT_KIND), parameter :: none = 0, one = 1, two = 2
+    type(MPIX_Sparse_result) :: result
+    call MPIX_Sparse_reduce_scatter_coo(indices(1::2), values, two, MPI_INTEGER, count, one, MPI_INTEGER, &
+        MPI_SUM, comm, result, code)
+    call check_error(code, 'argument indices is not contiguous', 'reduce_scatter of strided indices')
+    call MPIX_Sparse_reduce_scatter_coo(indices, values, two, MPI_INTEGER, count, none, MPI_INTEGER, &
+        MPI_SUM, comm, result, code)
+    call check_error(code, 'argument block', 'blocks of no element')
+    call MPIX_Sparse_allgather_coo(indices, values(4:1:-1), 4_MPI_COUNT_KIND, MPI_INTEGER, count, &
+        MPI_INTEGER, comm, result, code)
+    call check_error(code, 'argument values is not contiguous', 'allgather of values from the end')
+    call check(.not. c_associated(result%handle), 'a result after a refused half')
   end subroutine
 
   ! 8-byte indices, and numbers of all lengths. Coordinates accept only types that the library knows.

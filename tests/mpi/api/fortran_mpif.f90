@@ -17,6 +17,7 @@ program fortran_mpif
   call try_dense()
   call try_refused()
   call try_coo()
+  call try_halves()
   call try_nonblocking()
   call try_plans()
   call try_refused_plans()
@@ -92,6 +93,87 @@ contains
         result, code)
     call check_success(code, 'coo')
     call check_result(result, 'coo')
+  end subroutine
+
+  ! Checks this rank's part of the sum of try_coo, and copies it.
+  subroutine check_part(part, block, indices, values, what)
+    integer(MPI_ADDRESS_KIND), intent(inout) :: part
+    integer(MPI_COUNT_KIND), intent(in) :: block
+    integer, allocatable, intent(out) :: indices(:), values(:)
+    character(*), intent(in) :: what
+    integer :: whole(ranks + 1)
+    logical :: mine(ranks + 1)
+    integer(MPI_ADDRESS_KIND) :: index_address, value_address
+    integer, pointer :: found(:), sums(:)
+    integer(MPI_COUNT_KIND) :: nnz
+    integer :: i, code
+    whole = [9, (98 + i, i = 1, ranks)]
+    mine = mod(whole / int(block), ranks) == rank
+    call MPIX_SPARSE_RESULT_GET(part, nnz, index_address, value_address, code)
+    allocate(indices(nnz), values(nnz))
+    if (nnz > 0) then
+      call c_f_pointer(transfer(index_address, c_null_ptr), found, [nnz])
+      call c_f_pointer(transfer(value_address, c_null_ptr), sums, [nnz])
+      indices = found
+      values = sums
+    end if
+    call check(nnz == size(pack(whole, mine)), what // ': nnz of a part')
+    call check(all(indices == pack(whole, mine)), what // ': indices of a part')
+    call check(all(values == pack(merge(ranks, 5, whole == 9), mine)), what // ': values of a part')
+    call MPIX_SPARSE_RESULT_FREE(part, code)
+    call check_success(code, what // ': free')
+  end subroutine
+
+  ! An allgather of all parts of a reduce_scatter gives the result of an allreduce.
+  subroutine try_halves()
+    integer, asynchronous :: indices(2), values(2)
+    integer, allocatable, asynchronous :: own(:), sums(:)
+    integer(MPI_COUNT_KIND), parameter :: one = 1
+    integer(MPI_COUNT_KIND) :: nnz
+    integer(MPI_ADDRESS_KIND), asynchronous :: part, whole
+    integer(MPI_ADDRESS_KIND) :: scatter, gather
+    integer :: request, code
+    indices = [99 + rank, 9]
+    values = [5, 1]
+    part = MPIX_SPARSE_RESULT_NULL
+    whole = MPIX_SPARSE_RESULT_NULL
+    call MPIX_SPARSE_REDUCE_SCATTER_COO(indices, values, two, MPI_INTEGER, count, one, MPI_INTEGER, MPI_SUM, &
+        comm, part, code)
+    call check_success(code, 'reduce_scatter')
+    call check_part(part, one, own, sums, 'reduce_scatter')
+    nnz = size(own)
+    call MPIX_SPARSE_ALLGATHER_COO(own, sums, nnz, MPI_INTEGER, count, MPI_INTEGER, comm, whole, code)
+    call check_success(code, 'allgather')
+    call check_result(whole, 'allgather')
+
+    call MPIX_ISPARSE_REDUCE_SCATTER_COO(indices, values, two, MPI_INTEGER, count, two, MPI_INTEGER, &
+        MPI_SUM, comm, part, request, code)
+    call check_success(code, 'starting a reduce_scatter')
+    call MPI_Wait(request, MPI_STATUS_IGNORE, code)
+    call check_part(part, two, own, sums, 'nonblocking reduce_scatter')
+    nnz = size(own)
+    call MPIX_ISPARSE_ALLGATHER_COO(own, sums, nnz, MPI_INTEGER, count, MPI_INTEGER, comm, whole, request, &
+        code)
+    call check_success(code, 'starting an allgather')
+    call MPI_Wait(request, MPI_STATUS_IGNORE, code)
+    call check_result(whole, 'nonblocking allgather')
+
+    call MPIX_SPARSE_REDUCE_SCATTER_COO_INIT(MPI_INTEGER, count, two, MPI_INTEGER, MPI_SUM, comm, &
+        MPI_INFO_NULL, scatter, code)
+    call check_success(code, 'a plan of reduce_scatter')
+    call MPIX_SPARSE_ALLGATHER_COO_INIT(MPI_INTEGER, count, MPI_INTEGER, comm, MPI_INFO_NULL, gather, code)
+    call check_success(code, 'a plan of allgather')
+    call MPIX_SPARSE_PLAN_START_COO(scatter, indices, values, two, part, request, code)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, code)
+    call check_part(part, two, own, sums, 'plan of reduce_scatter')
+    call MPIX_SPARSE_PLAN_START_COO(gather, own, sums, nnz, whole, request, code)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, code)
+    call check_result(whole, 'plan of allgather')
+    call MPIX_SPARSE_PLAN_FREE(scatter, code)
+    call MPIX_SPARSE_PLAN_FREE(gather, code)
+    call MPIX_SPARSE_REDUCE_SCATTER_COO(indices, values, two, MPI_INTEGER, count, none, MPI_INTEGER, &
+        MPI_SUM, comm, part, code)
+    call check_error(code, 'argument block', 'blocks of no element')
   end subroutine
 
   subroutine try_nonblocking()
