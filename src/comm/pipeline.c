@@ -247,17 +247,23 @@ static void watch(struct sar_pipeline *p)
         sar_watchdog_warn(p->comm, NAME, waited, is_late, p);
 }
 
-/* Forgets the requests that MPI fails to test. Their pieces have no bytes. */
-static int drop_failed(struct sar_pipeline *p)
+/* Tests each request by itself, after MPI has failed to test all. Forgets those that it fails to test: their
+ * pieces have no bytes. */
+static int test_each(struct sar_pipeline *p)
 {
     MPI_Status status;
-    int flag, n = 0;
+    int n = 0;
     fail(p, MPI_ERR_OTHER);
-    for (int i = 0; i < REQUESTS; i++)
-        if (p->requests[i] != MPI_REQUEST_NULL && PMPI_Test(&p->requests[i], &flag, &status) != MPI_SUCCESS) {
-            complete(p, i, &status, false);
-            n++;
-        }
+    for (int i = 0; i < REQUESTS; i++) {
+        int flag = 0;
+        if (p->requests[i] == MPI_REQUEST_NULL)
+            continue;
+        int code = PMPI_Test(&p->requests[i], &flag, &status);
+        if (code == MPI_SUCCESS && !flag)
+            continue;
+        complete(p, i, &status, code == MPI_SUCCESS);
+        n++;
+    }
     return n;
 }
 
@@ -265,10 +271,10 @@ static int drop_failed(struct sar_pipeline *p)
 static int wait_any(struct sar_pipeline *p)
 {
     MPI_Status status;
-    int completed;
+    int completed = MPI_UNDEFINED;
     int code = PMPI_Waitany(REQUESTS, p->requests, &completed, &status);
     if (completed == MPI_UNDEFINED)
-        return code == MPI_SUCCESS ? 0 : drop_failed(p);
+        return code == MPI_SUCCESS ? 0 : test_each(p);
     complete(p, completed, &status, code == MPI_SUCCESS);
     return 1;
 }
@@ -279,7 +285,7 @@ static int test_some(struct sar_pipeline *p)
     MPI_Status statuses[REQUESTS];
     int code = PMPI_Testsome(REQUESTS, p->requests, &n, completed, statuses);
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
-        return drop_failed(p);
+        return test_each(p);
     for (int i = 0; i < n; i++)
         complete(p, completed[i], &statuses[i], code == MPI_SUCCESS || statuses[i].MPI_ERROR == MPI_SUCCESS);
     return n > 0 ? n : 0;

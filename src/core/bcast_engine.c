@@ -63,11 +63,14 @@ static void agree(struct sar_bcast *b, uint64_t nnz)
         b->nnz = (uint64_t)agreement.global.nnz_sum;
 }
 
-/* Bytes of an index at the information-theoretic minimum, at a density of random slots. */
-static double index_bytes(double density)
+/* Returns about the bytes of an index of random slots, at most a bit for each slot. All ranks get the same
+ * piece length: no function of the math library is called whose last bits may differ between machines. */
+static double index_bytes(double slots_per_element)
 {
-    double absent = density < 1 ? -(1 - density) * log2(1 - density) / density : 0;
-    return (absent - log2(density)) / 8;
+    double bits = 2;
+    for (double rest = slots_per_element; rest >= 2; rest /= 2)
+        bits++;
+    return fmin(bits, slots_per_element) / 8;
 }
 
 static void plan_pieces(struct sar_bcast *b)
@@ -78,7 +81,7 @@ static void plan_pieces(struct sar_bcast *b)
     double depth = fmax(sar_bcast_tree_depth(comm->nodes.n), 1);
     b->piece_slots = slots_max(b);
     if (b->nnz > 0 && m->beta > 0) {
-        double bytes = (double)b->nnz * ((double)b->element_size + index_bytes(density));
+        double bytes = (double)b->nnz * ((double)b->element_size + index_bytes(1 / density));
         double best = sqrt(bytes * (m->overhead + SAR_MSG_HEADER_BYTES * m->beta) / (2 * depth * m->beta));
         best = fmax(best, m->alpha / m->beta / SAR_PIPELINE_WINDOW); /* a window fills the link */
         best = fmin(fmax(best, PIECE_BYTES_MIN), PIECE_BYTES_MAX);

@@ -87,9 +87,9 @@ enum { WIDE_GROUP_BYTES = 2 * GROUP_BYTES };
 SAR_AVX512 SAR_INLINE uint64_t changed_mask(const unsigned char *a, const unsigned char *b, unsigned unit)
 {
     __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
-    return unit == 2   ? _mm512_cmpneq_epi16_mask(x, y)
-           : unit == 4 ? _mm512_cmpneq_epi32_mask(x, y)
-                       : _mm512_cmpneq_epi64_mask(x, y);
+    if (unit == 2)
+        return _mm512_cmpneq_epi16_mask(x, y);
+    return sar_mask_bits(unit == 4 ? _mm512_cmpneq_epi32_mask(x, y) : _mm512_cmpneq_epi64_mask(x, y));
 }
 
 /* Appends the units at the set bits of a mask, which belong to the group at unit i. */

@@ -98,9 +98,10 @@ struct seen {
 SAR_AVX512 static inline void look_at(struct seen *s, __m512i keys)
 {
     __m512i differ = _mm512_xor_si512(keys, _mm512_alignr_epi32(keys, s->last, LANES - 1));
-    __mmask16 exists = _mm512_cmpneq_epi32_mask(keys, _mm512_set1_epi32(-1));
-    s->pairs += (size_t)__builtin_popcount(_mm512_cmpeq_epi32_mask(differ, _mm512_set1_epi32(1)));
-    s->repeats |= _mm512_mask_testn_epi32_mask(exists, differ, differ);
+    __mmask16 exists = _mm512_cmpneq_epi32_mask(keys, _mm512_set1_epi32(-1)),
+              pairs = _mm512_cmpeq_epi32_mask(differ, _mm512_set1_epi32(1));
+    s->pairs += (size_t)__builtin_popcount(sar_mask_bits(pairs));
+    s->repeats |= sar_mask_bits(_mm512_mask_testn_epi32_mask(exists, differ, differ));
     s->last = keys;
 }
 
@@ -160,9 +161,10 @@ SAR_AVX512 static inline struct lanes lanes_of(const uint32_t *keys, unsigned va
     const __m512i one = _mm512_set1_epi32(1);
     __m512i now = _mm512_loadu_si512(keys), before = _mm512_loadu_si512(keys - 1),
             after = _mm512_loadu_si512(keys + 1);
-    unsigned same = _mm512_cmpeq_epi32_mask(_mm512_xor_si512(now, before), one);
-    unsigned pair = _mm512_cmpeq_epi32_mask(_mm512_xor_si512(now, after), one);
-    return (struct lanes){ valid, _mm512_test_epi32_mask(now, one) & valid, valid & ~same, valid & pair };
+    unsigned same = sar_mask_bits(_mm512_cmpeq_epi32_mask(_mm512_xor_si512(now, before), one));
+    unsigned pair = sar_mask_bits(_mm512_cmpeq_epi32_mask(_mm512_xor_si512(now, after), one));
+    unsigned odd = sar_mask_bits(_mm512_test_epi32_mask(now, one));
+    return (struct lanes){ valid, odd & valid, valid & ~same, valid & pair };
 }
 
 /* Values to be read, and how many there are. */

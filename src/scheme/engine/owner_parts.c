@@ -69,7 +69,10 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
                                          .is_range = is_range && peers == NULL,
                                          .segments = estimate.segments,
                                          .reduces_in_flight = estimate.reduces_in_flight };
-    if (task->agreed->topo.nodes > 1) /* within a node messages are work, too, and do not wait for it */
+    /* Weighing may put nearly all slots in one segment, which has 32 bits for them. Within a node messages
+     * are work, too, and do not wait for it. */
+    bool slots_fit = !o->parts.pushes || map.slots_max <= UINT32_MAX;
+    if (slots_fit && task->agreed->topo.nodes > 1)
         sar_segments_weigh(task->agreed, &o->parts.segments);
     int share = sar_columns_share(&terms->columns, sar_owner_number(task, task->comm->rank));
     o->parts.columns_of_result = sar_columns_share_slice(&terms->columns, share);

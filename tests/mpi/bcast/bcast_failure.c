@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests broadcasts whose messages are truncated or have a flipped bit, and whose allocations fail. No rank
- * hangs. A rank that succeeds has the right data, and the next call succeeds. A PMPI_Isend of this program
- * damages the messages. */
+/* Tests broadcasts whose messages are truncated or have a flipped bit, whose allocations fail, and in which
+ * MPI fails to test requests. No rank hangs. A rank that succeeds has the right data, and the next call
+ * succeeds. A PMPI_Isend of this program damages the messages. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -35,6 +35,20 @@ int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MP
     if (!damage.cut)
         damage.copy[damage.where / 8 % bytes] ^= (unsigned char)(1 << damage.where % 8);
     return MPI_Isend(damage.copy, (int)left, type, to, tag, to_comm, request);
+}
+
+static int tests_to_fail; /* of several requests at once */
+
+int PMPI_Testsome(int n, MPI_Request requests[], int *completed, int indices[], MPI_Status statuses[])
+{
+    return tests_to_fail > 0 && tests_to_fail-- > 0 ? MPI_ERR_OTHER
+                                                    : MPI_Testsome(n, requests, completed, indices, statuses);
+}
+
+int PMPI_Waitany(int n, MPI_Request requests[], int *completed, MPI_Status *status)
+{
+    return tests_to_fail > 0 && tests_to_fail-- > 0 ? MPI_ERR_OTHER
+                                                    : MPI_Waitany(n, requests, completed, status);
 }
 
 static MPI_Comm comm;
@@ -133,6 +147,20 @@ static void try_damages(bool delta)
         }
 }
 
+/* The request that is complete by then still counts. */
+static void try_failing_tests(bool delta)
+{
+    for (int tests = 1; tests < 6; tests++) {
+        check_case("%s: MPI fails to test requests %d times", delta ? "delta" : "coo", tests);
+        tests_to_fail = tests;
+        int code = call(delta);
+        if (ranks > 1)
+            check_error(code, "an MPI function failed", -1);
+        tests_to_fail = 0;
+        check_again(delta);
+    }
+}
+
 /* One allocation fails on one rank. Ranks agree, or only that rank fails. */
 static void try_alloc_failures(bool delta, int at)
 {
@@ -171,6 +199,7 @@ int main(int argc, char **argv)
     for (int delta = 0; delta < 2; delta++) {
         check_again(delta);
         try_damages(delta);
+        try_failing_tests(delta);
         try_alloc_failures(delta, 0);
         if (ranks > 1)
             try_alloc_failures(delta, ranks - 1);

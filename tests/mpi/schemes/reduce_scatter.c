@@ -13,7 +13,7 @@
 #include "patterns.h"
 #include "tensors.h"
 
-enum { HEADER = 64, MOST_BLOCKS = 8 };
+enum { HEADER = 64, MOST_BLOCKS = 8, MANY = 1200 /* elements: enough for quantiles */ };
 
 /* How a call is made. */
 enum how { BLOCKING, NONBLOCKING, PLAN, HOWS };
@@ -300,23 +300,32 @@ static void check_skew(void)
           report.partition);
 }
 
-/* Vectors too long for a dense buffer: no cost of a call may grow with count. */
-static void run_vast(struct config *c, int64_t count, int64_t block)
+/* Vectors too long for a dense buffer: no cost of a call may grow with count. All ranks have `low`
+ * elements in the first sixty-fourth and the last one, and each rank has one of its own. */
+static void run_vast(struct config *c, int64_t count, int64_t block, size_t low)
 {
-    uint64_t index[] = { 0, (uint64_t)count / 2 + (uint64_t)rank, (uint64_t)count - 1 };
-    int64_t value[] = { 1, rank, 3 };
+    size_t others = (size_t)ranks + 1;
+    uint64_t *index = get_memory(low + 2, sizeof *index);
+    uint64_t middle = (uint64_t)count / 2, step = (uint64_t)count / 64 / low;
+    int64_t *value = get_memory(low + 2, sizeof *value);
     struct tensor_desc desc = { INT64, SUM, 1, count };
-    struct oracle all = { .desc = desc, .nnz = 2 + (size_t)ranks };
+    struct oracle all = { .desc = desc, .nnz = low + others };
     all.index = get_memory(all.nnz, sizeof *all.index);
     int64_t *sums = get_memory(all.nnz, sizeof *sums);
     all.value = (unsigned char *)sums;
-    for (int i = 0; i < 2 + ranks; i++) {
-        all.index[i] = i == 0 ? 0 : i <= ranks ? (uint64_t)(count / 2 + i - 1) : (uint64_t)count - 1;
-        sums[i] = i == 0 ? ranks : i <= ranks ? i - 1 : 3 * ranks;
+    for (size_t i = 0; i < low + others; i++) {
+        all.index[i] = i < low ? i * step : i + 1 < low + others ? middle + i - low : (uint64_t)count - 1;
+        sums[i] = i < low ? ranks : i + 1 < low + others ? (int64_t)(i - low) : 3 * ranks;
+    }
+    for (size_t i = 0; i < low + 2; i++) {
+        index[i] = i < low ? i * step : i == low ? middle + (uint64_t)rank : (uint64_t)count - 1;
+        value[i] = i < low ? 1 : i == low ? rank : 3;
     }
     struct oracle part = oracle_owned(&all, block);
-    struct arguments a = { index, value, 3, count, block, MPI_UINT64_T, MPI_INT64_T, MPI_SUM };
-    check_case("%lld elements, block %lld, %s", (long long)count, (long long)block,
+    struct arguments a = {
+        index, value, (MPI_Count)low + 2, count, block, MPI_UINT64_T, MPI_INT64_T, MPI_SUM
+    };
+    check_case("%lld elements, block %lld, %zu low ones, %s", (long long)count, (long long)block, low,
                settings_text(&c->settings));
     run(BLOCKING, &a, c->comm, &c->owned);
     compare_result(&part, &index_types[3], c->owned);
@@ -324,20 +333,26 @@ static void run_vast(struct config *c, int64_t count, int64_t block)
     check_success(MPIX_Sparse_result_get(c->owned, &a.nnz, &a.indices, &a.values), "MPIX_Sparse_result_get");
     run(BLOCKING, &a, c->comm, &c->all);
     compare_result(&all, &index_types[3], c->all);
+    free(index);
+    free(value);
     free(all.index);
     free(sums);
     oracle_free(&part);
 }
 
+/* In the last cases 2^32 slots are no whole number of blocks, and segments with equally many elements would
+ * have more slots. */
 static void run_all_vast(void)
 {
-    const int64_t edge = (int64_t)1 << 32;
+    const int64_t edge = (int64_t)1 << 32, long_block = 3000000000;
     const int64_t counts[] = { edge / 2, edge, edge + 1, 8 * edge };
     for (size_t i = 0; i < LENGTH(counts); i++)
         for (size_t c = 0; c < 2; c++) {
-            run_vast(&configs[1], counts[i], c == 0 ? 1 : 1000003);
-            run_vast(&configs[1], counts[i], c == 0 ? counts[i] / ranks + 1 : counts[i]);
+            run_vast(&configs[1], counts[i], c == 0 ? 1 : 1000003, 1);
+            run_vast(&configs[1], counts[i], c == 0 ? counts[i] / ranks + 1 : counts[i], 1);
         }
+    run_vast(&configs[0], 4 * ranks * long_block, long_block, 1);
+    run_vast(&configs[2], 128 * edge, 1000003, MANY);
 }
 
 int main(int argc, char **argv)
