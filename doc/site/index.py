@@ -7,7 +7,14 @@ import sys
 import xml.etree.ElementTree
 
 SECTIONS = {
-    "Start": ["README", "doc/install", "doc/tutorial", "python/README", "doc/training"],
+    "Start": [
+        "README",
+        "doc/install",
+        "doc/tutorial",
+        "examples/apps/README",
+        "python/README",
+        "doc/training",
+    ],
     "How to": ["doc/how-to/*", "doc/cluster", "doc/measuring"],
     "Reference": ["api", "doc/faq", "doc/limits", "doc/glossary", "doc/formats"],
     "Manual pages": ["man/*"],
