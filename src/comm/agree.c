@@ -4,12 +4,12 @@
  * - All ranks share memory: each reads the messages of the others at a barrier of the group.
  *       time = that of the barrier
  * - Few ranks: each sends its message to every other rank, and merges all.
- *       time = alpha + (p - 1) (overhead + B beta)
+ *       time = ceil((p - 1) / 32) alpha + (p - 1) (overhead + B beta)
  * - An MPI_Iallreduce with an op of the library.
  *       time = log2(p) (alpha + overhead + B beta)
  *
  * The second is one MPI_Ialltoallv, so that MPI matches messages with calls. MPI libraries send its messages
- * directly, while an allgather of short messages takes log2(p) stages. */
+ * directly, MPICH 32 at a time, while an allgather of short messages takes log2(p) stages. */
 
 #include "comm/agree.h"
 
@@ -23,7 +23,10 @@ _Static_assert(sizeof(struct sar_agree_msg) <= SAR_SHM_MSG_BYTES, "a check fits 
 
 static const char NAME[] = "consistency check";
 
-enum { MAX_RANKS = 256 /* of one round, for memory */ };
+enum {
+    MAX_RANKS = 64, /* of one round */
+    AT_A_TIME = 32  /* messages of an MPI_Ialltoallv in flight */
+};
 
 static const double MARGIN = 0.8; /* of the time of stages, below which one round is chosen */
 
@@ -127,7 +130,8 @@ bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine)
 {
     double further = machine->overhead + (double)sizeof(struct sar_agree_msg) * machine->beta;
     double stages = ceil(log2(ranks)) * (machine->alpha + further);
-    return ranks > 2 && ranks <= MAX_RANKS && machine->alpha + (ranks - 1) * further < MARGIN * stages;
+    double latencies = ceil((ranks - 1) / (double)AT_A_TIME) * machine->alpha;
+    return ranks > 2 && ranks <= MAX_RANKS && latencies + (ranks - 1) * further < MARGIN * stages;
 }
 
 enum sar_status sar_agree_open(struct sar_comm *comm, const struct sar_machine *machine)
