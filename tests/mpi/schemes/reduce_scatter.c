@@ -357,7 +357,7 @@ static void run_all_vast(void)
 
 int main(int argc, char **argv)
 {
-    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     make_configs();
     run_table();
     check_volume(1);
