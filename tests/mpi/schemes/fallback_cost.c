@@ -20,12 +20,18 @@ static struct {
 int __real_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int __real_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                            MPI_Request *request);
+int __real_PMPI_Ialltoallv(const void *in, const int *counts, const int *places, MPI_Datatype type, void *out,
+                           const int *each, const int *at, MPI_Datatype types, MPI_Comm comm,
+                           MPI_Request *request);
 int __real_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
 size_t __real_sar_dense_estimate_nonzero(const struct sar_vec_desc *shape, const void *buf, size_t sample,
                                          struct sar_quantiles *quantiles);
 int __wrap_PMPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int __wrap_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                           MPI_Request *request);
+int __wrap_PMPI_Ialltoallv(const void *in, const int *counts, const int *places, MPI_Datatype type, void *out,
+                           const int *each, const int *at, MPI_Datatype types, MPI_Comm comm,
                            MPI_Request *request);
 int __wrap_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                       MPI_Request *request);
@@ -46,6 +52,15 @@ int __wrap_PMPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, 
 {
     counted.agreements++;
     return __real_PMPI_Iallreduce(in, out, n, type, op, comm, request);
+}
+
+/* Agreements in one round are made so. */
+int __wrap_PMPI_Ialltoallv(const void *in, const int *counts, const int *places, MPI_Datatype type, void *out,
+                           const int *each, const int *at, MPI_Datatype types, MPI_Comm comm,
+                           MPI_Request *request)
+{
+    counted.agreements++;
+    return __real_PMPI_Ialltoallv(in, counts, places, type, out, each, at, types, comm, request);
 }
 
 int __wrap_PMPI_Isend(const void *out, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
