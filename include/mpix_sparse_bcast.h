@@ -25,8 +25,8 @@ extern "C" {
  * numbers differ if their bits differ: -0.0 is not 0.0, and a NaN may become another NaN. Afterwards new_version has the
  * root's bits on all ranks.
  *
- * Each message has a hash of the old values that it replaces. A rank whose old version differs from that of the root in one
- * of these values gets an error.
+ * Each message has a hash of the old values that it replaces. If a rank has another old value there than the root, the
+ * rank gets an error.
  *
  * @param[in]     old_version  count elements, equal on all ranks; or MPI_IN_PLACE on ranks other than the root, whose
  *                             new_version then holds the old version

@@ -45,16 +45,15 @@ static void agree(struct sar_bcast *b, uint64_t nnz)
     struct sar_comm_state *state = b->comm_state;
     struct sar_call_args *args = b->args;
     struct sar_agreement agreement = { .local = sar_agree_msg_make(&state->comm, args->sig.field) };
-    bool failed = sar_shm_group_failed(state->comm.shm_group), done = false;
-    int spins = 0;
+    bool failed = sar_shm_group_failed(state->comm.shm_group);
     state->epoch++;
     agreement.local.status = (int64_t)args->result.error.status;
     agreement.local.status_value = args->result.error.value;
     agreement.local.nnz_sum = agreement.local.nnz_max = (int64_t)nnz;
     agreement.local.may_block = failed ? SAR_MAY_NOT_BLOCK_SHM_FAILED : SAR_MAY_BLOCK;
     enum sar_status status = sar_agree_start(&state->comm, &agreement);
-    while (status == SAR_OK && !done)
-        status = sar_agree_test(&state->comm, &agreement, sar_progress_poll(&state->comm, &spins), &done);
+    if (status == SAR_OK)
+        status = sar_progress_wait_agreement(&state->comm, &agreement);
     args->result.error = status == SAR_OK ? sar_error_resolve(&agreement.global, args->sig.collective)
                                           : (struct sar_error){ .status = status };
     if (args->result.error.status == SAR_MISMATCHED_OP) /* the root is in the place of the op */

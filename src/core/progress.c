@@ -164,17 +164,22 @@ void sar_progress_drain(struct sar_comm_state *comm_state)
     }
 }
 
-/* Returns false after an error. Calls on other communicators progress meanwhile: other ranks may come here
- * only when those are done. */
-static bool agree_blocking(struct sar_active_call *op)
+enum sar_status sar_progress_wait_agreement(const struct sar_comm *comm, struct sar_agreement *agreement)
 {
-    const struct sar_comm *comm = &op->comm_state->comm;
     bool done = false;
     int spins = 0;
+    while (!done)
+        SAR_TRY(sar_agree_test(comm, agreement, sar_progress_poll(comm, &spins), &done));
+    return SAR_OK;
+}
+
+/* Returns false after an error. */
+static bool agree_blocking(struct sar_active_call *op)
+{
     op->comm_state->epoch++;
     sar_active_call_begin_agree(op, true);
-    while (op->run.status == SAR_OK && !done)
-        op->run.status = sar_agree_test(comm, &op->common.agreement, sar_progress_poll(comm, &spins), &done);
+    if (op->run.status == SAR_OK)
+        op->run.status = sar_progress_wait_agreement(&op->comm_state->comm, &op->common.agreement);
     return sar_active_call_end_agree(op);
 }
 

@@ -30,6 +30,10 @@ void sar_progress_unlock(void);
  * @param spins  iterations so far, 0 at first */
 bool sar_progress_poll(const struct sar_comm *comm, int *spins);
 
+/** Waits for an agreement that has started. Calls on other communicators progress meanwhile: other ranks may
+ * start this agreement only when those are done. Local. */
+enum sar_status sar_progress_wait_agreement(const struct sar_comm *comm, struct sar_agreement *agreement);
+
 /** Waits for the calls in flight on a communicator. Collective. */
 void sar_progress_drain(struct sar_comm_state *comm_state);
 

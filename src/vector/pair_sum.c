@@ -236,7 +236,7 @@ SAR_AVX512 static inline void sum4(enum sar_dtype type, const struct lanes *l, s
         _mm512_mask_storeu_epi32(to, (__mmask16)((1u << n) - 1), sums);
 }
 
-/* The same for values of 8 bytes: half the lanes at a time. */
+/* sum4 for values of 8 bytes, half of the lanes at a time. */
 SAR_AVX512 static inline void sum8(enum sar_dtype type, const struct lanes *l, struct values v[2],
                                    uint64_t *to, size_t room, bool whole)
 {

@@ -5,7 +5,7 @@
  *
  * Dense tiles are marked by flags with AVX-512, which become bits: a store of a byte depends on no other. If
  * they are denser, or the build has no variant with an instruction that counts bits, a table has the position
- * of each index; else an element counts the bits before its own.
+ * of each index. Otherwise the bits before an element's own bit are counted for each element.
  *
  *     time = .25 ns to mark an element and .025 for a slot with flags; 1 ns without
  *            .75 ns to add an element and .08 for a slot by the table; 1.3 ns without */
