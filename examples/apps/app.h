@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
 static const char *app_name; /* the program's name, in messages */
 static int app_rank, app_ranks;
@@ -26,15 +27,17 @@ struct app_option {
     bool fraction; /* not only whole numbers */
 };
 
-/* Prints a sentence, and ends all ranks. */
+/* Prints a sentence, and ends all ranks. The line is written at once, and a moment before the abort: mpiexec may
+ * not print the output that it has not read by then. */
 static inline void app_fail(const char *format, ...)
 {
+    char line[1024];
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "%s: ", app_name);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
+    vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    fprintf(stderr, "%s: %s\n", app_name, line);
+    thrd_sleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1); /* MPI_Abort does not return */
 }

@@ -2,6 +2,7 @@
 #include "malloc_count.h"
 
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 void *__real_malloc(size_t bytes);
@@ -13,7 +14,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *memory, size_t bytes);
 void __wrap_free(void *memory);
 
-static int64_t held, most;
+static _Atomic int64_t held, most;
 
 int64_t malloc_count_begin(void)
 {
@@ -28,8 +29,9 @@ int64_t malloc_count_peak(void)
 
 void malloc_count_add(int64_t bytes)
 {
-    held += bytes;
-    most = held > most ? held : most;
+    int64_t now = atomic_fetch_add(&held, bytes) + bytes, before = most;
+    while (now > before && !atomic_compare_exchange_weak(&most, &before, now))
+        continue;
 }
 
 static void *hold(void *memory)

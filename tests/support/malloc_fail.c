@@ -10,11 +10,12 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *memory, size_t bytes);
 
-long malloc_fail_at = -1, malloc_fail_calls;
+long malloc_fail_at = -1;
+atomic_long malloc_fail_calls;
 
 bool malloc_fail_next(void)
 {
-    return malloc_fail_calls++ == malloc_fail_at;
+    return atomic_fetch_add(&malloc_fail_calls, 1) == malloc_fail_at;
 }
 
 void *__wrap_malloc(size_t bytes)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,14 +26,15 @@ enum { RACES = 300, VARIANT_STEP = 1 };
 
 enum { THREADS = 8, CHUNK = 16, SEED = 5 };
 
-static size_t calls, failing_from = SIZE_MAX;
+static atomic_size_t calls;
+static size_t failing_from = SIZE_MAX;
 
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
 
 void *__wrap_malloc(size_t bytes)
 {
-    return calls++ >= failing_from ? NULL : __real_malloc(bytes);
+    return atomic_fetch_add(&calls, 1) >= failing_from ? NULL : __real_malloc(bytes);
 }
 
 /* Many threads take small ranges in turn, so that they access the same cells. */

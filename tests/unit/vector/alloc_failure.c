@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,23 +25,27 @@
 #include "vector/topk.h"
 #include "wire/round16.h"
 
-/* A sort of request, and the numbers of those that fail: `from` to `until`, the latter excluded. */
+/* A sort of request, and the numbers of those that fail: `from` to `until`, the latter excluded. Threads of a
+ * team count their requests together. */
 struct fault {
-    size_t calls, from, until;
+    atomic_size_t calls;
+    size_t from, until;
 };
 
 static struct fault heap = { 0, SIZE_MAX, SIZE_MAX }, takes = { 0, SIZE_MAX, SIZE_MAX };
-static long live; /* heap blocks not freed */
+static atomic_long live; /* heap blocks not freed */
 
 static bool fails(struct fault *fault)
 {
-    size_t call = fault->calls++;
+    size_t call = atomic_fetch_add(&fault->calls, 1);
     return call >= fault->from && call < fault->until;
 }
 
 static void set_fault(struct fault *fault, size_t from, size_t until)
 {
-    *fault = (struct fault){ 0, from, until };
+    fault->calls = 0;
+    fault->from = from;
+    fault->until = until;
 }
 
 static void *counted(void *memory)
