@@ -274,6 +274,18 @@ int MPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info);
  * @return MPI_SUCCESS or an error code */
 int MPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used);
 
+/** Set the label of the next allreduce on a communicator: a number of the caller's, such as that of a tensor, which ranks
+ * compare together with the arguments. Labels that differ are an error on all ranks. Collective if it is this library's
+ * first use of comm, else local.
+ *
+ * The label holds for the next call of MPIX_Sparse_allreduce, MPIX_Sparse_allreduce_coo, or one of their nonblocking
+ * variants, that is not passed to MPI unchecked (hint mpix_sparse_forward). Calls without a label have label 0.
+ *
+ * @param[in] comm   an intracommunicator
+ * @param[in] label  any number
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_comm_set_label(MPI_Comm comm, int label);
+
 /** @} */
 
 /** @defgroup looking Profiles of tensors and reports of calls
@@ -387,6 +399,7 @@ int PMPIX_Sparse_result_dense(MPIX_Sparse_result result, void *recvbuf);
 int PMPIX_Sparse_result_free(MPIX_Sparse_result *result);
 int PMPIX_Sparse_comm_set_info(MPI_Comm comm, MPI_Info info);
 int PMPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used);
+int PMPIX_Sparse_comm_set_label(MPI_Comm comm, int label);
 int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
                          MPIX_Sparse_profile_t *profile);
 int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report);

@@ -143,6 +143,10 @@
       integer comm, info_used, ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_COMM_SET_LABEL(comm, label, ierror)
+      integer comm, label, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_PROFILE(buf, count, datatype, comm,        &
      &   profile, ierror)
       use mpix_sparse, only: MPIX_SPARSE_PROFILE_T
@@ -306,6 +310,7 @@
       procedure(MPIX_SPARSE_RESULT_FREE)::PMPIX_SPARSE_RESULT_FREE
       procedure(MPIX_SPARSE_COMM_SET_INFO)::PMPIX_SPARSE_COMM_SET_INFO
       procedure(MPIX_SPARSE_COMM_GET_INFO)::PMPIX_SPARSE_COMM_GET_INFO
+      procedure(MPIX_SPARSE_COMM_SET_LABEL)::PMPIX_SPARSE_COMM_SET_LABEL
       procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
       procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
       procedure(MPIX_SPARSE_REDUCE_SCATTER_COO)                         &

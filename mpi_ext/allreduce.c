@@ -32,12 +32,22 @@ static int run_mpi(MPI_Comm comm, const char *function, struct sar_comm_state *c
     return code;
 }
 
+/* The label of the next allreduce, not of a reduce_scatter or an allgather. */
+static void take_label(struct sar_comm_state *comm_state, struct sar_call_args *call)
+{
+    if (call->sig.collective != SAR_ALLREDUCE)
+        return;
+    call->sig.field[SAR_AGREE_LABEL] = comm_state->label;
+    comm_state->label = 0;
+}
+
 static int run_coo(MPI_Comm comm, const char *function, struct sar_call_args *call)
 {
     struct sar_comm_state *comm_state;
     int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
+    take_label(comm_state, call);
     sar_call_args_resolve_types(call, &comm_state->settings.policy);
     sar_user_buffers_open(call, comm_state);
     return sar_user_buffers_close(comm, function, call, run(comm, function, comm_state, call));
@@ -51,10 +61,12 @@ static int begin_dense(MPI_Comm comm, const char *function, struct sar_call_args
     int code = sar_comm_state_get_opt(comm, function, comm_state);
     if (code != MPI_SUCCESS)
         return code;
-    if (*comm_state != NULL)
+    if (*comm_state != NULL) {
+        take_label(*comm_state, call);
         sar_call_args_resolve_types(call, &(*comm_state)->settings.policy);
-    else if (call->sig.in_place)
+    } else if (call->sig.in_place) {
         sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_IN_PLACE);
+    }
     return MPI_SUCCESS;
 }
 
@@ -182,6 +194,7 @@ int sar_coo_start(MPI_Comm comm, const char *function, struct sar_call_args *cal
     int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;
+    take_label(comm_state, call);
     sar_call_args_resolve_types(call, &comm_state->settings.policy);
     return sar_mpi_request_post(comm, function, comm_state, call, &result, request);
 }

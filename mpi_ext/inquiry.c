@@ -71,6 +71,16 @@ int PMPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used)
     return sar_error_raise(comm, function, &error, NULL);
 }
 
+int PMPIX_Sparse_comm_set_label(MPI_Comm comm, int label)
+{
+    static const char function[] = "MPIX_Sparse_comm_set_label";
+    struct sar_comm_state *comm_state;
+    int code = sar_comm_state_get(comm, function, &comm_state);
+    if (code == MPI_SUCCESS)
+        comm_state->label = label;
+    return code;
+}
+
 /* Slots of a requested profile: vectors of up to this many elements are not sampled. */
 enum { PROFILE_SLOTS = 1 << 20 };
 
@@ -168,6 +178,7 @@ int PMPIX_Sparse_get_version(int *version)
 
 #pragma weak MPIX_Sparse_comm_set_info = PMPIX_Sparse_comm_set_info
 #pragma weak MPIX_Sparse_comm_get_info = PMPIX_Sparse_comm_get_info
+#pragma weak MPIX_Sparse_comm_set_label = PMPIX_Sparse_comm_set_label
 #pragma weak MPIX_Sparse_profile = PMPIX_Sparse_profile
 #pragma weak MPIX_Sparse_get_report = PMPIX_Sparse_get_report
 #pragma weak MPIX_Sparse_get_version = PMPIX_Sparse_get_version

@@ -268,6 +268,11 @@ void pmpix_sparse_comm_get_info_(MPI_Fint *comm, MPI_Fint *info_used, MPI_Fint *
     set_ierror(ierror, code);
 }
 
+void pmpix_sparse_comm_set_label_(MPI_Fint *comm, MPI_Fint *label, MPI_Fint *ierror)
+{
+    set_ierror(ierror, PMPIX_Sparse_comm_set_label(MPI_Comm_f2c(*comm), *label));
+}
+
 void pmpix_sparse_profile_(void *buf, MPI_Count *count, MPI_Fint *datatype, MPI_Fint *comm,
                            MPIX_Sparse_profile_t *profile, MPI_Fint *ierror)
 {
@@ -350,6 +355,7 @@ void pmpix_sparse_dgc_step_(void *gradient, void *velocity, void *residual, MPI_
 #pragma weak mpix_sparse_plan_free_ = pmpix_sparse_plan_free_
 #pragma weak mpix_sparse_comm_set_info_ = pmpix_sparse_comm_set_info_
 #pragma weak mpix_sparse_comm_get_info_ = pmpix_sparse_comm_get_info_
+#pragma weak mpix_sparse_comm_set_label_ = pmpix_sparse_comm_set_label_
 #pragma weak mpix_sparse_profile_ = pmpix_sparse_profile_
 #pragma weak mpix_sparse_get_report_ = pmpix_sparse_get_report_
 #pragma weak mpix_sparse_get_version_ = pmpix_sparse_get_version_

@@ -253,6 +253,13 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_comm_set_label(comm, label, ierror) bind(C, name='mpix_sparse_comm_set_label_')
+      import
+      type(MPI_Comm), intent(in) :: comm
+      integer(c_int), intent(in) :: label
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_profile(buf, count, datatype, comm, profile, ierror) &
         bind(C, name='mpix_sparse_profile_f08')
       import
@@ -460,6 +467,8 @@ module mpix_sparse
       PMPIX_Sparse_comm_set_info
   procedure(MPIX_Sparse_comm_get_info), bind(C, name='pmpix_sparse_comm_get_info_') :: &
       PMPIX_Sparse_comm_get_info
+  procedure(MPIX_Sparse_comm_set_label), bind(C, name='pmpix_sparse_comm_set_label_') :: &
+      PMPIX_Sparse_comm_set_label
   procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
   procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
   procedure(MPIX_Sparse_reduce_scatter_coo), bind(C, name='pmpix_sparse_reduce_scatter_coo_f08') :: &

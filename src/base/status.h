@@ -66,7 +66,8 @@
     X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \
     X(MISMATCHED_IN_PLACE, "argument sendbuf differs between ranks: %s and %s")                     \
     X(MISMATCHED_BLOCK, "argument block differs between ranks: %s and %s")                          \
-    X(MISMATCHED_ROOT, "argument root differs between ranks: %s and %s")
+    X(MISMATCHED_ROOT, "argument root differs between ranks: %s and %s")                            \
+    X(MISMATCHED_LABEL, "the label of the call differs between ranks: %s and %s")
 
 enum sar_status {
 #define SAR_STATUS_NAME(name, text) SAR_##name,

@@ -16,6 +16,7 @@ enum sar_agree_field {
     SAR_AGREE_FUNCTION, /**< the function called */
     SAR_AGREE_FUSION,   /**< plans that are fused into one call (core/persistent.h); 0: a call of its own */
     SAR_AGREE_BLOCK = SAR_AGREE_FUSION, /**< of reduce_scatter, which is never fused */
+    SAR_AGREE_LABEL = SAR_AGREE_FUSION, /**< of an allreduce that is no start of a plan */
     SAR_AGREE_COUNT,
     SAR_AGREE_DATATYPE,
     SAR_AGREE_OP,

@@ -150,25 +150,32 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     return msg;
 }
 
-/* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
- * an earlier difference may cause a later one. */
-struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_collective_kind collective)
+/* Three arguments share a field. Labels have 31 bits, and fusions more (core/persistent.h). */
+static enum sar_status mismatch_of(int field, int64_t max, enum sar_collective_kind collective)
 {
     static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {
         SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
         SAR_MISMATCHED_DATATYPE, SAR_MISMATCHED_OP,    SAR_MISMATCHED_IN_PLACE,
     };
+    if (field == SAR_AGREE_BLOCK && collective == SAR_REDUCE_SCATTER)
+        return SAR_MISMATCHED_BLOCK;
+    return field == SAR_AGREE_LABEL && max <= INT32_MAX ? SAR_MISMATCHED_LABEL : mismatch[field];
+}
+
+/* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
+ * an earlier difference may cause a later one. Labels come last, since callers choose them. */
+struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_collective_kind collective)
+{
     struct sar_error error = { .agreed = true,
                                .status = (enum sar_status)all->status,
                                .rank = all->status_rank,
                                .value = all->status_value };
-    for (int i = 0; error.status == SAR_OK && i < SAR_AGREE_FIELDS; i++) {
-        if (all->field[i].min == all->field[i].max)
+    for (int i = 0; i < SAR_AGREE_FIELDS; i++) {
+        if ((error.status != SAR_OK && error.status != SAR_MISMATCHED_LABEL) ||
+            all->field[i].min == all->field[i].max)
             continue;
         error = (struct sar_error){ .agreed = true,
-                                    .status = i == SAR_AGREE_BLOCK && collective == SAR_REDUCE_SCATTER
-                                                  ? SAR_MISMATCHED_BLOCK
-                                                  : mismatch[i],
+                                    .status = mismatch_of(i, all->field[i].max, collective),
                                     .low = all->field[i].min,
                                     .high = all->field[i].max,
                                     .low_rank = all->field[i].min_rank,

@@ -10,10 +10,10 @@ import torch
 from .. import _coo, _dense, _types
 from ._adasum import start_adasum
 from ._compression import Compression, Compressor
-from ._compare import ComparedReduction
 from ._compressor import refuse_compression
 from ._deferred import DeferredCall
 from ._half import compare_halves
+from ._label import label_average
 from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
 from ._progress import watch
@@ -42,13 +42,14 @@ def _start(
     call: Any, start: Callable[[Any], Any], ranks: World, name: str, is_sparse: bool, count: int, op: Op
 ) -> Any:
     """Start a call with checked arguments and return its handle. Calls on 16-bit floats start later."""
+    if op.name == Average.name and ranks.checks:
+        label_average(ranks.plain)
     if name not in ranks.of_type:
-        handle = start(call)
-    else:
-        types = compare_halves(ranks.plain, name, is_sparse, count, op.reduction)
-        handle = DeferredCall(ranks.plain, types, lambda: start(call))
-        watch()
-    return ComparedReduction(handle, op, ranks) if ranks.checks else handle
+        return start(call)
+    types = compare_halves(ranks.plain, name, is_sparse, count, op.reduction)
+    handle = DeferredCall(ranks.plain, types, lambda: start(call))
+    watch()
+    return handle
 
 
 def start_allreduce(

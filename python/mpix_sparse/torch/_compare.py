@@ -5,18 +5,17 @@ least and the greatest of numbers that must be equal, and a rank of each."""
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any, Callable, NamedTuple, Sequence
 
 import torch
 
-from .. import Error, _mpi
+from .. import _mpi
 from .._library import library
 from .._pending import PendingCall
 from ._agree import refuse
 from ._deferred import DeferredCall
 from ._progress import watch
-from ._tensors import Op, type_of
+from ._tensors import type_of
 from ._work import Work
 from ._world import World
 
@@ -28,7 +27,6 @@ _DTYPES = sorted(
     {str(each)[len("torch.") :] for each in vars(torch).values() if isinstance(each, torch.dtype)}
 )
 _LAYOUTS = "dense", "sparse"
-_OPS = "Average", "Sum", "Min", "Max", "Product", "BAND", "BOR", "BXOR", "Adasum"
 
 
 class Field(NamedTuple):
@@ -151,43 +149,3 @@ def _fields(function: str, tensor: torch.Tensor | None, root: int) -> list[Field
         Field("datatype", dtype, _DTYPES.__getitem__),
         Field("count", count),
     ]
-
-
-@functools.lru_cache(maxsize=None)
-def _op_fields(name: str, rank: int) -> tuple[list[Field], list[int]]:
-    fields = [Field("op", _OPS.index(name), _OPS.__getitem__)]
-    return fields, _encode(fields, rank)
-
-
-class ComparedReduction:
-    """The handle of a reduction whose op is compared while it is in flight: the library compares all
-    arguments, but an Average is a Sum for it.
-
-    Args:
-        handle: that of the reduction.
-    """
-
-    def __init__(self, handle: Any, op: Op, ranks: World) -> None:
-        self._fields, numbers = _op_fields(op.name, ranks.rank)
-        self._handle, self._maximum = handle, _Maximum(numbers, ranks.plain)
-
-    def done(self) -> bool:
-        """True if both are complete. Makes progress on all calls in flight."""
-        return self._handle.done() and self._maximum.handle.done()
-
-    def wait(self) -> Any:
-        """Wait for both, and return the result of the reduction.
-
-        Raises:
-            Error: the reduction failed, or the op differs between ranks; on all ranks.
-        """
-        try:
-            result = self._handle.wait()
-        except Error:
-            self._maximum.wait()
-            raise
-        self._maximum.wait()
-        most, negative = self._maximum.found
-        if most // _RANKS != -(negative // _RANKS):
-            raise Error(_find_difference(self._fields, self._maximum.found))
-        return result

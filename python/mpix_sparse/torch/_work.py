@@ -8,6 +8,7 @@ from typing import Any, Callable, Sequence
 
 from .. import Error
 from ._half import EXPLANATION
+from ._label import explain_label
 
 
 class Work:
@@ -41,7 +42,7 @@ class Work:
             return self._handle.wait()
         except Error as error:
             if "differ" in str(error) and EXPLANATION not in str(error):
-                raise Error(f"{error}{EXPLANATION}", error.code) from None
+                raise Error(f"{explain_label(str(error))}{EXPLANATION}", error.code) from None
             raise
 
     __call__ = wait  # what Horovod's sparse_allreduce_async() returns is called

@@ -442,6 +442,8 @@ contains
     call check_success(code, 'hints read back')
     call MPI_Info_get(used, 'mpix_sparse_scheme', len(scheme), scheme, found)
     call check(found .and. scheme == 'ring', 'a hint read back')
+    call MPIX_Sparse_comm_set_label(hinted, 7, code)
+    call check_success(code, 'a label')
     call MPI_Info_free(used)
     call MPI_Info_free(info)
     call MPI_Comm_free(hinted)

@@ -346,6 +346,8 @@ contains
     call check_success(code, 'hints read back')
     call MPI_INFO_GET(used, 'mpix_sparse_scheme', len(scheme), scheme, found, code)
     call check(found .and. scheme == 'ring', 'a hint read back')
+    call MPIX_SPARSE_COMM_SET_LABEL(hinted, 7, code)
+    call check_success(code, 'a label')
     call MPI_INFO_FREE(used, code)
     call MPI_INFO_FREE(info, code)
     call MPI_COMM_FREE(hinted, code)
