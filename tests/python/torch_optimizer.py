@@ -6,6 +6,7 @@ import concurrent.futures
 import collections
 import contextlib
 import copy
+import os
 import time
 import unittest
 import unittest.mock
@@ -189,6 +190,28 @@ class Optimizer(Trained):
         for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
             ours = train_together(make_model().float(), 4, compression=compression)
             self.same(ours, train_alone(make_model().float(), 4), 0.02)
+
+    @unittest.skipIf(SIZE == 1, "one rank sends nothing")
+    def test_bytes_between_nodes(self):
+        """Values of 16 bits take half the bytes, also in dense gradients, as the report says."""
+
+        def sent(compression):
+            weight = torch.nn.Parameter(torch.ones(50000))
+            optimizer = torch.optim.SGD([weight], lr=1)
+            optimizer = hvd.DistributedOptimizer(optimizer, [("weight", weight)], compression=compression)
+            weight.sum().backward()
+            optimizer.step()
+            return hvd.report().bytes_sent
+
+        nodes = {"MPIX_SPARSE_NODES": str(SIZE), "MPIX_SPARSE_SCHEME": "balanced"}
+        with unittest.mock.patch.dict(os.environ, nodes):
+            hvd.shutdown()
+            hvd.init()
+            whole = sent(hvd.Compression.none)
+            for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
+                self.assertAlmostEqual(sent(compression) / whole, 0.5, delta=0.01)
+        hvd.shutdown()
+        hvd.init()
 
     def test_values_are_rounded(self):
         """Wherever the ranks are, and whichever scheme runs, in dense and in sparse gradients."""
