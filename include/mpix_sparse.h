@@ -352,7 +352,7 @@ typedef struct {
     double    serial_share;       /**< share of this rank's elements that hierarchical hashing put in serial memory; 0 likewise */
     double    push_imbalance;     /**< ranks * largest part / elements of this rank (Zen paper, Definition 5); 0 without parts */
     double    pull_imbalance;     /**< ranks * largest reduced part / elements of the result; 0 without parts */
-    double    predicted_seconds;  /**< cost of `scheme` in the model */
+    double    predicted_seconds;  /**< cost of `scheme` in the model; -1 if the call was passed to MPI_Allreduce */
     double    measured_seconds;   /**< time of this rank in the call; -1 if the call was passed to MPI_Allreduce unmeasured */
 } MPIX_Sparse_report_t;
 

@@ -18,7 +18,7 @@ SECTIONS = {
     "How to": ["doc/how-to/*", "doc/cluster", "doc/measuring"],
     "Reference": ["api", "doc/faq", "doc/limits", "doc/glossary", "doc/formats"],
     "Manual pages": ["man/*"],
-    "Explanation": ["doc/design", "doc/model", "doc/gpu", "doc/device-design", "doc/dgc", "doc/comparison"],
+    "Explanation": ["doc/design", "doc/*-design", "doc/model", "doc/gpu", "doc/dgc", "doc/comparison"],
     "Figures": ["doc/performance", "doc/evaluation", "doc/evaluation/*", "doc/notebook"],
     "Project": ["NEWS", "CONTRIBUTING", "*"],
 }

@@ -27,8 +27,8 @@ struct app_option {
     bool fraction; /* not only whole numbers */
 };
 
-/* Prints a sentence, and ends all ranks. The line is written at once, and a moment before the abort: mpiexec may
- * not print the output that it has not read by then. */
+/* Prints a sentence, and ends all ranks. The line is written at once, and a moment before the abort: mpiexec
+ * may not print the output that it has not read by then. */
 static inline void app_fail(const char *format, ...)
 {
     char line[1024];

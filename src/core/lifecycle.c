@@ -129,9 +129,10 @@ static void log_opened(const struct sar_comm_state *comm_state, bool calibrated)
     const struct sar_machine *m = &comm_state->settings.machine;
     SAR_LOG(INFO, CORE,
             "communicator of %d ranks on %d nodes: alpha %.3g s, overhead %.3g s, beta %.3g s/B, "
-            "gamma %.3g s/element, %s",
+            "gamma %.3g s/element, %s%s",
             comm_state->comm.ranks, comm_state->comm.nodes.n, m->alpha, m->overhead, m->beta, m->gamma,
-            calibrated ? comm_state->settings.policy.config.calibration : "measured");
+            calibrated ? comm_state->settings.policy.config.calibration : "measured",
+            comm_state->comm.oversubscribed ? "; this node has more ranks than processors" : "");
 }
 
 static void set_throttle(struct sar_comm *comm, uint64_t throttle, const struct sar_machine *machine)

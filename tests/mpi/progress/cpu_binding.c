@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests that waiting ranks yield at once if there are fewer processors than ranks: by binding, on this
  * communicator or on others of the program, or by a container's quota. They do not yield if each rank has a
- * processor.
+ * processor. The log says so when a communicator is first used.
  *
  * Link with -Wl,--wrap=sar_topology_cgroup_cpus, and with the library's objects. */
 
+#include <mpix_sparse.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "comm/comm.h"
@@ -96,8 +99,48 @@ static void try_others(int processors)
     expect(MPI_COMM_SELF, false, "one of ranks that nobody has counted");
 }
 
+static char log_path[] = "/tmp/mpix_sparse_binding_XXXXXX";
+static long log_end; /* of what was read */
+
+/* True if the log of a communicator's first call says that ranks outnumber processors. */
+static bool logs_oversubscription(void)
+{
+    char line[1024];
+    bool found = false;
+    MPI_Comm comm;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPIX_Sparse_allreduce_coo(&(int){ rank }, &(float){ 1 }, 1, MPI_INT, ranks, MPI_FLOAT, MPI_SUM, comm,
+                              &result);
+    MPIX_Sparse_result_free(&result);
+    MPI_Comm_free(&comm);
+    FILE *file = fopen(log_path, "r");
+    check(file != NULL && fseek(file, log_end, SEEK_SET) == 0, "expected a log in %s", log_path);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        found |= strstr(line, "this node has more ranks than processors") != NULL;
+    if (file != NULL) {
+        log_end = ftell(file);
+        fclose(file);
+    }
+    return found;
+}
+
+static void try_log(int processors)
+{
+    check_case("log");
+    quota = 1;
+    check(logs_oversubscription() == (ranks > 1), "expected the log to name a quota of one processor");
+    quota = 0;
+    check(logs_oversubscription() == (ranks > processors),
+          "expected the log to compare ranks and processors");
+}
+
 int main(int argc, char **argv)
 {
+    int log = mkstemp(log_path);
+    check(log >= 0 && setenv("MPIX_SPARSE_LOG_FILE", log_path, 1) == 0 &&
+              setenv("MPIX_SPARSE_LOG", "info:core", 1) == 0,
+          "expected room for a log");
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     check_alarm(120);
     check(sched_getaffinity(0, sizeof allowed, &allowed) == 0, "expected the processors of the rank");
@@ -108,5 +151,9 @@ int main(int argc, char **argv)
     try_bound(processors);
     try_quota(processors);
     try_others(processors);
+    set_launcher(ranks);
+    try_log(processors);
+    close(log);
+    unlink(log_path);
     return check_end("cpu_binding");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rows whose columns several ranks own, with values of 16 bits on the wire (MPIX_SPARSE_WIRE_VALUES): every
  * number of columns gives the bits of one column, also of infinities, -0.0 and values that round to zero.
- * With dense buffers zeros may have another sign, where a row of a rank rounds to zero (doc/design.md). Runs
- * on any number of ranks. */
+ * With dense buffers zeros may have another sign, where a row of a rank rounds to zero
+ * (doc/scheme-design.md). Runs on any number of ranks. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests 2-byte integers that represent 16-bit floats, by a setting or a plan's hint, in every scheme. A
  * scheme with one reduction, or few contributions to an element, gives sums in rank order rounded once. Other
- * results stay within the bound of mpix_sparse(7). All ranks have the same bits. Without the setting, the
- * values are integers. */
+ * results stay within the bound of mpix_sparse_environment(7). All ranks have the same bits. Without the
+ * setting, the values are integers. */
 
 #include <math.h>
 #include <mpix_sparse.h>
