@@ -62,8 +62,8 @@ def start_adasum(
 
 
 def _compare(ranks: World) -> None:
-    """Raise Error on all ranks if some of them reduce with another op: the calls of Adasum are MPI's own, which
-    do not match those of the library."""
+    """Raise Error on all ranks if some of them reduce with another op. Calls of Adasum are MPI's own, which do
+    not match those of the library."""
     if ranks.checks:
         label_call(ranks.plain, Adasum.name)
         Work(iallreduce_coo([], [], 1, comm=ranks.plain), lambda _: None, ranks.plain).wait()
