@@ -12,14 +12,13 @@ author = "the mpix-sparse developers"
 copyright = author
 version = release = os.environ["SITE_VERSION"]
 
-extensions = ["myst_parser", "breathe", "sphinxcontrib.mermaid"]
+extensions = ["myst_parser", "breathe"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 exclude_patterns = ["_*"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-myst_fence_as_directive = ["mermaid"]
 
 breathe_projects = {"mpix_sparse": os.environ["SITE_XML"]}
 breathe_default_project = "mpix_sparse"
