@@ -68,7 +68,17 @@ static bool streams_pay(const struct sar_vec_desc *desc, size_t nnz, unsigned li
     return bytes >= SAR_NT_STORE_MIN && sar_mul_saturate(nnz, element_bytes * lines) > bytes;
 }
 
-/* In place, only the elements of this rank and of the result differ from zero. A scheme that rounds values
+/* Returns the vec_desc of the dense result: the whole vector, or this rank's part. */
+static struct sar_vec_desc dense_result_desc(const struct sar_call_args *args)
+{
+    struct sar_vec_desc desc = args->sig.desc;
+    if (args->data.buffers.parts > 0)
+        desc.count /= args->data.buffers.parts;
+    return desc;
+}
+
+/* In place, only the elements of this rank and of the result differ from zero, unless the result is a part
+ * of the vector, which the buffer's first part is not. A scheme that rounds values
  * may drop elements of this rank. */
 static struct sar_span_work write_host(const struct sar_active_call *op, const struct sar_scatter_src *src)
 {
@@ -77,7 +87,11 @@ static struct sar_span_work write_host(const struct sar_active_call *op, const s
     unsigned char *buf = args->data.buffers.recvbuf;
     struct sar_span_work work = sar_span_work_make("write", task->result.vec.nnz, args->sig.desc.element_size,
                                                    args->sig.desc.count * args->sig.desc.row_len);
-    if (task->result.parts_overlap) {
+    struct sar_vec_desc result = dense_result_desc(args);
+    if (args->data.buffers.parts > 0) {
+        sar_dense_expand(&result, src->vecs, src->n, buf);
+        work.format = "expand";
+    } else if (task->result.parts_overlap) {
         sar_dense_accumulate(&args->sig.desc, src->vecs, src->n, args->sig.in_place ? &task->input.vec : NULL,
                              buf);
         work.format = args->sig.in_place ? "fold_in_place" : "fold";
@@ -194,7 +208,7 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
     copy_name(r->partition, report->partition);
     op->comm_state->last.selection = op->common.selection;
     op->comm_state->last.reported = true;
-    op->comm_state->last.is_fallback = false;
+    op->comm_state->last.fallback = SAR_FALLBACK_NONE;
 }
 
 /* Once for a communicator, since many calls may follow. */

@@ -150,14 +150,24 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     return msg;
 }
 
-/* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
- * an earlier difference may cause a later one. */
-struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_collective_kind collective)
+/* Returns the error of a field that differs, by the name that the argument has in the function. */
+static enum sar_status mismatch_of(int field, const struct sar_call_sig *sig)
 {
     static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {
         SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
         SAR_MISMATCHED_DATATYPE, SAR_MISMATCHED_OP,    SAR_MISMATCHED_IN_PLACE,
     };
+    bool scatters = sig->collective == SAR_REDUCE_SCATTER;
+    if (field == SAR_AGREE_BLOCK && scatters)
+        return SAR_MISMATCHED_BLOCK;
+    return field == SAR_AGREE_COUNT && scatters && sig->dense_face ? SAR_MISMATCHED_RECVCOUNT
+                                                                   : mismatch[field];
+}
+
+/* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
+ * an earlier difference may cause a later one. */
+struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct sar_call_sig *sig)
+{
     struct sar_error error = { .agreed = true,
                                .status = (enum sar_status)all->status,
                                .rank = all->status_rank,
@@ -166,9 +176,7 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_col
         if (all->field[i].min == all->field[i].max)
             continue;
         error = (struct sar_error){ .agreed = true,
-                                    .status = i == SAR_AGREE_BLOCK && collective == SAR_REDUCE_SCATTER
-                                                  ? SAR_MISMATCHED_BLOCK
-                                                  : mismatch[i],
+                                    .status = mismatch_of(i, sig),
                                     .low = all->field[i].min,
                                     .high = all->field[i].max,
                                     .low_rank = all->field[i].min_rank,

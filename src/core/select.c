@@ -40,6 +40,8 @@ static double buffer_seconds(const struct sar_agreed *agreed)
     double bytes = (double)agreed->desc.count * (double)agreed->desc.element_size;
     if (!agreed->call.dense_face)
         return 0;
+    if (agreed->call.collective == SAR_REDUCE_SCATTER)
+        return bytes * agreed->machine.memory * (1 + 1. / agreed->machine.ranks);
     return bytes * agreed->machine.memory * (agreed->call.in_place ? 1 : 2);
 }
 
@@ -167,15 +169,16 @@ static int cheapest(const struct sar_selection *s, const struct sar_cost_history
     return keep_last ? last : best;
 }
 
-/* Lower bound of the seconds of MPI_Allreduce: bytes of a ring, and latency of a tree. Infinite for
- * coordinates, since there the messages are the smaller part. */
+/* Lower bound of the seconds of MPI_Allreduce: bytes of a ring, and latency of a tree. A reduce_scatter has
+ * half of the bytes. Infinite for coordinates, since there the messages are the smaller part. */
 static double dense_min_seconds_of(const struct sar_agreed *agreed)
 {
     const struct sar_machine *m = &agreed->machine;
     double bytes = (double)agreed->desc.count * (double)agreed->desc.element_size;
     if (!agreed->call.dense_face)
         return INFINITY;
-    return log2(m->ranks) * m->alpha + 2 * (m->ranks - 1.) / m->ranks * bytes * m->beta;
+    double rings = agreed->call.collective == SAR_REDUCE_SCATTER ? 1 : 2;
+    return log2(m->ranks) * m->alpha + rings * (m->ranks - 1.) / m->ranks * bytes * m->beta;
 }
 
 /* Optimistic price of a scheme without enough trials. MPI_Allreduce is measured when the communicator is
