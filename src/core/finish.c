@@ -7,6 +7,7 @@
 
 #include "core/prepare.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -19,6 +20,15 @@ enum {
     STREAM_ALL_LINES = 3 /* if it would have to be zeroed first */
 };
 
+static const double IMBALANCE_CHANGE = 1. / 8; /* relative change up to which prices stay valid */
+
+/* Prices hold for the imbalance that they were made for; an unknown one counts as none. */
+static bool has_changed(const struct sar_agree_pull *known, const struct sar_agree_pull *found)
+{
+    double before = known->permille > 0 ? known->permille : 1e3;
+    return fabs(found->permille - before) > IMBALANCE_CHANGE * before;
+}
+
 void sar_timing_feedback_apply(struct sar_active_call *op)
 {
     struct sar_timing_feedback *feedback = &op->comm_state->feedback;
@@ -28,8 +38,10 @@ void sar_timing_feedback_apply(struct sar_active_call *op)
         sar_cost_history_add(&feedback->tensor->costs, feedback->scheme, feedback->predicted,
                              (double)all->last_call_ns * 1e-9);
     }
-    if (feedback->tensor != NULL && all->pull.permille > 0)
+    if (feedback->tensor != NULL && all->pull.permille > 0) {
+        feedback->tensor->prices.valid &= !has_changed(&feedback->tensor->pull, &all->pull);
         feedback->tensor->pull = all->pull;
+    }
     feedback->tensor = NULL;
 }
 
@@ -54,9 +66,10 @@ void sar_timing_feedback_end(struct sar_active_call *op)
     if (feedback->tensor != op->common.tensor)
         return;
     feedback->scheme_ns = (int64_t)((sar_active_call_seconds(op) - op->time.pre_scheme) * 1e9);
+    bool scatters = op->args->sig.collective == SAR_REDUCE_SCATTER;
+    double imbalance = scatters ? report->push_imbalance : report->pull_imbalance;
     if (op->task.scheme == &sar_scheme_balanced && report->map_parts > 0)
-        feedback->pull =
-            (struct sar_agree_pull){ (int32_t)(report->pull_imbalance * 1e3), report->map_parts };
+        feedback->pull = (struct sar_agree_pull){ (int32_t)(imbalance * 1e3), report->map_parts };
 }
 
 /* True if it is faster to write all lines whole than to read and write those that hold elements of the
