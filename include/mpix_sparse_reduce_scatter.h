@@ -11,14 +11,48 @@ extern "C" {
 #endif
 
 /** @file
- * The halves of an allreduce on coordinates, included by mpix_sparse.h: a reduce_scatter gives each rank the reduced
- * elements that it owns, and an allgather gives all ranks the elements of all. An optimizer whose state is divided among
+ * The halves of an allreduce, included by mpix_sparse.h: a reduce_scatter gives each rank the reduced elements that it
+ * owns, and an allgather gives all ranks the elements of all. An optimizer whose state is divided among
  * the ranks calls the first one on gradients, updates its rows, and calls the second one on them.
  *
  * Elements, types, ops, memory and errors are as in mpix_sparse.h.
  *
  * @defgroup halves Reduce_scatter and allgather
  * @{ */
+
+/** Reduce dense buffers that hold mostly zeros, and give each rank its part of the sum. Collective over comm.
+ *
+ * The arguments and the result are those of MPI_Reduce_scatter_block. Zeros, types, ops and calls that go to MPI are as in
+ * MPIX_Sparse_allreduce.
+ *
+ * @param[in]  sendbuf    recvcount elements for each rank of comm, in the order of ranks; or MPI_IN_PLACE on every rank
+ * @param[out] recvbuf    recvcount elements. In place it has the input, whose first elements are replaced
+ * @param[in]  recvcount  elements of a part, equal on all ranks
+ * @param[in]  datatype   as in MPIX_Sparse_allreduce, equal on all ranks
+ * @param[in]  op         as in MPIX_Sparse_allreduce, equal on all ranks
+ * @param[in]  comm       a communicator; calls on intercommunicators all go to MPI_Reduce_scatter_block
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_reduce_scatter(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+                               MPI_Comm comm);
+
+/** Nonblocking MPIX_Sparse_reduce_scatter. Collective over comm. The rules of MPIX_Isparse_allreduce apply.
+ *
+ * @param[in]  sendbuf, recvcount, datatype, op, comm  see MPIX_Sparse_reduce_scatter
+ * @param[out] recvbuf  valid when the request is complete
+ * @param[out] request  the request
+ * @return MPI_SUCCESS, or an error code if no request was made */
+int MPIX_Isparse_reduce_scatter(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+                                MPI_Comm comm, MPI_Request *request);
+
+/** Make a plan for MPIX_Sparse_reduce_scatter. Collective over comm. Start it with MPIX_Sparse_plan_start, and free it with
+ * MPIX_Sparse_plan_free; all else is as in MPIX_Sparse_allreduce_init.
+ *
+ * @param[in]  sendbuf, recvbuf, recvcount, datatype, op, comm  see MPIX_Sparse_reduce_scatter; used by every call
+ * @param[in]  info  see MPIX_Sparse_allreduce_init
+ * @param[out] plan  the plan
+ * @return MPI_SUCCESS or an error code */
+int MPIX_Sparse_reduce_scatter_init(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype,
+                                    MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
 
 /** Reduce sparse vectors, and give each rank the elements that it owns. Collective over comm.
  *
@@ -106,6 +140,12 @@ int MPIX_Sparse_allgather_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_
 
 /** @addtogroup profiling
  * @{ */
+int PMPIX_Sparse_reduce_scatter(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+                                MPI_Comm comm);
+int PMPIX_Isparse_reduce_scatter(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+                                 MPI_Comm comm, MPI_Request *request);
+int PMPIX_Sparse_reduce_scatter_init(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype,
+                                     MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan);
 int PMPIX_Sparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
                                     MPI_Count count, MPI_Count block, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                     MPIX_Sparse_result *result);

@@ -166,6 +166,37 @@
       integer comm, ierror
       end subroutine
 
+      subroutine MPIX_SPARSE_REDUCE_SCATTER(sendbuf, recvbuf,           &
+     &   recvcount, datatype, op, comm, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf, recvbuf
+!DIR$ IGNORE_TKR sendbuf, recvbuf
+      type(*), dimension(*) :: sendbuf, recvbuf
+      integer(kind=MPI_COUNT_KIND) recvcount
+      integer datatype, op, comm, ierror
+      end subroutine
+
+      subroutine MPIX_ISPARSE_REDUCE_SCATTER(sendbuf, recvbuf,          &
+     &   recvcount, datatype, op, comm, request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf, recvbuf
+!DIR$ IGNORE_TKR sendbuf, recvbuf
+      type(*), dimension(*) :: sendbuf, recvbuf
+      integer(kind=MPI_COUNT_KIND) recvcount
+      integer datatype, op, comm, request, ierror
+      end subroutine
+
+      subroutine MPIX_SPARSE_REDUCE_SCATTER_INIT(sendbuf, recvbuf,      &
+     &   recvcount, datatype, op, comm, info, plan, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf, recvbuf
+!DIR$ IGNORE_TKR sendbuf, recvbuf
+      type(*), dimension(*) :: sendbuf, recvbuf
+      integer(kind=MPI_COUNT_KIND) recvcount
+      integer(kind=MPI_ADDRESS_KIND) plan
+      integer datatype, op, comm, info, ierror
+      end subroutine
+
       subroutine MPIX_SPARSE_REDUCE_SCATTER_COO(indices, values, nnz,   &
      &   indextype, count, block, datatype, op, comm, result, ierror)
       import
@@ -313,6 +344,11 @@
       procedure(MPIX_SPARSE_COMM_SET_LABEL)::PMPIX_SPARSE_COMM_SET_LABEL
       procedure(MPIX_SPARSE_PROFILE)::PMPIX_SPARSE_PROFILE
       procedure(MPIX_SPARSE_GET_REPORT)::PMPIX_SPARSE_GET_REPORT
+      procedure(MPIX_SPARSE_REDUCE_SCATTER)::PMPIX_SPARSE_REDUCE_SCATTER
+      procedure(MPIX_ISPARSE_REDUCE_SCATTER)                            &
+     &   ::PMPIX_ISPARSE_REDUCE_SCATTER
+      procedure(MPIX_SPARSE_REDUCE_SCATTER_INIT)                        &
+     &   ::PMPIX_SPARSE_REDUCE_SCATTER_INIT
       procedure(MPIX_SPARSE_REDUCE_SCATTER_COO)                         &
      &   ::PMPIX_SPARSE_REDUCE_SCATTER_COO
       procedure(MPIX_ISPARSE_REDUCE_SCATTER_COO)                        &

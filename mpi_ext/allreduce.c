@@ -24,10 +24,12 @@ static int run(MPI_Comm comm, const char *function, struct sar_comm_state *comm_
 static int run_mpi(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
                    const struct sar_call_args *call)
 {
+    bool scatters = call->sig.collective == SAR_REDUCE_SCATTER;
     if (comm_state == NULL)
-        return sar_fallback_allreduce(comm, function, call);
-    struct sar_span span = sar_fallback_begin(comm_state, call, "MPI_Allreduce");
-    int code = sar_fallback_allreduce(comm, function, call);
+        return sar_fallback_run(comm, function, call);
+    struct sar_span span =
+        sar_fallback_begin(comm_state, call, scatters ? "MPI_Reduce_scatter_block" : "MPI_Allreduce");
+    int code = sar_fallback_run(comm, function, call);
     sar_fallback_end(comm_state, &span);
     return code;
 }
@@ -53,8 +55,8 @@ static int run_coo(MPI_Comm comm, const char *function, struct sar_call_args *ca
     return sar_user_buffers_close(comm, function, call, run(comm, function, comm_state, call));
 }
 
-/* *comm_state is NULL for an intercommunicator, whose calls go to MPI_Allreduce; MPI does not allow
- * MPI_IN_PLACE there. */
+/* *comm_state is NULL for an intercommunicator, whose calls go to MPI; it does not allow MPI_IN_PLACE there.
+ * A reduce_scatter of so many elements that MPI would need several calls cannot run there. */
 static int begin_dense(MPI_Comm comm, const char *function, struct sar_call_args *call,
                        struct sar_comm_state **comm_state)
 {
@@ -66,6 +68,8 @@ static int begin_dense(MPI_Comm comm, const char *function, struct sar_call_args
         sar_call_args_resolve_types(call, &(*comm_state)->settings.policy);
     } else if (call->sig.in_place) {
         sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_IN_PLACE);
+    } else if (call->data.buffers.parts > 0 && !sar_fallback_fits_int(call)) {
+        sar_error_set(&call->result.error, SAR_BAD_RECVCOUNT, call->sig.field[SAR_AGREE_COUNT]);
     }
     return MPI_SUCCESS;
 }
@@ -110,7 +114,7 @@ static int run_fallback(MPI_Comm comm, const char *function, struct sar_comm_sta
     return sar_user_buffers_close(comm, function, call, run_mpi(comm, function, comm_state, call));
 }
 
-static int run_dense(MPI_Comm comm, const char *function, struct sar_call_args *call)
+int sar_dense_run(MPI_Comm comm, const char *function, struct sar_call_args *call)
 {
     struct sar_comm_state *comm_state;
     int code = begin_dense(comm, function, call, &comm_state);
@@ -137,14 +141,16 @@ static int start_fallback(MPI_Comm comm, const char *function, struct sar_comm_s
 {
     sar_user_buffers_prepare_mpi(call, comm_state);
     sar_fallback_cache_store(comm, comm_state, call);
-    struct sar_span span = sar_fallback_begin(comm_state, call, "MPI_Iallreduce");
-    int code = sar_fallback_iallreduce(comm, function, call, request);
+    bool scatters = call->sig.collective == SAR_REDUCE_SCATTER;
+    struct sar_span span =
+        sar_fallback_begin(comm_state, call, scatters ? "MPI_Ireduce_scatter_block" : "MPI_Iallreduce");
+    int code = sar_fallback_start(comm, function, call, request);
     sar_fallback_end(comm_state, &span);
     sar_user_buffers_release(call);
     return code;
 }
 
-static int start_dense(MPI_Comm comm, const char *function, struct sar_call_args *call, MPI_Request *request)
+int sar_dense_start(MPI_Comm comm, const char *function, struct sar_call_args *call, MPI_Request *request)
 {
     struct sar_comm_state *comm_state;
     int code = begin_dense(comm, function, call, &comm_state);
@@ -153,7 +159,7 @@ static int start_dense(MPI_Comm comm, const char *function, struct sar_call_args
     if (comm_state == NULL) {
         if (call->device.memory.accelerator != NULL)
             sar_error_set(&call->result.error, SAR_BAD_RECVBUF, SAR_FAULT_ON_DEVICE);
-        return sar_fallback_iallreduce(comm, function, call, request);
+        return sar_fallback_start(comm, function, call, request);
     }
     if (may_start_fallback(comm_state, call))
         return start_fallback(comm, function, comm_state, call, request);
@@ -167,7 +173,7 @@ int PMPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, 
     if (sar_fallback_cache_hit(sendbuf, recvbuf, count, datatype, op, comm))
         return PMPI_Allreduce(sendbuf, recvbuf, (int)count, datatype, op, comm);
     sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return run_dense(comm, "MPIX_Sparse_allreduce", &call);
+    return sar_dense_run(comm, "MPIX_Sparse_allreduce", &call);
 }
 
 int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
@@ -177,7 +183,7 @@ int PMPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     if (request != NULL && sar_fallback_cache_hit_start(sendbuf, recvbuf, count, datatype, op, comm))
         return PMPI_Iallreduce(sendbuf, recvbuf, (int)count, datatype, op, comm, request);
     sar_args_check_dense(&call, sendbuf, recvbuf, count, datatype, op);
-    return start_dense(comm, "MPIX_Isparse_allreduce", &call, request);
+    return sar_dense_start(comm, "MPIX_Isparse_allreduce", &call, request);
 }
 
 int sar_coo_run(MPI_Comm comm, const char *function, struct sar_call_args *call, MPIX_Sparse_result *result)

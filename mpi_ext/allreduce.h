@@ -12,6 +12,13 @@
 int sar_allreduce_dense(MPI_Comm comm, const char *function, struct sar_comm_state *comm_state,
                         struct sar_call_args *call);
 
+/** Runs a call on dense buffers, an allreduce or a reduce_scatter. Raises errors and returns the code.
+ * Collective over comm; blocking. */
+int sar_dense_run(MPI_Comm comm, const char *function, struct sar_call_args *call);
+
+/** As sar_dense_run, nonblocking. */
+int sar_dense_start(MPI_Comm comm, const char *function, struct sar_call_args *call, MPI_Request *request);
+
 /** Runs a call on coordinates, of any collective. Raises errors and returns the code. Collective over comm;
  * blocking.
  * @param result  the caller's argument */

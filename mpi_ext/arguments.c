@@ -77,11 +77,29 @@ void sar_args_check_dense(struct sar_call_args *call, const void *sendbuf, void 
         sar_error_set(&call->result.error, SAR_UNDEFINED_OP, operation.id);
     /* In sums zero is neutral except for -0.0, which the call detects in its input. */
     call->sig.desc.absent_is_zero = !sar_op_zero_is_neutral(operation.op);
-    call->data.buffers = (struct sar_dense_args){ sendbuf, recvbuf, call->sig.desc.count, datatype, op };
+    call->data.buffers = (struct sar_dense_args){ sendbuf, recvbuf, call->sig.desc.count, datatype, op, 0 };
     if (operation.id > 0 && type.kind != SAR_KIND_DERIVED) {
         call->data.buffers.count *= type.row_len;
         call->data.buffers.datatype = type.basic;
     }
+}
+
+/* Set after an error of the count: what is wrong with the product is recvcount. */
+void sar_args_check_reduce_scatter_dense(struct sar_call_args *call, const void *sendbuf, void *recvbuf,
+                                         MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op, int parts)
+{
+    int64_t count;
+    struct sar_error *error = &call->result.error;
+    bool fits = !__builtin_mul_overflow((int64_t)recvcount, parts, &count);
+    sar_args_check_dense(call, sendbuf, recvbuf, (MPI_Count)(fits ? count : -1), datatype, op);
+    if (error->status == SAR_BAD_COUNT)
+        *error = (struct sar_error){ .status = SAR_BAD_RECVCOUNT, .value = (int64_t)recvcount };
+    call->sig.collective = SAR_REDUCE_SCATTER;
+    call->sig.block = (uint64_t)(recvcount > 0 ? recvcount : 1);
+    call->sig.field[SAR_AGREE_FUNCTION] = SAR_FUNCTION_REDUCE_SCATTER;
+    call->sig.field[SAR_AGREE_COUNT] = (int64_t)recvcount;
+    call->data.buffers.count /= (uint64_t)parts;
+    call->data.buffers.parts = (uint32_t)parts;
 }
 
 void sar_args_check_index_type(struct sar_call_args *call, MPI_Datatype indextype, enum sar_index_type *type)
@@ -107,7 +125,7 @@ void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_
     if (type.valid && operation.valid && !call->sig.native)
         sar_error_set(&call->result.error, SAR_UNDEFINED_OP, operation.id);
     call->data.buffers =
-        (struct sar_dense_args){ NULL, NULL, call->sig.desc.count * type.row_len, type.basic, op };
+        (struct sar_dense_args){ NULL, NULL, call->sig.desc.count * type.row_len, type.basic, op, 0 };
 }
 
 void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block)

@@ -16,6 +16,12 @@
 void sar_args_check_dense(struct sar_call_args *call, const void *sendbuf, void *recvbuf, MPI_Count count,
                           MPI_Datatype datatype, MPI_Op op);
 
+/** Fills `call` from the arguments of a reduce_scatter of dense buffers.
+ * @param recvcount  elements of a rank's part
+ * @param parts      ranks */
+void sar_args_check_reduce_scatter_dense(struct sar_call_args *call, const void *sendbuf, void *recvbuf,
+                                         MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op, int parts);
+
 /** Sets the error `status` if `array` is null, MPI_IN_PLACE or MPIX_SPARSE_STRIDED. */
 void sar_args_check_array(struct sar_error *error, const void *array, enum sar_status status);
 

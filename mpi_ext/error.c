@@ -120,6 +120,9 @@ static void describe_field(enum sar_agree_field field, int64_t number, char *tex
         [SAR_FUNCTION_COO_START] = "MPIX_Sparse_plan_start_coo",
         [SAR_FUNCTION_TOPK] = "MPIX_Sparse_topk_threshold",
         [SAR_FUNCTION_DGC] = "MPIX_Sparse_dgc_step",
+        [SAR_FUNCTION_REDUCE_SCATTER] = "MPIX_Sparse_reduce_scatter",
+        [SAR_FUNCTION_REDUCE_SCATTER_INIT] = "MPIX_Sparse_reduce_scatter_init",
+        [SAR_FUNCTION_REDUCE_SCATTER_START] = "MPIX_Sparse_plan_start of a reduce_scatter",
         [SAR_FUNCTION_REDUCE_SCATTER_COO] = "MPIX_Sparse_reduce_scatter_coo",
         [SAR_FUNCTION_REDUCE_SCATTER_COO_INIT] = "MPIX_Sparse_reduce_scatter_coo_init",
         [SAR_FUNCTION_REDUCE_SCATTER_COO_START] = "MPIX_Sparse_plan_start_coo of a reduce_scatter",
@@ -146,9 +149,9 @@ static void describe_field(enum sar_agree_field field, int64_t number, char *tex
 static void describe_mismatch(const struct sar_error *error, char *text, size_t capacity)
 {
     char low[64], high[64], left[96], right[96];
-    enum sar_agree_field field = error->status == SAR_MISMATCHED_BLOCK
-                                     ? SAR_AGREE_COUNT /* a number, too */
-                                     : (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
+    bool number = error->status == SAR_MISMATCHED_BLOCK || error->status == SAR_MISMATCHED_RECVCOUNT;
+    enum sar_agree_field field =
+        number ? SAR_AGREE_COUNT : (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
     describe_field(field, error->low, low, sizeof low);
     describe_field(field, error->high, high, sizeof high);
     snprintf(left, sizeof left, "%s on rank %lld", low, (long long)error->low_rank);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Passes calls to MPI_Allreduce, and stores them in the thread's fallback cache. */
+/* Passes calls to MPI, and stores allreduces in the thread's fallback cache. */
 
 #include "mpi_ext/fallback.h"
 
@@ -13,7 +13,7 @@
 bool sar_fallback_fits_int(const struct sar_call_args *call)
 {
     const struct sar_vec_desc *desc = &call->sig.desc;
-    return sar_mul_saturate(desc->count, desc->element_size) <= SAR_DENSE_ALLREDUCE_CHUNK_BYTES &&
+    return sar_mul_saturate(desc->count, desc->element_size) <= sar_dense_allreduce_chunk_bytes &&
            call->data.buffers.count <= INT_MAX;
 }
 
@@ -27,10 +27,12 @@ static int reduce(MPI_Comm comm, const struct sar_call_args *call)
     const struct sar_dense_args *b = &call->data.buffers;
     if (!sar_fallback_fits_int(call))
         return sar_dense_allreduce_blocking(comm, b);
+    if (b->parts > 0)
+        return PMPI_Reduce_scatter_block(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm);
     return PMPI_Allreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm);
 }
 
-int sar_fallback_allreduce(MPI_Comm comm, const char *function, const struct sar_call_args *call)
+int sar_fallback_run(MPI_Comm comm, const char *function, const struct sar_call_args *call)
 {
     if (call->result.error.status == SAR_OK)
         return reduce(comm, call);
@@ -42,11 +44,14 @@ int sar_fallback_allreduce(MPI_Comm comm, const char *function, const struct sar
 static int start(MPI_Comm comm, const struct sar_call_args *call, MPI_Request *request)
 {
     const struct sar_dense_args *b = &call->data.buffers;
+    if (b->parts > 0)
+        return PMPI_Ireduce_scatter_block(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm,
+                                          request);
     return PMPI_Iallreduce(b->sendbuf, b->recvbuf, (int)b->count, b->datatype, b->op, comm, request);
 }
 
-int sar_fallback_iallreduce(MPI_Comm comm, const char *function, const struct sar_call_args *call,
-                            MPI_Request *request)
+int sar_fallback_start(MPI_Comm comm, const char *function, const struct sar_call_args *call,
+                       MPI_Request *request)
 {
     struct sar_error error = call->result.error;
     MPI_Request own_request;
@@ -81,6 +86,8 @@ void sar_fallback_cache_store(MPI_Comm comm, struct sar_comm_state *comm_state,
 {
     static _Thread_local struct sar_fallback_cache stored;
     const struct sar_dense_args *b = &call->data.buffers;
+    if (b->parts > 0)
+        return;
     sar_fallback_cache_last = NULL;
     if (comm_state == NULL || !is_cacheable(call))
         return;

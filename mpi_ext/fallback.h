@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Passes calls on dense buffers to MPI_Allreduce on the caller's communicator; core/fallback.h decides which
- * ones. An error on this rank is raised here; MPI raises its own errors. A rank that cannot read its vector
- * takes part with poisoned host copies before it raises the error, since the other ranks wait for it.
+/* Passes calls on dense buffers to MPI_Allreduce or MPI_Reduce_scatter_block on the caller's communicator;
+ * core/fallback.h decides which ones. An error on this rank is raised here; MPI raises its own errors. A
+ * rank that cannot read its vector takes part with poisoned host copies before it raises the error, since
+ * the other ranks wait for it.
  *
- * The fast path: each thread caches its last such call. A call with the same arguments, apart from the
+ * The fast path: each thread caches its last such allreduce. A call with the same arguments, apart from the
  * buffers, takes the same path while the generation of lifecycle.h is unchanged. A hit costs about 55
  * instructions and no function call. */
 
@@ -14,17 +15,18 @@
 #include "core/active_call.h"
 #include "core/fallback.h"
 
-/** Runs a call by MPI_Allreduce, in chunks if it does not fit an int. Returns an MPI error code. Collective
- * over comm; blocking. */
-int sar_fallback_allreduce(MPI_Comm comm, const char *function, const struct sar_call_args *call);
+/** Runs a call by MPI, in chunks if it does not fit an int. Returns an MPI error code. Collective over comm;
+ * blocking. */
+int sar_fallback_run(MPI_Comm comm, const char *function, const struct sar_call_args *call);
 
-/** True if the call fits one MPI_Allreduce: its count fits an int, and its bytes fit one chunk. Local. */
+/** True if the call fits one call of MPI: its count fits an int, and its bytes fit one chunk. Local. */
 bool sar_fallback_fits_int(const struct sar_call_args *call);
 
-/** Starts a call that fits an int by MPI_Iallreduce. The request is MPI's. If this rank cannot read its
- * vector, the function waits for the other ranks and returns the error. Collective over comm. */
-int sar_fallback_iallreduce(MPI_Comm comm, const char *function, const struct sar_call_args *call,
-                            MPI_Request *request);
+/** Starts a call that fits an int by the nonblocking function of MPI. The request is MPI's. If this rank
+ * cannot read its vector, the function waits for the other ranks and returns the error. Collective over
+ * comm. */
+int sar_fallback_start(MPI_Comm comm, const char *function, const struct sar_call_args *call,
+                       MPI_Request *request);
 
 /* Access to a thread-local variable without a function call. glibc reserves little such space for libraries
  * that are opened by dlopen, so use it rarely. */
@@ -49,8 +51,8 @@ struct sar_fallback_cache {
 /** Last entry of the calling thread, or NULL. Use the functions below. */
 extern _Thread_local struct sar_fallback_cache *sar_fallback_cache_last SAR_TLS_INITIAL_EXEC;
 
-/** Stores a call that is about to be passed to MPI_Allreduce; clears the cache if such a call cannot be
- * repeated without checks. Local.
+/** Stores an allreduce that is about to be passed to MPI; does nothing for other calls. Clears the cache if
+ * such a call cannot be repeated without checks. Local.
  * @param comm_state  NULL for an intercommunicator, whose calls are not cached */
 void sar_fallback_cache_store(MPI_Comm comm, struct sar_comm_state *comm_state,
                               const struct sar_call_args *call);

@@ -163,8 +163,8 @@ int PMPIX_Sparse_get_report(MPI_Comm comm, MPIX_Sparse_report_t *report)
     else if (comm_state == NULL || !comm_state->last.reported)
         error.status = SAR_NO_REPORT;
     else
-        *report = comm_state->last.is_fallback ? sar_fallback_report(comm_state)
-                                               : sar_comm_state_report(comm_state);
+        *report = comm_state->last.fallback != SAR_FALLBACK_NONE ? sar_fallback_report(comm_state)
+                                                                 : sar_comm_state_report(comm_state);
     return sar_error_raise(comm, function, &error, NULL);
 }
 

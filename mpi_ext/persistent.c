@@ -21,24 +21,23 @@
 #include "core/prepare.h"
 #include "core/progress.h"
 
-/* Functions on coordinates. */
-static const enum sar_function init_functions[SAR_COLLECTIVES] = {
-    [SAR_ALLREDUCE] = SAR_FUNCTION_COO_INIT,
-    [SAR_REDUCE_SCATTER] = SAR_FUNCTION_REDUCE_SCATTER_COO_INIT,
-    [SAR_ALLGATHER] = SAR_FUNCTION_ALLGATHER_COO_INIT,
+/* Functions on coordinates, and on dense buffers. */
+static const enum sar_function init_functions[SAR_COLLECTIVES][2] = {
+    [SAR_ALLREDUCE] = { SAR_FUNCTION_COO_INIT, SAR_FUNCTION_INIT },
+    [SAR_REDUCE_SCATTER] = { SAR_FUNCTION_REDUCE_SCATTER_COO_INIT, SAR_FUNCTION_REDUCE_SCATTER_INIT },
+    [SAR_ALLGATHER] = { SAR_FUNCTION_ALLGATHER_COO_INIT },
 };
-static const enum sar_function start_functions[SAR_COLLECTIVES] = {
-    [SAR_ALLREDUCE] = SAR_FUNCTION_COO_START,
-    [SAR_REDUCE_SCATTER] = SAR_FUNCTION_REDUCE_SCATTER_COO_START,
-    [SAR_ALLGATHER] = SAR_FUNCTION_ALLGATHER_COO_START,
+static const enum sar_function start_functions[SAR_COLLECTIVES][2] = {
+    [SAR_ALLREDUCE] = { SAR_FUNCTION_COO_START, SAR_FUNCTION_START },
+    [SAR_REDUCE_SCATTER] = { SAR_FUNCTION_REDUCE_SCATTER_COO_START, SAR_FUNCTION_REDUCE_SCATTER_START },
+    [SAR_ALLGATHER] = { SAR_FUNCTION_ALLGATHER_COO_START },
 };
 
 /* Set the fields that only plans have, and the memory of this rank's arrays. */
 static void prepare(const struct sar_comm_state *comm_state, struct sar_call_args *call, MPI_Info info,
                     char *error_text)
 {
-    call->sig.field[SAR_AGREE_FUNCTION] =
-        call->sig.dense_face ? SAR_FUNCTION_INIT : init_functions[call->sig.collective];
+    call->sig.field[SAR_AGREE_FUNCTION] = init_functions[call->sig.collective][call->sig.dense_face];
     call->device.memory.stream = comm_state->device.stream;
     if (call->result.error.status == SAR_OK)
         call->result.error.status = sar_info_get_stream(info, &call->device.memory.stream, error_text);
@@ -59,8 +58,7 @@ static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *c
         return;
     made->args = *call;
     made->args.result.error = (struct sar_error){ .status = SAR_OK };
-    made->args.sig.field[SAR_AGREE_FUNCTION] =
-        call->sig.dense_face ? SAR_FUNCTION_START : start_functions[call->sig.collective];
+    made->args.sig.field[SAR_AGREE_FUNCTION] = start_functions[call->sig.collective][call->sig.dense_face];
     sar_call_args_resolve_types(&made->args, &made->plan.policy);
     call->result.error = made->args.result.error;
     if (call->result.error.status != SAR_OK)

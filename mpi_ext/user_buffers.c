@@ -55,7 +55,8 @@ struct footprint {
     bool has_gaps; /* bytes between elements, which the call must not change */
 };
 
-static enum sar_status measure_footprint(const struct sar_dense_args *buffers, struct footprint *footprint)
+static enum sar_status measure_footprint(const struct sar_dense_args *buffers, uint64_t count,
+                                         struct footprint *footprint)
 {
     MPI_Aint lower, extent, true_lower, true_extent;
     MPI_Count size;
@@ -64,7 +65,7 @@ static enum sar_status measure_footprint(const struct sar_dense_args *buffers, s
     SAR_TRY(sar_mpi(PMPI_Type_size_x(buffers->datatype, &size)));
     if (extent < 0)
         return SAR_BAD_DATATYPE;
-    size_t bytes = (size_t)(buffers->count - 1) * (size_t)extent + (size_t)true_extent;
+    size_t bytes = (size_t)(count - 1) * (size_t)extent + (size_t)true_extent;
     *footprint = (struct footprint){ true_lower, bytes, size != extent };
     return SAR_OK;
 }
@@ -80,10 +81,11 @@ static enum sar_status describe_dense(struct sar_call_args *call)
 {
     const struct sar_dense_args *b = &call->data.buffers;
     struct sar_host_copy *send = &call->device.copy[0], *receive = &call->device.copy[1];
-    struct footprint footprint;
-    SAR_TRY(measure_footprint(b, &footprint));
+    struct footprint whole, footprint;
+    SAR_TRY(measure_footprint(b, sar_dense_args_total(b), &whole));
+    SAR_TRY(measure_footprint(b, call->sig.in_place ? sar_dense_args_total(b) : b->count, &footprint));
     if (!call->sig.in_place)
-        *send = host_copy_of(b->sendbuf, &footprint);
+        *send = host_copy_of(b->sendbuf, &whole);
     if (b->recvbuf != NULL)
         *receive = host_copy_of(b->recvbuf, &footprint);
     send->copy_in = true;
@@ -237,7 +239,9 @@ void sar_user_buffers_prepare_mpi(struct sar_call_args *call, const struct sar_c
 
 void sar_user_buffers_classify(struct sar_call_args *call, struct sar_comm_state *comm_state)
 {
-    call->device.resident = !is_on_host(call) && call->sig.native && call->result.error.status == SAR_OK;
+    bool scatters = call->data.buffers.parts > 0; /* its buffers differ in length */
+    call->device.resident =
+        !is_on_host(call) && call->sig.native && !scatters && call->result.error.status == SAR_OK;
     call->device.cuda_aware =
         call->device.resident && aware(comm_state, &call->device.memory) == SAR_CUDA_AWARE_YES;
     call->device.direct = call->device.cuda_aware && call->sig.dense_face;

@@ -63,7 +63,7 @@ int sar_user_buffers_write(MPI_Comm comm, const char *function, const struct sar
 void sar_user_buffers_poison(struct sar_call_args *call);
 
 /** Chooses how the call uses device memory: native vectors stay on the device and only their elements are
- * copied; all other vectors are read to the host. */
+ * copied; all other vectors, and those of a reduce_scatter of dense buffers, are read to the host. */
 void sar_user_buffers_classify(struct sar_call_args *call, struct sar_comm_state *comm_state);
 
 /** True if MPI accepts the call's arrays as they are; waits for the work queued on them. The first call on a

@@ -54,6 +54,17 @@ struct perf_scheme perf_scheme_find(const char *name)
                                  scheme->partition_mask, can_slice(scheme->name) };
 }
 
+/* Bounds are those of an allreduce. A reduce_scatter by MPI needs dense buffers. */
+bool perf_scheme_serves(const char *name, int collective, int interface)
+{
+    const struct sar_scheme *scheme = sar_scheme_find(name);
+
+    if (collective == SAR_ALLREDUCE || strcmp(name, "auto") == 0)
+        return true;
+    return scheme != NULL && (scheme->collectives >> collective & 1) != 0 &&
+           (!scheme->on_dense_buffers || interface == PERF_DENSE);
+}
+
 /* A map that is not in the registry, such as "auto", affects every scheme that honours any map. */
 bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition)
 {
@@ -114,6 +125,11 @@ const char *perf_buffers_name(int i)
 const char *perf_interface_name(int i)
 {
     return i < LENGTH(interfaces) ? interfaces[i] : NULL;
+}
+
+const char *perf_collective_name(int i)
+{
+    return i < SAR_COLLECTIVES ? sar_collective_names[i] : NULL;
 }
 
 const char *perf_index_name(int i)

@@ -17,6 +17,10 @@ struct perf_scheme {
 /** Returns the properties of a scheme. A scheme that the library does not know honours everything. */
 struct perf_scheme perf_scheme_find(const char *name);
 
+/** True if a name of option --scheme has a row of this collective (enum sar_collective_kind) with this
+ * interface. */
+bool perf_scheme_serves(const char *name, int collective, int interface);
+
 /** True if the scheme honours this partition map. */
 bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition);
 
@@ -34,6 +38,8 @@ enum perf_buffers { PERF_HOST, PERF_CUDA };
 const char *perf_buffers_name(int i);
 enum perf_interface { PERF_COO, PERF_DENSE };
 const char *perf_interface_name(int i);
+
+const char *perf_collective_name(int i);
 
 enum perf_index { PERF_INT32, PERF_UINT32, PERF_INT64, PERF_UINT64, PERF_INDEX_AUTO };
 const char *perf_index_name(int i);

@@ -30,6 +30,8 @@ enum {
     OPTION_THREADS,
     OPTION_TYPE,
     OPTION_OP,
+    OPTION_COLLECTIVE,
+    OPTION_BLOCK,
     OPTION_INTERFACE,
     OPTION_BUFFERS,
     OPTION_INDEX,
@@ -112,9 +114,15 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_OP] = { 'o', "op", "LIST", "sum",
         perf_parse_choices, TO(op), { perf_op_name, 0, 0 },
         "reductions, or all" },
+    [OPTION_COLLECTIVE] = { 0, "collective", "NAME", "allreduce",
+        perf_parse_choice, TO(collective), { perf_collective_name, 0, 0 },
+        "collective to time; allgather is of what each rank owns\nafter a reduce_scatter" },
+    [OPTION_BLOCK] = { 0, "block", "N", "0",
+        perf_parse_count, TO(block), { NULL, 0, 1e15 },
+        "elements of a block of reduce_scatter, dealt out in turn;\n0: one contiguous part for each rank" },
     [OPTION_INTERFACE] = { 'i', "interface", "NAME", "coo",
         perf_parse_choice, TO(interface), { perf_interface_name, 0, 0 },
-        "call MPIX_Sparse_allreduce_coo or MPIX_Sparse_allreduce" },
+        "coordinates, or dense buffers: MPIX_Sparse_allreduce_coo\nor MPIX_Sparse_allreduce, and so on" },
     [OPTION_BUFFERS] = { 'm', "buffers", "NAME", "host",
         perf_parse_choice, TO(buffers), { perf_buffers_name, 0, 0 },
         "memory that the buffers of calls are in; cuda is that of\na device" },
@@ -240,7 +248,8 @@ static const struct perf_option table[OPTIONS] = {
 static const struct perf_command command = {
     .program = "mpix_sparse_perf",
     .usage = "usage: mpirun -n N mpix_sparse_perf [options]\n\n"
-             "Time the sparse allreduce against MPI_Allreduce and the allgather scheme on the same data.\n"
+             "Time the sparse allreduce against MPI_Allreduce and the allgather scheme on the same data;\n"
+             "or another collective (--collective).\n"
              "LIST is a comma-separated list; every combination is measured.\n",
     .ending = "Exit status: 0 success, 1 a wrong value or nothing measured, 2 bad usage, 3 out of time.\n",
     .options = table,
@@ -304,6 +313,37 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "option --between is for buffers of the host";
     if (options->skew > 0 && options->skew < 0.125)
         return "option --skew: neither 0 nor from 0.125 to 1";
+    return NULL;
+}
+
+/* True if a row can be made of the schemes asked for. */
+static bool has_scheme(const struct perf_options *options)
+{
+    for (int i = 0; i < options->scheme.n; i++)
+        if (perf_scheme_serves(options->scheme.at[i], options->collective, options->interface))
+            return true;
+    return false;
+}
+
+/* Returns the sentence on an option that the collective does not take, or NULL. */
+static const char *collective_conflict(const struct perf_options *options, const bool *given)
+{
+    bool dense = options->interface == PERF_DENSE;
+
+    if (options->collective == SAR_ALLREDUCE)
+        return given[OPTION_BLOCK] ? "option --block is for --collective reduce_scatter and allgather" : NULL;
+    if (options->study != PERF_NO_STUDY || given[OPTION_CALIBRATE] || given[OPTION_COSTS])
+        return "option --collective is not for --study, --calibrate and --costs";
+    if (dense && options->collective == SAR_ALLGATHER)
+        return "option --interface: an allgather has coordinates";
+    if (dense && given[OPTION_BLOCK])
+        return "option --block is for --interface coo: dense parts are contiguous";
+    if (options->buffers == PERF_CUDA)
+        return "option --buffers: those of a device are for --collective allreduce";
+    if (given[OPTION_PARTITION] || given[OPTION_GRAIN] || given[OPTION_COLUMNS])
+        return "options --partition, --grain and --columns are for --collective allreduce";
+    if (!has_scheme(options))
+        return "option --scheme: none has this collective with this interface";
     return NULL;
 }
 
@@ -385,6 +425,8 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
     if (!perf_command_read(&command, argc, argv, options, given))
         return false;
     problem = conflict(options, given);
+    if (problem == NULL)
+        problem = collective_conflict(options, given);
     if (problem == NULL)
         problem = study_conflict(options, given);
     if (problem != NULL) {

@@ -7,6 +7,7 @@
 
 #include "bench/lib/base.h"
 #include "bench/lib/parse.h"
+#include "scheme/engine/agreed.h"
 
 /** All options. Plain data without pointers, because the struct is broadcast as bytes. */
 struct perf_options {
@@ -19,6 +20,7 @@ struct perf_options {
         default_threads[PERF_NAME_MAX];
     char grain[PERF_NAME_MAX];
     struct perf_choices type, op;
+    int collective; /**< enum sar_collective_kind */
     int interface, buffers, index, values, order, format, study;
     bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given,
         threads_given;
@@ -30,7 +32,7 @@ struct perf_options {
     struct perf_workload_spec workload; /**< source of the index sets */
     char label[PERF_PATH_MAX];          /**< empty: none */
     long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale,
-        gpus;
+        gpus, block;
     char json[PERF_PATH_MAX];      /**< empty: none */
     char calibrate[PERF_PATH_MAX]; /**< empty: none */
     char costs[PERF_PATH_MAX];     /**< empty: none */

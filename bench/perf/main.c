@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mpix_sparse_perf: times the sparse allreduce against MPI_Allreduce and the allgather scheme. */
+/* mpix_sparse_perf: times the sparse allreduce against MPI_Allreduce and the allgather scheme, or another
+ * collective. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* sigaction, alarm */
 #endif
@@ -17,6 +18,7 @@
 #include "bench/lib/device_buffers.h"
 #include "bench/lib/options.h"
 #include "bench/perf/calibrate.h"
+#include "bench/perf/collective.h"
 #include "bench/perf/measure.h"
 #include "bench/perf/report.h"
 #include "bench/perf/row_plan.h"
@@ -97,6 +99,14 @@ static void overlap_rows(const struct bench *bench, const struct perf_case *c,
             perf_overlap_measure(c, tensor, &plan->row[i]);
 }
 
+/* MPIX_Sparse_reduce_scatter takes no other lengths. */
+static bool has_equal_parts(const struct perf_case *c)
+{
+    bool dense = c->options->collective == SAR_REDUCE_SCATTER && c->options->interface == PERF_DENSE;
+
+    return !dense || c->count % (size_t)c->world->ranks == 0;
+}
+
 static void run_case(struct bench *bench, const struct perf_case *c)
 {
     struct perf_tensor tensor;
@@ -105,6 +115,13 @@ static void run_case(struct bench *bench, const struct perf_case *c)
     double cacheline_seconds;
 
     bench->progress.number++;
+    if (!has_equal_parts(c)) {
+        if (bench->world.rank == 0)
+            perf_report_note(&bench->report,
+                             "skipped %zu elements: dense parts of %d ranks have equal lengths", c->count,
+                             bench->world.ranks);
+        return;
+    }
     if (!perf_tensor_make(&tensor, c, &bench->source)) {
         if (bench->world.rank == 0)
             perf_report_note(&bench->report,
@@ -113,6 +130,8 @@ static void run_case(struct bench *bench, const struct perf_case *c)
         return;
     }
     perf_tensor_stats_find(&stats, c, &tensor.first);
+    if (bench->options.collective == SAR_ALLGATHER)
+        perf_collective_keep_owned(c, &tensor, &stats);
     perf_row_plan_make(&plan, &bench->options, perf_row_plan_max_rows(c, &tensor, &stats),
                        tensor.recv.data != NULL);
     if (bench->world.rank == 0 && tensor.recv.data == NULL)

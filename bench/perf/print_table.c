@@ -34,7 +34,13 @@ static void print_tensors(const struct perf_options *options)
 {
     char workload[PERF_WORKLOAD_MAX];
 
-    printf("# interface %s%s, %s", perf_interface_name(options->interface),
+    if (options->collective != SAR_ALLREDUCE)
+        printf("# collective %s, ", perf_collective_name(options->collective));
+    else
+        printf("# ");
+    if (options->block > 0)
+        printf("blocks of %lld, ", options->block);
+    printf("interface %s%s, %s", perf_interface_name(options->interface),
            options->in_place ? " in place"
            : options->plan   ? " by plans"
                              : "",

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/perf/collective.h"
+
 #define FIELD(key, kind, member) PERF_FIELD(perf_record, key, kind, member)
 
 /* clang-format off */
@@ -15,6 +17,8 @@ static const struct perf_field fields[] = {
     FIELD("label", PERF_TEXT, label),
     FIELD("ranks", PERF_INTEGER, ranks),
     FIELD("nodes", PERF_INTEGER, nodes),
+    FIELD("collective", PERF_TEXT, collective),
+    FIELD("block", PERF_INTEGER, block),
     FIELD("interface", PERF_TEXT, interface),
     FIELD("buffers", PERF_TEXT, buffers),
     FIELD("count", PERF_INTEGER, count),
@@ -110,6 +114,8 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
 
     r->ranks = c->world->ranks;
     r->nodes = c->world->nodes;
+    r->collective = perf_collective_name(options->collective);
+    r->block = options->collective == SAR_ALLREDUCE ? 0 : (long long)perf_collective_block(c);
     r->interface = perf_interface_name(options->interface);
     r->buffers = perf_buffers_name(options->buffers);
     r->count = (long long)c->count;
@@ -145,12 +151,15 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
     r->seed = options->seed;
 }
 
-/* Returns the least bytes that a rank must send if each element is sent once: its part of push and pull. */
+/* Returns the least bytes that a rank must send if each element is sent once: its part of push and pull, or
+ * of one of them. */
 static double least_bytes(const struct perf_case *c, const struct perf_tensor_stats *stats)
 {
     double n = c->world->ranks, count = (double)c->count;
     double value = (double)(c->element_bytes / (perf_case_values(c) == PERF_FULL ? 1 : 2));
-    double in = stats->nnz_in_mean, out = (double)stats->nnz_out;
+    bool pushes = c->options->collective != SAR_ALLGATHER,
+         pulls = c->options->collective != SAR_REDUCE_SCATTER;
+    double in = pushes ? stats->nnz_in_mean : 0, out = pulls ? (double)stats->nnz_out : 0;
 
     return (n - 1) / n *
            (in * (value + perf_index_bytes(count, in)) + out * (value + perf_index_bytes(count, out)));

@@ -16,7 +16,8 @@
 struct perf_record {
     long long ranks, nodes, count, row_len, nnz_in_max, nnz_out, grain, columns;
     long long bytes_sent_max, bytes_received_max, header_bytes_sent_max, messages_sent_max,
-        messages_relayed_max, hash_reruns_max, threads, wrong, iterations, between, seed, scale, gpus;
+        messages_relayed_max, hash_reruns_max, threads, wrong, iterations, between, seed, scale, gpus,
+        block; /**< of a reduce_scatter; 0: none */
     double density, overlap, overlap_measured, skew, nnz_in_mean, gamma, push_imbalance, pull_imbalance,
         serial_share_max;
     double bytes_floor, predicted, median, min, p99, dense_median, allgather_median, memory_median,
@@ -29,7 +30,7 @@ struct perf_record {
     double wait_ratio, thread_ratio;
     double bytes;      /**< size of the dense vector */
     const char *label; /**< NULL: none */
-    const char *interface, *buffers, *datatype, *op, *order, *index;
+    const char *collective, *interface, *buffers, *datatype, *op, *order, *index;
     const char *wire_values, *scheme, *wire_requested, *partition_requested, *columns_requested,
         *threads_requested, *ran, *push_wire, *pull_wire, *partition, *reason;
     char workload[PERF_WORKLOAD_MAX];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/lib/device_buffers.h"
+#include "bench/perf/collective.h"
 
 /* A piece of the correct result: elements low to high - 1. */
 struct piece {
@@ -57,14 +58,18 @@ static void reduce_coo(const struct perf_case *c, const struct perf_tensor *tens
 
 static long long compare_dense(const struct perf_case *c, const struct piece *piece, const void *dense)
 {
-    const char *got = (const char *)dense + piece->low * c->element_bytes;
-    size_t n = piece->high - piece->low, bytes = c->element_bytes;
+    bool scatters = c->options->collective == SAR_REDUCE_SCATTER;
+    size_t part = c->count / (size_t)c->world->ranks, bytes = c->element_bytes;
+    size_t begin = scatters ? (size_t)c->world->rank * part : 0, end = scatters ? begin + part : c->count;
+    size_t low = piece->low > begin ? piece->low : begin, high = piece->high < end ? piece->high : end;
+    const char *expected = piece->values + (low - piece->low) * bytes,
+               *got = (const char *)dense + (low - begin) * bytes;
     long long wrong = 0;
 
-    if (memcmp(piece->values, got, n * bytes) == 0)
+    if (low >= high || memcmp(expected, got, (high - low) * bytes) == 0)
         return 0;
-    for (size_t i = 0; i < n; i++)
-        wrong += memcmp(piece->values + i * bytes, got + i * bytes, bytes) != 0;
+    for (size_t i = 0; i < high - low; i++)
+        wrong += memcmp(expected + i * bytes, got + i * bytes, bytes) != 0;
     return wrong;
 }
 
@@ -82,11 +87,12 @@ static uint64_t index_at(const struct perf_case *c, const struct cursor *cursor)
  * error. */
 static long long compare_coo(const struct perf_case *c, const struct piece *piece, struct cursor *cursor)
 {
+    bool scatters = c->options->collective == SAR_REDUCE_SCATTER;
     size_t bytes = c->element_bytes;
     long long wrong = 0;
 
     for (size_t i = piece->low; i < piece->high; i++) {
-        if (!piece->present[i - piece->low])
+        if (!piece->present[i - piece->low] || (scatters && !perf_collective_owns(c, i)))
             continue;
         for (; cursor->at < cursor->nnz && index_at(c, cursor) < i; cursor->at++)
             wrong++;

@@ -7,7 +7,6 @@
 
 #include "bench/perf/row.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +16,8 @@
 #include "bench/lib/device_buffers.h"
 #include "bench/lib/names.h"
 #include "bench/limits/membw.h"
+#include "bench/perf/collective.h"
 #include "mpi_ext/attribute.h"
-
-/* MPI_Allreduce of basic values, in pieces that fit an int count. */
-static int dense_allreduce(const struct perf_case *c, const void *send, void *recv, MPI_Comm comm)
-{
-    const size_t piece = (size_t)1 << 30;
-    size_t values = c->count * c->row_len;
-    int code = MPI_SUCCESS;
-
-    for (size_t at = 0; at < values && code == MPI_SUCCESS; at += values > INT_MAX ? piece : values) {
-        size_t n = values > INT_MAX && values - at > piece ? piece : values - at;
-        const void *from = send == MPI_IN_PLACE ? send : (const char *)send + at * c->type->size;
-        code = MPI_Allreduce(from, (char *)recv + at * c->type->size, (int)n, c->basic, c->mpi_op, comm);
-    }
-    return code;
-}
 
 /* MPI gets no device memory: the vector is copied to the host, reduced in place, and copied back. */
 static int dense_device_call(const struct perf_case *c, const struct perf_tensor *tensor, int step,
@@ -41,61 +26,25 @@ static int dense_device_call(const struct perf_case *c, const struct perf_tensor
     int code;
 
     perf_device_copy(recv, tensor->step[step].buffers.dense, perf_case_bytes(c));
-    code = dense_allreduce(c, MPI_IN_PLACE, recv, comm);
+    code = perf_collective_dense(c, MPI_IN_PLACE, recv, comm);
     perf_device_copy(tensor->device_recv, recv, perf_case_bytes(c));
     return code;
 }
 
-static int dense_call(const struct perf_case *c, const struct perf_tensor *tensor, int step, void *recv,
-                      MPI_Comm comm)
+static int dense_call(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor,
+                      int step, void *recv)
 {
     const void *send = tensor->send.data;
+    MPI_Comm comm = row->comm;
 
+    if (c->options->collective == SAR_ALLGATHER)
+        return perf_gather_call(row, c, &tensor->step[step]);
     if (tensor->device_recv != NULL)
         return dense_device_call(c, tensor, step, recv, comm);
 
     if (c->options->interface == PERF_DENSE)
         send = c->options->in_place ? NULL : tensor->step[step].dense.data;
-    return dense_allreduce(c, send != NULL ? send : MPI_IN_PLACE, recv, comm);
-}
-
-/* The first start makes the plan. */
-static int plan_call(struct perf_row *row, const struct perf_case *c, const struct perf_step *step)
-{
-    MPI_Request request;
-    int code = MPI_SUCCESS;
-
-    if (row->plan == MPIX_SPARSE_PLAN_NULL)
-        code = MPIX_Sparse_allreduce_coo_init(c->index_type, (MPI_Count)c->count, c->element, c->mpi_op,
-                                              row->comm, MPI_INFO_NULL, &row->plan);
-    if (code == MPI_SUCCESS)
-        code = MPIX_Sparse_plan_start_coo(row->plan, step->buffers.index, step->buffers.values,
-                                          (MPI_Count)step->nnz, &row->result, &request);
-    return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
-}
-
-static int sparse_call(struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
-                       void *recv)
-{
-    if (c->options->plan)
-        return plan_call(row, c, step);
-    if (c->options->interface == PERF_COO)
-        return MPIX_Sparse_allreduce_coo(step->buffers.index, step->buffers.values, (MPI_Count)step->nnz,
-                                         c->index_type, (MPI_Count)c->count, c->element, c->mpi_op, row->comm,
-                                         &row->result);
-    return MPIX_Sparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->buffers.dense, recv,
-                                 (MPI_Count)c->count, c->element, c->mpi_op, row->comm);
-}
-
-static int sparse_start(struct perf_row *row, const struct perf_case *c, const struct perf_step *step,
-                        void *recv, MPI_Request *request)
-{
-    if (c->options->interface == PERF_COO)
-        return MPIX_Isparse_allreduce_coo(step->buffers.index, step->buffers.values, (MPI_Count)step->nnz,
-                                          c->index_type, (MPI_Count)c->count, c->element, c->mpi_op,
-                                          row->comm, &row->result, request);
-    return MPIX_Isparse_allreduce(c->options->in_place ? MPI_IN_PLACE : step->buffers.dense, recv,
-                                  (MPI_Count)c->count, c->element, c->mpi_op, row->comm, request);
+    return perf_collective_dense(c, send != NULL ? send : MPI_IN_PLACE, recv, comm);
 }
 
 static bool is_memory_bound(const struct perf_row *row)
@@ -195,9 +144,9 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     come_late(c, i);
     switch (row->kind) {
     case PERF_ROW_SPARSE:
-        code = sparse_call(row, c, &tensor->step[step], perf_tensor_target(tensor, i));
+        code = perf_collective_call(row, c, &tensor->step[step], perf_tensor_target(tensor, i));
         break;
-    case PERF_ROW_DENSE: code = dense_call(c, tensor, step, recv, row->comm); break;
+    case PERF_ROW_DENSE: code = dense_call(row, c, tensor, step, recv); break;
     case PERF_ROW_MEMORY:
     case PERF_ROW_MEMORY_NODE: perf_memory_bound_run(&row->memory, c, &tensor->step[step], recv); break;
     case PERF_ROW_MESSAGE_REPLAY: perf_message_replay_run(&row->replay, c, &tensor->step[step], recv); break;
@@ -218,7 +167,8 @@ double perf_row_start(struct perf_row *row, const struct perf_case *c, const str
     perf_sim_work_set_threads(row->threads);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
-    keep_first_error(row, sparse_start(row, c, &tensor->step[step], perf_tensor_target(tensor, i), request));
+    keep_first_error(row, perf_collective_start(row, c, &tensor->step[step], perf_tensor_target(tensor, i),
+                                                request));
     return start;
 }
 
@@ -258,6 +208,8 @@ static void open_library(struct perf_row *row, const struct perf_case *c, const 
 static void open_dense(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
     MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
+    if (c->options->collective == SAR_ALLGATHER)
+        perf_gather_open(row, c, tensor);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
 }
 
@@ -420,6 +372,7 @@ void perf_row_close(struct perf_row *row)
 {
     MPIX_Sparse_result_free(&row->result);
     MPIX_Sparse_plan_free(&row->plan);
+    perf_gather_close(row);
     if (row->comm != MPI_COMM_NULL)
         MPI_Comm_free(&row->comm);
     if (is_memory_bound(row))

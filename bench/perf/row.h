@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A row: one way to run the allreduce of a case, and its measurements. */
+/* A row: one way to run the collective of a case, and its measurements. */
 #ifndef PERF_ROW_H
 #define PERF_ROW_H
 
@@ -18,10 +18,16 @@
 /** The implementation of a row. */
 enum perf_row_kind {
     PERF_ROW_SPARSE,
-    PERF_ROW_DENSE,          /**< MPI_Allreduce */
+    PERF_ROW_DENSE,          /**< the baseline by MPI: MPI_Allreduce, or that of another collective */
     PERF_ROW_MEMORY,         /**< bound on memory traffic */
     PERF_ROW_MEMORY_NODE,    /**< the same, with one result for each node */
     PERF_ROW_MESSAGE_REPLAY, /**< messages and copies of another row */
+};
+
+/** Buffers of MPI_Allgatherv; all zero in other rows. */
+struct perf_gather {
+    int *counts; /**< elements of each rank, and where they begin */
+    struct perf_block index, values;
 };
 
 struct perf_row {
@@ -35,6 +41,7 @@ struct perf_row {
     MPI_Comm comm;
     MPIX_Sparse_result result;
     MPIX_Sparse_plan plan; /**< with --plan, from the first call on; or MPIX_SPARSE_PLAN_NULL */
+    struct perf_gather gather;
     struct perf_memory_bound memory;
     struct perf_message_replay replay;
     int code;        /**< first MPI error on this rank, or MPI_SUCCESS */

@@ -221,6 +221,8 @@ static inline int perf_smpi_alltoall(const void *in, MPI_Datatype type, void *ou
 #define PMPI_Testall(n, requests, over, statuses) perf_smpi_testall(n, requests, over)
 #define PMPI_Iallreduce(in, out, n, type, op, comm, request) \
     perf_smpi_completed(PMPI_Allreduce(in, out, n, type, op, comm), request)
+#define PMPI_Ireduce(in, out, n, type, op, root, comm, request) \
+    perf_smpi_completed(PMPI_Reduce(in, out, n, type, op, root, comm), request)
 #define PMPI_Ibarrier(comm, request) perf_smpi_completed(PMPI_Barrier(comm), request)
 #define PMPI_Iallgather(in, n, type, out, each, types, comm, request) \
     perf_smpi_completed(PMPI_Allgather(in, n, type, out, each, types, comm), request)

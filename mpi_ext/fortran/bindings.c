@@ -103,6 +103,34 @@ void pmpix_isparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, M
     set_request(request, started, ierror, code);
 }
 
+void pmpix_sparse_reduce_scatter_(void *sendbuf, void *recvbuf, MPI_Count *recvcount, MPI_Fint *datatype,
+                                  MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
+{
+    int code = PMPIX_Sparse_reduce_scatter(map_in_place(sendbuf), map_in_place(recvbuf), *recvcount,
+                                           MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm));
+    set_ierror(ierror, code);
+}
+
+void pmpix_isparse_reduce_scatter_(void *sendbuf, void *recvbuf, MPI_Count *recvcount, MPI_Fint *datatype,
+                                   MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+    MPI_Request started = MPI_REQUEST_NULL;
+    int code =
+        PMPIX_Isparse_reduce_scatter(map_in_place(sendbuf), map_in_place(recvbuf), *recvcount,
+                                     MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm), &started);
+    set_request(request, started, ierror, code);
+}
+
+void pmpix_sparse_reduce_scatter_init_(void *sendbuf, void *recvbuf, MPI_Count *recvcount, MPI_Fint *datatype,
+                                       MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info, MPIX_Sparse_plan *plan,
+                                       MPI_Fint *ierror)
+{
+    int code = PMPIX_Sparse_reduce_scatter_init(map_in_place(sendbuf), map_in_place(recvbuf), *recvcount,
+                                                MPI_Type_f2c(*datatype), MPI_Op_f2c(*op), MPI_Comm_f2c(*comm),
+                                                MPI_Info_f2c(*info), plan);
+    set_ierror(ierror, code);
+}
+
 void pmpix_sparse_reduce_scatter_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                       MPI_Count *count, MPI_Count *block, MPI_Fint *datatype, MPI_Fint *op,
                                       MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror)
@@ -359,6 +387,9 @@ void pmpix_sparse_dgc_step_(void *gradient, void *velocity, void *residual, MPI_
 #pragma weak mpix_sparse_profile_ = pmpix_sparse_profile_
 #pragma weak mpix_sparse_get_report_ = pmpix_sparse_get_report_
 #pragma weak mpix_sparse_get_version_ = pmpix_sparse_get_version_
+#pragma weak mpix_sparse_reduce_scatter_ = pmpix_sparse_reduce_scatter_
+#pragma weak mpix_isparse_reduce_scatter_ = pmpix_isparse_reduce_scatter_
+#pragma weak mpix_sparse_reduce_scatter_init_ = pmpix_sparse_reduce_scatter_init_
 #pragma weak mpix_sparse_reduce_scatter_coo_ = pmpix_sparse_reduce_scatter_coo_
 #pragma weak mpix_isparse_reduce_scatter_coo_ = pmpix_isparse_reduce_scatter_coo_
 #pragma weak mpix_sparse_reduce_scatter_coo_init_ = pmpix_sparse_reduce_scatter_coo_init_

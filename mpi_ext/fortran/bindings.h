@@ -25,6 +25,13 @@ void pmpix_sparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MP
 void pmpix_isparse_allreduce_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                   MPI_Count *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
                                   MPIX_Sparse_result *result, MPI_Fint *request, MPI_Fint *ierror);
+void pmpix_sparse_reduce_scatter_(void *sendbuf, void *recvbuf, MPI_Count *recvcount, MPI_Fint *datatype,
+                                  MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror);
+void pmpix_isparse_reduce_scatter_(void *sendbuf, void *recvbuf, MPI_Count *recvcount, MPI_Fint *datatype,
+                                   MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror);
+void pmpix_sparse_reduce_scatter_init_(void *sendbuf, void *recvbuf, MPI_Count *recvcount, MPI_Fint *datatype,
+                                       MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info, MPIX_Sparse_plan *plan,
+                                       MPI_Fint *ierror);
 void pmpix_sparse_reduce_scatter_coo_(void *indices, void *values, MPI_Count *nnz, MPI_Fint *indextype,
                                       MPI_Count *count, MPI_Count *block, MPI_Fint *datatype, MPI_Fint *op,
                                       MPI_Fint *comm, MPIX_Sparse_result *result, MPI_Fint *ierror);

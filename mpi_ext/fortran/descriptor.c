@@ -66,6 +66,29 @@ void pmpix_isparse_allreduce_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, 
                                  comm, result, request, ierror);
 }
 
+void pmpix_sparse_reduce_scatter_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *recvcount,
+                                     MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
+{
+    pmpix_sparse_reduce_scatter_(address_of(sendbuf), address_of(recvbuf), recvcount, datatype, op, comm,
+                                 ierror);
+}
+
+void pmpix_isparse_reduce_scatter_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *recvcount,
+                                      MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request,
+                                      MPI_Fint *ierror)
+{
+    pmpix_isparse_reduce_scatter_(address_of(sendbuf), address_of(recvbuf), recvcount, datatype, op, comm,
+                                  request, ierror);
+}
+
+void pmpix_sparse_reduce_scatter_init_f08(CFI_cdesc_t *sendbuf, CFI_cdesc_t *recvbuf, MPI_Count *recvcount,
+                                          MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *info,
+                                          MPIX_Sparse_plan *plan, MPI_Fint *ierror)
+{
+    pmpix_sparse_reduce_scatter_init_(address_of(sendbuf), address_of(recvbuf), recvcount, datatype, op, comm,
+                                      info, plan, ierror);
+}
+
 void pmpix_sparse_reduce_scatter_coo_f08(CFI_cdesc_t *indices, CFI_cdesc_t *values, MPI_Count *nnz,
                                          MPI_Fint *indextype, MPI_Count *count, MPI_Count *block,
                                          MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm,
@@ -177,6 +200,9 @@ void pmpix_sparse_dgc_step_f08(CFI_cdesc_t *gradient, CFI_cdesc_t *velocity, CFI
 #pragma weak mpix_sparse_plan_start_coo_f08 = pmpix_sparse_plan_start_coo_f08
 #pragma weak mpix_sparse_result_dense_f08 = pmpix_sparse_result_dense_f08
 #pragma weak mpix_sparse_profile_f08 = pmpix_sparse_profile_f08
+#pragma weak mpix_sparse_reduce_scatter_f08 = pmpix_sparse_reduce_scatter_f08
+#pragma weak mpix_isparse_reduce_scatter_f08 = pmpix_isparse_reduce_scatter_f08
+#pragma weak mpix_sparse_reduce_scatter_init_f08 = pmpix_sparse_reduce_scatter_init_f08
 #pragma weak mpix_sparse_reduce_scatter_coo_f08 = pmpix_sparse_reduce_scatter_coo_f08
 #pragma weak mpix_isparse_reduce_scatter_coo_f08 = pmpix_isparse_reduce_scatter_coo_f08
 #pragma weak mpix_sparse_allgather_coo_f08 = pmpix_sparse_allgather_coo_f08

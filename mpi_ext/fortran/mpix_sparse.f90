@@ -1,8 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! The module mpix_sparse, for programs that use mpi_f08. Names and meaning of the arguments are those of
 ! mpix_sparse.h. Arrays must be contiguous; a strided section is an error on all ranks. C names that end in
-! _f08 take array descriptors (descriptor.c); the other functions are those of the mpif.h binding
-! (bindings.c).
+! _f08 take array descriptors (descriptor.c); the others are those of the mpif.h binding (bindings.c).
 module mpix_sparse
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_null_ptr, c_ptr
   use mpi_f08, only: MPI_Comm, MPI_COUNT_KIND, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request
@@ -125,12 +124,9 @@ module mpix_sparse
     subroutine MPIX_Sparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, &
         result, ierror) bind(C, name='mpix_sparse_allreduce_coo_f08')
       import
-      type(*), dimension(..), intent(in) :: indices
-      type(*), dimension(..), intent(in) :: values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      type(*), dimension(..), intent(in) :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Op), intent(in) :: op
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout) :: result
@@ -140,12 +136,9 @@ module mpix_sparse
     subroutine MPIX_Isparse_allreduce_coo(indices, values, nnz, indextype, count, datatype, op, comm, &
         result, request, ierror) bind(C, name='mpix_isparse_allreduce_coo_f08')
       import
-      type(*), dimension(..), intent(in), asynchronous :: indices
-      type(*), dimension(..), intent(in), asynchronous :: values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      type(*), dimension(..), intent(in), asynchronous :: indices, values
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Op), intent(in) :: op
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout), asynchronous :: result
@@ -170,9 +163,8 @@ module mpix_sparse
     subroutine MPIX_Sparse_allreduce_coo_init(indextype, count, datatype, op, comm, info, plan, ierror) &
         bind(C, name='mpix_sparse_allreduce_coo_init_')
       import
-      type(MPI_Datatype), intent(in) :: indextype
       integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Op), intent(in) :: op
       type(MPI_Comm), intent(in) :: comm
       type(MPI_Info), intent(in) :: info
@@ -191,8 +183,7 @@ module mpix_sparse
         bind(C, name='mpix_sparse_plan_start_coo_f08')
       import
       type(MPIX_Sparse_plan), intent(in) :: plan
-      type(*), dimension(..), intent(in), asynchronous :: indices
-      type(*), dimension(..), intent(in), asynchronous :: values
+      type(*), dimension(..), intent(in), asynchronous :: indices, values
       integer(MPI_COUNT_KIND), intent(in) :: nnz
       type(MPIX_Sparse_result), intent(inout), asynchronous :: result
       type(MPI_Request), intent(out) :: request
@@ -245,8 +236,7 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
-    subroutine MPIX_Sparse_comm_get_info(comm, info_used, ierror) &
-        bind(C, name='mpix_sparse_comm_get_info_')
+    subroutine MPIX_Sparse_comm_get_info(comm, info_used, ierror) bind(C, name='mpix_sparse_comm_get_info_')
       import
       type(MPI_Comm), intent(in) :: comm
       type(MPI_Info), intent(out) :: info_used
@@ -278,14 +268,51 @@ module mpix_sparse
       integer(c_int), intent(out), optional :: ierror
     end subroutine
 
+    subroutine MPIX_Sparse_reduce_scatter(sendbuf, recvbuf, recvcount, datatype, op, comm, ierror) &
+        bind(C, name='mpix_sparse_reduce_scatter_f08')
+      import
+      type(*), dimension(..), intent(in) :: sendbuf
+      type(*), dimension(..) :: recvbuf
+      integer(MPI_COUNT_KIND), intent(in) :: recvcount
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Isparse_reduce_scatter(sendbuf, recvbuf, recvcount, datatype, op, comm, request, &
+        ierror) bind(C, name='mpix_isparse_reduce_scatter_f08')
+      import
+      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), asynchronous :: recvbuf
+      integer(MPI_COUNT_KIND), intent(in) :: recvcount
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Request), intent(out) :: request
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
+    subroutine MPIX_Sparse_reduce_scatter_init(sendbuf, recvbuf, recvcount, datatype, op, comm, info, plan, &
+        ierror) bind(C, name='mpix_sparse_reduce_scatter_init_f08')
+      import
+      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), asynchronous :: recvbuf
+      integer(MPI_COUNT_KIND), intent(in) :: recvcount
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      type(MPI_Info), intent(in) :: info
+      type(MPIX_Sparse_plan), intent(inout) :: plan
+      integer(c_int), intent(out), optional :: ierror
+    end subroutine
+
     subroutine MPIX_Sparse_reduce_scatter_coo(indices, values, nnz, indextype, count, block, datatype, &
         op, comm, result, ierror) bind(C, name='mpix_sparse_reduce_scatter_coo_f08')
       import
       type(*), dimension(..), intent(in) :: indices, values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count, block
-      type(MPI_Datatype), intent(in) :: datatype
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count, block
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Op), intent(in) :: op
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout) :: result
@@ -296,10 +323,8 @@ module mpix_sparse
         op, comm, result, request, ierror) bind(C, name='mpix_isparse_reduce_scatter_coo_f08')
       import
       type(*), dimension(..), intent(in), asynchronous :: indices, values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count, block
-      type(MPI_Datatype), intent(in) :: datatype
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count, block
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Op), intent(in) :: op
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout), asynchronous :: result
@@ -310,9 +335,8 @@ module mpix_sparse
     subroutine MPIX_Sparse_reduce_scatter_coo_init(indextype, count, block, datatype, op, comm, info, &
         plan, ierror) bind(C, name='mpix_sparse_reduce_scatter_coo_init_')
       import
-      type(MPI_Datatype), intent(in) :: indextype
       integer(MPI_COUNT_KIND), intent(in) :: count, block
-      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Op), intent(in) :: op
       type(MPI_Comm), intent(in) :: comm
       type(MPI_Info), intent(in) :: info
@@ -324,10 +348,8 @@ module mpix_sparse
         result, ierror) bind(C, name='mpix_sparse_allgather_coo_f08')
       import
       type(*), dimension(..), intent(in) :: indices, values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout) :: result
       integer(c_int), intent(out), optional :: ierror
@@ -337,10 +359,8 @@ module mpix_sparse
         result, request, ierror) bind(C, name='mpix_isparse_allgather_coo_f08')
       import
       type(*), dimension(..), intent(in), asynchronous :: indices, values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout), asynchronous :: result
       type(MPI_Request), intent(out) :: request
@@ -350,9 +370,8 @@ module mpix_sparse
     subroutine MPIX_Sparse_allgather_coo_init(indextype, count, datatype, comm, info, plan, ierror) &
         bind(C, name='mpix_sparse_allgather_coo_init_')
       import
-      type(MPI_Datatype), intent(in) :: indextype
       integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       type(MPI_Comm), intent(in) :: comm
       type(MPI_Info), intent(in) :: info
       type(MPIX_Sparse_plan), intent(inout) :: plan
@@ -375,10 +394,8 @@ module mpix_sparse
         ierror) bind(C, name='mpix_sparse_bcast_coo_f08')
       import
       type(*), dimension(..), intent(in) :: indices, values
-      integer(MPI_COUNT_KIND), intent(in) :: nnz
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      integer(MPI_COUNT_KIND), intent(in) :: nnz, count
+      type(MPI_Datatype), intent(in) :: indextype, datatype
       integer(c_int), intent(in) :: root
       type(MPI_Comm), intent(in) :: comm
       type(MPIX_Sparse_result), intent(inout) :: result
@@ -403,14 +420,11 @@ module mpix_sparse
         values, nnz, ierror) bind(C, name='mpix_sparse_topk_select_f08')
       import
       type(*), dimension(..), intent(in) :: buf
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      integer(MPI_COUNT_KIND), intent(in) :: count, capacity
+      type(MPI_Datatype), intent(in) :: datatype, indextype
       real(c_double), intent(in) :: threshold
       type(MPI_Comm), intent(in) :: comm
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: capacity
-      type(*), dimension(..) :: indices
-      type(*), dimension(..) :: values
+      type(*), dimension(..) :: indices, values
       integer(MPI_COUNT_KIND), intent(inout) :: nnz
       integer(c_int), intent(out), optional :: ierror
     end subroutine
@@ -419,16 +433,12 @@ module mpix_sparse
         capacity, indices, values, nnz, ierror) bind(C, name='mpix_sparse_dgc_step_f08')
       import
       type(*), dimension(..), intent(in) :: gradient
-      type(*), dimension(..) :: velocity
-      type(*), dimension(..) :: residual
-      integer(MPI_COUNT_KIND), intent(in) :: count
-      type(MPI_Datatype), intent(in) :: datatype
+      type(*), dimension(..) :: velocity, residual
+      integer(MPI_COUNT_KIND), intent(in) :: count, capacity
+      type(MPI_Datatype), intent(in) :: datatype, indextype
       type(MPIX_Sparse_dgc_t), intent(in) :: how
       type(MPI_Comm), intent(in) :: comm
-      type(MPI_Datatype), intent(in) :: indextype
-      integer(MPI_COUNT_KIND), intent(in) :: capacity
-      type(*), dimension(..) :: indices
-      type(*), dimension(..) :: values
+      type(*), dimension(..) :: indices, values
       integer(MPI_COUNT_KIND), intent(inout) :: nnz
       integer(c_int), intent(out), optional :: ierror
     end subroutine
@@ -471,6 +481,12 @@ module mpix_sparse
       PMPIX_Sparse_comm_set_label
   procedure(MPIX_Sparse_profile), bind(C, name='pmpix_sparse_profile_f08') :: PMPIX_Sparse_profile
   procedure(MPIX_Sparse_get_report), bind(C, name='pmpix_sparse_get_report_') :: PMPIX_Sparse_get_report
+  procedure(MPIX_Sparse_reduce_scatter), bind(C, name='pmpix_sparse_reduce_scatter_f08') :: &
+      PMPIX_Sparse_reduce_scatter
+  procedure(MPIX_Isparse_reduce_scatter), bind(C, name='pmpix_isparse_reduce_scatter_f08') :: &
+      PMPIX_Isparse_reduce_scatter
+  procedure(MPIX_Sparse_reduce_scatter_init), bind(C, name='pmpix_sparse_reduce_scatter_init_f08') :: &
+      PMPIX_Sparse_reduce_scatter_init
   procedure(MPIX_Sparse_reduce_scatter_coo), bind(C, name='pmpix_sparse_reduce_scatter_coo_f08') :: &
       PMPIX_Sparse_reduce_scatter_coo
   procedure(MPIX_Isparse_reduce_scatter_coo), bind(C, name='pmpix_isparse_reduce_scatter_coo_f08') :: &

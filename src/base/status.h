@@ -23,6 +23,7 @@
     X(FORKED, "this process is a child of fork(), and MPI does not work in it%s%s")                 \
     X(BAD_SETTING, "configuration: %s%s")                                                           \
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
+    X(BAD_RECVCOUNT, "argument recvcount is %s, which is negative or too large%s")                  \
     X(BAD_BLOCK, "argument block is %s, which is not positive%s")                                   \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
     X(BAD_N, "argument n is %s, which is negative%s")                                               \
@@ -66,6 +67,7 @@
     X(MISMATCHED_OP, "argument op differs between ranks: %s and %s")                                \
     X(MISMATCHED_IN_PLACE, "argument sendbuf differs between ranks: %s and %s")                     \
     X(MISMATCHED_BLOCK, "argument block differs between ranks: %s and %s")                          \
+    X(MISMATCHED_RECVCOUNT, "argument recvcount differs between ranks: %s and %s")                  \
     X(MISMATCHED_ROOT, "argument root differs between ranks: %s and %s")                            \
     X(MISMATCHED_LABEL, "the label of the call differs between ranks: %s and %s")
 

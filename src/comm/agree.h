@@ -30,7 +30,7 @@ struct sar_agree_range {
     int32_t min_rank, max_rank; /**< lowest ranks with these values */
 };
 
-/** Parts of the pull of a call. */
+/** Parts of the pull of a call; of the push of a reduce_scatter. */
 struct sar_agree_pull {
     int32_t permille; /**< largest part over the mean part, times 1000; 0: unknown */
     int32_t parts;    /**< parts of the partition map */

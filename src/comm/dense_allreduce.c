@@ -1,23 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dense allreduce of the MPI library, in chunks of 1 GiB.
+/* The dense allreduce and reduce_scatter of the MPI library, in chunks of 1 GiB.
  *
  *     time = that of MPI_Allreduce; by recursive halving and doubling 2 log2(p) alpha + 2 (p-1)/p bytes beta
+ *
+ * MPI_Reduce_scatter_block takes half of that. Its parts cannot be cut into chunks that are contiguous for
+ * it: longer inputs go to MPI_Reduce, chunk by chunk, with the owner as root. In place, the part of rank 0,
+ * at the beginning of the buffer, is reduced first; then the other ranks may write their sums over it.
  *
  * MPI tells a user's op only the datatype, so each op on each 16-bit type needs a function of its own. An op
  * combines two vectors of 16-bit floats, so each step rounds. The library's own reductions round once. */
 
 #include "comm/dense_allreduce.h"
 
+#include <limits.h>
+
 #include "comm/collective.h"
+
+uint64_t sar_dense_allreduce_chunk_bytes = SAR_DENSE_ALLREDUCE_CHUNK_BYTES;
 
 enum { DTYPES16 = SAR_DTYPES - SAR_BF16, OPS16 = SAR_PROD + 1 };
 
 uint64_t sar_dense_allreduce_chunk_count(uint64_t left, MPI_Aint extent)
 {
     uint64_t size = extent < 0 ? -(uint64_t)extent : (uint64_t)extent;
-    uint64_t max_count =
-        size > SAR_DENSE_ALLREDUCE_CHUNK_BYTES ? 1 : SAR_DENSE_ALLREDUCE_CHUNK_BYTES / (size > 0 ? size : 1);
+    uint64_t most = sar_dense_allreduce_chunk_bytes;
+    uint64_t max_count = size > most ? 1 : most / (size > 0 ? size : 1);
     return left < max_count ? left : max_count;
+}
+
+bool sar_dense_allreduce_fits(const struct sar_dense_args *args, MPI_Aint extent)
+{
+    uint64_t size = extent < 0 ? -(uint64_t)extent : (uint64_t)extent;
+    return args->count <= INT_MAX &&
+           sar_mul_saturate(sar_dense_args_total(args), size) <= sar_dense_allreduce_chunk_bytes;
 }
 
 /* Only the MPI library knows which ops it has for its own types. */
@@ -29,12 +44,24 @@ static enum sar_status status_of(int code)
     return class == MPI_ERR_OP ? SAR_UNDEFINED_OP : sar_mpi(code);
 }
 
-/* The arguments of one MPI_Allreduce. */
+/* The arguments of one call of MPI. */
 struct chunk {
     const void *in;
     void *out;
     int n;
+    int root; /* of MPI_Reduce */
 };
+
+/* The first part needs no buffer of its own in place. */
+static struct chunk part_chunk_at(const struct sar_dense_args *args, MPI_Aint extent, uint64_t done, int rank)
+{
+    uint64_t root = done / args->count, within = done % args->count;
+    bool in_place = args->sendbuf == MPI_IN_PLACE;
+    const char *from = in_place ? args->recvbuf : args->sendbuf;
+    return (struct chunk){ in_place && rank == 0 && root == 0 ? MPI_IN_PLACE : from + (MPI_Aint)done * extent,
+                           (char *)args->recvbuf + (MPI_Aint)within * extent,
+                           (int)sar_dense_allreduce_chunk_count(args->count - within, extent), (int)root };
+}
 
 static struct chunk chunk_at(const struct sar_dense_args *args, MPI_Aint extent, uint64_t done)
 {
@@ -42,7 +69,49 @@ static struct chunk chunk_at(const struct sar_dense_args *args, MPI_Aint extent,
     bool in_place = args->sendbuf == MPI_IN_PLACE;
     return (struct chunk){ in_place ? MPI_IN_PLACE : (const char *)args->sendbuf + offset,
                            (char *)args->recvbuf + offset,
-                           (int)sar_dense_allreduce_chunk_count(args->count - done, extent) };
+                           (int)sar_dense_allreduce_chunk_count(args->count - done, extent), 0 };
+}
+
+static int allreduce(MPI_Comm comm, const struct sar_dense_args *args, MPI_Aint extent, uint64_t *done,
+                     MPI_Request *request)
+{
+    struct chunk c = chunk_at(args, extent, *done);
+    *done += (uint64_t)c.n;
+    return request == NULL ? PMPI_Allreduce(c.in, c.out, c.n, args->datatype, args->op, comm)
+                           : PMPI_Iallreduce(c.in, c.out, c.n, args->datatype, args->op, comm, request);
+}
+
+static int reduce_scatter(MPI_Comm comm, const struct sar_dense_args *args, uint64_t *done,
+                          MPI_Request *request)
+{
+    int n = (int)args->count;
+    *done = sar_dense_args_total(args);
+    return request == NULL
+               ? PMPI_Reduce_scatter_block(args->sendbuf, args->recvbuf, n, args->datatype, args->op, comm)
+               : PMPI_Ireduce_scatter_block(args->sendbuf, args->recvbuf, n, args->datatype, args->op, comm,
+                                            request);
+}
+
+static int reduce_part(MPI_Comm comm, const struct sar_dense_args *args, MPI_Aint extent, uint64_t *done,
+                       MPI_Request *request)
+{
+    int rank, code = PMPI_Comm_rank(comm, &rank);
+    if (code != MPI_SUCCESS)
+        return code;
+    struct chunk c = part_chunk_at(args, extent, *done, rank);
+    *done += (uint64_t)c.n;
+    return request == NULL ? PMPI_Reduce(c.in, c.out, c.n, args->datatype, args->op, c.root, comm)
+                           : PMPI_Ireduce(c.in, c.out, c.n, args->datatype, args->op, c.root, comm, request);
+}
+
+/* Reduces the next chunk, or starts that if `request` is not NULL. */
+static int reduce_chunk(MPI_Comm comm, const struct sar_dense_args *args, MPI_Aint extent, uint64_t *done,
+                        MPI_Request *request)
+{
+    if (args->parts == 0)
+        return allreduce(comm, args, extent, done, request);
+    return sar_dense_allreduce_fits(args, extent) ? reduce_scatter(comm, args, done, request)
+                                                  : reduce_part(comm, args, extent, done, request);
 }
 
 int sar_dense_allreduce_blocking(MPI_Comm comm, const struct sar_dense_args *args)
@@ -53,21 +122,17 @@ int sar_dense_allreduce_blocking(MPI_Comm comm, const struct sar_dense_args *arg
     if (code != MPI_SUCCESS)
         return code;
     do {
-        struct chunk chunk = chunk_at(args, extent, done);
-        code = PMPI_Allreduce(chunk.in, chunk.out, chunk.n, args->datatype, args->op, comm);
-        done += (uint64_t)chunk.n;
-    } while (code == MPI_SUCCESS && done < args->count);
+        code = reduce_chunk(comm, args, extent, &done, NULL);
+    } while (code == MPI_SUCCESS && done < sar_dense_args_total(args));
     return code;
 }
 
 static enum sar_status post_chunk(struct sar_dense_allreduce *dense)
 {
-    const struct sar_dense_args *args = &dense->args;
-    struct chunk chunk = chunk_at(args, dense->extent, dense->done);
-    sar_watchdog_begin(dense->comm, &dense->collective, "dense allreduce");
-    dense->done += (uint64_t)chunk.n;
-    return status_of(PMPI_Iallreduce(chunk.in, chunk.out, chunk.n, args->datatype, args->op,
-                                     dense->comm->mpi_comm, &dense->collective.request));
+    sar_watchdog_begin(dense->comm, &dense->collective,
+                       dense->args.parts == 0 ? "dense allreduce" : "dense reduce_scatter");
+    return status_of(reduce_chunk(dense->comm->mpi_comm, &dense->args, dense->extent, &dense->done,
+                                  &dense->collective.request));
 }
 
 enum sar_status sar_dense_allreduce_start(const struct sar_comm *comm, const struct sar_dense_args *args,
@@ -77,7 +142,7 @@ enum sar_status sar_dense_allreduce_start(const struct sar_comm *comm, const str
     *dense =
         (struct sar_dense_allreduce){ .comm = comm, .args = *args, .collective.request = MPI_REQUEST_NULL };
     if (block) {
-        dense->done = args->count;
+        dense->done = sar_dense_args_total(args);
         return status_of(sar_dense_allreduce_blocking(comm->mpi_comm, args));
     }
     SAR_TRY(sar_mpi(PMPI_Type_get_extent(args->datatype, &low, &dense->extent)));
@@ -90,7 +155,7 @@ enum sar_status sar_dense_allreduce_advance(struct sar_dense_allreduce *dense, b
     *done = false;
     if (dense->collective.request != MPI_REQUEST_NULL)
         SAR_TRY(sar_collective_test(dense->comm, &dense->collective, block, &over));
-    if (over && dense->done < dense->args.count)
+    if (over && dense->done < sar_dense_args_total(&dense->args))
         return post_chunk(dense);
     *done = over;
     return SAR_OK;

@@ -54,7 +54,7 @@ static void agree(struct sar_bcast *b, uint64_t nnz)
     enum sar_status status = sar_agree_start(&state->comm, &agreement);
     if (status == SAR_OK)
         status = sar_progress_wait_agreement(&state->comm, &agreement);
-    args->result.error = status == SAR_OK ? sar_error_resolve(&agreement.global, args->sig.collective)
+    args->result.error = status == SAR_OK ? sar_error_resolve(&agreement.global, &args->sig)
                                           : (struct sar_error){ .status = status };
     if (args->result.error.status == SAR_MISMATCHED_OP) /* the root is in the place of the op */
         args->result.error.status = SAR_MISMATCHED_ROOT;

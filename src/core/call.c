@@ -200,7 +200,7 @@ bool sar_active_call_end_agree(struct sar_active_call *op)
         fail(op, op->run.status, false);
         return false;
     }
-    op->args->result.error = sar_error_resolve(&op->common.agreement.global, op->args->sig.collective);
+    op->args->result.error = sar_error_resolve(&op->common.agreement.global, &op->args->sig);
     if (op->args->result.error.status != SAR_OK) {
         op->run.phase = SAR_PHASE_DONE;
         return false;

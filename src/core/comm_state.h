@@ -128,12 +128,15 @@ struct sar_comm_plans {
     uint64_t made; /**< plans ever opened; equal on all ranks */
 };
 
+/** The function of MPI that ran the last call, if the library passed it on. */
+enum sar_fallback_kind { SAR_FALLBACK_NONE, SAR_FALLBACK_ALLREDUCE, SAR_FALLBACK_REDUCE_SCATTER };
+
 /** The last call, for MPIX_Sparse_get_report. Written by finish.c and fallback.c. */
 struct sar_comm_last {
     double end;                        /**< PMPI_Wtime at the end of the last call that was not a fallback */
     bool reported;                     /**< a call has ended */
-    bool is_fallback;                  /**< the last call was passed to MPI: `report` is of an earlier call */
     bool warned_forced;                /**< the log says that the forced scheme cannot run here */
+    enum sar_fallback_kind fallback;   /**< of the last call; if any, `report` is of an earlier one */
     struct sar_vec_desc fallback_desc; /**< vector of the last fallback */
     MPIX_Sparse_report_t report;       /**< without the reason; see sar_comm_state_report */
     struct sar_selection selection;

@@ -20,7 +20,7 @@ static bool needs_agreement(const struct sar_call_args *args)
 {
     enum sar_status status = args->result.error.status;
     bool unknown = status == SAR_BAD_DATATYPE || status == SAR_BAD_OP;
-    return status == SAR_BAD_COUNT ||
+    return status == SAR_BAD_COUNT || status == SAR_BAD_RECVCOUNT ||
            (unknown && sar_mul_saturate(args->sig.desc.count, TYPE_BYTES_MAX) > SAR_FALLBACK_BYTES);
 }
 
@@ -67,7 +67,9 @@ struct sar_span sar_fallback_begin(struct sar_comm_state *comm_state, const stru
                                    const char *name)
 {
     comm_state->last.fallback_desc = args->sig.desc;
-    comm_state->last.is_fallback = comm_state->last.reported = true;
+    comm_state->last.fallback =
+        args->sig.collective == SAR_REDUCE_SCATTER ? SAR_FALLBACK_REDUCE_SCATTER : SAR_FALLBACK_ALLREDUCE;
+    comm_state->last.reported = true;
     return sar_span_begin(name, 0, 0);
 }
 
@@ -80,11 +82,12 @@ MPIX_Sparse_report_t sar_fallback_report(const struct sar_comm_state *comm_state
 {
     const struct sar_vec_desc *desc = &comm_state->last.fallback_desc;
     double bytes = (double)desc->count * (double)desc->element_size;
-    MPI_Count ring = (MPI_Count)(2 * bytes * (comm_state->comm.ranks - 1) / comm_state->comm.ranks);
+    bool scatters = comm_state->last.fallback == SAR_FALLBACK_REDUCE_SCATTER;
+    double share = (comm_state->comm.ranks - 1.) / comm_state->comm.ranks;
+    MPI_Count ring = (MPI_Count)((scatters ? 1 : 2) * bytes * share);
     MPIX_Sparse_report_t report = {
         .scheme = "dense",
         .choice = "dense",
-        .reason = "handed to MPI_Allreduce: nothing to gain, or nothing gained lately",
         .push_wire = "none",
         .pull_wire = "none",
         .partition = "none",
@@ -101,5 +104,7 @@ MPIX_Sparse_report_t sar_fallback_report(const struct sar_comm_state *comm_state
         .predicted_seconds = -1,
         .measured_seconds = -1,
     };
+    snprintf(report.reason, sizeof report.reason, "handed to %s: nothing to gain, or nothing gained lately",
+             scatters ? "MPI_Reduce_scatter_block" : "MPI_Allreduce");
     return report;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fallbacks: calls on dense buffers that the library passes to MPI_Allreduce unchanged, on the caller's
- * communicator. The library does not read the buffers, does not agree and sends no message. Three kinds:
+/* Fallbacks: calls on dense buffers that the library passes to MPI_Allreduce or MPI_Reduce_scatter_block
+ * unchanged, on the caller's communicator. The library does not read the buffers, does not agree and sends
+ * no message. Three kinds:
  *
  *  1. types and ops that no sparse scheme supports;
  *  2. vectors of so few bytes that an agreement alone takes longer;
@@ -56,7 +57,8 @@ static inline bool sar_fallback_repeat(const struct sar_fallback_entry *entry)
         tensor->fallback_left--;
     }
     comm_state->last.fallback_desc = entry->desc;
-    comm_state->last.is_fallback = comm_state->last.reported = true;
+    comm_state->last.fallback = SAR_FALLBACK_ALLREDUCE;
+    comm_state->last.reported = true;
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/prepare.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -19,6 +20,15 @@ enum {
     STREAM_ALL_LINES = 3 /* if it would have to be zeroed first */
 };
 
+static const double IMBALANCE_CHANGE = 1. / 8; /* relative change up to which prices stay valid */
+
+/* Prices hold for the imbalance that they were made for; an unknown one counts as none. */
+static bool has_changed(const struct sar_agree_pull *known, const struct sar_agree_pull *found)
+{
+    double before = known->permille > 0 ? known->permille : 1e3;
+    return fabs(found->permille - before) > IMBALANCE_CHANGE * before;
+}
+
 void sar_timing_feedback_apply(struct sar_active_call *op)
 {
     struct sar_timing_feedback *feedback = &op->comm_state->feedback;
@@ -28,8 +38,10 @@ void sar_timing_feedback_apply(struct sar_active_call *op)
         sar_cost_history_add(&feedback->tensor->costs, feedback->scheme, feedback->predicted,
                              (double)all->last_call_ns * 1e-9);
     }
-    if (feedback->tensor != NULL && all->pull.permille > 0)
+    if (feedback->tensor != NULL && all->pull.permille > 0) {
+        feedback->tensor->prices.valid &= !has_changed(&feedback->tensor->pull, &all->pull);
         feedback->tensor->pull = all->pull;
+    }
     feedback->tensor = NULL;
 }
 
@@ -54,9 +66,10 @@ void sar_timing_feedback_end(struct sar_active_call *op)
     if (feedback->tensor != op->common.tensor)
         return;
     feedback->scheme_ns = (int64_t)((sar_active_call_seconds(op) - op->time.pre_scheme) * 1e9);
+    bool scatters = op->args->sig.collective == SAR_REDUCE_SCATTER;
+    double imbalance = scatters ? report->push_imbalance : report->pull_imbalance;
     if (op->task.scheme == &sar_scheme_balanced && report->map_parts > 0)
-        feedback->pull =
-            (struct sar_agree_pull){ (int32_t)(report->pull_imbalance * 1e3), report->map_parts };
+        feedback->pull = (struct sar_agree_pull){ (int32_t)(imbalance * 1e3), report->map_parts };
 }
 
 /* True if it is faster to write all lines whole than to read and write those that hold elements of the
@@ -68,7 +81,17 @@ static bool streams_pay(const struct sar_vec_desc *desc, size_t nnz, unsigned li
     return bytes >= SAR_NT_STORE_MIN && sar_mul_saturate(nnz, element_bytes * lines) > bytes;
 }
 
-/* In place, only the elements of this rank and of the result differ from zero. A scheme that rounds values
+/* Returns the vec_desc of the dense result: the whole vector, or this rank's part. */
+static struct sar_vec_desc dense_result_desc(const struct sar_call_args *args)
+{
+    struct sar_vec_desc desc = args->sig.desc;
+    if (args->data.buffers.parts > 0)
+        desc.count /= args->data.buffers.parts;
+    return desc;
+}
+
+/* In place, only the elements of this rank and of the result differ from zero, unless the result is a part
+ * of the vector, which the buffer's first part is not. A scheme that rounds values
  * may drop elements of this rank. */
 static struct sar_span_work write_host(const struct sar_active_call *op, const struct sar_scatter_src *src)
 {
@@ -77,7 +100,11 @@ static struct sar_span_work write_host(const struct sar_active_call *op, const s
     unsigned char *buf = args->data.buffers.recvbuf;
     struct sar_span_work work = sar_span_work_make("write", task->result.vec.nnz, args->sig.desc.element_size,
                                                    args->sig.desc.count * args->sig.desc.row_len);
-    if (task->result.parts_overlap) {
+    struct sar_vec_desc result = dense_result_desc(args);
+    if (args->data.buffers.parts > 0) {
+        sar_dense_expand(&result, src->vecs, src->n, buf);
+        work.format = "expand";
+    } else if (task->result.parts_overlap) {
         sar_dense_accumulate(&args->sig.desc, src->vecs, src->n, args->sig.in_place ? &task->input.vec : NULL,
                              buf);
         work.format = args->sig.in_place ? "fold_in_place" : "fold";
@@ -194,7 +221,7 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
     copy_name(r->partition, report->partition);
     op->comm_state->last.selection = op->common.selection;
     op->comm_state->last.reported = true;
-    op->comm_state->last.is_fallback = false;
+    op->comm_state->last.fallback = SAR_FALLBACK_NONE;
 }
 
 /* Once for a communicator, since many calls may follow. */

@@ -95,7 +95,9 @@ bool sar_fusion_accepts(const struct sar_plan *plan)
 {
     const struct sar_machine *machine = &plan->comm_state->settings.machine;
     uint64_t bytes_max = plan->policy.config.fuse, bytes = bytes_of(plan->args);
-    if (!plan->args->sig.native || !plan->args->sig.dense_face || machine->ranks == 1)
+    bool fits =
+        plan->args->sig.native && plan->args->sig.dense_face && plan->args->sig.collective == SAR_ALLREDUCE;
+    if (!fits || machine->ranks == 1)
         return false;
     if (bytes_max != SAR_U64_AUTO)
         return bytes_max != 0 && bytes <= bytes_max;

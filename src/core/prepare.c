@@ -150,21 +150,25 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     return msg;
 }
 
-/* Three arguments share a field. Labels have 31 bits, and fusions more (core/persistent.h). */
-static enum sar_status mismatch_of(int field, int64_t max, enum sar_collective_kind collective)
+/* Returns the error of a field that differs, by the name that the argument has in the function. Three arguments
+ * share a field. Labels have 31 bits, and fusions more (core/persistent.h). */
+static enum sar_status mismatch_of(int field, int64_t max, const struct sar_call_sig *sig)
 {
     static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {
         SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
         SAR_MISMATCHED_DATATYPE, SAR_MISMATCHED_OP,    SAR_MISMATCHED_IN_PLACE,
     };
-    if (field == SAR_AGREE_BLOCK && collective == SAR_REDUCE_SCATTER)
+    bool scatters = sig->collective == SAR_REDUCE_SCATTER;
+    if (field == SAR_AGREE_BLOCK && scatters)
         return SAR_MISMATCHED_BLOCK;
+    if (field == SAR_AGREE_COUNT && scatters && sig->dense_face)
+        return SAR_MISMATCHED_RECVCOUNT;
     return field == SAR_AGREE_LABEL && max <= INT32_MAX ? SAR_MISMATCHED_LABEL : mismatch[field];
 }
 
 /* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
  * an earlier difference may cause a later one. Labels come last, since callers choose them. */
-struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_collective_kind collective)
+struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct sar_call_sig *sig)
 {
     struct sar_error error = { .agreed = true,
                                .status = (enum sar_status)all->status,
@@ -175,7 +179,7 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_col
             all->field[i].min == all->field[i].max)
             continue;
         error = (struct sar_error){ .agreed = true,
-                                    .status = mismatch_of(i, all->field[i].max, collective),
+                                    .status = mismatch_of(i, all->field[i].max, sig),
                                     .low = all->field[i].min,
                                     .high = all->field[i].max,
                                     .low_rank = all->field[i].min_rank,

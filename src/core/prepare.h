@@ -23,8 +23,8 @@ void sar_active_call_prepare(struct sar_active_call *op);
 /** Returns this rank's agree message, without may_block. */
 struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op);
 
-/** Returns the error that follows from the merged agree message of a collective; equal on all ranks. */
-struct sar_error sar_error_resolve(const struct sar_agree_msg *all, enum sar_collective_kind collective);
+/** Returns the error that follows from the merged agree message of such a call; equal on all ranks. */
+struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct sar_call_sig *sig);
 
 /** Fills in common.agreed and common.selection from the agreement. Equal on all ranks. Returns
  * SAR_UNSUPPORTED if no scheme can run the call. */

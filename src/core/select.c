@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "scheme/engine/range_parts.h"
+
 enum {
     COLD_TRIALS = 3, /* calls of each candidate; the first two are not representative */
     TRIALS = COLD_TRIALS,
@@ -40,6 +42,8 @@ static double buffer_seconds(const struct sar_agreed *agreed)
     double bytes = (double)agreed->desc.count * (double)agreed->desc.element_size;
     if (!agreed->call.dense_face)
         return 0;
+    if (agreed->call.collective == SAR_REDUCE_SCATTER)
+        return bytes * agreed->machine.memory * (1 + 1. / agreed->machine.ranks);
     return bytes * agreed->machine.memory * (agreed->call.in_place ? 1 : 2);
 }
 
@@ -167,15 +171,16 @@ static int cheapest(const struct sar_selection *s, const struct sar_cost_history
     return keep_last ? last : best;
 }
 
-/* Lower bound of the seconds of MPI_Allreduce: bytes of a ring, and latency of a tree. Infinite for
- * coordinates, since there the messages are the smaller part. */
+/* Lower bound of the seconds of MPI_Allreduce: bytes of a ring, and latency of a tree. A reduce_scatter has
+ * half of the bytes. Infinite for coordinates, since there the messages are the smaller part. */
 static double dense_min_seconds_of(const struct sar_agreed *agreed)
 {
     const struct sar_machine *m = &agreed->machine;
     double bytes = (double)agreed->desc.count * (double)agreed->desc.element_size;
     if (!agreed->call.dense_face)
         return INFINITY;
-    return log2(m->ranks) * m->alpha + 2 * (m->ranks - 1.) / m->ranks * bytes * m->beta;
+    double rings = agreed->call.collective == SAR_REDUCE_SCATTER ? 1 : 2;
+    return log2(m->ranks) * m->alpha + rings * (m->ranks - 1.) / m->ranks * bytes * m->beta;
 }
 
 /* Optimistic price of a scheme without enough trials. MPI_Allreduce is measured when the communicator is
@@ -346,13 +351,31 @@ void sar_selection_reason(const struct sar_selection *s, char *text, size_t size
     }
 }
 
+/* The skewness of a profile tells of contiguous parts; of others only the last call does. */
+static void explain_parts(const struct sar_agreed *agreed, FILE *to)
+{
+    uint64_t ranks = (uint64_t)agreed->machine.ranks, block = agreed->call.block;
+    bool contiguous = block >= agreed->desc.count / ranks + (agreed->desc.count % ranks != 0);
+    fprintf(to, "# blocks of %llu elements, largest part over the mean ", (unsigned long long)block);
+    fprintf(to, contiguous ? "by the profile: " : "in the last call: ");
+    if (contiguous)
+        fprintf(to, "%.3f\n", sar_range_parts_max_share(agreed) * (double)ranks);
+    else if (agreed->data.pull_imbalance > 0)
+        fprintf(to, "%.3f\n", agreed->data.pull_imbalance);
+    else
+        fprintf(to, "unknown\n");
+}
+
 void sar_selection_explain(const struct sar_selection *s, const struct sar_agreed *agreed,
                            const struct sar_cost_history *history, const struct sar_profile *profile,
                            FILE *to)
 {
-    fprintf(to, "# mpix_sparse: %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f\n",
-            agreed->machine.ranks, (unsigned long long)agreed->desc.count, agreed->desc.element_size,
-            agreed->data.nnz_mean, agreed->data.nnz_max);
+    fprintf(to, "# mpix_sparse: %s, %d ranks, %llu elements of %zu B, nnz mean %.0f max %.0f\n",
+            sar_collective_names[agreed->call.collective], agreed->machine.ranks,
+            (unsigned long long)agreed->desc.count, agreed->desc.element_size, agreed->data.nnz_mean,
+            agreed->data.nnz_max);
+    if (agreed->call.collective == SAR_REDUCE_SCATTER)
+        explain_parts(agreed, to);
     fprintf(to, profile == NULL ? "# no profile yet, independent ranks assumed:" : "# profile:");
     for (int i = 1; i < agreed->data.densification.points; i++)
         fprintf(to, " gamma^%d %.3f", agreed->data.densification.ranks[i],

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense: MPI_Allreduce. Dense buffers go to MPI_Allreduce unchanged. Coordinates are first written into a
- * vector of the op's identity; a bitmap of the present elements, reduced by OR, tells which elements the
- * result has.
+/* Dense: MPI_Allreduce, or MPI_Reduce_scatter_block. Dense buffers go to it unchanged. Coordinates are first
+ * written into a vector of the op's identity; a bitmap of the present elements, reduced by OR, tells which
+ * elements the result has.
  *
  *     time = dense_alpha + n s dense_beta    (measured constants of this MPI)
  *
- * and for coordinates also an agreement on failures before it, and the bitmap after it. */
+ * in a reduce_scatter half of the bytes' time, and for coordinates also an agreement on failures before it,
+ * and the bitmap after it. */
 
 #include <string.h>
 
@@ -24,7 +25,8 @@ struct state {
 static double seconds(const struct sar_agreed *a)
 {
     double bytes = (double)a->desc.count * (double)a->desc.element_size;
-    double time = a->machine.dense_alpha + bytes * a->machine.dense_beta;
+    double rings = a->call.collective == SAR_REDUCE_SCATTER ? 0.5 : 1;
+    double time = a->machine.dense_alpha + rings * bytes * a->machine.dense_beta;
     if (a->call.dense_face)
         return time;
     double bitmap = (double)sar_bitmap_bytes(a->desc.count), work = 0.3 * (double)a->desc.count;
@@ -42,6 +44,8 @@ static bool is_short(enum sar_dtype dtype)
 static const char *unsupported_reason(const struct sar_agreed *agreed)
 {
     const struct sar_vec_desc *desc = &agreed->desc;
+    if (!agreed->call.dense_face && agreed->call.collective == SAR_REDUCE_SCATTER)
+        return "a reduce_scatter of coordinates";
     bool is_signed = desc->dtype >= SAR_INT8 && desc->dtype <= SAR_INT64;
     if (!agreed->call.dense_face && !is_signed && (desc->op == SAR_MAX || desc->op == SAR_MIN))
         return "MAX and MIN of unsigned coordinates and of those in floats";
@@ -92,7 +96,7 @@ static void agree_on_failures(struct sar_task *task)
     if (task->agreed->call.dense_face && !task->args.vote_first)
         return;
     state->failures = task->exchange.status != SAR_OK;
-    start(task, &(struct sar_dense_args){ MPI_IN_PLACE, &state->failures, 1, MPI_INT, MPI_SUM });
+    start(task, &(struct sar_dense_args){ MPI_IN_PLACE, &state->failures, 1, MPI_INT, MPI_SUM, 0 });
 }
 
 static enum sar_status check_failures(struct sar_task *task)
@@ -107,7 +111,7 @@ static void reduce_values(struct sar_task *task)
     struct state *state = task->state;
     struct sar_dense_args args = task->args.buffers;
     double bytes = (double)task->agreed->desc.count * (double)task->agreed->desc.element_size;
-    double ring = 2 * bytes * (task->comm->ranks - 1) / task->comm->ranks;
+    double ring = (args.parts > 0 ? 1 : 2) * bytes * (task->comm->ranks - 1) / task->comm->ranks;
     if (task->exchange.status != SAR_OK)
         return;
     if (!task->agreed->call.dense_face) {
@@ -191,7 +195,7 @@ static void reduce_presence(struct sar_task *task)
     uint64_t bytes = sar_bitmap_bytes(task->agreed->desc.count);
     if (task->agreed->call.dense_face || task->exchange.status != SAR_OK)
         return;
-    start(task, &(struct sar_dense_args){ MPI_IN_PLACE, state->bitmap, bytes, MPI_UINT8_T, MPI_BOR });
+    start(task, &(struct sar_dense_args){ MPI_IN_PLACE, state->bitmap, bytes, MPI_UINT8_T, MPI_BOR, 0 });
 }
 
 static enum sar_status sparsify(struct sar_task *task)
@@ -230,6 +234,7 @@ static const struct sar_stage stages[] = {
 const struct sar_scheme sar_scheme_dense = {
     .name = "dense",
     .summary = "MPI_Allreduce of the dense vector",
+    .collectives = 1u << SAR_ALLREDUCE | 1u << SAR_REDUCE_SCATTER,
     .unsupported_reason = unsupported_reason,
     .redundant_reason = redundant_reason,
     .seconds = seconds,

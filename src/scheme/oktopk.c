@@ -85,8 +85,8 @@ static void sum_bounds(struct sar_task *task)
     if (task->args.oktopk->calls % task->args.oktopk_interval != 0)
         return;
     set_own_bounds(task, bounds);
-    struct sar_dense_args call = { MPI_IN_PLACE, bounds, (uint64_t)task->comm->ranks + 1, MPI_UINT64_T,
-                                   MPI_SUM };
+    struct sar_dense_args call = { MPI_IN_PLACE, bounds,  (uint64_t)task->comm->ranks + 1,
+                                   MPI_UINT64_T, MPI_SUM, 0 };
     sar_exchange_fail(&task->exchange,
                       sar_dense_allreduce_start(task->comm, &call, task->args.may_block, &task->allreduce));
 }

@@ -43,8 +43,9 @@ struct sar_agreed_data {
     struct sar_densification densification;
     double skewness; /**< elements of the largest of `ranks` contiguous parts over the mean part; >= 1 */
     bool disjoint;   /**< no index occurs on two ranks */
-    double pull_imbalance;          /**< in the last call of `balanced`, largest over mean part; 0: unknown */
-    int pull_parts;                 /**< parts of the partition map of that call */
+    double pull_imbalance; /**< in the last call of `balanced`, largest over mean part; 0: unknown. Of
+                                     * a reduce_scatter, which has no pull, that of the push */
+    int pull_parts;        /**< parts of the partition map of that call */
     struct sar_quantiles quantiles; /**< of the rank with most elements; all 0: segments are equally long */
 };
 

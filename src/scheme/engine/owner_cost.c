@@ -65,7 +65,7 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, str
 /* Returns the terms with the shares of the largest part, if they have those of the mean part. In the push
  * the owner receives its part from every rank, often with equal indices; in the pull all ranks receive the
  * largest part once. That of an earlier call counts if it was larger: indices may have a structure that no
- * hash divides, and other maps than hashes even more so. */
+ * hash divides, and other maps than hashes even more so, such as the caller's of a reduce_scatter. */
 static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
                                                    const struct sar_owner_cost_terms *terms)
 {
@@ -76,6 +76,8 @@ static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
     max.push_share *= terms->group_ranks > 1 ? sar_agreed_max_load(a, parts, terms->group_ranks,
                                                                    ceil(ranks / terms->group_ranks))
                                              : sar_agreed_max_push_load(a, parts);
+    if (a->call.collective == SAR_REDUCE_SCATTER && a->data.pull_parts == terms->columns.groups)
+        max.push_share = fmin(fmax(max.push_share, terms->push_share * a->data.pull_imbalance), 1);
     double max_load = sar_agreed_max_load(a, parts, ranks, 1);
     if (terms->group_ranks <= 1 && a->data.pull_parts == terms->columns.groups)
         max_load = fmin(fmax(max_load, a->data.pull_imbalance), parts);

@@ -2,8 +2,9 @@
 /* The collectives that are one half of an allreduce: a reduce_scatter, which is the push, and an allgather,
  * which is the pull. Their terms, the beginning of a pull without a push, and the output of both.
  *
- * In a reduce_scatter the partition map is the caller's. In an allgather any rank may have any element: all
- * elements are one part, of which each rank sends those that it has. */
+ * In a reduce_scatter the partition map is the caller's. Of dense buffers the output is this rank's part,
+ * whose indices count from its beginning. In an allgather any rank may have any element: all elements are
+ * one part, of which each rank sends those that it has. */
 
 #include <string.h>
 
@@ -122,7 +123,8 @@ enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
     struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, sums->nnz));
     if (o->parts.is_range) {
-        sar_spvec_append(desc, sums, layout.index_size, o->parts.bounds[task->comm->rank], &task->result.vec);
+        uint64_t base = task->agreed->call.dense_face ? 0 : o->parts.bounds[task->comm->rank];
+        sar_spvec_append(desc, sums, layout.index_size, base, &task->result.vec);
     } else if (sums->nnz > 0) {
         struct sar_spvec end = sar_owner_free_output(task, desc);
         restore_indices(&map, (uint32_t)task->comm->rank, desc->index_size, sums, end.index);

@@ -84,8 +84,7 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     task->result.early_write = peers == NULL && (o->parts.segments.n > 1 || !o->parts.pushes);
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
     task->report.partition = sar_partition_map_name(&map);
-    bool whole = o->parts.pushes && o->parts.pulls;
-    task->report.map_parts = is_range || peers != NULL || !whole ? 0 : (int)map.parts;
+    task->report.map_parts = is_range || peers != NULL || !o->parts.pushes ? 0 : (int)map.parts;
     task->report.grain = is_range ? 0 : (int)(map.grain < INT_MAX ? map.grain : INT_MAX);
     if (!o->parts.pushes)
         task->report.partition = NULL;

@@ -16,6 +16,7 @@ program fortran_f08
   call try_arguments()
   call try_coo()
   call try_halves()
+  call try_dense_parts()
   call try_types()
   call try_nonblocking()
   call try_plans()
@@ -182,6 +183,38 @@ contains
     call check(nnz == size(pack(whole, mine)), what // ': nnz of a part')
     call check(all(indices == pack(whole, mine)), what // ': indices of a part')
     call check(all(values == pack(merge(ranks, 5, whole == 9), mine)), what // ': values of a part')
+  end subroutine
+
+  ! Each rank passes its number from 1 on in the first element of every part.
+  subroutine try_dense_parts()
+    integer(MPI_COUNT_KIND), parameter :: part = 50, bad = -1
+    integer, asynchronous :: from(part * ranks), to(part)
+    integer :: code
+    type(MPIX_Sparse_plan) :: plan
+    type(MPI_Request) :: request
+    from = 0
+    from(1::part) = rank + 1
+    to = -1
+    call MPIX_Sparse_reduce_scatter(from, to, part, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'dense reduce_scatter')
+    call check(to(1) == ranks * (ranks + 1) / 2 .and. all(to(2:) == 0), 'dense reduce_scatter: sums')
+    to = -1
+    call MPIX_Isparse_reduce_scatter(from, to, part, MPI_INTEGER, MPI_SUM, comm, request, code)
+    call check_success(code, 'starting a dense reduce_scatter')
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check(to(1) == ranks * (ranks + 1) / 2 .and. all(to(2:) == 0), 'nonblocking: sums')
+    to = -1
+    call MPIX_Sparse_reduce_scatter_init(from, to, part, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, plan, &
+        code)
+    call check_success(code, 'a plan of a dense reduce_scatter')
+    call MPIX_Sparse_plan_start(plan, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check(to(1) == ranks * (ranks + 1) / 2 .and. all(to(2:) == 0), 'plan: sums')
+    call MPIX_Sparse_plan_free(plan)
+    call MPIX_Sparse_reduce_scatter(MPI_IN_PLACE, from, part, MPI_INTEGER, MPI_SUM, comm)
+    call check(from(1) == ranks * (ranks + 1) / 2 .and. all(from(2:part) == 0), 'in place: sums')
+    call MPIX_Sparse_reduce_scatter(from, to, bad, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument recvcount', 'a negative recvcount')
   end subroutine
 
   ! An allgather of all parts of a reduce_scatter gives the result of an allreduce.

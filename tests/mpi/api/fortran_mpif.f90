@@ -18,6 +18,7 @@ program fortran_mpif
   call try_refused()
   call try_coo()
   call try_halves()
+  call try_dense_parts()
   call try_nonblocking()
   call try_plans()
   call try_refused_plans()
@@ -122,6 +123,38 @@ contains
     call check(all(values == pack(merge(ranks, 5, whole == 9), mine)), what // ': values of a part')
     call MPIX_SPARSE_RESULT_FREE(part, code)
     call check_success(code, what // ': free')
+  end subroutine
+
+  ! Each rank passes its number from 1 on in the first element of every part.
+  subroutine try_dense_parts()
+    integer(MPI_COUNT_KIND), parameter :: part = 50
+    integer, asynchronous :: from(part * ranks), to(part)
+    integer :: code, request
+    integer(MPI_ADDRESS_KIND) :: plan
+    from = 0
+    from(1::part) = rank + 1
+    to = -1
+    call MPIX_SPARSE_REDUCE_SCATTER(from, to, part, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_success(code, 'dense reduce_scatter')
+    call check(to(1) == ranks * (ranks + 1) / 2 .and. all(to(2:) == 0), 'dense reduce_scatter: sums')
+    to = -1
+    call MPIX_ISPARSE_REDUCE_SCATTER(from, to, part, MPI_INTEGER, MPI_SUM, comm, request, code)
+    call check_success(code, 'starting a dense reduce_scatter')
+    call MPI_WAIT(request, MPI_STATUS_IGNORE, code)
+    call check(to(1) == ranks * (ranks + 1) / 2 .and. all(to(2:) == 0), 'nonblocking: sums')
+    to = -1
+    plan = MPIX_SPARSE_PLAN_NULL
+    call MPIX_SPARSE_REDUCE_SCATTER_INIT(from, to, part, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, plan, &
+        code)
+    call check_success(code, 'a plan of a dense reduce_scatter')
+    call MPIX_SPARSE_PLAN_START(plan, request, code)
+    call MPI_WAIT(request, MPI_STATUS_IGNORE, code)
+    call check(to(1) == ranks * (ranks + 1) / 2 .and. all(to(2:) == 0), 'plan: sums')
+    call MPIX_SPARSE_PLAN_FREE(plan, code)
+    call MPIX_SPARSE_REDUCE_SCATTER(MPI_IN_PLACE, from, part, MPI_INTEGER, MPI_SUM, comm, code)
+    call check(from(1) == ranks * (ranks + 1) / 2 .and. all(from(2:part) == 0), 'in place: sums')
+    call MPIX_SPARSE_REDUCE_SCATTER(from, to, bad, MPI_INTEGER, MPI_SUM, comm, code)
+    call check_error(code, 'argument recvcount', 'a negative recvcount')
   end subroutine
 
   ! An allgather of all parts of a reduce_scatter gives the result of an allreduce.

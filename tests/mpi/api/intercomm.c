@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests intercommunicators. Dense calls return MPI_Allreduce's result, which is the sum of the other group.
- * All other functions refuse an intercommunicator. */
+/* Tests intercommunicators. Dense calls return the result of MPI_Allreduce or MPI_Reduce_scatter_block,
+ * which is the sum of the other group. All other functions refuse an intercommunicator. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -33,6 +33,28 @@ static void try_calls(MPI_Comm both, MPI_Count count)
     compare("nonblocking");
 }
 
+/* COUNT elements a rank of this group are enough for the other group's. Each group gives MPI as many elements
+ * as the other. */
+static void try_scatter(MPI_Comm both, MPI_Comm half)
+{
+    MPI_Request request;
+    int mine, theirs;
+    MPI_Comm_size(half, &mine);
+    MPI_Comm_remote_size(both, &theirs);
+    int recvcount = COUNT / (mine * theirs) / 2 * theirs;
+    memset(out, 0x77, sizeof out);
+    memset(expected, 0x77, sizeof expected);
+    check_case("reduce_scatter of %d elements between two groups", recvcount);
+    PMPI_Reduce_scatter_block(in, expected, recvcount, MPI_DOUBLE, MPI_SUM, both);
+    check_success(MPIX_Sparse_reduce_scatter(in, out, recvcount, MPI_DOUBLE, MPI_SUM, both),
+                  "MPIX_Sparse_reduce_scatter");
+    compare("blocking");
+    check_success(MPIX_Isparse_reduce_scatter(in, out, recvcount, MPI_DOUBLE, MPI_SUM, both, &request),
+                  "MPIX_Isparse_reduce_scatter");
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    compare("nonblocking");
+}
+
 static void try_refusals(MPI_Comm both)
 {
     MPIX_Sparse_plan plan;
@@ -46,6 +68,10 @@ static void try_refusals(MPI_Comm both)
                 -1);
     check_error(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_DOUBLE, MPI_SUM, both, MPI_INFO_NULL, &plan),
                 "intercommunicator", -1);
+    check_error(MPIX_Sparse_reduce_scatter_init(in, out, 1, MPI_DOUBLE, MPI_SUM, both, MPI_INFO_NULL, &plan),
+                "intercommunicator", -1);
+    check_error(MPIX_Sparse_reduce_scatter(MPI_IN_PLACE, out, 1, MPI_DOUBLE, MPI_SUM, both), "out of place",
+                -1);
 }
 
 int main(int argc, char **argv)
@@ -62,6 +88,7 @@ int main(int argc, char **argv)
     try_calls(both, COUNT);
     try_calls(both, 3);
     try_calls(both, 0);
+    try_scatter(both, half);
     try_refusals(both);
     MPI_Comm_free(&both);
     MPI_Comm_free(&half);

@@ -51,10 +51,11 @@ void __wrap_sar_comm_state_suspend_shm(struct sar_comm_state *context)
     context->no_shm_calls = 1;
 }
 
-enum api { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, PROFILE, REDUCE_SCATTER, ALLGATHER, APIS };
+enum api { COO, COO_REUSED, DENSE, DENSE_IN_PLACE, DENSE_SCATTER, PROFILE, REDUCE_SCATTER, ALLGATHER, APIS };
 
 static const char *const api_names[APIS] = {
-    "COO", "COO into an old result", "dense", "dense in place", "profile", "reduce_scatter", "allgather"
+    "COO",     "COO into an old result", "dense",    "dense in place", "dense reduce_scatter",
+    "profile", "reduce_scatter",         "allgather"
 };
 
 /* Scratch memory comes in blocks, so each size lets another step need a new block. */
@@ -115,6 +116,8 @@ static int call(struct state *s, const struct vector *v)
         code = MPIX_Sparse_allreduce(MPI_IN_PLACE, s->out, k->count, type, MPI_SUM, s->comm);
     else if (s->api == DENSE)
         code = MPIX_Sparse_allreduce(v->oracle.mine, s->out, k->count, type, MPI_SUM, s->comm);
+    else if (s->api == DENSE_SCATTER)
+        code = MPIX_Sparse_reduce_scatter(v->oracle.mine, s->out, k->count / ranks, type, MPI_SUM, s->comm);
     else if (s->api == REDUCE_SCATTER)
         code = MPIX_Sparse_reduce_scatter_coo(v->indices, v->tensor.value, (MPI_Count)v->tensor.nnz,
                                               v->type->type, k->count, BLOCK, type, MPI_SUM, s->comm,
@@ -131,11 +134,16 @@ static int call(struct state *s, const struct vector *v)
 
 static void check_right(const struct state *s, const struct vector *v)
 {
+    size_t part = (size_t)v->oracle.desc.count / (size_t)ranks;
     if (s->api == PROFILE)
         check(s->profile.ranks == ranks && s->profile.density > 0, "expected a profile, found none");
     else if (s->api == DENSE || s->api == DENSE_IN_PLACE)
         check(equal_numbers(&v->oracle.desc, s->out, v->oracle.dense, (size_t)v->oracle.desc.count),
               "expected the right sums, found others");
+    else if (s->api == DENSE_SCATTER)
+        check(equal_numbers(&v->oracle.desc, s->out,
+                            v->oracle.dense + (size_t)rank * part * element_bytes(&v->oracle.desc), part),
+              "expected the right part of the sums, found another");
     else
         compare_result(s->api == REDUCE_SCATTER ? &v->owned : &v->oracle, v->type, s->result);
 }
@@ -187,6 +195,15 @@ static bool fail_alloc(struct state *s, int target, long which)
     return refused != 0;
 }
 
+/* Returns false if a scheme has no part in a collective: another would run, which other settings test. */
+static bool serves(const char *scheme, enum api api)
+{
+    bool balanced = scheme == NULL || strcmp(scheme, "balanced") == 0;
+    if (api == DENSE_SCATTER)
+        return balanced || strcmp(scheme, "dense") == 0;
+    return api < REDUCE_SCATTER || balanced || strcmp(scheme, "allgather") == 0;
+}
+
 /* A communicator keeps its scratch memory until some calls have not needed it: two small calls release it. */
 static void try_in_use(MPI_Comm comm, const struct settings *settings, int target)
 {
@@ -195,8 +212,7 @@ static void try_in_use(MPI_Comm comm, const struct settings *settings, int targe
     for (int api = 0; api < APIS; api++) {
         /* A profile allocates the same for any size. */
         bool refused = api != PROFILE || (desc->count == sizes[0] && row == 1);
-        if (api >= REDUCE_SCATTER && settings->scheme != NULL && strcmp(settings->scheme, "balanced") != 0 &&
-            strcmp(settings->scheme, "allgather") != 0)
+        if (!serves(settings->scheme, (enum api)api))
             continue;
         s.api = (enum api)api;
         for (long which = 0; refused; which++) {

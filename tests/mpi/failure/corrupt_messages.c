@@ -60,7 +60,7 @@ static long corrupted; /* messages so far */
 
 enum { BLOCK = 3 /* of reduce_scatter */ };
 
-enum half { WHOLE, REDUCE_SCATTER, ALLGATHER };
+enum half { WHOLE, REDUCE_SCATTER, ALLGATHER, DENSE_SCATTER };
 
 struct state {
     const struct tensor *tensor;
@@ -97,6 +97,12 @@ static int call(struct state *s, float *out)
 {
     const struct tensor *t = s->tensor;
     MPI_Datatype type = row_type(&t->desc);
+    if (s->half == DENSE_SCATTER) {
+        int scattered =
+            MPIX_Sparse_reduce_scatter(s->oracle->mine, out, t->desc.count / ranks, type, MPI_SUM, s->comm);
+        row_type_free(&t->desc, &type);
+        return scattered;
+    }
     void *indices = typed_indices(t, &index_types[0]);
     int code = s->half != WHOLE ? call_half(s, type)
                : s->dense ? MPIX_Sparse_allreduce(s->oracle->mine, out, t->desc.count, type, MPI_SUM, s->comm)
@@ -107,13 +113,24 @@ static int call(struct state *s, float *out)
     return code;
 }
 
+/* Checks the result of a reduce_scatter of dense buffers. */
+static void check_part(const struct state *s, const float *out)
+{
+    const struct tensor_desc *desc = &s->oracle->desc;
+    size_t part = (size_t)(desc->count / ranks);
+    check(equal_numbers(desc, out, s->oracle->dense + (size_t)rank * part * element_bytes(desc), part),
+          "expected the right part of the sums with a success, found others");
+}
+
 static void check_result(const struct state *s, int code, const float *out, uint64_t before)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     bool found_by_itself, told;
     if (code == MPI_SUCCESS) {
-        if (s->dense)
+        if (s->half == DENSE_SCATTER)
+            check_part(s, out);
+        else if (s->dense)
             check(equal_numbers(&s->oracle->desc, out, s->oracle->dense, (size_t)s->oracle->desc.count),
                   "expected the right sums with a success, found others");
         else
@@ -131,7 +148,12 @@ static void check_result(const struct state *s, int code, const float *out, uint
 
 static void call_and_check(struct state *s)
 {
-    if (s->half != WHOLE) {
+    if (s->half == DENSE_SCATTER) {
+        float *out = get_memory((size_t)s->oracle->desc.count, element_bytes(&s->oracle->desc));
+        check_success(call(s, out), "a call without damage");
+        check_part(s, out);
+        free(out);
+    } else if (s->half != WHOLE) {
         check_success(call(s, NULL), "a call without damage");
         compare_result(expected_of(s), &index_types[0], s->result);
     } else if (s->dense)
@@ -206,10 +228,11 @@ static void try_messages(struct state *s, const char *settings, int rank_at_faul
             if ((oversubscribed || ranks > 4) && i > 0 && bits % (uint64_t)(2 * ranks) != 0)
                 continue;
             check_case("way %zu to damage message %ld of rank %d, %s, %s", i, message, rank_at_fault,
-                       s->half == REDUCE_SCATTER ? "reduce_scatter"
-                       : s->half == ALLGATHER    ? "allgather"
-                       : s->dense                ? "dense"
-                                                 : "COO",
+                       s->half == REDUCE_SCATTER  ? "reduce_scatter"
+                       : s->half == ALLGATHER     ? "allgather"
+                       : s->half == DENSE_SCATTER ? "dense reduce_scatter"
+                       : s->dense                 ? "dense"
+                                                  : "COO",
                        settings);
             more = try_corruption(s, rank_at_fault, message, ways[i].how, ways[i].where);
         }
@@ -247,10 +270,12 @@ static void try_rows(const struct settings *settings, size_t row, bool headers)
     if (headers)
         try_headers(&s);
     s.dense = false;
-    bool serves = strcmp(settings->scheme, "balanced") == 0 || strcmp(settings->scheme, "allgather") == 0;
-    for (int half = REDUCE_SCATTER; serves && half <= ALLGATHER; half++) {
+    bool balanced = strcmp(settings->scheme, "balanced") == 0;
+    bool serves = balanced || strcmp(settings->scheme, "allgather") == 0;
+    for (int half = REDUCE_SCATTER; serves && half <= (balanced ? DENSE_SCATTER : ALLGATHER); half++) {
         check_alarm(TIMEOUT);
         s.half = (enum half)half;
+        s.dense = half == DENSE_SCATTER;
         call_and_check(&s);
         try_messages(&s, settings_text(settings), half % ranks);
     }

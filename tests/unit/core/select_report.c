@@ -99,6 +99,33 @@ static void test_the_table(void **state)
     }
 }
 
+/* The table of a reduce_scatter names the collective, its blocks and the imbalance that its prices count. */
+static void test_table_of_a_reduce_scatter(void **state)
+{
+    struct sar_agreed a = agreed_make(8);
+    struct sar_cost_history history = { .trials = { 0 } };
+    struct sar_selection even, skewed;
+    char table[ROOM];
+    (void)state;
+    a.call.collective = SAR_REDUCE_SCATTER;
+    a.call.block = 16;
+    assert_int_equal(sar_select(&a, &learning, &history, NULL, NULL, &even), SAR_OK);
+    write_table(&even, &a, &history, NULL, table);
+    assert_non_null(strstr(table, "reduce_scatter, 8 ranks"));
+    assert_non_null(
+        strstr(table, "blocks of 16 elements, largest part over the mean in the last call: unknown"));
+    a.data.pull_imbalance = 3.25;
+    a.data.pull_parts = 8;
+    assert_int_equal(sar_select(&a, &learning, &history, NULL, NULL, &skewed), SAR_OK);
+    write_table(&skewed, &a, &history, NULL, table);
+    assert_non_null(strstr(table, "last call: 3.250"));
+    assert_ptr_equal(sar_schemes[skewed.scheme], &sar_scheme_balanced);
+    a.call.block = 1234567 / 8 + 1;
+    write_table(&skewed, &a, &history, NULL, table);
+    assert_non_null(strstr(table, "largest part over the mean by the profile: "));
+    assert_true(skewed.prices[skewed.scheme].predicted > 1.5 * even.prices[even.scheme].predicted);
+}
+
 /* With a profile the table has the measured figures; without one it says that nothing was measured. */
 static void test_table_shows_the_profile(void **state)
 {
@@ -214,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_table),
+        cmocka_unit_test(test_table_of_a_reduce_scatter),
         cmocka_unit_test(test_table_shows_the_profile),
         cmocka_unit_test(test_the_reason),
         cmocka_unit_test(test_reasons_without_a_candidate),
