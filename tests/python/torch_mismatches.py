@@ -184,7 +184,7 @@ class Unreduced(unittest.TestCase):
         for dtype in (torch.float32, torch.bfloat16):
             for count in FEW:
                 op = (hvd.Sum, hvd.Average)[ODD]
-                text = "argument op differs between ranks: Sum on rank 0 and Average on rank 1"
+                text = "argument op differs between ranks: Sum on rank 0 and Average on rank"
                 for call in (
                     lambda tensor: hvd.allreduce(tensor, op=op),
                     lambda tensor: hvd.allreduce(tensor.to_sparse(), op=op),
@@ -193,6 +193,17 @@ class Unreduced(unittest.TestCase):
                     with self.assertRaisesRegex(mpix_sparse.Error, text):
                         call(torch.ones(count, dtype=dtype))
                     self.assertEqual(hvd.allreduce(torch.ones(3), op=hvd.Average).tolist(), [1.0] * 3)
+
+    def test_adasum(self):
+        """Against another op, of dense and of sparse tensors, also of one element."""
+        for mine in torch.ones(3), torch.ones(3).to_sparse(), torch.ones(1, dtype=torch.float64).to_sparse():
+            op, text = hvd.Average, "ranks call different functions: .* and Adasum"
+            if mine.is_sparse:
+                text = "count differs" if len(mine) > 1 else "op differs between ranks: Average .* Adasum"
+            if ODD:
+                op, mine = hvd.Adasum, torch.ones(3)
+            with self.assertRaisesRegex(mpix_sparse.Error, text):
+                hvd.allreduce(mine, op=op)
 
     def test_optimizers(self):
         weight = torch.nn.Parameter(torch.ones(3))

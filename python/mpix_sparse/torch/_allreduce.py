@@ -13,7 +13,7 @@ from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._deferred import DeferredCall
 from ._half import compare_halves
-from ._label import label_average
+from ._label import label_call
 from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
 from ._progress import watch
@@ -43,7 +43,7 @@ def _start(
 ) -> Any:
     """Start a call with checked arguments and return its handle. Calls on 16-bit floats start later."""
     if op.name == Average.name and ranks.checks:
-        label_average(ranks.plain)
+        label_call(ranks.plain, op.name)
     if name not in ranks.of_type:
         return start(call)
     types = compare_halves(ranks.plain, name, is_sparse, count, op.reduction)

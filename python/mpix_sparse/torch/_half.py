@@ -16,7 +16,10 @@ from .._pending import Handle
 _VALUES = {"float16": "uint16", "bfloat16": "int16"}
 _INDICES = {False: "uint32", True: "int32"}  # by sparse; indices of tensors are int64
 
-EXPLANATION = "; float16 and bfloat16 are compared as uint16 and int16 of an MPIX_Sparse_allreduce_coo"
+EXPLANATION = (
+    "; float16 and bfloat16 are compared as uint16 and int16 of an MPIX_Sparse_allreduce_coo, "
+    "and Adasum as one without elements"
+)
 
 
 def compare_halves(comm: Any, name: str, is_sparse: bool, count: int, op: str) -> Handle:

@@ -11,14 +11,14 @@ from typing import Any
 from .. import _mpi
 from .._library import library
 
-_AVERAGE = ctypes.c_int(1)
-_NAMES = {"0": "Sum", "1": "Average"}
+_NAMES = "Sum", "Average", "Adasum"
+_NUMBERS = {name: ctypes.c_int(i) for i, name in enumerate(_NAMES)}
 _DIFFERENCE = re.compile(r"the label of the call differs between ranks: (\d) on (.*) and (\d) on ")
 
 
-def label_average(comm: Any) -> None:
-    """Label the next call on a communicator as an average."""
-    _mpi.check(library.MPIX_Sparse_comm_set_label(comm, _AVERAGE))
+def label_call(comm: Any, name: str) -> None:
+    """Label the next call on a communicator as one of _NAMES."""
+    _mpi.check(library.MPIX_Sparse_comm_set_label(comm, _NUMBERS[name]))
 
 
 def explain_label(text: str) -> str:
@@ -26,6 +26,6 @@ def explain_label(text: str) -> str:
 
     def name_ops(found: re.Match[str]) -> str:
         one, rank, other = found.groups()
-        return f"argument op differs between ranks: {_NAMES[one]} on {rank} and {_NAMES[other]} on "
+        return f"argument op differs between ranks: {_NAMES[int(one)]} on {rank} and {_NAMES[int(other)]} on "
 
     return _DIFFERENCE.sub(name_ops, text)

@@ -41,9 +41,12 @@ class Work:
         try:
             return self._handle.wait()
         except Error as error:
-            if "differ" in str(error) and EXPLANATION not in str(error):
-                raise Error(f"{explain_label(str(error))}{EXPLANATION}", error.code) from None
-            raise
+            text = explain_label(str(error))
+            if EXPLANATION not in text and ("int16" in text or "different functions" in text):
+                text += EXPLANATION
+            if text == str(error):
+                raise
+            raise Error(text, error.code) from None
 
     __call__ = wait  # what Horovod's sparse_allreduce_async() returns is called
 
