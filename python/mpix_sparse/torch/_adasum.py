@@ -62,7 +62,7 @@ def start_adasum(
 
 
 def _compare(ranks: World) -> None:
-    """Raise Error on all ranks if some of them reduce with another op. Calls of Adasum are MPI's own, which do
+    """Raise Error on all ranks if some reduce with another op. Calls of Adasum are MPI's own, which do
     not match those of the library."""
     if ranks.checks:
         label_call(ranks.plain, Adasum.name)
