@@ -274,7 +274,13 @@ enum sar_status sar_task_reserve(struct sar_task *task, size_t nnz, struct sar_s
 enum sar_status sar_task_reduce_to_output(struct sar_task *task, const struct sar_vec_desc *desc,
                                           const struct sar_spvec vecs[], size_t n);
 
-/** Returns the work on all elements of n vectors, for a span. */
+/** Returns the format, in a span, of a sum of n vectors: sums of two have costs of their own. */
+static inline const char *sar_task_sum_format(size_t n)
+{
+    return n == 2 ? "pair" : NULL;
+}
+
+/** Returns the work of summing n vectors, for a span. */
 struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
                                    const struct sar_spvec vecs[], size_t n);
 
