@@ -38,7 +38,7 @@ STEPS = [
 ]
 LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
-RATES, THREADS = [25, 100, 400], [1, 4, 16]
+RATES, THREADS = [10, 25, 100, 400], [1, 4, 16]
 
 
 def grain_of(nnz, ranks):
@@ -89,7 +89,7 @@ def name_of(model, step, computing):
 
 def on_threads(model, rate, threads):
     """The name and command of one cell of the table of threads."""
-    schemes = "balanced,recursive_doubling,split_allgather".split(",")
+    schemes = "balanced,recursive_doubling,split_allgather,dense,auto".split(",")
     name, words = call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate)
     at = words.index("--")
     return name, words[:at] + ["--threads", str(threads)] + words[at:]
@@ -172,6 +172,24 @@ def threads_of_ranks():
         values += [number(t / time) for t in times] + [number(over_dense(ours, threads))]
         lines.append([model, str(rate), str(threads)] + values)
     return table(head, lines)
+
+
+def regret_computing():
+    """Time of `auto` over that of the fastest scheme, with computing, by rate and threads of a rank."""
+    lines = []
+    for rate, threads in itertools.product(RATES, THREADS):
+        cells, ran, fastest = [], set(), set()
+        for model in SIZES:
+            rows = {row["scheme"]: row for row in rows_of(f"threads-16-{model}-{rate}-{threads}")}
+            auto = rows.pop("auto", None)
+            if auto is not None:
+                best = min(rows.values(), key=lambda row: row["median_s"])
+                cells.append(number(auto["median_s"] / best["median_s"], 3))
+                ran.add(auto["ran"])
+                fastest.add(best["scheme"])
+        if len(cells) == len(SIZES):
+            lines.append([rate, threads, ", ".join(sorted(ran)), ", ".join(sorted(fastest))] + cells)
+    return table(["Gb/s", "threads", "`auto` ran", "fastest"] + list(SIZES), lines)
 
 
 HEADLINE = [(25, 1), (25, 16), (100, 1), (100, 4), (100, 16)]  # Gb/s, threads

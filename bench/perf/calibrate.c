@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/parallel.h"
+#include "bench/perf/cost_reductions.h"
 #include "bench/perf/cost_samples.h"
 #include "bench/perf/row.h"
 #include "comm/collective.h"
@@ -259,6 +261,21 @@ static bool sample_machine(struct costs *costs)
     return status == SAR_OK;
 }
 
+/* Samples sums of many vectors on every tensor and each number of threads. */
+static void sample_reductions(struct costs *costs)
+{
+    for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
+        struct perf_samples least = perf_samples_make(PERF_SAMPLES);
+        struct perf_reductions like = { tensors[t].count / (size_t)costs->options.scale, tensors[t].row_len,
+                                        tensors[t].density };
+        struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = costs->threads });
+        perf_sample_reductions(&like, WARMUP + calls_of(&costs->options), &least);
+        sar_parallel_end(former);
+        perf_samples_collect(costs->world, &least, NO_CALL - 1 - (int)t, costs->threads, &costs->all);
+        perf_samples_free(&least);
+    }
+}
+
 /* Rank 0 copies memory that no cache holds, while the others wait. */
 static void measure_copy(struct costs *costs)
 {
@@ -385,6 +402,10 @@ static void sample_all(struct costs *costs, const struct perf_counts *threads)
 {
     enum { TENSORS = sizeof tensors / sizeof *tensors, CALLS_OF_TENSOR = sizeof calls / sizeof *calls };
 
+    for (int n = 0; n < threads->n; n++) {
+        costs->threads = (int)threads->at[n];
+        sample_reductions(costs);
+    }
     for (int t = 0; t < TENSORS; t++)
         for (int i = 0; i < CALLS_OF_TENSOR; i++)
             for (int n = 0; n < threads->n; n++) {

@@ -135,17 +135,25 @@ static bool is_of(const struct perf_work_cost *cost, const struct perf_sample *s
     return cost->threads == sample->threads && same_kind(cost->kind, cost->format, sample);
 }
 
+/* Returns copies of the samples of a cost, for perf_samples_free. */
+static struct perf_samples samples_of(const struct perf_samples *all, const struct perf_work_cost *cost)
+{
+    struct perf_samples own = perf_samples_make(all->n);
+
+    for (int i = 0; i < all->n; i++)
+        if (is_of(cost, &all->at[i]))
+            perf_samples_append(&own, &all->at[i]);
+    return own;
+}
+
 /* Sets the j-th coefficient to its optimum with all others fixed. */
-static void improve(const struct perf_samples *all, const struct perf_work_cost *cost,
-                    double x[PERF_QUANTITIES], int j)
+static void improve(const struct perf_samples *own, double x[PERF_QUANTITIES], int j)
 {
     double above = 0, below = 0;
 
-    for (int i = 0; i < all->n; i++) {
-        const struct perf_sample *sample = &all->at[i];
+    for (int i = 0; i < own->n; i++) {
+        const struct perf_sample *sample = &own->at[i];
         double share = sample->quantity[j] / sample->seconds;
-        if (!is_of(cost, sample))
-            continue;
         above += share * (misfit(sample, x) + x[j] * share);
         below += share * share;
     }
@@ -156,13 +164,14 @@ double perf_samples_fit(const struct perf_samples *all, struct perf_work_cost *c
 {
     enum { ROUNDS = 20000 }; /* elements and bytes are nearly collinear, so convergence is slow */
     double x[PERF_QUANTITIES] = { 0 }, worst = 0;
+    struct perf_samples own = samples_of(all, cost);
 
     for (int i = 0; i < ROUNDS; i++)
         for (int j = 0; j < PERF_QUANTITIES; j++)
-            improve(all, cost, x, j);
-    for (int i = 0; i < all->n; i++)
-        if (is_of(cost, &all->at[i]))
-            worst = fmax(worst, fabs(misfit(&all->at[i], x)));
+            improve(&own, x, j);
+    for (int i = 0; i < own.n; i++)
+        worst = fmax(worst, fabs(misfit(&own.at[i], x)));
+    perf_samples_free(&own);
     cost->piece = x[PERF_QUANTITY_PIECES];
     cost->element = x[PERF_QUANTITY_ELEMENTS];
     cost->byte = x[PERF_QUANTITY_BYTES];

@@ -31,11 +31,8 @@ module mpix_sparse
   type, bind(C) :: MPIX_Sparse_profile_t
     integer(MPI_COUNT_KIND) :: count
     integer(c_int) :: ranks
-    real(c_double) :: density
-    real(c_double) :: density_max
-    real(c_double) :: density_out
-    real(c_double) :: overlap
-    real(c_double) :: skewness
+    real(c_double) :: density, density_max, density_out
+    real(c_double) :: overlap, skewness
     integer(c_int) :: gammas
     integer(c_int) :: gamma_ranks(MPIX_SPARSE_GAMMA_MAX)
     real(c_double) :: gamma(MPIX_SPARSE_GAMMA_MAX)
@@ -50,19 +47,10 @@ module mpix_sparse
     character(kind=c_char) :: push_wire(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: pull_wire(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: partition(MPIX_SPARSE_NAME_MAX)
-    integer(c_int) :: grain
-    integer(c_int) :: ranks
-    integer(c_int) :: nodes
-    integer(c_int) :: columns
-    integer(MPI_COUNT_KIND) :: count
-    integer(MPI_COUNT_KIND) :: row
-    integer(MPI_COUNT_KIND) :: nnz_in
-    integer(MPI_COUNT_KIND) :: nnz_in_max
-    integer(MPI_COUNT_KIND) :: nnz_in_sum
-    integer(MPI_COUNT_KIND) :: nnz_out
-    integer(MPI_COUNT_KIND) :: bytes_sent
-    integer(MPI_COUNT_KIND) :: bytes_received
-    integer(MPI_COUNT_KIND) :: header_bytes_sent
+    integer(c_int) :: grain, ranks, nodes, columns
+    integer(MPI_COUNT_KIND) :: count, row
+    integer(MPI_COUNT_KIND) :: nnz_in, nnz_in_max, nnz_in_sum, nnz_out
+    integer(MPI_COUNT_KIND) :: bytes_sent, bytes_received, header_bytes_sent
     integer(MPI_COUNT_KIND) :: messages_sent
     integer(MPI_COUNT_KIND) :: messages_relayed
     integer(MPI_COUNT_KIND) :: hash_reruns

@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct sar_agree_msg) <= SAR_SHM_MSG_BYTES, "a check fits 
 static const char NAME[] = "consistency check";
 
 enum {
-    MAX_RANKS = 64, /* of one round */
+    MAX_RANKS = 128, /* of one round */
     AT_A_TIME = 32  /* messages of an MPI_Ialltoallv in flight */
 };
 

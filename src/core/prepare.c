@@ -150,8 +150,8 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     return msg;
 }
 
-/* Returns the error of a field that differs, by the name that the argument has in the function. Three arguments
- * share a field. Labels have 31 bits, and fusions more (core/persistent.h). */
+/* Returns the error of a field that differs, by the name that the argument has in the function. Three
+ * arguments share a field. Labels have 31 bits, and fusions more (core/persistent.h). */
 static enum sar_status mismatch_of(int field, int64_t max, const struct sar_call_sig *sig)
 {
     static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {

@@ -359,6 +359,8 @@ static enum sar_status write_part(struct sar_task *task, const struct sar_vec_de
         sar_reduce_write(&state->part, &sums);
         span.work = sar_span_work_make(state->part.computed ? "copy" : "fill", out->nnz, desc->element_size,
                                        desc->count / (uint64_t)task->comm->ranks);
+        if (!state->part.computed)
+            span.work.format = sar_task_sum_format((size_t)task->comm->ranks);
     }
     sar_task_span_end(task, &span);
     if (staged)

@@ -187,6 +187,11 @@ def computing():
         gains = [over_dense(cell(m, 25, threads), threads) for m in ("lstm", "deepfm", "llama")]
         yield f"{gains[0]:.1f}, {gains[1]:.1f} and {gains[2]:.1f} {words}"
         yield f"{gains[2]:.1f} on {'one thread' if threads == 1 else '16'}"
+    near = best = 0
+    for times in (times_of(f"threads-16-{m}-{r}-{t}") for m, r, t in CELLS):
+        near += times["auto"] <= 1.05 * min(times.values())
+        best += times["auto"] == min(times.values())
+    yield f"within 5 % of the fastest in {near} of {len(CELLS)} calls, the fastest in {best}"
     model = [row["predicted_s"] / row["median_s"] for row in (cell(m, r, t) for m, r, t in CELLS)]
     yield f"prices of `balanced` are {span(model)} times the simulated times"
     batch = [time_of(name) / time_of(name, "recursive_doubling") - 1 for name in ("batch1coo", "batch1")]

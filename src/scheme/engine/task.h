@@ -274,9 +274,10 @@ enum sar_status sar_task_reserve(struct sar_task *task, size_t nnz, struct sar_s
 enum sar_status sar_task_reduce_to_output(struct sar_task *task, const struct sar_vec_desc *desc,
                                           const struct sar_spvec vecs[], size_t n);
 
-/** Returns the work on all elements of n vectors, for a span. */
+/** Returns the work of summing n vectors, for a span, and the format of such work. */
 struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
                                    const struct sar_spvec vecs[], size_t n);
+const char *sar_task_sum_format(size_t n);
 
 /** Copies a vector, past the caches if non_temporal; or appends one to *out, with base added to its
  * indices. */
@@ -285,8 +286,7 @@ void sar_task_copy(const struct sar_task *task, const struct sar_vec_desc *desc,
 void sar_task_append(const struct sar_task *task, const struct sar_spvec *vec, unsigned index_size,
                      uint64_t base, struct sar_spvec *out);
 
-/** Returns the vec_desc of the result's parts in device memory: coordinates have indices of the caller's
- * size. */
+/** Returns the vec_desc of the result's parts in device memory: indices of coordinates are the caller's. */
 struct sar_vec_desc sar_task_output_desc(const struct sar_task *task);
 
 /** Turns slots of a map's parts in device memory back into indices, and appends the parts to

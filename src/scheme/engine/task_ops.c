@@ -269,13 +269,21 @@ enum sar_status sar_task_read_size(const struct sar_task *task, struct sar_wire_
     return sar_msg_read_size(&key, message, size);
 }
 
+/* Sums of two vectors have costs of their own. */
+const char *sar_task_sum_format(size_t n)
+{
+    return n == 2 ? "pair" : NULL;
+}
+
 struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *desc,
                                    const struct sar_spvec vecs[], size_t n)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += vecs[i].nnz;
-    return sar_span_work_make(kind, sum, desc->element_size, desc->count);
+    struct sar_span_work work = sar_span_work_make(kind, sum, desc->element_size, desc->count);
+    work.format = sar_task_sum_format(n);
+    return work;
 }
 
 static void end_reduction(const struct sar_task *task, struct sar_span *span, const char *format,
@@ -283,7 +291,8 @@ static void end_reduction(const struct sar_task *task, struct sar_span *span, co
 {
     if (span->start_ns != 0 && task->device.exec == NULL)
         span->work = sar_task_work("reduce", desc, vecs, n);
-    span->work.format = format;
+    if (format != NULL)
+        span->work.format = format;
     sar_task_span_end(task, span);
 }
 

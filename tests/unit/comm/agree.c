@@ -169,8 +169,8 @@ static void test_rounds(void **state)
     assert_false(sar_agree_in_one_round(1, &machine));
     assert_false(sar_agree_in_one_round(2, &machine));
     assert_true(sar_agree_in_one_round(4, &machine));
-    assert_true(sar_agree_in_one_round(64, &machine));
-    assert_false(sar_agree_in_one_round(65, &machine));
+    assert_true(sar_agree_in_one_round(128, &machine));
+    assert_false(sar_agree_in_one_round(129, &machine));
     machine.overhead = 2e-6;
     assert_true(sar_agree_in_one_round(8, &machine));
     assert_false(sar_agree_in_one_round(16, &machine));
