@@ -25,7 +25,7 @@ static const char NAME[] = "consistency check";
 
 enum {
     MAX_RANKS = 128, /* of one round */
-    AT_A_TIME = 32  /* messages of an MPI_Ialltoallv in flight */
+    AT_A_TIME = 32   /* messages of an MPI_Ialltoallv in flight */
 };
 
 static const double MARGIN = 0.8; /* of the time of stages, below which one round is chosen */

@@ -124,7 +124,7 @@ def by_steps():
     hash_gains = [f"{h / r:.1f}" for h, r in zip(hashed, ranges)]
     faster = time_of(name_of("lstm", BITMAP, True)) / time_of(name_of("lstm", CHOSEN, True)) - 1
     yield f"The hash is the longest step, {hash_gains[0]} and {hash_gains[1]} times with computing"
-    yield f"which is {percent(faster)} % faster with lstm"
+    yield f"which is {percent(-faster)} % slower with lstm than the hash bitmap"
     yield f"Segments gain {segments[0]} % (lstm) and {segments[1]} % (llama)"
     yield f"The model foresees {foreseen('lstm')} % and {foreseen('llama')} %"
     whole = row_of(name_of("lstm", CHOSEN, True))
