@@ -279,7 +279,7 @@ int MPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used);
  * first use of comm, else local.
  *
  * The label holds for the next call of MPIX_Sparse_allreduce, MPIX_Sparse_allreduce_coo, or one of their nonblocking
- * variants, that is not passed to MPI unchecked (hint mpix_sparse_forward). Calls without a label have label 0.
+ * variants. A call that is passed to MPI unchecked (hint mpix_sparse_forward) does not compare it. Later calls have label 0.
  *
  * @param[in] comm   an intracommunicator
  * @param[in] label  any number

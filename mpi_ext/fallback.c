@@ -88,7 +88,7 @@ void sar_fallback_cache_store(MPI_Comm comm, struct sar_comm_state *comm_state,
     const struct sar_dense_args *b = &call->data.buffers;
     if (b->parts > 0)
         return;
-    sar_fallback_cache_last = NULL;
+    sar_fallback_cache_clear();
     if (comm_state == NULL || !is_cacheable(call))
         return;
     stored = (struct sar_fallback_cache){

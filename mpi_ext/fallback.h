@@ -51,6 +51,12 @@ struct sar_fallback_cache {
 /** Last entry of the calling thread, or NULL. Use the functions below. */
 extern _Thread_local struct sar_fallback_cache *sar_fallback_cache_last SAR_TLS_INITIAL_EXEC;
 
+/** Clears the cache of the calling thread, so that its next call is checked. Local. */
+static inline void sar_fallback_cache_clear(void)
+{
+    sar_fallback_cache_last = NULL;
+}
+
 /** Stores an allreduce that is about to be passed to MPI; does nothing for other calls. Clears the cache if
  * such a call cannot be repeated without checks. Local.
  * @param comm_state  NULL for an intercommunicator, whose calls are not cached */

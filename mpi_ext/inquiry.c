@@ -8,6 +8,7 @@
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
 #include "mpi_ext/error.h"
+#include "mpi_ext/fallback.h"
 #include "mpi_ext/info.h"
 #include "mpi_ext/lifecycle.h"
 #include "mpi_ext/user_buffers.h"
@@ -76,9 +77,11 @@ int PMPIX_Sparse_comm_set_label(MPI_Comm comm, int label)
     static const char function[] = "MPIX_Sparse_comm_set_label";
     struct sar_comm_state *comm_state;
     int code = sar_comm_state_get(comm, function, &comm_state);
-    if (code == MPI_SUCCESS)
-        comm_state->label = label;
-    return code;
+    if (code != MPI_SUCCESS)
+        return code;
+    sar_fallback_cache_clear(); /* a cached call would leave the label to a later one */
+    comm_state->label = label;
+    return MPI_SUCCESS;
 }
 
 /* Slots of a requested profile: vectors of up to this many elements are not sampled. */

@@ -85,6 +85,27 @@ static void try_reduce_scatter(void)
     MPI_Comm_free(&comm);
 }
 
+/* The label of a call that is passed to MPI unchecked is gone after it, also if the thread has cached the
+ * call. */
+static void try_forwarded(bool cached)
+{
+    MPI_Comm comm = comm_duplicate();
+    MPI_Info info;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    check_case("a label and a call that is passed to MPI%s", cached ? ", cached" : "");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_forward", "1000");
+    check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
+    MPI_Info_free(&info);
+    if (cached)
+        check_success(make_call(DENSE, comm, MPI_SUM, NULL), "a call to cache");
+    check_success(MPIX_Sparse_comm_set_label(comm, rank), "a label");
+    check_success(make_call(DENSE, comm, MPI_SUM, NULL), "a call that is passed to MPI");
+    check_success(make_call(COO, comm, MPI_SUM, &result), "the next call");
+    MPIX_Sparse_result_free(&result);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* Open MPI needs it for nonblocking calls */
@@ -93,6 +114,8 @@ int main(int argc, char **argv)
     for (int call = 0; call < CALLS; call++)
         try_call((enum call)call);
     try_reduce_scatter();
+    try_forwarded(false);
+    try_forwarded(true);
     check_error(MPIX_Sparse_comm_set_label(MPI_COMM_NULL, 1), "MPI_COMM_NULL", -1);
     return check_end("labels");
 }
