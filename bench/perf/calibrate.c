@@ -261,7 +261,7 @@ static bool sample_machine(struct costs *costs)
     return status == SAR_OK;
 }
 
-/* Samples sums of many vectors on every tensor and each number of threads. */
+/* Samples sums of many vectors on every tensor. Calls below NO_CALL stand for them, one a tensor. */
 static void sample_reductions(struct costs *costs)
 {
     for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {

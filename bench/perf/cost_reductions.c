@@ -4,7 +4,6 @@
 #include "bench/perf/cost_reductions.h"
 
 #include <mpi.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "bench/studies/study.h"
@@ -20,17 +19,13 @@ struct job {
     struct perf_samples now;
 };
 
+/* Adds the work since `start` as the trace would report it. */
 static void add_sample(struct job *job, const char *kind, size_t elements, double start)
 {
     double seconds = MPI_Wtime() - start;
-    struct perf_sample sample = { .format = "-", .seconds = seconds };
-
-    snprintf(sample.kind, sizeof sample.kind, "%s", kind);
-    sample.quantity[PERF_QUANTITY_PIECES] = 1;
-    sample.quantity[PERF_QUANTITY_ELEMENTS] = (double)elements;
-    sample.quantity[PERF_QUANTITY_BYTES] = (double)(elements * job->desc.element_size);
-    sample.quantity[PERF_QUANTITY_SLOTS] = (double)job->desc.count;
-    perf_samples_append(&job->now, &sample);
+    struct sar_span span = { .work = sar_span_work_make(kind, elements, job->desc.element_size,
+                                                        job->desc.count) };
+    perf_samples_on_work(&job->now, &span, (int64_t)(seconds * 1e9));
 }
 
 /* Returns the number of elements. */

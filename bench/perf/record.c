@@ -151,8 +151,7 @@ static void fill_case(struct perf_record *r, const struct perf_case *c, const st
     r->seed = options->seed;
 }
 
-/* Returns the least bytes that a rank must send if each element is sent once: its part of push and pull, or
- * of one of them. */
+/* Returns the least bytes that a rank must send if each element is sent once: in a push, a pull, or both. */
 static double least_bytes(const struct perf_case *c, const struct perf_tensor_stats *stats)
 {
     double n = c->world->ranks, count = (double)c->count;

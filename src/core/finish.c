@@ -90,9 +90,8 @@ static struct sar_vec_desc dense_result_desc(const struct sar_call_args *args)
     return desc;
 }
 
-/* In place, only the elements of this rank and of the result differ from zero, unless the result is a part
- * of the vector, which the buffer's first part is not. A scheme that rounds values
- * may drop elements of this rank. */
+/* In place, only the elements of this rank and of the result differ from zero, and a scheme that rounds
+ * values may drop elements of this rank. That does not hold for a part of the vector: it is written whole. */
 static struct sar_span_work write_host(const struct sar_active_call *op, const struct sar_scatter_src *src)
 {
     const struct sar_call_args *args = op->args;
