@@ -26,6 +26,7 @@ static struct sar_machine machine_of(const struct sar_forecast *f, const struct 
     struct sar_machine m = f->machine;
     double node_ranks = m.ranks / nodes;
     m.gamma = sar_agreed_element_seconds(&f->machine, desc);
+    m.thread_ratio = 1;
     m.dense_alpha = 2 * log2(nodes) * m.alpha + 2 * log2(node_ranks) * m.intra_alpha;
     m.dense_beta =
         2 * (nodes - 1) / nodes * m.beta / node_ranks + 2 * (node_ranks - 1) / node_ranks * m.intra_beta;

@@ -237,8 +237,9 @@ static void describe_call(struct sar_active_call *op)
         agreed->data.quantiles = op->common.agreement.global.spread.quantiles;
     agreed->wire.precision = precision_of(op);
     agreed->wire.throttle = comm_state->settings.policy.wire.throttle;
+    agreed->machine.thread_ratio = thread_ratio_of(op, agreed->data.nnz_mean);
     agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc) *
-                            thread_ratio_of(op, agreed->data.nnz_mean);
+                            agreed->machine.thread_ratio;
     double density = args->sig.desc.count == 0 ? 0 : agreed->data.nnz_mean / (double)args->sig.desc.count;
     agreed->data.densification = op->common.tensor->has_profile
                                      ? op->common.tensor->profile.gamma

@@ -47,11 +47,12 @@ static double seconds(const struct sar_agreed *a)
     int power = sar_pof2_below(m->ranks), group = group_of(a);
     double time = sar_pairwise_seconds(a, group);
     uint64_t slots = a->desc.count;
+    const struct sar_wire_policy dense = { .preferred = &sar_wire_dense };
     for (int distance = power / 2; distance >= group; distance /= 2) {
         slots = (slots + 1) / 2;
         double nnz = (double)slots;
         struct sar_wire_layout layout = sar_agreed_layout(a, slots, a->desc.index_size);
-        struct sar_cost message = sar_agreed_cost_with(a, true, &sar_wire_dense, &layout, nnz);
+        struct sar_cost message = sar_agreed_cost_with(a, true, &dense, &layout, nnz);
         time += 2 * (m->alpha + message.bytes * m->beta) + (2 * message.work + 3 * nnz) * m->gamma;
     }
     return time;
@@ -197,7 +198,7 @@ static enum sar_status join_last(struct sar_task *task)
 static void open(struct sar_task *task)
 {
     ((struct hybrid *)task->state)->doubling.limit = group_of(task->agreed);
-    task->preferred_wire[1] = &sar_wire_dense;
+    task->wire_policy[1].preferred = &sar_wire_dense;
 }
 
 static const struct sar_stage stages[] = {

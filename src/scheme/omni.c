@@ -33,13 +33,13 @@ static const char *unsupported_reason(const struct sar_agreed *a)
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
-    terms.push_wire = terms.pull_wire = &sar_wire_block;
+    terms.push_policy.preferred = terms.pull_policy.preferred = &sar_wire_block;
     return sar_owner_seconds(a, &terms);
 }
 
 static void open(struct sar_task *task)
 {
-    task->preferred_wire[0] = task->preferred_wire[1] = &sar_wire_block;
+    task->wire_policy[0].preferred = task->wire_policy[1].preferred = &sar_wire_block;
     sar_owner_open(task, map_of(task->agreed), NULL);
 }
 

@@ -17,13 +17,13 @@
 static double seconds(const struct sar_agreed *a)
 {
     struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_range_parts_map(a));
-    terms.push_wire = terms.pull_wire = &sar_wire_coo;
+    terms.push_policy.preferred = terms.pull_policy.preferred = &sar_wire_coo;
     return sar_owner_seconds(a, &terms);
 }
 
 static void open(struct sar_task *task)
 {
-    task->preferred_wire[0] = task->preferred_wire[1] = &sar_wire_coo;
+    task->wire_policy[0].preferred = task->wire_policy[1].preferred = &sar_wire_coo;
     sar_owner_open(task, sar_range_parts_map(task->agreed), NULL);
 }
 

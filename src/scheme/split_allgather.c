@@ -58,12 +58,13 @@ static double seconds_with(const struct sar_agreed *a, const struct sar_wire *pu
     struct sar_cost push = sar_agreed_cost(a, false, &layout, a->data.nnz_max * share);
     double work = a->data.nnz_max + a->data.nnz_mean * ranks * share + 2 * sums + (ranks - 1) * push.work;
     double time = sar_agreed_exchange(a, ranks - 1, (ranks - 1) * push.bytes);
+    struct sar_wire_policy policy = { .preferred = pull_wire };
     layout.index_size = a->desc.index_size;
     for (int parts = 1; parts < m->ranks; parts += next_count(parts, m->ranks)) {
         double moved = next_count(parts, m->ranks);
         layout.slots = part * (uint64_t)moved;
         double nnz = fmin(max_parts_nnz(sums, sums_share, moved, ranks), (double)layout.slots);
-        struct sar_cost pull = sar_agreed_cost_with(a, true, pull_wire, &layout, nnz);
+        struct sar_cost pull = sar_agreed_cost_with(a, true, &policy, &layout, nnz);
         time += m->alpha + pull.bytes * m->beta;
         work += pull.work;
     }
@@ -83,7 +84,7 @@ static double seconds_dense(const struct sar_agreed *a)
 static void open(struct sar_task *task)
 {
     struct state *s = task->state;
-    task->preferred_wire[1] = task->scheme == &sar_scheme_split_dense ? &sar_wire_dense : NULL;
+    task->wire_policy[1].preferred = task->scheme == &sar_scheme_split_dense ? &sar_wire_dense : NULL;
     sar_owner_open(task, sar_range_parts_map(task->agreed), NULL);
     s->n_parts = 1;
 }

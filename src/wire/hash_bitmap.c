@@ -209,8 +209,8 @@ const struct sar_wire sar_wire_hash_bitmap = {
     .min_bytes = bytes_of,
     .nnz_cost = 0.4,
     .slot_cost = 0.01,
-    .pull_nnz_cost = 0.01,
-    .pull_slot_cost = 0.011,
+    .pull_nnz_cost = 0.06,
+    .pull_slot_cost = 0.043,
     .encode = encode,
     .decode = decode,
 };

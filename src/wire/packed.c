@@ -216,8 +216,8 @@ const struct sar_wire sar_wire_packed = {
     .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
-    .nnz_cost = 2.1,
-    .pull_nnz_cost = 1.05,
+    .nnz_cost = 4.35,
+    .pull_nnz_cost = 2.52,
     .encode = encode,
     .decode = decode,
 };

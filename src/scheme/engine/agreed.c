@@ -32,8 +32,9 @@ double sar_agreed_element_seconds(const struct sar_machine *machine, const struc
 double sar_agreed_value_seconds(const struct sar_agreed *agreed)
 {
     struct sar_machine machine = agreed->machine;
+    double ratio = machine.thread_ratio > 0 ? machine.thread_ratio : 1;
     machine.gamma = 0;
-    return agreed->machine.gamma - sar_agreed_element_seconds(&machine, &agreed->desc);
+    return fmax(agreed->machine.gamma - ratio * sar_agreed_element_seconds(&machine, &agreed->desc), 0);
 }
 
 double sar_densification_at(const struct sar_densification *gamma, double k)
@@ -89,39 +90,34 @@ static bool wants_smallest(const struct sar_agreed *agreed, bool pull)
 
 /* Returns the format that settings or the scheme prescribe, or NULL: choose by price. Settings come first. */
 static const struct sar_wire *fixed_wire(const struct sar_agreed *agreed, bool pull,
-                                         const struct sar_wire *preferred)
+                                         const struct sar_wire_policy *policy)
 {
     const struct sar_wire *forced = pull ? agreed->wire.pull : agreed->wire.push;
-    return forced != NULL || wants_smallest(agreed, pull) ? forced : preferred;
+    return forced != NULL || wants_smallest(agreed, pull) || policy == NULL ? forced : policy->preferred;
 }
 
-/* Costs of formats in a pull were measured for single values. For rows gamma is mostly the time of bytes. */
-static bool has_pull_cost(const struct sar_agreed *agreed, bool pull)
+static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull,
+                                      const struct sar_wire_policy *policy)
 {
-    return pull && agreed->desc.row_len == 1;
-}
-
-static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull)
-{
-    return (struct sar_wire_price){ agreed->machine.beta,
-                                    wants_smallest(agreed, pull) ? 0 : agreed->machine.gamma,
-                                    has_pull_cost(agreed, pull) };
+    double weight = policy == NULL || policy->work_weight <= 0 ? 1 : policy->work_weight;
+    double unit = wants_smallest(agreed, pull) ? 0 : weight * sar_agreed_value_seconds(agreed);
+    return (struct sar_wire_price){ agreed->machine.beta, unit, policy != NULL && policy->assembles };
 }
 
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
-                                       const struct sar_wire *preferred, const struct sar_wire_layout *layout,
-                                       const struct sar_spvec *vec)
+                                       const struct sar_wire_policy *policy,
+                                       const struct sar_wire_layout *layout, const struct sar_spvec *vec)
 {
-    const struct sar_wire *fixed = fixed_wire(agreed, pull, preferred);
-    return fixed != NULL ? fixed : sar_wire_cheapest(layout, vec, price_of(agreed, pull));
+    const struct sar_wire *fixed = fixed_wire(agreed, pull, policy);
+    return fixed != NULL ? fixed : sar_wire_cheapest(layout, vec, price_of(agreed, pull, policy));
 }
 
 const struct sar_wire *sar_agreed_expected_wire(const struct sar_agreed *agreed, bool pull,
-                                                const struct sar_wire *preferred,
+                                                const struct sar_wire_policy *policy,
                                                 const struct sar_wire_layout *layout, double nnz)
 {
-    const struct sar_wire *fixed = fixed_wire(agreed, pull, preferred);
-    return fixed != NULL ? fixed : sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull));
+    const struct sar_wire *fixed = fixed_wire(agreed, pull, policy);
+    return fixed != NULL ? fixed : sar_wire_cheapest_expected(layout, nnz, price_of(agreed, pull, policy));
 }
 
 /* Choose by bytes alone: the cost of coding on a device is unknown, and small beside that of the bytes. */
@@ -144,24 +140,27 @@ bool sar_agreed_allows_device(const struct sar_agreed *agreed)
            direction_allows_device(agreed, true);
 }
 
-/* Returns the work of rounding one row, in rows: the rows' gamma counts every value's bytes. */
+/* Returns the work of one value, in rows: the rows' gamma counts every value's bytes. */
+static double value_work(const struct sar_agreed *agreed)
+{
+    return agreed->machine.gamma > 0 ? sar_agreed_value_seconds(agreed) / agreed->machine.gamma : 0;
+}
+
+/* Returns the work of rounding one row, in values. */
 static double rounding_work(const struct sar_agreed *agreed)
 {
-    if (agreed->wire.precision == SAR_PRECISION_FULL || agreed->machine.gamma <= 0)
-        return 0;
-    double values = sar_agreed_value_seconds(agreed) / agreed->machine.gamma;
-    return ROUNDING_WORK * (double)agreed->desc.row_len * values;
+    return agreed->wire.precision == SAR_PRECISION_FULL ? 0 : ROUNDING_WORK * (double)agreed->desc.row_len;
 }
 
 struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
-                                     const struct sar_wire *preferred, const struct sar_wire_layout *layout,
-                                     double nnz)
+                                     const struct sar_wire_policy *policy,
+                                     const struct sar_wire_layout *layout, double nnz)
 {
-    const struct sar_wire *wire = sar_agreed_expected_wire(agreed, pull, preferred, layout, nnz);
-    double work = has_pull_cost(agreed, pull) ? sar_wire_pull_cost(wire, layout, nnz)
-                                              : sar_wire_cost(wire, layout, nnz);
+    const struct sar_wire *wire = sar_agreed_expected_wire(agreed, pull, policy, layout, nnz);
+    bool assembles = policy != NULL && policy->assembles;
+    double work = assembles ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz);
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
-                              work + rounding_work(agreed) * nnz };
+                              (work + rounding_work(agreed) * nnz) * value_work(agreed) };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull,

@@ -116,15 +116,22 @@ double sar_agreed_union_nnz(const struct sar_agreed *agreed, double k);
 struct sar_wire_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t slots,
                                          unsigned index_size);
 
+/** How a scheme chooses the formats of one direction. Zero: the cheapest. */
+struct sar_wire_policy {
+    const struct sar_wire *preferred; /**< the scheme's own format, or NULL */
+    double work_weight;               /**< of work against bytes, one of which may be hidden; 0: 1 */
+    bool assembles; /**< all ranks put the messages in place block by block: sar_wire_pull_cost */
+};
+
 /** Returns the format for a message: the forced one, else the preferred one, else the cheapest for vec.
- * @param preferred  the scheme's own format, or NULL */
+ * @param policy  NULL: zero */
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
-                                       const struct sar_wire *preferred, const struct sar_wire_layout *layout,
-                                       const struct sar_spvec *vec);
+                                       const struct sar_wire_policy *policy,
+                                       const struct sar_wire_layout *layout, const struct sar_spvec *vec);
 
 /** As sar_agreed_wire for nnz elements at random slots. */
 const struct sar_wire *sar_agreed_expected_wire(const struct sar_agreed *agreed, bool pull,
-                                                const struct sar_wire *preferred,
+                                                const struct sar_wire_policy *policy,
                                                 const struct sar_wire_layout *layout, double nnz);
 
 /** Returns the format for nnz elements in device memory: the forced one, else the smallest that devices
@@ -145,10 +152,10 @@ struct sar_cost {
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull,
                                 const struct sar_wire_layout *layout, double nnz);
 
-/** Returns the predicted cost of a message for a scheme with a preferred format. */
+/** Returns the predicted cost of a message for a scheme with a policy; NULL: zero. */
 struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
-                                     const struct sar_wire *preferred, const struct sar_wire_layout *layout,
-                                     double nnz);
+                                     const struct sar_wire_policy *policy,
+                                     const struct sar_wire_layout *layout, double nnz);
 
 /** Constants of a link, either between nodes or within a node. */
 struct sar_link {

@@ -167,7 +167,7 @@ enum sar_status sar_owner_sum_push(struct sar_task *task, struct sar_spvec *sums
 struct sar_owner_cost_terms {
     double push_share, pull_share; /**< share of the largest part; 1 / parts for a map with stripes, since
                                     * sar_agreed_max_load tells its largest part */
-    const struct sar_wire *push_wire, *pull_wire; /**< preferred formats, or NULL */
+    struct sar_wire_policy push_policy, pull_policy;
     struct sar_partition_map map;
     struct sar_columns columns;
     double max_slots;   /**< slots of the longest part */
@@ -189,7 +189,7 @@ struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agr
  * reduce_scatter, one part of all elements for an allgather. */
 struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *agreed);
 
-/** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of
+/** Assigns owners by a map; task->wire_policy has its formats. Cannot fail: all ranks must know the number of
  * steps.
  * @param peers  NULL: each rank exchanges messages with each other */
 void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const struct sar_owner_peers *peers);
@@ -231,6 +231,7 @@ struct sar_owner_estimate {
     double work;                /**< of a rank, coding included, in elements */
     double reduce_work;         /**< the part of it that reduces the elements of the others */
     struct sar_segments segments;
+    struct sar_wire_policy push_policy, pull_policy;
     bool reduces_in_flight; /**< see struct sar_owner_parts */
     int throttle;           /**< long messages that a rank sends to other nodes at a time; 0: all */
     double mean_pull;       /**< bytes of the mean message of the pull */

@@ -6,7 +6,7 @@
 
 #include "base/config.h"
 #include "comm/exchange.h"
-#include "scheme/engine/owner.h"
+#include "scheme/engine/owner_internal.h"
 #include "vector/partition.h"
 #include "wire/message.h"
 
@@ -36,15 +36,11 @@ static const double MIN_MOVING_SHARE = 0.25;
  * all steps; in those that have more to move than to work, simulated calls gain more than it predicts. */
 static const double IN_FLIGHT_LOSS = 1.03;
 
-/* In elements of one value, as `mpix_sparse_perf --costs` measures them. */
-static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025, MERGE_WORK = 0.35, BLOCK_WORK = 1.9;
+/* Weights of work against bytes in the choice of formats, or of bytes against work: the most, and one that
+ * is tried where it is not the fair one. */
+static const double MAX_WEIGHT = 10, STRONG_WEIGHT = 3;
 
 bool sar_owner_always_in_flight;
-
-static bool is_contiguous(const struct sar_partition_map *map)
-{
-    return map->kind == SAR_PARTITION_RANGE;
-}
 
 struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, struct sar_partition_map map)
 {
@@ -55,7 +51,7 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, str
                                           .columns = sar_columns_make(&a->desc, a->machine.ranks, 1, 1),
                                           .max_slots = (double)map.slots_max,
                                           .group_ranks = 1 };
-    if (is_contiguous(&map)) {
+    if (sar_owner_is_contiguous(&map)) {
         terms.push_share = sar_range_parts_max_share(a);
         terms.pull_share = sar_range_parts_max_union_share(a, ranks);
     }
@@ -71,7 +67,7 @@ static struct sar_owner_cost_terms with_max_shares(const struct sar_agreed *a,
 {
     struct sar_owner_cost_terms max = *terms;
     double ranks = a->machine.ranks, parts = terms->columns.groups;
-    if (is_contiguous(&terms->map) || a->call.collective == SAR_ALLGATHER)
+    if (sar_owner_is_contiguous(&terms->map) || a->call.collective == SAR_ALLGATHER)
         return max;
     max.push_share *= terms->group_ranks > 1 ? sar_agreed_max_load(a, parts, terms->group_ranks,
                                                                    ceil(ranks / terms->group_ranks))
@@ -98,78 +94,6 @@ static double exchange(const struct sar_agreed *a, const struct sar_owner_cost_t
 {
     return terms->group_ranks > 1 ? sar_agreed_inter_exchange(a, messages, bytes)
                                   : sar_agreed_exchange(a, messages, bytes);
-}
-
-/* Returns the work on the longest slice of a row, in elements: gamma has a part for the first value, and one
- * for the bytes of the others. */
-static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
-{
-    struct sar_slice slice = { 0, sar_columns_max_slice_len(&terms->columns) };
-    if (!sar_columns_sliced(&terms->columns) || a->machine.gamma <= 0)
-        return 1;
-    struct sar_vec_desc desc = sar_columns_slice_desc(&a->desc, slice);
-    struct sar_machine machine = a->machine;
-    machine.gamma = sar_agreed_value_seconds(a);
-    return sar_agreed_element_seconds(&machine, &desc) / a->machine.gamma;
-}
-
-/* Returns the work that slices add, in elements. Rows of the input and of the result are copied slice by
- * slice, with several groups in addition to the copies of the partition and of the merge. An owner reduces
- * into the slots of a whole row group; work on slots is not in other prices, so that only the slots beyond
- * those of a rank's own part count. In a node a rank reduces the parts of all peers too; it joins its share
- * of the result's rows, and in the end whole rows of the shares of all ranks. */
-static double slicing_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
-                           const struct sar_owner_estimate *estimate)
-{
-    double in_group = terms->group_ranks, sums = sar_agreed_union_nnz(a, a->machine.ranks);
-    double slots = (double)terms->map.slots_max - (double)a->desc.count / a->machine.ranks;
-    if (!sar_columns_sliced(&terms->columns) || a->machine.gamma <= 0)
-        return 0;
-    double reductions = in_group > 1 ? estimate->peers + 2 : 1, joined = in_group > 1 ? sums : 0;
-    double row_pass = terms->columns.groups > 1 ? (double)a->desc.element_size * a->machine.memory : 0;
-    double slices = sar_columns_max_slices(&terms->columns) * (a->data.nnz_max + sums / in_group) + joined,
-           value = sar_agreed_value_seconds(a);
-    double work = slices * SLICE_COPY_WORK + fmax(slots, 0) * SLOT_WORK * reductions;
-    return (work * value + (a->data.nnz_max + sums / in_group) * row_pass) / a->machine.gamma;
-}
-
-/* Returns the work of putting the elements of the result in order: block by block, or, where the map has
- * many more blocks than elements, by a reduction. */
-static double merge_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
-{
-    const struct sar_partition_map *map = &terms->map;
-    double sums = sar_agreed_union_nnz(a, a->machine.ranks);
-    uint64_t stripes = map->slots_max >> map->grain_shift;
-    if (a->call.collective == SAR_REDUCE_SCATTER)
-        return sums * terms->pull_share;
-    if (is_contiguous(map) || a->call.collective == SAR_ALLGATHER ||
-        !sar_partition_merges_by_block(map, stripes, (size_t)sums))
-        return sums;
-    return fmin(MERGE_WORK * sums + BLOCK_WORK * (double)stripes * map->parts, sums);
-}
-
-static double reduce_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
-{
-    if (a->call.collective == SAR_ALLGATHER)
-        return 0;
-    return a->data.nnz_mean * a->machine.ranks * terms->push_share * slice_work(a, terms);
-}
-
-/* A rank partitions its own elements, reduces the part that it owns, and merges the parts of the result. In
- * a group it also reduces the elements of its node, and merges only its share of the result. The pull is
- * encoded once. */
-static double work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
-                      const struct sar_owner_estimate *estimate)
-{
-    double parts = estimate->peers + 1;
-    double slice = slice_work(a, terms), merged = merge_work_of(a, terms);
-    double coding = (estimate->peers * estimate->push.work + parts / 2 * estimate->pull.work) * slice;
-    double read = a->data.nnz_max + estimate->reduce_work;
-    if (terms->group_ranks > 1)
-        return read +
-               parts * (sar_agreed_union_nnz(a, terms->group_ranks) + merged) * terms->push_share * slice +
-               coding + slicing_work(a, terms, estimate);
-    return read + merged + coding + slicing_work(a, terms, estimate);
 }
 
 /* Returns the latencies that messages of a step wait for others: at most so many are in flight. */
@@ -257,7 +181,7 @@ static struct sar_cost pull_cost(const struct sar_agreed *a, const struct sar_ow
                                  const struct sar_wire_layout *layout, double nnz)
 {
     double peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
-    struct sar_cost whole = sar_agreed_cost_with(a, true, terms->pull_wire, layout, nnz);
+    struct sar_cost whole = sar_agreed_cost_with(a, true, &terms->pull_policy, layout, nnz);
     if (!sar_columns_sliced(&terms->columns))
         return whole;
     double values = values_bytes(layout, nnz);
@@ -361,12 +285,18 @@ static uint64_t relay_limit_of(const struct sar_agreed *a, const struct sar_owne
     return (uint64_t)ceil(e->peers * segment_message_bytes(e->relayable, e->segments.n));
 }
 
+static double moving_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
+                             const struct sar_owner_estimate *e)
+{
+    return e->relay_limit > 0 ? relayed_seconds(a, terms, e) : direct_seconds(a, terms, e);
+}
+
 /* Returns the seconds of moving and working. Between nodes the smaller one is hidden but for one segment's
  * share; the reduction only if it is done in flight. */
 static double seconds_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                          const struct sar_owner_estimate *e)
 {
-    double moving = e->relay_limit > 0 ? relayed_seconds(a, terms, e) : direct_seconds(a, terms, e);
+    double moving = moving_seconds(a, terms, e);
     double work = e->reduces_in_flight ? e->work : e->work - e->reduce_work;
     double hidden = fmin(moving, work * a->machine.gamma) * (1 - 1. / e->segments.n);
     return moving + e->work * a->machine.gamma - (a->topo.nodes > 1 ? hidden : 0);
@@ -386,26 +316,32 @@ static bool reduces_in_flight(const struct sar_agreed *a, const struct sar_owner
            (step < reducing && seconds_of(a, terms, &later) < IN_FLIGHT_LOSS * seconds_of(a, terms, e));
 }
 
-struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
-                                             const struct sar_owner_cost_terms *terms)
+/* Returns the estimate with this weight of work in the choice of formats. */
+static struct sar_owner_estimate estimate_weighted(const struct sar_agreed *a,
+                                                   struct sar_owner_cost_terms weighted, double weight)
 {
+    const struct sar_owner_cost_terms *terms = &weighted;
+    weighted.push_policy.work_weight = weighted.pull_policy.work_weight = weight;
+    weighted.pull_policy.assembles = sar_owner_assembles(a, terms);
     struct sar_owner_cost_terms max = with_max_shares(a, terms);
     double sums = sar_agreed_union_nnz(a, a->machine.ranks);
     uint64_t slots = terms->map.slots_max;
-    struct sar_owner_estimate estimate = { .segments = sar_segments_equal(slots, slots, 1) };
+    struct sar_owner_estimate estimate = { .segments = sar_segments_equal(slots, slots, 1),
+                                           .push_policy = weighted.push_policy,
+                                           .pull_policy = weighted.pull_policy };
     struct sar_wire_layout layout = sar_agreed_layout(a, (uint64_t)max.max_slots, sar_index_size(slots));
     if (sar_columns_sliced(&terms->columns))
         sar_columns_slice_layout(&terms->columns, sar_columns_max_slice_len(&terms->columns), &layout);
     estimate.peers = ceil(a->machine.ranks / terms->group_ranks) - 1;
     if (a->call.collective != SAR_ALLGATHER)
-        estimate.push = sar_agreed_cost_with(a, false, terms->push_wire, &layout,
+        estimate.push = sar_agreed_cost_with(a, false, &terms->push_policy, &layout,
                                              fmin(pushed_nnz(a, &max), max.max_slots));
     if (a->call.collective != SAR_REDUCE_SCATTER)
         estimate.pull = pull_cost(a, terms, &layout, fmin(sums * max.pull_share, max.max_slots));
-    estimate.reduce_work = reduce_work_of(a, &max);
-    estimate.work = work_of(a, &max, &estimate);
+    estimate.reduce_work = sar_owner_reduce_work(a, &max);
+    estimate.work = sar_owner_work(a, &max, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
-    if (is_contiguous(&terms->map) || slots == 0)
+    if (sar_owner_is_contiguous(&terms->map) || slots == 0)
         return estimate;
     estimate.segments = segments_of(a, terms, &estimate);
     estimate.throttle = throttle_of(a, terms, &estimate);
@@ -413,6 +349,29 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
     estimate.relay_limit = relay_limit_of(a, terms, &estimate);
     estimate.reduces_in_flight = reduces_in_flight(a, terms, &estimate);
     return estimate;
+}
+
+/* In a pipeline between nodes, the longer one of moving and working hides most of the other. Each counts in
+ * the choice of formats as much as it takes, or more, unless that makes the call longer. */
+struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
+                                             const struct sar_owner_cost_terms *terms)
+{
+    struct sar_owner_estimate best = estimate_weighted(a, *terms, 1);
+    double moving = moving_seconds(a, terms, &best), working = best.work * a->machine.gamma;
+    if (a->topo.nodes == 1 || best.segments.n == 1 || !(working > 0 && moving > 0))
+        return best;
+    double fewest = seconds_of(a, terms, &best),
+           fair = fmin(fmax(working / moving, 1 / MAX_WEIGHT), MAX_WEIGHT);
+    double weights[] = { fair, fair < 1 ? 1 / STRONG_WEIGHT : STRONG_WEIGHT };
+    for (int i = 0; i < 2; i++) {
+        struct sar_owner_estimate weighted = estimate_weighted(a, *terms, weights[i]);
+        double seconds = seconds_of(a, terms, &weighted);
+        if (seconds < fewest || (i == 0 && seconds == fewest)) {
+            best = weighted;
+            fewest = seconds;
+        }
+    }
+    return best;
 }
 
 double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
@@ -424,7 +383,7 @@ double sar_owner_seconds(const struct sar_agreed *a, const struct sar_owner_cost
 const char *sar_owner_unsupported_reason(const struct sar_agreed *a, struct sar_partition_map map)
 {
     const char *reason = sar_agreed_sparse_unsupported(a);
-    bool fits = is_contiguous(&map) || map.slots_max <= UINT32_MAX;
+    bool fits = sar_owner_is_contiguous(&map) || map.slots_max <= UINT32_MAX;
     return reason == NULL && !fits ? "parts of more than 2^32 slots" : reason;
 }
 
@@ -462,8 +421,8 @@ struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a, 
     uint64_t ranks = (uint64_t)a->machine.ranks, forced = a->partition.columns;
     struct sar_owner_cost_terms best = sar_owner_cost_terms(a, sar_agreed_partition_map(a));
     best.group_ranks = group_ranks;
-    best.may_relay = group_ranks <= 1 && !is_contiguous(&best.map);
-    if (is_contiguous(&best.map) || a->desc.row_len == 1 || ranks == 1)
+    best.may_relay = group_ranks <= 1 && !sar_owner_is_contiguous(&best.map);
+    if (sar_owner_is_contiguous(&best.map) || a->desc.row_len == 1 || ranks == 1)
         return best;
     if (forced != SAR_U64_AUTO)
         return forced_terms(a, group_ranks, forced);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_output.c, owner_half.c, owner_rows.c and
- * owner_relay.c share; no other file uses them. */
+/* Functions that owner_parts.c, owner_stages.c, owner_pull.c, owner_output.c, owner_half.c, owner_rows.c,
+ * owner_relay.c, owner_cost.c and owner_work.c share; no other file uses them. */
 
 #ifndef SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
 #define SAR_SCHEME_ENGINE_OWNER_INTERNAL_H
@@ -109,5 +109,20 @@ enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment);
 
 /** As sar_owner_write_output, for sliced rows. */
 enum sar_status sar_owner_write_rows(struct sar_task *task, uint32_t segment);
+
+static inline bool sar_owner_is_contiguous(const struct sar_partition_map *map)
+{
+    return map->kind == SAR_PARTITION_RANGE;
+}
+
+/** Returns true if the price of a format in the pull includes the merge. */
+bool sar_owner_assembles(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms);
+
+/** Returns the work of reducing the elements that the others push, in elements. */
+double sar_owner_reduce_work(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms);
+
+/** Returns all work of a rank, in elements, from the estimate's messages and its reduce_work. */
+double sar_owner_work(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms,
+                      const struct sar_owner_estimate *estimate);
 
 #endif

@@ -81,6 +81,8 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     o->relay.limit = estimate.relay_limit;
     o->relay.layout = (struct sar_relay_layout){ &o->parts.columns, estimate.relay_stride, NULL };
     task->exchange.throttle = estimate.throttle;
+    task->wire_policy[0] = estimate.push_policy;
+    task->wire_policy[1] = estimate.pull_policy;
     task->result.early_write = peers == NULL && (o->parts.segments.n > 1 || !o->parts.pushes);
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
     task->report.partition = sar_partition_map_name(&map);
@@ -97,8 +99,8 @@ void sar_owner_open(struct sar_task *task, struct sar_partition_map map, const s
                          &(struct sar_owner_cost_terms){
                              .push_share = share,
                              .pull_share = share,
-                             .push_wire = task->preferred_wire[0],
-                             .pull_wire = task->preferred_wire[1],
+                             .push_policy = task->wire_policy[0],
+                             .pull_policy = task->wire_policy[1],
                              .map = map,
                              .columns = sar_columns_make(&task->agreed->desc, task->comm->ranks, 1, 1),
                              .max_slots = (double)map.slots_max,

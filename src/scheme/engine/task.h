@@ -151,7 +151,7 @@ struct sar_task {
     bool minus_zero; /**< the input of this rank, or of a rank it received from, has a -0.0 */
 
     /* Written by the scheme. */
-    const struct sar_wire *preferred_wire[2]; /**< push, pull; set in its first post; NULL: the cheapest */
+    struct sar_wire_policy wire_policy[2]; /**< push, pull; set in its first post */
     bool repeat_stage; /**< set by post: run this stage again; the engine clears it before each post */
     struct sar_scheme_report report;
     void *state; /**< scheme->state_size bytes */

@@ -54,7 +54,7 @@ static enum sar_status encode(struct sar_task *task, bool pull, struct sar_wire_
         wire = sar_agreed_device_wire(task->agreed, pull, &layout, vec->nnz);
         SAR_TRY(sar_task_encode_on_device(task, &key, wire, vec, message));
     } else {
-        wire = sar_agreed_wire(task->agreed, pull, task->preferred_wire[pull], &layout, vec);
+        wire = sar_agreed_wire(task->agreed, pull, &task->wire_policy[pull], &layout, vec);
         SAR_TRY(sar_msg_encode(&key, wire, vec, task->memory.step_arena, message));
     }
     report_wire(pull ? &task->report.pull_wire : &task->report.push_wire, wire->name);
@@ -121,7 +121,7 @@ static enum sar_status encode_one(void *arg, size_t i)
     if (part->message == NULL)
         return SAR_OK;
     part->wire =
-        sar_agreed_wire(task->agreed, loop->pull, task->preferred_wire[loop->pull], &part->layout, part->vec);
+        sar_agreed_wire(task->agreed, loop->pull, &task->wire_policy[loop->pull], &part->layout, part->vec);
     return sar_msg_encode(&key, part->wire, part->vec, task->memory.step_arena, part->message);
 }
 
@@ -318,7 +318,7 @@ static bool expects_bitmap(const struct sar_task *task, const struct sar_wire_la
     double slots = (double)layout->slots, elements = 0;
     for (size_t i = 0; i < n; i++)
         elements += (double)vecs[i].nnz;
-    return sar_agreed_expected_wire(task->agreed, true, task->preferred_wire[1], layout,
+    return sar_agreed_expected_wire(task->agreed, true, &task->wire_policy[1], layout,
                                     -slots * expm1(-elements / slots)) == &sar_wire_hash_bitmap;
 }
 
@@ -349,7 +349,7 @@ enum sar_status sar_task_reduce_encoded(struct sar_task *task, const struct sar_
     struct sar_span span = sar_task_span(task, "reduce");
     SAR_TRY(sar_reduce_bitmap_count(desc, vecs, n, task->memory.step_arena, &reduction));
     *clustered = reduction.clustered;
-    if (*clustered || sar_agreed_expected_wire(task->agreed, true, task->preferred_wire[1], layout,
+    if (*clustered || sar_agreed_expected_wire(task->agreed, true, &task->wire_policy[1], layout,
                                                (double)reduction.nnz) != &sar_wire_hash_bitmap)
         return SAR_OK;
     SAR_TRY(write_encoded(task, layout, &reduction, out, message));

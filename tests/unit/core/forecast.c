@@ -255,7 +255,8 @@ static void test_levels(void **state)
     }
 }
 
-/* Without zeros MPI_Allreduce is the cheapest. Values of 16 bits take half its bytes, between nodes only. */
+/* Without zeros MPI_Allreduce is the cheapest. Values of 16 bits take half its bytes, between nodes only, and at most
+ * one bit more. */
 static void test_narrow_values_between_nodes(void **state)
 {
     static const struct sar_cost_history none = { .trials = { 0 } };
@@ -275,7 +276,7 @@ static void test_narrow_values_between_nodes(void **state)
             assert_int_equal(sar_schemes[s.choice] == &sar_scheme_dense, !narrow || nodes == 1);
             bytes[narrow] = sar_forecast_bytes(sar_schemes[s.choice], &a);
         }
-        assert_true(nodes == 1 || bytes[1] < 0.51 * bytes[0]);
+        assert_true(nodes == 1 || bytes[1] < 0.54 * bytes[0]);
     }
 }
 

@@ -337,7 +337,8 @@ static double merge_work(const struct sar_agreed *a)
 {
     struct sar_owner_cost_terms terms = sar_owner_columns_terms(a, 1);
     struct sar_owner_estimate e = sar_owner_estimate(a, &terms);
-    double coding = e.peers * e.push.work + (e.peers + 1) / 2 * e.pull.work;
+    double coding =
+        e.peers * e.push.work + (e.pull_policy.assembles ? e.peers + 1 : (e.peers + 1) / 2) * e.pull.work;
     return e.work - e.reduce_work - coding - a->data.nnz_max;
 }
 
@@ -376,6 +377,7 @@ static void test_costs_of_messages(void **state)
 {
     struct sar_agreed a = agreed_make(8, 100000, 1000);
     struct sar_wire_layout layout = sar_agreed_layout(&a, 5000, 4);
+    const struct sar_wire_policy block = { .preferred = &sar_wire_block };
     (void)state;
     assert_true(layout.slots == 5000 && layout.element_size == 4 && layout.index_size == 4 &&
                 !layout.zero_is_absent);
@@ -391,16 +393,34 @@ static void test_costs_of_messages(void **state)
         assert_ptr_equal(wire, sar_wire_cheapest(&layout, &run, price));
         assert_true(cost.bytes == SAR_MSG_HEADER_BYTES + sar_wire_expected(likely, &layout, (double)nnz) &&
                     cost.work == sar_wire_cost(likely, &layout, (double)nnz));
-        assert_ptr_equal(sar_agreed_wire(&a, false, &sar_wire_block, &layout, &run), &sar_wire_block);
+        assert_ptr_equal(sar_agreed_wire(&a, false, &block, &layout, &run), &sar_wire_block);
         a.wire.pull_smallest = true;
         price = (struct sar_wire_price){ a.machine.beta, 0, true };
-        assert_ptr_equal(sar_agreed_wire(&a, true, &sar_wire_block, &layout, &run),
+        assert_ptr_equal(sar_agreed_wire(&a, true, &block, &layout, &run),
                          sar_wire_cheapest(&layout, &run, price));
         a.wire.pull = &sar_wire_dense;
         assert_ptr_equal(sar_agreed_wire(&a, true, NULL, &layout, &run), &sar_wire_dense);
         assert_ptr_equal(sar_agreed_wire(&a, false, NULL, &layout, &run), wire);
         a.wire.pull = NULL;
         a.wire.pull_smallest = false;
+    }
+}
+
+/* A pipeline that waits for messages takes formats of fewer bytes, one that waits for work those of less
+ * work; neither is dearer than the formats that are cheapest by the sum of both. */
+static void test_pipelines_weigh_bytes_and_work(void **state)
+{
+    (void)state;
+    struct sar_agreed a = agreed_make(16, 100000000, 1500000);
+    a.topo.nodes = 16;
+    double bytes = 0, work = INFINITY;
+    for (a.machine.gamma = 1e-11; a.machine.gamma < 1e-7; a.machine.gamma *= 2) {
+        struct sar_owner_cost_terms terms = sar_owner_cost_terms(&a, sar_agreed_partition_map(&a));
+        struct sar_owner_estimate e = sar_owner_estimate(&a, &terms);
+        assert_true(e.segments.n > 1);
+        assert_true(e.push.bytes + e.pull.bytes >= bytes && e.work <= work);
+        bytes = e.push.bytes + e.pull.bytes;
+        work = e.work;
     }
 }
 
@@ -424,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_costs_of_the_merge),
         cmocka_unit_test(test_costs_of_narrow_values),
         cmocka_unit_test(test_costs_of_messages),
+        cmocka_unit_test(test_pipelines_weigh_bytes_and_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
