@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "generate.h"
 #include "scheme/scheme.h"
+#include "vector/merge_bitmaps.h"
 
 static double between(struct rng *rng, double low, double high)
 {
@@ -130,9 +131,13 @@ static double slack(const struct sar_agreed *a)
 
 /* True if a scheme works as before with more data. With denser vectors hybrid switches earlier from sparse to
  * dense stages, which may be cheaper. Ranks of a node may share work that each does alone when there is
- * little. */
-static bool keeps_its_way(const struct sar_scheme *scheme, enum axis axis)
+ * little. With denser vectors blocks become long enough for bitmaps that are merged without lists. */
+static bool keeps_its_way(const struct sar_scheme *scheme, const struct sar_agreed *a,
+                          const struct sar_agreed *more, enum axis axis)
 {
+    struct sar_partition_map map = sar_agreed_partition_map(a), later = sar_agreed_partition_map(more);
+    if (sar_merge_bitmaps_works(&later) && !sar_merge_bitmaps_works(&map))
+        return false;
     if (scheme == &sar_scheme_two_level)
         return axis != COUNT && axis != DENSITY;
     return scheme != &sar_scheme_hybrid || axis != DENSITY;
@@ -149,7 +154,7 @@ static void check_prices(const struct sar_agreed *a, enum axis axis, double fact
         double least = floor_of_scheme(a, sar_schemes[i]);
         if (!(isfinite(seconds) && seconds > 0 && seconds >= least * (1 - 1e-9)))
             fail_msg("machine %d, %s: %g s, at least %g s", number, sar_schemes[i]->name, seconds, least);
-        if (keeps_its_way(sar_schemes[i], axis) && !(then >= seconds * (1 - slack(a))))
+        if (keeps_its_way(sar_schemes[i], a, &more, axis) && !(then >= seconds * (1 - slack(a))))
             fail_msg("machine %d, %s: %g s, but %g s with %g times the %s", number, sar_schemes[i]->name,
                      seconds, then, factor, axes[axis]);
     }
