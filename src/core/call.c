@@ -289,6 +289,7 @@ static void begin(struct sar_active_call *op, bool block)
     if (op->time.start - op->comm_state->last.end > CACHES_COLD_AFTER)
         prefetch(op->comm_state);
     op->run.call_span = sar_task_span(&op->task, "call");
+    op->run.call_span.collective = sar_collective_names[op->args->sig.collective];
     struct sar_span span = sar_task_span(&op->task, "prepare");
     sar_active_call_prepare(op);
     if (!op->args->sig.dense_face && !op->args->device.resident)
