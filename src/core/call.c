@@ -56,12 +56,14 @@ static void begin_profile(struct sar_active_call *op)
                                        &op->comm_state->memory.arena, &op->run.profile);
 }
 
-/* The saved agreement holds until the next call that profiles. */
+/* The saved agreement holds until the next call that profiles. It does not say that the elements of a later
+ * allgather have the same owners. */
 static void save_agreement(struct sar_active_call *op)
 {
     struct sar_plan *plan = op->plan;
     uint64_t every = op->policy->config.profile_every;
-    if (plan == NULL || !op->common.selection.settled)
+    bool has_owners = op->args->sig.collective == SAR_ALLGATHER && op->common.agreed.call.block > 0;
+    if (plan == NULL || !op->common.selection.settled || has_owners)
         return;
     plan->saved.skip_agree_left = (every - plan->tensor.calls % every) % every;
     plan->saved.all = op->common.agreement.global;

@@ -35,7 +35,7 @@
  *
  * Other collectives are one half of an allreduce. A reduce_scatter has the push to the owners that the caller
  * chooses; the sums of a segment are written when they are reduced. An allgather has the pull: each rank's
- * elements of a segment take the place of sums.
+ * elements of a segment take the place of sums, those of a part where ranks have elements that they own.
  *
  * In two_level some ranks send for others: sar_owner_peers tells who exchanges messages with whom. */
 
@@ -68,7 +68,8 @@ enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FA
 
 /** Who owns what. Written by sar_owner_open; `bounds` by sar_owner_begin, or before it by oktopk. */
 struct sar_owner_parts {
-    bool pushes, pulls; /**< reduce_scatter has no pull; allgather has no push, and a map of one part */
+    bool pushes, pulls; /**< reduce_scatter has no pull; allgather has no push */
+    bool has_owners;    /**< false: any rank of an allgather has any element, and the map has one part */
     struct sar_partition_map map; /**< of elements to row groups: to ranks, unless rows are sliced */
     struct sar_columns columns;
     struct sar_slice columns_of_result;  /**< of a row: all, or this rank's share of sliced rows */

@@ -46,6 +46,12 @@ static bool is_contiguous(const struct sar_partition_map *map)
     return map->kind == SAR_PARTITION_RANGE;
 }
 
+/* True in an allgather where any rank may have any element. */
+static bool is_unowned(const struct sar_agreed *a, const struct sar_partition_map *map)
+{
+    return a->call.collective == SAR_ALLGATHER && map->parts == 1;
+}
+
 struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, struct sar_partition_map map)
 {
     double ranks = a->machine.ranks;
@@ -142,7 +148,7 @@ static double merge_work_of(const struct sar_agreed *a, const struct sar_owner_c
     uint64_t stripes = map->slots_max >> map->grain_shift;
     if (a->call.collective == SAR_REDUCE_SCATTER)
         return sums * terms->pull_share;
-    if (is_contiguous(map) || a->call.collective == SAR_ALLGATHER ||
+    if (is_contiguous(map) || is_unowned(a, map) ||
         !sar_partition_merges_by_block(map, stripes, (size_t)sums))
         return sums;
     return fmin(MERGE_WORK * sums + BLOCK_WORK * (double)stripes * map->parts, sums);
@@ -211,10 +217,10 @@ static uint64_t unit_of(const struct sar_partition_map *map)
 
 /* Returns the most slots of a segment. The partition makes slots of 32 bits, which count from the segment
  * on. */
-static uint64_t max_slots_of(const struct sar_agreed *a, uint64_t unit)
+static uint64_t max_slots_of(const struct sar_agreed *a, const struct sar_partition_map *map, uint64_t unit)
 {
     uint64_t slots = (uint64_t)UINT32_MAX + 1;
-    return a->call.collective == SAR_ALLGATHER ? UINT64_MAX : slots - slots % unit;
+    return is_unowned(a, map) ? UINT64_MAX : slots - slots % unit;
 }
 
 static struct sar_segments segments_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
@@ -224,7 +230,7 @@ static struct sar_segments segments_of(const struct sar_agreed *a, const struct 
     double messages =
         ceil(fmax(estimate->push.bytes, estimate->pull.bytes) / segment_bytes(a, terms, estimate));
     double slots = ceil((double)map->slots_max / fmin(fmax(messages, 1), MAX_SEGMENTS));
-    uint64_t unit = unit_of(map), most = max_slots_of(a, unit);
+    uint64_t unit = unit_of(map), most = max_slots_of(a, map, unit);
     uint64_t equal = ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
     return sar_segments_equal(map->slots_max, equal < most ? equal : most, unit);
 }
