@@ -62,7 +62,9 @@ static void save_agreement(struct sar_active_call *op)
 {
     struct sar_plan *plan = op->plan;
     uint64_t every = op->policy->config.profile_every;
-    bool has_owners = op->args->sig.collective == SAR_ALLGATHER && op->common.agreed.call.block > 0;
+    const struct sar_scheme *scheme = sar_schemes[op->common.selection.scheme];
+    bool has_owners = op->args->sig.collective == SAR_ALLGATHER && op->common.agreed.call.block > 0 &&
+                      scheme == &sar_scheme_balanced;
     if (plan == NULL || !op->common.selection.settled || has_owners)
         return;
     plan->saved.skip_agree_left = (every - plan->tensor.calls % every) % every;

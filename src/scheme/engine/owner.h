@@ -159,6 +159,10 @@ enum sar_status sar_owner_finish(struct sar_task *task);
  * share memory, all ranks end with SAR_SHM_RETRY, unless one has failed for another reason. */
 void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure);
 
+/** Makes this rank adopt the worst failure that the pushes of the step before report. sar_owner_post calls
+ * it; so does a scheme without a pull after its only step. */
+void sar_owner_collect_failures(struct sar_task *task);
+
 /** Two stages for schemes of contiguous parts with a pull of their own: post the push that sar_owner_begin
  * has prepared; then reduce the arrived parts to the sums of this rank's part. */
 void sar_owner_post_push(struct sar_task *task);
@@ -186,8 +190,11 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed
  *                     numbers of ranks do not slice rows */
 struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed, int group_ranks);
 
+/** Returns the terms of a reduce_scatter: its map is the caller's. */
+struct sar_owner_cost_terms sar_owner_scatter_terms(const struct sar_agreed *agreed, int group_ranks);
+
 /** Returns the terms of the call's collective: the columns terms of an allreduce, the caller's map of a
- * reduce_scatter, one part of all elements for an allgather. */
+ * reduce_scatter; for an allgather the map of the owners, or one part of all elements. */
 struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *agreed);
 
 /** Assigns owners by a map; task->preferred_wire is set. Cannot fail: all ranks must know the number of

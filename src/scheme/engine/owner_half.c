@@ -31,6 +31,13 @@ static struct sar_owner_cost_terms allgather_terms(const struct sar_agreed *a, s
     return terms;
 }
 
+struct sar_owner_cost_terms sar_owner_scatter_terms(const struct sar_agreed *a, int group_ranks)
+{
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
+    terms.group_ranks = group_ranks;
+    return terms;
+}
+
 /* Owners make messages shorter, but contiguous parts have one segment, which hides no work. Slots of merged
  * parts have 32 bits. Parts of the caller's map that are not contiguous have loads as if by chance: no other
  * is known. */
@@ -39,7 +46,7 @@ struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *
     if (a->call.collective == SAR_ALLREDUCE)
         return sar_owner_columns_terms(a, 1);
     if (a->call.collective == SAR_REDUCE_SCATTER)
-        return sar_owner_cost_terms(a, map_of(a));
+        return sar_owner_scatter_terms(a, 1);
     struct sar_owner_cost_terms any = allgather_terms(a, map_of_one_part(a));
     if (a->call.block == 0 || a->machine.ranks == 1 || map_of(a).slots_max > UINT32_MAX)
         return any;
@@ -170,8 +177,9 @@ enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
     const struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(segment)];
     struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, sums->nnz));
-    if (o->parts.is_range) {
-        uint64_t base = task->agreed->call.dense_face ? 0 : o->parts.bounds[task->comm->rank];
+    if (map.kind == SAR_PARTITION_RANGE) {
+        uint64_t begin = sar_partition_map_index(&map, (uint32_t)task->comm->rank, 0);
+        uint64_t base = task->agreed->call.dense_face ? 0 : begin;
         sar_spvec_append(desc, sums, layout.index_size, base, &task->result.vec);
     } else if (sums->nnz > 0) {
         struct sar_spvec end = sar_owner_free_output(task, desc);

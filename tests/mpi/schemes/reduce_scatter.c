@@ -32,6 +32,7 @@ static struct config {
     { .settings = { "balanced", "block", NULL, NULL, "40" } },
     { .settings = { "balanced", "dense", NULL, NULL, NULL } },
     { .settings = { "dense", NULL, NULL, NULL, NULL } },
+    { .settings = { "two_level", NULL, NULL, NULL, "40" }, .nodes = 2 },
     { .settings = { "allgather", "smallest", NULL, NULL, "40" } },
     { .settings = { "auto", NULL, NULL, NULL, NULL } },
 };
@@ -152,6 +153,8 @@ static const char *serving_scheme(const struct config *c, const struct tensor_de
 {
     if (strcmp(c->settings.scheme, "dense") == 0)
         return block > 0 && dense_serves(desc, block) ? "dense" : "auto";
+    if (strcmp(c->settings.scheme, "two_level") == 0)
+        return block > 0 && ranks > c->nodes ? "two_level" : "auto";
     return block > 0 && strcmp(c->settings.scheme, "allgather") == 0 ? "auto" : c->settings.scheme;
 }
 
@@ -258,7 +261,7 @@ static void check_volume(int64_t block)
 {
     const struct tensor_desc desc = { FLOAT64, SUM, 3, 3000 };
     const long long element = (long long)element_bytes(&desc) + 4;
-    struct settings settings = { NULL, "coo", NULL, NULL, NULL };
+    struct settings settings = { "balanced", "coo", NULL, NULL, NULL };
     struct config c = { .settings = settings, .comm = settings_comm(&settings) };
     struct tensor t;
     struct oracle all;
