@@ -63,6 +63,8 @@ static void print_event(const struct event *e)
             (unsigned long)s->call);
     if (s->stage >= 0)
         fprintf(file, ", \"stage\": %d", s->stage);
+    if (e->span.collective != NULL)
+        fprintf(file, ", \"collective\": \"%s\"", e->span.collective);
     print_work(&e->span.work);
     fprintf(file, ", \"bytes_sent\": %llu, \"bytes_received\": %llu}}",
             (unsigned long long)(s->sent - e->span.sent),
@@ -111,7 +113,7 @@ static void keep_event(const struct event *event)
 
 void sar_trace_record_loop(int thread, int64_t start_ns)
 {
-    struct event event = { { "loop", start_ns, 0, 0, { 0 } },
+    struct event event = { { "loop", start_ns, 0, 0, { 0 }, NULL },
                            { SAR_TRACE_THREADS + thread, 0, -1, -1, 0, 0 },
                            sar_span_clock() };
     keep_event(&event);

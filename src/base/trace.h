@@ -47,6 +47,7 @@ struct sar_span {
     int64_t start_ns;          /**< nanoseconds on sar_span_clock; 0: not recorded */
     uint64_t sent, received;   /**< bytes of the call at the start */
     struct sar_span_work work; /**< set by the caller before the end, for spans without inner spans */
+    const char *collective;    /**< of the span of a call: static string, set by the caller; else NULL */
 };
 
 /** A message of a call, at its sender or its receiver. */
@@ -79,7 +80,7 @@ void sar_trace_record_loop(int thread, int64_t start_ns);
 /** Returns a span that begins now. sent and received are the bytes of the call so far. */
 static inline struct sar_span sar_span_begin(const char *name, uint64_t sent, uint64_t received)
 {
-    return (struct sar_span){ name, sar_trace_wanted() ? sar_span_clock() : 0, sent, received, { 0 } };
+    return (struct sar_span){ name, sar_trace_wanted() ? sar_span_clock() : 0, sent, received, { 0 }, NULL };
 }
 
 /** Returns the work of a span, for span->work. */

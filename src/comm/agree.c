@@ -80,6 +80,7 @@ static void merge_spread(const struct sar_agree_msg *in, struct sar_agree_msg *i
 {
     const struct sar_quantiles *from = &in->spread.quantiles, *to = &inout->spread.quantiles;
     inout->spread.equal_segments |= in->spread.equal_segments;
+    inout->spread.not_owned |= in->spread.not_owned;
     if (in->nnz_max > inout->nnz_max || (in->nnz_max == inout->nnz_max && memcmp(from, to, sizeof *from) > 0))
         inout->spread.quantiles = *from;
 }

@@ -38,7 +38,8 @@ struct sar_agree_pull {
 
 /** Spread of a rank's elements over the vector. */
 struct sar_agree_spread {
-    uint16_t equal_segments; /**< 1: this rank needs segments of equal length; maximum over the ranks */
+    uint8_t equal_segments; /**< 1: this rank needs segments of equal length; maximum over the ranks */
+    uint8_t not_owned; /**< allgather: bit k is set if elements violate candidate k (core/ownership.h); OR */
     struct sar_quantiles quantiles; /**< of the rank with most elements */
 };
 

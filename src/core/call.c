@@ -56,12 +56,16 @@ static void begin_profile(struct sar_active_call *op)
                                        &op->comm_state->memory.arena, &op->run.profile);
 }
 
-/* The saved agreement holds until the next call that profiles. */
+/* The saved agreement holds until the next call that profiles. It does not say that the elements of a later
+ * allgather have the same owners. */
 static void save_agreement(struct sar_active_call *op)
 {
     struct sar_plan *plan = op->plan;
     uint64_t every = op->policy->config.profile_every;
-    if (plan == NULL || !op->common.selection.settled)
+    const struct sar_scheme *scheme = sar_schemes[op->common.selection.scheme];
+    bool has_owners = op->args->sig.collective == SAR_ALLGATHER && op->common.agreed.call.block > 0 &&
+                      scheme == &sar_scheme_balanced;
+    if (plan == NULL || !op->common.selection.settled || has_owners)
         return;
     plan->saved.skip_agree_left = (every - plan->tensor.calls % every) % every;
     plan->saved.all = op->common.agreement.global;
@@ -289,6 +293,7 @@ static void begin(struct sar_active_call *op, bool block)
     if (op->time.start - op->comm_state->last.end > CACHES_COLD_AFTER)
         prefetch(op->comm_state);
     op->run.call_span = sar_task_span(&op->task, "call");
+    op->run.call_span.collective = sar_collective_names[op->args->sig.collective];
     struct sar_span span = sar_task_span(&op->task, "prepare");
     sar_active_call_prepare(op);
     if (!op->args->sig.dense_face && !op->args->device.resident)

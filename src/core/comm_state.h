@@ -158,7 +158,8 @@ struct sar_comm_state {
     struct sar_comm_tensors tensors;
     struct sar_timing_feedback feedback;
     int label; /**< of the next call that MPIX_Sparse_comm_set_label is for; each rank's own. By mpi_ext/. */
-    uint32_t no_shm_calls; /**< next calls that do not use shared memory, after an allocation of it failed */
+    uint64_t scatter_block; /**< of the last reduce_scatter; 0: none. By sar_active_call_task_init. */
+    uint32_t no_shm_calls;  /**< next calls that do not use shared memory, after an allocation of it failed */
     struct sar_comm_memory memory;
     struct sar_comm_queue queue;
     struct sar_comm_state

@@ -11,6 +11,7 @@
 
 #include "comm/dense_allreduce.h"
 #include "comm/thread_ratio.h"
+#include "core/ownership.h"
 #include "vector/dense.h"
 
 enum {
@@ -133,6 +134,14 @@ static enum sar_dense_path dense_path_of(const struct sar_active_call *op)
     return args->device.direct || planned ? SAR_DENSE_PATH_STAGED : SAR_DENSE_PATH_HOST;
 }
 
+/* Elements in device memory are not looked at. */
+static uint8_t violations_of(const struct sar_active_call *op)
+{
+    if (op->args->device.resident)
+        return UINT8_MAX;
+    return sar_ownership_violations(op->comm_state, &op->args->sig.desc, &op->task.input.vec);
+}
+
 struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
 {
     const struct sar_call_args *args = op->args;
@@ -147,6 +156,8 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
         return msg;
     msg.nnz_max = (int64_t)estimate_input(op, &msg.spread);
     msg.nnz_sum = msg.nnz_max;
+    if (args->sig.collective == SAR_ALLGATHER)
+        msg.spread.not_owned = violations_of(op);
     return msg;
 }
 
@@ -247,6 +258,8 @@ static void describe_call(struct sar_active_call *op)
     if (args->sig.collective == SAR_ALLGATHER) {
         agreed->data.densification = sar_densification_disjoint(comm_state->comm.ranks);
         agreed->data.disjoint = true;
+        agreed->call.block =
+            sar_ownership_block(comm_state, &args->sig.desc, op->common.agreement.global.spread.not_owned);
     }
 }
 
@@ -329,6 +342,8 @@ void sar_active_call_task_init(struct sar_active_call *op)
     if (task->state != NULL) /* else there is no memory, and the call fails */
         memset(task->state, 0, task->scheme->state_size);
     task->agreed = &op->common.agreed;
+    if (op->args->sig.collective == SAR_REDUCE_SCATTER)
+        op->comm_state->scatter_block = op->args->sig.block;
     task->comm = &op->comm_state->comm;
     task->memory.call_arena = task->memory.step_arena = &op->comm_state->memory.arena;
     task->memory.step_arenas = op->comm_state->memory.scratch;

@@ -67,7 +67,7 @@ static bool is_near(double nnz, double known)
 
 bool sar_price_cache_valid(const struct sar_price_cache *p, const struct sar_agreed *agreed)
 {
-    return p->valid && is_near(agreed->data.nnz_mean, p->nnz_mean) &&
+    return p->valid && p->block == agreed->call.block && is_near(agreed->data.nnz_mean, p->nnz_mean) &&
            is_near(agreed->data.nnz_max, p->nnz_max);
 }
 
@@ -75,7 +75,9 @@ static void refresh(struct sar_price_cache *p, const struct sar_agreed *agreed)
 {
     if (sar_price_cache_valid(p, agreed))
         return;
-    *p = (struct sar_price_cache){ true, agreed->data.nnz_mean, agreed->data.nnz_max, { 0 } };
+    *p = (struct sar_price_cache){
+        true, agreed->data.nnz_mean, agreed->data.nnz_max, agreed->call.block, { 0 }
+    };
     for (int i = 0; i < SAR_SCHEMES_MAX; i++)
         p->seconds[i] = NAN;
 }
@@ -376,6 +378,9 @@ void sar_selection_explain(const struct sar_selection *s, const struct sar_agree
             agreed->data.nnz_max);
     if (agreed->call.collective == SAR_REDUCE_SCATTER)
         explain_parts(agreed, to);
+    else if (agreed->call.block > 0)
+        fprintf(to, "# ranks own their elements, in blocks of %llu\n",
+                (unsigned long long)agreed->call.block);
     fprintf(to, profile == NULL ? "# no profile yet, independent ranks assumed:" : "# profile:");
     for (int i = 1; i < agreed->data.densification.points; i++)
         fprintf(to, " gamma^%d %.3f", agreed->data.densification.ranks[i],

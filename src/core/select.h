@@ -29,6 +29,7 @@ struct sar_cost_history {
 struct sar_price_cache {
     bool valid;
     double nnz_mean, nnz_max;
+    uint64_t block;                  /**< sar_agreed_call.block */
     double seconds[SAR_SCHEMES_MAX]; /**< by index in sar_schemes; NAN: not computed yet */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dense: MPI_Allreduce, or MPI_Reduce_scatter_block. Dense buffers go to it unchanged. Coordinates are first
  * written into a vector of the op's identity; a bitmap of the present elements, reduced by OR, tells which
- * elements the result has.
+ * elements the result has. In a reduce_scatter of coordinates, vector and bitmap have one part after the
+ * other, each as long as the longest, and the elements of a part are at their slots.
  *
  *     time = dense_alpha + n s dense_beta    (measured constants of this MPI)
  *
@@ -17,20 +18,41 @@
 
 struct state {
     unsigned char *vector, *bitmap; /* of coordinates */
+    struct sar_partition_map map;   /* of a reduce_scatter of coordinates */
     int failures;                   /* ranks that have failed */
     bool chunked;                   /* reduce in chunks; no rank has failed before the first one */
     size_t chunks_posted;
 };
 
+enum { PADDING_MAX = 64 /* slots of each part, and as many as the vector has elements in all parts */ };
+
+static bool scatters_coordinates(const struct sar_agreed *a)
+{
+    return !a->call.dense_face && a->call.collective == SAR_REDUCE_SCATTER;
+}
+
+static struct sar_partition_map map_of(const struct sar_agreed *a)
+{
+    return sar_partition_map_of_blocks(a->desc.count, (uint32_t)a->machine.ranks, a->call.block);
+}
+
+/* Returns the elements of the dense vector. */
+static uint64_t elements_of(const struct sar_agreed *a)
+{
+    return scatters_coordinates(a) ? sar_mul_saturate(map_of(a).slots_max, (uint64_t)a->machine.ranks)
+                                   : a->desc.count;
+}
+
 static double seconds(const struct sar_agreed *a)
 {
-    double bytes = (double)a->desc.count * (double)a->desc.element_size;
+    double elements = (double)elements_of(a), bytes = elements * (double)a->desc.element_size;
     double rings = a->call.collective == SAR_REDUCE_SCATTER ? 0.5 : 1;
     double time = a->machine.dense_alpha + rings * bytes * a->machine.dense_beta;
     if (a->call.dense_face)
         return time;
-    double bitmap = (double)sar_bitmap_bytes(a->desc.count), work = 0.3 * (double)a->desc.count;
-    return time + 2 * a->machine.dense_alpha + bitmap * a->machine.dense_beta + work * a->machine.gamma;
+    double work = 0.3 * elements;
+    return time + 2 * a->machine.dense_alpha + rings * elements / 8 * a->machine.dense_beta +
+           work * a->machine.gamma;
 }
 
 static bool is_short(enum sar_dtype dtype)
@@ -44,14 +66,16 @@ static bool is_short(enum sar_dtype dtype)
 static const char *unsupported_reason(const struct sar_agreed *agreed)
 {
     const struct sar_vec_desc *desc = &agreed->desc;
-    if (!agreed->call.dense_face && agreed->call.collective == SAR_REDUCE_SCATTER)
-        return "a reduce_scatter of coordinates";
+    uint64_t elements = elements_of(agreed);
+    uint64_t most = sar_mul_saturate(desc->count, 2) + (uint64_t)agreed->machine.ranks * PADDING_MAX;
+    if (elements > most)
+        return "a reduce_scatter of coordinates whose parts differ in length";
     bool is_signed = desc->dtype >= SAR_INT8 && desc->dtype <= SAR_INT64;
     if (!agreed->call.dense_face && !is_signed && (desc->op == SAR_MAX || desc->op == SAR_MIN))
         return "MAX and MIN of unsigned coordinates and of those in floats";
     if (!agreed->call.dense_face && is_short(desc->dtype) && desc->op == SAR_SUM)
         return "sums of coordinates of 8 and 16 bits";
-    bool fits = sar_mul_saturate(agreed->desc.count, agreed->desc.element_size) <= (uint64_t)PTRDIFF_MAX;
+    bool fits = sar_mul_saturate(elements, agreed->desc.element_size) <= (uint64_t)PTRDIFF_MAX;
     return agreed->call.dense_face || fits ? NULL : "a vector larger than memory";
 }
 
@@ -62,21 +86,59 @@ static const char *redundant_reason(const struct sar_agreed *agreed)
     return rounds && agreed->topo.nodes > 1 ? "values of 16 bits, which MPI would send as 32" : NULL;
 }
 
+/* Returns the slots of each part: of the whole vector in an allreduce. */
+static uint64_t slots_of(const struct sar_task *task)
+{
+    const struct state *state = task->state;
+    return scatters_coordinates(task->agreed) ? state->map.slots_max : task->agreed->desc.count;
+}
+
+static uint64_t parts_of(const struct sar_task *task)
+{
+    return scatters_coordinates(task->agreed) ? (uint64_t)task->comm->ranks : 1;
+}
+
+/* Writes the elements to the slots of their parts. */
+static void scatter_to_parts(const struct sar_task *task)
+{
+    const struct state *state = task->state;
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    const struct sar_spvec *vec = &task->input.vec;
+    size_t size = desc->element_size;
+    for (size_t i = 0; i < vec->nnz; i++) {
+        struct sar_slot at =
+            sar_partition_map_locate(&state->map, sar_index_get(vec->index, desc->index_size, i));
+        memcpy(state->vector + (at.part * state->map.slots_max + at.slot) * size,
+               (const unsigned char *)vec->value + i * size, size);
+        state->bitmap[at.part * sar_bitmap_bytes(state->map.slots_max) + at.slot / 8] |=
+            (unsigned char)(1u << at.slot % 8);
+    }
+}
+
 static enum sar_status densify(struct sar_task *task)
 {
     struct state *state = task->state;
     const struct sar_vec_desc *desc = &task->agreed->desc;
     if (task->agreed->call.dense_face)
         return SAR_OK;
+    if (scatters_coordinates(task->agreed))
+        state->map = map_of(task->agreed);
     struct sar_wire_layout layout = sar_agreed_layout(task->agreed, desc->count, desc->index_size);
     struct sar_span span = sar_task_span(task, "densify");
-    SAR_TRY(sar_task_alloc(task, (size_t)desc->count, desc->element_size, &state->vector));
-    SAR_TRY(sar_task_alloc(task, (size_t)sar_bitmap_bytes(desc->count), 1, &state->bitmap));
-    desc->kernels->fill_identity(state->vector, (size_t)desc->count * desc->row_len);
-    sar_dense_scatter(desc, &task->input.vec, state->vector);
-    sar_bitmap_encode(&layout, &task->input.vec, state->bitmap);
+    size_t elements = (size_t)elements_of(task->agreed),
+           bitmap_bytes = (size_t)(parts_of(task) * sar_bitmap_bytes(slots_of(task)));
+    SAR_TRY(sar_task_alloc(task, elements, desc->element_size, &state->vector));
+    SAR_TRY(sar_task_alloc(task, bitmap_bytes, 1, &state->bitmap));
+    desc->kernels->fill_identity(state->vector, elements * desc->row_len);
+    if (scatters_coordinates(task->agreed)) {
+        memset(state->bitmap, 0, bitmap_bytes);
+        scatter_to_parts(task);
+    } else {
+        sar_dense_scatter(desc, &task->input.vec, state->vector);
+        sar_bitmap_encode(&layout, &task->input.vec, state->bitmap);
+    }
     span.work =
-        sar_span_work_make("densify", task->input.vec.nnz, desc->element_size, desc->count * desc->row_len);
+        sar_span_work_make("densify", task->input.vec.nnz, desc->element_size, elements * desc->row_len);
     sar_task_span_end(task, &span);
     return SAR_OK;
 }
@@ -110,13 +172,18 @@ static void reduce_values(struct sar_task *task)
 {
     struct state *state = task->state;
     struct sar_dense_args args = task->args.buffers;
-    double bytes = (double)task->agreed->desc.count * (double)task->agreed->desc.element_size;
-    double ring = (args.parts > 0 ? 1 : 2) * bytes * (task->comm->ranks - 1) / task->comm->ranks;
+    double bytes = (double)elements_of(task->agreed) * (double)task->agreed->desc.element_size;
+    double rings = task->agreed->call.collective == SAR_REDUCE_SCATTER ? 1 : 2;
+    double ring = rings * bytes * (task->comm->ranks - 1) / task->comm->ranks;
     if (task->exchange.status != SAR_OK)
         return;
     if (!task->agreed->call.dense_face) {
         args.sendbuf = MPI_IN_PLACE;
         args.recvbuf = state->vector;
+    }
+    if (scatters_coordinates(task->agreed)) {
+        args.count = state->map.slots_max * task->agreed->desc.row_len;
+        args.parts = (uint32_t)task->comm->ranks;
     }
     task->exchange.traffic.bytes_sent = task->exchange.traffic.bytes_received = (uint64_t)ring;
     task->result.in_place = task->agreed->call.dense_face;
@@ -192,10 +259,22 @@ static void agree_on_failures_again(struct sar_task *task)
 static void reduce_presence(struct sar_task *task)
 {
     struct state *state = task->state;
-    uint64_t bytes = sar_bitmap_bytes(task->agreed->desc.count);
     if (task->agreed->call.dense_face || task->exchange.status != SAR_OK)
         return;
-    start(task, &(struct sar_dense_args){ MPI_IN_PLACE, state->bitmap, bytes, MPI_UINT8_T, MPI_BOR, 0 });
+    uint32_t parts = scatters_coordinates(task->agreed) ? (uint32_t)task->comm->ranks : 0;
+    start(task, &(struct sar_dense_args){ MPI_IN_PLACE, state->bitmap, sar_bitmap_bytes(slots_of(task)),
+                                          MPI_UINT8_T, MPI_BOR, parts });
+}
+
+/* Replaces the slots of this rank's part by indices. Both ascend. */
+static void restore_indices(const struct sar_task *task, const struct sar_spvec *vec)
+{
+    const struct state *state = task->state;
+    unsigned size = task->agreed->desc.index_size;
+    for (size_t i = 0; i < vec->nnz; i++)
+        sar_index_set(vec->index, size, i,
+                      sar_partition_map_index(&state->map, (uint32_t)task->comm->rank,
+                                              sar_index_get(vec->index, size, i)));
 }
 
 static enum sar_status sparsify(struct sar_task *task)
@@ -205,9 +284,9 @@ static enum sar_status sparsify(struct sar_task *task)
     struct sar_spvec out = { NULL, NULL, 0 };
     if (task->agreed->call.dense_face)
         return SAR_OK;
-    struct sar_wire_layout layout = sar_agreed_layout(task->agreed, desc->count, desc->index_size);
+    struct sar_wire_layout layout = sar_agreed_layout(task->agreed, slots_of(task), desc->index_size);
     struct sar_span span = sar_task_span(task, "sparsify");
-    size_t nnz = sar_bitmap_count(state->bitmap, sar_bitmap_bytes(desc->count), 0, UINT64_MAX),
+    size_t nnz = sar_bitmap_count(state->bitmap, sar_bitmap_bytes(layout.slots), 0, UINT64_MAX),
            size = desc->element_size;
     SAR_TRY(sar_task_reserve(task, nnz, &out));
     SAR_TRY(sar_bitmap_decode(&layout, state->bitmap, nnz, out.index));
@@ -215,8 +294,10 @@ static enum sar_status sparsify(struct sar_task *task)
         memcpy((unsigned char *)out.value + i * size,
                state->vector + sar_index_get(out.index, desc->index_size, i) * size, size);
     out.nnz = nnz;
+    if (scatters_coordinates(task->agreed))
+        restore_indices(task, &out);
     task->result.vec = out;
-    span.work = sar_span_work_make("sparsify", nnz, size, desc->count * desc->row_len);
+    span.work = sar_span_work_make("sparsify", nnz, size, layout.slots * desc->row_len);
     sar_task_span_end(task, &span);
     return SAR_OK;
 }

@@ -23,6 +23,8 @@
  * are staged one by one, so that a rank reads its share alone. At the end all ranks of a node know all rows
  * of the result, and `shared` joins their shares.
  *
+ * A reduce_scatter has the first two steps, with the caller's map, and a last barrier of the node.
+ *
  * Elements are added in the order of ranks on each node, and the nodes' sums in the order of nodes, which is
  * that of their lowest ranks: equal on all ranks, and in every run.
  *
@@ -77,6 +79,16 @@ struct state {
     _Alignas(max_align_t) unsigned char inner_state[SAR_SHARED_STATE_BYTES];
 };
 
+static bool scatters(const struct sar_agreed *a)
+{
+    return a->call.collective == SAR_REDUCE_SCATTER;
+}
+
+static struct sar_partition_map map_of(const struct sar_agreed *a)
+{
+    return scatters(a) ? sar_owner_scatter_terms(a, 1).map : sar_agreed_partition_map(a);
+}
+
 static const char *unsupported_reason(const struct sar_agreed *a)
 {
     const char *reason = sar_agreed_sparse_unsupported(a);
@@ -84,12 +96,14 @@ static const char *unsupported_reason(const struct sar_agreed *a)
         return reason;
     if (!a->topo.shared_memory)
         return a->topo.nodes == a->machine.ranks ? "every rank is a node" : "ranks do not share memory";
-    return sar_agreed_partition_map(a).slots_max > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
+    return map_of(a).slots_max > UINT32_MAX ? "parts of more than 2^32 slots" : NULL;
 }
 
 static const char *redundant_reason(const struct sar_agreed *a)
 {
-    return a->topo.nodes == 1 ? "one node: shared does it in one step" : NULL;
+    if (a->topo.nodes > 1)
+        return NULL;
+    return scatters(a) ? "one node: nothing crosses the network" : "one node: shared does it in one step";
 }
 
 /* Returns the agreed numbers for `shared` on one node, whose ranks each have an equal share of the result. */
@@ -112,11 +126,13 @@ static struct sar_agreed inner_agreed(const struct sar_agreed *a, int ranks)
 
 static double seconds(const struct sar_agreed *a)
 {
-    struct sar_owner_cost_terms terms = sar_owner_columns_terms(a, a->topo.node_ranks);
+    struct sar_owner_cost_terms terms = scatters(a) ? sar_owner_scatter_terms(a, a->topo.node_ranks)
+                                                    : sar_owner_columns_terms(a, a->topo.node_ranks);
     double staged_bytes = a->data.nnz_mean * (double)(a->desc.element_size + SLOT_BYTES);
     struct sar_agreed inner = inner_agreed(a, a->topo.node_ranks);
+    double last = scatters(a) ? BARRIER_SECONDS * a->machine.intra_alpha : sar_scheme_shared.seconds(&inner);
     return BARRIER_SECONDS * a->machine.intra_alpha + staged_bytes * a->machine.memory +
-           sar_owner_seconds(a, &terms) + sar_scheme_shared.seconds(&inner);
+           sar_owner_seconds(a, &terms) + last;
 }
 
 static int node_of(const struct sar_task *task)
@@ -364,6 +380,12 @@ static void open(struct sar_task *task)
 {
     static const struct sar_owner_peers peers = { sends_to, source, split, combine, number, rank_of };
     struct state *state = task->state;
+    if (scatters(task->agreed)) {
+        struct sar_owner_cost_terms scatter =
+            sar_owner_scatter_terms(task->agreed, task->comm->nodes.max_ranks);
+        sar_owner_open_terms(task, &scatter, &peers);
+        return;
+    }
     struct sar_owner_cost_terms terms = sar_owner_columns_terms(task->agreed, task->comm->nodes.max_ranks);
     if (sar_columns_sliced(&terms.columns))
         sar_owner_open_terms(task, &terms, &peers);
@@ -374,9 +396,24 @@ static void open(struct sar_task *task)
     task->output = &state->share_output.output;
 }
 
+/* A reduce_scatter is complete, but other ranks of the node may still read this rank's staged parts. */
+static void end_scatter(struct sar_task *task)
+{
+    const struct state *state = task->state;
+    if (state->owner.step == 1 && task->exchange.status != SAR_OK)
+        sar_owner_collect_failures(task);
+    if (node_size(task) > 1)
+        sar_shm_barrier_arrive(task->comm->shm_group, "last step of scheme two_level", &state->node_msg,
+                               sizeof state->node_msg);
+}
+
 /* Allocates nothing, so that all ranks of a node pass the barriers of `shared`, whatever has failed. */
 static void open_shared(struct sar_task *task)
 {
+    if (scatters(task->agreed)) {
+        end_scatter(task);
+        return;
+    }
     struct state *state = task->state;
     state->node = *task->comm;
     state->node.rank = task->comm->nodes.local_rank[task->comm->rank];
@@ -399,12 +436,16 @@ static void open_shared(struct sar_task *task)
 static enum sar_status compute_shared(struct sar_task *task)
 {
     struct sar_task *inner = &((struct state *)task->state)->inner;
-    return inner->engine.stage->compute == NULL ? SAR_OK : inner->engine.stage->compute(inner);
+    return scatters(task->agreed) || inner->engine.stage->compute == NULL
+               ? SAR_OK
+               : inner->engine.stage->compute(inner);
 }
 
 static void post_shared(struct sar_task *task)
 {
     struct sar_task *inner = &((struct state *)task->state)->inner;
+    if (scatters(task->agreed))
+        return;
     inner->exchange.status = task->exchange.status;
     if (inner->engine.stage->post != NULL)
         inner->engine.stage->post(inner);
@@ -415,6 +456,8 @@ static void post_shared(struct sar_task *task)
 static enum sar_status copy_result(struct sar_task *task)
 {
     const struct sar_task *inner = &((struct state *)task->state)->inner;
+    if (scatters(task->agreed))
+        return SAR_OK;
     task->result.vec = inner->result.vec;
     task->result.parts = inner->result.parts;
     task->result.n_parts = inner->result.n_parts;
@@ -435,6 +478,7 @@ static const struct sar_stage stages[] = {
 const struct sar_scheme sar_scheme_two_level = {
     .name = "two_level",
     .summary = "ranks of a node reduce in shared memory, each exchanges a share between nodes",
+    .collectives = 1u << SAR_ALLREDUCE | 1u << SAR_REDUCE_SCATTER,
     .unsupported_reason = unsupported_reason,
     .redundant_reason = redundant_reason,
     .seconds = seconds,

@@ -33,11 +33,13 @@ enum sar_status sar_partition_restore_indices(const struct sar_partition_map *ma
                                               struct sar_arena *arena, struct sar_spvec *vec);
 
 /** True if sar_partition_merge goes block by block for parts that occupy this many stripes of a map; else it
- * reduces them as unrelated vecs. It visits at most 2 blocks for each element. */
+ * reduces them as unrelated vecs, always of maps of kind BLOCKS. It visits at most 2 blocks for each
+ * element. */
 static inline bool sar_partition_merges_by_block(const struct sar_partition_map *map, uint64_t stripes,
                                                  uint64_t nnz)
 {
-    return map->kind != SAR_PARTITION_RANGE && stripes <= nnz / map->parts * 2;
+    return (map->kind == SAR_PARTITION_HASH || map->kind == SAR_PARTITION_CYCLIC) &&
+           stripes <= nnz / map->parts * 2;
 }
 
 /** Merges the map->parts parts of a map into one vec; the inverse of sar_partition_split. The slots of each

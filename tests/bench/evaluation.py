@@ -19,7 +19,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import compute, crossover, rows  # noqa: E402
+from evaluation import compute, crossover, halves, rows  # noqa: E402
 from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
@@ -316,6 +316,20 @@ def of_columns():
     yield f"The next takes {span(best)} times as long"
 
 
+def of_halves():
+    at = {}
+    for ranks, workload, scale in halves.cases():
+        rows = [halves.row_of(ranks, workload, half, scale) for half in halves.HALVES]
+        at[ranks, workload, scale] = rows
+    both = [halves.both_over_allreduce(*case) for case, (_, gather) in at.items() if gather is not None]
+    yield f"Both halves take at most {max(both):.2f} times the allreduce of `balanced`"
+    few = [halves.over_floor(row) for (ranks, *_), (row, _) in at.items() if ranks == 16]
+    fine = [halves.over_floor(row) for (ranks, *_), (row, gather) in at.items() if gather is None]
+    yield f"A reduce_scatter takes {span(few)} times its floor on 16 ranks, and {span(fine)} times on 64"
+    coarse = [row["push_imbalance"] for (ranks, *_), (row, gather) in at.items() if ranks == 64 and gather]
+    yield f"divided by eight times more, the largest part has {span(coarse)} times the mean"
+
+
 def runs_of_text(evaluate, folder, again):
     """What bench/evaluate would run to measure batches of a text; the results are written as if it had."""
     text = folder / "somewhere" / "text"
@@ -377,6 +391,7 @@ def main():
         of_rows,
         of_ranks,
         of_columns,
+        of_halves,
         *assumptions.PARTS,
     ):
         for sentence in part():

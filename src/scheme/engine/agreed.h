@@ -63,7 +63,8 @@ extern const char *const sar_collective_names[SAR_COLLECTIVES];
 /** The function and the interface that the caller uses. */
 struct sar_agreed_call {
     enum sar_collective_kind collective;
-    uint64_t block;         /**< reduce_scatter: the owner of element i is rank (i / block) mod ranks */
+    uint64_t block;         /**< the owner of element i is rank (i / block) mod ranks; reduce_scatter, and
+                             * allgather if ranks have elements that they own, else 0 */
     bool dense_face;        /**< dense buffers in and out, else coordinates */
     bool in_place;          /**< the input is in recvbuf */
     bool dense_skips_agree; /**< after a call that ran dense the next ones skip the agreement */

@@ -35,7 +35,7 @@
  *
  * Other collectives are one half of an allreduce. A reduce_scatter has the push to the owners that the caller
  * chooses; the sums of a segment are written when they are reduced. An allgather has the pull: each rank's
- * elements of a segment take the place of sums.
+ * elements of a segment take the place of sums, those of a part where ranks have elements that they own.
  *
  * In two_level some ranks send for others: sar_owner_peers tells who exchanges messages with whom. */
 
@@ -68,7 +68,8 @@ enum sar_owner_failure { SAR_OWNER_NO_FAILURE, SAR_OWNER_SHM_RETRY, SAR_OWNER_FA
 
 /** Who owns what. Written by sar_owner_open; `bounds` by sar_owner_begin, or before it by oktopk. */
 struct sar_owner_parts {
-    bool pushes, pulls; /**< reduce_scatter has no pull; allgather has no push, and a map of one part */
+    bool pushes, pulls; /**< reduce_scatter has no pull; allgather has no push */
+    bool has_owners;    /**< false: any rank of an allgather has any element, and the map has one part */
     struct sar_partition_map map; /**< of elements to row groups: to ranks, unless rows are sliced */
     struct sar_columns columns;
     struct sar_slice columns_of_result;  /**< of a row: all, or this rank's share of sliced rows */
@@ -158,6 +159,10 @@ enum sar_status sar_owner_finish(struct sar_task *task);
  * share memory, all ranks end with SAR_SHM_RETRY, unless one has failed for another reason. */
 void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure failure);
 
+/** Makes this rank adopt the worst failure that the pushes of the step before report. sar_owner_post calls
+ * it; so does a scheme without a pull after its only step. */
+void sar_owner_collect_failures(struct sar_task *task);
+
 /** Two stages for schemes of contiguous parts with a pull of their own: post the push that sar_owner_begin
  * has prepared; then reduce the arrived parts to the sums of this rank's part. */
 void sar_owner_post_push(struct sar_task *task);
@@ -185,8 +190,11 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed
  *                     numbers of ranks do not slice rows */
 struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed, int group_ranks);
 
+/** Returns the terms of a reduce_scatter: its map is the caller's. */
+struct sar_owner_cost_terms sar_owner_scatter_terms(const struct sar_agreed *agreed, int group_ranks);
+
 /** Returns the terms of the call's collective: the columns terms of an allreduce, the caller's map of a
- * reduce_scatter, one part of all elements for an allgather. */
+ * reduce_scatter; for an allgather the map of the owners, or one part of all elements. */
 struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *agreed);
 
 /** Assigns owners by a map; task->wire_policy has its formats. Cannot fail: all ranks must know the number of

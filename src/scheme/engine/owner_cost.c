@@ -135,10 +135,10 @@ static uint64_t unit_of(const struct sar_partition_map *map)
 
 /* Returns the most slots of a segment. The partition makes slots of 32 bits, which count from the segment
  * on. */
-static uint64_t max_slots_of(const struct sar_agreed *a, uint64_t unit)
+static uint64_t max_slots_of(const struct sar_agreed *a, const struct sar_partition_map *map, uint64_t unit)
 {
     uint64_t slots = (uint64_t)UINT32_MAX + 1;
-    return a->call.collective == SAR_ALLGATHER ? UINT64_MAX : slots - slots % unit;
+    return sar_owner_is_unowned(a, map) ? UINT64_MAX : slots - slots % unit;
 }
 
 static struct sar_segments segments_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
@@ -148,7 +148,7 @@ static struct sar_segments segments_of(const struct sar_agreed *a, const struct 
     double messages =
         ceil(fmax(estimate->push.bytes, estimate->pull.bytes) / segment_bytes(a, terms, estimate));
     double slots = ceil((double)map->slots_max / fmin(fmax(messages, 1), MAX_SEGMENTS));
-    uint64_t unit = unit_of(map), most = max_slots_of(a, unit);
+    uint64_t unit = unit_of(map), most = max_slots_of(a, map, unit);
     uint64_t equal = ((uint64_t)fmax(slots, 1) + unit - 1) / unit * unit;
     return sar_segments_equal(map->slots_max, equal < most ? equal : most, unit);
 }

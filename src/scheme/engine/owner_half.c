@@ -4,7 +4,8 @@
  *
  * In a reduce_scatter the partition map is the caller's. Of dense buffers the output is this rank's part,
  * whose indices count from its beginning. In an allgather any rank may have any element: all elements are
- * one part, of which each rank sends those that it has. */
+ * one part, of which each rank sends those that it has. Unless ranks have found that each has elements that
+ * it owns under a map with a part for each rank: then the pull is that of an allreduce. */
 
 #include <string.h>
 
@@ -13,30 +14,85 @@
 
 static struct sar_partition_map map_of(const struct sar_agreed *a)
 {
-    if (a->call.collective == SAR_ALLGATHER)
-        return sar_partition_map_make(SAR_PARTITION_CYCLIC, a->desc.count, 1, 1, 0);
     return sar_partition_map_of_blocks(a->desc.count, (uint32_t)a->machine.ranks, a->call.block);
 }
 
-/* In an allgather the largest part is that of the rank with most elements. Parts of the caller's map that are
- * not contiguous have loads as if by chance: no other is known. */
+static struct sar_partition_map map_of_one_part(const struct sar_agreed *a)
+{
+    return sar_partition_map_make(SAR_PARTITION_CYCLIC, a->desc.count, 1, 1, 0);
+}
+
+/* In an allgather the largest part is that of the rank with most elements. */
+static struct sar_owner_cost_terms allgather_terms(const struct sar_agreed *a, struct sar_partition_map map)
+{
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map);
+    if (a->data.nnz_mean > 0)
+        terms.pull_share = a->data.nnz_max / (a->data.nnz_mean * a->machine.ranks);
+    return terms;
+}
+
+struct sar_owner_cost_terms sar_owner_scatter_terms(const struct sar_agreed *a, int group_ranks)
+{
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
+    terms.group_ranks = group_ranks;
+    return terms;
+}
+
+/* Owners make messages shorter, but contiguous parts have one segment, which hides no work. Slots of merged
+ * parts have 32 bits. Parts of the caller's map that are not contiguous have loads as if by chance: no other
+ * is known. */
 struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *a)
 {
     if (a->call.collective == SAR_ALLREDUCE)
         return sar_owner_columns_terms(a, 1);
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
-    if (a->call.collective == SAR_ALLGATHER && a->data.nnz_mean > 0)
-        terms.pull_share = a->data.nnz_max / (a->data.nnz_mean * a->machine.ranks);
-    return terms;
+    if (a->call.collective == SAR_REDUCE_SCATTER)
+        return sar_owner_scatter_terms(a, 1);
+    struct sar_owner_cost_terms any = allgather_terms(a, map_of_one_part(a));
+    if (a->call.block == 0 || a->machine.ranks == 1 || map_of(a).slots_max > UINT32_MAX)
+        return any;
+    struct sar_owner_cost_terms owned = allgather_terms(a, map_of(a));
+    return sar_owner_seconds(a, &owned) <= sar_owner_seconds(a, &any) ? owned : any;
 }
 
 /* The partition makes slots of 32 bits, and no segment is shorter than a stripe. */
 const char *sar_owner_half_unsupported_reason(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = map_of(a);
+    struct sar_partition_map map = a->call.collective == SAR_ALLGATHER ? map_of_one_part(a) : map_of(a);
     bool fits = map.kind == SAR_PARTITION_RANGE || map.grain <= UINT32_MAX;
     const char *reason = sar_agreed_sparse_unsupported(a);
     return reason == NULL && !fits ? "blocks of 2^32 elements" : reason;
+}
+
+/* Makes the slots of elements that this rank owns: the inverse of restore_indices. */
+static enum sar_status make_slots(struct sar_task *task, const struct sar_partition_map *map,
+                                  struct sar_spvec *own)
+{
+    const struct sar_vec_desc *desc = &task->agreed->desc;
+    uint64_t end = 0, to_slot = 0;
+    void *slots;
+    SAR_TRY(sar_arena_alloc(task->memory.step_arena, own->nnz, sizeof(uint32_t), &slots));
+    for (size_t i = 0; i < own->nnz; i++) {
+        uint64_t index = sar_index_get(own->index, desc->index_size, i);
+        if (index >= end) {
+            to_slot = sar_partition_map_locate(map, index).slot - index;
+            end = index - index % map->grain + map->grain;
+        }
+        sar_index_set(slots, sizeof(uint32_t), i, index + to_slot);
+    }
+    own->index = slots;
+    return SAR_OK;
+}
+
+/* Replaces indices by slots of the segment. */
+static enum sar_status rebase(struct sar_task *task, uint32_t segment, unsigned index_size,
+                              struct sar_spvec *own)
+{
+    const struct sar_owner *o = task->state;
+    struct sar_partition_map map = sar_owner_segment_map(o, segment);
+    if (o->parts.has_owners && !o->parts.is_range)
+        return make_slots(task, &map, own);
+    uint64_t base = o->parts.is_range ? o->parts.bounds[task->comm->rank] : map.slot_base;
+    return sar_spvec_rebase(&task->agreed->desc, base, index_size, task->memory.step_arena, own);
 }
 
 enum sar_status sar_owner_prepare_pull(struct sar_task *task, uint32_t segment)
@@ -46,8 +102,7 @@ enum sar_status sar_owner_prepare_pull(struct sar_task *task, uint32_t segment)
     struct sar_spvec *own = &o->reduce.sums[at];
     struct sar_wire_layout layout = sar_owner_part_layout(task, task->comm->rank, segment);
     *own = sar_owner_next_input(task, segment);
-    SAR_TRY(sar_spvec_rebase(&task->agreed->desc, sar_segments_begin(&o->parts.segments, segment),
-                             layout.index_size, task->memory.step_arena, own));
+    SAR_TRY(rebase(task, segment, layout.index_size, own));
     return sar_task_encode(task, true, layout, own, task->comm->ranks > 1 ? &o->pull.outgoing[at] : NULL);
 }
 
@@ -122,8 +177,9 @@ enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
     const struct sar_spvec *sums = &o->reduce.sums[sar_owner_sums_index(segment)];
     struct sar_span span = sar_task_span(task, "deliver");
     SAR_TRY(sar_owner_reserve(task, sums->nnz));
-    if (o->parts.is_range) {
-        uint64_t base = task->agreed->call.dense_face ? 0 : o->parts.bounds[task->comm->rank];
+    if (map.kind == SAR_PARTITION_RANGE) {
+        uint64_t begin = sar_partition_map_index(&map, (uint32_t)task->comm->rank, 0);
+        uint64_t base = task->agreed->call.dense_face ? 0 : begin;
         sar_spvec_append(desc, sums, layout.index_size, base, &task->result.vec);
     } else if (sums->nnz > 0) {
         struct sar_spvec end = sar_owner_free_output(task, desc);

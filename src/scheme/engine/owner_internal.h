@@ -115,6 +115,12 @@ static inline bool sar_owner_is_contiguous(const struct sar_partition_map *map)
     return map->kind == SAR_PARTITION_RANGE;
 }
 
+/** Returns true in an allgather where any rank may have any element. */
+static inline bool sar_owner_is_unowned(const struct sar_agreed *agreed, const struct sar_partition_map *map)
+{
+    return agreed->call.collective == SAR_ALLGATHER && map->parts == 1;
+}
+
 /** Returns true if the price of a format in the pull includes the merge. */
 bool sar_owner_assembles(const struct sar_agreed *agreed, const struct sar_owner_cost_terms *terms);
 

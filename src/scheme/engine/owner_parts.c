@@ -63,6 +63,8 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     bool is_range = map.kind == SAR_PARTITION_RANGE;
     o->parts = (struct sar_owner_parts){ .pushes = task->agreed->call.collective != SAR_ALLGATHER,
                                          .pulls = task->agreed->call.collective != SAR_REDUCE_SCATTER,
+                                         .has_owners =
+                                             task->agreed->call.collective != SAR_ALLGATHER || map.parts > 1,
                                          .map = map,
                                          .columns = terms->columns,
                                          .peers = peers,
@@ -71,7 +73,7 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
                                          .reduces_in_flight = estimate.reduces_in_flight };
     /* Weighing may put nearly all slots in one segment, which has 32 bits for them. Within a node messages
      * are work, too, and do not wait for it. */
-    bool slots_fit = !o->parts.pushes || map.slots_max <= UINT32_MAX;
+    bool slots_fit = !o->parts.has_owners || map.slots_max <= UINT32_MAX;
     if (slots_fit && task->agreed->topo.nodes > 1)
         sar_segments_weigh(task->agreed, &o->parts.segments);
     int share = sar_columns_share(&terms->columns, sar_owner_number(task, task->comm->rank));
@@ -88,7 +90,7 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     task->report.partition = sar_partition_map_name(&map);
     task->report.map_parts = is_range || peers != NULL || !o->parts.pushes ? 0 : (int)map.parts;
     task->report.grain = is_range ? 0 : (int)(map.grain < INT_MAX ? map.grain : INT_MAX);
-    if (!o->parts.pushes)
+    if (!o->parts.has_owners)
         task->report.partition = NULL;
 }
 
@@ -113,7 +115,7 @@ static uint64_t slots_of(const struct sar_task *task, int rank, uint32_t segment
     const struct sar_owner *o = task->state;
     if (o->parts.is_range)
         return o->parts.bounds[rank + 1] - o->parts.bounds[rank];
-    uint32_t part = o->parts.pushes ? (uint32_t)sar_owner_group(task, rank) : 0;
+    uint32_t part = o->parts.has_owners ? (uint32_t)sar_owner_group(task, rank) : 0;
     uint64_t slots = sar_partition_map_slots(&o->parts.map, part);
     uint64_t begin = sar_segments_begin(&o->parts.segments, segment),
              end = sar_segments_begin(&o->parts.segments, segment + 1);

@@ -124,7 +124,7 @@ static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, b
     struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_part_bitmap *bitmaps;
     size_t nnz = 0;
-    bool other = !o->parts.pushes || o->parts.peers != NULL || o->relay.limit > 0 ||
+    bool other = !o->parts.has_owners || o->parts.peers != NULL || o->relay.limit > 0 ||
                  task->device.exec != NULL || !sar_merge_bitmaps_works(&map);
     *done = false;
     if (other)
@@ -180,7 +180,7 @@ enum sar_status sar_owner_write_output(struct sar_task *task, uint32_t segment)
         o->pull.received_values[r] += o->inputs[r].nnz * task->agreed->desc.row_len;
     if (task->device.exec != NULL)
         return sar_task_add_output_parts(task, o->parts.segments.n, &map, o->inputs);
-    if (!o->parts.pushes)
+    if (!o->parts.has_owners)
         return sar_owner_append_all(task, segment);
     return o->parts.is_range ? sar_range_parts_write_output(task, o->parts.bounds, o->inputs)
                              : sar_owner_append(task, segment);

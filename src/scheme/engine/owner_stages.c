@@ -357,8 +357,7 @@ void sar_owner_propagate_failure(struct sar_task *task, enum sar_owner_failure f
         sar_msg_failure(&key, &x->failure);
 }
 
-/* Reads the failures that push messages report, and adopts the worst. */
-static void collect_failures(struct sar_task *task)
+void sar_owner_collect_failures(struct sar_task *task)
 {
     const struct sar_owner *o = task->state;
     uint64_t worst = (uint64_t)o->failure;
@@ -380,7 +379,7 @@ void sar_owner_post(struct sar_task *task)
     struct sar_owner *o = task->state;
     uint32_t lag = sar_owner_pull_lag(o);
     if (o->step == 1 && task->exchange.status != SAR_OK)
-        collect_failures(task);
+        sar_owner_collect_failures(task);
     if (o->parts.pushes && o->step < o->parts.segments.n)
         sar_owner_post_push(task);
     if (o->parts.pulls && o->step >= lag && o->step - lag < o->parts.segments.n)

@@ -51,14 +51,14 @@ static uint64_t stripes_of(const struct sar_partition_map *map)
 static bool merges_by_block(const struct sar_agreed *a, const struct sar_partition_map *map)
 {
     double sums = sar_agreed_union_nnz(a, a->machine.ranks);
-    return !sar_owner_is_contiguous(map) && a->call.collective == SAR_ALLREDUCE &&
+    return !sar_owner_is_contiguous(map) && !sar_owner_is_unowned(a, map) &&
            sar_partition_merges_by_block(map, stripes_of(map), (size_t)sums);
 }
 
 bool sar_owner_assembles(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
 {
-    return sar_merge_bitmaps_works(&terms->map) && merges_by_block(a, &terms->map) &&
-           terms->group_ranks <= 1 && !sar_columns_sliced(&terms->columns);
+    return a->call.collective == SAR_ALLREDUCE && sar_merge_bitmaps_works(&terms->map) &&
+           merges_by_block(a, &terms->map) && terms->group_ranks <= 1 && !sar_columns_sliced(&terms->columns);
 }
 
 /* Returns the work of putting the elements of the result in order: block by block, or, where the map has

@@ -17,6 +17,7 @@ struct span {
     long long from, until; /* nanoseconds */
     int lane, call;
     long long sent;
+    char collective[32]; /* of a call; else empty */
 };
 
 static char path[] = "/tmp/mpix_sparse_XXXXXX";
@@ -40,6 +41,10 @@ static void read_span(const char *line)
     s->until = s->from + lasted_us * 1000 + lasted_ns;
     const char *bytes = strstr(line, "\"bytes_sent\": ");
     check(bytes != NULL && sscanf(bytes, "\"bytes_sent\": %lld", &s->sent) == 1, "no bytes in: %s", line);
+    const char *collective = strstr(line, "\"collective\": \"");
+    s->collective[0] = 0;
+    if (collective != NULL)
+        sscanf(collective, "\"collective\": \"%31[^\"]\"", s->collective);
     n++;
 }
 
@@ -124,6 +129,24 @@ static void check_cover(int calls)
     check(covered * 2 >= calls, "expected phases to cover most calls, found %d of %d", covered, calls);
 }
 
+static int count_collective(const char *collective)
+{
+    int calls = 0;
+    for (int i = 0; i < n; i++)
+        calls += strcmp(spans[i].collective, collective) == 0;
+    return calls;
+}
+
+/* Each call names its collective; no other span does. */
+static void check_collectives(int calls)
+{
+    int scatters = count_collective("reduce_scatter"), gathers = count_collective("allgather"),
+        reduces = count_collective("allreduce");
+    check(scatters == 1 && gathers == 1 && reduces == calls - 2 && count_collective("") == n - calls,
+          "expected one call of each half of an allreduce, found %d, %d and %d allreduces", scatters, gathers,
+          reduces);
+}
+
 static long long sent_by(const char *name)
 {
     long long sent = 0;
@@ -149,6 +172,18 @@ static void call_in_flight(MPI_Comm comm, MPI_Comm other)
                                              &requests[i]),
                       "MPIX_Isparse_allreduce");
     check_success(MPI_Waitall(FLIGHTS, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
+}
+
+static void call_halves(MPI_Comm comm)
+{
+    const int32_t index = rank;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    check_success(MPIX_Sparse_reduce_scatter_coo(&index, in, 1, MPI_INT32_T, COUNT, 1, MPI_FLOAT, MPI_SUM,
+                                                 comm, &result),
+                  "MPIX_Sparse_reduce_scatter_coo");
+    check_success(MPIX_Sparse_allgather_coo(&index, in, 1, MPI_INT32_T, COUNT, MPI_FLOAT, comm, &result),
+                  "MPIX_Sparse_allgather_coo");
+    check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
 static void call_plan(MPIX_Sparse_plan plan)
@@ -241,7 +276,8 @@ int main(int argc, char **argv)
     if (threads)
         setenv("MPIX_SPARSE_PROGRESS", "thread", 1);
     MPI_Comm other = settings_comm(&balanced);
-    int calls = 2 + make_calls(comm, other, &sent);
+    int calls = 4 + make_calls(comm, other, &sent);
+    call_halves(comm);
     check_success(MPIX_Sparse_profile(in, COUNT, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
     call_small(SMALL);
     MPI_Comm_free(&comm);
@@ -251,6 +287,7 @@ int main(int argc, char **argv)
     check_json();
     check_nesting();
     check_cover(calls);
+    check_collectives(calls);
     check_small("MPI_Allreduce",
                 1 + SMALL); /* the first use of a communicator makes a call without elements */
     check_small("MPI_Iallreduce", SMALL);

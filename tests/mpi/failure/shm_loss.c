@@ -150,6 +150,40 @@ static void try_call(int target, bool dense)
     check_afterwards(comm);
 }
 
+/* Reduces to cyclic owners, and gathers the sums to check them. */
+static void scatter(MPI_Comm comm, int nnz, bool expect_memory)
+{
+    MPIX_Sparse_result owned = MPIX_SPARSE_RESULT_NULL, all = MPIX_SPARSE_RESULT_NULL;
+    MPI_Count n;
+    const void *index, *value;
+    fill(nnz);
+    check_success(MPIX_Sparse_reduce_scatter_coo(indices, values, nnz, MPI_INT32_T, COUNT, 1, MPI_FLOAT,
+                                                 MPI_SUM, comm, &owned),
+                  "MPIX_Sparse_reduce_scatter_coo");
+    expect_shared(comm, expect_memory);
+    check_success(MPIX_Sparse_result_get(owned, &n, &index, &value), "MPIX_Sparse_result_get");
+    check_success(MPIX_Sparse_allgather_coo(index, value, n, MPI_INT32_T, COUNT, MPI_FLOAT, comm, &all),
+                  "MPIX_Sparse_allgather_coo");
+    check_success(MPIX_Sparse_result_dense(all, out), "MPIX_Sparse_result_dense");
+    overlap_check(out, nnz);
+    check_success(MPIX_Sparse_result_free(&owned), "MPIX_Sparse_result_free");
+    check_success(MPIX_Sparse_result_free(&all), "MPIX_Sparse_result_free");
+}
+
+/* The push is the only step that can announce the failure. */
+static void try_scatter(int target)
+{
+    check_case("no descriptors on rank %d, reduce_scatter", target);
+    MPI_Comm comm = open_comm();
+    for (int i = 0; i < 3; i++)
+        scatter(comm, FEW, true);
+    if (target < 0 || rank == target)
+        fault = FILES;
+    for (int i = 0; i < 3; i++)
+        scatter(comm, MANY, false);
+    check_afterwards(comm);
+}
+
 static int run(MPIX_Sparse_plan plan, int nnz)
 {
     MPI_Request request;
@@ -230,6 +264,8 @@ static void try_rank(int target, int nodes)
     bool alone = is_alone(target, nodes);
     for (int dense = 0; dense < 2 && !alone; dense++)
         try_call(target, dense != 0);
+    if (!alone)
+        try_scatter(target);
     try_plan(target, FILES, alone);
     if (!alone)
         try_plan(target, WAYS_TO_MAP, true);

@@ -31,6 +31,8 @@ static struct config {
     { .settings = { "balanced", "bitmap", NULL, NULL, "200" }, .nodes = 9 },
     { .settings = { "balanced", "block", NULL, NULL, "40" } },
     { .settings = { "balanced", "dense", NULL, NULL, NULL } },
+    { .settings = { "dense", NULL, NULL, NULL, NULL } },
+    { .settings = { "two_level", NULL, NULL, NULL, "40" }, .nodes = 2 },
     { .settings = { "allgather", "smallest", NULL, NULL, "40" } },
     { .settings = { "auto", NULL, NULL, NULL, NULL } },
 };
@@ -139,10 +141,25 @@ static void run(enum how how, const struct arguments *a, MPI_Comm comm, MPIX_Spa
         run_blocking(a, comm, result);
 }
 
-/* The scheme that serves the collective runs, whatever the settings say. */
-static void check_report(const struct config *c, bool scatters, size_t nnz_out)
+/* True if `dense` takes coordinates for certain: identities are neutral, and parts are about equally long. */
+static bool dense_serves(const struct tensor_desc *desc, int64_t block)
 {
-    const char *asked = c->settings.scheme, *serves = scatters ? "balanced" : asked;
+    bool orders = desc->op == MAX || desc->op == MIN, is_signed = desc->base == INT32 || desc->base == INT64;
+    return (is_signed || !orders) && block <= (desc->count + ranks - 1) / ranks;
+}
+
+/* The scheme that serves the collective runs, whatever the settings say. An allgather has block 0. */
+static const char *serving_scheme(const struct config *c, const struct tensor_desc *desc, int64_t block)
+{
+    if (strcmp(c->settings.scheme, "dense") == 0)
+        return block > 0 && dense_serves(desc, block) ? "dense" : "auto";
+    if (strcmp(c->settings.scheme, "two_level") == 0)
+        return block > 0 && ranks > c->nodes ? "two_level" : "auto";
+    return block > 0 && strcmp(c->settings.scheme, "allgather") == 0 ? "auto" : c->settings.scheme;
+}
+
+static void check_report(const struct config *c, const char *serves, bool scatters, size_t nnz_out)
+{
     MPIX_Sparse_report_t report;
     check_success(MPIX_Sparse_get_report(c->comm, &report), "MPIX_Sparse_get_report");
     check(strcmp(serves, "auto") == 0 || strcmp(report.scheme, serves) == 0,
@@ -163,12 +180,12 @@ static void run_case(struct config *c, enum how how, const struct tensor *t, con
                            block,   type->type, element,           op_types[t->desc.op].op };
     run(how, &a, c->comm, &c->owned);
     compare_result(part, type, c->owned);
-    check_report(c, true, part->nnz);
+    check_report(c, serving_scheme(c, &t->desc, block), true, part->nnz);
     a.block = 0;
     check_success(MPIX_Sparse_result_get(c->owned, &a.nnz, &a.indices, &a.values), "MPIX_Sparse_result_get");
     run(how, &a, c->comm, &c->all);
     compare_result(all, type, c->all);
-    check_report(c, false, all->nnz);
+    check_report(c, serving_scheme(c, &t->desc, 0), false, all->nnz);
     row_type_free(&t->desc, &element);
     free(indices);
 }
@@ -244,7 +261,7 @@ static void check_volume(int64_t block)
 {
     const struct tensor_desc desc = { FLOAT64, SUM, 3, 3000 };
     const long long element = (long long)element_bytes(&desc) + 4;
-    struct settings settings = { NULL, "coo", NULL, NULL, NULL };
+    struct settings settings = { "balanced", "coo", NULL, NULL, NULL };
     struct config c = { .settings = settings, .comm = settings_comm(&settings) };
     struct tensor t;
     struct oracle all;

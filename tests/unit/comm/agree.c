@@ -36,7 +36,8 @@ static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
     agree_msg.nnz_sum = agree_msg.nnz_max = (int64_t)rng_below(rng, 4);
     agree_msg.last_call_ns = (int64_t)rng_below(rng, 1000000);
     agree_msg.pull = (struct sar_agree_pull){ (int32_t)rng_below(rng, 3) * 1000, (int32_t)rng_below(rng, 3) };
-    agree_msg.spread.equal_segments = (uint16_t)rng_below(rng, 2);
+    agree_msg.spread.equal_segments = (uint8_t)rng_below(rng, 2);
+    agree_msg.spread.not_owned = (uint8_t)rng_below(rng, 8);
     agree_msg.spread.quantiles.index[0] = (uint16_t)rng_below(rng, 3);
     agree_msg.spread.quantiles.index[14] = (uint16_t)rng_below(rng, 3);
     agree_msg.may_block = (int32_t)rng_below(rng, 2);
@@ -93,6 +94,7 @@ static struct sar_agree_msg reference_merge(const struct sar_agree_msg *agree_ms
         const struct sar_agree_msg *b = &agree_msgs[r];
         all.nnz_sum += b->nnz_sum;
         all.spread.equal_segments |= b->spread.equal_segments;
+        all.spread.not_owned |= b->spread.not_owned;
         if (b->nnz_max > all.nnz_max ||
             (b->nnz_max == all.nnz_max &&
              memcmp(&b->spread.quantiles, &all.spread.quantiles, sizeof all.spread.quantiles) > 0))

@@ -113,6 +113,36 @@ static void test_decisions(void **state)
     }
 }
 
+/* MPI_Reduce_scatter_block takes nearly dense coordinates, unless the parts differ in length. */
+static void test_reduce_scatter_of_coordinates(void **state)
+{
+    const uint64_t count = 10000000;
+    const struct {
+        double density;
+        uint64_t block;
+        const struct sar_scheme *wins;
+    } table[] = {
+        { 0.05, 1, &sar_scheme_balanced },
+        { 0.9, 1, &sar_scheme_dense },
+        { 0.05, count / 16, &sar_scheme_balanced },
+        { 0.9, count / 16, &sar_scheme_dense },
+        { 0.9, count / 4, &sar_scheme_balanced },
+        { 0.9, 3000, &sar_scheme_dense },
+        { 0.9, UINT64_MAX / 2, &sar_scheme_balanced },
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(table); i++) {
+        struct machine_call machine_call = { 10, 10e-6, 16, (double)count, table[i].density, false, false };
+        struct sar_agreed a = agreed_of(&machine_call);
+        a.call.collective = SAR_REDUCE_SCATTER;
+        a.call.block = table[i].block;
+        struct sar_selection s = select_for(&a, &trusting, &no_history, NULL);
+        assert_ptr_equal(sar_schemes[s.choice], table[i].wins);
+        bool differ = table[i].block > count / 8;
+        assert_int_equal(s.prices[scheme_index(&sar_scheme_dense)].unsupported_reason != NULL, differ);
+    }
+}
+
 /* Sparse schemes read and write dense buffers at the price of memory; in place they write little. */
 static void test_dense_buffers_cost_memory(void **state)
 {
@@ -380,6 +410,7 @@ static void test_a_pure_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_decisions),
+                                        cmocka_unit_test(test_reduce_scatter_of_coordinates),
                                         cmocka_unit_test(test_dense_buffers_cost_memory),
                                         cmocka_unit_test(test_equivalent_schemes),
                                         cmocka_unit_test(test_the_papers_model),

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The halves of an allreduce, with cyclic owners: measurements and their table, for bench/evaluate."""
+
+from evaluation.figures import latency_of, number, rate_of, rows_of, table
+
+WORKLOADS = ["lstm", "nmt"]
+RANKS = [16, 64]
+SCALES = {16: {"lstm": 64, "nmt": 32}, 64: {"lstm": 512, "nmt": 256}}
+FINE = SCALES[16]  # of 64 ranks, too, where unequal parts of the full tensor are of interest
+HALVES = ["reduce_scatter", "allgather"]
+
+
+def name_of(ranks, workload, collective, scale):
+    """The name of a file of results. Allreduces of 64 ranks are on another page, too."""
+    if (ranks, collective) == (64, "allreduce"):
+        return f"ranks-64-{workload}"
+    return f"halves-{ranks}-{workload}-{collective}-{scale}"
+
+
+def cases():
+    """Ranks, workload and scale of each line of the table."""
+    for workload in WORKLOADS:
+        for ranks in RANKS:
+            yield ranks, workload, SCALES[ranks][workload]
+        yield 64, workload, FINE[workload]
+
+
+def measurements():
+    for ranks, workload, scale in cases():
+        fine = ranks == 64 and scale == FINE[workload]
+        for collective in HALVES[:1] if fine else HALVES if ranks == 64 else [*HALVES, "allreduce"]:
+            words = f"bench/simulate -n {ranks} -r 25 -s {scale} -- --workload {workload}"
+            words += f" --collective {collective}" + " --block 1" * (collective in HALVES)
+            words += " -n 1 -w 1 --check 0 --alone -S balanced"
+            yield name_of(ranks, workload, collective, scale), words.split()
+
+
+def row_of(*case):
+    rows = rows_of(name_of(*case))
+    return next((row for row in rows if row["scheme"] == "balanced"), None)
+
+
+def over_floor(row):
+    """Time over that of the least bytes and of one latency."""
+    return row["median_s"] / (row["bytes_floor"] / rate_of(row) + latency_of(row))
+
+
+def both_over_allreduce(ranks, workload, scale):
+    """Time of both halves over that of an allreduce by `balanced`."""
+    rows = [row_of(ranks, workload, half, scale) for half in [*HALVES, "allreduce"]]
+    if None in rows:
+        return float("nan")
+    scatter, gather, whole = (row["median_s"] for row in rows)
+    return (scatter + gather) / whole
+
+
+def halves():
+    head = ["workload", "ranks", "scale"]
+    head += ["reduce_scatter, ms", "over its floor", "largest part / mean"]
+    head += ["allgather, ms", "over its floor", "both / allreduce"]
+    lines = []
+    for ranks, workload, scale in cases():
+        scatter, gather = (row_of(ranks, workload, half, scale) for half in HALVES)
+        if scatter is None:
+            continue
+        cells = [number(scatter["median_s"] * 1e3), number(over_floor(scatter), 3)]
+        cells += [number(scatter["push_imbalance"])]
+        of_gather = [gather["median_s"] * 1e3, over_floor(gather)] if gather else [float("nan")] * 2
+        cells += [number(of_gather[0]), number(of_gather[1], 3)]
+        both = number(both_over_allreduce(ranks, workload, scale), 3)
+        lines.append([workload, ranks, scale, *cells, both])
+    return table(head, lines)
+
+
+PARTS = [halves]
