@@ -83,15 +83,15 @@ static const struct perf_option table[OPTIONS] = {
         "print the schemes, the message formats, the partition maps" },
     [OPTION_EXPLAIN] = { 'e', "explain", NULL, NULL,
         perf_parse_flag, TO(explain), { NULL, 0, 0 },
-        "print the cost model's prices of COUNT elements, of which the\n"
+        "print the cost model's prices of COUNT elements, of which the "
         "share DENSITY, from 0 to 1, is present on each of RANKS ranks" },
     [OPTION_GAMMA] = { 'g', "gamma", "LIST", NULL,
         parse_gamma, TO(gamma), { NULL, 1, 1e9 },
-        "densification ratios: values at 2, 4, 8 ... RANKS ranks, or\n"
+        "densification ratios: values at 2, 4, 8 ... RANKS ranks, or "
         "N:VALUE at N ranks; default: ranks choose independently" },
     [OPTION_NETWORK] = { 'n', "network", "GBPS,USEC", NULL,
         parse_network, 0, { NULL, 1e-6, 1e9 },
-        "bandwidth of a node in Gb/s and latency of a message in us;\n"
+        "bandwidth of a node in Gb/s and latency of a message in us; "
         "25,10 unless given here or by settings" },
     [OPTION_RANKS_PER_NODE] = { 'k', "ranks-per-node", "K", "1",
         perf_parse_count, TO(ranks_per_node), { NULL, 1, 1 << 24 },

@@ -25,7 +25,7 @@ struct arguments {
 /* clang-format off */
 static const struct perf_option table[] = {
     { 'c', "count", "N", "214M", perf_parse_count, TO(count), { NULL, 1, 4e9 },
-        "floats of the vector; suffixes k, M, G are powers of 1000,\nKi, Mi, Gi of 1024" },
+        "floats of the vector; suffixes k, M, G are powers of 1000, Ki, Mi, Gi of 1024" },
     { 'd', "density", "D", "0.02", perf_parse_real, TO(density), { NULL, 0, 1 },
         "share of nonzero elements" },
     { 'p', "parts", "N", "16", perf_parse_count, TO(parts), { NULL, 1, 4096 },

@@ -6,31 +6,60 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_LEFT = 29 };
+/* Columns of the help text: where the texts of options begin, and where lines end. */
+enum { HELP_LEFT = 31, HELP_END = 100 };
 
-/* Prints the right column of an option's help: text, default, accepted names. */
+/* Prints words in lines that begin at HELP_LEFT. *column is the end of the last word. */
+static void print_words(const char *text, int *column)
+{
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+        if (*column > HELP_LEFT && *column + 1 + length > HELP_END) {
+            printf("\n%*s", HELP_LEFT, "");
+            *column = HELP_LEFT;
+        }
+        *column += printf("%s%.*s", *column > HELP_LEFT ? " " : "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
+/* Prints the right column of an option's help: text, accepted names, default. */
 static void print_right(const struct perf_option *o)
 {
-    for (const char *c = o->help; *c != '\0'; c++)
-        if (*c == '\n')
-            printf("\n%*s", HELP_LEFT, "");
-        else
-            putchar(*c);
-    if (o->fallback != NULL)
-        printf(" (%s)", o->fallback);
-    for (int i = 0; o->domain.names != NULL && o->domain.names(i) != NULL; i++) {
+    const char *(*names)(int) = o->domain.names;
+    int column = HELP_LEFT;
+    char word[PERF_NAME_MAX + 2];
+
+    print_words(o->help, &column);
+    for (int i = 0; names != NULL && names(i) != NULL; i++) {
         if (i == 0)
-            printf(":\n%*s", HELP_LEFT, "");
-        printf("%s%s", i == 0 ? "" : ", ", o->domain.names(i));
+            column += printf(":");
+        snprintf(word, sizeof word, "%s%s", names(i), names(i + 1) != NULL ? "," : "");
+        print_words(word, &column);
+    }
+    if (o->fallback != NULL) {
+        snprintf(word, sizeof word, "(%s)", o->fallback);
+        print_words(word, &column);
     }
     putchar('\n');
+}
+
+/* Prints the title of the group that option number i begins, if it begins one. */
+static void print_group(const struct perf_command *command, int i)
+{
+    for (int j = 0; j < command->n_groups; j++)
+        if (command->groups[j].first == i)
+            printf("%s%s:\n", j == 0 ? "" : "\n", command->groups[j].title);
 }
 
 void perf_command_help(const struct perf_command *command)
 {
     printf("%s\n", command->usage);
-    for (const struct perf_option *o = command->options; o < command->options + command->n; o++) {
+    for (int i = 0; i < command->n; i++) {
+        const struct perf_option *o = &command->options[i];
         char left[HELP_LEFT], letter[5] = "    ";
+        print_group(command, i);
         if (o->help == NULL)
             continue;
         if (o->letter != 0)

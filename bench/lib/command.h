@@ -15,8 +15,13 @@ struct perf_option {
     perf_parse_fn parse;       /**< parser of the value */
     size_t to;                 /**< offset of the value in the program's struct of options */
     struct perf_domain domain; /**< second argument of parse */
-    const char
-        *help; /**< text of --help, may have several lines; NULL: an old name of another option, not listed */
+    const char *help;          /**< text of --help; NULL: an old name of another option, not listed */
+};
+
+/** A group of options in --help: those from number `first` to the next group. */
+struct perf_group {
+    int first;
+    const char *title;
 };
 
 enum { PERF_MAX_OPERANDS = 4 };
@@ -26,7 +31,8 @@ enum { PERF_MAX_OPERANDS = 4 };
 struct perf_command {
     const char *program, *usage, *ending; /**< texts before and after the list of options */
     const struct perf_option *options, *operands;
-    int n, n_operands, operands_of;
+    const struct perf_group *groups; /**< in the order of the options */
+    int n, n_groups, n_operands, operands_of;
 };
 
 /** Reads all arguments into the struct at `to`. Sets given[i] for each option that is present, and given[n +

@@ -257,7 +257,7 @@ void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double wai
     char names[SAR_RANK_LIST_CHARS];
     sar_rank_names_format(names, sizeof names, &comm->watchdog->rank_names, late, arg);
     if (names[0] != '\0')
-        SAR_LOG(WARN, COMM, "waited %.1f s in the %s; no heartbeat from %s", waited, name, names);
+        SAR_LOG(WARN, COMM, "waited %.1f s in the %s; no call, or no progress, from %s", waited, name, names);
     else
         SAR_LOG(WARN, COMM, "waited %.1f s in the %s, where all ranks are", waited, name);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test doc/evaluation.md and the pages in doc/evaluation against bench/results: their tables equal those of
-bench/evaluate, and the figures in their text follow from these results. Figures that were measured once
-and not stored are not checked."""
+"""Test doc/evaluation.md, the pages in doc/evaluation and a table of doc/performance.md against
+bench/results: their tables equal those of bench/evaluate, and the figures in their text follow from these
+results. Figures that were measured once and not stored are not checked."""
 
 import argparse
 import contextlib
@@ -11,6 +11,7 @@ import importlib.util
 import io
 import itertools
 import pathlib
+import statistics
 import sys
 import tempfile
 import unittest.mock
@@ -29,6 +30,7 @@ from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
+MPIS = ["mpich", "openmpi"]
 OURS = ["balanced", "auto", "dense", "two_level"]
 COO, BITMAP, CHOSEN, FOUR, PIPELINED = STEPS[1], STEPS[3], STEPS[4], STEPS[5], STEPS[6]
 
@@ -330,6 +332,27 @@ def of_halves():
     yield f"divided by eight times more, the largest part has {span(coarse)} times the mean"
 
 
+def of_mpis():
+    """Lines of the table of MPICH and Open MPI in doc/performance.md: medians over runs, which took turns."""
+    found = {mpi: [row for row in rows_of(f"allreduce-{mpi}") if row["scheme"] == "auto"] for mpi in MPIS}
+    for interface, count, words in (
+        ("coo", 10**6, "coordinates, 10⁶"),
+        ("coo", 16 * 10**6, "coordinates, 1.6·10⁷"),
+        ("dense", 16 * 10**6, "dense buffers, 1.6·10⁷"),
+    ):
+        runs, line = [], [f"| {words}, 1 %"]
+        for mpi in MPIS:
+            of = [row for row in found[mpi] if (row["interface"], row["count"]) == (interface, count)]
+            runs.append([row["dense_median_s"] for row in of])
+            gains = [row["dense_median_s"] / row["median_s"] for row in of]
+            line += [f"{1e3 * statistics.median(row['median_s'] for row in of):#.3g}"]
+            line += [f"{statistics.median(gains):#.3g}".rstrip(".")]
+        ratios = [there / here for here, there in zip(*runs)]
+        yield " | ".join([*line, real(statistics.median(ratios)) + " |"])
+    ran = [row["ran"] for mpi in MPIS for row in found[mpi]]
+    yield f"`auto` ran `shared` in {ran.count('shared')} of the {len(ran)} cases"
+
+
 def runs_of_text(evaluate, folder, again):
     """What bench/evaluate would run to measure batches of a text; the results are written as if it had."""
     text = folder / "somewhere" / "text"
@@ -379,6 +402,7 @@ def main():
                 f"{file.relative_to(TOP)} is not what bench/evaluate makes of its template and bench/results"
             )
             failed = 1
+    text += (TOP / "doc" / "performance.md").read_text()
     words = " ".join(text.split())
     for part in (
         with_peers,
@@ -392,6 +416,7 @@ def main():
         of_ranks,
         of_columns,
         of_halves,
+        of_mpis,
         *assumptions.PARTS,
     ):
         for sentence in part():

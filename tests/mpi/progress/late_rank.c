@@ -106,6 +106,9 @@ static void check_logged(int late, const char *where, const char *end)
     empty_logs();
 }
 
+/* Part of the line of a rank that waits for others to make the call. */
+static const char IN_CHECK[] = "in the consistency check; no call, or no progress, from";
+
 /* End of a line that names only the late rank, on this host. */
 static const char *only_late(int late)
 {
@@ -134,9 +137,9 @@ static void try_late(MPI_Comm comm, int late)
 {
     check_case("rank %d is late for a call", late);
     if (rank == late)
-        stay_away("in the consistency check", only_late(late));
+        stay_away(IN_CHECK, only_late(late));
     call(comm);
-    check_logged(late, "in the consistency check", only_late(late));
+    check_logged(late, IN_CHECK, only_late(late));
     call(comm);
     check(oversubscribed || strlen(read_log(rank)) == 0, "expected a call that is not late to log nothing");
     empty_logs();
