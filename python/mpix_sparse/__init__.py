@@ -24,7 +24,14 @@ from ._bcast import bcast_coo, bcast_delta
 from ._coo import Result, allreduce_coo, iallreduce_coo
 from ._dense import allreduce, iallreduce
 from ._error import Error
-from ._halves import allgather_coo, reduce_scatter_coo
+from ._halves import (
+    allgather_coo,
+    iallgather_coo,
+    ireduce_scatter,
+    ireduce_scatter_coo,
+    reduce_scatter,
+    reduce_scatter_coo,
+)
 from ._pending import Handle, wait_all
 from ._hints import get_info, set_info
 from ._inquiry import Profile, Report, profile, report
@@ -52,13 +59,17 @@ __all__ = [
     "dgc_step",
     "finalize",
     "get_info",
+    "iallgather_coo",
     "iallreduce",
     "iallreduce_coo",
     "init",
+    "ireduce_scatter",
+    "ireduce_scatter_coo",
     "is_initialized",
     "plan_start_all",
     "profile",
     "rank",
+    "reduce_scatter",
     "reduce_scatter_coo",
     "report",
     "set_info",
