@@ -37,16 +37,18 @@ from ._hints import get_info, set_info
 from ._inquiry import Profile, Report, profile, report
 from ._library import version
 from ._mpi import barrier, finalize, init, is_initialized, rank, size
-from ._plan import CooPlan, Plan, plan_start_all
+from ._plan import AllgatherCooPlan, CooPlan, Plan, ReduceScatterCooPlan, plan_start_all
 from ._topk import dgc_step, topk_select, topk_threshold
 from ._version import __version__
 
 __all__ = [
+    "AllgatherCooPlan",
     "CooPlan",
     "Error",
     "Handle",
     "Plan",
     "Profile",
+    "ReduceScatterCooPlan",
     "Report",
     "Result",
     "__version__",
