@@ -308,14 +308,13 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
         sparse_as_dense: make sparse gradients dense.
         sparse_views: leave reduced sparse gradients in the library's host memory, which saves a copy. They
             can be read, as optimizers do; a write, such as clipping, ends the process.
-        process_set: the ranks that reduce, a ProcessSet; None is all ranks. On other ranks the new optimizer
-            makes steps alone. join() does not take part in steps of some ranks only.
+        process_set: the ranks that reduce, a ProcessSet; None is all ranks. Other ranks make steps alone, and
+            join() does not take part in steps of some ranks only.
         shard_state: keep the optimizer's state of row r of a sparse gradient on rank r mod ranks only, which
             updates the row and sends it to all. For SGD, Adagrad and SparseAdam; see _sharding.py.
 
     Returns:
-        An optimizer whose class is derived from that of `optimizer`, with synchronize(), skip_synchronize()
-        and communication_seconds.
+        An optimizer of a derived class, with synchronize(), skip_synchronize() and communication_seconds.
 
     Raises:
         TypeError, ValueError: an argument is wrong.
