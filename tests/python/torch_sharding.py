@@ -130,6 +130,20 @@ class Sharding(Compared):
         for mine, other in zip(*(model.tables for model in models)):
             self.assertLess(float((mine - other).abs().max()), 0.01)
 
+    def test_bfloat16(self):
+        """Rows of a type that NumPy lacks."""
+        tables = []
+        for sharded in True, False:
+            torch.manual_seed(7)
+            table = torch.nn.Embedding(WORDS, WIDTH, sparse=True).bfloat16()
+            optimizer = hvd.DistributedOptimizer(SGD(table.parameters(), lr=0.3), shard_state=sharded)
+            for step in range(3):
+                optimizer.zero_grad()
+                table(torch.arange(step + RANK, 40)).sum().backward()
+                optimizer.step()
+            tables.append(table.float())
+        self.equal(*tables)
+
     def test_memory(self):
         """A rank has the state of its rows, in memory of that size, also where the optimizer makes state of
         all rows at first."""
