@@ -21,6 +21,7 @@ class MpixSparse:
 
     sparse = True
     compression = hvd.Compression.none
+    shard_state = False
 
     def __init__(self, model: LanguageModel, optimizer: torch.optim.Optimizer) -> None:
         # Sparse views are allowed because Adagrad only reads gradients.
@@ -30,6 +31,7 @@ class MpixSparse:
             compression=self.compression,
             op=hvd.Sum,
             sparse_views=True,
+            shard_state=self.shard_state,
         )
         self.early_seconds = 0.0
         self._seconds = 0.0
@@ -45,6 +47,12 @@ class MpixSparse:
         """Make a step. reduce() has already synchronized the ranks."""
         with self.optimizer.skip_synchronize():
             self.optimizer.step()
+
+
+class Sharded(MpixSparse):
+    """MpixSparse with the optimizer's state of each row on one rank only, which updates the row."""
+
+    shard_state = True
 
 
 def compressed(ratio: float) -> type[MpixSparse]:
@@ -129,4 +137,12 @@ def _init_gloo() -> None:
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
 
 
+SHARDED = "sharded"  # the name of the way that --shard-state adds
 WAYS = {"dense": Dense, "gloo": Gloo, "mpix_sparse": MpixSparse}
+
+
+def way_of(name: str, compression: str, ratio: float) -> type:
+    """The class of a way to sum gradients."""
+    if name == SHARDED:
+        return Sharded
+    return compressed(ratio) if (name, compression) == ("mpix_sparse", "dgc") else WAYS[name]

@@ -43,11 +43,13 @@ NAMES = [field.name for field in fields(Step)]
 class Measured:
     """The steps of one way to communicate, over all ranks. The constructor is collective.
 
-    Loss and wait are means over ranks; step and transfer times are maxima over ranks.
+    Loss and wait are means over ranks; step and transfer times, and the bytes of the optimizer's state, are
+    maxima over ranks.
     """
 
-    def __init__(self, name: str, steps: Sequence[Step], words: int) -> None:
+    def __init__(self, name: str, steps: Sequence[Step], words: int, state_bytes: int) -> None:
         self.name, self.words = name, words
+        self.state_bytes = int(mpix_sparse.allreduce(numpy.array([state_bytes]), "max")[0])
         mine = numpy.array([list(asdict(step).values()) for step in steps])
         most = mpix_sparse.allreduce(mine, "max")
         mean = mpix_sparse.allreduce(mine, "sum") / mpix_sparse.size()
@@ -64,6 +66,7 @@ class Measured:
             "step_ms": float(numpy.median(whole)),
             "wait_ms": float(numpy.median(wait)),
             "transfer_ms": float(numpy.median(transfer)),
+            "state_bytes": self.state_bytes,
             "share": float((wait + transfer).sum() / whole.sum()),
         }
 
@@ -71,14 +74,24 @@ class Measured:
 def print_table(summaries: Sequence[dict[str, Any]]) -> None:
     """Print one row for each way, with the speedup of the last way over it."""
     last = summaries[-1]
-    columns = "words/s", "loss", "step ms", "wait ms", "transfer ms", "share %", "transfer x", "words/s x"
+    columns = (
+        "words/s",
+        "loss",
+        "step ms",
+        "wait ms",
+        "transfer ms",
+        "share %",
+        "transfer x",
+        "words/s x",
+        "state MB",
+    )
     print(f"{'':12}" + "".join(f"{column:>12}" for column in columns))
     for row in summaries:
         gains = row["transfer_ms"] / last["transfer_ms"], last["words_per_second"] / row["words_per_second"]
         times = "".join(f"{row[key]:12.2f}" for key in ("step_ms", "wait_ms", "transfer_ms"))
         print(
             f"{row['communication']:12}{row['words_per_second']:12,.0f}{row['loss']:12.4f}{times}"
-            f"{100 * row['share']:12.1f}{gains[0]:12.2f}{gains[1]:12.2f}"
+            f"{100 * row['share']:12.1f}{gains[0]:12.2f}{gains[1]:12.2f}{row['state_bytes'] / 1e6:12.2f}"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import Any, Callable
 
 from communication import WAYS
 
@@ -63,6 +64,8 @@ def parse(description: str, arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.compression == "dgc" and options.communication != "mpix_sparse":
         parser.error("--compression dgc is for --communication mpix_sparse")
+    if options.shard_state and (options.communication, options.compression) != ("mpix_sparse", "none"):
+        parser.error("--shard-state is for --communication mpix_sparse without compression")
     return options
 
 
@@ -85,6 +88,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="of what mpix_sparse sends [%(default)s]",
     )
     add("--ratio", type=share, default=0.01, help="of the numbers that travel under dgc [%(default)s]")
+    add(
+        "--shard-state",
+        action="store_true",
+        help="in turns, another model whose optimizer state of tables is divided among the ranks",
+    )
     add("--compare", action="store_true", help="all ways in one run, in turns")
     add(
         "--turn",
@@ -114,6 +122,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add("--rate", type=float, default=0.02, help="Adagrad's learning rate [%(default)s]")
     add("--seed", type=int, default=1, help="of the model and of the words drawn [%(default)s]")
     add("--threads", type=positive, default=1, help="of PyTorch in each rank [%(default)s]")
+    add("--quiet", action="store_true", help="no progress bar")
+    _add_files(add)
+    return parser
+
+
+def _add_files(add: Callable[..., Any]) -> None:
     add("--json", type=writable, metavar="FILE", help="write measurements as JSON lines")
     add(
         "--plot",
@@ -121,5 +135,3 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         metavar="FILE",
         help="draw losses and times, as the name's ending says: .svg, .pdf or .png; needs matplotlib",
     )
-    add("--quiet", action="store_true", help="no progress bar")
-    return parser

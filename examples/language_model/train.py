@@ -17,7 +17,7 @@ import torch.distributed
 
 import mpix_sparse
 import mpix_sparse.torch as hvd
-from communication import WAYS, compressed
+from communication import SHARDED, WAYS, way_of
 from measure import Measured, Step, plot, print_table, show_progress, write_json
 from model import LanguageModel
 from options import parse
@@ -30,9 +30,7 @@ class Trainer:
     def __init__(self, name: str, options: argparse.Namespace, text: Text) -> None:
         self.name = name
         self.steps: list[Step] = []
-        way = (
-            compressed(options.ratio) if (name, options.compression) == ("mpix_sparse", "dgc") else WAYS[name]
-        )
+        way = way_of(name, options.compression, options.ratio)
         torch.manual_seed(options.seed)
         self._model = LanguageModel(text.vocabulary, options.width, options.hidden, way.sparse)
         hvd.broadcast_parameters(self._model.state_dict(), root_rank=0)
@@ -70,6 +68,12 @@ class Trainer:
         whole = time.perf_counter() - begin
         self.steps.append(Step(loss, whole, met - ready, reduced - met + self._communication.early_seconds))
         return self.steps[-1]
+
+    def state_bytes(self) -> int:
+        """Returns the memory of this rank's optimizer state."""
+        states = self._communication.optimizer.state.values()
+        tensors = [each for state in states for each in state.values() if isinstance(each, torch.Tensor)]
+        return sum(each.storage().nbytes() for each in tensors)
 
     def touched(self) -> float:
         """Returns the share of the tables' rows that this rank's first batch uses."""
@@ -120,6 +124,7 @@ def main(arguments: list[str] | None = None) -> list[Measured]:
     text = Text(options.text, options.vocabulary)
     options.samples = options.samples or max(1, text.vocabulary // 100)
     names = list(WAYS) if options.compare else [options.communication]
+    names += [SHARDED] * options.shard_state
     trainers = [Trainer(name, options, text) for name in names]
     setup = describe(options, text, trainers[0])
     if hvd.rank() == 0:
@@ -131,7 +136,7 @@ def main(arguments: list[str] | None = None) -> list[Measured]:
         )
     train(trainers, options)
     words = options.batch * options.length * hvd.size()
-    measured = [Measured(trainer.name, trainer.steps, words) for trainer in trainers]
+    measured = [Measured(each.name, each.steps, words, each.state_bytes()) for each in trainers]
     if hvd.rank() == 0:
         report(options, setup, measured)
     return measured

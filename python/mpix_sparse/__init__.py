@@ -24,22 +24,31 @@ from ._bcast import bcast_coo, bcast_delta
 from ._coo import Result, allreduce_coo, iallreduce_coo
 from ._dense import allreduce, iallreduce
 from ._error import Error
-from ._halves import allgather_coo, reduce_scatter_coo
+from ._halves import (
+    allgather_coo,
+    iallgather_coo,
+    ireduce_scatter,
+    ireduce_scatter_coo,
+    reduce_scatter,
+    reduce_scatter_coo,
+)
 from ._pending import Handle, wait_all
 from ._hints import get_info, set_info
 from ._inquiry import Profile, Report, profile, report
 from ._library import version
 from ._mpi import barrier, finalize, init, is_initialized, rank, size
-from ._plan import CooPlan, Plan, plan_start_all
+from ._plan import AllgatherCooPlan, CooPlan, Plan, ReduceScatterCooPlan, plan_start_all
 from ._topk import dgc_step, topk_select, topk_threshold
 from ._version import __version__
 
 __all__ = [
+    "AllgatherCooPlan",
     "CooPlan",
     "Error",
     "Handle",
     "Plan",
     "Profile",
+    "ReduceScatterCooPlan",
     "Report",
     "Result",
     "__version__",
@@ -52,13 +61,17 @@ __all__ = [
     "dgc_step",
     "finalize",
     "get_info",
+    "iallgather_coo",
     "iallreduce",
     "iallreduce_coo",
     "init",
+    "ireduce_scatter",
+    "ireduce_scatter_coo",
     "is_initialized",
     "plan_start_all",
     "profile",
     "rank",
+    "reduce_scatter",
     "reduce_scatter_coo",
     "report",
     "set_info",

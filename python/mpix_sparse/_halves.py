@@ -1,13 +1,145 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The halves of an allreduce of coordinates: reduce_scatter and allgather."""
+"""The halves of an allreduce: reduce_scatter, of dense arrays and of coordinates, and allgather."""
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+from typing import Any, Callable
 
-from . import _mpi, _types
+from . import _arrays, _hints, _mpi, _scipy, _types
 from ._coo import CooArguments, Elements, Result
 from ._library import library
+from ._pending import Handle, PendingCall
+
+
+class _PartArguments:
+    """The checked arguments of a dense reduce_scatter, and its output array. An error in the arrays' sizes is
+    kept until the call, which fails on all ranks."""
+
+    def __init__(self, array: Any, op: str, comm: Any, out: Any, row: int) -> None:
+        self.comm = _hints.communicator(comm)
+        self._ranks = _mpi.size(self.comm)
+        self.source = _arrays.view(array).packed()
+        self.type, shape = self.source.type, self.source.shape
+        _hints.require(self.type, self.comm)
+        self.kinds = _types.datatype(self.type, row), _types.operation(op, self.type)
+        self.problem = self._find_problem(shape, row)
+        part = () if self.problem else (shape[0] // self._ranks, *shape[1:])
+        self.output = _arrays.new_on_device_of(self.source, part, self.type) if out is None else out
+        self._wanted = _arrays.writable_array(self.output, strided=True)
+        self.target = self._wanted.packed()
+        self._check(out)
+        self.rows = -1 if self.problem else self.source.size // self._ranks // row
+
+    def _find_problem(self, shape: tuple[int, ...], row: int) -> str:
+        """The error in the shape of the array; empty if there is none."""
+        if not shape or shape[0] % self._ranks:
+            return f"the array has shape {shape}, whose first dimension {self._ranks} ranks cannot share"
+        if not self.source.contiguous:
+            return "the array is not contiguous"
+        size = self.source.size // self._ranks
+        return f"a part of {size} numbers does not make rows of {row}" if row < 1 or size % row else ""
+
+    def _check(self, out: Any) -> None:
+        made = _arrays.stored_type(self.type) if out is None else self.type
+        if self.target.type != made:
+            raise TypeError(f"out holds {self.target.type} and the array {self.type}")
+        size = self.source.size // self._ranks
+        if not self.problem and self.target.size != size:
+            self.problem = f"out has {self.target.size} numbers, and a part of the array {size}"
+        if out is not None:
+            _arrays.refuse_overlap(
+                array=self.source, out=self._wanted if self._wanted.contiguous else self.target
+            )
+
+    def finish(self) -> Any:
+        """The output, when the call is complete."""
+        if not self._wanted.contiguous:
+            self._wanted.elements()[...] = self.target.elements().reshape(self._wanted.shape)
+        return self.output
+
+    @property
+    def buffers(self) -> tuple[Any, ...]:
+        """The arguments of the C function."""
+        return self.source.pointer, self.target.pointer, ctypes.c_longlong(self.rows), *self.kinds, self.comm
+
+
+def reduce_scatter(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Any:
+    """Reduce an array over all ranks, and return the part of this rank. Collective over comm; blocks.
+
+    The array's first dimension is divided into equal parts, in the order of ranks, as by
+    MPI_Reduce_scatter_block. Elements whose bits are all zero are not sent, as in allreduce().
+
+    Args:
+        array: as for allreduce(). The number of ranks divides its first dimension. For a matrix of
+            scipy.sparse, which has two dimensions, a part is a matrix of these rows.
+        op, comm, row: as for allreduce(). A part is a whole number of rows.
+        out: an array of the size of a part and of the same type, which shares no memory with `array`. None
+            creates an array. Must be None for scipy.sparse.
+
+    Returns:
+        out, or a new array, whose first dimension is that of a part.
+
+    Raises:
+        ValueError: the ranks cannot share the first dimension, or out has another size; the other ranks get
+            an Error.
+        TypeError, ValueError: another argument is wrong. Only on this rank.
+        Error: arguments differ between ranks, or the call failed; on all ranks.
+    """
+    if _scipy.is_sparse(array):
+        if out is not None or row != 1:
+            raise ValueError("out and row are not for scipy.sparse")
+        return _scipy.reduce_scatter(array, op, comm)
+    call = _PartArguments(array, op, comm, out, row)
+    code = library.MPIX_Sparse_reduce_scatter(*call.buffers)
+    if call.problem:
+        raise ValueError(call.problem)
+    _mpi.check(code)
+    return call.finish()
+
+
+def ireduce_scatter(
+    array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1
+) -> Handle:
+    """Start reduce_scatter() and return a handle; wait() returns what reduce_scatter() returns. Collective.
+
+    Calls on one communicator must be started in the same order on all ranks. Not for scipy.sparse. Arguments
+    and errors are those of reduce_scatter(); wait() raises the errors that the C library finds.
+    """
+    call = _PartArguments(array, op, comm, out, row)
+    pending = PendingCall(call, call.finish, call.problem)
+    return pending.begin(library.MPIX_Isparse_reduce_scatter(*call.buffers, ctypes.byref(pending.request)))
+
+
+def _scatter_arguments(
+    indices: Any, values: Any, count: int, block: int, op: str, comm: Any, reuse: Result | None
+) -> tuple[CooArguments, tuple[Any, ...]]:
+    """The checked arguments, and those of the C function."""
+    length_of_block = _types.to_integer(block, "block")
+    call = CooArguments(Elements(indices, values), count, op, comm, reuse)
+    *pointers, indextype, length, datatype, c_op, c_comm, result = call.arguments
+    return call, (*pointers, indextype, length, length_of_block, datatype, c_op, c_comm, result)
+
+
+def _gather_arguments(
+    indices: Any, values: Any, count: int, comm: Any, reuse: Result | None
+) -> tuple[CooArguments, tuple[Any, ...]]:
+    """The checked arguments, and those of the C function."""
+    elements = Elements(indices, values)
+    any_op = "lor" if elements.type == "bool" else "sum"
+    call = CooArguments(elements, count, any_op, comm, reuse)
+    *pointers, indextype, length, datatype, _, c_comm, result = call.arguments
+    return call, (*pointers, indextype, length, datatype, c_comm, result)
+
+
+def _call(function: Any, call: CooArguments, arguments: tuple[Any, ...]) -> Result:
+    _mpi.check(call.elements.check_code(function(*arguments)))
+    return call.result
+
+
+def _start(function: Callable[..., int], call: CooArguments, arguments: tuple[Any, ...]) -> Handle:
+    pending = PendingCall(call, lambda: call.result, call.elements.problem)
+    return pending.begin(function(*arguments, ctypes.byref(pending.request)))
 
 
 def reduce_scatter_coo(
@@ -35,14 +167,26 @@ def reduce_scatter_coo(
     Raises:
         TypeError, ValueError, BufferError, Error: as in allreduce_coo().
     """
-    length_of_block = _types.to_integer(block, "block")
-    call = CooArguments(Elements(indices, values), count, op, comm, reuse)
-    *pointers, indextype, length, datatype, c_op, c_comm, result = call.arguments
-    code = library.MPIX_Sparse_reduce_scatter_coo(
-        *pointers, indextype, length, length_of_block, datatype, c_op, c_comm, result
-    )
-    _mpi.check(call.elements.check_code(code))
-    return call.result
+    how = _scatter_arguments(indices, values, count, block, op, comm, reuse)
+    return _call(library.MPIX_Sparse_reduce_scatter_coo, *how)
+
+
+def ireduce_scatter_coo(
+    indices: Any,
+    values: Any,
+    count: int,
+    block: int,
+    op: str = "sum",
+    *,
+    comm: Any = None,
+    reuse: Result | None = None,
+) -> Handle:
+    """Start reduce_scatter_coo() and return a handle, whose wait() returns the result. Collective over comm.
+
+    The rules of iallreduce_coo() apply.
+    """
+    how = _scatter_arguments(indices, values, count, block, op, comm, reuse)
+    return _start(library.MPIX_Isparse_reduce_scatter_coo, *how)
 
 
 def allgather_coo(
@@ -63,10 +207,14 @@ def allgather_coo(
         TypeError, ValueError, BufferError: as in allreduce_coo().
         Error: as in allreduce_coo(), or an index occurs twice; on all ranks.
     """
-    elements = Elements(indices, values)
-    any_op = "lor" if elements.type == "bool" else "sum"
-    call = CooArguments(elements, count, any_op, comm, reuse)
-    *pointers, indextype, length, datatype, _, c_comm, result = call.arguments
-    code = library.MPIX_Sparse_allgather_coo(*pointers, indextype, length, datatype, c_comm, result)
-    _mpi.check(call.elements.check_code(code))
-    return call.result
+    return _call(library.MPIX_Sparse_allgather_coo, *_gather_arguments(indices, values, count, comm, reuse))
+
+
+def iallgather_coo(
+    indices: Any, values: Any, count: int, *, comm: Any = None, reuse: Result | None = None
+) -> Handle:
+    """Start allgather_coo() and return a handle, whose wait() returns the result. Collective over comm.
+
+    The rules of iallreduce_coo() apply.
+    """
+    return _start(library.MPIX_Isparse_allgather_coo, *_gather_arguments(indices, values, count, comm, reuse))

@@ -113,7 +113,11 @@ class CooPlan(_Plan):
         tensor = indextype, _types.to_integer(count, "count"), datatype, operation, handle
         made = _hints.Info({**_types.hints(self.type), **(hints or {})}, problem)
         with made as info:
-            made.check(library.MPIX_Sparse_allreduce_coo_init(*tensor, info, ctypes.byref(self.handle)))
+            made.check(self._open(*tensor, info, ctypes.byref(self.handle)))
+
+    def _open(self, *arguments: Any) -> int:
+        """Call the C function that makes the plan, and return its error code."""
+        return library.MPIX_Sparse_allreduce_coo_init(*arguments)
 
     def start(self, indices: Any, values: Any, *, reuse: _coo.Result | None = None) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns a Result.
@@ -125,7 +129,10 @@ class CooPlan(_Plan):
             BufferError: the arrays of `reuse` are still in use. Only on this rank.
             Error: the plan has been freed, or its last call is not complete.
         """
-        elements = _coo.Elements(indices, values)
+        return self.start_elements(_coo.Elements(indices, values), reuse)
+
+    def start_elements(self, elements: _coo.Elements, reuse: _coo.Result | None = None) -> Handle:
+        """Start a call with elements, whose problem is an exception on all ranks."""
         elements.problem = elements.problem or self._find_problem(elements)
         result = _coo.new_result(elements, self.count, reuse)
         pending = PendingCall((self, elements, result), lambda: result, elements.problem)
@@ -138,6 +145,44 @@ class CooPlan(_Plan):
         if elements.index_type != self.index_type:
             return f"indices are {elements.index_type}, and the plan's {self.index_type}"
         return ""
+
+
+class ReduceScatterCooPlan(CooPlan):
+    """A plan for reduce_scatter_coo(). Its creation is collective over comm.
+
+    Args:
+        count, block, op, comm: as for reduce_scatter_coo().
+        dtype, row, index_dtype, hints: as for CooPlan.
+
+    Raises:
+        TypeError, ValueError, Error: as for reduce_scatter_coo().
+    """
+
+    def __init__(self, count: int, block: int, dtype: Any, op: str = "sum", **how: Any) -> None:
+        self._block = _types.to_integer(block, "block")
+        super().__init__(count, dtype, op, **how)
+
+    def _open(self, indextype: Any, count: Any, *arguments: Any) -> int:
+        return library.MPIX_Sparse_reduce_scatter_coo_init(indextype, count, self._block, *arguments)
+
+
+class AllgatherCooPlan(CooPlan):
+    """A plan for allgather_coo(). Its creation is collective over comm.
+
+    Args:
+        count, comm: as for allgather_coo().
+        dtype, row, index_dtype, hints: as for CooPlan.
+
+    Raises:
+        TypeError, ValueError, Error: as for allgather_coo().
+    """
+
+    def __init__(self, count: int, dtype: Any, **how: Any) -> None:
+        any_op = "lor" if _types.name_of(dtype) == "bool" else "sum"
+        super().__init__(count, dtype, any_op, **how)
+
+    def _open(self, indextype: Any, count: Any, datatype: Any, op: Any, *arguments: Any) -> int:
+        return library.MPIX_Sparse_allgather_coo_init(indextype, count, datatype, *arguments)
 
 
 def plan_start_all(plans: Sequence[Plan]) -> list[Handle]:

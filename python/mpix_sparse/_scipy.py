@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy
 
-from . import _coo
+from . import _coo, _halves, _hints, _mpi
+from ._error import Error
 
 
 def is_sparse(array: Any) -> bool:
@@ -31,13 +32,41 @@ def allreduce(matrix: Any, op: str, comm: Any) -> Any:
     kind = numpy.int32 if count <= numpy.iinfo(numpy.int32).max else numpy.int64
     if matrix.format == "csr" and len(shape) == 2:
         return _allreduce_rows(matrix, count, kind, op, comm)
-    elements = matrix.tocoo()
-    first, *others = (axis.astype(kind) for axis in _coordinates(elements))
-    for extent, axis in zip(shape[1:], others):
-        first = first * kind(extent) + axis
-    result = _coo.allreduce_coo(first, elements.data, count, op, comm=comm)
+    flat, elements = _flatten(matrix, kind)
+    result = _coo.allreduce_coo(flat, elements.data, count, op, comm=comm)
     found = _unravel(result.indices, shape)
     return type(matrix)(type(elements)((result.values.copy(), found), shape=shape))
+
+
+def _flatten(matrix: Any, kind: Any) -> tuple[Any, Any]:
+    """Flat indices, and the matrix in the format COO."""
+    elements = matrix.tocoo()
+    first, *others = (axis.astype(kind) for axis in _coordinates(elements))
+    for extent, axis in zip(matrix.shape[1:], others):
+        first = first * kind(extent) + axis
+    return first, elements
+
+
+def reduce_scatter(matrix: Any, op: str, comm: Any) -> Any:
+    """Reduce a matrix over all ranks into a new one, of the same format, of the rows of this rank. Each rank
+    owns one block of elements.
+
+    Raises:
+        ValueError: the ranks cannot share the rows; the other ranks get an Error.
+    """
+    shape, count, ranks = matrix.shape, math.prod(matrix.shape), _mpi.size(_hints.communicator(comm))
+    kind = numpy.int32 if count <= numpy.iinfo(numpy.int32).max else numpy.int64
+    flat, elements = _flatten(matrix, kind)
+    part, shared = (shape[0] // ranks, *shape[1:]), shape[0] % ranks == 0
+    size = max(math.prod(part), 1)
+    try:  # all ranks refuse a block of 0
+        result = _halves.reduce_scatter_coo(flat, elements.data, count, size * shared, op, comm=comm)
+    except Error:
+        if shared:
+            raise
+        raise ValueError(f"the matrix has {shape[0]} rows, which {ranks} ranks cannot share") from None
+    found = _unravel(result.indices - kind(_mpi.rank(comm) * size), part)
+    return type(matrix)(type(elements)((result.values.copy(), found), shape=part))
 
 
 def _allreduce_rows(matrix: Any, count: int, kind: Any, op: str, comm: Any) -> Any:

@@ -91,6 +91,19 @@ class LanguageModel(unittest.TestCase):
         self.assertGreater(abs(few - whole).max(), 1e-4)
         self.assertLess(few[-5:].mean(), 0.95 * few[:5].mean())
 
+    def test_sharded(self):
+        """The losses have the bits of those of whole state, and a rank has its part of the tables' state."""
+        (whole, sharded), printed = self.train("--shard-state", "--steps", "20")
+        self.assertEqual((whole.name, sharded.name), ("mpix_sparse", "sharded"))
+        self.assertTrue((whole.loss == sharded.loss).all(), abs(whole.loss - sharded.loss).max())
+        tables = 4 * 24 * 2 * Text([str(self.text)]).vocabulary
+        rest = whole.state_bytes - tables
+        self.assertGreater(rest, 0)
+        part = sharded.state_bytes - rest
+        self.assertLessEqual(abs(part - tables / hvd.size()), 4 * 24 * 2)
+        if hvd.rank() == 0:
+            self.assertIn("losses of sharded are at most 0 off those of mpix_sparse", printed)
+
     @unittest.skipUnless(HAS_GLOO, "this PyTorch has no Gloo")
     def test_compared(self):
         json_file = os.path.join(self.folder.name, "json")
@@ -123,6 +136,8 @@ class LanguageModel(unittest.TestCase):
             ("ends in none of .svg", "--plot", "x.nonsense"),
             ("cannot be written", "--json", "/nonexistent/x"),
             ("is for --communication mpix_sparse", "--communication", "gloo", "--compression", "dgc"),
+            ("--shard-state is for", "--communication", "gloo", "--shard-state"),
+            ("--shard-state is for", "--compression", "dgc", "--shard-state"),
         ]
         for sentence, *options in wrong:
             with contextlib.redirect_stderr(io.StringIO()) as printed:

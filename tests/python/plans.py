@@ -64,6 +64,25 @@ class Plans(unittest.TestCase):
                 plan.start(indices, values).wait()
         self.assertEqual(list(plan.start(*good).wait().values), [2 * SIZE])
 
+    def test_coo_halves(self):
+        """A reduce_scatter and an allgather of its elements give the sum."""
+        scatter = mpix_sparse.ReduceScatterCooPlan(COUNT, 7, "float32", "max", row=2)
+        gather = mpix_sparse.AllgatherCooPlan(COUNT, "float32", row=2)
+        mine = total = None
+        for step in range(20):
+            parts = [whole(2 * COUNT, 0.01, "float32", rank, step).reshape(COUNT, 2) for rank in range(SIZE)]
+            rows = [numpy.flatnonzero(part.any(1)) for part in parts]
+            mine = scatter.start(rows[RANK], parts[RANK][rows[RANK]], reuse=mine).wait()
+            self.assertTrue((mine.indices // 7 % SIZE == RANK).all())
+            total = gather.start(mine.indices, mine.values, reuse=total).wait()
+            numpy.testing.assert_array_equal(total.indices, numpy.unique(numpy.concatenate(rows)))
+            numpy.testing.assert_array_equal(total.dense(), numpy.max(parts, 0))
+        with self.assertRaisesRegex(mpix_sparse.Error, "block is 0"):
+            mpix_sparse.ReduceScatterCooPlan(COUNT, 0, "float32")
+        with self.assertRaisesRegex(ValueError, "op 'sum' is not for bool"):
+            mpix_sparse.ReduceScatterCooPlan(COUNT, 1, "bool")
+        self.assertEqual(len(mpix_sparse.AllgatherCooPlan(9, "bool").start([RANK], [True]).wait()), SIZE)
+
     def test_only_dense_ones_together(self):
         plan = mpix_sparse.Plan(numpy.ones(3, "float32"))
         with self.assertRaisesRegex(TypeError, "not CooPlan"):

@@ -15,6 +15,7 @@ from ._work import Work
 from ._compressor import STATE
 from ._parameters import compare_parameters
 from ._process_set import ranks_of, root_in
+from ._sharding import SHARDS
 from ._tensors import refuse_other
 from ._world import world
 
@@ -167,10 +168,15 @@ def broadcast_optimizer_state(
         optimizer: of the same class and with the same parameters on all ranks; may have made no step yet.
         root_rank: the rank to copy from.
         model: Horovod's argument; ignored.
+
+    Raises:
+        ValueError: the root has the state of its rows only, with shard_state=True; on all ranks.
     """
     mine = world().rank == root_rank
     state = _common(optimizer.state_dict()) if mine else None
     outline = broadcast_object(_replace(state, torch.Tensor, _Shape), root_rank)
+    if SHARDS in outline:
+        raise ValueError("the optimizer's state is sharded: no rank has that of all rows")
     if mine:
         _replace(state, torch.Tensor, lambda tensor: broadcast_(tensor, root_rank))
     else:

@@ -20,6 +20,7 @@ from ._dgc import Dgc
 from ._join import retire
 from ._process_set import global_process_set, set_of
 from ._reducer import IdleReducer, Reducer
+from ._sharding import SHARDS, Sharding, refuse_sharding
 from ._tensors import Adasum, Average, Op, choose_op
 
 
@@ -30,6 +31,7 @@ class _Distributed:
     _compression: Compressor
     _hooks: list[Any]
     _skipping: bool
+    _sharding: Sharding | None
     _reducer_ref: Callable[[], Any]  # weak; the original optimizer shares this attribute
 
     def add_param_group(self, group: dict[str, Any]) -> None:
@@ -45,25 +47,34 @@ class _Distributed:
 
     def state_dict(self) -> dict[str, Any]:
         """The optimizer's state, and with Compression.dgc the state of this rank's sparsifiers. An exact
-        restart needs each rank's own state."""
+        restart needs each rank's own state. With shard_state the state of a sharded parameter is that of the
+        rows that this rank owns."""
         state, kept = super().state_dict(), self._reducer.state()  # type: ignore[misc]
-        return {**state, STATE: kept} if kept else state
+        shards = self._sharding.state(self) if self._sharding else {}
+        return {**state, **({STATE: kept} if kept else {}), **shards}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state of this rank, or of an optimizer without this package. If the state has no
         sparsifiers, theirs stay unchanged.
 
         Raises:
-            ValueError: the state is malformed or belongs to other parameters; nothing has changed.
+            ValueError: the state is malformed, belongs to other parameters, or is sharded and belongs to
+                another rank or number of ranks; nothing has changed.
             RuntimeError: gradients are in flight.
         """
         if self._reducer.busy:
             raise RuntimeError("load_state_dict() between backward() and step() or synchronize()")
-        rest = {key: value for key, value in state_dict.items() if key != STATE}
-        kept = state_dict.get(STATE, {})
+        rest = {key: value for key, value in state_dict.items() if key not in (STATE, SHARDS)}
+        kept, shards = state_dict.get(STATE, {}), state_dict.get(SHARDS)
         self._reducer.check(kept)
+        if shards and self._sharding is None:
+            raise ValueError("the state is sharded; load it with shard_state=True")
+        if shards:
+            self._sharding.check(shards)
         super().load_state_dict(rest)  # type: ignore[misc]
         self._reducer.load(kept)
+        if self._sharding:
+            self._sharding.load(self, shards)
 
     def _add_parameters(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
         """Reduce the gradients of these parameters too."""
@@ -80,7 +91,13 @@ class _Distributed:
     def _step_supports_amp_scaling(self) -> bool:
         """An attribute that torch.amp.GradScaler reads first in its step(), before it looks for infinities
         and maybe skips the optimizer's step(). So gradients are reduced here, and all ranks find the same
-        infinities."""
+        infinities.
+
+        Raises:
+            RuntimeError: the state is sharded, so that each rank would find other infinities.
+        """
+        if self._sharding:
+            raise RuntimeError("GradScaler is not for shard_state=True: each rank has other gradients")
         if not self._skipping:
             self._reducer.synchronize_new()
         return bool(self.__dict__.get("_step_supports_amp_scaling", False))
@@ -113,7 +130,8 @@ class _Distributed:
 
         if closure is None and not self._skipping:
             self._reducer.synchronize_new()
-        result = step(closure and reduced)
+        how = closure and reduced
+        result = self._sharding.step(self, step, how) if self._sharding else step(how)
         self._reducer.end_step()
         return result
 
@@ -207,13 +225,14 @@ def _reduce_before_patched_step(optimizer: Any, made: Any) -> None:
     optimizer.step = step
 
 
-def _wrap(optimizer: Any, reducer: Reducer, compression: Compressor, pairs: Any) -> Any:
+def _wrap(optimizer: Any, reducer: Any, compression: Compressor, pairs: Any) -> Any:
     """A new optimizer that shares the state of another and reduces its gradients."""
     base = optimizer.__class__
     made = object.__new__(type(base.__name__, (_Distributed, base), {}))
     made.__dict__ = optimizer.__dict__
     made._reducer, made._compression = reducer, compression
     made._hooks, made._skipping, made._reducer_ref = [], False, weakref.ref(made)
+    made._sharding = Sharding(reducer) if reducer.shards else None
     weakref.finalize(made, _remove_hooks, made._hooks, reducer).atexit = False
     _reduce_before_patched_step(optimizer, made)
     made._add_parameters(pairs)
@@ -240,6 +259,14 @@ def _refuse_with_set(process_set: Any, op: Op, compression: Compressor) -> None:
         raise NotImplementedError("Compression.dgc is for all ranks; process_set must be None")
 
 
+def _refuse_compression(compression: Any, optimizer: Any, op: Op, process_set: Any) -> None:
+    """Raise an exception for a compression that the optimizer's options or the ranks do not allow."""
+    refuse_compression(compression)
+    _refuse_with_set(process_set, op, compression)
+    for group in optimizer.param_groups:
+        compression.refuse(group)
+
+
 def _includes_this_rank(process_set: Any) -> bool:
     members = set_of(process_set)
     return members is global_process_set or members.included()
@@ -257,6 +284,7 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
     sparse_as_dense: bool = False,
     sparse_views: bool = False,
     process_set: Any = None,
+    shard_state: bool = False,
 ) -> Any:
     """Create an optimizer that reduces gradients over all ranks before each step, during the backward pass.
 
@@ -266,7 +294,7 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
     After a step a dense gradient is in a buffer of this object, which the next step overwrites.
 
     Args:
-        optimizer: the optimizer of the parameters. The new optimizer shares its state.
+        optimizer: the optimizer of the parameters, which shares its state.
         named_parameters: model.named_parameters(), for messages; if given, it must have all parameters.
         compression: Compression.none; bf16 or fp16 to send floats as 16 bits, while sums stay 32 bits; or
             dgc(...) to send the largest elements.
@@ -275,17 +303,18 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
             rank computes with its own gradients.
         gradient_predivide_factor: with Average, gradients are divided by it before the sum, and by ranks /
             factor after it.
-        num_groups, groups: Horovod's arguments; ignored. Neighbouring dense parameters of one type are fused:
-            one call reduces up to 4 MiB of gradients. A sparse gradient has a call of its own.
+        num_groups, groups: Horovod's arguments; ignored. Neighbouring dense parameters of one type are fused,
+            up to 4 MiB. A sparse gradient has a call of its own.
         sparse_as_dense: make sparse gradients dense.
         sparse_views: leave reduced sparse gradients in the library's host memory, which saves a copy. They
             can be read, as optimizers do; a write, such as clipping, ends the process.
-        process_set: the ranks that reduce, a ProcessSet; None is all ranks. On other ranks the new optimizer
-            makes steps alone. join() does not take part in steps of some ranks only.
+        process_set: the ranks that reduce, a ProcessSet; None is all ranks. Other ranks make steps alone, and
+            join() does not take part in steps of some ranks only.
+        shard_state: keep the optimizer's state of row r of a sparse gradient on rank r mod ranks only, which
+            updates the row and sends it to all. For SGD, Adagrad and SparseAdam; see _sharding.py.
 
     Returns:
-        An optimizer whose class is derived from that of `optimizer`, with synchronize(), skip_synchronize()
-        and communication_seconds.
+        An optimizer of a derived class, with synchronize(), skip_synchronize() and communication_seconds.
 
     Raises:
         TypeError, ValueError: an argument is wrong.
@@ -293,15 +322,13 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
     """
     _refuse_wrapped(optimizer)
     _refuse_numbers(backward_passes_per_step, gradient_predivide_factor, op)
-    refuse_compression(compression)
-    _refuse_with_set(process_set, op, compression)
-    for group in optimizer.param_groups:
-        compression.refuse(group)
+    _refuse_compression(compression, optimizer, op, process_set)
+    chosen = choose_op(None, op)
+    refuse_sharding(shard_state, optimizer, chosen, sparse_as_dense)
     pairs = _named(optimizer, list(named_parameters) if named_parameters is not None else None)
-    if choose_op(None, op) is Adasum:
+    if chosen is Adasum:
         return _wrap_adasum(optimizer, compression)
-    scales = 1 / gradient_predivide_factor, gradient_predivide_factor
-    how = scales, sparse_as_dense, sparse_views, process_set
+    scales, name = (1 / gradient_predivide_factor, gradient_predivide_factor), type(optimizer).__name__
+    how = scales, sparse_as_dense, sparse_views, process_set, name if shard_state else ""
     kind = Reducer if _includes_this_rank(process_set) else IdleReducer
-    reducer = kind(compression, choose_op(None, op), backward_passes_per_step, *how)
-    return _wrap(optimizer, reducer, compression, pairs)
+    return _wrap(optimizer, kind(compression, chosen, backward_passes_per_step, *how), compression, pairs)

@@ -19,8 +19,9 @@ from typing import Any, Iterator, Sequence
 import numpy
 import torch
 
-from .. import CooPlan, Plan
+from .. import CooPlan, Plan, ReduceScatterCooPlan
 from .. import allreduce as allreduce_array
+from .._coo import Elements
 from ._agree import agree
 from ._compression import Compressor
 from ._gather import allgather_object
@@ -42,6 +43,7 @@ from ._tensors import (
 from ._world import World
 
 UNKNOWN, SPARSE, DENSE, TOPK = range(4)
+NO_JOIN = "a rank in join() cannot update its rows; shard_state=True has no join()"
 GROUP_BYTES = 4 << 20  # limit for dense parameters that share a plan
 
 
@@ -49,7 +51,13 @@ class ParameterSlot:
     """A parameter and the state of its gradient. The first slot of a group has the plan."""
 
     def __init__(
-        self, name: str, parameter: torch.nn.Parameter, compression: Compressor, number: int, is_view: bool
+        self,
+        name: str,
+        parameter: torch.nn.Parameter,
+        compression: Compressor,
+        number: int,
+        is_view: bool,
+        is_sharded: bool,
     ) -> None:
         self.name, self.parameter, self.compression = name, parameter, compression
         self.sparsifier = compression.sparsifier(parameter, number)
@@ -57,6 +65,8 @@ class ParameterSlot:
         self.kind = UNKNOWN
         self.passes = 0
         self.ready = False
+        self.is_sharded = is_sharded
+        self.problem = ""  # an error of this rank; the next call fails on all ranks
         self.handle: Any = None
         self.plan: Any = None
         self.buffer: Any = None
@@ -89,7 +99,11 @@ class ParameterSlot:
             return
         name = type_of(self.parameter)
         rows, row = self.parameter.shape[0], self.parameter.shape[1:].numel()
-        self.plan = CooPlan(rows, name, op.reduction, comm=ranks.comm(name), row=row, hints=hints)
+        how = {"comm": ranks.comm(name), "row": row, "hints": hints}
+        if self.is_sharded:
+            self.plan = ReduceScatterCooPlan(rows, 1, name, op.reduction, **how)
+        else:
+            self.plan = CooPlan(rows, name, op.reduction, **how)
 
     def fill(self, prescale: float) -> None:
         """Copy the gradient to the buffer, unless it is there, and round it."""
@@ -109,10 +123,15 @@ class ParameterSlot:
             values = scale_(values.clone(), prescale)
         values = self.compression.round(values)
         reusable = self._result if self._result is not None and not self._result.is_viewed else None
-        self.handle = self.plan.start(as_array(indices), as_array(values), reuse=reusable)
+        elements = Elements(as_array(indices), as_array(values))
+        elements.problem, self.problem = self.problem, ""
+        self.handle = self.plan.start_elements(elements, reusable)
 
     def _rows(self) -> torch.Tensor:
         gradient = self.parameter.grad
+        if self.is_sharded and gradient is not None and not gradient.is_sparse:
+            self.problem = f"the gradient of {self.name} is dense, and its optimizer state is sharded"
+            gradient = None
         if gradient is None:
             values = torch.empty(0, *self.parameter.shape[1:], dtype=self.parameter.dtype)
             return sparse_of(torch.empty(1, 0, dtype=torch.int64), values, self.parameter)
@@ -157,6 +176,11 @@ class Reducer:
         sparse_as_dense: True to make sparse gradients dense.
         sparse_views: True to leave sparse gradients in the library's memory.
         process_set: the ranks that reduce; None for all.
+        sharded: the optimizer's name if sparse gradients are for their owners only; else empty.
+
+    Attributes:
+        shards: the argument sharded.
+        sharded: slots of gradients that are for their owners only.
     """
 
     def __init__(
@@ -168,7 +192,9 @@ class Reducer:
         sparse_as_dense: bool,
         sparse_views: bool,
         process_set: Any = None,
+        sharded: str = "",
     ) -> None:
+        self.shards, self.sharded = sharded, []
         self._slots: list[ParameterSlot] = []
         self._slot_of: dict[int, ParameterSlot] = {}
         self._compression, self._sparse_views = compression, sparse_views
@@ -185,14 +211,16 @@ class Reducer:
         self._number = register(self) if self._process_set is global_process_set else 0
 
     @property
-    def _ranks(self) -> World:
+    def ranks(self) -> World:
+        """The ranks that reduce."""
         return self._process_set.members()
 
     def add(self, named_parameters: Sequence[tuple[str, torch.nn.Parameter]]) -> None:
         """Add parameters with names, in the same order on all ranks."""
         numbered = list(enumerate(named_parameters, len(self._slots)))
         for number, (name, parameter) in reversed(numbered):
-            slot = ParameterSlot(name, parameter, self._compression, number, self._sparse_views)
+            how = self._compression, number, self._sparse_views, bool(self.shards)
+            slot = ParameterSlot(name, parameter, *how)
             self._slots.append(slot)
             self._slot_of[id(parameter)] = slot
 
@@ -218,7 +246,8 @@ class Reducer:
                 sparsifier.load(states[sparsifier.number])
 
     @contextlib.contextmanager
-    def _timed(self) -> Iterator[None]:
+    def timed(self) -> Iterator[None]:
+        """A block whose time counts as communication."""
         begin = time.perf_counter()
         try:
             yield
@@ -245,7 +274,7 @@ class Reducer:
                 "call step() or synchronize() after backward(), or set backward_passes_per_step"
             )
         slot.ready = slot.passes == self._passes
-        with self._lock, self._timed():
+        with self._lock, self.timed():
             self._start_ready()
             self._progress()
 
@@ -262,7 +291,7 @@ class Reducer:
     def _sparse_factor(self, slot: ParameterSlot) -> float:
         """The factor of rows before the reduction: all factors for a view, which cannot be scaled later."""
         before, after = self._scales
-        return before * after / self._op.divisor(self._ranks.size) if slot.is_view else before
+        return before * after / self._op.divisor(self.ranks.size) if slot.is_view else before
 
     def _start(self, group: list[ParameterSlot]) -> None:
         if group[0].kind == SPARSE:
@@ -282,8 +311,8 @@ class Reducer:
 
         A parameter without a gradient on this rank counts as zeros. If no rank has a gradient, it gets none.
         """
-        with self._timed():
-            step = start_step(self._number, self._ranks)
+        with self.timed():
+            step = start_step(self._number, self.ranks)
             try:
                 self._reduce(step)
             except Exception:
@@ -297,8 +326,8 @@ class Reducer:
         if not self._synchronized:
             self.synchronize()
             return
-        with self._timed():
-            if any_rank_has_new(self._number, self._new, self._ranks):
+        with self.timed():
+            if any_rank_has_new(self._number, self._new, self.ranks):
                 self._reduce()
 
     def mark_new(self) -> None:
@@ -330,6 +359,7 @@ class Reducer:
             raise RuntimeError("join() between backward() and step() or synchronize()")
         for slot in self._slots:
             slot.parameter.grad = None
+            slot.problem = NO_JOIN if slot.is_sharded else ""
         self._reduce()
         for slot in self._slots:
             slot.parameter.grad = None
@@ -342,7 +372,7 @@ class Reducer:
         self._start_ready()
         for group in self._groups:
             for slot in group:
-                slot.finish(self._scales[1], self._op.divisor(self._ranks.size))
+                slot.finish(self._scales[1], self._op.divisor(self.ranks.size))
         for slot in self._slots:
             slot.ready, slot.passes = False, 0
         self._started = 0
@@ -358,7 +388,7 @@ class Reducer:
             step.wait()
         self._check_same_parameters()
         kinds = numpy.array([slot.gradient_kind() for slot in unknown], numpy.int32)
-        allreduce_array(kinds, "max", comm=self._ranks.plain, out=kinds)
+        allreduce_array(kinds, "max", comm=self.ranks.plain, out=kinds)
         if self._sparse_as_dense:
             kinds[kinds == SPARSE] = DENSE
         for slot, kind in zip(unknown, kinds):
@@ -366,10 +396,11 @@ class Reducer:
         for group in _group([slot for slot in unknown if slot.kind != UNKNOWN]):
             refuse_average(group[0].parameter, self._op)
             if group[0].kind == DENSE:
-                _open_dense(group, self._op, self._compression.hints, self._ranks)
+                _open_dense(group, self._op, self._compression.hints, self.ranks)
             else:
-                group[0].open(self._op, self._compression.hints, self._ranks)
+                group[0].open(self._op, self._compression.hints, self.ranks)
             self._groups.append(group)
+            self.sharded += [slot for slot in group if slot.is_sharded and slot.kind == SPARSE]
 
     def _check_same_parameters(self) -> None:
         """Check that new parameters are the same, in the same order, on all ranks, and the op. Collective;
@@ -381,10 +412,11 @@ class Reducer:
         new = [str(slot) for slot in reversed(self._slots[self._compared :])]
         if not new:
             return
-        agree("ops of the optimizer", self._op.name, "", self._ranks.plain)
+        sharded = f" with sharded state of {self.shards}" if self.shards else ""
+        agree("ops of the optimizer", self._op.name + sharded, "", self.ranks.plain)
         checksum = zlib.crc32("\n".join(new).encode())
         extremes = numpy.array([checksum, -checksum])
-        allreduce_array(extremes, "max", comm=self._ranks.plain, out=extremes)
+        allreduce_array(extremes, "max", comm=self.ranks.plain, out=extremes)
         if extremes[0] != -extremes[1]:
             _raise_difference(new, self._process_set)
         self._compared = len(self._slots)
@@ -393,7 +425,7 @@ class Reducer:
 class IdleReducer:
     """The reducer of a rank that is not in the process set: gradients stay as they are."""
 
-    seconds, busy = 0.0, False
+    seconds, busy, shards = 0.0, False, ""
 
     def __init__(self, *unused: Any) -> None:
         pass

@@ -220,7 +220,7 @@ def _scaled(
     """A new tensor as scale_() would compute it from the library's memory, in one pass if only the divisor
     differs from 1."""
     if factor == 1 and divisor != 1 and dtype != torch.float16:
-        return _view_memory(address, shape, dtype) / divisor
+        return view_memory(address, shape, dtype) / divisor
     return scale_(_copy_memory(address, shape, dtype), factor, divisor)
 
 
@@ -231,10 +231,10 @@ def _copy_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> to
     if size <= SINGLE_THREAD_BYTES:
         ctypes.memmove(made.data_ptr(), address, size)
         return made
-    return made.copy_(_view_memory(address, shape, dtype))
+    return made.copy_(view_memory(address, shape, dtype))
 
 
-def _view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+def view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """A tensor over the library's memory, valid only as long as the result."""
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)

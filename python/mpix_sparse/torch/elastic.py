@@ -22,6 +22,7 @@ from .._error import Error
 from .._library import library
 from .._pending import PendingCall
 from ._broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from ._sharding import is_sharded
 from ._world import World, rank, size, subset_of, world
 
 __all__ = [
@@ -153,6 +154,8 @@ class _Kept:
     def sync(self) -> None:
         if isinstance(self.value, torch.nn.Module):
             broadcast_parameters(self.value.state_dict(), root_rank=0)
+        elif is_sharded(self.value):
+            pass  # each rank has its own state
         elif isinstance(self.value, torch.optim.Optimizer):
             broadcast_optimizer_state(self.value, root_rank=0)
         else:
