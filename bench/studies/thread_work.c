@@ -133,6 +133,38 @@ static void decode(struct perf_thread_job *job)
     set_vecs(job, &job->result, 1, job->layout.index_size);
 }
 
+static enum sar_status encode_part(void *arg, size_t p)
+{
+    struct perf_thread_job *job = arg;
+
+    job->wire->encode(&job->messages[p].layout, &job->parts[p], job->messages[p].payload);
+    return SAR_OK;
+}
+
+static enum sar_status decode_part(void *arg, size_t p)
+{
+    struct perf_thread_job *job = arg;
+    const struct perf_part_message *m = &job->messages[p];
+
+    job->decoded[p] = (struct sar_spvec){ NULL, NULL, job->parts[p].nnz };
+    return job->wire->decode(&m->layout, m->payload, m->bytes, &job->arena, &job->decoded[p]);
+}
+
+/* A call codes the messages of many parts at once, and each of few parts by loops within it. */
+static void encode_parts(struct perf_thread_job *job)
+{
+    perf_study_require(sar_parallel_for(job->map.parts, encode_part, job));
+    set_work(job, job->vec.nnz, vec_bytes(job, job->vec.nnz) + job->payloads_bytes);
+    set_buffer(job, job->payloads, job->payloads_bytes);
+}
+
+static void decode_parts(struct perf_thread_job *job)
+{
+    perf_study_require(sar_parallel_for(job->map.parts, decode_part, job));
+    set_work(job, job->vec.nnz, vec_bytes(job, job->vec.nnz) + job->payloads_bytes);
+    set_vecs(job, job->decoded, job->map.parts, sizeof(uint32_t));
+}
+
 static void reduce(struct perf_thread_job *job)
 {
     size_t nnz = 0;
@@ -208,6 +240,8 @@ const struct perf_thread_work perf_thread_works[] = {
     { "partition", NULL, partition, false, false, false },
     { "encode", NULL, encode, true, false, false },
     { "decode", encode, decode, true, false, false }, /* decoding may change the payload */
+    { "encode_parts", NULL, encode_parts, true, false, false },
+    { "decode_parts", encode_parts, decode_parts, true, false, false },
     { "reduce", NULL, reduce, false, false, false },
     { "reduce_bitmap", NULL, reduce_to_bitmap, false, true, false },
     { "merge", prepare_merge, merge, false, false, false },
@@ -304,6 +338,45 @@ static struct sar_vec_desc describe(const struct perf_case *c, int type)
     };
 }
 
+static struct sar_wire_layout part_layout(const struct perf_thread_job *job, uint32_t part)
+{
+    struct sar_wire_layout layout = job->layout;
+
+    layout.slots = sar_partition_map_slots(&job->map, part);
+    layout.index_size = sizeof(uint32_t);
+    return layout;
+}
+
+void perf_thread_messages_open(struct perf_thread_job *job)
+{
+    enum { ALIGNMENT = 64 };
+    size_t at = 0;
+
+    job->messages = perf_alloc(job->map.parts, sizeof *job->messages);
+    job->decoded = perf_alloc(job->map.parts, sizeof *job->decoded);
+    for (uint32_t p = 0; p < job->map.parts; p++) {
+        struct perf_part_message *m = &job->messages[p];
+        m->layout = part_layout(job, p);
+        m->bytes = sar_wire_bytes(job->wire, &m->layout, &job->parts[p]);
+        at += (size_t)m->bytes + ALIGNMENT - (size_t)m->bytes % ALIGNMENT;
+    }
+    job->payloads_bytes = at;
+    job->payloads = perf_alloc(at, 1);
+    memset(job->payloads, 0, at);
+    at = 0;
+    for (uint32_t p = 0; p < job->map.parts; p++) {
+        job->messages[p].payload = (char *)job->payloads + at;
+        at += (size_t)job->messages[p].bytes + ALIGNMENT - (size_t)job->messages[p].bytes % ALIGNMENT;
+    }
+}
+
+void perf_thread_messages_close(struct perf_thread_job *job)
+{
+    free(job->messages);
+    free(job->decoded);
+    free(job->payloads);
+}
+
 /* Makes the bitmaps of the parts, if blocks are whole words. */
 static void make_bitmaps(struct perf_thread_job *job)
 {
@@ -311,10 +384,8 @@ static void make_bitmaps(struct perf_thread_job *job)
         return;
     job->bitmaps = perf_alloc(job->map.parts, sizeof *job->bitmaps);
     for (uint32_t p = 0; p < job->map.parts; p++) {
-        struct sar_wire_layout layout = job->layout;
+        struct sar_wire_layout layout = part_layout(job, p);
         void *bits;
-        layout.slots = sar_partition_map_slots(&job->map, p);
-        layout.index_size = sizeof(uint32_t);
         perf_study_require(sar_arena_alloc(&job->data, sar_bitmap_bytes(layout.slots), 1, &bits));
         sar_bitmap_encode(&layout, &job->parts[p], bits);
         job->bitmaps[p] = (struct sar_part_bitmap){ bits, sar_bitmap_bytes(layout.slots), job->parts[p].value,

@@ -14,6 +14,13 @@ struct perf_copied {
     size_t bytes;
 };
 
+/** The message of a part. */
+struct perf_part_message {
+    struct sar_wire_layout layout;
+    void *payload;
+    uint64_t bytes;
+};
+
 /** Data that all work is done on, and the result of the last call. */
 struct perf_thread_job {
     size_t iterations;
@@ -34,6 +41,12 @@ struct perf_thread_job {
     const struct sar_wire *wire;
     void *payload;
     uint64_t payload_bytes;
+
+    /** The same for messages of the parts; their payloads are in one block. */
+    struct perf_part_message *messages;
+    struct sar_spvec *decoded;
+    void *payloads;
+    size_t payloads_bytes;
 
     /** Set by each call. */
     size_t elements, bytes;      /**< elements that go in; bytes that are read and written */
@@ -62,6 +75,10 @@ extern const struct perf_thread_work perf_thread_copy, perf_thread_works[];
 struct perf_thread_job perf_thread_job_make(const struct perf_study *study, const struct perf_case *c,
                                             const struct perf_copied *copied);
 void perf_thread_job_free(struct perf_thread_job *job);
+
+/** Makes memory for the messages of the parts in job->wire, and frees it. */
+void perf_thread_messages_open(struct perf_thread_job *job);
+void perf_thread_messages_close(struct perf_thread_job *job);
 
 /** Does work once on so many threads, and returns the seconds. Unless digest is NULL, sets *digest to a
  * number that depends on all bits of the result. */

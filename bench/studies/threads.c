@@ -99,9 +99,11 @@ static void run_formats(struct perf_study *study, struct perf_thread_job *job,
             continue;
         job->wire = sar_wires[i];
         job->payload = perf_alloc((size_t)job->payload_bytes, 1);
+        perf_thread_messages_open(job);
         record->wire = job->wire->name;
         measure(job, work, record);
         add(study, record);
+        perf_thread_messages_close(job);
         free(job->payload);
     }
     record->wire = NULL;
