@@ -1,87 +1,112 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first tree is a search tree of the positions 1 to m, m = nodes - 1, behind the root's node: odd
- * positions are leaves. The second one has the same shape with other nodes in it. If m is even, it is
- * mirrored: position i becomes m + 1 - i. If m is odd, it is rotated: position i becomes i - 1, and 1
- * becomes m. In both cases the inner nodes of one tree are leaves of the other. */
+/* The m = nodes - 1 vertices behind the root's node have k units of capacity each, for k trees. A tree has
+ * m - 1 edges between them, and takes the next m - 1 units: so the vertices with children in a tree are
+ * consecutive. All k capacities of a vertex go to one tree, unless two trees meet there. In a tree the
+ * vertices with k children come first, in the order of levels, then those with fewer, then the leaves. */
 
 #include "comm/bcast_tree.h"
 
-/* The largest power of two that is at most n. */
-static int power_below(int n)
-{
-    int power = 1;
-    while (power <= n / 2)
-        power *= 2;
-    return power;
-}
+#include <stdbool.h>
 
-/* The search tree of the positions above `base`, at most base + n. Its root is at base + power_below(n). */
-struct subtree {
-    int base, n;
+/* Vertices with fewer than k children, at most: those that share a unit with the tree before and behind. */
+enum { PARTIAL_MAX = 2 };
+
+/* A tree. Vertices are 0 to m - 1. The place of a vertex in the order of levels counts from 0, too. */
+struct tree {
+    int m, k;
+    int full_first, n_full;                                     /* vertices with k children */
+    int n_partial, partial[PARTIAL_MAX], children[PARTIAL_MAX]; /* in their order */
+    int leaves_first; /* the first leaf; the others follow it, after m - 1 comes 0 */
 };
 
-static int root_of(struct subtree t)
+static void add_partial(struct tree *t, int vertex, int children)
 {
-    return t.base + power_below(t.n);
+    if (children == 0)
+        return;
+    t->partial[t->n_partial] = vertex;
+    t->children[t->n_partial++] = children;
 }
 
-static struct subtree left_of(struct subtree t)
+static struct tree tree_make(int m, int k, int number)
 {
-    return (struct subtree){ t.base, power_below(t.n) - 1 };
+    int edges = m > 0 ? m - 1 : 0;
+    int64_t first = (int64_t)number * edges, end = first + edges;
+    int one = (int)(first / k), other = (int)(end / k);
+    int missing = (int)(first % k), rest = (int)(end % k);
+    struct tree t = { .m = m, .k = k, .full_first = missing > 0 ? one + 1 : one };
+    t.n_full = other > t.full_first ? other - t.full_first : 0;
+    t.leaves_first = other + (rest > 0 || (one == other && missing > 0));
+    if (one == other) {
+        add_partial(&t, one, rest - missing);
+    } else if (rest > k - missing || missing == 0) {
+        add_partial(&t, other, rest);
+        add_partial(&t, one, missing > 0 ? k - missing : 0);
+    } else {
+        add_partial(&t, one, k - missing);
+        add_partial(&t, other, rest);
+    }
+    return t;
 }
 
-static struct subtree right_of(struct subtree t)
+static int vertex_at(const struct tree *t, int place)
 {
-    int root = power_below(t.n);
-    return (struct subtree){ t.base + root, t.n - root };
+    if (place < t->n_full)
+        return t->full_first + place;
+    place -= t->n_full;
+    return place < t->n_partial ? t->partial[place] : (t->leaves_first + place - t->n_partial) % t->m;
 }
 
-/* The neighbours of a position; 0 is the root's node. */
+static int place_of(const struct tree *t, int vertex)
+{
+    for (int i = 0; i < t->n_partial; i++)
+        if (t->partial[i] == vertex)
+            return t->n_full + i;
+    if (vertex >= t->full_first && vertex < t->full_first + t->n_full)
+        return vertex - t->full_first;
+    return t->n_full + t->n_partial + (vertex - t->leaves_first + t->m) % t->m;
+}
+
+static int children_at(const struct tree *t, int place)
+{
+    int partial = place - t->n_full;
+    return partial < 0 ? t->k : partial < t->n_partial ? t->children[partial] : 0;
+}
+
+/* The place of a vertex's first child. */
+static int first_child(const struct tree *t, int place)
+{
+    bool second = place > t->n_full;
+    return 1 + (second ? t->n_full * t->k + t->children[0] : place * t->k);
+}
+
+/* The place of the parent, for places above 0. */
+static int parent_of(const struct tree *t, int place)
+{
+    int parent = (place - 1) / t->k;
+    if (parent < t->n_full)
+        return parent;
+    return t->n_full + (place - 1 - t->n_full * t->k >= t->children[0]);
+}
+
+/* The numbers of a node's neighbours, behind the root's node, which is 0. */
 struct neighbours {
-    int parent, n_children, children[2];
+    int parent, n_children, children[SAR_BCAST_TREES_MAX];
 };
 
-static struct neighbours find(int position, int m)
+static struct neighbours neighbours_of(int number, const struct tree *t)
 {
     struct neighbours found = { .parent = 0 };
-    struct subtree t = { 0, m };
-    while (root_of(t) != position) {
-        found.parent = root_of(t);
-        t = position < found.parent ? left_of(t) : right_of(t);
-    }
-    if (left_of(t).n > 0)
-        found.children[found.n_children++] = root_of(left_of(t));
-    if (right_of(t).n > 0)
-        found.children[found.n_children++] = root_of(right_of(t));
-    return found;
-}
-
-/* From a node's number behind the root to its position in the second tree, and back. */
-static int to_second(int number, int m)
-{
-    return m % 2 == 0 ? m + 1 - number : number > 1 ? number - 1 : m;
-}
-
-static int from_second(int position, int m)
-{
-    return m % 2 == 0 ? m + 1 - position : position < m ? position + 1 : 1;
-}
-
-/* The numbers of a node's neighbours; 0 is the root's node. */
-static struct neighbours neighbours_of(int number, int m, int tree)
-{
-    struct neighbours found = { .parent = 0 };
-    if (number == 0 && m > 0) {
-        found.n_children = 1;
-        found.children[0] = root_of((struct subtree){ 0, m });
-    } else if (number > 0) {
-        found = find(tree == 0 ? number : to_second(number, m), m);
-    }
-    if (tree == 0)
+    if (number == 0) {
+        found.n_children = t->m > 0;
+        found.children[0] = t->m > 0 ? 1 + vertex_at(t, 0) : 0;
         return found;
-    found.parent = found.parent == 0 ? 0 : from_second(found.parent, m);
+    }
+    int place = place_of(t, number - 1);
+    found.n_children = children_at(t, place);
     for (int i = 0; i < found.n_children; i++)
-        found.children[i] = from_second(found.children[i], m);
+        found.children[i] = 1 + vertex_at(t, first_child(t, place) + i);
+    if (place > 0)
+        found.parent = 1 + vertex_at(t, parent_of(t, place));
     return found;
 }
 
@@ -110,7 +135,7 @@ static int previous_in_chain(const struct sar_nodes *nodes, int rank, int leader
     return leader;
 }
 
-void sar_bcast_tree_links(const struct sar_nodes *nodes, int rank, int root, int tree,
+void sar_bcast_tree_links(const struct sar_nodes *nodes, int rank, int root, struct sar_bcast_tree tree,
                           struct sar_bcast_links *links)
 {
     int first = nodes->node[root], node = nodes->node[rank], leader = leader_of(nodes, node, root);
@@ -118,7 +143,8 @@ void sar_bcast_tree_links(const struct sar_nodes *nodes, int rank, int root, int
     if (rank != leader) {
         links->parent = previous_in_chain(nodes, rank, leader);
     } else {
-        struct neighbours near = neighbours_of((node - first + nodes->n) % nodes->n, nodes->n - 1, tree);
+        struct tree t = tree_make(nodes->n - 1, tree.trees, tree.number);
+        struct neighbours near = neighbours_of((node - first + nodes->n) % nodes->n, &t);
         for (int i = 0; i < near.n_children; i++)
             links->children[links->n_children++] =
                 leader_of(nodes, (near.children[i] + first) % nodes->n, root);
@@ -130,10 +156,15 @@ void sar_bcast_tree_links(const struct sar_nodes *nodes, int rank, int root, int
         links->children[links->n_children++] = next;
 }
 
-int sar_bcast_tree_depth(int nodes)
+int sar_bcast_tree_depth(int nodes, int trees)
 {
-    int depth = 0;
-    for (int m = nodes - 1; m > 0; m /= 2)
-        depth++;
-    return depth;
+    int deepest = 0;
+    for (int number = 0; number < trees && nodes > 1; number++) {
+        struct tree t = tree_make(nodes - 1, trees, number);
+        int depth = 1;
+        for (int place = t.m - 1; place > 0; place = parent_of(&t, place))
+            depth++;
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank posts the receives of the next sixteen pieces of each tree. A slot goes from receiving to arrived;
- * then the piece is sent to the children from where it lies, and its user reads it. When all of them are
- * done, the slot receives the piece that comes sixteen pieces later. A slow rank so holds up its parent. At
- * most four pieces of a tree are being sent at a time, so that messages of the two trees to a rank do not
- * queue up for its link.
+/* A rank posts the receives of the next pieces of each tree, one a slot. A slot goes from receiving to
+ * arrived; then the piece is sent to the children from where it lies, and its user reads it. When all of
+ * them are done, the slot receives a later piece of its tree. A slow rank so holds up its parent. A window
+ * of pieces of a tree are being sent at a time: enough to fill the link, and few, so that the messages of
+ * several trees to a rank do not queue up for its link.
  *
- *     time = bytes beta + (log2(nodes) + 1) (alpha + 2 piece beta) + pieces overhead */
+ *     time = bytes beta + pieces (overhead + header beta) + log_k(nodes) (alpha + k piece beta) */
 
 #include "comm/pipeline.h"
 
@@ -20,46 +20,59 @@
 #define SAR_PIPELINE_ISEND PMPI_Isend
 #endif
 
-enum { REQUESTS = SAR_BCAST_TREES * SAR_PIPELINE_SLOTS * SAR_PIPELINE_REQUESTS };
-
 static const char NAME[] = "broadcast";
 
-enum sar_status sar_pipeline_open(const struct sar_comm *comm, uint64_t piece_bytes, struct sar_arena *arena,
+enum sar_status sar_pipeline_open(const struct sar_comm *comm, uint64_t bytes, struct sar_arena *arena,
                                   struct sar_pipeline *p)
 {
-    enum { SLOTS = SAR_BCAST_TREES * SAR_PIPELINE_SLOTS };
-    void *memory;
-    size_t stride = sar_align_up(piece_bytes);
+    void *memory = NULL;
     memset(p, 0, sizeof *p);
-    SAR_TRY(sar_arena_alloc(arena, SLOTS, stride, &memory));
     p->comm = comm;
-    p->piece_bytes = piece_bytes;
-    for (size_t i = 0; i < SLOTS; i++)
-        p->slots[i].memory = (unsigned char *)memory + i * stride;
+    if (comm->ranks == 1)
+        return SAR_OK;
+    SAR_TRY(sar_arena_alloc(arena, bytes, 1, &memory));
+    p->memory = memory;
+    p->memory_bytes = bytes;
     for (size_t i = 0; i < sizeof p->requests / sizeof *p->requests; i++)
         p->requests[i] = MPI_REQUEST_NULL;
     return SAR_OK;
 }
 
-static int tree_of(uint64_t piece)
+static int tree_of(const struct sar_pipeline *p, uint64_t piece)
 {
-    return (int)(piece % SAR_BCAST_TREES);
+    return (int)(piece % (uint64_t)p->plan.trees);
 }
 
-static size_t slot_index(uint64_t piece)
+static size_t slot_index(const struct sar_pipeline *p, uint64_t piece)
 {
-    size_t in_tree = (size_t)(piece / SAR_BCAST_TREES % SAR_PIPELINE_SLOTS);
-    return (size_t)tree_of(piece) * SAR_PIPELINE_SLOTS + in_tree;
+    uint64_t in_tree = piece / (uint64_t)p->plan.trees % (uint64_t)p->depth;
+    return (size_t)tree_of(p, piece) * (size_t)p->depth + (size_t)in_tree;
+}
+
+static size_t n_slots(const struct sar_pipeline *p)
+{
+    return (size_t)p->plan.trees * (size_t)p->depth;
+}
+
+/* Requests of a slot: its receive, then its sends. */
+static size_t slot_requests(const struct sar_pipeline *p)
+{
+    return (size_t)p->plan.trees + 2;
+}
+
+static int n_requests(const struct sar_pipeline *p)
+{
+    return (int)(n_slots(p) * slot_requests(p));
 }
 
 struct sar_pipeline_slot *sar_pipeline_slot_of(struct sar_pipeline *p, uint64_t piece)
 {
-    return &p->slots[slot_index(piece)];
+    return &p->slots[slot_index(p, piece)];
 }
 
 static bool is_root(const struct sar_pipeline *p)
 {
-    return p->comm->rank == p->root;
+    return p->comm->rank == p->plan.root;
 }
 
 static void fail(struct sar_pipeline *p, int code)
@@ -72,10 +85,10 @@ static void fail(struct sar_pipeline *p, int code)
 static void send_on(struct sar_pipeline *p, size_t slot)
 {
     struct sar_pipeline_slot *s = &p->slots[slot];
-    int tree = (int)(slot / SAR_PIPELINE_SLOTS);
+    int tree = (int)slot / p->depth;
     const struct sar_bcast_links *links = &p->links[tree];
     for (int i = 0; i < links->n_children; i++) {
-        MPI_Request *request = &p->requests[slot * SAR_PIPELINE_REQUESTS + 1 + (size_t)i];
+        MPI_Request *request = &p->requests[slot * slot_requests(p) + 1 + (size_t)i];
         int code = SAR_PIPELINE_ISEND(s->memory, (int)s->bytes, MPI_BYTE, links->children[i], p->tag + tree,
                                       p->comm->mpi_comm, request);
         fail(p, code);
@@ -88,6 +101,7 @@ static void send_on(struct sar_pipeline *p, size_t slot)
         p->bytes_sent += s->bytes;
         p->messages_sent++;
     }
+    p->sending[tree] += s->sends > 0;
 }
 
 static void arrive(struct sar_pipeline *p, size_t slot, uint64_t bytes)
@@ -97,22 +111,19 @@ static void arrive(struct sar_pipeline *p, size_t slot, uint64_t bytes)
     p->bytes_received += bytes;
 }
 
-/* True if fewer pieces of a tree than the window are being sent. */
 static bool may_send(const struct sar_pipeline *p, int tree)
 {
-    int n = 0;
-    for (size_t i = 0; i < SAR_PIPELINE_SLOTS; i++)
-        n += p->slots[(size_t)tree * SAR_PIPELINE_SLOTS + i].sends > 0;
-    return n < SAR_PIPELINE_WINDOW;
+    return p->sending[tree] < p->window;
 }
 
 /* Sends the pieces that have arrived to the children, in their order. MPI may complete receives in another
  * one. */
 static void send_arrived(struct sar_pipeline *p)
 {
-    for (int tree = 0; tree < SAR_BCAST_TREES; tree++)
-        for (; may_send(p, tree) && p->sent_on[tree] < p->posted[tree]; p->sent_on[tree] += SAR_BCAST_TREES) {
-            size_t slot = slot_index(p->sent_on[tree]);
+    uint64_t step = (uint64_t)p->plan.trees;
+    for (int tree = 0; tree < p->plan.trees; tree++)
+        for (; may_send(p, tree) && p->sent_on[tree] < p->posted[tree]; p->sent_on[tree] += step) {
+            size_t slot = slot_index(p, p->sent_on[tree]);
             if (!p->slots[slot].arrived)
                 break;
             send_on(p, slot);
@@ -122,65 +133,82 @@ static void send_arrived(struct sar_pipeline *p)
 /* A receive that cannot be posted counts as a piece of no bytes. */
 static void post_receive(struct sar_pipeline *p, uint64_t piece)
 {
-    size_t slot = slot_index(piece);
-    int tree = tree_of(piece);
+    size_t slot = slot_index(p, piece);
+    int tree = tree_of(p, piece);
     p->slots[slot].arrived = p->slots[slot].released = false;
-    int code = PMPI_Irecv(p->slots[slot].memory, (int)p->piece_bytes, MPI_BYTE, p->links[tree].parent,
-                          p->tag + tree, p->comm->mpi_comm, &p->requests[slot * SAR_PIPELINE_REQUESTS]);
+    int code = PMPI_Irecv(p->slots[slot].memory, (int)p->plan.piece_bytes, MPI_BYTE, p->links[tree].parent,
+                          p->tag + tree, p->comm->mpi_comm, &p->requests[slot * slot_requests(p)]);
     fail(p, code);
     if (code == MPI_SUCCESS) {
         p->active++;
         return;
     }
-    p->requests[slot * SAR_PIPELINE_REQUESTS] = MPI_REQUEST_NULL;
+    p->requests[slot * slot_requests(p)] = MPI_REQUEST_NULL;
     arrive(p, slot, 0);
 }
 
 static bool is_free(const struct sar_pipeline *p, uint64_t piece)
 {
-    const struct sar_pipeline_slot *s = &p->slots[slot_index(piece)];
-    uint64_t next = p->sent_on[tree_of(piece)];
-    bool sent = piece < next + SAR_BCAST_TREES * SAR_PIPELINE_SLOTS;
+    const struct sar_pipeline_slot *s = &p->slots[slot_index(p, piece)];
+    uint64_t next = p->sent_on[tree_of(p, piece)];
+    bool sent = piece < next + n_slots(p);
     return s->released && s->sends == 0 && (is_root(p) || sent);
 }
 
 /* Posts the receives of a tree in the order of its pieces. */
 static void post_receives(struct sar_pipeline *p)
 {
-    for (int tree = 0; tree < SAR_BCAST_TREES && !is_root(p); tree++)
-        for (; p->posted[tree] < p->pieces && is_free(p, p->posted[tree]); p->posted[tree] += SAR_BCAST_TREES)
+    uint64_t step = (uint64_t)p->plan.trees;
+    for (int tree = 0; tree < p->plan.trees && !is_root(p); tree++)
+        for (; p->posted[tree] < p->plan.pieces && is_free(p, p->posted[tree]); p->posted[tree] += step)
             post_receive(p, p->posted[tree]);
 }
 
-void sar_pipeline_begin(struct sar_pipeline *p, int root, uint32_t epoch, uint64_t pieces)
+/* Gives each tree as many slots as the memory and the number of pieces allow. */
+static void divide_memory(struct sar_pipeline *p)
 {
-    uint32_t calls = (uint32_t)p->comm->tag_count / SAR_BCAST_TREES;
-    p->root = root;
-    p->tag = (int)(epoch % calls) * SAR_BCAST_TREES;
-    p->pieces = pieces;
-    for (int tree = 0; tree < SAR_BCAST_TREES; tree++) {
-        sar_bcast_tree_links(&p->comm->nodes, p->comm->rank, root, tree, &p->links[tree]);
+    uint64_t trees = (uint64_t)p->plan.trees, stride = sar_align_up(p->plan.piece_bytes);
+    uint64_t depth = p->memory_bytes / stride / trees, needed = p->plan.pieces / trees + 1;
+    depth = depth < needed ? depth : needed;
+    depth = depth < SAR_PIPELINE_SLOTS / trees ? depth : SAR_PIPELINE_SLOTS / trees;
+    p->depth = (int)depth;
+    p->window = p->plan.window < p->depth ? p->plan.window : p->depth;
+    for (size_t i = 0; i < n_slots(p); i++) {
+        p->slots[i].memory = p->memory + i * stride;
+        p->slots[i].released = true;
+    }
+}
+
+void sar_pipeline_begin(struct sar_pipeline *p, const struct sar_pipeline_plan *plan, uint32_t epoch)
+{
+    uint32_t calls = (uint32_t)p->comm->tag_count / SAR_BCAST_TREES_MAX;
+    p->plan = *plan;
+    p->tag = (int)(epoch % calls) * SAR_BCAST_TREES_MAX;
+    divide_memory(p);
+    for (int tree = 0; tree < plan->trees; tree++) {
+        sar_bcast_tree_links(&p->comm->nodes, p->comm->rank, plan->root,
+                             (struct sar_bcast_tree){ tree, plan->trees }, &p->links[tree]);
         p->posted[tree] = p->sent_on[tree] = (uint64_t)tree;
     }
-    for (size_t i = 0; i < SAR_BCAST_TREES * SAR_PIPELINE_SLOTS; i++)
-        p->slots[i].released = true;
     post_receives(p);
 }
 
 size_t sar_pipeline_writable(const struct sar_pipeline *p, uint64_t first)
 {
     size_t n = 0;
-    while (n < SAR_BCAST_TREES * SAR_PIPELINE_WINDOW && first + n < p->pieces && is_free(p, first + n) &&
-           may_send(p, tree_of(first + n)))
-        n++;
+    for (; n < SAR_PIPELINE_WINDOW && first + n < p->plan.pieces && is_free(p, first + n); n++) {
+        int before = (int)n / p->plan.trees, tree = tree_of(p, first + n);
+        if (p->sending[tree] + before >= p->window)
+            break;
+    }
     return n;
 }
 
 size_t sar_pipeline_readable(const struct sar_pipeline *p)
 {
     size_t n = 0;
-    for (; n < SAR_BCAST_TREES * SAR_PIPELINE_SLOTS && p->taken + n < p->pieces; n++) {
-        const struct sar_pipeline_slot *s = &p->slots[slot_index(p->taken + n)];
+    for (; n < n_slots(p) && p->taken + n < p->plan.pieces; n++) {
+        const struct sar_pipeline_slot *s = &p->slots[slot_index(p, p->taken + n)];
         if (!s->arrived || s->released)
             break;
     }
@@ -189,24 +217,25 @@ size_t sar_pipeline_readable(const struct sar_pipeline *p)
 
 void sar_pipeline_send(struct sar_pipeline *p, uint64_t piece)
 {
-    send_on(p, slot_index(piece));
+    send_on(p, slot_index(p, piece));
     p->taken++;
 }
 
 void sar_pipeline_release(struct sar_pipeline *p)
 {
-    p->slots[slot_index(p->taken++)].released = true;
+    p->slots[slot_index(p, p->taken++)].released = true;
     post_receives(p);
 }
 
 static void complete(struct sar_pipeline *p, int request, MPI_Status *status, bool good)
 {
-    size_t slot = (size_t)request / SAR_PIPELINE_REQUESTS;
+    size_t slot = (size_t)request / slot_requests(p);
     int bytes = 0;
     p->active--;
     p->requests[request] = MPI_REQUEST_NULL;
-    if (request % SAR_PIPELINE_REQUESTS != 0) {
+    if ((size_t)request % slot_requests(p) != 0) {
         p->slots[slot].sends--;
+        p->sending[slot / (size_t)p->depth] -= p->slots[slot].sends == 0;
         return;
     }
     if (good)
@@ -216,9 +245,9 @@ static void complete(struct sar_pipeline *p, int request, MPI_Status *status, bo
 
 static bool has_not_moved(const struct sar_pipeline *p, int rank, bool sent)
 {
-    for (size_t slot = 0; slot < SAR_BCAST_TREES * SAR_PIPELINE_SLOTS; slot++) {
-        const struct sar_bcast_links *links = &p->links[slot / SAR_PIPELINE_SLOTS];
-        const MPI_Request *requests = &p->requests[slot * SAR_PIPELINE_REQUESTS];
+    for (size_t slot = 0; slot < n_slots(p); slot++) {
+        const struct sar_bcast_links *links = &p->links[slot / (size_t)p->depth];
+        const MPI_Request *requests = &p->requests[slot * slot_requests(p)];
         if (sent && links->parent == rank && requests[0] != MPI_REQUEST_NULL)
             return true;
         for (int i = 0; !sent && i < links->n_children; i++)
@@ -254,7 +283,7 @@ static int test_each(struct sar_pipeline *p)
     MPI_Status status;
     int n = 0;
     fail(p, MPI_ERR_OTHER);
-    for (int i = 0; i < REQUESTS; i++) {
+    for (int i = 0; i < n_requests(p); i++) {
         int flag = 0;
         if (p->requests[i] == MPI_REQUEST_NULL)
             continue;
@@ -272,7 +301,7 @@ static int wait_any(struct sar_pipeline *p)
 {
     MPI_Status status;
     int completed = MPI_UNDEFINED;
-    int code = PMPI_Waitany(REQUESTS, p->requests, &completed, &status);
+    int code = PMPI_Waitany(n_requests(p), p->requests, &completed, &status);
     if (completed == MPI_UNDEFINED)
         return code == MPI_SUCCESS ? 0 : test_each(p);
     complete(p, completed, &status, code == MPI_SUCCESS);
@@ -281,9 +310,10 @@ static int wait_any(struct sar_pipeline *p)
 
 static int test_some(struct sar_pipeline *p)
 {
-    int n = 0, completed[REQUESTS];
-    MPI_Status statuses[REQUESTS];
-    int code = PMPI_Testsome(REQUESTS, p->requests, &n, completed, statuses);
+    enum { MAX = SAR_PIPELINE_SLOTS * SAR_PIPELINE_REQUESTS };
+    int n = 0, completed[MAX];
+    MPI_Status statuses[MAX];
+    int code = PMPI_Testsome(n_requests(p), p->requests, &n, completed, statuses);
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
         return test_each(p);
     for (int i = 0; i < n; i++)
@@ -311,5 +341,5 @@ bool sar_pipeline_advance(struct sar_pipeline *p, bool block)
 
 bool sar_pipeline_is_done(const struct sar_pipeline *p)
 {
-    return p->active == 0 && p->taken == p->pieces;
+    return p->active == 0 && p->taken == p->plan.pieces;
 }

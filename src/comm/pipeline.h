@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pipelined broadcast of a message in pieces, over the two trees of bcast_tree.h. A rank sends a piece on to
+/* Pipelined broadcast of a message in pieces, over the trees of bcast_tree.h. A rank sends a piece on to
  * its children as soon as it has arrived, and hands it to its user meanwhile. All ranks know the number of
  * pieces, so no content of a message decides how many messages a rank waits for. */
 
@@ -12,8 +12,8 @@
 #include "comm/bcast_tree.h"
 #include "comm/watchdog.h"
 
-/** Pieces of one tree that a rank has in memory; those that it sends at a time; requests of a piece. */
-enum { SAR_PIPELINE_SLOTS = 16, SAR_PIPELINE_WINDOW = 4, SAR_PIPELINE_REQUESTS = 1 + SAR_BCAST_CHILDREN };
+/** Most pieces that a rank has in memory; those that it sends at a time, at most; requests of a piece. */
+enum { SAR_PIPELINE_SLOTS = 64, SAR_PIPELINE_WINDOW = 32, SAR_PIPELINE_REQUESTS = 1 + SAR_BCAST_CHILDREN };
 
 /** Memory of a piece. */
 struct sar_pipeline_slot {
@@ -24,32 +24,43 @@ struct sar_pipeline_slot {
     bool released;         /**< the user of the piece is done */
 };
 
+/** How a message is broadcast. Equal on all ranks. */
+struct sar_pipeline_plan {
+    int root, trees, window; /**< window: pieces of a tree that a rank sends at a time */
+    uint64_t piece_bytes;    /**< most bytes of a piece */
+    uint64_t pieces;         /**< of all; piece i goes over tree i % trees */
+};
+
 /** The broadcast of one call. Only pipeline.c writes it. */
 struct sar_pipeline {
     const struct sar_comm *comm;
-    int root, tag;
-    struct sar_bcast_links links[SAR_BCAST_TREES];
-    uint64_t piece_bytes;              /**< capacity of a slot */
-    uint64_t pieces;                   /**< of all; piece i goes over tree i % 2 */
-    uint64_t posted[SAR_BCAST_TREES];  /**< first piece of a tree that has no slot yet */
-    uint64_t sent_on[SAR_BCAST_TREES]; /**< first piece of a tree that has not been sent to the children */
-    uint64_t taken;                    /**< pieces that the user has released */
-    struct sar_pipeline_slot slots[SAR_BCAST_TREES * SAR_PIPELINE_SLOTS];
-    MPI_Request requests[SAR_BCAST_TREES * SAR_PIPELINE_SLOTS * SAR_PIPELINE_REQUESTS];
+    struct sar_pipeline_plan plan;
+    unsigned char *memory;
+    uint64_t memory_bytes;
+    int tag, depth, window; /**< depth: slots of a tree; window: the plan's, at most depth */
+    struct sar_bcast_links links[SAR_BCAST_TREES_MAX];
+    uint64_t posted[SAR_BCAST_TREES_MAX]; /**< first piece of a tree that has no slot yet */
+    uint64_t
+        sent_on[SAR_BCAST_TREES_MAX]; /**< first piece of a tree that has not been sent to the children */
+    int sending[SAR_BCAST_TREES_MAX]; /**< pieces of a tree that are being sent */
+    uint64_t taken;                   /**< pieces that the user has released */
+    struct sar_pipeline_slot slots[SAR_PIPELINE_SLOTS]; /**< tree by tree */
+    MPI_Request requests[SAR_PIPELINE_SLOTS * SAR_PIPELINE_REQUESTS];
     int active;             /**< requests in flight */
     enum sar_status status; /**< first failure of MPI, or SAR_OK */
     struct sar_wait_timer timer;
     uint64_t bytes_sent, bytes_received, messages_sent;
 };
 
-/** Allocates the memory of a broadcast: two times sixteen slots. Local.
- * @param piece_bytes  most bytes of a piece */
-enum sar_status sar_pipeline_open(const struct sar_comm *comm, uint64_t piece_bytes, struct sar_arena *arena,
+/** Allocates the memory of a broadcast. Local.
+ * @param bytes  of all slots together; two slots a tree at least, of the plan that the broadcast begins
+ * with */
+enum sar_status sar_pipeline_open(const struct sar_comm *comm, uint64_t bytes, struct sar_arena *arena,
                                   struct sar_pipeline *p);
 
 /** Begins the broadcast: posts receives on all ranks but the root. Local, with equal arguments on all
  * ranks. */
-void sar_pipeline_begin(struct sar_pipeline *p, int root, uint32_t epoch, uint64_t pieces);
+void sar_pipeline_begin(struct sar_pipeline *p, const struct sar_pipeline_plan *plan, uint32_t epoch);
 
 /** Returns the pieces that the root can write now, from piece `first` on. Local. */
 size_t sar_pipeline_writable(const struct sar_pipeline *p, uint64_t first);

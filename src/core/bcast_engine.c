@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All pieces but the last have equally many slots, so that every rank knows the slots of each piece. Their
- * number follows from the agreed elements of the root:
+ * number, and the number k of trees, follow from the agreed elements of the root:
  *
- *     time of s bytes a piece = bytes beta + (bytes / s) (overhead + header beta) + 2 depth s beta
+ *     time of s bytes a piece = bytes beta + (bytes / s) (overhead + header beta)
+ *                             + log_k(nodes) (alpha + k (overhead + s beta))
  *
- * is least where s is the root of bytes (overhead + header beta) / (2 depth beta). Each piece goes in the
- * format that takes the fewest bytes, unless a setting names one. */
+ * is least where s is the root of bytes (overhead + header beta) / (log_k(nodes) k beta). Each piece goes
+ * in the format that takes the fewest bytes, unless a setting names one. */
 
 #include "core/bcast_engine.h"
 
@@ -17,27 +18,46 @@
 #include "hash/murmur3.h"
 
 enum {
-    DENSE_MAX = 1 << 20,        /* bytes of a piece whose slots are all present, if it has more than one */
-    SLOT_UNIT = 64,             /* pieces begin at multiples of so many slots */
-    PRESENCE_SLACK = 64,        /* bytes */
-    ELEMENT_BYTES_MAX = 1 << 30 /* so that a piece fits the int of MPI */
+    MEMORY_MAX = 32 << 20, /* bytes of all pieces that a rank holds, if a piece of one slot allows */
+    SLOTS_MIN = 8 * SAR_BCAST_TREES_MAX, /* pieces that they have room for */
+    SLOT_UNIT = 64,                      /* pieces begin at multiples of so many slots */
+    WINDOW_DENSE = 4,                    /* where pieces are large, or have no elements */
+    PRESENCE_SLACK = 64,                 /* bytes */
+    ELEMENT_BYTES_MAX = 1 << 30          /* so that a piece fits the int of MPI */
 };
 
 /* Bounds of a piece's bytes: below, headers are a large part of messages; above, receivers wait for long. */
 static const double PIECE_BYTES_MIN = 2048, PIECE_BYTES_MAX = 512 << 10;
 
-static uint64_t slots_max(const struct sar_bcast *b)
+/* The values and a bitmap of presence are no format's most, but some format has no more. */
+static uint64_t piece_capacity(const struct sar_bcast *b, uint64_t slots)
 {
-    uint64_t slots = DENSE_MAX / b->element_size;
-    slots = slots < 1 ? 1 : slots;
-    return slots < b->slots ? slots : b->slots > 0 ? b->slots : 1;
+    return sar_align_up(SAR_MSG_HEADER_BYTES + slots * b->element_size + slots / 8 + PRESENCE_SLACK);
 }
 
-/* The values and a bitmap of presence are no format's most, but some format has no more. */
-static uint64_t capacity_of(const struct sar_bcast *b)
+/* Memory for the pieces of a vector all of whose slots are present, but no more than MEMORY_MAX; none for a
+ * vector of no slots. */
+static uint64_t memory_of(const struct sar_bcast *b)
 {
-    uint64_t slots = slots_max(b);
-    return SAR_MSG_HEADER_BYTES + slots * b->element_size + slots / 8 + PRESENCE_SLACK;
+    uint64_t whole = b->slots / SLOT_UNIT + SLOTS_MIN < MEMORY_MAX / b->element_size
+                         ? piece_capacity(b, b->slots) + SLOTS_MIN * piece_capacity(b, SLOT_UNIT)
+                         : MEMORY_MAX;
+    uint64_t least = SLOTS_MIN * piece_capacity(b, 1);
+    whole = whole < MEMORY_MAX ? whole : MEMORY_MAX;
+    if (b->slots == 0)
+        return 0;
+    return whole > least ? whole : least;
+}
+
+/* The most slots of a piece for which the memory has room SLOTS_MIN times. */
+static uint64_t slots_max(const struct sar_bcast *b)
+{
+    uint64_t bytes = memory_of(b) / SLOTS_MIN, fixed = piece_capacity(b, 0);
+    uint64_t slots = bytes > fixed ? (bytes - fixed) * 8 / (8 * (uint64_t)b->element_size + 1) : 1;
+    while (slots > 1 && piece_capacity(b, slots) > bytes)
+        slots--;
+    slots = slots < 1 ? 1 : slots;
+    return slots < b->slots ? slots : b->slots > 0 ? b->slots : 1;
 }
 
 static void agree(struct sar_bcast *b, uint64_t nnz)
@@ -72,19 +92,49 @@ static double index_bytes(double slots_per_element)
     return fmin(bits, slots_per_element) / 8;
 }
 
-static void plan_pieces(struct sar_bcast *b)
+/* Pieces of so many bytes over so many trees, and the time that they take more than the bytes alone. */
+struct candidate {
+    int trees;
+    double piece_bytes, seconds;
+};
+
+static struct candidate price(const struct sar_bcast *b, double bytes, int trees)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
-    const struct sar_comm *comm = &b->comm_state->comm;
+    double each = m->overhead + SAR_MSG_HEADER_BYTES * m->beta;
+    double depth = fmax(sar_bcast_tree_depth(b->comm_state->comm.nodes.n, trees), 1);
+    double s = sqrt(bytes * each / (depth * trees * m->beta));
+    s = fmax(s, m->alpha / m->beta / (SAR_PIPELINE_WINDOW / 2 - 1)); /* the largest window fills the link */
+    s = fmin(fmax(s, PIECE_BYTES_MIN), PIECE_BYTES_MAX);
+    return (struct candidate){ trees, s,
+                               bytes / s * each + depth * (m->alpha + trees * (m->overhead + s * m->beta)) };
+}
+
+/* The messages of a rank that fill its link are those of a latency, and one more. There are twice as many,
+ * since a message may share the link of its receiver. */
+static int window_of(const struct sar_bcast *b, const struct candidate *c)
+{
+    const struct sar_machine *m = &b->comm_state->settings.machine;
+    double messages = 2 * (m->alpha / (c->piece_bytes * m->beta) + 1);
+    return 1 + (int)fmin(messages / c->trees, SAR_PIPELINE_WINDOW);
+}
+
+static void plan_pieces(struct sar_bcast *b)
+{
     double slots = (double)b->slots, density = fmin((double)b->nnz / fmax(slots, 1), 1);
-    double depth = fmax(sar_bcast_tree_depth(comm->nodes.n), 1);
     b->piece_slots = slots_max(b);
-    if (b->nnz > 0 && m->beta > 0) {
+    b->trees = 2;
+    b->window = WINDOW_DENSE;
+    if (b->nnz > 0 && b->comm_state->settings.machine.beta > 0) {
         double bytes = (double)b->nnz * ((double)b->element_size + index_bytes(1 / density));
-        double best = sqrt(bytes * (m->overhead + SAR_MSG_HEADER_BYTES * m->beta) / (2 * depth * m->beta));
-        best = fmax(best, m->alpha / m->beta / SAR_PIPELINE_WINDOW); /* a window fills the link */
-        best = fmin(fmax(best, PIECE_BYTES_MIN), PIECE_BYTES_MAX);
-        double wanted = fmax(best / bytes * slots, 1);
+        struct candidate best = price(b, bytes, 2);
+        for (int trees = 4; trees <= SAR_BCAST_TREES_MAX; trees *= 2) {
+            struct candidate other = price(b, bytes, trees);
+            best = other.seconds < best.seconds ? other : best;
+        }
+        double wanted = fmax(best.piece_bytes / bytes * slots, 1);
+        b->trees = best.trees;
+        b->window = window_of(b, &best);
         if (wanted < (double)b->piece_slots)
             b->piece_slots = (uint64_t)wanted;
     }
@@ -101,7 +151,7 @@ bool sar_bcast_begin(struct sar_bcast *b, uint64_t nnz)
         sar_error_set(&args->result.error, SAR_BAD_DATATYPE, args->sig.field[SAR_AGREE_DATATYPE]);
     if (args->result.error.status == SAR_OK)
         args->result.error.status =
-            sar_pipeline_open(&state->comm, capacity_of(b), &state->memory.arena, &b->pieces);
+            sar_pipeline_open(&state->comm, memory_of(b), &state->memory.arena, &b->pieces);
     agree(b, nnz);
     if (args->result.error.status != SAR_OK)
         return false;
@@ -137,7 +187,7 @@ static const struct sar_wire *choose_wire(const struct sar_bcast *b, const struc
 {
     const struct sar_wire *forced = b->comm_state->settings.policy.wire.pull;
     if (forced != NULL &&
-        sar_wire_bytes(forced, &key->layout, vec) <= b->pieces.piece_bytes - SAR_MSG_HEADER_BYTES)
+        sar_wire_bytes(forced, &key->layout, vec) <= b->pieces.plan.piece_bytes - SAR_MSG_HEADER_BYTES)
         return forced;
     return sar_wire_cheapest(&key->layout, vec, (struct sar_wire_price){ 1, 0, false });
 }
@@ -163,7 +213,7 @@ static enum sar_status write_piece(void *arg, size_t i)
     key.user_word = hashes.old_values;
     if (status == SAR_OK)
         status = sar_msg_encode_into(&key, choose_wire(b, &key, &vec), &vec, hashes.content, slot->memory,
-                                     b->pieces.piece_bytes, &message);
+                                     b->pieces.plan.piece_bytes, &message);
     if (status != SAR_OK) {
         sar_msg_failure(&key, (struct sar_msg_header *)slot->memory);
         message.bytes = SAR_MSG_HEADER_BYTES;
@@ -221,12 +271,14 @@ static size_t do_pieces(struct sar_bcast *b, uint64_t *next)
 enum sar_status sar_bcast_run(struct sar_bcast *b)
 {
     const struct sar_comm *comm = &b->comm_state->comm;
-    uint64_t pieces = b->slots / b->piece_slots + (b->slots % b->piece_slots != 0), next = 0;
+    struct sar_pipeline_plan plan = { b->root, b->trees, b->window, piece_capacity(b, b->piece_slots),
+                                      b->slots / b->piece_slots + (b->slots % b->piece_slots != 0) };
+    uint64_t next = 0;
     int spins = 0;
     if (comm->ranks == 1)
         return b->status;
     struct sar_parallel former = sar_comm_state_begin_work(b->comm_state);
-    sar_pipeline_begin(&b->pieces, b->root, b->comm_state->epoch, pieces);
+    sar_pipeline_begin(&b->pieces, &plan, b->comm_state->epoch);
     while (!sar_pipeline_is_done(&b->pieces)) {
         size_t n = do_pieces(b, &next);
         bool alone = !sar_comm_state_any_active();

@@ -41,6 +41,7 @@ struct sar_bcast {
 
     uint64_t nnz;               /**< elements of the root: an estimate, or exact */
     uint64_t piece_slots;       /**< slots of a piece but the last */
+    int trees, window;          /**< trees that the pieces go over in turn; pieces of each under way */
     struct sar_msg_key key;     /**< of all pieces, but for their slots */
     struct sar_pipeline pieces; /**< the messages */
     enum sar_status status;     /**< first failure of this rank */

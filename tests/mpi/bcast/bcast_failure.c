@@ -11,7 +11,7 @@
 #include "check.h"
 #include "malloc_fail.h"
 
-enum { COUNT = 2000, HEADER = 64, NO_MESSAGE = -1 };
+enum { COUNT = 60000, HEADER = 64, NO_MESSAGE = -1 };
 
 /** The message of this rank that is damaged, and how: bytes that are left, or a bit that flips. */
 static struct {
