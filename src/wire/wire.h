@@ -68,13 +68,14 @@ uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layou
 /** Returns the mean bytes of nnz elements at random slots. */
 double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
-/** Returns the time to encode and decode nnz elements, in units of gamma, the time to reduce one value. It was
- * 2.06 ns where `mpix_sparse_perf --study formats` measured them. Copies of longer rows are not counted. */
+/** Returns the time to encode and decode nnz elements, in units of gamma, the time to reduce one value.
+ * Gamma was 2.06 ns where `mpix_sparse_perf --study formats` measured them. Copies of longer rows are not
+ * counted. */
 double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
-/** As sar_wire_cost, for a message of a pull that is put in place block by block: the time to decode its elements
- * and to write them there. Bits are not turned into lists of slots for that. Its writer encodes it once for
- * all receivers, each of whom decodes the messages of all writers; so encoding is left out. */
+/** As sar_wire_cost, for a message of a pull that is put in place block by block: the time to decode its
+ * elements and to write them there. Bits are not turned into lists of slots for that. Its writer encodes it
+ * once for all receivers, each of whom decodes the messages of all writers; so encoding is left out. */
 double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
 /** Price of a message: seconds for a byte, and for one unit of work. */

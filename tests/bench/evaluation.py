@@ -20,7 +20,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import compute, crossover, halves, rows  # noqa: E402
+from evaluation import broadcasts, compute, crossover, halves, rows  # noqa: E402
 from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
@@ -332,6 +332,20 @@ def of_halves():
     yield f"divided by eight times more, the largest part has {span(coarse)} times the mean"
 
 
+def of_broadcasts():
+    few, many = (broadcasts.times_of(n) for n in broadcasts.RANKS)
+    over = [
+        broadcasts.over_floor(row)
+        for n in broadcasts.RANKS
+        for row in rows_of(broadcasts.name_of(n))
+        if row["method"] == "delta"
+    ]
+    yield f"`MPIX_Sparse_bcast_delta` takes {over[0]:.2f} times the floor on 16 ranks and {over[1]:.2f} times on 64"
+    gains = {m: [t[m] / t["delta"] for t in (few, many)] for m in ("lists", "dense")}
+    yield "It is {:.1f} and {:.1f} times as fast as broadcasts of lists".format(*gains["lists"])
+    yield "{:.0f} and {:.0f} times as fast as one of all weights".format(*gains["dense"])
+
+
 def of_mpis():
     """Lines of the table of MPICH and Open MPI in doc/performance.md: medians over runs, which took turns."""
     found = {mpi: [row for row in rows_of(f"allreduce-{mpi}") if row["scheme"] == "auto"] for mpi in MPIS}
@@ -416,6 +430,7 @@ def main():
         of_ranks,
         of_columns,
         of_halves,
+        of_broadcasts,
         of_mpis,
         *assumptions.PARTS,
     ):

@@ -255,8 +255,8 @@ static void test_levels(void **state)
     }
 }
 
-/* Without zeros MPI_Allreduce is the cheapest. Values of 16 bits take half its bytes, between nodes only, and at most
- * one bit more. */
+/* Without zeros MPI_Allreduce is the cheapest. Values of 16 bits take half its bytes, between nodes only,
+ * and at most one bit more. */
 static void test_narrow_values_between_nodes(void **state)
 {
     static const struct sar_cost_history none = { .trials = { 0 } };

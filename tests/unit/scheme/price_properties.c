@@ -116,8 +116,8 @@ static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double facto
 /* Tolerance for a price that falls. Segments are rounded to whole stripes: a hundredth. Each message selects
  * its format, so other prices may hide more work: a tenth unless formats are forced. Segment counts are
  * integers, chosen without their price, which counts overlapping latencies once: a fifth. With fewer slots
- * than ranks most parts are empty: a twentieth. Formats are chosen by the bytes between nodes, which cost more
- * than those within: a quarter. */
+ * than ranks most parts are empty: a twentieth. Formats are chosen by the bytes between nodes, which cost
+ * more than those within: a quarter. */
 static double slack(const struct sar_agreed *a)
 {
     if (a->topo.shared_memory && a->wire.push == NULL)
