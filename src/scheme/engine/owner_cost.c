@@ -357,8 +357,10 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *a,
                                              const struct sar_owner_cost_terms *terms)
 {
     struct sar_owner_estimate best = estimate_weighted(a, *terms, 1);
+    if (a->topo.nodes == 1 || best.segments.n == 1)
+        return best;
     double moving = moving_seconds(a, terms, &best), working = best.work * a->machine.gamma;
-    if (a->topo.nodes == 1 || best.segments.n == 1 || !(working > 0 && moving > 0))
+    if (!(working > 0 && moving > 0))
         return best;
     double fewest = seconds_of(a, terms, &best),
            fair = fmin(fmax(working / moving, 1 / MAX_WEIGHT), MAX_WEIGHT);
