@@ -50,8 +50,8 @@ static double seconds(const struct sar_agreed *a)
     double time = a->machine.dense_alpha + rings * bytes * a->machine.dense_beta;
     if (a->call.dense_face)
         return time;
-    double work = 0.3 * elements;
-    return time + 2 * a->machine.dense_alpha + rings * elements / 8 * a->machine.dense_beta +
+    double bitmap = (double)sar_bitmap_bytes(elements_of(a)), work = 0.3 * elements;
+    return time + 2 * a->machine.dense_alpha + rings * bitmap * a->machine.dense_beta +
            work * a->machine.gamma;
 }
 
