@@ -187,7 +187,7 @@ static void try_alloc_failures(bool delta, int at)
         comm = old;
     }
     MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    check(failed > 0, "expected some allocation that a call needs");
+    check(failed > 0 || ranks == 1, "expected some allocation that a call of several ranks needs");
 }
 
 int main(int argc, char **argv)
