@@ -85,7 +85,9 @@ void sar_owner_open_terms(struct sar_task *task, const struct sar_owner_cost_ter
     task->exchange.throttle = estimate.throttle;
     task->wire_policy[0] = estimate.push_policy;
     task->wire_policy[1] = estimate.pull_policy;
-    task->result.early_write = peers == NULL && (o->parts.segments.n > 1 || !o->parts.pushes);
+    /* With peers the result of an allreduce goes to memory of the node first. */
+    task->result.early_write =
+        (peers == NULL || !o->parts.pulls) && (o->parts.segments.n > 1 || !o->parts.pushes);
     task->report.columns = sar_columns_max_slices(&o->parts.columns);
     task->report.partition = sar_partition_map_name(&map);
     task->report.map_parts = is_range || peers != NULL || !o->parts.pushes ? 0 : (int)map.parts;
