@@ -68,7 +68,7 @@ static double seconds_of_work(const struct sar_wire *wire, const struct sar_wire
                               struct sar_wire_price price)
 {
     return price.gamma *
-           (price.pull ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz));
+           (price.assembles ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz));
 }
 
 /* Counts the exact bytes, which reads all indices, only if the format's fewest bytes would win. */

@@ -81,7 +81,7 @@ double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_lay
 /** Price of a message: seconds for a byte, and for one unit of work. */
 struct sar_wire_price {
     double beta, gamma;
-    bool pull; /**< work is sar_wire_pull_cost, not sar_wire_cost */
+    bool assembles; /**< work is sar_wire_pull_cost, not sar_wire_cost */
 };
 
 /** Returns the cheapest format for vec, by exact bytes; with gamma 0, the smallest one. */

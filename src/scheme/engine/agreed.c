@@ -32,9 +32,10 @@ double sar_agreed_element_seconds(const struct sar_machine *machine, const struc
 double sar_agreed_value_seconds(const struct sar_agreed *agreed)
 {
     struct sar_machine machine = agreed->machine;
-    double ratio = machine.thread_ratio > 0 ? machine.thread_ratio : 1;
     machine.gamma = 0;
-    return fmax(agreed->machine.gamma - ratio * sar_agreed_element_seconds(&machine, &agreed->desc), 0);
+    return fmax(agreed->machine.gamma -
+                    sar_agreed_thread_ratio(agreed) * sar_agreed_element_seconds(&machine, &agreed->desc),
+                0);
 }
 
 double sar_densification_at(const struct sar_densification *gamma, double k)
@@ -146,10 +147,10 @@ static double value_work(const struct sar_agreed *agreed)
     return agreed->machine.gamma > 0 ? sar_agreed_value_seconds(agreed) / agreed->machine.gamma : 0;
 }
 
-/* Returns the work of rounding one row, in values. */
-static double rounding_work(const struct sar_agreed *agreed)
+/* Returns the work of rounding a row, or a slice of it, in values. */
+static double rounding_work(const struct sar_wire_layout *layout)
 {
-    return agreed->wire.precision == SAR_PRECISION_FULL ? 0 : ROUNDING_WORK * (double)agreed->desc.row_len;
+    return layout->precision == SAR_PRECISION_FULL ? 0 : ROUNDING_WORK * (double)layout->row_len;
 }
 
 struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
@@ -160,7 +161,7 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
     bool assembles = policy != NULL && policy->assembles;
     double work = assembles ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz);
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
-                              (work + rounding_work(agreed) * nnz) * value_work(agreed) };
+                              (work + rounding_work(layout) * nnz) * value_work(agreed) };
 }
 
 struct sar_cost sar_agreed_cost(const struct sar_agreed *agreed, bool pull,

@@ -107,6 +107,12 @@ const char *sar_agreed_sparse_unsupported(const struct sar_agreed *agreed);
 /** Returns the seconds of work on one element of this vec_desc: the gamma of a call's machine. */
 double sar_agreed_element_seconds(const struct sar_machine *machine, const struct sar_vec_desc *desc);
 
+/** Returns the time of the call's work on its threads over that on one. */
+static inline double sar_agreed_thread_ratio(const struct sar_agreed *agreed)
+{
+    return agreed->machine.thread_ratio > 0 ? agreed->machine.thread_ratio : 1;
+}
+
 /** Returns the seconds of work on one value: the part of machine.gamma that does not grow with the row. */
 double sar_agreed_value_seconds(const struct sar_agreed *agreed);
 

@@ -36,8 +36,8 @@ static const double MIN_MOVING_SHARE = 0.25;
  * all steps; in those that have more to move than to work, simulated calls gain more than it predicts. */
 static const double IN_FLIGHT_LOSS = 1.03;
 
-/* Weights of work against bytes in the choice of formats, or of bytes against work: the most, and one that
- * is tried where it is not the fair one. */
+/* Weights in the choice of formats, of work against bytes where the call mostly works, and of bytes against
+ * work where it mostly moves: the most, and one that is tried beside working / moving. */
 static const double MAX_WEIGHT = 10, STRONG_WEIGHT = 3;
 
 bool sar_owner_always_in_flight;

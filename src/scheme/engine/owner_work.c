@@ -20,6 +20,7 @@ static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost
     struct sar_vec_desc desc = sar_columns_slice_desc(&a->desc, slice);
     struct sar_machine machine = a->machine;
     machine.gamma = sar_agreed_value_seconds(a);
+    machine.memory *= sar_agreed_thread_ratio(a);
     return sar_agreed_element_seconds(&machine, &desc) / a->machine.gamma;
 }
 
@@ -36,7 +37,9 @@ static double slicing_work(const struct sar_agreed *a, const struct sar_owner_co
     if (!sar_columns_sliced(&terms->columns) || a->machine.gamma <= 0)
         return 0;
     double reductions = in_group > 1 ? estimate->peers + 2 : 1, joined = in_group > 1 ? sums : 0;
-    double row_pass = terms->columns.groups > 1 ? (double)a->desc.element_size * a->machine.memory : 0;
+    double row_pass = terms->columns.groups > 1
+                          ? (double)a->desc.element_size * a->machine.memory * sar_agreed_thread_ratio(a)
+                          : 0;
     double slices = sar_columns_max_slices(&terms->columns) * (a->data.nnz_max + sums / in_group) + joined,
            value = sar_agreed_value_seconds(a);
     double work = slices * SLICE_COPY_WORK + fmax(slots, 0) * SLOT_WORK * reductions;

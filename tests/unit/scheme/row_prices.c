@@ -120,15 +120,39 @@ static void test_rounding_costs_its_values(void **state)
                       sar_agreed_cost(&full, false, &layout, NNZ).work;
         double expected = 0.15 * 3e-9 * NNZ * (double)rows[r];
         assert_true(fabs(work * full.machine.gamma - expected) <= 1e-6 * expected);
+        layout.row_len = less.row_len = 1; /* of a slice only its own values count */
+        work = sar_agreed_cost(&narrow, false, &less, NNZ).work -
+               sar_agreed_cost(&full, false, &layout, NNZ).work;
+        assert_true(fabs(work * full.machine.gamma * (double)rows[r] - expected) <= 1e-6 * expected);
+    }
+}
+
+/* Threads shorten the work on values and on the bytes of rows alike. */
+static void test_threads_scale_rows(void **state)
+{
+    const double ratio = 0.25;
+    (void)state;
+    for (size_t r = 0; r < LENGTH(rows); r++) {
+        struct sar_agreed one = agreed_make(rows[r], NULL);
+        struct sar_machine machine = { .ranks = one.machine.ranks, .gamma = 3e-9, .memory = 1e-10 };
+        one.machine.memory = machine.memory;
+        one.machine.gamma = sar_agreed_element_seconds(&machine, &one.desc);
+        struct sar_agreed four = one, faster = one;
+        four.machine.gamma *= ratio;
+        four.machine.thread_ratio = ratio;
+        faster.machine.gamma *= ratio;
+        faster.machine.memory *= ratio;
+        assert_true(fabs(sar_agreed_value_seconds(&four) - ratio * 3e-9) <= 1e-15);
+        assert_true(fabs(sar_scheme_balanced.seconds(&four) / sar_scheme_balanced.seconds(&faster) - 1) <
+                    1e-9);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_cost_their_bytes),
-        cmocka_unit_test(test_blocks_of_one_row),
-        cmocka_unit_test(test_formats_of_their_own),
+        cmocka_unit_test(test_rows_cost_their_bytes),     cmocka_unit_test(test_threads_scale_rows),
+        cmocka_unit_test(test_blocks_of_one_row),         cmocka_unit_test(test_formats_of_their_own),
         cmocka_unit_test(test_rounding_costs_its_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

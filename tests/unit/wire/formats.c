@@ -360,7 +360,7 @@ static void test_the_cheapest(void **state)
         for (size_t w = 0; sar_wires[w] != NULL; w++) {
             double cost =
                 sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta +
-                (price.pull ? sar_wire_pull_cost : sar_wire_cost)(sar_wires[w], &layout, (double)nnz) *
+                (price.assembles ? sar_wire_pull_cost : sar_wire_cost)(sar_wires[w], &layout, (double)nnz) *
                     price.gamma;
             if (cost < least)
                 best = sar_wires[w];
