@@ -163,6 +163,13 @@ class Unreduced(unittest.TestCase):
                 text = f"argument {text} differs between ranks: .* on rank 0 and .* on rank {SIZE - 1}"
                 self.refused(text, lambda _: (there if ODD else here)(), None)
 
+    def test_no_rank(self):
+        """A root that is not a rank, on all ranks and on one."""
+        for root in (-1, SIZE):
+            text = f"the root is {root}, and ranks are 0 to {SIZE - 1}|rank {SIZE - 1} has an error"
+            self.refused(text, lambda tensor, at=root: hvd.broadcast(tensor, at), torch.ones(4))
+            self.refused(text, lambda tensor, at=root: hvd.broadcast(tensor, at if ODD else 0), torch.ones(4))
+
     def test_wrong_list(self):
         """A list that is wrong on one rank."""
         outputs = [torch.empty(4) for _ in range(SIZE - ODD)]

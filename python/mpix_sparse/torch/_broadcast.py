@@ -55,8 +55,8 @@ def broadcast_(
 
     Raises:
         TypeError: the argument is not a tensor. Only on this rank.
-        ValueError: root_rank is not in the process set, or sizes, types or roots differ; on all ranks.
-        Error: root_rank is not a rank.
+        ValueError: root_rank is not a rank, or not in the process set, or sizes, types or roots differ; on
+            all ranks.
     """
     return _start(tensor, root_rank, process_set, later=False).wait()
 

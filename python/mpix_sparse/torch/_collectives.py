@@ -82,7 +82,8 @@ def broadcast(tensor: torch.Tensor, root: int, ranks: World, later: bool = True)
     call blocks to compare shapes and types. See start_compared() for `later`.
 
     Raises:
-        ValueError: sizes, types, layouts or roots differ, or a layout is unknown; on all ranks.
+        ValueError: sizes, types, layouts or roots differ, a layout is unknown, or the root is not a rank; on
+            all ranks.
     """
     if tensor.is_sparse:
         return _broadcast_sparse(tensor, root, ranks)
@@ -93,7 +94,13 @@ def broadcast(tensor: torch.Tensor, root: int, ranks: World, later: bool = True)
         work = broadcast_bytes(buffer.data_ptr(), size, root, comm, buffer)
         return Work(work, lambda _: put_back(buffer, tensor), comm)
 
-    return start_compared("broadcast", start, ranks, tensor, root, _layout_problem(tensor), later=later)
+    problem = _layout_problem(tensor) or _root_problem(root, ranks)
+    return start_compared("broadcast", start, ranks, tensor, root, problem, later=later)
+
+
+def _root_problem(root: int, ranks: World) -> str:
+    """What is wrong with a root; empty if nothing is."""
+    return "" if 0 <= root < ranks.size else f"the root is {root}, and ranks are 0 to {ranks.size - 1}"
 
 
 def allgather(
