@@ -7,6 +7,7 @@
 #include "comm/bcast_tree.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Vertices with fewer than k children, at most: those that share a unit with the tree before and behind. */
 enum { PARTIAL_MAX = 2 };
