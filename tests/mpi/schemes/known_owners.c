@@ -140,7 +140,7 @@ static void check_plan(MPI_Comm comm)
 int main(int argc, char **argv)
 {
     const struct settings settings = { "balanced", "hash_bitmap", NULL, NULL, NULL };
-    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE);
     nodes_set(ranks);
     MPI_Comm comm = settings_comm(&settings);
     check_candidates(comm);
