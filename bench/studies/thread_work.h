@@ -42,7 +42,7 @@ struct perf_thread_job {
     void *payload;
     uint64_t payload_bytes;
 
-    /** The same for messages of the parts; their payloads are in one block. */
+    /** A message in that format for each part; all payloads are in one block of memory. */
     struct perf_part_message *messages;
     struct sar_spvec *decoded;
     void *payloads;

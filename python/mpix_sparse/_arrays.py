@@ -304,3 +304,25 @@ def view_memory(keeper: Keeper, address: int, name: str, shape: tuple[int, ...],
 
 _empty_memory = ctypes.c_double()
 _empty_bytes = memoryview(b"")
+
+
+class OutputArray:
+    """The output of a call on arrays. One that is not contiguous gets a copy of `target` at the end."""
+
+    output: Any
+    target: Any
+    source: Any
+    type: str
+    _wanted: Any
+
+    def check_type(self, out: Any) -> None:
+        """Raise TypeError if the caller's output has another type than the array."""
+        made = stored_type(self.type) if out is None else self.type
+        if self.target.type != made:
+            raise TypeError(f"out holds {self.target.type} and the array {self.type}")
+
+    def finish(self) -> Any:
+        """The output, when the call is complete."""
+        if not self._wanted.contiguous:
+            self._wanted.elements()[...] = self.target.elements().reshape(self._wanted.shape)
+        return self.output

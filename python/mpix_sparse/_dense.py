@@ -14,7 +14,7 @@ from ._pending import PendingCall, Handle
 from ._library import library
 
 
-class DenseArguments:
+class DenseArguments(_arrays.OutputArray):
     """The checked arguments of a dense call, and its output array. Host arrays that are not contiguous are
     copied; the result is copied to `out` at the end."""
 
@@ -35,9 +35,7 @@ class DenseArguments:
         self.comm = _hints.communicator(comm)
 
     def _check(self, out: Any) -> None:
-        made = _arrays.stored_type(self.type) if out is None else self.type
-        if self.target.type != made:
-            raise TypeError(f"out holds {self.target.type} and the array {self.type}")
+        self.check_type(out)
         if self.target.size != self.source.size:
             raise ValueError(f"out has {self.target.size} numbers and the array {self.source.size}")
         if not self.source.contiguous:
@@ -47,12 +45,6 @@ class DenseArguments:
         """Copy the array again if it is not contiguous, for the next call of a plan."""
         if self.source is not self._given:
             self.source.elements()[...] = self._given.elements()
-
-    def finish(self) -> Any:
-        """The output, when the call is complete."""
-        if not self._wanted.contiguous:
-            self._wanted.elements()[...] = self.target.elements().reshape(self._wanted.shape)
-        return self.output
 
     @property
     def buffers(self) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from ._library import library
 from ._pending import Handle, PendingCall
 
 
-class _PartArguments:
+class _PartArguments(_arrays.OutputArray):
     """The checked arguments of a dense reduce_scatter, and its output array. An error in the arrays' sizes is
     kept until the call, which fails on all ranks."""
 
@@ -41,9 +41,7 @@ class _PartArguments:
         return f"a part of {size} numbers does not make rows of {row}" if row < 1 or size % row else ""
 
     def _check(self, out: Any) -> None:
-        made = _arrays.stored_type(self.type) if out is None else self.type
-        if self.target.type != made:
-            raise TypeError(f"out holds {self.target.type} and the array {self.type}")
+        self.check_type(out)
         size = self.source.size // self._ranks
         if not self.problem and self.target.size != size:
             self.problem = f"out has {self.target.size} numbers, and a part of the array {size}"
@@ -51,12 +49,6 @@ class _PartArguments:
             _arrays.refuse_overlap(
                 array=self.source, out=self._wanted if self._wanted.contiguous else self.target
             )
-
-    def finish(self) -> Any:
-        """The output, when the call is complete."""
-        if not self._wanted.contiguous:
-            self._wanted.elements()[...] = self.target.elements().reshape(self._wanted.shape)
-        return self.output
 
     @property
     def buffers(self) -> tuple[Any, ...]:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank posts the receives of the next pieces of each tree, one a slot. A slot goes from receiving to
  * arrived; then the piece is sent to the children from where it lies, and its user reads it. When all of
- * them are done, the slot receives a later piece of its tree. A slow rank so holds up its parent. A window
- * of pieces of a tree are being sent at a time: enough to fill the link, and few, so that the messages of
- * several trees to a rank do not queue up for its link.
+ * them are done, the slot receives a later piece of its tree. A slow rank so holds up its parent. A rank
+ * sends at most `window` pieces of a tree at a time. That fills its link, and messages of several trees to
+ * one rank seldom wait for the link of that rank.
  *
  *     time = bytes beta + pieces (overhead + header beta) + log_k(nodes) (alpha + k piece beta) */
 

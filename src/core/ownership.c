@@ -20,7 +20,8 @@ static uint64_t index_of(const struct sar_vec_desc *desc, const struct sar_spvec
     return sar_index_get(vec->index, desc->index_size, i);
 }
 
-/* Of a contiguous part the first and the last element tell enough; of others each block's first one. */
+/* A contiguous part has all elements between two of its own. In other parts, the first element of each block
+ * is looked up. */
 static bool owns_all(const struct sar_partition_map *map, uint32_t rank, const struct sar_vec_desc *desc,
                      const struct sar_spvec *vec)
 {

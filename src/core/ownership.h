@@ -13,8 +13,8 @@
 uint8_t sar_ownership_violations(const struct sar_comm_state *comm_state, const struct sar_vec_desc *desc,
                                  const struct sar_spvec *vec);
 
-/** Returns the block of the first candidate without a violation on any rank, or 0 if there is none. The owner
- * of element i is rank (i / block) mod ranks. Equal on all ranks. */
+/** Returns the block of the first candidate without a violation on any rank, or 0 if there is none. All ranks
+ * get the same block; it gives the map of sar_agreed_block_map. */
 uint64_t sar_ownership_block(const struct sar_comm_state *comm_state, const struct sar_vec_desc *desc,
                              uint8_t violations);
 

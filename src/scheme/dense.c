@@ -15,6 +15,7 @@
 #include "scheme/engine/task.h"
 #include "scheme/scheme.h"
 #include "vector/dense.h"
+#include "vector/partition.h"
 
 struct state {
     unsigned char *vector, *bitmap; /* of coordinates */
@@ -31,16 +32,12 @@ static bool scatters_coordinates(const struct sar_agreed *a)
     return !a->call.dense_face && a->call.collective == SAR_REDUCE_SCATTER;
 }
 
-static struct sar_partition_map map_of(const struct sar_agreed *a)
-{
-    return sar_partition_map_of_blocks(a->desc.count, (uint32_t)a->machine.ranks, a->call.block);
-}
-
 /* Returns the elements of the dense vector. */
 static uint64_t elements_of(const struct sar_agreed *a)
 {
-    return scatters_coordinates(a) ? sar_mul_saturate(map_of(a).slots_max, (uint64_t)a->machine.ranks)
-                                   : a->desc.count;
+    return scatters_coordinates(a)
+               ? sar_mul_saturate(sar_agreed_block_map(a).slots_max, (uint64_t)a->machine.ranks)
+               : a->desc.count;
 }
 
 static double seconds(const struct sar_agreed *a)
@@ -122,7 +119,7 @@ static enum sar_status densify(struct sar_task *task)
     if (task->agreed->call.dense_face)
         return SAR_OK;
     if (scatters_coordinates(task->agreed))
-        state->map = map_of(task->agreed);
+        state->map = sar_agreed_block_map(task->agreed);
     struct sar_wire_layout layout = sar_agreed_layout(task->agreed, desc->count, desc->index_size);
     struct sar_span span = sar_task_span(task, "densify");
     size_t elements = (size_t)elements_of(task->agreed),
@@ -266,17 +263,6 @@ static void reduce_presence(struct sar_task *task)
                                           MPI_UINT8_T, MPI_BOR, parts });
 }
 
-/* Replaces the slots of this rank's part by indices. Both ascend. */
-static void restore_indices(const struct sar_task *task, const struct sar_spvec *vec)
-{
-    const struct state *state = task->state;
-    unsigned size = task->agreed->desc.index_size;
-    for (size_t i = 0; i < vec->nnz; i++)
-        sar_index_set(vec->index, size, i,
-                      sar_partition_map_index(&state->map, (uint32_t)task->comm->rank,
-                                              sar_index_get(vec->index, size, i)));
-}
-
 static enum sar_status sparsify(struct sar_task *task)
 {
     struct state *state = task->state;
@@ -295,7 +281,8 @@ static enum sar_status sparsify(struct sar_task *task)
                state->vector + sar_index_get(out.index, desc->index_size, i) * size, size);
     out.nnz = nnz;
     if (scatters_coordinates(task->agreed))
-        restore_indices(task, &out);
+        sar_partition_slots_to_indices(&state->map, (uint32_t)task->comm->rank, out.index, desc->index_size,
+                                       nnz, out.index, desc->index_size);
     task->result.vec = out;
     span.work = sar_span_work_make("sparsify", nnz, size, layout.slots * desc->row_len);
     sar_task_span_end(task, &span);

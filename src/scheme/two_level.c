@@ -86,7 +86,7 @@ static bool scatters(const struct sar_agreed *a)
 
 static struct sar_partition_map map_of(const struct sar_agreed *a)
 {
-    return scatters(a) ? sar_owner_scatter_terms(a, 1).map : sar_agreed_partition_map(a);
+    return scatters(a) ? sar_agreed_block_map(a) : sar_agreed_partition_map(a);
 }
 
 static const char *unsupported_reason(const struct sar_agreed *a)

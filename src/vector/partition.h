@@ -32,6 +32,10 @@ enum sar_status sar_partition_restore_indices(const struct sar_partition_map *ma
                                               const struct sar_vec_desc *desc, uint32_t part,
                                               struct sar_arena *arena, struct sar_spvec *vec);
 
+/** Converts n ascending slots of one part to indices, block by block. In place if both sizes are equal. */
+void sar_partition_slots_to_indices(const struct sar_partition_map *map, uint32_t part, const void *slots,
+                                    unsigned slot_size, size_t n, void *index, unsigned index_size);
+
 /** True if sar_partition_merge goes block by block for parts that occupy this many stripes of a map; else it
  * reduces them as unrelated vecs, always of maps of kind BLOCKS. It visits at most 2 blocks for each
  * element. */

@@ -52,6 +52,21 @@ enum sar_status sar_partition_restore_indices(const struct sar_partition_map *ma
     return SAR_OK;
 }
 
+/* Slots and indices of a block, or of a contiguous part, have a constant difference. */
+void sar_partition_slots_to_indices(const struct sar_partition_map *map, uint32_t part, const void *slots,
+                                    unsigned slot_size, size_t n, void *index, unsigned index_size)
+{
+    uint64_t end = 0, to_index = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t slot = sar_index_get(slots, slot_size, i);
+        if (slot >= end) {
+            to_index = sar_partition_map_index(map, part, slot) - slot;
+            end = map->kind == SAR_PARTITION_RANGE ? UINT64_MAX : slot - slot % map->grain + map->grain;
+        }
+        sar_index_set(index, index_size, i, slot + to_index);
+    }
+}
+
 /* The remaining elements of a part, or the remaining capacity of the result. */
 struct cursor {
     unsigned char *index, *value;

@@ -20,6 +20,9 @@ struct sar_wire_layout {
     enum sar_wire_precision precision; /**< rounding of values (wire/round16.h); formats ignore it */
 };
 
+/** Work to put an element of a list of slots in place, block by block; a part of pull_nnz_cost. */
+#define SAR_WIRE_MERGE_WORK 0.35
+
 /** A wire format. One constant a file. */
 struct sar_wire {
     const char *name;

@@ -248,6 +248,12 @@ struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *ag
     return sar_partition_map_make(kind, agreed->desc.count, parts, grain, agreed->partition.seed);
 }
 
+struct sar_partition_map sar_agreed_block_map(const struct sar_agreed *agreed)
+{
+    return sar_partition_map_of_blocks(agreed->desc.count, (uint32_t)agreed->machine.ranks,
+                                       agreed->call.block);
+}
+
 struct sar_partition_map sar_agreed_partition_map(const struct sar_agreed *agreed)
 {
     return sar_agreed_partition_map_of(agreed, (uint32_t)agreed->machine.ranks);

@@ -200,6 +200,9 @@ double sar_agreed_max_push_load(const struct sar_agreed *agreed, double parts);
  * `hierarchical` has grain 1, as in the Zen paper. */
 struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *agreed, uint32_t parts);
 
+/** Returns the partition map of call.block: the owner of element i is rank (i / block) mod ranks. */
+struct sar_partition_map sar_agreed_block_map(const struct sar_agreed *agreed);
+
 /** Returns the partition map with a part for each rank. */
 struct sar_partition_map sar_agreed_partition_map(const struct sar_agreed *agreed);
 

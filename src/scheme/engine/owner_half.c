@@ -10,12 +10,8 @@
 #include <string.h>
 
 #include "scheme/engine/owner_internal.h"
+#include "vector/partition.h"
 #include "vector/reduce.h"
-
-static struct sar_partition_map map_of(const struct sar_agreed *a)
-{
-    return sar_partition_map_of_blocks(a->desc.count, (uint32_t)a->machine.ranks, a->call.block);
-}
 
 static struct sar_partition_map map_of_one_part(const struct sar_agreed *a)
 {
@@ -33,7 +29,7 @@ static struct sar_owner_cost_terms allgather_terms(const struct sar_agreed *a, s
 
 struct sar_owner_cost_terms sar_owner_scatter_terms(const struct sar_agreed *a, int group_ranks)
 {
-    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, map_of(a));
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_agreed_block_map(a));
     terms.group_ranks = group_ranks;
     return terms;
 }
@@ -48,22 +44,23 @@ struct sar_owner_cost_terms sar_owner_collective_terms(const struct sar_agreed *
     if (a->call.collective == SAR_REDUCE_SCATTER)
         return sar_owner_scatter_terms(a, 1);
     struct sar_owner_cost_terms any = allgather_terms(a, map_of_one_part(a));
-    if (a->call.block == 0 || a->machine.ranks == 1 || map_of(a).slots_max > UINT32_MAX)
+    if (a->call.block == 0 || a->machine.ranks == 1 || sar_agreed_block_map(a).slots_max > UINT32_MAX)
         return any;
-    struct sar_owner_cost_terms owned = allgather_terms(a, map_of(a));
+    struct sar_owner_cost_terms owned = allgather_terms(a, sar_agreed_block_map(a));
     return sar_owner_seconds(a, &owned) <= sar_owner_seconds(a, &any) ? owned : any;
 }
 
 /* The partition makes slots of 32 bits, and no segment is shorter than a stripe. */
 const char *sar_owner_half_unsupported_reason(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = a->call.collective == SAR_ALLGATHER ? map_of_one_part(a) : map_of(a);
+    struct sar_partition_map map =
+        a->call.collective == SAR_ALLGATHER ? map_of_one_part(a) : sar_agreed_block_map(a);
     bool fits = map.kind == SAR_PARTITION_RANGE || map.grain <= UINT32_MAX;
     const char *reason = sar_agreed_sparse_unsupported(a);
     return reason == NULL && !fits ? "blocks of 2^32 elements" : reason;
 }
 
-/* Makes the slots of elements that this rank owns: the inverse of restore_indices. */
+/* Makes the slots of elements that this rank owns: the inverse of sar_partition_slots_to_indices. */
 static enum sar_status make_slots(struct sar_task *task, const struct sar_partition_map *map,
                                   struct sar_spvec *own)
 {
@@ -152,22 +149,6 @@ enum sar_status sar_owner_append_all(struct sar_task *task, uint32_t segment)
     return SAR_OK;
 }
 
-/* Slots ascend, and with them the indices. The slots of a block follow each other at a constant difference
- * from their indices. */
-static void restore_indices(const struct sar_partition_map *map, uint32_t part, unsigned index_size,
-                            const struct sar_spvec *sums, void *index)
-{
-    uint64_t end = 0, to_index = 0;
-    for (size_t i = 0; i < sums->nnz; i++) {
-        uint64_t slot = sar_index_get(sums->index, sizeof(uint32_t), i);
-        if (slot >= end) {
-            to_index = sar_partition_map_index(map, part, slot) - slot;
-            end = slot - slot % map->grain + map->grain;
-        }
-        sar_index_set(index, index_size, i, slot + to_index);
-    }
-}
-
 enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
 {
     struct sar_owner *o = task->state;
@@ -183,7 +164,8 @@ enum sar_status sar_owner_append_sums(struct sar_task *task, uint32_t segment)
         sar_spvec_append(desc, sums, layout.index_size, base, &task->result.vec);
     } else if (sums->nnz > 0) {
         struct sar_spvec end = sar_owner_free_output(task, desc);
-        restore_indices(&map, (uint32_t)task->comm->rank, desc->index_size, sums, end.index);
+        sar_partition_slots_to_indices(&map, (uint32_t)task->comm->rank, sums->index, sizeof(uint32_t),
+                                       sums->nnz, end.index, desc->index_size);
         memcpy(end.value, sums->value, sums->nnz * desc->element_size);
         task->result.vec.nnz += sums->nnz;
     }

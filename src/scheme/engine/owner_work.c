@@ -8,7 +8,7 @@
 #include "vector/partition.h"
 
 /* In elements of one value, as `mpix_sparse_perf --costs` measures them. */
-static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025, MERGE_WORK = 0.35, BLOCK_WORK = 1.9;
+static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025, BLOCK_WORK = 1.9;
 
 /* Returns the work on the longest slice of a row, in elements: gamma has a part for the first value, and one
  * for the bytes of the others. */
@@ -27,8 +27,8 @@ static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost
 /* Returns the work that slices add, in elements. Rows of the input and of the result are copied slice by
  * slice, with several groups in addition to the copies of the partition and of the merge. An owner reduces
  * into the slots of a whole row group; work on slots is not in other prices, so that only the slots beyond
- * those of a rank's own part count. In a node a rank reduces the parts of all peers too; it joins its share
- * of the result's rows, and in the end whole rows of the shares of all ranks. */
+ * those of a rank's own part count. In a node a rank also reduces the parts of all peers. It joins the slices
+ * of its share of the rows, and at the end those of all shares. */
 static double slicing_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                            const struct sar_owner_estimate *estimate)
 {
@@ -76,8 +76,9 @@ static double merge_work_of(const struct sar_agreed *a, const struct sar_owner_c
     if (!merges_by_block(a, map))
         return sums;
     if (estimate->pull_policy.assembles && a->machine.gamma > 0)
-        counted = MERGE_WORK * sums * sar_agreed_value_seconds(a) / a->machine.gamma;
-    return fmin(MERGE_WORK * sums + BLOCK_WORK * (double)stripes_of(map) * map->parts, sums) - counted;
+        counted = SAR_WIRE_MERGE_WORK * sums * sar_agreed_value_seconds(a) / a->machine.gamma;
+    return fmin(SAR_WIRE_MERGE_WORK * sums + BLOCK_WORK * (double)stripes_of(map) * map->parts, sums) -
+           counted;
 }
 
 double sar_owner_reduce_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
