@@ -1,16 +1,6 @@
-/* Every rank adds 1 to element 7 and 0.5 to an element of its own, in a vector of a million elements.
- *
- *     mpicc -o coo coo.c $(pkg-config --cflags --libs mpix-sparse)
- *     mpirun -n 2 ./coo
- *
- * Output:
- *
- *     7: 2
- *     1000: 0.5
- *     1001: 0.5
- */
+/* Every rank adds 1 to element 7, and 0.5 to an element of its own, in a vector of a million elements.
+ * On 2 ranks it prints 7: 2, then 1000: 0.5, then 1001: 0.5. */
 #include <mpix_sparse.h>
-
 #include <stdint.h>
 #include <stdio.h>
 
@@ -19,7 +9,6 @@ int main(int argc, char **argv)
     int rank;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-
     int32_t indices[] = { 7, 1000 + rank };
     float values[] = { 1.0f, 0.5f };
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
