@@ -182,6 +182,18 @@ static inline int perf_smpi_testall(int n, MPI_Request *requests, int *over)
     return code;
 }
 
+/** Waits for one request after the other. SMPI's MPI_Waitall waits n times for any of n requests, and registers
+ * and removes all of them each time. */
+static inline int perf_smpi_waitall(int n, MPI_Request *requests)
+{
+    int code = MPI_SUCCESS;
+
+    for (int i = 0; i < n && code == MPI_SUCCESS; i++)
+        if (requests[i] != MPI_REQUEST_NULL)
+            code = PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    return code;
+}
+
 /** The nonblocking collective is complete when it returns. */
 static inline int perf_smpi_completed(int code, MPI_Request *request)
 {
@@ -207,7 +219,7 @@ static inline int perf_smpi_alltoall(const void *in, MPI_Datatype type, void *ou
     for (int i = 0; i < ranks && code == MPI_SUCCESS; i++)
         code = PMPI_Isend(in, 1, type, (rank + i) % ranks, TAG, comm, &requests[ranks + i]);
     if (code == MPI_SUCCESS)
-        code = PMPI_Waitall(2 * ranks, requests, MPI_STATUSES_IGNORE);
+        code = perf_smpi_waitall(2 * ranks, requests);
     free(requests);
     return code;
 }
@@ -218,6 +230,7 @@ static inline int perf_smpi_alltoall(const void *in, MPI_Datatype type, void *ou
 #define SAR_PIPELINE_ISEND perf_smpi_paced_isend
 #define PMPI_Testsome perf_smpi_testsome
 #define PMPI_Test(request, over, status) perf_smpi_test(request, over)
+#define PMPI_Waitall(n, requests, statuses) perf_smpi_waitall(n, requests)
 #define PMPI_Testall(n, requests, over, statuses) perf_smpi_testall(n, requests, over)
 #define PMPI_Iallreduce(in, out, n, type, op, comm, request) \
     perf_smpi_completed(PMPI_Allreduce(in, out, n, type, op, comm), request)
