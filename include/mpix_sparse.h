@@ -280,6 +280,7 @@ int MPIX_Sparse_comm_get_info(MPI_Comm comm, MPI_Info *info_used);
  *
  * The label holds for the next call of MPIX_Sparse_allreduce, MPIX_Sparse_allreduce_coo, or one of their nonblocking
  * variants. A call that is passed to MPI unchecked (hint mpix_sparse_forward) does not compare it. Later calls have label 0.
+ * MPIX_Sparse_get_report does not report on calls with a negative label.
  *
  * @param[in] comm   an intracommunicator
  * @param[in] label  any number

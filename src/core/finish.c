@@ -183,8 +183,17 @@ static void copy_name(char *to, const char *from)
     memcpy(to, name, length < MPIX_SPARSE_NAME_MAX ? length : MPIX_SPARSE_NAME_MAX - 1);
 }
 
+/* Calls with a negative label compare arguments for a layer above this library. */
+static bool is_unreported(const struct sar_active_call *op)
+{
+    const struct sar_call_sig *sig = &op->args->sig;
+    return op->plan == NULL && sig->collective == SAR_ALLREDUCE && sig->field[SAR_AGREE_LABEL] < 0;
+}
+
 void sar_active_call_report(struct sar_active_call *op, double seconds)
 {
+    if (is_unreported(op))
+        return;
     const struct sar_task *task = &op->task;
     const struct sar_scheme_report *report = &task->report;
     const struct sar_hash_stats *hash = &report->hash;

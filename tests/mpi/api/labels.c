@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests labels of calls: those that differ are an error that names two ranks, behind arguments that differ;
- * each holds for one allreduce. */
+ * each holds for one allreduce. Reports leave out calls with negative labels. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
@@ -106,13 +106,32 @@ static void try_forwarded(bool cached)
     MPI_Comm_free(&comm);
 }
 
+/* A call with a negative label is left out of the report. */
+static void try_report(enum call call)
+{
+    MPI_Comm comm = comm_duplicate();
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    MPIX_Sparse_report_t report;
+    check_case("the report after a negative label of %s", names[call]);
+    check_success(MPIX_Sparse_comm_set_label(comm, -1), "a label");
+    check_success(make_call(call, comm, MPI_SUM, &result), "a call with a negative label");
+    check_error(MPIX_Sparse_get_report(comm, &report), "no completed call", -1);
+    check_success(MPIX_Sparse_comm_set_label(comm, 5), "a label");
+    check_success(make_call(call, comm, MPI_SUM, &result), "a call to report on");
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    MPIX_Sparse_result_free(&result);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* Open MPI needs it for nonblocking calls */
     setenv("MPIX_SPARSE_FORWARD", "0", 1);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPICH calls it for requests */
-    for (int call = 0; call < CALLS; call++)
+    for (int call = 0; call < CALLS; call++) {
         try_call((enum call)call);
+        try_report((enum call)call);
+    }
     try_reduce_scatter();
     try_forwarded(false);
     try_forwarded(true);
