@@ -7,7 +7,7 @@ import ctypes
 import functools
 import math
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 import numpy
 
@@ -290,7 +290,7 @@ def iallreduce_coo(
     return start(CooArguments(Elements(indices, values), count, op, comm, reuse))
 
 
-def start(call: CooArguments) -> Handle:
-    """Start a call with checked arguments."""
-    pending = PendingCall(call, lambda: call.result, call.elements.problem)
+def start(call: CooArguments, make: Callable[..., PendingCall] = PendingCall) -> Handle:
+    """Start a call with checked arguments. `make` makes it from what a PendingCall is made from."""
+    pending = make(call, lambda: call.result, call.elements.problem)
     return pending.begin(library.MPIX_Isparse_allreduce_coo(*call.arguments, ctypes.byref(pending.request)))

@@ -24,17 +24,18 @@ class PendingCall:
 
     Args:
         keep: objects that the call needs alive.
-        finish: creates the result when the call is complete.
+        finish: creates the result when the call is complete; None if there is none.
         problem: this rank's error in the arguments; empty if there is none.
     """
 
     __slots__ = "request", "complete", "_keep_alive", "_finish", "_result", "_problem", "_error", "_lock"
+    _is_failing = False  # True if _fail() has begun and is not complete
 
-    def __init__(self, keep: Any, finish: Callable[[], Any], problem: str = "") -> None:
+    def __init__(self, keep: Any, finish: Callable[[], Any] | None, problem: str = "") -> None:
         self.request = _mpi.constant("REQUEST_NULL")
         self.complete = False
         self._keep_alive = keep
-        self._finish: Callable[[], Any] | None = finish
+        self._finish = finish
         self._result: Any = None
         self._problem = problem
         self._error: Exception | None = None
@@ -71,16 +72,20 @@ class PendingCall:
         return self.complete
 
     def _end(self, code: int) -> None:
-        if self.complete:
+        if self.complete or ((code != 0 or self._is_failing) and not self._fail(code)):
             return
-        if code != 0:
-            self._error = ValueError(self._problem) if self._problem else Error(_mpi.error_string(code), code)
-        elif self._finish is not None:
+        if self._error is None and self._finish is not None:
             self._result = self._finish()
         self._keep_alive = self._finish = None
         self.complete = True
         _mpi.calls_completed += 1
         _pending_calls.discard(self)
+
+    def _fail(self, code: int) -> bool:
+        """Set the error of a call that has failed; returns True. If it returns False, test() calls it again,
+        with code 0."""
+        self._error = ValueError(self._problem) if self._problem else Error(_mpi.error_string(code), code)
+        return True
 
     def wait(self) -> None:
         """Wait until the call is complete."""

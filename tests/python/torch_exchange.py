@@ -108,9 +108,7 @@ class Alltoall(unittest.TestCase):
                 hvd.alltoall(*arguments)
         for other in (torch.ones(SIZE, 4), torch.ones(SIZE, 3).double(), torch.ones(SIZE, 3).to_sparse()):
             if SIZE > 1:
-                with self.assertRaisesRegex(
-                    ValueError, "tensors differ between ranks: .* rank 0, and .* rank"
-                ):
+                with self.assertRaisesRegex(ValueError, "rank 0 calls .*, and rank . calls"):
                     hvd.alltoall(other if last else torch.ones(SIZE, 3))
         with self.assertRaisesRegex(TypeError, "not list"):
             hvd.alltoall([1, 2])
@@ -187,13 +185,9 @@ class Reducescatter(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"{sentence}|rank {SIZE - 1} has"):
                 hvd.reducescatter(wrong if last else torch.ones(4, 3))
         if SIZE > 1:
-            with self.assertRaisesRegex(
-                ValueError, "reductions differ between ranks: .* on rank 0, and .* on rank"
-            ):
+            with self.assertRaisesRegex(ValueError, "rank 0 calls .*, and rank . calls"):
                 hvd.reducescatter(torch.ones(5 if last else 4, 3))
-            with self.assertRaisesRegex(
-                ValueError, "reductions differ between ranks: .* on rank 0, and .* on rank"
-            ):
+            with self.assertRaisesRegex(ValueError, "rank 0 calls .*, and rank . calls"):
                 hvd.reducescatter(torch.ones(4, 3), op=hvd.Sum if last else hvd.Average)
         with self.assertRaisesRegex(ValueError, "Adasum"):
             hvd.reducescatter(torch.ones(4, 3), op=hvd.Adasum)
@@ -222,13 +216,9 @@ class Gathered(unittest.TestCase):
     def test_errors_on_one_rank(self):
         last = RANK == SIZE - 1
         if SIZE > 1:
-            with self.assertRaisesRegex(
-                ValueError, "rows differ between ranks: .* on rank 0, and .* on rank"
-            ):
+            with self.assertRaisesRegex(ValueError, "rank 0 calls .*, and rank . calls"):
                 hvd.grouped_allgather([torch.ones(2)] * (2 if last else 3))
-            with self.assertRaisesRegex(
-                ValueError, "rows differ between ranks: .* on rank 0, and .* on rank"
-            ):
+            with self.assertRaisesRegex(ValueError, "rank 0 calls .*, and rank . calls"):
                 hvd.grouped_allgather([torch.ones(2), torch.ones(3, 4 if last else 5)])
         with self.assertRaisesRegex(ValueError, f"cannot be joined|rank {SIZE - 1} has"):
             hvd.grouped_allgather([torch.ones(2), torch.tensor(1.0) if last else torch.ones(1)])

@@ -58,13 +58,15 @@ class Mismatches(unittest.TestCase):
         for dtype in (torch.float32, torch.bfloat16):
             for count in COUNTS:
                 mine = torch.ones(2 * count + 700 if ODD else count, dtype=dtype)
-                self.refused("count differs between ranks: .* on rank . and .* on rank", mine)
+                low, high = f" of {count} elements", f" of {2 * count + 700} elements"
+                self.refused(rf"rank 0 calls allreduce.*{low}\), and rank . calls allreduce.*{high}\)", mine)
 
     def test_types(self):
         for pair in ((torch.float64, torch.float32), (torch.int32, torch.float32)):
             for count in COUNTS:
                 mine = torch.ones(count, dtype=pair[ODD])
-                self.refused("datatype differs between ranks: .* on rank . and .* on rank", mine)
+                low, high = (str(each)[6:] for each in pair)
+                self.refused(f"rank 0 calls allreduce.Sum, {low} .*, and rank . calls .*Sum, {high} ", mine)
 
     def test_halves(self):
         pairs = (
@@ -76,20 +78,21 @@ class Mismatches(unittest.TestCase):
         for pair in pairs:
             for count in COUNTS:
                 mine = torch.ones(count, dtype=pair[ODD])
-                self.refused("differ.* on rank . and .* on rank .*are compared as uint16 and int16", mine)
+                self.refused("rank 0 calls allreduce.Sum, .* and rank . calls allreduce.Sum, ", mine)
 
     def test_ops(self):
         for dtype in (torch.float32, torch.float16):
             for count in COUNTS:
                 mine = torch.ones(count, dtype=dtype)
-                text = "op differs between ranks: MPI_.* on rank . and MPI_.* on rank"
+                text = "rank 0 calls allreduce.Sum, .*, and rank . calls allreduce.Max, "
                 self.refused(text, mine, hvd.Max if ODD else hvd.Sum)
 
     def test_layouts(self):
         for dtypes in 2 * [torch.float32], 2 * [torch.bfloat16], (torch.float32, torch.float16):
             for count in COUNTS[:-1]:
                 mine = torch.ones(count, dtype=dtypes[ODD])
-                self.refused("differ", mine.to_sparse() if ODD else mine)
+                text = "rank 0 calls allreduce.Sum, .*, and rank . calls allreduce.Sum, sparse .*"
+                self.refused(text, mine.to_sparse() if ODD else mine)
 
 
 GATHER_SINGLE = getattr(dist, "all_gather_into_tensor", dist._all_gather_base)
@@ -98,6 +101,10 @@ GATHER_SINGLE = getattr(dist, "all_gather_into_tensor", dist._all_gather_base)
 def all_gather(tensor, later=False):
     work = dist.all_gather([torch.empty_like(tensor) for _ in range(SIZE)], tensor, async_op=later)
     return work.wait() if later else None
+
+
+def scatter(root):
+    dist.scatter(torch.empty(3), [torch.ones(3)] * SIZE if RANK == root else None, root)
 
 
 UNREDUCED = {
@@ -130,50 +137,44 @@ class Unreduced(unittest.TestCase):
         for name, call in UNREDUCED.items():
             for count in FEW:
                 other = 2 * count + 700
-                low, high = (f"{number} on rank" for number in (count, other))
-                text = f"count differs between ranks: ({low} . and {high}|{high} . and {low})"
+                low, high = (f"calls .* of {number} elements" for number in (count, other))
+                text = f"rank 0 {low}.*, and rank . {high}"
                 with self.subTest(name, count=count):
                     self.refused(text, call, torch.ones(other if ODD else count))
 
     def test_types(self):
         for name, call in UNREDUCED.items():
             for pair in ((torch.float64, torch.float32), (torch.float16, torch.bfloat16)):
-                low, high = (f"{str(each)[6:]} on rank" for each in pair)
+                high, low = (f"calls .*{str(each)[6:]} of" for each in pair)
                 for count in FEW:
-                    text = f"datatype differs between ranks: ({low} . and {high}|{high} . and {low})"
+                    text = f"rank 0 {high}.*, and rank . {low}"
                     with self.subTest(name, count=count, pair=pair):
                         self.refused(text, call, torch.ones(count, dtype=pair[ODD]))
 
     def test_others(self):
-        """Roots, layouts and functions."""
+        """Roots and layouts."""
         dense, sparse = torch.ones(600), torch.ones(600).to_sparse()
         for text, here, there in (
             ("root", lambda: hvd.broadcast(dense, 0), lambda: hvd.broadcast(dense, 1)),
-            ("layout", lambda: dist.broadcast(dense, 0), lambda: dist.broadcast(sparse, 0)),
-            ("layout", lambda: all_gather(dense), lambda: all_gather(sparse)),
-            ("function", lambda: all_gather(dense), lambda: dist.broadcast(dense, 0)),
-            ("function", hvd.barrier, lambda: hvd.broadcast(dense, 0)),
-            (
-                "function",
-                lambda: dist.gather(dense, None if RANK else [dense.clone()] * SIZE, 0),
-                dist.barrier,
-            ),
+            ("sparse", lambda: dist.broadcast(dense, 0), lambda: dist.broadcast(sparse, 0)),
+            ("sparse", lambda: all_gather(dense), lambda: all_gather(sparse)),
+            ("root", lambda: scatter(0), lambda: scatter(1)),
         ):
             with self.subTest(text):
-                text = f"argument {text} differs between ranks: .* on rank 0 and .* on rank {SIZE - 1}"
+                text = f"calls differ between ranks: rank 0 calls .*, and rank {SIZE - 1} calls .*{text}"
                 self.refused(text, lambda _: (there if ODD else here)(), None)
 
     def test_no_rank(self):
         """A root that is not a rank, on all ranks and on one."""
         for root in (-1, SIZE):
-            text = f"the root is {root}, and ranks are 0 to {SIZE - 1}|rank {SIZE - 1} has an error"
+            text = f"the root is {root}, and ranks are 0 to {SIZE - 1}"
             self.refused(text, lambda tensor, at=root: hvd.broadcast(tensor, at), torch.ones(4))
             self.refused(text, lambda tensor, at=root: hvd.broadcast(tensor, at if ODD else 0), torch.ones(4))
 
     def test_wrong_list(self):
         """A list that is wrong on one rank."""
         outputs = [torch.empty(4) for _ in range(SIZE - ODD)]
-        text = "output list has|rank . has an error in its arguments"
+        text = "output list has"
         self.refused(text, lambda tensor: dist.all_gather(outputs, tensor), torch.ones(4))
 
     def test_rows_of_allgather(self):
@@ -182,7 +183,7 @@ class Unreduced(unittest.TestCase):
             rows = RANK * count
             self.assertEqual(len(hvd.allgather(torch.ones(rows, 2))), count * SIZE * (SIZE - 1) // 2)
             with self.assertRaisesRegex(
-                ValueError, r"rows differ between ranks: float32 of \(2,\) on rank 0"
+                ValueError, r"rank 0 calls allgather\(rows of float32 of shape \(2,\)\), and rank . calls"
             ):
                 hvd.allgather(torch.ones(count, 3 if ODD else 2))
 
@@ -191,7 +192,7 @@ class Unreduced(unittest.TestCase):
         for dtype in (torch.float32, torch.bfloat16):
             for count in FEW:
                 op = (hvd.Sum, hvd.Average)[ODD]
-                text = "argument op differs between ranks: Sum on rank 0 and Average on rank"
+                text = "rank 0 calls .*allreduce.Sum.*, and rank . calls .*allreduce.Average"
                 for call in (
                     lambda tensor: hvd.allreduce(tensor, op=op),
                     lambda tensor: hvd.allreduce(tensor.to_sparse(), op=op),
@@ -204,9 +205,7 @@ class Unreduced(unittest.TestCase):
     def test_adasum(self):
         """Against another op, of dense and of sparse tensors, also of one element."""
         for mine in torch.ones(3), torch.ones(3).to_sparse(), torch.ones(1, dtype=torch.float64).to_sparse():
-            op, text = hvd.Average, "ranks call different functions: .* and Adasum"
-            if mine.is_sparse:
-                text = "count differs" if len(mine) > 1 else "op differs between ranks: Average .* Adasum"
+            op, text = hvd.Average, "rank 0 calls allreduce.Average, .*, and rank . calls allreduce.Adasum, "
             if ODD:
                 op, mine = hvd.Adasum, torch.ones(3)
             with self.assertRaisesRegex(mpix_sparse.Error, text):
@@ -217,7 +216,7 @@ class Unreduced(unittest.TestCase):
         op = (hvd.Sum, hvd.Average)[ODD]
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], 0.1), [("weight", weight)], op=op)
         with self.assertRaisesRegex(
-            ValueError, "ops .* differ between ranks: Sum on rank 0, and Average on rank"
+            ValueError, "rank 0 calls a step .* op Sum, and rank . calls a step .* op Average"
         ):
             weight.sum().backward()
             optimizer.step()
@@ -235,6 +234,215 @@ class Unreduced(unittest.TestCase):
             self.assertTrue((tensors[i] == i % SIZE).all())
         if RANK == 0:
             total.wait()
+
+
+def reduce_scatter(tensor):
+    getattr(dist, "reduce_scatter_tensor", dist._reduce_scatter_base)(tensor[: len(tensor) // SIZE], tensor)
+
+
+def parts(tensor):
+    return list(tensor.split(len(tensor) // SIZE))
+
+
+# Calls of different functions on a tensor whose length is a multiple of the number of ranks: their names in
+# errors, and the calls.
+FUNCTIONS = (
+    ("allreduce", hvd.allreduce),
+    ("allreduce", lambda tensor: hvd.synchronize(hvd.allreduce_async_(tensor, op=hvd.Max))),
+    ("allreduce", lambda tensor: hvd.allreduce(tensor.bfloat16())),
+    ("allreduce", lambda tensor: hvd.allreduce(tensor.to_sparse())),
+    ("grouped_allreduce", lambda tensor: hvd.grouped_allreduce([tensor, tensor])),
+    ("broadcast", lambda tensor: hvd.broadcast(tensor, 0)),
+    ("broadcast", lambda tensor: hvd.synchronize(hvd.broadcast_async_(tensor.to_sparse(), 0))),
+    ("broadcast", lambda tensor: hvd.broadcast_object(3)),
+    ("allgather", hvd.allgather),
+    ("allgather_object", lambda tensor: hvd.allgather_object(3)),
+    ("barrier", lambda tensor: hvd.barrier()),
+    ("alltoall", hvd.alltoall),
+    ("reducescatter", hvd.reducescatter),
+    ("add_process_set", lambda tensor: hvd.add_process_set([0])),
+    ("broadcast_parameters", lambda tensor: hvd.broadcast_parameters({"a": tensor})),
+)
+DISTRIBUTED = (
+    ("allreduce", dist.all_reduce),
+    ("allreduce", lambda tensor: dist.all_reduce(tensor.half(), async_op=True).wait()),
+    ("allreduce", lambda tensor: dist.reduce(tensor, 0, dist.ReduceOp.MIN)),
+    ("broadcast", lambda tensor: dist.broadcast(tensor, 0)),
+    ("all_gather", all_gather),
+    ("gather", lambda tensor: dist.gather(tensor, None if RANK else [tensor.clone()] * SIZE, 0)),
+    ("scatter", lambda tensor: scatter(0)),
+    ("barrier", lambda tensor: dist.barrier()),
+    ("reduce_scatter", reduce_scatter),
+    ("all_to_all", lambda tensor: dist.all_to_all(parts(torch.empty_like(tensor)), parts(tensor))),
+    ("all_to_all_single", lambda tensor: dist.all_to_all_single(torch.empty_like(tensor), tensor)),
+)
+
+
+@unittest.skipIf(SIZE == 1, "one rank has no other")
+class Functions(unittest.TestCase):
+    """Ranks that call different functions, or of which one cannot start its call."""
+
+    def refused(self, text, call, error=ValueError, after=hvd.allreduce):
+        start = time.monotonic()
+        with self.assertRaisesRegex(error, text):
+            call()
+        self.assertLess(time.monotonic() - start, SECONDS)
+        self.assertTrue((after(torch.ones(3)) == 1).all())
+
+    def test_pairs(self):
+        """All pairs, of Horovod's functions and of torch.distributed's; the sizes take turns."""
+        number = 0
+        for functions in FUNCTIONS, DISTRIBUTED:
+            for name, here in functions:
+                for other, there in functions:
+                    if name == other:
+                        continue
+                    count, number = FEW[number % len(FEW)], number + 1
+                    tensor = torch.ones(count * SIZE)
+                    text = f"ranks: rank 0 calls {name}.*, and rank {SIZE - 1} calls {other}"
+                    with self.subTest(here=name, there=other, count=count):
+                        self.refused(text, lambda: (there if ODD else here)(tensor))
+        hvd.barrier()
+
+    def test_problems(self):
+        """An error on the last rank, whose kind is the same there; the others call each function."""
+        ints, sparse = torch.ones(4, dtype=torch.int64), torch.eye(2).to_sparse()
+        bad = (
+            ("no Average of int64", ValueError, lambda: hvd.allreduce(ints)),
+            ("no Average of int64", ValueError, lambda: hvd.allreduce_async_(ints)),
+            ("'max' is not for bool", TypeError, lambda: hvd.allreduce(torch.ones(4) > 0, op=hvd.Max)),
+            (
+                "'max' is not for bool",
+                ValueError,
+                lambda: hvd.allreduce((torch.eye(2) > 0).to_sparse(), op=hvd.Max),
+            ),
+            ("a tensor is needed, not list", TypeError, lambda: hvd.allreduce([1.0])),
+            ("a tensor is needed, not float", TypeError, lambda: hvd.broadcast(1.0, 0)),
+            ("layout torch.sparse_coo", TypeError, lambda: hvd.grouped_allreduce([sparse])),
+            ("no Average of int64", ValueError, lambda: hvd.grouped_allreduce([torch.ones(3), ints])),
+            ("compression is 3", TypeError, lambda: hvd.allreduce(torch.ones(3), compression=3)),
+            ("op is 'sum'", ValueError, lambda: hvd.allreduce(torch.ones(3), op="sum")),
+            ("unexpected keyword argument 'size'", TypeError, lambda: hvd.allreduce(torch.ones(3), size=3)),
+            ("missing 1 required positional argument", TypeError, lambda: hvd.broadcast(torch.ones(3))),
+            ("a tensor is needed, not str", TypeError, lambda: hvd.allgather("text")),
+            ("cannot be pickled", ValueError, lambda: hvd.allgather_object(lambda: 3)),
+            ("no dimension", ValueError, lambda: hvd.alltoall(torch.tensor(3.0))),
+            ("a tensor is needed, not dict", TypeError, lambda: hvd.reducescatter({})),
+            ("complex64", TypeError, lambda: hvd.allreduce(torch.ones(3, dtype=torch.complex64), op=hvd.Min)),
+        )
+        number = 0
+        for text, error, call in bad:
+            for name, other in FUNCTIONS:
+                tensor, number = torch.ones(FEW[number % len(FEW)] * SIZE), number + 1
+                with self.subTest(text, other=name):
+                    if ODD:
+                        self.refused(text, call, error)
+                    else:
+                        known = f"^rank {SIZE - 1} has an error in its arguments: .*{text}"
+                        self.refused(known, lambda: other(tensor))
+            self.refused(text, call, error)  # on all ranks
+
+    def test_problems_distributed(self):
+        """A reduction that the backend does not have, and lists of wrong lengths."""
+        average = dist.ReduceOp.AVG
+        bad = (
+            ("no Average of int64", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int64), average)),
+            ("output list has", lambda: dist.all_gather([torch.empty(3)] * (SIZE + 1), torch.ones(3))),
+            ("input list has", lambda: dist.all_to_all([torch.empty(3)] * SIZE, [torch.ones(3)])),
+        )
+        after = lambda tensor: dist.all_reduce(tensor, average) or tensor  # noqa: E731
+        for text, call in bad:
+            for _, other in DISTRIBUTED:
+                tensor = torch.ones(4 * SIZE)
+                known = text if ODD else f"^rank {SIZE - 1} has an error in its arguments: .*{text}"
+                self.refused(known, call if ODD else lambda: other(tensor), after=after)
+
+    def test_groups(self):
+        """Lists whose shapes or types change places, or that differ in length."""
+        lists = (
+            ([(2, 3), (4,)], [(4,), (2, 3)]),
+            ([(2, 3)], [(3, 2)]),
+            ([(4,), (6,)], [(10,)]),
+            ([(1000000,), (1,)], [(1,), (1000000,)]),
+        )
+        for pair in lists:
+            for dtype in torch.float32, torch.bfloat16:
+                mine = [torch.ones(shape, dtype=dtype) for shape in pair[ODD]]
+                text = "rank 0 calls grouped_allreduce.Sum .*, and rank . calls grouped_allreduce.Sum"
+                self.refused(text, lambda: hvd.grouped_allreduce(mine, op=hvd.Sum))
+                self.refused(text, lambda: hvd.synchronize(hvd.grouped_allreduce_async_(mine, op=hvd.Sum)))
+        small, large = torch.ones(2), torch.ones(3, dtype=torch.float64)
+        for lists in (([small, large], [small]), ([small, large], [large, small]), ([small.half()], [large])):
+            self.refused("rank 0 calls grouped_allreduce", lambda: hvd.grouped_allreduce(lists[ODD]))
+
+    def test_shapes_of_sparse(self):
+        """Shapes with the same number of elements."""
+        shape = (3, 2) if ODD else (2, 3)
+        text = r"sparse float32 of shape \(2, 3\).*, and rank . calls .* of shape \(3, 2\)"
+        self.refused(text, lambda: hvd.allreduce(torch.ones(shape).to_sparse()))
+
+    def test_in_place(self):
+        """A call in place on one rank only is no error."""
+        for dtype in torch.float32, torch.float64, torch.bfloat16, torch.int32:
+            for count in COUNTS:
+                tensor = torch.ones(count, dtype=dtype)
+                for there, here in (
+                    (hvd.allreduce, hvd.allreduce_),
+                    (
+                        lambda tensor, op: hvd.synchronize(hvd.allreduce_async(tensor, op=op)),
+                        lambda tensor, op: hvd.synchronize(hvd.allreduce_async_(tensor, op=op)),
+                    ),
+                ):
+                    kept = tensor.clone()
+                    reduced = (here if ODD else there)(kept, op=hvd.Sum)
+                    self.assertTrue((reduced == SIZE).all())
+                    self.assertTrue((kept == (SIZE if ODD else 1)).all())
+        strided = torch.ones(6, 5).t()
+        tensor = strided if ODD else strided.contiguous()
+        self.assertTrue((hvd.allreduce_(tensor, op=hvd.Sum) == SIZE).all())
+
+    def test_in_flight(self):
+        """Calls before and after one that fails are in flight; each rank waits for them in its own order."""
+        for step in range(10):
+            tensors = [torch.full((4 + 700 * i,), 1.0) for i in range(6)]
+            wrong = {1, 4}
+            works = []
+            for i, tensor in enumerate(tensors):
+                if i in wrong and ODD:
+                    tensor = torch.ones(3)
+                broadcasts = i == 4 and not ODD
+                works.append(
+                    hvd.broadcast_async_(tensor, 0)
+                    if broadcasts
+                    else hvd.allreduce_async_(tensor, op=hvd.Sum)
+                )
+            order = torch.randperm(6, generator=torch.Generator().manual_seed(100 * step + RANK)).tolist()
+            for i in order:
+                if i in wrong:
+                    calls = ("allreduce", "broadcast")[i == 4]
+                    text = f"rank 0 calls {calls}.* {4 + 700 * i} elements.*, and rank . calls allreduce.* 3 "
+                    with self.assertRaisesRegex(ValueError, text):
+                        hvd.synchronize(works[i])
+                else:
+                    self.assertTrue((hvd.synchronize(works[i]) == SIZE).all())
+
+    def test_report(self):
+        """Comparisons are left out of reports."""
+        for dtype in torch.float32, torch.bfloat16, torch.float16:
+            hvd.allreduce(torch.ones(5), op=hvd.Sum)
+            hvd.allreduce(torch.ones(7, dtype=dtype), op=hvd.Sum)
+            hvd.barrier()
+            hvd.broadcast(torch.ones(3), 0)
+            self.assertEqual(hvd.report().count, 7)
+            self.assertEqual(hvd.report(dtype).count, 7)
+        weight = torch.nn.Parameter(torch.ones(9))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], 0.1), [("weight", weight)])
+        weight.sum().backward()
+        optimizer.step()
+        self.assertEqual(hvd.report().count, 9)
+        hvd.allreduce(torch.ones(5), op=hvd.Sum)
+        hvd.allreduce(torch.ones(7).half(), op=hvd.Sum)
+        self.assertEqual(hvd.report(torch.float32).count, 5)
 
 
 class Setting(unittest.TestCase):

@@ -15,12 +15,9 @@ from typing import Sequence
 
 import torch
 
-from .._coo import iallreduce_coo
 from . import _collectives
 from ._agree import agree
-from ._label import label_call
-from ._tensors import Adasum, on_host, scale_, type_of
-from ._work import Work
+from ._tensors import on_host, scale_, type_of
 from ._world import World
 
 TAG = 0  # calls block, so that messages of two calls are never under way at once
@@ -39,19 +36,17 @@ def start_adasum(
     Collective; blocks.
 
     Raises:
-        Error: ranks reduce with different ops; on all ranks.
         NotImplementedError: the number of ranks is not a power of two.
-        ValueError: a tensor is not dense or not of floats, or tensors differ between ranks; on all ranks.
+        ValueError: a tensor is not dense or not of floats, or tensors or ops differ; on all ranks.
     """
-    _compare(ranks)
+    unfit = [tensor for tensor in tensors if tensor.is_sparse or not tensor.is_floating_point()]
+    problem = f"Adasum is for dense tensors of floats, not {type_of(unfit[0])}" if unfit else ""
+    described = ", ".join(f"{type_of(tensor)} of shape {tuple(tensor.shape)}" for tensor in tensors)
+    agree(f"allreduce(Adasum, {described})", problem, ranks)
     if ranks.size & (ranks.size - 1):
         raise NotImplementedError(
             f"Adasum needs a number of ranks that is a power of two, and there are {ranks.size}"
         )
-    unfit = [tensor for tensor in tensors if tensor.is_sparse or not tensor.is_floating_point()]
-    problem = f"Adasum is for dense tensors of floats, not {type_of(unfit[0])}" if unfit else ""
-    described = ", ".join(f"{type_of(tensor)} of {tuple(tensor.shape)}" for tensor in tensors)
-    agree("tensors", described, problem, ranks.plain)
     for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
         alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
         flat = torch.cat([on_host(tensors[i]).reshape(-1) for i in alike])
@@ -59,14 +54,6 @@ def start_adasum(
         made = scale_(_over_ranks(scale_(flat, scales[0]), sizes, ranks), scales[1])
         for i, piece in zip(alike, made.split(sizes)):
             outputs[i].detach().copy_(piece.view(outputs[i].shape))
-
-
-def _compare(ranks: World) -> None:
-    """Raise Error on all ranks if some reduce with another op. Calls of Adasum are MPI's own, which do
-    not match those of the library."""
-    if ranks.checks:
-        label_call(ranks.plain, Adasum.name)
-        Work(iallreduce_coo([], [], 1, comm=ranks.plain), lambda _: None, ranks.plain).wait()
 
 
 def _over_ranks(mine: torch.Tensor, sizes: list[int], ranks: World) -> torch.Tensor:

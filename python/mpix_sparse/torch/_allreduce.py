@@ -3,26 +3,28 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from typing import Any, Callable
 
 import torch
 
-from .. import _coo, _dense, _types
+from .. import _coo, _mpi, _types
+from .._library import library
+from .._pending import PendingCall
 from ._adasum import start_adasum
+from ._agree import AVERAGE, label_of, refuse, start_deferred
+from ._checked import CheckedCall
+from ._collective import collective
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
-from ._deferred import DeferredCall
-from ._half import compare_halves
-from ._label import label_call
 from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
-from ._progress import watch
 from ._tensors import (
     OPS,
     Adasum,
     Average,
     Op,
-    as_array,
     choose_op,
     detached,
     elements_of,
@@ -38,59 +40,109 @@ from ._work import Work, finished_work
 from ._world import World
 
 
+def _describe(op: str, name: str, count: int) -> str:
+    return f"allreduce({op}, {name} of {count} elements)"
+
+
+def _describe_sparse(op: str, name: str, shape: torch.Size, sparse_dim: int) -> str:
+    dimensions = f" with {sparse_dim} sparse dimensions" if sparse_dim < len(shape) else ""
+    return f"allreduce({op}, sparse {name} of shape {tuple(shape)}{dimensions})"
+
+
+def _sparse_label(op: Op, shape: torch.Size, sparse_dim: int) -> Any:
+    """The label of a call on a sparse tensor. The C library compares count and row, which are equal for some
+    different shapes."""
+    if sparse_dim == 1 and len(shape) <= 2:
+        return _label(op)
+    return label_of(hash((op is Average, sparse_dim, *shape)))
+
+
+def _label(op: Op) -> Any:
+    return AVERAGE if op is Average else None
+
+
 def _start(
-    call: Any, start: Callable[[Any], Any], ranks: World, name: str, is_sparse: bool, count: int, op: Op
+    start: Callable[[Callable[..., PendingCall]], Any], ranks: World, name: str, text: Any, label: Any
 ) -> Any:
-    """Start a call with checked arguments and return its handle. Calls on 16-bit floats start later."""
-    if op.name == Average.name and ranks.checks:
-        label_call(ranks.plain, op.name)
-    if name not in ranks.of_type:
-        return start(call)
-    types = compare_halves(ranks.plain, name, is_sparse, count, op.reduction)
-    handle = DeferredCall(ranks.plain, types, lambda: start(call))
-    watch()
-    return handle
+    """Start a call and return its handle. Ranks whose tensors have another type than 16-bit floats are not on
+    their communicator, so these calls begin with an agreement.
+
+    Args:
+        start: starts the call, which it makes by the argument from what a PendingCall is made from.
+        name: the type of the elements.
+        text: the description, as for CheckedCall.
+        label: of the call of the C library; None if it needs none.
+    """
+    ranks.last = comm = ranks.comm(name)
+    if comm is not ranks.plain:
+        describe, *how = text
+        return (
+            start_deferred(describe(*how), lambda: start(PendingCall), ranks)
+            if ranks.checks
+            else start(PendingCall)
+        )
+    if label is not None and ranks.checks:
+        _mpi.check(library.MPIX_Sparse_comm_set_label(comm, label))
+    return start(functools.partial(CheckedCall, ranks, text))
 
 
 def start_allreduce(
-    tensor: torch.Tensor, output: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
+    tensor: torch.Tensor,
+    output: torch.Tensor | None,
+    op: Op,
+    ranks: World,
+    scales: tuple[float, float] = (1, 1),
+    group: tuple[Any, Any] | None = None,
 ) -> Work:
-    """Start to reduce `tensor` into `output`, which may be `tensor`. Tensors may be on a device, not
-    contiguous, or sparse COO."""
+    """Start to reduce `tensor` into `output`, which may be `tensor`; None makes a new tensor. Tensors may be
+    on a device, not contiguous, or sparse COO. The call of the C library is in place on all ranks, since it
+    compares that.
+
+    Args:
+        group: the description and the label of a call on several tensors at once.
+    """
     refuse_other(tensor)
     if tensor.is_sparse:
         return start_sparse(tensor, op, ranks, output, scales)
     refuse_average(tensor, op)
     if op is Adasum:
-        start_adasum([tensor], [output], ranks, scales)
-        return finished_work(output)
-    source = buffer = on_host(tensor)
-    is_direct = is_plain(output)
-    if output is not tensor or not is_direct:
-        buffer = detached(output) if is_direct else torch.empty_like(source)
+        made = torch.empty_like(tensor.detach()) if output is None else output
+        start_adasum([tensor], [made], ranks, scales)
+        return finished_work(made)
+    if not is_plain(tensor):
+        buffer, target = on_host(tensor), torch.empty_like(tensor.detach()) if output is None else output
+    elif output is tensor:
+        buffer, target = detached(tensor), None
+    else:
+        buffer, target = detached(tensor).clone(), output
     if scales[0] != 1:
-        source = scale_(buffer.copy_(source), scales[0])
-    name = type_of(source)
-    call = _dense_call(source, buffer, name, op, ranks.comm(name))
-    handle = _start(call, _dense.start, ranks, name, False, source.numel(), op)
+        scale_(buffer, scales[0])
+    name, count = type_of(buffer), buffer.numel()
+    text, label = group or ((_describe, op.name, name, count), _label(op))
+    handle = _start_in_place(buffer, name, op.reduction, ranks, text, label)
+    divisor = op.divisor(ranks.size)
 
     def finish(_: Any) -> torch.Tensor:
-        scale_(buffer, scales[1], op.divisor(ranks.size))
-        if not is_direct:
-            output.detach().copy_(buffer)
-        return output
+        if divisor != 1 or scales[1] != 1:
+            scale_(buffer, scales[1], divisor)
+        if target is not None:
+            target.detach().copy_(buffer)
+            return target
+        return buffer if output is None else output
 
     return Work(handle, finish, ranks.plain)
 
 
-def _dense_call(source: torch.Tensor, buffer: torch.Tensor, name: str, op: Op, comm: Any) -> Any:
-    """The checked arguments of a call on plain tensors."""
-    count = source.numel()
-    if source.dtype != buffer.dtype or count != buffer.numel():
-        return _dense.DenseArguments(as_array(source), op.reduction, comm, as_array(buffer), 1)
-    kinds = _types.datatype(name), _types.operation(op.reduction, name)
-    where = source.data_ptr(), buffer.data_ptr(), count, count * _types.item_size(name)
-    return _dense.DirectArguments(*where, kinds, comm, (source, buffer), None)
+def _start_in_place(buffer: torch.Tensor, name: str, op: str, ranks: World, text: Any, label: Any) -> Any:
+    """Start a call on a plain tensor."""
+    where = _mpi.IN_PLACE, ctypes.c_void_p(buffer.data_ptr()), ctypes.c_longlong(buffer.numel())
+    how = *where, _types.datatype(name), _types.operation(op, name), ranks.comm(name)
+
+    def start(make: Callable[..., PendingCall]) -> Any:
+        pending = make(buffer, None)
+        return pending.begin(library.MPIX_Isparse_allreduce(*how, ctypes.byref(pending.request)))
+
+    return _start(start, ranks, name, text, label)
 
 
 def start_sparse(
@@ -109,7 +161,11 @@ def start_sparse(
     count = tensor.shape[:sparse_dim].numel()
     elements = elements_of(tensor, sparse_dim, scales[0])
     call = _coo.CooArguments(elements, count, op.reduction, ranks.comm(name), None)
-    handle = _start(call, _coo.start, ranks, name, True, count, op)
+    refuse(elements.problem)
+    text, label = (_describe_sparse, op.name, name, tensor.shape, sparse_dim), _sparse_label(
+        op, tensor.shape, sparse_dim
+    )
+    handle = _start(functools.partial(_coo.start, call), ranks, name, text, label)
 
     def finish(result: Any) -> torch.Tensor:
         made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
@@ -121,6 +177,7 @@ def start_sparse(
     return Work(handle, finish, ranks.plain)
 
 
+@collective
 def allreduce_async_(
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -135,6 +192,7 @@ def allreduce_async_(
     return start_allreduce(tensor, tensor, choose_op(average, op), ranks_of(process_set), scales)
 
 
+@collective
 def allreduce_async(
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -150,7 +208,7 @@ def allreduce_async(
     chosen, scales = choose_op(average, op), (prescale_factor, postscale_factor)
     if tensor.is_sparse:
         return start_sparse(tensor, chosen, ranks, scales=scales)
-    return start_allreduce(tensor, torch.empty_like(tensor.detach()), chosen, ranks, scales)
+    return start_allreduce(tensor, None, chosen, ranks, scales)
 
 
 def _reduce(
@@ -165,6 +223,7 @@ def _reduce(
 _allreduce = operator(_reduce)
 
 
+@collective
 def allreduce(
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -195,12 +254,12 @@ def allreduce(
         A new tensor.
 
     Raises:
-        TypeError: the compression is unknown, or the tensor's layout or type cannot be reduced with op. Only
-            on this rank.
+        TypeError: the compression is unknown, or the tensor's layout or type cannot be reduced with op.
         ValueError: op is unknown, is Average for a tensor of integers, or this rank is not in the process
-            set. Only on this rank.
+            set; the last one only on this rank.
         NotImplementedError: Adasum needs a number of ranks that is a power of two; on all ranks.
-        Error: the call failed, on all ranks.
+        Error: the call failed, on all ranks. If another rank has an error in its arguments, or makes another
+            call, it is a ValueError too.
     """
     ranks = ranks_of(process_set)
     refuse_compression(compression)
@@ -211,12 +270,13 @@ def allreduce(
         reduced = start_sparse(compressed, chosen, ranks, scales=scales).wait()
         return reduced if compressed is tensor else reduced.to(tensor.dtype)
     if is_eager(compressed):  # the operator would take most of the time of a small call
-        reduced = start_allreduce(compressed, torch.empty_like(compressed), chosen, ranks, scales).wait()
+        reduced = start_allreduce(compressed, None, chosen, ranks, scales).wait()
         return reduced if compressed is tensor else reduced.to(tensor.dtype)
     number = set_of(process_set).process_set_id
     return _allreduce(compressed, chosen.name, *scales, number).to(tensor.dtype)
 
 
+@collective
 def allreduce_(
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -227,10 +287,12 @@ def allreduce_(
     process_set: Any = None,
 ) -> torch.Tensor:
     """Reduce a tensor over all ranks in place, and return it. Collective; see allreduce()."""
-    how = average, name, op, prescale_factor, postscale_factor, process_set
-    return allreduce_async_(tensor, *how).wait()
+    scales = prescale_factor, postscale_factor
+    chosen, ranks = choose_op(average, op), ranks_of(process_set)
+    return start_allreduce(tensor, tensor, chosen, ranks, scales).wait()
 
 
+@collective
 def sparse_allreduce_async(
     tensor: torch.Tensor, name: str | None = None, op: Op = Average, process_set: Any = None
 ) -> Work:
@@ -246,7 +308,7 @@ def sparse_allreduce_async(
         Work, whose tensor is a new, coalesced sparse tensor.
 
     Raises:
-        TypeError: the tensor is not sparse COO. Only on this rank.
+        TypeError: the tensor is not sparse COO.
     """
     ranks = ranks_of(process_set)
     refuse_other(tensor)

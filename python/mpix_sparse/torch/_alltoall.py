@@ -9,6 +9,7 @@ from typing import Any, Sequence
 
 import torch
 
+from ._collective import collective
 from ._exchange import (
     Pair,
     agree_on_numbers,
@@ -26,7 +27,7 @@ from ._world import World
 
 def _describe(tensor: torch.Tensor) -> str:
     sparse = f", {tensor.sparse_dim()} sparse dimensions" if tensor.is_sparse else ""
-    return f"rows of {type_of(tensor)} of {tuple(tensor.shape[1:])}{sparse}"
+    return f"alltoall(rows of {type_of(tensor)} of shape {tuple(tensor.shape[1:])}{sparse})"
 
 
 def _split(tensor: torch.Tensor, rows: Sequence[int]) -> list[Pair]:
@@ -67,15 +68,13 @@ def _start(tensor: torch.Tensor, splits: Any, ranks: World) -> Work:
             else ""
         )
 
-    numbers = [[*pair, 0] for pair in zip(rows, sizes)]
-    found = agree_on_numbers(_describe(tensor), problem, numbers, ranks.plain, check)
-    arrived = [count for count, _, _ in found]
+    numbers = [list(pair) for pair in zip(rows, sizes)]
+    found = agree_on_numbers(_describe(tensor), problem, numbers, ranks, check)
+    arrived = [count for count, _ in found]
     dtype = splits.dtype if isinstance(splits, torch.Tensor) else torch.int32
     if tensor.is_sparse:
         dims, shape = tensor.sparse_dim(), tensor._values().shape[1:]
-        work = start_sparse_exchange(
-            pieces, [((dims, nnz), (nnz, *shape)) for _, nnz, _ in found], ranks.plain
-        )
+        work = start_sparse_exchange(pieces, [((dims, nnz), (nnz, *shape)) for _, nnz in found], ranks.plain)
         whole = lambda made: _join(tensor, made, arrived)  # noqa: E731
     else:
         source = on_host(tensor)
@@ -86,6 +85,7 @@ def _start(tensor: torch.Tensor, splits: Any, ranks: World) -> Work:
     return Work(work, lambda made: (whole(made), torch.tensor(arrived, dtype=dtype)))
 
 
+@collective
 def alltoall_async(
     tensor: torch.Tensor, splits: Any = None, name: str | None = None, process_set: Any = None
 ) -> Work:
@@ -109,6 +109,7 @@ class _Alltoall(torch.autograd.Function):
         return _Alltoall.apply(gradient, ctx.rows, ctx.process_set)[0], None, None
 
 
+@collective
 def alltoall(
     tensor: torch.Tensor, splits: Any = None, name: str | None = None, process_set: Any = None
 ) -> Any:
@@ -126,7 +127,7 @@ def alltoall(
         A new tensor; with splits also a tensor with the number of rows that came from each rank.
 
     Raises:
-        TypeError: the argument is not a tensor. Only on this rank.
+        TypeError: the argument is not a tensor.
         ValueError: shapes or types differ, splits does not fit, more than 2**31 - 1 elements come to a rank,
             or without splits the number of rows is not a multiple of the number of ranks; on all ranks.
     """

@@ -18,6 +18,7 @@ from .. import _pending, _mpi
 from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
+from ._collective import collective
 from ._broadcast import broadcast_object
 from ._progress import future_of
 from ._tensors import Average, Max, Min, Op, Product, Sum
@@ -129,7 +130,7 @@ class _Calls:
     _sequence_number = 0  # number of calls
 
     @property
-    def _ranks(self) -> World:
+    def ranks_of_calls(self) -> World:
         """The communicators for collective calls of this thread."""
         return self._all_depths.at_depth(_callbacks.depth())
 
@@ -149,34 +150,43 @@ class _Calls:
             self._coalesced.extend(works)
         return _Work(works, tensors)
 
+    @collective
     def allreduce(self, tensors: Any, opts: Any = None) -> _Work:
         """Reduce tensors in place, dense or sparse COO; a sparse one becomes the union of all ranks'."""
         op, factor = (Sum, 1.0) if opts is None else _op(opts.reduceOp)
         scales = factor, 1
-        return self._work([start_allreduce(each, each, op, self._ranks, scales) for each in tensors], tensors)
+        return self._work(
+            [start_allreduce(each, each, op, self.ranks_of_calls, scales) for each in tensors], tensors
+        )
 
     allreduce_coalesced = allreduce
     allreduce_sparse = allreduce  # the name in newer versions for sparse tensors
 
+    @collective
     def reduce(self, tensors: Any, opts: Any) -> _Work:
         """Reduce tensors; the root's are overwritten."""
-        (op, factor), mine = _op(opts.reduceOp), self._ranks.rank == opts.rootRank
-        # In place on all ranks, since ranks also compare that.
+        (op, factor), mine = _op(opts.reduceOp), self.ranks_of_calls.rank == opts.rootRank
         sums, scales = tensors if mine else [tensor.clone() for tensor in tensors], (factor, 1)
-        return self._work([start_allreduce(each, each, op, self._ranks, scales) for each in sums], tensors)
+        return self._work(
+            [start_allreduce(each, each, op, self.ranks_of_calls, scales) for each in sums], tensors
+        )
 
+    @collective
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Reduce lists of tensors, of which each rank gets its own."""
         op, factor = _op(opts.reduceOp)
         pairs = zip(outputs, inputs)
-        works = [_reduce_pieces.reduce_scatter(*pair, op, factor, self._ranks) for pair in pairs]
+        works = [_reduce_pieces.reduce_scatter(*pair, op, factor, self.ranks_of_calls) for pair in pairs]
         return self._work(works, outputs)
 
+    @collective
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Reduce tensors, of which each rank gets an equal part."""
         op, factor = _op(opts.reduceOp)
         pairs = zip(outputs, inputs)
-        works = [_reduce_pieces.reduce_scatter_tensor(*pair, op, factor, self._ranks) for pair in pairs]
+        works = [
+            _reduce_pieces.reduce_scatter_tensor(*pair, op, factor, self.ranks_of_calls) for pair in pairs
+        ]
         return self._work(works, outputs)
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced  # its name in newer versions
@@ -186,27 +196,33 @@ class _Calls:
 
     reduce_scatter_single = _reduce_scatter_base  # its name in newer versions
 
+    @collective
     def broadcast(self, tensors: Any, opts: Any) -> _Work:
         """Overwrite tensors with the root's."""
-        root, how = opts.rootRank, (self._ranks, _is_async(opts))
+        root, how = opts.rootRank, (self.ranks_of_calls, _is_async(opts))
         return self._work([_collectives.broadcast(each, root, *how) for each in tensors], tensors)
 
+    @collective
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Put each rank's tensor into the outputs of all."""
-        pairs, how = zip(outputs, inputs), (self._ranks, _is_async(opts))
+        pairs, how = zip(outputs, inputs), (self.ranks_of_calls, _is_async(opts))
         return self._work([_collectives.allgather(*pair, *how) for pair in pairs], outputs)
 
+    @collective
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Put each rank's tensors into outputs[rank] of all."""
         if any(len(tensors) != len(inputs) for tensors in outputs):
             raise ValueError(f"the output lists need {len(inputs)} tensors each, as the input list has")
-        columns, ranks = ([tensors[i] for tensors in outputs] for i in range(len(inputs))), self._ranks
+        columns, ranks = (
+            [tensors[i] for tensors in outputs] for i in range(len(inputs))
+        ), self.ranks_of_calls
         works = [_collectives.allgather(column, each, ranks) for column, each in zip(columns, inputs)]
         return self._work(works, outputs)
 
+    @collective
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Concatenate each tensor of all ranks in an output."""
-        pairs, how = zip(outputs, inputs), (self._ranks, _is_async(opts))
+        pairs, how = zip(outputs, inputs), (self.ranks_of_calls, _is_async(opts))
         return self._work([_collectives.allgather_single(*pair, *how) for pair in pairs], outputs)
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced  # its name in newer versions
@@ -216,26 +232,33 @@ class _Calls:
 
     all_gather_single = _allgather_base  # its name in newer versions
 
+    @collective
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Put each rank's tensor into the root's outputs."""
         lists = outputs[0] if outputs else []
-        return self._work([_collectives.gather(lists, inputs[0], opts.rootRank, self._ranks)], outputs)
+        return self._work(
+            [_collectives.gather(lists, inputs[0], opts.rootRank, self.ranks_of_calls)], outputs
+        )
 
+    @collective
     def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
         """Concatenate each rank's tensor in the root's output."""
-        work = _collectives.gather_single(output, tensor, opts.rootRank, self._ranks)
+        work = _collectives.gather_single(output, tensor, opts.rootRank, self.ranks_of_calls)
         return self._work([work], [output])
 
+    @collective
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Overwrite each rank's tensor with the root's input for that rank."""
         pieces = inputs[0] if inputs else []
-        work = _collectives.scatter(outputs[0], pieces, opts.rootRank, self._ranks)
+        work = _collectives.scatter(outputs[0], pieces, opts.rootRank, self.ranks_of_calls)
         return self._work([work], outputs)
 
+    @collective
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Send inputs[rank] to each rank, dense or sparse COO."""
-        return self._work([_exchange.all_to_all(outputs, inputs, self._ranks.plain)], outputs)
+        return self._work([_exchange.all_to_all(outputs, inputs, self.ranks_of_calls)], outputs)
 
+    @collective
     def alltoall_base(
         self,
         output: torch.Tensor,
@@ -246,7 +269,7 @@ class _Calls:
     ) -> _Work:
         """Send a part of a tensor to each rank."""
         splits = output_splits, input_splits
-        work = _exchange.all_to_all_single(output, tensor, *splits, self._ranks.plain)
+        work = _exchange.all_to_all_single(output, tensor, *splits, self.ranks_of_calls)
         return self._work([work], [output])
 
     all_to_all_single = alltoall_base  # its name in newer versions
@@ -263,14 +286,15 @@ class _Calls:
         """Overwrite a tensor with a tensor that any rank sends."""
         return _AnyWork(_probe.AnySource(tensors[0], tag, self._all_depths.plain), tensors)
 
+    @collective
     def barrier(self, opts: Any = None) -> _Work:
         """Start a barrier."""
-        return self._work([_collectives.barrier(self._ranks, _is_async(opts))], [])
+        return self._work([_collectives.barrier(self.ranks_of_calls, _is_async(opts))], [])
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks, but not longer than a timeout; see _probe.monitored_barrier()."""
         limit = getattr(timeout, "timeout", timeout) or dist.default_pg_timeout
-        comm = self._ranks.of_type["float16"]  # on which no other messages are sent
+        comm = self.ranks_of_calls.of_type["float16"]  # on which no other messages are sent
         _probe.monitored_barrier(comm, limit.total_seconds(), wait_all_ranks)
 
     def _start_coalescing(self, *unused: Any) -> None:

@@ -12,6 +12,7 @@ import torch
 from . import _collectives
 from ._allreduce import allreduce
 from ._work import Work
+from ._collective import collective
 from ._compressor import STATE
 from ._parameters import compare_parameters
 from ._process_set import ranks_of, root_in
@@ -26,6 +27,7 @@ def _start(tensor: torch.Tensor, root_rank: int, process_set: Any, later: bool) 
     return _collectives.broadcast(tensor, root, ranks, later)
 
 
+@collective
 def broadcast_async_(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> Work:
@@ -33,6 +35,7 @@ def broadcast_async_(
     return _start(tensor, root_rank, process_set, later=True)
 
 
+@collective
 def broadcast_async(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> Work:
@@ -41,6 +44,7 @@ def broadcast_async(
     return broadcast_async_(tensor.detach().clone(), root_rank, name, process_set)
 
 
+@collective
 def broadcast_(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> torch.Tensor:
@@ -54,7 +58,7 @@ def broadcast_(
         process_set: as for allreduce().
 
     Raises:
-        TypeError: the argument is not a tensor. Only on this rank.
+        TypeError: the argument is not a tensor.
         ValueError: root_rank is not a rank, or not in the process set, or sizes, types or roots differ; on
             all ranks.
     """
@@ -75,6 +79,7 @@ class _Broadcast(torch.autograd.Function):
         return reduced if world().rank == ctx.root else torch.zeros_like(reduced), None, None
 
 
+@collective
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: Any = None
 ) -> torch.Tensor:
@@ -84,6 +89,7 @@ def broadcast(
     return _Broadcast.apply(tensor, root_rank, process_set)
 
 
+@collective
 def broadcast_object(
     obj: Any = None, root_rank: int = 0, name: str | None = None, process_set: Any = None
 ) -> Any:

@@ -12,8 +12,7 @@ import torch
 
 from .. import _mpi, _types
 from .._library import library
-from ._agree import agree
-from ._compare import start_compared
+from ._agree import agree, describe, start_compared
 from ._nonblocking import (
     MAX_ELEMENTS,
     allgather_into,
@@ -23,7 +22,7 @@ from ._nonblocking import (
     start_call,
 )
 from ._tensors import on_host, sparse_of, type_of
-from ._work import Work, WorkGroup, finished_work
+from ._work import Work, WorkGroup
 from ._world import World
 
 _CHUNK = 1 << 30  # bytes in one broadcast; MPI counts in int
@@ -64,7 +63,7 @@ def _tensor_problem(tensor: torch.Tensor, count: int) -> str:
 def barrier(ranks: World, later: bool = True) -> Work:
     """Start a barrier."""
     start = lambda comm: start_call(library.MPI_Ibarrier, comm, keep=None, finish=lambda: None)  # noqa: E731
-    return start_compared("barrier", start, ranks, later=later)
+    return start_compared("barrier()", start, ranks, later=later)
 
 
 def broadcast_bytes(address: int, count: int, root: int, comm: Any, keep: Any, result: Any = None) -> Work:
@@ -95,7 +94,8 @@ def broadcast(tensor: torch.Tensor, root: int, ranks: World, later: bool = True)
         return Work(work, lambda _: put_back(buffer, tensor), comm)
 
     problem = _layout_problem(tensor) or _root_problem(root, ranks)
-    return start_compared("broadcast", start, ranks, tensor, root, problem, later=later)
+    text = describe("broadcast", tensor, f"root {root}")
+    return start_compared(text, start, ranks, problem, later=later)
 
 
 def _root_problem(root: int, ranks: World) -> str:
@@ -121,7 +121,7 @@ def allgather(
         flat = tensor.new_empty((len(outputs), tensor.numel()), device="cpu")
         return allgather_into(flat, tensor, comm, lambda: _split_into(flat, outputs))
 
-    return start_compared("all_gather", start, ranks, tensor, 0, problem, later=later)
+    return start_compared(describe("all_gather", tensor), start, ranks, problem, later=later)
 
 
 def allgather_single(output: torch.Tensor, tensor: torch.Tensor, ranks: World, later: bool = True) -> Work:
@@ -142,7 +142,7 @@ def allgather_single(output: torch.Tensor, tensor: torch.Tensor, ranks: World, l
         buffer = on_host(output)
         return allgather_into(buffer, tensor, comm, lambda: put_back(buffer, output))
 
-    return start_compared("all_gather", start, ranks, tensor, 0, problem, later=later)
+    return start_compared(describe("all_gather", tensor), start, ranks, problem, later=later)
 
 
 def _split_into(flat: torch.Tensor, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -168,7 +168,7 @@ def gather(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, root: int, ran
         finish = lambda: _split_into(flat, outputs)  # noqa: E731
         return start_call(library.MPI_Igather, *arguments, keep=(buffer, flat), finish=finish)
 
-    return start_compared("gather", start, ranks, tensor, root, problem, always=True)
+    return start_compared(describe("gather", tensor, f"root {root}"), start, ranks, problem, always=True)
 
 
 def gather_single(output: torch.Tensor, tensor: torch.Tensor, root: int, ranks: World) -> Work:
@@ -199,7 +199,7 @@ def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, ran
         finish = lambda: put_back(buffer, tensor)  # noqa: E731
         return start_call(library.MPI_Iscatter, *arguments, keep=(buffer, flat), finish=finish)
 
-    return start_compared("scatter", start, ranks, tensor, root, problem, always=True)
+    return start_compared(describe("scatter", tensor, f"root {root}"), start, ranks, problem, always=True)
 
 
 def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
@@ -225,19 +225,19 @@ def pickled(obj: Any) -> tuple[bytes, str]:
         return b"", f"the object cannot be pickled: {reason}"
 
 
-def _agree_on_sparse(function: str, tensor: torch.Tensor, root: int, problem: str, ranks: World) -> list[int]:
+def _agree_on_sparse(function: str, tensor: torch.Tensor, problem: str, ranks: World, *how: Any) -> list[int]:
     """The number of elements of each rank's sparse tensor. Collective; blocks.
 
     Raises:
-        ValueError: a rank has a problem, or another function, root, type or shape; on all ranks.
+        ValueError: a rank has a problem, or makes another call; on all ranks.
     """
-    start_compared(function, lambda _: finished_work(None), ranks, tensor, root, later=False).wait()
-    here = f"{type_of(tensor)} of {tuple(tensor.shape)} with {tensor.sparse_dim()} sparse dimensions"
-    return agree("tensors", here, problem, ranks.plain, tensor._nnz())
+    dimensions = f"{tensor.sparse_dim()} sparse dimensions"
+    return agree(describe(function, tensor, *how, dimensions), problem, ranks, tensor._nnz())
 
 
 def _broadcast_sparse(tensor: torch.Tensor, root: int, ranks: World) -> Work:
-    nnz = _agree_on_sparse("broadcast", tensor, root, "", ranks)[root]
+    problem = _root_problem(root, ranks)
+    nnz = _agree_on_sparse("broadcast", tensor, problem, ranks, f"root {root}")[root]
     indices, values = tensor._indices(), tensor._values()
     if ranks.rank != root:  # new ones, since other tensors may share the old ones
         indices, values = indices.new_empty(len(indices), nnz), values.new_empty(nnz, *values.shape[1:])
@@ -253,7 +253,7 @@ def _broadcast_sparse(tensor: torch.Tensor, root: int, ranks: World) -> Work:
 def _allgather_sparse(outputs: Sequence[torch.Tensor], tensor: torch.Tensor, ranks: World) -> Work:
     fits = len(outputs) == ranks.size and all(output.shape == tensor.shape for output in outputs)
     problem = "" if fits else "the output list needs a tensor of this shape for each rank"
-    lengths = _agree_on_sparse("all_gather", tensor, 0, problem, ranks)
+    lengths = _agree_on_sparse("all_gather", tensor, problem, ranks)
     works = _gather_parts(tensor._indices(), tensor._values(), lengths, ranks)
 
     def finish(gathered: Any) -> Sequence[torch.Tensor]:
@@ -268,7 +268,7 @@ def _allgather_sparse_single(output: torch.Tensor, tensor: torch.Tensor, ranks: 
     shape = (ranks.size * tensor.shape[0], *tensor.shape[1:])
     fits = output.is_sparse and (tuple(output.shape), output.dtype) == (shape, tensor.dtype)
     problem = "" if fits else f"the output tensor needs to be sparse, with the input's type and shape {shape}"
-    lengths = _agree_on_sparse("all_gather", tensor, 0, problem, ranks)
+    lengths = _agree_on_sparse("all_gather", tensor, problem, ranks)
     indices = tensor._indices().clone()
     indices[0] += ranks.rank * tensor.shape[0]
     works = _gather_parts(indices, tensor._values(), lengths, ranks)

@@ -132,6 +132,7 @@ class DdpState:
         if known_key != key or uses == 1:
             bucket = kind(gradient, self._ranks, self._op, self._compression)
         self._buckets[index] = key, uses + 1, bucket
+        self._ranks.last = self._ranks.comm(type_of(gradient))
         return bucket.start(gradient, self._op.divisor(self._ranks.size))
 
 

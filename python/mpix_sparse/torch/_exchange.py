@@ -10,16 +10,16 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from .. import _mpi, _types
+from .. import _types
 from .._library import library
 from ._agree import agree
 from ._collectives import replace
 from ._nonblocking import MAX_ELEMENTS, elements, layout, overlap, put_back, start_call
 from ._tensors import on_host, type_of
 from ._work import Work, WorkGroup
+from ._world import World
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # indices and values of a sparse piece
-WRONG = [-1, 0, 0]  # what a rank with a problem sends in place of numbers
 
 
 def size_problem(*lists: Sequence[torch.Tensor]) -> str:
@@ -62,31 +62,32 @@ def rows_by_rank(what: str, tensor: torch.Tensor, splits: Any, ranks: int) -> tu
 
 
 def agree_on_numbers(
-    here: str,
+    text: str,
     problem: str,
     numbers: Sequence[Sequence[int]],
-    comm: Any,
+    ranks: World,
     check: Callable[[Any], str] = lambda _: "",
 ) -> list[list[int]]:
     """Send three numbers to each rank, and check that all ranks can exchange pieces. Collective; blocks.
 
     Args:
-        here: what must be equal on all ranks.
+        text: the description of the call, equal on all ranks.
         problem: the error in this rank's arguments; empty if there is none.
-        numbers: for each rank; the first one is not negative.
+        numbers: for each rank.
         check: returns the error in the numbers that arrive; empty if there is none.
 
     Returns:
         The numbers that come from each rank.
 
     Raises:
-        ValueError: there is an error on a rank, or `here` differs; on all ranks.
+        ValueError: there is an error on a rank, or descriptions differ; on all ranks.
     """
-    mine = torch.tensor([WRONG] * _mpi.size(comm) if problem else numbers, dtype=torch.int64)
-    theirs = torch.empty_like(mine)
-    arguments = *elements(mine, len(WRONG)), *elements(theirs, len(WRONG)), comm
+    agree(text, problem, ranks)
+    mine = torch.tensor(numbers, dtype=torch.int64)
+    theirs, length = torch.empty_like(mine), len(numbers[0])
+    arguments = *elements(mine, length), *elements(theirs, length), ranks.plain
     found = start_call(library.MPI_Ialltoall, *arguments, keep=(mine, theirs), finish=theirs.tolist).wait()
-    agree("tensors", here, problem or check(found), comm)
+    agree(text, check(found), ranks)
     return found
 
 
@@ -133,7 +134,7 @@ def start_sparse_exchange(pieces: Sequence[Pair], shapes: Sequence[Sequence[Any]
     return Work(WorkGroup(works), finish)
 
 
-def all_to_all(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], comm: Any) -> Work:
+def all_to_all(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], ranks: World) -> Work:
     """Start to send inputs[rank] to each rank, whose outputs[this rank] has its size. Collective; blocks to
     compare sizes.
 
@@ -145,13 +146,13 @@ def all_to_all(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], 
     Raises:
         ValueError: the lists are wrong on a rank, or do not fit those of another; on all ranks.
     """
-    ranks = _mpi.size(comm)
-    problem = _list_problem("output", outputs, inputs, ranks) or _list_problem("input", inputs, inputs, ranks)
+    size = ranks.size
+    problem = _list_problem("output", outputs, inputs, size) or _list_problem("input", inputs, inputs, size)
     if not problem and inputs[0].is_sparse:
-        return _all_to_all_sparse(outputs, inputs, comm)
+        return _all_to_all_sparse(outputs, inputs, ranks)
     sent, expected = ([piece.numel() for piece in pieces] for pieces in (inputs, outputs))
     problem = problem or size_problem(inputs, outputs)
-    _agree_on_dense(problem, sent, expected, type_of(inputs[0]) if inputs else "", comm)
+    _agree_on_dense("all_to_all", problem, sent, expected, type_of(inputs[0]) if inputs else "", ranks)
     flat = torch.cat([on_host(piece).view(-1) for piece in inputs])
 
     def finish(made: torch.Tensor) -> Sequence[torch.Tensor]:
@@ -159,7 +160,7 @@ def all_to_all(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], 
             output.detach().copy_(piece.view(output.shape))
         return outputs
 
-    return Work(start_exchange(flat, sent, flat.new_empty(sum(expected)), expected, comm), finish)
+    return Work(start_exchange(flat, sent, flat.new_empty(sum(expected)), expected, ranks.plain), finish)
 
 
 def all_to_all_single(
@@ -167,7 +168,7 @@ def all_to_all_single(
     tensor: torch.Tensor,
     output_splits: Sequence[int],
     input_splits: Sequence[int],
-    comm: Any,
+    ranks: World,
 ) -> Work:
     """Start to send a part of a dense tensor to each rank, and to concatenate the parts that arrive.
     Collective; blocks to compare sizes.
@@ -181,22 +182,22 @@ def all_to_all_single(
     Raises:
         ValueError: the arguments are wrong on a rank, or do not fit those of another; on all ranks.
     """
-    ranks, problem = _mpi.size(comm), ""
+    problem = ""
     if (tensor.layout, output.layout) != (torch.strided, torch.strided):
         problem = "all_to_all_single needs dense tensors; sparse ones can be sent by all_to_all"
     elif output.dtype != tensor.dtype:
         problem = f"the output is of type {type_of(output)}, and the input of {type_of(tensor)}"
-    expected, wrong_output = rows_by_rank("the output", output, output_splits, ranks)
-    sent, wrong_input = rows_by_rank("the input", tensor, input_splits, ranks)
+    expected, wrong_output = rows_by_rank("the output", output, output_splits, ranks.size)
+    sent, wrong_input = rows_by_rank("the input", tensor, input_splits, ranks.size)
     problem = problem or wrong_output or wrong_input or size_problem([tensor], [output])
     expected, sent = (
         [rows * each.shape[1:].numel() for rows in counts]
         for counts, each in ((expected, output), (sent, tensor))
     )
-    _agree_on_dense(problem, sent, expected, type_of(tensor), comm)
+    _agree_on_dense("all_to_all_single", problem, sent, expected, type_of(tensor), ranks)
     buffer, source = on_host(output), on_host(tensor)
     source = source.clone() if overlap(source, buffer) else source
-    work = start_exchange(source, sent, buffer, expected, comm)
+    work = start_exchange(source, sent, buffer, expected, ranks.plain)
     return Work(work, lambda made: put_back(made, output))
 
 
@@ -214,18 +215,18 @@ def _list_problem(
     return ""
 
 
-def _agree_on_dense(problem: str, sent: list[int], expected: list[int], kind: str, comm: Any) -> None:
+def _agree_on_dense(
+    function: str, problem: str, sent: list[int], expected: list[int], kind: str, ranks: World
+) -> None:
     """Compare types, and the numbers of elements that ranks send and expect. Collective; blocks."""
-    here = f"dense {kind}"
-    checksum = zlib.crc32(here.encode())
 
     def check(found: Sequence[Sequence[int]]) -> str:
-        for rank, (count, _, theirs) in enumerate(found):
-            if count >= 0 and theirs == checksum and count != expected[rank]:
+        for rank, (count,) in enumerate(found):
+            if count != expected[rank]:
                 return f"rank {rank} sends {count} elements, and the output has {expected[rank]} for them"
         return ""
 
-    agree_on_numbers(here, problem, [[count, 0, checksum] for count in sent], comm, check)
+    agree_on_numbers(f"{function}(dense {kind})", problem, [[count] for count in sent], ranks, check)
 
 
 def _describe(tensor: torch.Tensor) -> str:
@@ -236,23 +237,24 @@ def _checksum(tensor: torch.Tensor) -> int:
     return zlib.crc32(_describe(tensor).encode())
 
 
-def _all_to_all_sparse(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], comm: Any) -> Work:
+def _all_to_all_sparse(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], ranks: World) -> Work:
     pieces = [(piece._indices(), piece._values()) for piece in inputs]
     numbers = [[piece._nnz(), piece.sparse_dim(), _checksum(piece)] for piece in inputs]
 
     def check(found: Sequence[Sequence[int]]) -> str:
         total = 0
         for output, (rank, (nnz, dims, checksum)) in zip(outputs, enumerate(found)):
-            if nnz >= 0 and checksum != _checksum(output):
+            if checksum != _checksum(output):
                 return f"output {rank} is {_describe(output)}, unlike the tensor from rank {rank}"
             total += nnz * max(dims, output.shape[dims:].numel())
         too_many = f"{total} elements are too many for a call; at most {MAX_ELEMENTS} fit"
         return too_many if total > MAX_ELEMENTS else ""
 
-    arriving = agree_on_numbers("sparse COO", size_problem(*zip(*pieces)), numbers, comm, check)
+    text = f"all_to_all(sparse {type_of(inputs[0])})"
+    arriving = agree_on_numbers(text, size_problem(*zip(*pieces)), numbers, ranks, check)
     shapes = [((dims, nnz), (nnz, *output.shape[dims:])) for output, (nnz, dims, _) in zip(outputs, arriving)]
 
     def finish(made: Sequence[Pair]) -> Sequence[torch.Tensor]:
         return [replace(output, *pair) for output, pair in zip(outputs, made)]
 
-    return Work(start_sparse_exchange(pieces, shapes, comm), finish)
+    return Work(start_sparse_exchange(pieces, shapes, ranks.plain), finish)

@@ -10,6 +10,7 @@ import torch
 
 from . import _collectives
 from ._agree import agree
+from ._collective import collective
 from ._work import Work, WorkGroup
 from ._nonblocking import gather_bytes, gather_numbers, gather_rows
 from ._grouped import grouped_allreduce
@@ -27,9 +28,9 @@ def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], l
             problem = (
                 "a tensor that is sparse, or has no dimension, cannot be joined to others along its first"
             )
-    rows = ", ".join(f"{type_of(tensor)} of {tuple(tensor.shape[1:])}" for tensor in tensors)
+    rows = ", ".join(f"rows of {type_of(tensor)} of shape {tuple(tensor.shape[1:])}" for tensor in tensors)
     first = 0 if problem or not tensors else len(tensors[0])
-    lengths = [[each] for each in agree("rows", rows, problem, ranks.plain, first)]
+    lengths = [[each] for each in agree(f"allgather({rows})", problem, ranks, first)]
     if len(tensors) != 1:
         lengths = gather_numbers([len(tensor) for tensor in tensors], ranks.plain)
     by_tensor = [list(each) for each in zip(*lengths)]
@@ -37,11 +38,13 @@ def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], l
     return works, by_tensor
 
 
+@collective
 def allgather_async(tensor: torch.Tensor, name: str | None = None, process_set: Any = None) -> Work:
     """Start allgather(). Collective; blocks to exchange the tensors' lengths."""
     return _start([tensor], ranks_of(process_set))[0][0]
 
 
+@collective
 def grouped_allgather_async(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: Any = None
 ) -> Work:
@@ -67,6 +70,7 @@ class _Allgather(torch.autograd.Function):
         return None, *(whole[mine] for whole, mine in zip(reduced, ctx.mine))
 
 
+@collective
 def allgather(tensor: torch.Tensor, name: str | None = None, process_set: Any = None) -> torch.Tensor:
     """Concatenate the tensors of all ranks along the first dimension, in rank order. Collective; blocks.
 
@@ -81,12 +85,13 @@ def allgather(tensor: torch.Tensor, name: str | None = None, process_set: Any = 
         A new tensor.
 
     Raises:
-        TypeError: the argument is not a tensor, or MPI has no such type. Only on this rank.
+        TypeError: the argument is not a tensor, or MPI has no such type.
         ValueError: shapes or types differ, or a tensor has no first dimension; on all ranks.
     """
     return _Allgather.apply(process_set, tensor)[0]
 
 
+@collective
 def grouped_allgather(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: Any = None
 ) -> list[torch.Tensor]:
@@ -107,18 +112,20 @@ def grouped_allgather(
     return list(_Allgather.apply(process_set, *listed)) if listed else []
 
 
+@collective
 def allgather_object(obj: Any, name: str | None = None, process_set: Any = None) -> list[Any]:
     """Gather the objects of all ranks, in rank order. Collective; blocks.
 
     Raises:
         ValueError: an object cannot be pickled; on all ranks.
     """
-    comm = ranks_of(process_set).plain
+    ranks = ranks_of(process_set)
     data, problem = _collectives.pickled(obj)
-    lengths = agree("functions", "allgather_object", problem, comm, len(data))
-    return [pickle.loads(each) for each in gather_bytes(data, lengths, comm)]
+    lengths = agree("allgather_object()", problem, ranks, len(data))
+    return [pickle.loads(each) for each in gather_bytes(data, lengths, ranks.plain)]
 
 
+@collective
 def barrier(process_set: Any = None) -> None:
     """Wait for all ranks, or those of a process set. Collective; blocks."""
     _collectives.barrier(ranks_of(process_set), later=False).wait()

@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Iterable, Sequence
 
 import torch
 
+from .. import _types
 from ._adasum import start_adasum
+from ._agree import agree, label_of
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup, finished_work
+from ._collective import collective
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import refuse_gradient
 from ._process_set import ranks_of
-from ._tensors import Adasum, Op, choose_op, on_host, refuse_average, refuse_other
+from ._tensors import Adasum, Op, choose_op, on_host, refuse_average, refuse_other, type_of
 from ._world import World
 
 
@@ -24,7 +28,15 @@ def _checked(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
     for tensor in listed:
         refuse_other(tensor)
         refuse_average(tensor, op)
+        _types.operation(op.reduction or "sum", type_of(tensor))
     return listed
+
+
+def _describe(tensors: Sequence[torch.Tensor], op: Op) -> str:
+    """The description of a call, with a checksum in front, since texts in errors have a limited length."""
+    listed = ", ".join(f"{type_of(tensor)} of shape {tuple(tensor.shape)}" for tensor in tensors)
+    checksum = zlib.crc32(listed.encode())
+    return f"grouped_allreduce({op.name} of {len(tensors)} tensors with checksum {checksum:08x}: {listed})"
 
 
 def _new_like(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -44,12 +56,17 @@ def _start(
     if op is Adasum:
         start_adasum(tensors, outputs, ranks, scales)
         return finished_work(outputs)
+    text = _describe(tensors, op)
+    label = label_of(zlib.crc32(text.encode()))
     parts = []
     for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
         alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
         flat = torch.cat([on_host(tensors[i]).reshape(-1) for i in alike])
         parts.append((flat, [outputs[i] for i in alike]))
-    works = [start_allreduce(flat, flat, op, ranks, scales) for flat, _ in parts]
+    if len(parts) != 1 and ranks.checks:
+        agree(text, "", ranks)  # on a rank with other types, another number of calls would start
+    how = (str, text), label
+    works = [start_allreduce(flat, flat, op, ranks, scales, how) for flat, _ in parts]
 
     def finish(_: Any) -> list[torch.Tensor]:
         for flat, targets in parts:
@@ -60,6 +77,7 @@ def _start(
     return Work(WorkGroup(works), finish)
 
 
+@collective
 def grouped_allreduce_async_(
     tensors: Iterable[torch.Tensor],
     average: bool | None = None,
@@ -69,13 +87,14 @@ def grouped_allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: Any = None,
 ) -> Work:
-    """Start to reduce several dense tensors in place, one call for each type. Collective; see
-    grouped_allreduce()."""
+    """Start to reduce several dense tensors in place, one call for each type. Collective; blocks to compare
+    the list if it has several types; see grouped_allreduce()."""
     chosen, ranks = choose_op(average, op), ranks_of(process_set)
     listed = _checked(tensors, chosen)
     return _start(listed, listed, chosen, (prescale_factor, postscale_factor), ranks)
 
 
+@collective
 def grouped_allreduce_(
     tensors: Iterable[torch.Tensor],
     average: bool | None = None,
@@ -90,6 +109,7 @@ def grouped_allreduce_(
     return grouped_allreduce_async_(tensors, *how).wait()
 
 
+@collective
 def grouped_allreduce_async(
     tensors: Iterable[torch.Tensor],
     average: bool | None = None,
@@ -99,7 +119,7 @@ def grouped_allreduce_async(
     postscale_factor: float = 1.0,
     process_set: Any = None,
 ) -> Work:
-    """Start to reduce several dense tensors into new ones. Collective; see grouped_allreduce()."""
+    """Start to reduce several dense tensors into new ones. Collective; see grouped_allreduce_async_()."""
     chosen, ranks = choose_op(average, op), ranks_of(process_set)
     listed = _checked(tensors, chosen)
     return _start(listed, _new_like(listed), chosen, (prescale_factor, postscale_factor), ranks)
@@ -121,6 +141,7 @@ class _Grouped(torch.autograd.Function):
         return None, None, None, None, *_Grouped.apply(*ctx.how, *gradients)
 
 
+@collective
 def grouped_allreduce(
     tensors: Iterable[torch.Tensor],
     average: bool | None = None,
@@ -139,7 +160,7 @@ def grouped_allreduce(
         average, name, compression, op, prescale_factor, postscale_factor, process_set: as for allreduce().
 
     Raises:
-        TypeError: an argument is not a tensor, or is sparse. Only on this rank.
+        TypeError: an argument is not a tensor, or is sparse.
         ValueError, NotImplementedError, Error: as for allreduce(). With Adasum each tensor is combined for
             itself.
     """

@@ -20,6 +20,15 @@ def refuse_gradient(name: str) -> None:
         raise RuntimeError(f"the gradient of an allreduce with op {name} is not defined")
 
 
+def _find_is_compiling() -> Callable[[], bool]:
+    """A function that is True while PyTorch compiles; always False in versions that do not."""
+    compiler = getattr(torch, "compiler", None)
+    return getattr(compiler, "is_compiling", lambda: False)
+
+
+is_compiling = _find_is_compiling()
+
+
 def _never_eager(tensor: torch.Tensor) -> bool:
     return False
 
@@ -27,9 +36,7 @@ def _never_eager(tensor: torch.Tensor) -> bool:
 def _find_is_eager() -> Callable[[torch.Tensor], bool]:
     """A function that is True for a tensor whose call needs no operator: the tensor has no gradient, and
     PyTorch neither records a graph nor transforms the function. Always False if PyTorch does not tell."""
-    compiler = getattr(torch, "compiler", None)
     try:
-        is_compiling = compiler.is_compiling if compiler else lambda: False
         is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         traces, modes = torch._C._get_tracing_state, torch._C._len_torch_dispatch_stack
         forward_ad = torch.autograd.forward_ad

@@ -174,7 +174,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
         except ValueError as reason:
             problem = str(reason)
     problem = problem or _problem(made)
-    agree("process sets", "" if problem else f"one of ranks {made.ranks}", problem, world().plain)
+    agree("" if problem else f"add_process_set({made.ranks})", problem, world())
     _created += 1
     if made.included():
         made._members = subset_of(made.ranks)
@@ -193,7 +193,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         ValueError: ranks pass different sets; on all ranks.
     """
     number = process_set.process_set_id if isinstance(process_set, ProcessSet) else None
-    agree("process sets", f"number {number}", "", world().plain)
+    agree(f"remove_process_set({number})", "", world())
     if not number:
         return False
     _pending.wait_for_all()

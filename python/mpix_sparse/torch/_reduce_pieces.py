@@ -145,9 +145,9 @@ def _agree(
     output: torch.Tensor, counts: Sequence[int], problem: str, op: Op, factor: float, ranks: World
 ) -> None:
     """Compare the arguments with those of the other ranks. Collective; blocks."""
-    here = f"{op.name} of {'sparse' if output.is_sparse else 'dense'} {type_of(output)}"
+    kind = f"{'sparse' if output.is_sparse else 'dense'} {type_of(output)}"
     problem = problem or reduction_problem(output, sum(counts), op, factor)
-    agree("reductions", f"{here}, {list(counts)} elements for the ranks", problem, ranks.plain)
+    agree(f"reduce_scatter({op.name}, {kind} of {list(counts)} elements for the ranks)", problem, ranks)
 
 
 def _list_problem(output: torch.Tensor, inputs: Sequence[torch.Tensor], ranks: World) -> str:

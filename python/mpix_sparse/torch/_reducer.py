@@ -294,6 +294,7 @@ class Reducer:
         return before * after / self._op.divisor(self.ranks.size) if slot.is_view else before
 
     def _start(self, group: list[ParameterSlot]) -> None:
+        self.ranks.last = self.ranks.comm(type_of(group[0].parameter))
         if group[0].kind == SPARSE:
             group[0].start_sparse(self._sparse_factor(group[0]))
             return
@@ -413,7 +414,7 @@ class Reducer:
         if not new:
             return
         sharded = f" with sharded state of {self.shards}" if self.shards else ""
-        agree("ops of the optimizer", self._op.name + sharded, "", self.ranks.plain)
+        agree(f"a step of DistributedOptimizer with op {self._op.name}{sharded}", "", self.ranks)
         checksum = zlib.crc32("\n".join(new).encode())
         extremes = numpy.array([checksum, -checksum])
         allreduce_array(extremes, "max", comm=self.ranks.plain, out=extremes)

@@ -8,6 +8,7 @@ from typing import Any, Sequence
 import torch
 
 from ._agree import agree
+from ._collective import collective
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._gather import grouped_allgather
@@ -29,7 +30,7 @@ def _problem(tensor: torch.Tensor, op: Op) -> str:
 
 def _describe(tensor: torch.Tensor) -> str:
     sparse = f", {tensor.sparse_dim()} sparse dimensions" if tensor.is_sparse else ""
-    return f"{type_of(tensor)} of {tuple(tensor.shape)}{sparse}"
+    return f"{type_of(tensor)} of shape {tuple(tensor.shape)}{sparse}"
 
 
 def _start_one(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> Work:
@@ -51,10 +52,11 @@ def _start(tensors: Sequence[torch.Tensor], op: Op, ranks: World, scales: tuple[
         refuse_other(tensor)
     problem = next(filter(None, (_problem(tensor, op) for tensor in tensors)), "")
     described = ", ".join(map(_describe, tensors))
-    agree("reductions", f"{op.name} of {described}", problem, ranks.plain)
+    agree(f"reducescatter({op.name}, {described})", problem, ranks)
     return [_start_one(tensor.detach(), op, ranks, scales) for tensor in tensors]
 
 
+@collective
 def reducescatter_async(
     tensor: torch.Tensor,
     name: str | None = None,
@@ -68,6 +70,7 @@ def reducescatter_async(
     return _start([tensor], choose_op(None, op), ranks_of(process_set), scales)[0]
 
 
+@collective
 def grouped_reducescatter_async(
     tensors: Sequence[torch.Tensor],
     name: str | None = None,
@@ -101,6 +104,7 @@ class _Reducescatter(torch.autograd.Function):
         return None, None, None, *grouped_allgather(scaled, None, process_set)
 
 
+@collective
 def reducescatter(
     tensor: torch.Tensor,
     name: str | None = None,
@@ -127,7 +131,7 @@ def reducescatter(
         A new tensor with this rank's rows.
 
     Raises:
-        TypeError: the argument is not a tensor, or the compression is unknown. Only on this rank.
+        TypeError: the argument is not a tensor, or the compression is unknown.
         ValueError: shapes, types or ops differ, or the op is not for the type; on all ranks.
         Error: the call failed.
     """
@@ -135,6 +139,7 @@ def reducescatter(
     return grouped_reducescatter([tensor], *how)[0]
 
 
+@collective
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
     name: str | None = None,

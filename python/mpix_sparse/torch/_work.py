@@ -6,10 +6,6 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Sequence
 
-from .. import Error
-from ._half import EXPLANATION
-from ._label import explain_label
-
 
 class Work:
     """A call in flight, for synchronize() or poll().
@@ -33,20 +29,9 @@ class Work:
         """Wait for the call; returns its tensor, also when called again."""
         with self._lock:
             if self._finish is not None:
-                self._result = self._finish(self._wait())
+                self._result = self._finish(self._handle.wait())
                 self._finish = None
         return self._result
-
-    def _wait(self) -> Any:
-        try:
-            return self._handle.wait()
-        except Error as error:
-            text = explain_label(str(error))
-            if EXPLANATION not in text and ("int16" in text or "different functions" in text):
-                text += EXPLANATION
-            if text == str(error):
-                raise
-            raise Error(text, error.code) from None
 
     __call__ = wait  # what Horovod's sparse_allreduce_async() returns is called
 

@@ -21,10 +21,15 @@ class World(Duplicates):
         forward: the hint `forward`; None for that of comm.
 
     Attributes:
-        compared: for calls that start when their arguments have been compared (_compare.py), all of them in
+        compared: for calls that start when their arguments have been compared (_agree.py), all of them in
             the order of the program.
         checks: True if ranks compare the arguments of all calls.
+        calls: number of calls whose arguments have been compared, the same on all ranks.
+        started: the same of all Worlds.
+        last: the communicator of the last reduction that has started.
     """
+
+    started = 0
 
     def __init__(self, comm: Any, forward: str | None = None) -> None:
         handle = _mpi.communicator(comm)
@@ -33,7 +38,7 @@ class World(Duplicates):
             forward = _hints.forward(handle)
         super().__init__(handle, forward=forward)
         self.forward, self.checks = forward, forward == "0" and self.size > 1
-        self.compared = duplicate(handle)
+        self.compared, self.calls, self.last = duplicate(handle), 0, self.plain
         self.local_rank, self.local_size = _local(handle)
         self.cross_rank, self.cross_size = _across(handle, self.local_rank)
         self.is_homogeneous = _are_equal(self.local_size, handle)
@@ -220,10 +225,12 @@ def is_homogeneous() -> bool:
     return world().is_homogeneous
 
 
-def report(dtype: torch.dtype = torch.float32) -> Report:
-    """Report on the last call that has completed for gradients of a type. Local.
+def report(dtype: torch.dtype | None = None) -> Report:
+    """Report on the last reduction that has completed for tensors of a type; None is the type of the last one
+    that has started. Local.
 
     Raises:
         Error: no call has completed.
     """
-    return _inquiry.report(world().comm(str(dtype).replace("torch.", "")))
+    ranks = world()
+    return _inquiry.report(ranks.last if dtype is None else ranks.comm(str(dtype).replace("torch.", "")))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls of the C library that fail on all ranks if ranks make different calls. The C library finds that by
+itself, and names values of two ranks. Then ranks send each other descriptions of their calls, so that the
+exception names both calls. Only a call that fails pays for this."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import time
+from typing import Any, Callable
+
+from .. import _mpi
+from .._error import Error
+from .._library import library
+from .._pending import Handle, PendingCall
+from ._world import World
+
+SECONDS = 3  # wait for descriptions; one is missing only if another rank's call has none
+_TAGS = 1 << 15
+_TEXT_BYTES = 2000
+_PROBLEM = "!"  # first character of a text that describes an error in a rank's arguments
+_MISMATCH = re.compile("differs? between ranks|ranks call different functions|ranks start different plans")
+_BYTE = _mpi.constant("BYTE")
+
+
+class MismatchError(Error, ValueError):
+    """Ranks make different calls, or a rank has an error in its arguments. On all ranks; the text names both
+    sides."""
+
+
+class _Exchange:
+    """Texts of all ranks about one call, in flight. Messages have the number of the call, since ranks may
+    find the errors of several calls in different orders."""
+
+    def __init__(self, ranks: World, number: int, text: str) -> None:
+        self._comm, self._tag = ranks.compared, number % _TAGS
+        self.texts = {ranks.rank: text}
+        self._missing = [rank for rank in range(ranks.size) if rank != ranks.rank]
+        data = text.encode()[:_TEXT_BYTES]
+        self._sends = [self._send(ctypes.create_string_buffer(data, _TEXT_BYTES), to) for to in self._missing]
+        self._end = time.monotonic() + SECONDS
+
+    def _send(self, buffer: Any, rank: int) -> Handle:
+        pending = PendingCall(buffer, lambda: None)
+        how = ctypes.c_int(_TEXT_BYTES), _BYTE, ctypes.c_int(rank), ctypes.c_int(self._tag), self._comm
+        return pending.begin(library.MPI_Isend(buffer, *how, ctypes.byref(pending.request)))
+
+    def done(self) -> bool:
+        """True if all texts have arrived, or the time is over. Never waits."""
+        self._missing = [rank for rank in self._missing if not self._receive(rank)]
+        if time.monotonic() > self._end:
+            return True
+        return not self._missing and all(send.done() for send in self._sends)
+
+    def _receive(self, rank: int) -> bool:
+        flag, buffer = ctypes.c_int(), ctypes.create_string_buffer(_TEXT_BYTES)
+        where = ctypes.c_int(rank), ctypes.c_int(self._tag), self._comm
+        _mpi.check(library.MPI_Iprobe(*where, ctypes.byref(flag), _mpi.STATUS_IGNORE))
+        if flag.value:
+            how = ctypes.c_int(_TEXT_BYTES), _BYTE, *where, _mpi.STATUS_IGNORE
+            _mpi.check(library.MPI_Recv(buffer, *how))
+            self.texts[rank] = buffer.value.decode(errors="replace")
+        return bool(flag.value)
+
+
+def _sentence(texts: dict[int, str]) -> str:
+    """The first error of a rank, or the first difference; empty if there is none."""
+    ordered = sorted(texts.items())
+    for rank, text in ordered:
+        if text.startswith(_PROBLEM):
+            return f"rank {rank} has an error in its arguments: {text[len(_PROBLEM):]}"
+    first, mine = ordered[0]
+    for rank, text in ordered:
+        if text != mine:
+            return f"calls differ between ranks: rank {first} calls {mine}, and rank {rank} calls {text}"
+    return ""
+
+
+class CheckedCall(PendingCall):
+    """A call of the C library in flight, which compares arguments. Collective: all calls on the communicator
+    of `ranks` are of this class.
+
+    Args:
+        text: a function and its arguments, which returns a description of this rank's call for errors.
+        keep, finish: as for PendingCall.
+        problem: the error in this rank's arguments; empty if there is none.
+    """
+
+    __slots__ = "_ranks", "_text", "_number", "_exchange", "_is_failing"
+
+    def __init__(
+        self,
+        ranks: World,
+        text: tuple[Any, ...],
+        keep: Any,
+        finish: Callable[[], Any] | None = None,
+        problem: str = "",
+    ) -> None:
+        PendingCall.__init__(self, keep, finish, problem)
+        World.started += 1
+        ranks.calls = self._number = ranks.calls + 1
+        self._ranks, self._text, self._is_failing = ranks, text, False
+
+    def _fail(self, code: int) -> bool:
+        if not self._is_failing:
+            if not _MISMATCH.search(_mpi.error_string(code)):
+                return super()._fail(code)
+            self._begin_exchange(Error(_mpi.error_string(code), code))
+        return self._end_exchange()
+
+    def _begin_exchange(self, error: Error) -> None:
+        """Send the description of this call to the other ranks, all of which do the same. `error` is for the
+        case that they do not differ."""
+        describe, *arguments = self._text
+        text = _PROBLEM + self._problem if self._problem else describe(*arguments)
+        self._exchange = error, _Exchange(self._ranks, self._number, text)
+        self._is_failing = True
+
+    def _end_exchange(self) -> bool:
+        error, exchange = self._exchange
+        if not exchange.done():
+            return False
+        sentence = _sentence(exchange.texts) or str(error)
+        self._error = ValueError(self._problem) if self._problem else MismatchError(sentence, error.code)
+        return True
