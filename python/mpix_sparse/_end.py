@@ -88,7 +88,7 @@ def _end() -> None:
     if os.getpid() != _loader_pid:
         return
     status = _exit_status or int(getattr(sys, "last_value", None) is not None)
-    if not status:
+    if not status or _mpi.is_refused():
         _mpi.finalize()
     elif _mpi.is_ours():
         _abort(status)

@@ -7,12 +7,19 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Iterator
+from typing import Any, NamedTuple, NoReturn, Sequence
 
 from ._error import Error
 from ._library import address, library, mpi_version, other_build
 
 _STEP_MAX = 4_000_000_000  # larger numbers of Slurm's steps stand for batch scripts and shells
+# Launchers of MPIs, and their variables with the number of processes.
+_MPI_LAUNCHERS = (
+    ("Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE"),
+    ("the mpiexec of MPICH or of a derivative", "PMI_SIZE"),
+    ("the mpirun_rsh of MVAPICH", "MV2_COMM_WORLD_SIZE"),
+    ("jsrun", "JSM_NAMESPACE_SIZE"),
+)
 
 
 def _number(name: str) -> int:
@@ -29,18 +36,46 @@ def _slurm_tasks() -> int:
     return _number("SLURM_STEP_NUM_TASKS") or _number("SLURM_NTASKS")
 
 
-def _launches(open_mpi: bool) -> Iterator[tuple[str, int, str]]:
-    """Launchers that the environment names: name, number of processes, the variable that tells it."""
+class _Launch(NamedTuple):
+    """A launcher that the environment names.
+
+    Attributes:
+        name: the launcher.
+        variable: the variable that tells it.
+        count: the number of processes; 0 if there was no such launcher.
+    """
+
+    name: str
+    variable: str
+    count: int
+
+
+def _launches(open_mpi: bool) -> list[_Launch]:
+    """The launchers that have a variable for the number of processes."""
     torchrun = "torchrun" if "TORCHELASTIC_RUN_ID" in os.environ else "a launcher"
-    yield torchrun, _number("WORLD_SIZE"), "WORLD_SIZE"
-    yield "horovodrun", _number("HOROVOD_SIZE"), "HOROVOD_SIZE"
-    if _number("OMPI_COMM_WORLD_SIZE" if open_mpi else "PMI_SIZE") == 1:
-        return  # the MPI's own launcher has started one process, perhaps below another launcher
-    yield "Open MPI's mpirun", _number("OMPI_COMM_WORLD_SIZE"), "OMPI_COMM_WORLD_SIZE"
-    yield "the mpiexec of MPICH or of a derivative", _number("PMI_SIZE"), "PMI_SIZE"
-    yield "srun", _slurm_tasks(), "SLURM_STEP_ID"
-    # PMIx has no variable with the number of processes.
-    yield "a launcher with PMIx", _number("PMIX_RANK") + 1, "PMIX_RANK"
+    found = [
+        _Launch(torchrun, "WORLD_SIZE", _number("WORLD_SIZE")),
+        _Launch("horovodrun", "HOROVOD_SIZE", _number("HOROVOD_SIZE")),
+    ]
+    if _is_own(open_mpi):
+        return found
+    found += [_Launch(name, variable, _number(variable)) for name, variable in _MPI_LAUNCHERS]
+    return [*found, _Launch("srun", "SLURM_STEP_ID", _slurm_tasks())]
+
+
+def _is_own(open_mpi: bool) -> bool:
+    """True if the MPI's own launcher has started one process, perhaps below another launcher."""
+    return _number("OMPI_COMM_WORLD_SIZE" if open_mpi else "PMI_SIZE") == 1
+
+
+def _is_pmix_foreign(launches: Sequence[_Launch], open_mpi: bool) -> bool:
+    """True if a launcher with PMIx, which has no variable with the number of processes, has started several;
+    or an unknown number, and MPI cannot ask it."""
+    rank = os.environ.get("PMIX_RANK", "")
+    if not rank.isdecimal() or _is_own(open_mpi):
+        return False
+    can_ask = open_mpi or address(library, "PMIx_Init") is not None
+    return int(rank) > 0 or not (can_ask or any(each.count == 1 for each in launches))
 
 
 def refuse_other_launcher(size: int, open_mpi: bool) -> None:
@@ -52,15 +87,22 @@ def refuse_other_launcher(size: int, open_mpi: bool) -> None:
     """
     if size > 1:
         return
-    for name, count, variable in _launches(open_mpi):
+    launches = _launches(open_mpi)
+    for name, variable, count in launches:
         if count > 1:
-            several = f"{count} processes" if variable != "PMIX_RANK" else "several processes"
-            raise Error(
-                f"{name} (it sets {variable}) has started {several}, and each is an MPI job of one rank, "
-                f"since libmpix_sparse uses {mpi_version(library)}; start the program with "
-                f"{_own_launcher(open_mpi)} -n {count}, or unset {variable} to run independent jobs"
-                f"{other_build()}"
-            )
+            _refuse(f"{name} (it sets {variable}) has started {count} processes", count, variable, open_mpi)
+    if _is_pmix_foreign(launches, open_mpi):
+        started = "a launcher with PMIx (it sets PMIX_RANK) has started this process"
+        _refuse(started, "<number of ranks>", "PMIX_RANK", open_mpi)
+
+
+def _refuse(started: str, count: Any, variable: str, open_mpi: bool) -> NoReturn:
+    """Raise Error with the right launcher and its number of ranks."""
+    raise Error(
+        f"{started}, and each process is an MPI job of one rank, since libmpix_sparse uses "
+        f"{mpi_version(library)}; start the program with {_own_launcher(open_mpi)} -n {count}, or unset "
+        f"{variable} to run independent jobs{other_build()}"
+    )
 
 
 class _Symbol(ctypes.Structure):

@@ -203,6 +203,11 @@ def _prepare() -> None:
     _prepared = True
 
 
+def is_refused() -> bool:
+    """True if init() has initialised MPI and then refused the launcher: MPI has one rank."""
+    return is_ours() and not _prepared
+
+
 def finalize() -> None:
     """Wait for all calls in flight; finalize MPI if init() initialised it. Collective over all processes."""
     global _initializer_pid
