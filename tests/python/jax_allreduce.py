@@ -2,6 +2,7 @@
 """Test mpix_sparse.jax: compilation, gradients, vmap, types, order of calls, BCOO, errors on all ranks."""
 
 import os
+import re
 import unittest
 import unittest.mock
 
@@ -13,7 +14,7 @@ jax = need("jax", "none; pip install jax")
 need("jax.ffi", "none; pip install 'jax>=0.5'")
 
 import jax.numpy as jnp  # noqa: E402
-from jax.experimental.sparse import BCOO  # noqa: E402
+from jax.experimental.sparse import BCOO, BCSR  # noqa: E402
 
 import mpix_sparse  # noqa: E402
 import mpix_sparse.jax as mpx  # noqa: E402
@@ -279,10 +280,12 @@ class Errors(unittest.TestCase):
         self.equal(mpx.allreduce(X), SUM)
         self.assertEqual(mpx.allreduce_coo([3], [1.0], 9, capacity=2).nnz, 1)
 
-    def mismatch(self, function, *arguments):
+    def mismatch(self, first, second, function, *arguments):
+        """The calls of rank 0 and of the next one differ; the error describes both on all ranks."""
         if SIZE == 1:
             self.skipTest("takes two ranks")
-        with self.assertRaisesRegex(FAILURE, f"calls differ .* rank {RANK} is allreduce"):
+        sentence = f"calls of ranks differ: {first} on rank 0, and {second} on rank 1"
+        with self.assertRaisesRegex(FAILURE, re.escape(sentence)):
             jax.block_until_ready(jax.jit(function)(*arguments))
 
     def test_capacity(self):
@@ -298,15 +301,34 @@ class Errors(unittest.TestCase):
         self.assertEqual(call(jnp.array([3, 4])).nnz, 2)
 
     def test_mismatch(self):
-        self.mismatch(lambda x: mpx.allreduce(x, "max" if RANK else "sum"), X)
-        self.mismatch(mpx.allreduce, jnp.ones(3 + (RANK == 0)))
-        self.mismatch(mpx.allreduce, jnp.ones(3, "float32" if RANK else "int32"))
-        self.mismatch(lambda x: mpx.allreduce_coo([RANK], x, 9, capacity=2 + RANK), jnp.ones(1))
-        self.mismatch(lambda x: mpx.allreduce_coo([0], x, 9) if RANK else mpx.allreduce(x), jnp.ones(1))
+        dense, coordinates = "allreduce({}, {!r})".format, "allreduce_coo(int64 indices, {})".format
+        matrix, vector = "float32[2, 3]", "float32[3]"
+        self.mismatch(
+            dense(matrix, "sum"), dense(matrix, "max"), lambda x: mpx.allreduce(x, "max" if RANK else "sum"), X
+        )
+        sizes = dense("float32[4]", "sum"), dense(vector, "sum")
+        self.mismatch(*sizes, mpx.allreduce, jnp.ones(3 + (RANK == 0), "float32"))
+        types = dense("int32[3]", "sum"), dense(vector, "sum")
+        self.mismatch(*types, mpx.allreduce, jnp.ones(3, "float32" if RANK else "int32"))
+        elements = "float32[] elements, 9, 'sum', capacity={}".format
+        one = jnp.ones(1, "float32")
+        self.mismatch(
+            coordinates(elements(2)),
+            coordinates(elements(3)),
+            lambda x: mpx.allreduce_coo([RANK], x, 9, capacity=2 + RANK),
+            one,
+        )
+        self.mismatch(
+            dense("float32[1]", "sum"),
+            coordinates(elements(SIZE)),
+            lambda x: mpx.allreduce_coo([0], x, 9) if RANK else mpx.allreduce(x),
+            one,
+        )
 
     def test_asynchronous(self):
         """The error of a call that XLA runs later."""
-        self.mismatch(lambda x: mpx.allreduce((x @ x).ravel()[RANK:]), jnp.ones((800, 800)))
+        sizes = "allreduce(float32[640000], 'sum')", "allreduce(float32[639999], 'sum')"
+        self.mismatch(*sizes, lambda x: mpx.allreduce((x @ x).ravel()[RANK:]), jnp.ones((800, 800), "float32"))
 
     def test_rest_of_function(self):
         """Calls after one that fails do not run."""
@@ -348,6 +370,13 @@ class Errors(unittest.TestCase):
             (TypeError, "count is 9.5", lambda: mpx.allreduce_coo([1, 2], values, 9.5)),
             (ValueError, "capacity is 0", lambda: mpx.allreduce_coo([1, 2], values, 9, capacity=0)),
             (ValueError, "batch dim", lambda: mpx.allreduce(BCOO.fromdense(X, n_batch=1))),
+            (TypeError, "x is a dict; an array or a BCOO is taken; jax.tree.map", lambda: mpx.allreduce({"w": X})),
+            (TypeError, "x is a tuple; .* jax.tree.map", lambda: jax.jit(mpx.allreduce)((X, X))),
+            (TypeError, "x is a NoneType; .* jax.tree.map", lambda: mpx.allreduce(None)),
+            (TypeError, "x is a BCSR; .* BCOO.from_bcsr", lambda: mpx.allreduce(BCSR.fromdense(X))),
+            (TypeError, "x is a str; an array or a BCOO", lambda: mpx.allreduce("weights")),
+            (TypeError, "indices is a BCOO; an array", lambda: mpx.allreduce_coo(BCOO.fromdense(X), values, 9)),
+            (TypeError, "op is \\['sum'\\]; it must be a name", lambda: mpx.allreduce(X, ["sum"])),
         ):
             with self.assertRaisesRegex(error, sentence):
                 call()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy
-from jax.experimental.sparse import BCOO
+from jax.experimental.sparse import BCOO, JAXSparse
 
 from .. import _types
 from ._primitives import allreduce_coo_p, allreduce_p, refuse_gradient
@@ -52,8 +52,33 @@ def _tokens(token: Any) -> tuple[Any, ...]:
     return (token,)
 
 
+def _to_array(data: Any, name: str, taken: str) -> jax.Array:
+    """Convert an argument to an array of jax.
+
+    Raises:
+        TypeError: it is a pytree, a sparse matrix, or no array; the text says that `taken` is taken.
+    """
+    refused = f"{name} is a {type(data).__name__}; {taken}"
+    if isinstance(data, JAXSparse) or type(data).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{refused}; BCOO.from_bcsr and BCOO.from_scipy_sparse convert others")
+    leaves = jax.tree_util.tree_leaves(data)
+    is_sequence = isinstance(data, (list, tuple)) and not any(map(_is_array, leaves))
+    if not (is_sequence or jax.tree_util.all_leaves([data])):
+        raise TypeError(f"{refused}; jax.tree.map calls this function for each array of a pytree")
+    try:
+        return jnp.asarray(data)
+    except (TypeError, ValueError) as reason:
+        raise TypeError(f"{refused} ({reason})") from None
+
+
+def _is_array(data: Any) -> bool:
+    return isinstance(data, (jax.Array, numpy.ndarray))
+
+
 def _check_type(array: Any, op: str, name: str) -> None:
     """Raise TypeError or ValueError unless op is defined for an argument's type."""
+    if not isinstance(op, str):
+        raise TypeError(f"op is {op!r}; it must be a name, such as 'sum'")
     try:
         _types.datatype(array.dtype.name)
         _types.operation(op, array.dtype.name)
@@ -71,7 +96,8 @@ def allreduce(
 
     Args:
         x: array of any shape, the same shape and type on all ranks; or a BCOO without batch dimensions, of
-            the same shape on all ranks, as for allreduce_coo().
+            the same shape on all ranks, as for allreduce_coo(). For a pytree of arrays use
+            jax.tree.map(allreduce, x).
         op: sum, max, min, prod, land, band, lor, bor, lxor or bxor; for bool land, lor or lxor; for complex
             numbers sum or prod.
         comm: None for MPI_COMM_WORLD, or a communicator of mpi4py. The first call on a communicator
@@ -93,7 +119,7 @@ def allreduce(
         return _allreduce_bcoo(x, op, comm, capacity, token)
     if capacity is not None:
         raise ValueError("capacity is for BCOO")
-    array = jnp.asarray(x)
+    array = _to_array(x, "x", "an array or a BCOO is taken")
     _check_type(array, op, "x")
     world = world_of(comm)
     result, *tokens = allreduce_p.bind(array, *_tokens(token), op=op, world=world.number)
@@ -139,7 +165,8 @@ def allreduce_coo(
         jax.errors.JaxRuntimeError: the union has more than capacity elements, an index is outside [0, count],
             the call failed, or the ranks' calls differ; on all ranks.
     """
-    indices, values = jnp.asarray(indices), jnp.asarray(values)
+    taken = "an array is taken, and allreduce() takes a BCOO"
+    indices, values = _to_array(indices, "indices", taken), _to_array(values, "values", taken)
     count = _check_coordinates(indices, values, count)
     _check_type(values, op, "values")
     if jnp.iscomplexobj(values):

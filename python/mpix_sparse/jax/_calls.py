@@ -19,8 +19,8 @@ from . import _device
 from ._order import wait_for_calls
 from ._world import World, free_worlds, world_number
 
-MISMATCH = "the ranks' calls differ in function, type, shape, op, count or capacity; that of rank {} is {}"
 TOKEN_BYTES = 4
+TEXT_BYTES = 4096  # of the description of a call
 
 
 class Call(NamedTuple):
@@ -164,7 +164,19 @@ def _agree(prepared: _Prepared, world: World, problem: Exception | None = None) 
     if words[0] < 0:
         raise Error("another rank cannot read its arrays")
     if words[0] != -words[1]:
-        raise Error(MISMATCH.format(world.rank, prepared.call.describe()))
+        raise Error(_describe_difference(prepared.call, world))
+
+
+def _describe_difference(call: Call, world: World) -> str:
+    """The calls of two ranks that differ, as a sentence; the same on all ranks. Collective."""
+    mine = ctypes.create_string_buffer(call.describe().encode(), TEXT_BYTES)
+    every = ctypes.create_string_buffer(world.size * TEXT_BYTES)
+    part = ctypes.c_int(TEXT_BYTES), _mpi.constant("BYTE")
+    _mpi.check(library.MPI_Allgather(mine, *part, every, *part, world.plain))
+    starts = range(0, len(every), TEXT_BYTES)
+    calls = [every.raw[start : start + TEXT_BYTES].rstrip(b"\0").decode() for start in starts]
+    other = next(rank for rank, text in enumerate(calls) if text != calls[0])
+    return f"the calls of ranks differ: {calls[0]} on rank 0, and {calls[other]} on rank {other}"
 
 
 @functools.lru_cache(maxsize=None)
