@@ -304,7 +304,10 @@ class Errors(unittest.TestCase):
         dense, coordinates = "allreduce({}, {!r})".format, "allreduce_coo(int64 indices, {})".format
         matrix, vector = "float32[2, 3]", "float32[3]"
         self.mismatch(
-            dense(matrix, "sum"), dense(matrix, "max"), lambda x: mpx.allreduce(x, "max" if RANK else "sum"), X
+            dense(matrix, "sum"),
+            dense(matrix, "max"),
+            lambda x: mpx.allreduce(x, "max" if RANK else "sum"),
+            X,
         )
         sizes = dense("float32[4]", "sum"), dense(vector, "sum")
         self.mismatch(*sizes, mpx.allreduce, jnp.ones(3 + (RANK == 0), "float32"))
@@ -328,7 +331,9 @@ class Errors(unittest.TestCase):
     def test_asynchronous(self):
         """The error of a call that XLA runs later."""
         sizes = "allreduce(float32[640000], 'sum')", "allreduce(float32[639999], 'sum')"
-        self.mismatch(*sizes, lambda x: mpx.allreduce((x @ x).ravel()[RANK:]), jnp.ones((800, 800), "float32"))
+        self.mismatch(
+            *sizes, lambda x: mpx.allreduce((x @ x).ravel()[RANK:]), jnp.ones((800, 800), "float32")
+        )
 
     def test_rest_of_function(self):
         """Calls after one that fails do not run."""
@@ -370,12 +375,20 @@ class Errors(unittest.TestCase):
             (TypeError, "count is 9.5", lambda: mpx.allreduce_coo([1, 2], values, 9.5)),
             (ValueError, "capacity is 0", lambda: mpx.allreduce_coo([1, 2], values, 9, capacity=0)),
             (ValueError, "batch dim", lambda: mpx.allreduce(BCOO.fromdense(X, n_batch=1))),
-            (TypeError, "x is a dict; an array or a BCOO is taken; jax.tree.map", lambda: mpx.allreduce({"w": X})),
+            (
+                TypeError,
+                "x is a dict; an array or a BCOO is taken; jax.tree.map",
+                lambda: mpx.allreduce({"w": X}),
+            ),
             (TypeError, "x is a tuple; .* jax.tree.map", lambda: jax.jit(mpx.allreduce)((X, X))),
             (TypeError, "x is a NoneType; .* jax.tree.map", lambda: mpx.allreduce(None)),
             (TypeError, "x is a BCSR; .* BCOO.from_bcsr", lambda: mpx.allreduce(BCSR.fromdense(X))),
             (TypeError, "x is a str; an array or a BCOO", lambda: mpx.allreduce("weights")),
-            (TypeError, "indices is a BCOO; an array", lambda: mpx.allreduce_coo(BCOO.fromdense(X), values, 9)),
+            (
+                TypeError,
+                "indices is a BCOO; an array",
+                lambda: mpx.allreduce_coo(BCOO.fromdense(X), values, 9),
+            ),
             (TypeError, "op is \\['sum'\\]; it must be a name", lambda: mpx.allreduce(X, ["sum"])),
         ):
             with self.assertRaisesRegex(error, sentence):
