@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test the table of horovod.torch's names in python/README.md: each name is there and does what the table
-says."""
+"""Test the tables of Horovod's names and modules in python/README.md: each name is there and does what the
+tables say."""
 
+import importlib
+import inspect
 import pathlib
 import re
 import tempfile
@@ -32,6 +34,52 @@ HOROVOD = """
     remove_process_set rocm_built shutdown size sparse_allreduce_async start_timeline stop_timeline
     synchronize
 """.split()
+
+# Public names that each module defines, or that programs import from it.
+MODULES = {
+    "horovod": "run",
+    "horovod.common.elastic": "ObjectState State WorkerNotificationManager notification_manager run_fn",
+    "horovod.common.exceptions": """
+        HorovodInternalError HorovodVersionMismatchError HostsUpdatedInterrupt
+        get_version_mismatch_message""",
+    "horovod.common.process_sets": "ProcessSet add_process_set global_process_set remove_process_set",
+    "horovod.common.util": """
+        ccl_built check_extension check_installed_version ddl_built env extension_available
+        get_average_backwards_compatibility_fun get_ext_suffix get_extension_full_path gloo_built
+        gpu_available is_iterable is_version_greater_equal_than mpi_built nccl_built num_rank_is_power_2
+        split_list""",
+    "horovod.torch.compression": "Compression Compressor FP16Compressor NoneCompressor",
+    "horovod.torch.elastic": "ElasticSampler TorchState run",
+    "horovod.torch.elastic.sampler": "ElasticSampler",
+    "horovod.torch.elastic.state": """
+        ModelStateHandler OptimizerStateHandler SamplerStateHandler StateHandler TorchState
+        get_handler_registry set_handler_registry""",
+    "horovod.torch.functions": """
+        allgather_object broadcast_object broadcast_optimizer_state broadcast_parameters""",
+    "horovod.torch.optimizer": "DistributedOptimizer",
+    "horovod.torch.sync_batch_norm": "SyncBatchNorm",
+}
+ELSEWHERE = "horovod.torch.functions", "horovod.torch.optimizer", "horovod.torch.sync_batch_norm"
+MODULES["horovod.torch.mpi_ops"] = " ".join(
+    {name for name in HOROVOD if "elastic" not in name}
+    - {name for module in ELSEWHERE for name in MODULES[module].split()}
+)
+# Arguments of functions that have more here than in Horovod, and names of others, in Horovod's order.
+PARAMETERS = {
+    "DistributedOptimizer": """
+        optimizer named_parameters compression backward_passes_per_step op gradient_predivide_factor
+        num_groups groups sparse_as_dense process_set""",
+    "allreduce": """
+        tensor average name compression op prescale_factor postscale_factor process_set""",
+    "alltoall": "tensor splits name process_set",
+    "broadcast": "tensor root_rank name process_set",
+    "broadcast_optimizer_state": "optimizer root_rank model",
+    "join": "device",
+    "poll": "handle",
+    "reducescatter": "tensor name compression op process_set prescale_factor postscale_factor",
+    "sparse_allreduce_async": "tensor name op process_set",
+    "synchronize": "handle",
+}
 
 ONES = torch.ones(2 * SIZE, 3)
 wait = hvd.synchronize
@@ -216,17 +264,24 @@ CHECKS = {
 }
 
 
-def table():
-    """The names of the table, each with what the second column says of it."""
+def rows(header):
+    """The cells of the rows of the table whose first cell is `header`."""
     lines = README.read_text(encoding="utf-8").splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("| Names of `horovod.torch`"))
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {header}"))
     found = []
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
             return found
-        names, here, _ = (cell.strip() for cell in line.strip("|").split("|"))
-        found += [(name, here) for name in re.findall(r"`([^`]+)`", names)]
-    return found
+        found.append([cell.strip() for cell in line.strip("|").split("|")])
+
+
+def quoted(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def table():
+    """The names of the table, each with what the second column says of it."""
+    return [(name, here) for names, here, _ in rows("Names of `horovod.torch`") for name in quoted(names)]
 
 
 class Names(unittest.TestCase):
@@ -248,6 +303,47 @@ class Names(unittest.TestCase):
                 else:
                     self.assertEqual(here, "works")
                     self.assertTrue(CHECKS[name]())
+
+    def test_modules(self):
+        found = {
+            quoted(module)[0]: (here, quoted(absent)) for module, here, absent in rows("Modules of Horovod")
+        }
+        self.assertEqual(sorted(found), sorted(MODULES))
+        for module, (here, absent) in found.items():
+            names = MODULES[module].split()
+            made = importlib.import_module(module.replace("horovod", "mpix_sparse"))
+            absent = [name for name in absent if name != "mpiexec"]
+            self.assertEqual(set(absent) - set(names), set())
+            for name in names:
+                with self.subTest(module=module, name=name):
+                    self.assertEqual(hasattr(made, name), name not in absent)
+                    if hasattr(hvd, name) and name not in absent:
+                        self.assertIs(getattr(made, name), getattr(hvd, name))
+                    if "table above" not in here and name not in absent:
+                        self.assertIn(name, quoted(here))
+
+    def test_absent(self):
+        with self.assertRaisesRegex(ImportError, "cannot import name 'env'"):
+            from mpix_sparse.common.util import env  # noqa: F401
+
+    def test_compressors(self):
+        from mpix_sparse.torch.compression import Compressor, FP16Compressor, NoneCompressor
+
+        self.assertTrue(trained(compression=FP16Compressor) and trained(compression=NoneCompressor))
+        for made in Compressor, type("Mine", (Compressor,), {}):
+            with self.assertRaisesRegex(TypeError, "it must be Compression.none, bf16, fp16 or dgc"):
+                hvd.allreduce(ONES, compression=made)
+
+    def test_util(self):
+        from mpix_sparse.common import util
+
+        self.assertEqual([util.extension_available(name) for name in ("torch", "mxnet")], [True, False])
+        self.assertIs(util.gpu_available("torch"), torch.cuda.is_available())
+
+    def test_parameters(self):
+        for function, names in PARAMETERS.items():
+            found, wanted = list(inspect.signature(getattr(hvd, function)).parameters), names.split()
+            self.assertEqual(found[: len(wanted)], wanted, function)
 
     def test_exported(self):
         """The names in __all__ are sorted, and there."""

@@ -94,8 +94,8 @@ from ._world import (
     report,
     size,
 )
-from . import elastic
 from .elastic import HorovodInternalError, HostsUpdatedInterrupt
+from . import compression, elastic, functions, mpi_ops, optimizer, sync_batch_norm
 
 if torch.distributed.is_available():
     from ._backend import register_backend
@@ -136,12 +136,14 @@ __all__ = [
     "broadcast_optimizer_state",
     "broadcast_parameters",
     "ccl_built",
+    "compression",
     "cross_rank",
     "cross_size",
     "cuda_built",
     "ddl_built",
     "ddp_comm_hook",
     "elastic",
+    "functions",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",
@@ -161,8 +163,10 @@ __all__ = [
     "local_size",
     "mpi_built",
     "mpi_enabled",
+    "mpi_ops",
     "mpi_threads_supported",
     "nccl_built",
+    "optimizer",
     "poll",
     "rank",
     "reducescatter",
@@ -175,5 +179,6 @@ __all__ = [
     "sparse_allreduce_async",
     "start_timeline",
     "stop_timeline",
+    "sync_batch_norm",
     "synchronize",
 ]

@@ -282,8 +282,8 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
     num_groups: int = 0,
     groups: Any = None,
     sparse_as_dense: bool = False,
-    sparse_views: bool = False,
     process_set: Any = None,
+    sparse_views: bool = False,
     shard_state: bool = False,
 ) -> Any:
     """Create an optimizer that reduces gradients over all ranks before each step, during the backward pass.
@@ -306,10 +306,10 @@ def DistributedOptimizer(  # noqa: N802  (Horovod's name)
         num_groups, groups: Horovod's arguments; ignored. Neighbouring dense parameters of one type are fused,
             up to 4 MiB. A sparse gradient has a call of its own.
         sparse_as_dense: make sparse gradients dense.
-        sparse_views: leave reduced sparse gradients in the library's host memory, which saves a copy. They
-            can be read, as optimizers do; a write, such as clipping, ends the process.
         process_set: the ranks that reduce, a ProcessSet; None is all ranks. Other ranks make steps alone, and
             join() does not take part in steps of some ranks only.
+        sparse_views: leave reduced sparse gradients in the library's host memory, which saves a copy. They
+            can be read, as optimizers do; a write, such as clipping, ends the process.
         shard_state: keep the optimizer's state of row r of a sparse gradient on rank r mod ranks only, which
             updates the row and sends it to all. For SGD, Adagrad and SparseAdam; see _sharding.py.
 

@@ -57,23 +57,23 @@ def finished_work(result: Any) -> Work:
     return Work(WorkGroup([]), lambda _: result)
 
 
-def synchronize(work: Work) -> Any:
+def synchronize(handle: Work) -> Any:
     """Wait for a call and return its tensor. Every rank must do this for each of its calls.
 
     Raises:
         TypeError: the argument is not a Work.
         Error: the call failed, on every rank.
     """
-    return _started(work).wait()
+    return _started(handle).wait()
 
 
-def poll(work: Work) -> bool:
+def poll(handle: Work) -> bool:
     """True if a call is complete, so that synchronize() would not wait. Makes progress on all calls in
     flight."""
-    return _started(work).done()
+    return _started(handle).done()
 
 
-def _started(work: Any) -> Work:
-    if not isinstance(work, Work):
-        raise TypeError(f"what a call ending in _async returned is needed, not {type(work).__name__}")
-    return work
+def _started(handle: Any) -> Work:
+    if not isinstance(handle, Work):
+        raise TypeError(f"what a call ending in _async returned is needed, not {type(handle).__name__}")
+    return handle

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Modules with the names of horovod.common that programs import. They need PyTorch."""
