@@ -156,6 +156,11 @@ def view(data: Any) -> Array:
         return _from_cuda(interface, data)
     if hasattr(data, "__dlpack__"):
         return _from_dlpack(data)
+    if hasattr(data, "tocoo"):
+        raise TypeError(
+            f"{type(data).__name__} is a sparse matrix, which only allreduce() and reduce_scatter() take; "
+            "other functions take its coordinates, or the array of toarray()"
+        )
     if isinstance(data, (list, tuple)):
         array = numpy.asarray(data)
         if array.dtype == object:
@@ -213,6 +218,7 @@ def stored_type(name: str) -> str:
 
 @functools.lru_cache(maxsize=None)
 def _stored_dtype(name: str) -> numpy.dtype:
+    _types.refuse_unknown(name)
     return numpy.dtype(stored_type(name))
 
 

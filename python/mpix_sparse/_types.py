@@ -95,6 +95,12 @@ def is_known(name: str) -> bool:
     return name in _TYPES
 
 
+def refuse_unknown(name: str) -> None:
+    """Raise TypeError unless a type can be reduced."""
+    if not is_known(name):
+        raise TypeError(f"elements of type {name} cannot be reduced; those that can are {', '.join(_TYPES)}")
+
+
 @functools.lru_cache(maxsize=None)
 def datatype(name: str, row: int = 1) -> Any:
     """The MPI datatype of an element: a number, or a row of numbers. Derived datatypes live until finalize().
@@ -103,8 +109,7 @@ def datatype(name: str, row: int = 1) -> Any:
         TypeError: the type is unknown, or row is not an integer.
         ValueError: the row is too long for MPI.
     """
-    if name not in _TYPES:
-        raise TypeError(f"elements of type {name} cannot be reduced; those that can are {', '.join(_TYPES)}")
+    refuse_unknown(name)
     basic = _mpi.constant(_TYPES[name][0])
     if row == 1:
         return basic

@@ -138,6 +138,13 @@ class Dense(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "op 'sum' is not for bool; land, lor, lxor are"):
             mpix_sparse.allreduce(mine)
 
+    def test_scipy_refused(self):
+        matrix = need("scipy.sparse", "python3-scipy").eye(3, format="csr")
+        calls = mpix_sparse.iallreduce, mpix_sparse.Plan, mpix_sparse.profile
+        for call in (*calls, lambda given: mpix_sparse.allreduce_coo(given, [1.0], 9)):
+            with self.assertRaisesRegex(TypeError, "csr_matrix is a sparse matrix, which only allreduce"):
+                call(matrix)
+
     def test_scipy_dimensions(self):
         sparse = need("scipy.sparse", "python3-scipy")
         for shape in (12,), (2, 3, 4), (3, 4), (0, 4), (0,):
@@ -173,6 +180,7 @@ class Dense(unittest.TestCase):
             (TypeError, "datetime64", lambda: mpix_sparse.allreduce(array.astype("datetime64[s]"))),
             (TypeError, "byte order", lambda: mpix_sparse.allreduce(array.astype(">f4"))),
             (TypeError, "no array", lambda: mpix_sparse.allreduce(object())),
+            (TypeError, "type void64 cannot be", lambda: mpix_sparse.allreduce(numpy.zeros(3, "i4,f4"))),
             (TypeError, "'max' is not for bool", lambda: mpix_sparse.allreduce(array.astype(bool), "max")),
             (TypeError, "'min' is not for complex64", lambda: mpix_sparse.allreduce(array * 1j, "min")),
             (ValueError, "overlap", lambda: mpix_sparse.allreduce(array[:4], out=array[2:6])),
